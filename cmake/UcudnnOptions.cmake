@@ -1,0 +1,18 @@
+# What a builder can choose. The names and defaults of the published μ-cuDNN's options are kept; the
+# UCUDNN_DEBUG_* ones only set the default of the run-time switch that each names.
+option(UCUDNN_USE_GLPK "Solve workspace division (WD) with GLPK" ON)
+option(UCUDNN_USE_SQLITE "Keep measurements in an SQLite database" ON)
+option(UCUDNN_TEST "Build the tests, the simulator and the benchmarks" ON)
+option(UCUDNN_DEBUG_GLPK_PRINT "Write GLPK's problem and solution to files" OFF)
+option(UCUDNN_DEBUG_OUTPUT "Log at level debug by default (UCUDNN_LOG_LEVEL)" OFF)
+option(UCUDNN_DEBUG_OUTPUT_ENV "Log every setting read from the environment, at level info" OFF)
+option(UCUDNN_DEBUG_EQUIVALENCE_TEST "Run the equivalence test by default (UCUDNN_EQUIVALENCE_TEST)" OFF)
+set(UCUDNN_SANITIZE "" CACHE STRING "Sanitizers to build with: empty, address;undefined, or thread")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+include(GNUInstallDirs)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")

@@ -1,0 +1,26 @@
+# Flags and the two kinds of target that the tree is made of.
+
+# What every target of ours is compiled with.
+add_library(ucudnn_flags INTERFACE)
+target_compile_features(ucudnn_flags INTERFACE cxx_std_17)
+target_compile_options(ucudnn_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>)
+target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags)
+if(UCUDNN_SANITIZE)
+  list(JOIN UCUDNN_SANITIZE "," sanitizers)
+  target_compile_options(ucudnn_flags INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(ucudnn_flags INTERFACE -fsanitize=${sanitizers})
+endif()
+
+# A room of the house (DESIGN: "The way through the house"): a static library ucudnn_NAME, position
+# independent and hidden, so that libucudnn.so exports nothing of it and the unit tests can link it.
+#   ucudnn_add_room(NAME SOURCES file... [LINK target...] [PRIVATE_LINK target...])
+function(ucudnn_add_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 room "" "" "SOURCES;LINK;PRIVATE_LINK")
+  add_library(ucudnn_${name} STATIC ${room_SOURCES})
+  target_include_directories(ucudnn_${name} PUBLIC "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(ucudnn_${name} PUBLIC ucudnn_flags ${room_LINK} PRIVATE ${room_PRIVATE_LINK})
+  set_target_properties(ucudnn_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
