@@ -1,0 +1,106 @@
+/* What μ-cuDNN decided, and from what: for tools, tests and the curious. A framework needs none of it. */
+#ifndef UCUDNN_PLAN_H_
+#define UCUDNN_PLAN_H_
+
+#include <cudnn.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The operations that are split. */
+typedef enum {
+  UCUDNN_FORWARD = 0,
+  UCUDNN_BACKWARD_DATA = 1,
+  UCUDNN_BACKWARD_FILTER = 2,
+  UCUDNN_BIAS_ACTIVATION_FORWARD = 3
+} ucudnnOperation_t;
+
+/** `count` micro-batches of `batch` samples, each run by `kernel`. */
+typedef struct {
+  int batch;
+  int count;
+  double timeMs;         /* of one micro-batch, measured */
+  size_t workspaceBytes; /* of one micro-batch */
+  int deterministic;
+  char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example "FFT_TILING/default" */
+} ucudnnMicroBatches_t;
+
+/** The configuration chosen for a convolution under a limit. */
+typedef struct {
+  size_t limitBytes;
+  size_t workspaceBytes; /* the largest micro-batch's; what GetWorkspaceSize reports is this rounded up to 512 */
+  double predictedMs;
+} ucudnnPlan_t;
+
+/** A point of the Pareto front: the fastest time within that much workspace. */
+typedef struct {
+  double timeMs;
+  size_t workspaceBytes;
+} ucudnnParetoPoint_t;
+
+/** What the library has done in this process so far. */
+typedef struct {
+  long long kernelsMeasured; /* (problem, batch size, kernel) triples timed on a device */
+  long long kernelsLoaded;   /* the same, answered by the database */
+  long long plans;           /* configurations chosen */
+  long long splitCalls;      /* convolution calls that ran as two or more micro-batches */
+  long long undividedCalls;  /* convolution calls that ran as one planned kernel */
+  long long bypassedCalls;   /* convolution calls handed to cuDNN as they were */
+  double planningMs;         /* wall time spent measuring, loading and optimizing */
+} ucudnnStatistics_t;
+
+/**
+ * Plans a convolution under `limitBytes` (measuring what is not known yet) without making that limit the one
+ * that a later call runs under.
+ *
+ * x is x or dx, w is w or dw, y is y or dy. At most `requestedCount` entries are written, largest
+ * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL when 0 are requested.
+ * CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN as it is.
+ */
+cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
+                                       ucudnnOperation_t operation,
+                                       cudnnTensorDescriptor_t xDesc,
+                                       cudnnFilterDescriptor_t wDesc,
+                                       cudnnConvolutionDescriptor_t convDesc,
+                                       cudnnTensorDescriptor_t yDesc,
+                                       size_t limitBytes,
+                                       ucudnnPlan_t* plan,
+                                       int requestedCount,
+                                       int* returnedCount,
+                                       ucudnnMicroBatches_t* entries);
+
+/** Every kernel measured for the convolution, by batch size, then time; `count` is 1 in each entry. */
+cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
+                                             ucudnnOperation_t operation,
+                                             cudnnTensorDescriptor_t xDesc,
+                                             cudnnFilterDescriptor_t wDesc,
+                                             cudnnConvolutionDescriptor_t convDesc,
+                                             cudnnTensorDescriptor_t yDesc,
+                                             int requestedCount,
+                                             int* returnedCount,
+                                             ucudnnMicroBatches_t* entries);
+
+/** The Pareto front, by ascending workspace. ucudnnGetConvolutionPlan at a point's workspace gives its plan. */
+cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
+                                              ucudnnOperation_t operation,
+                                              cudnnTensorDescriptor_t xDesc,
+                                              cudnnFilterDescriptor_t wDesc,
+                                              cudnnConvolutionDescriptor_t convDesc,
+                                              cudnnTensorDescriptor_t yDesc,
+                                              int requestedCount,
+                                              int* returnedCount,
+                                              ucudnnParetoPoint_t* points);
+
+/** What the library has done in this process. Needs no handle. */
+cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
+
+/** "0.1.0" */
+const char* ucudnnGetVersionString(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* UCUDNN_PLAN_H_ */

@@ -1,0 +1,59 @@
+// The benchmark database: measured kernels, kept from one run to the next in one SQLite 3 file that many
+// threads and processes share. Knows no CUDA: devices, problems and kernels are text here.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ucudnn {
+
+/// What a measurement depends on besides the problem.
+struct MachineKey {
+  std::string deviceName;
+  int computeCapability = 0;  ///< major * 10 + minor
+  int multiprocessorCount = 0;
+  int driverVersion = 0;
+  int cudaVersion = 0;
+  std::size_t cudnnVersion = 0;
+  bool simulated = false;  ///< never mixed with a GPU's
+};
+
+/// One kernel measured at one batch size.
+struct StoredMeasurement {
+  std::string kernel;
+  double timeMs;
+  std::size_t workspaceBytes;
+  bool deterministic;
+};
+
+/// Batch size -> every kernel measured at it. A size with an empty list was measured, and offers nothing.
+using StoredMeasurements = std::map<int, std::vector<StoredMeasurement>>;
+
+/// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
+/// application's, of another schema, corrupt, read-only or full is warned of once and the database then
+/// answers as if it were empty (read-only: still answers from what it holds).
+class Database {
+ public:
+  /// Does not open the file yet. `path` as UCUDNN_DATABASE has it.
+  explicit Database(std::string path);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  /// Everything known of a problem on a machine: one query.
+  StoredMeasurements load(const MachineKey& machine, const std::string& problem) noexcept;
+
+  /// Adds or replaces the given sizes of one problem, in one transaction.
+  void store(const MachineKey& machine,
+             const std::string& problem,
+             const StoredMeasurements& measurements) noexcept;
+
+ private:
+  class Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace ucudnn

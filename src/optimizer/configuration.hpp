@@ -1,0 +1,35 @@
+// What the optimizer works on: numbers alone.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace ucudnn {
+
+/// One way to run one micro-batch: the `kernel` is the caller's own number for it.
+struct Candidate {
+  int kernel;
+  double timeMs;
+  std::size_t workspaceBytes;
+};
+
+/// Micro-batch size -> the kernels measured at that size, in any order.
+using CandidateTable = std::map<int, std::vector<Candidate>>;
+
+/// `count` micro-batches of `batch` samples, each by `kernel`.
+struct MicroBatches {
+  int batch;
+  int kernel;
+  int count;
+};
+
+/// A division of the mini-batch: largest micro-batches first. Time is the sum over the micro-batches and
+/// of one launch for each; workspace is the maximum.
+struct Configuration {
+  std::vector<MicroBatches> microBatches;
+  double timeMs = 0;
+  std::size_t workspaceBytes = 0;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,24 @@
+// Which micro-batch sizes are tried (μ-cuDNN paper, section III-D).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ucudnn {
+
+enum class BatchSizePolicy {
+  kUndivided,   ///< the mini-batch only
+  kPowerOfTwo,  ///< 1, 2, 4, ... and the mini-batch itself
+  kAll,         ///< every size from 1 to the mini-batch
+};
+
+/// The sizes in ascending order; the last one is `miniBatch`. REQUIRES: miniBatch >= 1.
+std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch);
+
+/// "undivided", "powerOfTwo", "all".
+const char* toText(BatchSizePolicy policy) noexcept;
+
+/// Throws std::invalid_argument that names the text and what is accepted.
+BatchSizePolicy batchSizePolicyFromText(const std::string& text);
+
+}  // namespace ucudnn

@@ -1,0 +1,87 @@
+// What the simulated CUDA runtime (libcudart.so.13) gives the simulated cuDNN (libcudnn.so.9): memory that
+// is watched, streams with virtual clocks, device models, and the N-th call that fails.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#if defined(__GNUC__)
+#define UCUDNN_SIMULATOR_API __attribute__((visibility("default")))
+#endif
+
+namespace ucudnn::simulator {
+
+/// What a device is made of; chosen by UCUDNN_SIMULATOR_DEVICES.
+struct DeviceModel {
+  std::string name;
+  int computeCapability;       ///< major * 10 + minor
+  int multiprocessorCount;
+  std::size_t memoryBytes;
+  double fmaTeraflops;         ///< float, ordinary units, peak
+  double tensorTeraflops;      ///< TF32 tensor cores, peak (0: none)
+  double memoryGigabytesPerSecond;
+  double launchMs;             ///< what each kernel costs beside its work
+};
+
+/// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
+enum class Arithmetic { kFull, kSampled, kOff };
+
+/// One kernel: it advances the stream's clock by `durationMs` (the caller has added launchMs).
+struct Work {
+  const char* name;
+  double durationMs;
+  std::function<void()> execute;  ///< the arithmetic; run in stream order, again at every graph launch
+};
+
+/// A live device allocation (without its guard zones).
+struct Allocation {
+  char* base;
+  std::size_t bytes;
+  int device;
+};
+
+/// Runs `work` on the stream in order, or records it when the stream is being captured.
+UCUDNN_SIMULATOR_API cudaError_t enqueue(cudaStream_t stream, Work work);
+
+UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
+UCUDNN_SIMULATOR_API Arithmetic arithmetic();
+
+/// The live allocation of any device that contains `pointer`; false when there is none.
+UCUDNN_SIMULATOR_API bool findAllocation(const void* pointer, Allocation* allocation);
+
+/// Whether [pointer, pointer + bytes) lies within one live allocation that the current device can reach; if
+/// not, the violation is reported (see `reportViolation`) with `what` naming the argument. bytes 0 is fine.
+UCUDNN_SIMULATOR_API bool checkRange(const void* pointer, std::size_t bytes, const char* what);
+
+/// Counts a misuse that a GPU would not notice, and prints it to stderr; with UCUDNN_SIMULATOR_STRICT=abort
+/// (the tests' setting) aborts.
+UCUDNN_SIMULATOR_API void reportViolation(const std::string& message);
+
+/// Every simulated CUDA and cuDNN function calls this first; true when this is the call that
+/// UCUDNN_SIMULATOR_FAIL_CALL or `failCall` chose. The caller then returns its error and does nothing.
+UCUDNN_SIMULATOR_API bool callFails(const char* function);
+
+/// Counts live handles, descriptors, events, streams; the leak report at exit names the kinds that are not 0.
+UCUDNN_SIMULATOR_API void countHandle(const char* kind, int change);
+
+// --- For tests -------------------------------------------------------------------------------------------
+extern "C" {
+/// Makes the n-th call from now fail (1: the next one; 0: none). Counts over all threads.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorFailCall(std::int64_t n);
+/// Calls of CUDA and cuDNN functions since the process began, or of one function by name.
+UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorCallCount(const char* functionOrNull);
+UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorViolationCount();
+UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorLiveHandles(const char* kindOrNull);
+UCUDNN_SIMULATOR_API std::size_t ucudnnSimulatorLiveBytes(int device);
+/// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
+/// A stream's virtual clock in ms.
+UCUDNN_SIMULATOR_API double ucudnnSimulatorClock(cudaStream_t stream);
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,56 @@
+// The library's log: five levels, to stderr or to one file; nothing above `warn` unless asked for.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace ucudnn {
+
+enum class LogLevel { kOff, kError, kWarn, kInfo, kDebug };
+
+/// The process's log. Thread-safe; never destroyed, so that static destructors may still log;
+/// never throws. Until `configure` is called, `warn` and above go to stderr.
+class Log {
+ public:
+  static Log& instance() noexcept;
+
+  /// Sets the level and, where `file` is not empty, the file that is appended to. A file that cannot
+  /// be opened leaves stderr in place and is itself logged as an error; returns whether it could.
+  bool configure(LogLevel level, const std::string& file) noexcept;
+
+  bool enabled(LogLevel level) const noexcept;
+  void write(LogLevel level, std::string_view message) noexcept;
+
+ private:
+  Log() = default;
+};
+
+template <typename... Args>
+void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noexcept {
+  if (!Log::instance().enabled(level)) return;
+  try {
+    Log::instance().write(level, fmt::format(format, std::forward<Args>(args)...));
+  } catch (...) {  // Out of memory while formatting: a log line is not worth failing a call.
+  }
+}
+
+template <typename... Args>
+void logError(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  log(LogLevel::kError, format, std::forward<Args>(args)...);
+}
+template <typename... Args>
+void logWarn(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  log(LogLevel::kWarn, format, std::forward<Args>(args)...);
+}
+template <typename... Args>
+void logInfo(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  log(LogLevel::kInfo, format, std::forward<Args>(args)...);
+}
+template <typename... Args>
+void logDebug(fmt::format_string<Args...> format, Args&&... args) noexcept {
+  log(LogLevel::kDebug, format, std::forward<Args>(args)...);
+}
+
+}  // namespace ucudnn
