@@ -29,8 +29,16 @@ struct StoredMeasurement {
   bool deterministic;
 };
 
-/// Batch size -> every kernel measured at it. A size with an empty list was measured, and offers nothing.
-using StoredMeasurements = std::map<int, std::vector<StoredMeasurement>>;
+/// What is known of one batch size.
+struct StoredSize {
+  /// Every kernel that needs at most this much workspace was tried; kernels above it may be missing. Stored
+  /// values never shrink: storing a size adds or replaces its kernels one by one and keeps the larger bound.
+  std::size_t coveredBytes = 0;
+  std::vector<StoredMeasurement> kernels;  ///< may be empty: tried, and nothing is offered
+};
+
+/// Batch size -> what is known of it.
+using StoredMeasurements = std::map<int, StoredSize>;
 
 /// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
 /// application's, of another schema, corrupt, read-only or full is warned of once and the database then
@@ -46,7 +54,7 @@ class Database {
   /// Everything known of a problem on a machine: one query.
   StoredMeasurements load(const MachineKey& machine, const std::string& problem) noexcept;
 
-  /// Adds or replaces the given sizes of one problem, in one transaction.
+  /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.
   void store(const MachineKey& machine,
              const std::string& problem,
              const StoredMeasurements& measurements) noexcept;
