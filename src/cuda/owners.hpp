@@ -1,0 +1,83 @@
+// Owners of CUDA's and cuDNN's handles: a unique_ptr each, whose deleter names the handle as its pointer.
+// Deleters ignore failures: there is nobody to tell, and the process may be ending.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "cuda/error.hpp"
+
+namespace ucudnn {
+
+template <typename Handle, auto Destroy>
+struct HandleDeleter {
+  using pointer = Handle;
+  void operator()(Handle handle) const noexcept { static_cast<void>(Destroy(handle)); }
+};
+
+template <typename Handle, auto Destroy>
+using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, HandleDeleter<Handle, Destroy>>;
+
+using CudnnHandle = Owner<cudnnHandle_t, cudnnDestroy>;
+using TensorDescriptor = Owner<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
+using FilterDescriptor = Owner<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
+using ConvolutionDescriptor = Owner<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
+using ActivationDescriptor = Owner<cudnnActivationDescriptor_t, cudnnDestroyActivationDescriptor>;
+using OpTensorDescriptor = Owner<cudnnOpTensorDescriptor_t, cudnnDestroyOpTensorDescriptor>;
+using ReduceTensorDescriptor = Owner<cudnnReduceTensorDescriptor_t, cudnnDestroyReduceTensorDescriptor>;
+using Event = Owner<cudaEvent_t, cudaEventDestroy>;
+
+/// Makes a handle by a `Create(Handle*)` function. Throws Error.
+template <typename OwnerType, typename Create>
+OwnerType makeOwned(Create create) {
+  typename OwnerType::pointer handle = nullptr;
+  UCUDNN_CHECK_CUDNN(create(&handle));
+  return OwnerType(handle);
+}
+
+inline Event makeEvent() {
+  cudaEvent_t event = nullptr;
+  UCUDNN_CHECK_CUDA(cudaEventCreate(&event));
+  return Event(event);
+}
+
+/// Device memory on the device that is current when it is made. Throws OutOfMemory.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    void* memory = nullptr;
+    UCUDNN_CHECK_CUDA(cudaMalloc(&memory, bytes));
+    memory_.reset(memory);
+  }
+  void* get() const noexcept { return memory_.get(); }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct Deleter {
+    void operator()(void* memory) const noexcept { static_cast<void>(cudaFree(memory)); }
+  };
+  std::unique_ptr<void, Deleter> memory_;
+  std::size_t bytes_ = 0;
+};
+
+/// Makes a device current, and the former one again at the end of its scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    UCUDNN_CHECK_CUDA(cudaGetDevice(&former_));
+    if (device != former_) UCUDNN_CHECK_CUDA(cudaSetDevice(device));
+  }
+  ~DeviceScope() { static_cast<void>(cudaSetDevice(former_)); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int former_ = 0;
+};
+
+}  // namespace ucudnn

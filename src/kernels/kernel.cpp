@@ -1,0 +1,254 @@
+#include "kernels/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+
+// The legacy convolution API is marked deprecated in cuDNN 9; it is what μ-cuDNN stands in for.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace ucudnn {
+namespace {
+
+struct AlgorithmTraits {
+  const char* name;
+  bool deterministic;  ///< cuDNN developer guide, "Reproducibility (Determinism)"
+};
+
+// Indexed by cuDNN's enumerators.
+constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForwardAlgorithms = {{
+    {"IMPLICIT_GEMM", true},
+    {"IMPLICIT_PRECOMP_GEMM", true},
+    {"GEMM", true},
+    {"DIRECT", true},
+    {"FFT", true},
+    {"FFT_TILING", true},
+    {"WINOGRAD", true},
+    {"WINOGRAD_NONFUSED", true},
+}};
+constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> kBackwardDataAlgorithms = {{
+    {"ALGO_0", false},
+    {"ALGO_1", true},
+    {"FFT", true},
+    {"FFT_TILING", true},
+    {"WINOGRAD", true},
+    {"WINOGRAD_NONFUSED", true},
+}};
+constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>
+    kBackwardFilterAlgorithms = {{
+        {"ALGO_0", false},
+        {"ALGO_1", true},
+        {"FFT", true},
+        {"ALGO_3", false},
+        {"WINOGRAD", true},
+        {"WINOGRAD_NONFUSED", true},
+        {"FFT_TILING", true},
+    }};
+
+struct AlgorithmTable {
+  const AlgorithmTraits* first;
+  int count;
+};
+
+AlgorithmTable algorithmsOf(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::kBackwardData:
+      return {kBackwardDataAlgorithms.data(), static_cast<int>(kBackwardDataAlgorithms.size())};
+    case Operation::kBackwardFilter:
+      return {kBackwardFilterAlgorithms.data(), static_cast<int>(kBackwardFilterAlgorithms.size())};
+    default:
+      return {kForwardAlgorithms.data(), static_cast<int>(kForwardAlgorithms.size())};
+  }
+}
+
+// Indexed by cudnnMathType_t.
+constexpr const char* kMathNames[] = {"default", "tensor", "tensor_conversion", "fma"};
+
+TensorDescriptor makeTensor(std::int32_t type,
+                            int dimensions,
+                            const Problem::Sizes& sizes,
+                            const Problem::Sizes& strides) {
+  auto descriptor = makeOwned<TensorDescriptor>(cudnnCreateTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnnSetTensorNdDescriptor(descriptor.get(),
+                                                static_cast<cudnnDataType_t>(type),
+                                                dimensions,
+                                                sizes.data(),
+                                                strides.data()));
+  return descriptor;
+}
+
+}  // namespace
+
+std::string toText(Operation operation, Kernel kernel) {
+  const AlgorithmTable table = algorithmsOf(operation);
+  const std::string name = kernel.algorithm >= 0 && kernel.algorithm < table.count
+                               ? table.first[kernel.algorithm].name
+                               : fmt::format("ALGORITHM_{}", kernel.algorithm);
+  const bool named = kernel.mathType >= 0 && kernel.mathType < static_cast<int>(std::size(kMathNames));
+  return name + "/" + (named ? kMathNames[kernel.mathType] : std::to_string(kernel.mathType));
+}
+
+std::optional<Kernel> kernelFromText(Operation operation, const std::string& text) {
+  const AlgorithmTable table = algorithmsOf(operation);
+  for (int algorithm = 0; algorithm < table.count; ++algorithm)
+    for (int math = 0; math < static_cast<int>(std::size(kMathNames)); ++math)
+      if (toText(operation, {algorithm, math}) == text) return Kernel{algorithm, math};
+  return std::nullopt;
+}
+
+ProblemDescriptors::ProblemDescriptors(const Problem& problem)
+    : x_(makeTensor(problem.xType, problem.dimensions, problem.xSizes, problem.xStrides)),
+      w_(makeOwned<FilterDescriptor>(cudnnCreateFilterDescriptor)),
+      convolution_(makeOwned<ConvolutionDescriptor>(cudnnCreateConvolutionDescriptor)),
+      y_(makeTensor(problem.yType, problem.dimensions, problem.ySizes, problem.yStrides)) {
+  UCUDNN_CHECK_CUDNN(cudnnSetFilterNdDescriptor(w_.get(),
+                                                static_cast<cudnnDataType_t>(problem.wType),
+                                                static_cast<cudnnTensorFormat_t>(problem.wFormat),
+                                                problem.dimensions,
+                                                problem.wSizes.data()));
+  UCUDNN_CHECK_CUDNN(
+      cudnnSetConvolutionNdDescriptor(convolution_.get(),
+                                      problem.dimensions - 2,
+                                      problem.pads.data(),
+                                      problem.strides.data(),
+                                      problem.dilations.data(),
+                                      static_cast<cudnnConvolutionMode_t>(problem.mode),
+                                      static_cast<cudnnDataType_t>(problem.computeType)));
+  UCUDNN_CHECK_CUDNN(cudnnSetConvolutionGroupCount(convolution_.get(), problem.groups));
+  UCUDNN_CHECK_CUDNN(cudnnSetConvolutionMathType(convolution_.get(),
+                                                 static_cast<cudnnMathType_t>(problem.mathType)));
+  UCUDNN_CHECK_CUDNN(cudnnSetConvolutionReorderType(
+      convolution_.get(), static_cast<cudnnReorderType_t>(problem.reorderType)));
+}
+
+std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
+                                        const Problem& problem,
+                                        const ConvolutionDescriptors& descriptors) {
+  const AlgorithmTable table = algorithmsOf(problem.operation);
+  std::vector<KernelOffer> offers;
+  for (int algorithm = 0; algorithm < table.count; ++algorithm) {
+    // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
+    if (problem.operation == Operation::kBiasActivationForward &&
+        problem.activation == CUDNN_ACTIVATION_IDENTITY &&
+        algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
+      continue;
+    std::size_t bytes = 0;
+    if (nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes) !=
+        CUDNN_STATUS_SUCCESS)
+      continue;
+    offers.push_back({{algorithm, problem.mathType}, bytes, table.first[algorithm].deterministic});
+  }
+  return offers;
+}
+
+cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
+                                  Operation operation,
+                                  const ConvolutionDescriptors& d,
+                                  int algorithm,
+                                  std::size_t* bytes) noexcept {
+  switch (operation) {
+    case Operation::kBackwardData:
+      return cudnnGetConvolutionBackwardDataWorkspaceSize(
+          handle,
+          d.w,
+          d.y,
+          d.convolution,
+          d.x,
+          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+          bytes);
+    case Operation::kBackwardFilter:
+      return cudnnGetConvolutionBackwardFilterWorkspaceSize(
+          handle,
+          d.x,
+          d.y,
+          d.convolution,
+          d.w,
+          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+          bytes);
+    default:
+      return cudnnGetConvolutionForwardWorkspaceSize(
+          handle,
+          d.x,
+          d.w,
+          d.convolution,
+          d.y,
+          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+          bytes);
+  }
+}
+
+cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
+                                Operation operation,
+                                const ConvolutionDescriptors& d,
+                                int algorithm,
+                                const ConvolutionPointers& p,
+                                const BiasActivation* fused) noexcept {
+  // One of x, w, y is the output, which the caller handed over as a pointer to non-const.
+  switch (operation) {
+    case Operation::kForward:
+      return cudnnConvolutionForward(handle,
+                                     p.alpha,
+                                     d.x,
+                                     p.x,
+                                     d.w,
+                                     p.w,
+                                     d.convolution,
+                                     static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                     p.workspace,
+                                     p.workspaceBytes,
+                                     p.beta,
+                                     d.y,
+                                     const_cast<void*>(p.y));
+    case Operation::kBackwardData:
+      return cudnnConvolutionBackwardData(handle,
+                                          p.alpha,
+                                          d.w,
+                                          p.w,
+                                          d.y,
+                                          p.y,
+                                          d.convolution,
+                                          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+                                          p.workspace,
+                                          p.workspaceBytes,
+                                          p.beta,
+                                          d.x,
+                                          const_cast<void*>(p.x));
+    case Operation::kBackwardFilter:
+      return cudnnConvolutionBackwardFilter(handle,
+                                            p.alpha,
+                                            d.x,
+                                            p.x,
+                                            d.y,
+                                            p.y,
+                                            d.convolution,
+                                            static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+                                            p.workspace,
+                                            p.workspaceBytes,
+                                            p.beta,
+                                            d.w,
+                                            const_cast<void*>(p.w));
+    case Operation::kBiasActivationForward:
+      return cudnnConvolutionBiasActivationForward(handle,
+                                                   p.alpha,
+                                                   d.x,
+                                                   p.x,
+                                                   d.w,
+                                                   p.w,
+                                                   d.convolution,
+                                                   static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                                   p.workspace,
+                                                   p.workspaceBytes,
+                                                   p.beta,
+                                                   fused->zDescriptor,
+                                                   fused->z,
+                                                   fused->biasDescriptor,
+                                                   fused->bias,
+                                                   fused->activation,
+                                                   d.y,
+                                                   const_cast<void*>(p.y));
+  }
+  return CUDNN_STATUS_BAD_PARAM;
+}
+
+}  // namespace ucudnn

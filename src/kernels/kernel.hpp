@@ -1,0 +1,98 @@
+// The ways in which cuDNN can compute a problem: today the algorithms of its legacy convolution API.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/owners.hpp"
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+/// One kernel of an operation: a value that knows no problem.
+struct Kernel {
+  std::int32_t algorithm = 0;  ///< cudnnConvolution{Fwd,BwdData,BwdFilter}Algo_t
+  std::int32_t mathType = 0;   ///< cudnnMathType_t
+
+  bool operator==(const Kernel& other) const noexcept {
+    return algorithm == other.algorithm && mathType == other.mathType;
+  }
+};
+
+/// cuDNN's name of the algorithm and the math type: "FFT_TILING/default".
+std::string toText(Operation operation, Kernel kernel);
+/// The reverse; empty for text that names no kernel of this operation.
+std::optional<Kernel> kernelFromText(Operation operation, const std::string& text);
+
+/// A kernel that cuDNN has for a problem, with what it needs.
+struct KernelOffer {
+  Kernel kernel;
+  std::size_t workspaceBytes = 0;
+  bool deterministic = true;
+};
+
+/// Owned descriptors with the values of a problem; immutable once made, so threads may share them.
+class ProblemDescriptors {
+ public:
+  /// Throws Error.
+  explicit ProblemDescriptors(const Problem& problem);
+
+  ConvolutionDescriptors get() const noexcept {
+    return {x_.get(), w_.get(), convolution_.get(), y_.get()};
+  }
+
+ private:
+  TensorDescriptor x_;
+  FilterDescriptor w_;
+  ConvolutionDescriptor convolution_;
+  TensorDescriptor y_;
+};
+
+/// The pointers of one convolution call. The output is x for backward data, w for backward filter, else y.
+struct ConvolutionPointers {
+  const void* alpha = nullptr;
+  const void* beta = nullptr;  ///< bias_activation_forward: alpha2, the factor of z
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* y = nullptr;
+  void* workspace = nullptr;
+  std::size_t workspaceBytes = 0;
+};
+
+/// What bias_activation_forward has besides.
+struct BiasActivation {
+  cudnnTensorDescriptor_t zDescriptor = nullptr;
+  const void* z = nullptr;
+  cudnnTensorDescriptor_t biasDescriptor = nullptr;
+  const void* bias = nullptr;
+  cudnnActivationDescriptor_t activation = nullptr;
+};
+
+/// Everything that cuDNN's legacy API has for the problem that the descriptors describe; empty where it has
+/// nothing. Asks cuDNN on the host only; runs nothing. REQUIRES: descriptors have the problem's values.
+std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
+                                        const Problem& problem,
+                                        const ConvolutionDescriptors& descriptors);
+
+/// Workspace that cuDNN wants for an algorithm; the plain cuDNN call of the operation.
+cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
+                                  Operation operation,
+                                  const ConvolutionDescriptors& descriptors,
+                                  int algorithm,
+                                  std::size_t* bytes) noexcept;
+
+/// Enqueues the convolution: the plain cuDNN call of the operation. `fused` is used, and needed, by
+/// bias_activation_forward only.
+cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
+                                Operation operation,
+                                const ConvolutionDescriptors& descriptors,
+                                int algorithm,
+                                const ConvolutionPointers& pointers,
+                                const BiasActivation* fused) noexcept;
+
+}  // namespace ucudnn

@@ -1,0 +1,245 @@
+#include "problem/problem.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace ucudnn {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<Problem>);
+static_assert(sizeof(Problem) % sizeof(std::int32_t) == 0);
+static_assert(alignof(Problem) == alignof(std::int32_t), "a hash over words needs no padding");
+
+const char* typeText(std::int32_t type) noexcept {
+  switch (type) {
+    case CUDNN_DATA_FLOAT:
+      return "float";
+    case CUDNN_DATA_HALF:
+      return "half";
+    case CUDNN_DATA_BFLOAT16:
+      return "bfloat16";
+    case CUDNN_DATA_DOUBLE:
+      return "double";
+    default:
+      return "other";
+  }
+}
+
+const char* mathText(std::int32_t math) noexcept {
+  switch (math) {
+    case CUDNN_DEFAULT_MATH:
+      return "default";
+    case CUDNN_TENSOR_OP_MATH:
+      return "tensor";
+    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION:
+      return "tensor_conversion";
+    case CUDNN_FMA_MATH:
+      return "fma";
+    default:
+      return "other";
+  }
+}
+
+std::size_t spanBytes(const Problem::Sizes& sizes,
+                      const Problem::Sizes& strides,
+                      int dimensions,
+                      std::int32_t type) noexcept {
+  std::size_t last = 0;
+  for (int i = 0; i < dimensions; ++i)
+    last += static_cast<std::size_t>(sizes[i] - 1) * static_cast<std::size_t>(strides[i]);
+  return (last + 1) * elementBytes(type);
+}
+
+bool readTensor(cudnnTensorDescriptor_t descriptor,
+                std::int32_t& type,
+                int& dimensions,
+                Problem::Sizes& sizes,
+                Problem::Sizes& strides) noexcept {
+  cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
+  int count = 0;
+  if (cudnnGetTensorNdDescriptor(descriptor,
+                                 Problem::kMaxDimensions,
+                                 &dataType,
+                                 &count,
+                                 sizes.data(),
+                                 strides.data()) != CUDNN_STATUS_SUCCESS)
+    return false;
+  type = dataType;
+  dimensions = count;
+  if (count < 3 || count > Problem::kMaxDimensions || elementBytes(dataType) == 0) return false;
+  // A tensor whose samples overlap, or run backwards, is not one that a batch can be cut out of.
+  return sizes[0] > 0 && strides[0] > 0 &&
+         std::all_of(strides.begin(), strides.begin() + count, [](int s) { return s >= 0; });
+}
+
+bool readFilter(cudnnFilterDescriptor_t descriptor, int& dimensions, Problem& problem) noexcept {
+  cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
+  cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;
+  if (cudnnGetFilterNdDescriptor(descriptor,
+                                 Problem::kMaxDimensions,
+                                 &dataType,
+                                 &format,
+                                 &dimensions,
+                                 problem.wSizes.data()) != CUDNN_STATUS_SUCCESS)
+    return false;
+  problem.wType = dataType;
+  problem.wFormat = format;
+  return elementBytes(dataType) != 0 && format != CUDNN_TENSOR_NCHW_VECT_C;
+}
+
+bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) noexcept {
+  int length = 0;
+  cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
+  cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
+  cudnnReorderType_t reorderType = CUDNN_DEFAULT_REORDER;
+  int groups = 1;
+  if (cudnnGetConvolutionNdDescriptor(descriptor,
+                                      Problem::kMaxSpatial,
+                                      &length,
+                                      problem.pads.data(),
+                                      problem.strides.data(),
+                                      problem.dilations.data(),
+                                      &mode,
+                                      &computeType) != CUDNN_STATUS_SUCCESS ||
+      cudnnGetConvolutionMathType(descriptor, &mathType) != CUDNN_STATUS_SUCCESS ||
+      cudnnGetConvolutionReorderType(descriptor, &reorderType) != CUDNN_STATUS_SUCCESS ||
+      cudnnGetConvolutionGroupCount(descriptor, &groups) != CUDNN_STATUS_SUCCESS)
+    return false;
+  problem.mode = mode;
+  problem.computeType = computeType;
+  problem.mathType = mathType;
+  problem.reorderType = reorderType;
+  problem.groups = groups;
+  return length == problem.dimensions - 2;
+}
+
+}  // namespace
+
+const char* toText(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::kForward:
+      return "forward";
+    case Operation::kBackwardData:
+      return "backward_data";
+    case Operation::kBackwardFilter:
+      return "backward_filter";
+    case Operation::kBiasActivationForward:
+      return "bias_activation_forward";
+  }
+  return "unknown";
+}
+
+std::size_t elementBytes(std::int32_t dataType) noexcept {
+  switch (dataType) {
+    case CUDNN_DATA_FLOAT:
+      return 4;
+    case CUDNN_DATA_HALF:
+    case CUDNN_DATA_BFLOAT16:
+      return 2;
+    case CUDNN_DATA_DOUBLE:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
+std::size_t Problem::xBatchStrideBytes() const noexcept {
+  return static_cast<std::size_t>(xStrides[0]) * elementBytes(xType);
+}
+std::size_t Problem::yBatchStrideBytes() const noexcept {
+  return static_cast<std::size_t>(yStrides[0]) * elementBytes(yType);
+}
+std::size_t Problem::xBytes() const noexcept {
+  return spanBytes(xSizes, xStrides, dimensions, xType);
+}
+std::size_t Problem::yBytes() const noexcept {
+  return spanBytes(ySizes, yStrides, dimensions, yType);
+}
+std::size_t Problem::wBytes() const noexcept {
+  std::size_t elements = 1;
+  for (int i = 0; i < dimensions; ++i) elements *= static_cast<std::size_t>(wSizes[i]);
+  return elements * elementBytes(wType);
+}
+
+double Problem::multiplyAdds() const noexcept {
+  double product = ySizes[0];
+  for (int i = 0; i < dimensions; ++i) product *= wSizes[i];
+  for (int i = 2; i < dimensions; ++i) product *= ySizes[i];
+  return product;
+}
+
+std::size_t Problem::hash() const noexcept {
+  // 64-bit words, multiplied and folded (the multiplier is 2^64 / golden ratio, as in Fibonacci hashing).
+  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
+  const char* bytes = reinterpret_cast<const char*>(this);
+  std::uint64_t state = 0;
+  for (std::size_t i = 0; i < sizeof(Problem); i += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + i, std::min(sizeof(word), sizeof(Problem) - i));
+    state = (state ^ word) * kMultiplier;
+    state ^= state >> 29;
+  }
+  return static_cast<std::size_t>(state);
+}
+
+bool Problem::operator==(const Problem& other) const noexcept {
+  return std::memcmp(this, &other, sizeof(Problem)) == 0;
+}
+
+std::string Problem::text() const {
+  const auto list = [](const auto& values, int first, int end) {
+    return fmt::format("{}", fmt::join(values.begin() + first, values.begin() + end, ","));
+  };
+  const int spatial = dimensions - 2;
+  std::string result =
+      fmt::format("{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
+                  "compute={} math={}",
+                  toText(operation),
+                  typeText(xType),
+                  list(xSizes, 1, dimensions),
+                  list(xStrides, 0, dimensions),
+                  typeText(wType),
+                  list(wSizes, 0, dimensions),
+                  wFormat == CUDNN_TENSOR_NHWC ? "nhwc" : "nchw",
+                  typeText(yType),
+                  list(ySizes, 1, dimensions),
+                  list(yStrides, 0, dimensions),
+                  list(pads, 0, spatial),
+                  list(strides, 0, spatial),
+                  list(dilations, 0, spatial),
+                  groups,
+                  mode == CUDNN_CONVOLUTION ? "convolution" : "cross_correlation",
+                  typeText(computeType),
+                  mathText(mathType));
+  if (reorderType != CUDNN_DEFAULT_REORDER) result += " no_reorder";
+  if (operation == Operation::kBiasActivationForward)
+    result += fmt::format(" activation={} adds_z={}", activation, addsZ);
+  return result;
+}
+
+bool readProblem(Operation operation,
+                 const ConvolutionDescriptors& descriptors,
+                 Problem& problem) noexcept {
+  problem = Problem{};
+  problem.operation = operation;
+  int xDimensions = 0;
+  int yDimensions = 0;
+  int wDimensions = 0;
+  if (!readTensor(descriptors.x, problem.xType, xDimensions, problem.xSizes, problem.xStrides) ||
+      problem.xSizes[0] < 2)
+    return false;
+  if (!readTensor(descriptors.y, problem.yType, yDimensions, problem.ySizes, problem.yStrides) ||
+      !readFilter(descriptors.w, wDimensions, problem))
+    return false;
+  problem.dimensions = xDimensions;
+  return yDimensions == xDimensions && wDimensions == xDimensions &&
+         problem.xSizes[0] == problem.ySizes[0] &&
+         readConvolution(descriptors.convolution, problem);
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,95 @@
+// One convolution operation as a value: the contents of all its descriptors, no pointers.
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ucudnn {
+
+enum class Operation : std::int32_t {
+  kForward,
+  kBackwardData,
+  kBackwardFilter,
+  kBiasActivationForward,
+};
+
+/// "forward", "backward_data", "backward_filter", "bias_activation_forward".
+const char* toText(Operation operation) noexcept;
+
+/// The descriptors of a convolution in one order for all operations: x is x or dx, w is w or dw, y is y or dy.
+struct ConvolutionDescriptors {
+  cudnnTensorDescriptor_t x;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t convolution;
+  cudnnTensorDescriptor_t y;
+};
+
+/// A convolution problem. Equality and hash run over its words, so every member is a 32-bit integer, unused
+/// ones are 0, and there is no padding.
+struct Problem {
+  static constexpr int kMaxDimensions = 5;  ///< batch, channels, and up to three spatial dimensions
+  static constexpr int kMaxSpatial = kMaxDimensions - 2;
+  using Sizes = std::array<std::int32_t, kMaxDimensions>;
+  using Spatial = std::array<std::int32_t, kMaxSpatial>;
+
+  Operation operation = Operation::kForward;
+  std::int32_t dimensions = 0;  ///< of x, w and y: 3 to 5
+  std::int32_t xType = 0, wType = 0, yType = 0;  ///< cudnnDataType_t
+  std::int32_t wFormat = 0;                      ///< cudnnTensorFormat_t
+  Sizes xSizes{}, xStrides{};                    ///< N, C, [D,] H, W
+  Sizes wSizes{};                                ///< K, C/groups, [D,] H, W
+  Sizes ySizes{}, yStrides{};
+  Spatial pads{}, strides{}, dilations{};
+  std::int32_t mode = 0;         ///< cudnnConvolutionMode_t
+  std::int32_t computeType = 0;  ///< cudnnDataType_t
+  std::int32_t mathType = 0;     ///< cudnnMathType_t
+  std::int32_t reorderType = 0;  ///< cudnnReorderType_t
+  std::int32_t groups = 1;
+  std::int32_t activation = 0;  ///< cudnnActivationMode_t, of bias_activation_forward only
+  std::int32_t addsZ = 0;       ///< 1: bias_activation_forward with alpha2 != 0
+
+  int batch() const noexcept { return xSizes[0]; }
+
+  /// The same problem at another batch size; strides are the caller's, so a slice of its tensors fits.
+  Problem withBatch(int batch) const noexcept {
+    Problem other = *this;
+    other.xSizes[0] = other.ySizes[0] = batch;
+    return other;
+  }
+
+  /// Bytes from one sample to the next in x and y.
+  std::size_t xBatchStrideBytes() const noexcept;
+  std::size_t yBatchStrideBytes() const noexcept;
+  /// Bytes that the tensor spans, from its first element to behind its last.
+  std::size_t xBytes() const noexcept;
+  std::size_t wBytes() const noexcept;
+  std::size_t yBytes() const noexcept;
+  /// Multiply-adds of the whole problem.
+  double multiplyAdds() const noexcept;
+
+  std::size_t hash() const noexcept;
+  bool operator==(const Problem& other) const noexcept;
+  bool operator!=(const Problem& other) const noexcept { return !(*this == other); }
+
+  /// Everything but the batch size, in words: the key of the benchmark database.
+  std::string text() const;
+};
+
+struct ProblemHash {
+  std::size_t operator()(const Problem& problem) const noexcept { return problem.hash(); }
+};
+
+/// Bytes of one element of the four types that are planned: float, half, bfloat16, double. 0: another type.
+std::size_t elementBytes(std::int32_t dataType) noexcept;
+
+/// Reads a problem from its descriptors. False: not one that μ-cuDNN plans (a batch of one, a vectorized or
+/// integer type, too many dimensions, descriptors that do not belong together); cuDNN gets the call as it is.
+bool readProblem(Operation operation,
+                 const ConvolutionDescriptors& descriptors,
+                 Problem& problem) noexcept;
+
+}  // namespace ucudnn
