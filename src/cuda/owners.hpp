@@ -80,4 +80,17 @@ class DeviceScope {
   int former_ = 0;
 };
 
+/// Lets this thread allocate and synchronize while other streams of the process are being captured: what is done in
+/// its scope touches none of them (CUDA Runtime API, cudaThreadExchangeStreamCaptureMode).
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { UCUDNN_CHECK_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  ///< afterwards: the former one
+};
+
 }  // namespace ucudnn

@@ -1,0 +1,36 @@
+// What the benchmark finds out.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+
+namespace ucudnn {
+
+/// One kernel at one batch size.
+struct Measurement {
+  Kernel kernel;
+  double timeMs = 0;  ///< of one call among many enqueued back to back
+  std::size_t workspaceBytes = 0;
+  bool deterministic = true;
+};
+
+/// Every kernel measured at one batch size.
+struct SizeMeasurements {
+  std::size_t coveredBytes = 0;  ///< kernels that need at most this much workspace have been tried
+  std::vector<Measurement> kernels;
+
+  /// Nothing but a larger limit could add a kernel.
+  bool covers(std::size_t limitBytes) const noexcept { return coveredBytes >= limitBytes; }
+};
+
+/// Batch size -> what was measured at it.
+using Measurements = std::map<int, SizeMeasurements>;
+
+/// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace, takes at most
+/// 1/`factor` of the time, and is deterministic if `kernel` is.
+bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);
+
+}  // namespace ucudnn

@@ -1,0 +1,30 @@
+// The devices of this process as the benchmark database knows them.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "cache/database.hpp"
+
+namespace ucudnn {
+
+/// Numbers the kinds of device: devices of one model share measurements and plans. Thread-safe.
+class Machines {
+ public:
+  /// The number of a device's kind. Throws Error.
+  int ofDevice(int device);
+  /// REQUIRES: a number that ofDevice gave.
+  MachineKey key(int machine) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<int, int> byDevice_;
+  std::vector<MachineKey> keys_;
+};
+
+/// The further devices that UCUDNN_BENCHMARK_DEVICES names beside `device`. Throws BadSetting for an id that does
+/// not exist or a device of another model.
+std::vector<int> benchmarkDevices(const std::vector<int>& ids, bool all, int device, Machines& machines);
+
+}  // namespace ucudnn

@@ -1,0 +1,56 @@
+// A plan: the configuration chosen for a problem, ready to run.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "kernels/kernel.hpp"
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+/// Immutable once made; shared by every handle and thread that runs the problem.
+struct Plan {
+  /// `count` micro-batches of `batch` samples, one after another.
+  struct Step {
+    int batch = 0;
+    int count = 0;
+    Kernel kernel;
+    double timeMs = 0;  ///< of one micro-batch
+    std::size_t workspaceBytes = 0;
+    bool deterministic = true;
+    std::unique_ptr<ProblemDescriptors> descriptors;  ///< at `batch` samples, with the kernel's math type
+  };
+
+  Problem problem;
+  std::vector<Step> steps;  ///< largest micro-batches first
+  std::size_t limitBytes = 0;
+  std::size_t workspaceBytes = 0;  ///< the largest step's
+  double predictedMs = 0;
+  /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which is
+  /// workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
+  int algorithm = 0;
+  std::size_t algorithmBytes = 0;
+  bool algorithmDeterministic = true;
+
+  bool isDivided() const noexcept { return steps.size() > 1 || steps.front().count > 1; }
+  bool isDeterministic() const noexcept {
+    for (const Step& step : steps)
+      if (!step.deterministic) return false;
+    return true;
+  }
+};
+
+/// "2 x 128 FFT/default + 1 x 3 GEMM/default"
+std::string toText(const Plan& plan);
+
+/// Workspace sizes are reported as multiples of this: clients round them down to 4 or 8 bytes, and up to 512
+/// (CLIENTS, "At run time", 12).
+constexpr std::size_t kWorkspaceGranularity = 512;
+
+constexpr std::size_t roundUpWorkspace(std::size_t bytes) noexcept {
+  return (bytes + kWorkspaceGranularity - 1) / kWorkspaceGranularity * kWorkspaceGranularity;
+}
+
+}  // namespace ucudnn

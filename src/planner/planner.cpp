@@ -1,0 +1,216 @@
+#include "planner/planner.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "optimizer/policy.hpp"
+#include "optimizer/workspace_reuse.hpp"
+#include "planner/conversion.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// Adds its own lifetime to a counter.
+class PlanningTime {
+ public:
+  explicit PlanningTime(std::atomic<long long>& microseconds) : microseconds_(microseconds) {}
+  ~PlanningTime() {
+    const auto elapsed = std::chrono::steady_clock::now() - begin_;
+    microseconds_ += std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count();
+  }
+  PlanningTime(const PlanningTime&) = delete;
+  PlanningTime& operator=(const PlanningTime&) = delete;
+
+ private:
+  std::atomic<long long>& microseconds_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+std::vector<int> sizesOf(const PlanRequest& request) {
+  return microBatchSizes(request.settings->batchSizePolicy, request.problem.batch());
+}
+
+}  // namespace
+
+std::size_t Planner::Hash::operator()(const ProblemKey& key) const noexcept {
+  return key.problem.hash() + static_cast<std::size_t>(key.machine);
+}
+
+std::size_t Planner::Hash::operator()(const PlanKey& key) const noexcept {
+  return (*this)(key.problem) ^ (key.limitBytes * 0x9E3779B97F4A7C15u);
+}
+
+Planner::PlanKey Planner::planKey(const PlanRequest& request) {
+  return {{request.machine, request.problem},
+          request.limitBytes,
+          request.settings->batchSizePolicy,
+          request.settings->deterministic};
+}
+
+/// Measurements belong to the problem at any mini-batch.
+Planner::ProblemKey Planner::measurementKey(const PlanRequest& request) {
+  return {request.machine, request.problem.withBatch(0)};
+}
+
+std::optional<std::shared_ptr<const Plan>> Planner::knownPlan(const PlanRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const auto plan = plans_.find(planKey(request));
+  if (plan == plans_.end()) return std::nullopt;
+  return plan->second;
+}
+
+std::shared_ptr<const Plan> Planner::plan(const PlanRequest& request) {
+  const auto known = knownPlan(request);
+  if (known && (*known || request.buffers == nullptr)) return *known;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  std::shared_ptr<const Plan> plan = makePlan(request);
+  const std::lock_guard lock(mutex_);
+  // Another thread may have been faster: all must hold the same plan.
+  auto& place = plans_[planKey(request)];
+  if (!place) {
+    place = std::move(plan);
+    if (place) ++statistics_.plans;
+  }
+  return place;
+}
+
+std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request) {
+  const Measurements measurements = require(request);
+  const CandidateTable table = candidates(measurements, request.settings->deterministic);
+  const auto configuration = fastestConfiguration(
+      table, request.problem.batch(), request.limitBytes, kLaunchMs);
+  if (!configuration) {
+    logWarn("nothing is known to compute {} at batch {} within {} bytes: left to cuDNN",
+            request.problem.text(),
+            request.problem.batch(),
+            request.limitBytes);
+    return nullptr;
+  }
+  auto plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
+  logInfo("{} N={}: {} in {} of {} bytes, {:.3f} ms predicted",
+          request.problem.text(),
+          request.problem.batch(),
+          toText(*plan),
+          plan->workspaceBytes,
+          request.limitBytes,
+          plan->predictedMs);
+  return plan;
+}
+
+Measurements Planner::measurements(const PlanRequest& request) {
+  const PlanningTime time(statistics_.planningMicroseconds);
+  return require(request);
+}
+
+std::vector<Configuration> Planner::front(const PlanRequest& request) {
+  const PlanningTime time(statistics_.planningMicroseconds);
+  const CandidateTable table = candidates(require(request), request.settings->deterministic);
+  return paretoFront(table, request.problem.batch(), request.limitBytes, kLaunchMs);
+}
+
+Measurements Planner::lookUp(const PlanRequest& request) const {
+  Measurements found;
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(measurementKey(request));
+  if (known == known_.end()) return found;
+  for (const int size : sizesOf(request))
+    if (const auto at = known->second.measurements.find(size);
+        at != known->second.measurements.end() && at->second.covers(request.limitBytes))
+      found.insert(*at);
+  return found;
+}
+
+Measurements Planner::require(const PlanRequest& request) {
+  const std::vector<int> sizes = sizesOf(request);
+  Measurements found = lookUp(request);
+  if (found.size() == sizes.size()) return found;
+  const std::lock_guard measuring(measuring_);
+  load(request);
+  found = lookUp(request);
+  std::vector<int> missing;
+  for (const int size : sizes)
+    if (found.count(size) == 0) missing.push_back(size);
+  if (missing.empty()) return found;
+  measure(request, missing);
+  return lookUp(request);
+}
+
+void Planner::load(const PlanRequest& request) {
+  const std::string& path = request.settings->databasePath;
+  {
+    const std::lock_guard lock(mutex_);
+    Known& known = known_[measurementKey(request)];
+    if (path.empty() || known.loadedFrom == path) return;
+    known.loadedFrom = path;
+  }
+  const StoredMeasurements stored =
+      database(path)->load(machines_.key(request.machine), request.problem.text());
+  const Measurements loaded = fromStored(request.problem.operation, stored);
+  const std::lock_guard lock(mutex_);
+  Measurements& measurements = known_[measurementKey(request)].measurements;
+  for (const auto& [size, found] : loaded) {
+    statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
+    addMeasurements(measurements[size], found);
+  }
+}
+
+void Planner::measure(const PlanRequest& request, const std::vector<int>& missing) {
+  Measurements known;
+  {
+    const std::lock_guard lock(mutex_);
+    known = known_[measurementKey(request)].measurements;
+  }
+  BenchmarkRequest benchmark;
+  benchmark.problem = request.problem;
+  benchmark.sizes = missing;
+  benchmark.limitBytes = request.limitBytes;
+  benchmark.known = &known;
+  benchmark.buffers = request.buffers;
+  benchmark.devices = *request.benchmarkDevices;
+  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
+  BenchmarkResult result;
+  try {
+    result = benchmarkKernels(request.handle, benchmark);
+  } catch (const OutOfMemory& error) {
+    logWarn("no kernel of {} could be timed: {}", request.problem.text(), error.what());
+  }
+  statistics_.kernelsMeasured += result.kernelsMeasured;
+  if (!request.settings->databasePath.empty() && !result.measurements.empty())
+    database(request.settings->databasePath)
+        ->store(machines_.key(request.machine),
+                request.problem.text(),
+                toStored(request.problem.operation, result.measurements));
+  // What could not be tried for want of memory or time is not tried again in this process: a query costs
+  // microseconds from now on. The database does not learn of it.
+  const std::lock_guard lock(mutex_);
+  Measurements& measurements = known_[measurementKey(request)].measurements;
+  for (const int size : missing) {
+    addMeasurements(measurements[size], result.measurements[size]);
+    measurements[size].coveredBytes = request.limitBytes;
+  }
+}
+
+Database* Planner::database(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Database>& database = databases_[path];
+  if (!database) database = std::make_unique<Database>(path);
+  return database.get();
+}
+
+void Planner::setLimit(int machine, const Problem& problem, std::size_t limitBytes) {
+  const std::lock_guard lock(mutex_);
+  const auto [place, isNew] = limits_.try_emplace({machine, problem}, limitBytes);
+  if (!isNew && place->second == limitBytes) return;
+  place->second = limitBytes;
+  epoch_.fetch_add(1, std::memory_order_release);
+}
+
+std::optional<std::size_t> Planner::limit(int machine, const Problem& problem) const {
+  const std::lock_guard lock(mutex_);
+  const auto limit = limits_.find({machine, problem});
+  if (limit == limits_.end()) return std::nullopt;
+  return limit->second;
+}
+
+}  // namespace ucudnn
