@@ -5,10 +5,17 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ucudnn {
 
 enum class LogLevel { kOff, kError, kWarn, kInfo, kDebug };
+
+/// "off", "error", "warn", "info", "debug".
+const char* toText(LogLevel level) noexcept;
+
+/// Throws std::invalid_argument.
+LogLevel logLevelFromText(const std::string& text);
 
 /// The process's log. Thread-safe; never destroyed, so that static destructors may still log;
 /// never throws. Until `configure` is called, `warn` and above go to stderr.
@@ -16,8 +23,9 @@ class Log {
  public:
   static Log& instance() noexcept;
 
-  /// Sets the level and, where `file` is not empty, the file that is appended to. A file that cannot
-  /// be opened leaves stderr in place and is itself logged as an error; returns whether it could.
+  /// Sets the level and the file that is appended to; empty: stderr. A file that cannot be opened leaves
+  /// the log where it was and is itself logged as an error, once; returns whether it could. Cheap when
+  /// nothing changes.
   bool configure(LogLevel level, const std::string& file) noexcept;
 
   bool enabled(LogLevel level) const noexcept;

@@ -39,14 +39,23 @@ struct EnvironmentVariable {
   const char* type;          ///< what is accepted, as the error message and the README say it
   const char* defaultValue;  ///< as the README says it
   const char* help;
-  std::function<void(Settings&, const std::string&)> parse;  ///< throws BadSetting's reason as std::invalid_argument
+  /// Takes a trimmed value that is not empty. Throws the reason as std::invalid_argument.
+  std::function<void(Settings&, const std::string&)> parse;
 };
 const std::vector<EnvironmentVariable>& environmentVariables();
 
 /// Reads every UCUDNN_* variable. An unset or empty one keeps its default. Throws BadSetting. An unknown
-/// UCUDNN_* variable is not an error (a warning names it). `lookup` is std::getenv but in tests.
+/// UCUDNN_* variable is not an error. Defaults are those of Settings but for what the CMake options
+/// UCUDNN_DEBUG_* change. Has no effect but its result.
 Settings settingsFromEnvironment(const std::function<const char*(const char*)>& lookup);
+
+/// The same from the process's environment. Before it returns or throws BadSetting it configures the Log
+/// and, the first time in the process, logs each unknown UCUDNN_* variable (warn) and each setting (info).
 Settings settingsFromEnvironment();
+
+/// One warning for each of `names` that begins with UCUDNN_ and that neither μ-cuDNN nor its simulator
+/// knows, with the nearest setting's name where one is close.
+std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names);
 
 /// "67108864", "64MiB", "64 MiB", "1GiB", "512KiB", "64MB" (decimal), "64M" (binary, as dd has it).
 /// Throws std::invalid_argument: empty, negative, not a number, a fraction of a byte, or above SIZE_MAX.

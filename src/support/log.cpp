@@ -1,0 +1,190 @@
+#include "support/log.hpp"
+
+// The level's names as UCUDNN_LOG_LEVEL spells them; spdlog's own has "warning".
+#define SPDLOG_LEVEL_NAMES \
+  { "trace", "debug", "info", "warn", "error", "critical", "off" }
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <spdlog/logger.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+namespace ucudnn {
+namespace {
+
+/// One write(2) for each line, so that the lines of threads and processes that share a file do not
+/// mix. Locking is the caller's.
+class DescriptorSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  DescriptorSink(int descriptor, bool owned) : descriptor_(descriptor), owned_(owned) {}
+  ~DescriptorSink() override {
+    if (owned_) ::close(descriptor_);
+  }
+  DescriptorSink(const DescriptorSink&) = delete;
+  DescriptorSink& operator=(const DescriptorSink&) = delete;
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    const char* rest = line.data();
+    std::size_t size = line.size();
+    while (size > 0) {
+      const ssize_t written = ::write(descriptor_, rest, size);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return;  // Closed or full: there is nowhere left to say so.
+      rest += written;
+      size -= static_cast<std::size_t>(written);
+    }
+  }
+  void flush_() override {}
+
+ private:
+  int descriptor_;
+  bool owned_;
+};
+
+std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
+  auto sink = std::make_shared<DescriptorSink>(descriptor, owned);
+  auto logger = std::make_unique<spdlog::logger>("ucudnn", std::move(sink));
+  logger->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");
+  logger->set_level(spdlog::level::trace);  // The level is decided by `level`, before formatting.
+  return logger;
+}
+
+/// What the process's threads share, but for the level. All of it is guarded by `mutex`, which is
+/// also held across fork(), so that the child never inherits it locked by a thread that it does not
+/// have.
+struct State {
+  std::mutex mutex;
+  std::unique_ptr<spdlog::logger> logger = makeLogger(STDERR_FILENO, false);
+  std::string file;         ///< where `logger` writes; empty: stderr
+  std::string refusedFile;  ///< the last one that could not be opened, so as to say it once
+};
+
+/// Constant-initialized and trivially destroyed: readable before main and in static destructors.
+std::atomic<LogLevel> level{LogLevel::kWarn};
+
+/// Never destroyed, for the sake of static destructors that log. Throws std::bad_alloc.
+State& state() {
+  static State* const instance = [] {
+    auto* const made = new State;
+    ::pthread_atfork([] { state().mutex.lock(); },
+                     [] { state().mutex.unlock(); },
+                     [] { state().mutex.unlock(); });
+    return made;
+  }();
+  return *instance;
+}
+
+spdlog::level::level_enum toSpdlog(LogLevel value) {
+  switch (value) {
+    case LogLevel::kOff:
+      return spdlog::level::off;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kWarn:
+      return spdlog::level::warn;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+  }
+  return spdlog::level::off;
+}
+
+/// Points the logger at `file`. Returns false, and leaves the logger as it is, when that cannot be
+/// opened; errno then says why. REQUIRES: the mutex is held.
+bool redirect(State& shared, const std::string& file) {
+  if (file == shared.file) return true;
+  if (file.empty()) {
+    shared.logger = makeLogger(STDERR_FILENO, false);
+  } else {
+    constexpr mode_t kReadableByAll = 0644;  // less the user's umask
+    const int descriptor =
+        ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, kReadableByAll);
+    if (descriptor < 0) return false;
+    shared.logger = makeLogger(descriptor, true);
+  }
+  shared.file = file;
+  return true;
+}
+
+}  // namespace
+
+const char* toText(LogLevel value) noexcept {
+  switch (value) {
+    case LogLevel::kOff:
+      return "off";
+    case LogLevel::kError:
+      return "error";
+    case LogLevel::kWarn:
+      return "warn";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kDebug:
+      return "debug";
+  }
+  return "off";
+}
+
+LogLevel logLevelFromText(const std::string& text) {
+  for (const LogLevel known :
+       {LogLevel::kOff, LogLevel::kError, LogLevel::kWarn, LogLevel::kInfo, LogLevel::kDebug}) {
+    if (text == toText(known)) return known;
+  }
+  throw std::invalid_argument("it is not a level");
+}
+
+Log& Log::instance() noexcept {
+  static Log log;  // Empty: neither guarded nor destroyed.
+  return log;
+}
+
+bool Log::configure(LogLevel newLevel, const std::string& file) noexcept {
+  level.store(newLevel, std::memory_order_relaxed);
+  try {
+    std::string reason;
+    {
+      State& shared = state();
+      const std::lock_guard<std::mutex> lock(shared.mutex);
+      if (redirect(shared, file)) {
+        shared.refusedFile.clear();
+        return true;
+      }
+      reason = std::strerror(errno);
+      if (shared.refusedFile == file) return false;
+      shared.refusedFile = file;
+    }
+    logError("UCUDNN_LOG_FILE=\"{}\": {}; the log goes on where it was", file, reason);
+  } catch (...) {  // Out of memory: the log stays as it was.
+  }
+  return false;
+}
+
+bool Log::enabled(LogLevel wanted) const noexcept {
+  return wanted != LogLevel::kOff && wanted <= level.load(std::memory_order_relaxed);
+}
+
+void Log::write(LogLevel wanted, std::string_view message) noexcept {
+  if (!enabled(wanted)) return;
+  const int callersErrno = errno;  // A log line must not change what its caller is about to report.
+  try {
+    State& shared = state();
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    shared.logger->log(toSpdlog(wanted), spdlog::string_view_t(message.data(), message.size()));
+  } catch (...) {  // Out of memory: a log line is not worth failing a call.
+  }
+  errno = callersErrno;
+}
+
+}  // namespace ucudnn

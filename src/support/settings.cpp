@@ -1,0 +1,266 @@
+#include "support/settings.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+#include <system_error>
+
+namespace ucudnn {
+namespace {
+
+/// What a variable may be when it is no setting: the simulator's, the fault injection's, and one
+/// that a later version of the published μ-cuDNN reads. A trailing underscore makes it a prefix.
+constexpr std::array<std::string_view, 3> kOthersVariables = {
+    "UCUDNN_SIMULATOR_", "UCUDNN_SQLITE_", "UCUDNN_TOTAL_WORKSPACE_POLICY"};
+constexpr std::string_view kPrefix = "UCUDNN_";
+
+#ifdef UCUDNN_DEBUG_EQUIVALENCE_TEST
+constexpr bool kEquivalenceTestDefault = true;
+#else
+constexpr bool kEquivalenceTestDefault = false;
+#endif
+#if defined(UCUDNN_DEBUG_OUTPUT)
+constexpr LogLevel kLogLevelDefault = LogLevel::kDebug;
+#elif defined(UCUDNN_DEBUG_OUTPUT_ENV)
+constexpr LogLevel kLogLevelDefault = LogLevel::kInfo;  // the level at which settings are logged
+#else
+constexpr LogLevel kLogLevelDefault = LogLevel::kWarn;
+#endif
+
+std::string trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
+}
+
+/// The whole of `text` as a number that is not negative. Throws std::invalid_argument.
+template <typename Number>
+Number parseNumber(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc::result_out_of_range) throw std::invalid_argument("it is out of range");
+  if (error != std::errc() || rest != end) throw std::invalid_argument("it is not a number");
+  if (text[0] == '-') throw std::invalid_argument("it is negative");
+  return number;
+}
+
+double parseMilliseconds(const std::string& text) {
+  const double milliseconds = parseNumber<double>(text);
+  if (!std::isfinite(milliseconds)) throw std::invalid_argument("it is not finite");
+  return milliseconds;
+}
+
+bool parseSwitch(const std::string& text) {
+  if (text == "0") return false;
+  if (text == "1") return true;
+  throw std::invalid_argument("it is neither 0 nor 1");
+}
+
+void parseDevices(Settings& settings, const std::string& text) {
+  settings.benchmarkDevices.clear();
+  settings.allBenchmarkDevices = text == "all";
+  if (settings.allBenchmarkDevices) return;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = trimmed(std::string_view(text).substr(begin, end - begin));
+    if (item.empty()) throw std::invalid_argument("a device id is missing");
+    const int device = parseNumber<int>(item);
+    const auto& known = settings.benchmarkDevices;
+    if (std::find(known.begin(), known.end(), device) != known.end()) {
+      throw std::invalid_argument("device " + item + " is named twice");
+    }
+    settings.benchmarkDevices.push_back(device);
+    begin = end + 1;
+  }
+}
+
+std::vector<EnvironmentVariable> makeTable() {
+  using S = Settings;
+  using T = const std::string&;
+  return {
+      {"UCUDNN_BATCH_SIZE_POLICY",
+       "undivided, powerOfTwo or all",
+       "powerOfTwo",
+       "Micro-batch sizes that are tried",
+       [](S& s, T text) { s.batchSizePolicy = batchSizePolicyFromText(text); }},
+      {"UCUDNN_BENCHMARK_DEVICES",
+       "comma-separated device ids, or all",
+       "the handle's device",
+       "Devices that share the benchmarking; all of one model",
+       parseDevices},
+      {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
+       "a size, as 67108864 or 64MiB",
+       "67108864",
+       "Workspace limit of a convolution whose caller states none",
+       [](S& s, T text) { s.defaultWorkspaceLimitBytes = parseSize(text); }},
+      {"UCUDNN_TOTAL_WORKSPACE_SIZE",
+       "a size, as 67108864 or 64MiB",
+       "0",
+       "Workspace that all convolutions share (workspace division); 0: each has its own",
+       [](S& s, T text) { s.totalWorkspaceBytes = parseSize(text); }},
+      {"UCUDNN_DATABASE",
+       "a path",
+       "none",
+       "SQLite file that keeps measurements; none: they live in memory",
+       [](S& s, T text) { s.databasePath = text; }},
+      {"UCUDNN_LOG_LEVEL",
+       "off, error, warn, info or debug",
+       "warn",
+       "Lowest level that is logged",
+       [](S& s, T text) { s.logLevel = logLevelFromText(text); }},
+      {"UCUDNN_LOG_FILE",
+       "a path",
+       "stderr",
+       "File that log lines are appended to",
+       [](S& s, T text) { s.logFile = text; }},
+      {"UCUDNN_DETERMINISTIC",
+       "0 or 1",
+       "0",
+       "1: only deterministic kernels are used",
+       [](S& s, T text) { s.deterministic = parseSwitch(text); }},
+      {"UCUDNN_EQUIVALENCE_TEST",
+       "0 or 1",
+       "0",
+       "1: each split result is compared with plain cuDNN's, and the distance logged",
+       [](S& s, T text) { s.equivalenceTest = parseSwitch(text); }},
+      {"UCUDNN_BENCHMARK_BUDGET",
+       "milliseconds",
+       "0",
+       "Time that benchmarking one convolution may take; 0: no limit",
+       [](S& s, T text) { s.benchmarkBudgetMs = parseMilliseconds(text); }},
+  };
+}
+
+/// Reads every variable into `settings`, the good ones even after a bad one, so that the log goes
+/// where it was told to before the bad one is reported. Returns the message about the first bad
+/// one, or "".
+std::string readInto(Settings& settings, const std::function<const char*(const char*)>& lookup) {
+  std::string firstBad;
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    const char* const value = lookup(variable.name);
+    const std::string text = value == nullptr ? std::string() : trimmed(value);
+    if (text.empty()) continue;
+    try {
+      Settings changed = settings;
+      variable.parse(changed, text);
+      settings = std::move(changed);
+    } catch (const std::invalid_argument& reason) {
+      if (!firstBad.empty()) continue;
+      firstBad = fmt::format(
+          "{}=\"{}\": {}; accepted: {}", variable.name, value, reason.what(), variable.type);
+    }
+  }
+  return firstBad;
+}
+
+Settings defaultSettings() {
+  Settings settings;
+  settings.logLevel = kLogLevelDefault;
+  settings.equivalenceTest = kEquivalenceTestDefault;
+  return settings;
+}
+
+/// Levenshtein's: the fewest letters to insert, delete or replace.
+std::size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+bool isKnown(std::string_view name) {
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    if (name == variable.name) return true;
+  }
+  return std::any_of(kOthersVariables.begin(), kOthersVariables.end(), [name](auto other) {
+    return other.back() == '_' ? name.substr(0, other.size()) == other : name == other;
+  });
+}
+
+/// The setting whose name is closest, or "" when none is close: up to a third of the letters after
+/// the prefix may differ, which a slip or a forgotten word part stays within.
+std::string_view nearestName(std::string_view name) {
+  std::string_view nearest;
+  std::size_t least = (name.size() - kPrefix.size()) / 3 + 1;
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    const std::size_t distance = editDistance(name, variable.name);
+    if (distance < least) {
+      least = distance;
+      nearest = variable.name;
+    }
+  }
+  return nearest;
+}
+
+/// Logs what was read: what nobody knows as a warning, and each setting at info level. Once a
+/// process, for a framework may create a handle for every layer.
+void reportOnce() {
+  static std::atomic<bool> reported{false};
+  if (reported.exchange(true)) return;
+  std::vector<std::string> names;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  for (const std::string& warning : unknownVariableWarnings(names)) logWarn("{}", warning);
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    if (const char* const value = std::getenv(variable.name)) {
+      logInfo("{}=\"{}\"", variable.name, value);
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<EnvironmentVariable>& environmentVariables() {
+  static const auto* const table = new std::vector<EnvironmentVariable>(makeTable());
+  return *table;  // Never destroyed: handles are created in static constructors and destructors,
+                  // too.
+}
+
+std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names) {
+  std::vector<std::string> warnings;
+  for (const std::string& name : names) {
+    if (name.compare(0, kPrefix.size(), kPrefix) != 0 || isKnown(name)) continue;
+    const std::string_view nearest = nearestName(name);
+    warnings.push_back(
+        nearest.empty()
+            ? fmt::format("{} is not a setting of μ-cuDNN", name)
+            : fmt::format("{} is not a setting of μ-cuDNN; is {} meant?", name, nearest));
+  }
+  return warnings;
+}
+
+Settings settingsFromEnvironment(const std::function<const char*(const char*)>& lookup) {
+  Settings settings = defaultSettings();
+  const std::string bad = readInto(settings, lookup);
+  if (!bad.empty()) throw BadSetting(bad);
+  return settings;
+}
+
+Settings settingsFromEnvironment() {
+  Settings settings = defaultSettings();
+  const std::string bad = readInto(settings, [](const char* name) { return std::getenv(name); });
+  Log::instance().configure(settings.logLevel, settings.logFile);
+  reportOnce();
+  if (!bad.empty()) throw BadSetting(bad);
+  return settings;
+}
+
+}  // namespace ucudnn
