@@ -194,10 +194,10 @@ bool isKnown(std::string_view name) {
 }
 
 /// The setting whose name is closest, or "" when none is close: up to a third of the letters after
-/// the prefix may differ, which a slip or a forgotten word part stays within.
+/// the prefix may differ, which a slip or one forgotten word stays within.
 std::string_view nearestName(std::string_view name) {
   std::string_view nearest;
-  std::size_t least = (name.size() - kPrefix.size()) / 3 + 1;
+  std::size_t least = (name.size() - kPrefix.size()) / 2 + 1;
   for (const EnvironmentVariable& variable : environmentVariables()) {
     const std::size_t distance = editDistance(name, variable.name);
     if (distance < least) {

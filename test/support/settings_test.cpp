@@ -1,0 +1,273 @@
+#include "support/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "temporary_directory.hpp"
+
+namespace ucudnn {
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+Settings read(const Environment& environment) {
+  return settingsFromEnvironment([&environment](const char* name) -> const char* {
+    const auto found = environment.find(name);
+    return found == environment.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
+  for (const Environment& environment :
+       {Environment{},
+        Environment{{"UCUDNN_DETERMINISTIC", ""}, {"UCUDNN_BENCHMARK_BUDGET", "  "}}}) {
+    const Settings settings = read(environment);
+    EXPECT_EQ(BatchSizePolicy::kPowerOfTwo, settings.batchSizePolicy);
+    EXPECT_EQ(67108864U, settings.defaultWorkspaceLimitBytes);
+    EXPECT_EQ(0U, settings.totalWorkspaceBytes);
+    EXPECT_EQ("", settings.databasePath);
+    EXPECT_TRUE(settings.benchmarkDevices.empty());
+    EXPECT_FALSE(settings.allBenchmarkDevices);
+    EXPECT_EQ(0, settings.benchmarkBudgetMs);
+    EXPECT_EQ("", settings.logFile);
+    EXPECT_FALSE(settings.deterministic);
+  }
+}
+
+TEST(SettingsTest, ReadsEachVariable) {
+  const Settings settings = read({{"UCUDNN_BATCH_SIZE_POLICY", "all"},
+                                  {"UCUDNN_BENCHMARK_DEVICES", " 3, 0 ,12 "},
+                                  {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "8MiB"},
+                                  {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
+                                  {"UCUDNN_DATABASE", "/tmp/a b.db"},
+                                  {"UCUDNN_LOG_LEVEL", "debug"},
+                                  {"UCUDNN_LOG_FILE", "/tmp/log"},
+                                  {"UCUDNN_DETERMINISTIC", "1"},
+                                  {"UCUDNN_EQUIVALENCE_TEST", " 1 "},
+                                  {"UCUDNN_BENCHMARK_BUDGET", "12.5"}});
+  EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
+  EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
+  EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
+  EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
+  EXPECT_EQ("/tmp/a b.db", settings.databasePath);
+  EXPECT_EQ(LogLevel::kDebug, settings.logLevel);
+  EXPECT_EQ("/tmp/log", settings.logFile);
+  EXPECT_TRUE(settings.deterministic);
+  EXPECT_TRUE(settings.equivalenceTest);
+  EXPECT_EQ(12.5, settings.benchmarkBudgetMs);
+}
+
+TEST(SettingsTest, AllDevices) {
+  const Settings settings = read({{"UCUDNN_BENCHMARK_DEVICES", "all"}});
+  EXPECT_TRUE(settings.allBenchmarkDevices);
+  EXPECT_TRUE(settings.benchmarkDevices.empty());
+}
+
+TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> bad = {
+      {"UCUDNN_BATCH_SIZE_POLICY", {"poweroftwo", "ALL", "1", "all all"}},
+      {"UCUDNN_BENCHMARK_DEVICES",
+       {"-1",
+        "0,",
+        ",0",
+        "0,,1",
+        "0 1",
+        "0;1",
+        "0,1,0",
+        "00,0",
+        "all,0",
+        "1x",
+        "0x1",
+        "+1",
+        "1.0",
+        "2147483648",
+        "99999999999999999999",
+        ","}},
+      {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
+       {"-1", "big", "1x", "0.3", "64MiB64", "0x10", "1e6", "+1", "18446744073709551616", "MiB"}},
+      {"UCUDNN_TOTAL_WORKSPACE_SIZE", {"-64MiB", "16777216TiB"}},
+      {"UCUDNN_LOG_LEVEL", {"warning", "WARN", "3", "trace"}},
+      {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
+      {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
+      {"UCUDNN_BENCHMARK_BUDGET", {"-1", "-0", "nan", "inf", "1e999", "5ms", "0x10", "1,5", "+5"}},
+  };
+  for (const auto& [name, values] : bad) {
+    for (const std::string& value : values) {
+      SCOPED_TRACE(name + "=" + value);
+      std::string accepted;
+      for (const auto& row : environmentVariables()) {
+        if (row.name == name) accepted = row.type;
+      }
+      ASSERT_FALSE(accepted.empty());
+      try {
+        read({{name, value}});
+        ADD_FAILURE() << "accepted";
+      } catch (const BadSetting& error) {
+        const std::string message = error.what();
+        EXPECT_NE(std::string::npos, message.find(name + "=\"" + value + "\"")) << message;
+        EXPECT_NE(std::string::npos, message.find("accepted: " + accepted)) << message;
+        EXPECT_EQ(std::string::npos, message.find('\n')) << message;
+      }
+    }
+  }
+}
+
+TEST(SettingsTest, TableIsWellFormed) {
+  std::map<std::string, int> count;
+  for (const auto& row : environmentVariables()) {
+    ++count[row.name];
+    EXPECT_EQ(0U, std::string(row.name).find("UCUDNN_"));
+    for (const char* text : {row.type, row.defaultValue, row.help})
+      EXPECT_STRNE("", text) << row.name;
+  }
+  for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
+  EXPECT_EQ(10U, count.size());
+}
+
+TEST(SettingsTest, UnknownVariablesAreNamedWithTheNearestKnownOne) {
+  const std::vector<std::string> names = {"PATH",
+                                          "UCUDNN_DATABASE",
+                                          "UCUDNN_DATABSE",
+                                          "UCUDNN_SIMULATOR_DEVICES",
+                                          "UCUDNN_TOTAL_WORKSPACE_POLICY",
+                                          "UCUDNN_DEFAULT_WORKSPACE",
+                                          "UCUDNN_",
+                                          "UCUDNN_GREETING",
+                                          "ucudnn_database"};
+  const auto warnings = unknownVariableWarnings(names);
+  ASSERT_EQ(4U, warnings.size());
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"UCUDNN_DATABSE", "is UCUDNN_DATABASE meant?"},
+      {"UCUDNN_DEFAULT_WORKSPACE", "is UCUDNN_DEFAULT_WORKSPACE_LIMIT meant?"},
+      {"UCUDNN_", ""},
+      {"UCUDNN_GREETING", ""}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(0U, warnings[i].find(expected[i].first + " ")) << warnings[i];
+    if (expected[i].second.empty()) {
+      EXPECT_EQ(std::string::npos, warnings[i].find("meant")) << warnings[i];
+    } else {
+      EXPECT_NE(std::string::npos, warnings[i].find(expected[i].second)) << warnings[i];
+    }
+  }
+}
+
+/// Runs `body` in a child with these variables set, since what is said once a process is under
+/// test.
+template <typename Body>
+std::string logOfChild(const Environment& environment, Body body) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.file("log");
+  EXPECT_EXIT(
+      {
+        for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+        ::setenv("UCUDNN_LOG_FILE", path.c_str(), 1);
+        body();
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0),
+      "");
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::size_t occurrences(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(SettingsTest, ProcessSaysOnceWhatItReadAndWhatItDoesNotKnow) {
+  const std::string log = logOfChild(
+      {{"UCUDNN_LOG_LEVEL", "info"}, {"UCUDNN_DETERMINISTIC", "1"}, {"UCUDNN_FOO", "1"}}, [] {
+        settingsFromEnvironment();
+        settingsFromEnvironment();
+      });
+  EXPECT_EQ(1U, occurrences(log, "[info] UCUDNN_DETERMINISTIC=\"1\"")) << log;
+  EXPECT_EQ(1U, occurrences(log, "[warn] UCUDNN_FOO ")) << log;
+  EXPECT_EQ(4U, occurrences(log, "\n")) << log;  // and the level and the file
+}
+
+TEST(SettingsTest, BadSettingStillLeavesTheLogWhereItWasTold) {
+  const std::string log = logOfChild({{"UCUDNN_BATCH_SIZE_POLICY", "some"}}, [] {
+    try {
+      settingsFromEnvironment();
+    } catch (const BadSetting& error) {
+      logError("{}", error.what());
+    }
+  });
+  EXPECT_EQ(1U, occurrences(log, "[error] UCUDNN_BATCH_SIZE_POLICY=\"some\"")) << log;
+}
+
+TEST(SizeTest, ParsesUnitsExactly) {
+  const std::vector<std::pair<std::string, std::size_t>> cases = {
+      {"0", 0},
+      {"67108864", 67108864},
+      {"64MiB", 67108864},
+      {"64 MiB", 67108864},
+      {" 64mib ", 67108864},
+      {"64M", 67108864},
+      {"64MB", 64000000},
+      {"512KiB", 524288},
+      {"1GiB", 1073741824},
+      {"1.5GiB", 1610612736},
+      {"0.1GB", 100000000},
+      {"0.125K", 128},
+      {"1.000", 1},
+      {"2T", 2199023255552},
+      {"7B", 7},
+      {"18446744073709551615", SIZE_MAX},
+  };
+  for (const auto& [text, bytes] : cases) EXPECT_EQ(bytes, parseSize(text)) << text;
+}
+
+TEST(SizeTest, RefusesWhatIsNoSize) {
+  for (const char* text : {"",
+                           " ",
+                           "-1",
+                           "MiB",
+                           "1.",
+                           ".5K",
+                           "1.5",
+                           "0.1K",
+                           "1 2",
+                           "1MiBs",
+                           "1PiB",
+                           "1i",
+                           "1e3",
+                           "0x10",
+                           "1,5M",
+                           "+1",
+                           "18446744073709551616",
+                           "16777216T",
+                           "18446744073709551615.5K",
+                           "nan"}) {
+    EXPECT_THROW(parseSize(text), std::invalid_argument) << text;
+  }
+}
+
+TEST(SizeTest, FormatsForPeople) {
+  const std::vector<std::pair<std::size_t, std::string>> cases = {
+      {0, "0 B"},
+      {512, "512 B"},
+      {1023, "1023 B"},
+      {1024, "1 KiB"},
+      {1536, "1.5 KiB"},
+      {67108864, "64 MiB"},
+      {67108863, "64 MiB"},
+      {1048575, "1 MiB"},
+      {1610612736, "1.5 GiB"},
+      {SIZE_MAX, "16777216 TiB"},
+  };
+  for (const auto& [bytes, text] : cases) EXPECT_EQ(text, formatSize(bytes));
+}
+
+}  // namespace
+}  // namespace ucudnn
