@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #if defined(__GNUC__)
 #define UCUDNN_SIMULATOR_API __attribute__((visibility("default")))
@@ -17,7 +18,7 @@ namespace ucudnn::simulator {
 
 /// What a device is made of; chosen by UCUDNN_SIMULATOR_DEVICES.
 struct DeviceModel {
-  std::string name;
+  std::string name;            ///< as in UCUDNN_SIMULATOR_DEVICES: "H200"
   int computeCapability;       ///< major * 10 + minor
   int multiprocessorCount;
   std::size_t memoryBytes;
@@ -30,11 +31,21 @@ struct DeviceModel {
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
 enum class Arithmetic { kFull, kSampled, kOff };
 
+/// A range of device memory that a kernel touches.
+struct Access {
+  const void* base;
+  std::size_t bytes;
+  bool write;
+};
+
 /// One kernel: it advances the stream's clock by `durationMs` (the caller has added launchMs).
 struct Work {
   const char* name;
   double durationMs;
   std::function<void()> execute;  ///< the arithmetic; run in stream order, again at every graph launch
+  /// Optional: what is checked against works on other streams. Two works that no event, capture edge or
+  /// synchronization orders, one of which writes what the other touches, are a violation ("race").
+  std::vector<Access> accesses = {};
 };
 
 /// A live device allocation (without its guard zones).
