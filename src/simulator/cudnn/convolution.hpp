@@ -1,0 +1,42 @@
+// The arithmetic of the three convolutions, on host memory, in double, in one fixed order.
+#pragma once
+
+#include "simulator/cudnn/problem.hpp"
+
+namespace ucudnn::simulator {
+
+/// What becomes of a finished sum: out = activation(alpha * sum + beta * source + bias[k]).
+/// `source` is the output itself, or the tensor z of ConvolutionBiasActivationForward.
+struct Epilogue {
+  double alpha = 1;
+  double beta = 0;  ///< 0: `source` is not read
+  const void* source = nullptr;
+  TensorShape sourceShape;
+  const void* bias = nullptr;  ///< one value for each output channel, `biasType`, forward only
+  cudnnDataType_t biasType = CUDNN_DATA_FLOAT;
+  int biasStride = 1;
+  cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0, 1};
+};
+
+struct ConvolutionData {
+  void* x = nullptr;
+  void* w = nullptr;
+  void* y = nullptr;
+};
+
+/// Computes every output. Forward and backward data give bit for bit the same for a sample whatever
+/// the batch it is part of.
+void convolveFull(const ConvolutionProblem& problem,
+                  const ConvolutionData& data,
+                  const Epilogue& epilogue);
+
+/// Computes only the outputs that sampling.hpp chooses, with the sums of
+/// convolveFull; all others keep their values. `allocationBase` and `allocationBytes` are those of
+/// the output's allocation.
+void convolveSampled(const ConvolutionProblem& problem,
+                     const ConvolutionData& data,
+                     const Epilogue& epilogue,
+                     const void* allocationBase,
+                     std::size_t allocationBytes);
+
+}  // namespace ucudnn::simulator

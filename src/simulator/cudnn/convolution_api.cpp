@@ -1,0 +1,180 @@
+// The convolution calls themselves.
+#include "simulator/cudnn/launch.hpp"
+
+using namespace ucudnn::simulator;
+
+namespace {
+
+// Checks what all three operations have in common and puts the call on the stream.
+void runConvolution(cudnnHandle_t handle,
+                    const char* name,
+                    ConvolutionCall call,
+                    int algorithm,
+                    void* workspace,
+                    std::size_t workspaceBytes,
+                    double extraBytes = 0) {
+  require(handle != nullptr, "null handle");
+  requireTensor(call.problem.x, call.data.x, "x");
+  requireTensor(call.problem.w, call.data.w, "w");
+  requireTensor(call.problem.y, call.data.y, "y");
+  const DeviceModel& device = deviceModel(handle->device);
+  Cost cost;
+  requireSupported(findCost(call.problem, algorithm, device, &cost),
+                   "the algorithm does not support this convolution");
+  require(workspaceBytes >= cost.workspaceBytes,
+          "the workspace is smaller than the algorithm needs");
+  require(workspace != nullptr || cost.workspaceBytes == 0, "null workspace");
+  if (!checkRange(workspace, cost.workspaceBytes, "workspace")) {
+    refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
+  }
+  call.workspace = workspace;
+  call.workspaceBytes = cost.workspaceBytes;
+  // Accumulating reads the output (or z) once more.
+  if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
+  const double durationMs = cost.timeMs + memoryTimeMs(extraBytes, device);
+  submit(handle, name, durationMs, [call = std::move(call)] { execute(call); });
+}
+
+Epilogue plainEpilogue(const void* alpha, const void* beta, const TensorShape& shape, void* out) {
+  Epilogue epilogue;
+  epilogue.alpha = readFactor(alpha, shape.type);
+  epilogue.beta = readFactor(beta, shape.type);
+  epilogue.source = out;
+  epilogue.sourceShape = shape;
+  return epilogue;
+}
+
+// Device pointers lose their const here and nowhere else: x, w and y are inputs of one operation
+// and outputs of another.
+void* unconst(const void* pointer) {
+  return const_cast<void*>(pointer);
+}
+
+}  // namespace
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnConvolutionForward(cudnnHandle_t handle,
+                        const void* alpha,
+                        const cudnnTensorDescriptor_t xDesc,
+                        const void* x,
+                        const cudnnFilterDescriptor_t wDesc,
+                        const void* w,
+                        const cudnnConvolutionDescriptor_t convDesc,
+                        cudnnConvolutionFwdAlgo_t algo,
+                        void* workSpace,
+                        size_t workSpaceSizeInBytes,
+                        const void* beta,
+                        const cudnnTensorDescriptor_t yDesc,
+                        void* y) {
+  return guarded(__func__, [&] {
+    ConvolutionCall call;
+    call.problem = makeProblem(Operation::kForward, xDesc, wDesc, convDesc, yDesc);
+    call.data = {unconst(x), unconst(w), y};
+    call.epilogue = plainEpilogue(alpha, beta, call.problem.y, y);
+    runConvolution(handle, "convolutionForward", call, algo, workSpace, workSpaceSizeInBytes);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnConvolutionBackwardData(cudnnHandle_t handle,
+                             const void* alpha,
+                             const cudnnFilterDescriptor_t wDesc,
+                             const void* w,
+                             const cudnnTensorDescriptor_t dyDesc,
+                             const void* dy,
+                             const cudnnConvolutionDescriptor_t convDesc,
+                             cudnnConvolutionBwdDataAlgo_t algo,
+                             void* workSpace,
+                             size_t workSpaceSizeInBytes,
+                             const void* beta,
+                             const cudnnTensorDescriptor_t dxDesc,
+                             void* dx) {
+  return guarded(__func__, [&] {
+    ConvolutionCall call;
+    call.problem = makeProblem(Operation::kBackwardData, dxDesc, wDesc, convDesc, dyDesc);
+    call.data = {dx, unconst(w), unconst(dy)};
+    call.epilogue = plainEpilogue(alpha, beta, call.problem.x, dx);
+    runConvolution(handle, "convolutionBackwardData", call, algo, workSpace, workSpaceSizeInBytes);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnConvolutionBackwardFilter(cudnnHandle_t handle,
+                               const void* alpha,
+                               const cudnnTensorDescriptor_t xDesc,
+                               const void* x,
+                               const cudnnTensorDescriptor_t dyDesc,
+                               const void* dy,
+                               const cudnnConvolutionDescriptor_t convDesc,
+                               cudnnConvolutionBwdFilterAlgo_t algo,
+                               void* workSpace,
+                               size_t workSpaceSizeInBytes,
+                               const void* beta,
+                               const cudnnFilterDescriptor_t dwDesc,
+                               void* dw) {
+  return guarded(__func__, [&] {
+    ConvolutionCall call;
+    call.problem = makeProblem(Operation::kBackwardFilter, xDesc, dwDesc, convDesc, dyDesc);
+    call.data = {unconst(x), dw, unconst(dy)};
+    call.epilogue = plainEpilogue(alpha, beta, call.problem.w, dw);
+    runConvolution(
+        handle, "convolutionBackwardFilter", call, algo, workSpace, workSpaceSizeInBytes);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnConvolutionBiasActivationForward(cudnnHandle_t handle,
+                                      const void* alpha1,
+                                      const cudnnTensorDescriptor_t xDesc,
+                                      const void* x,
+                                      const cudnnFilterDescriptor_t wDesc,
+                                      const void* w,
+                                      const cudnnConvolutionDescriptor_t convDesc,
+                                      cudnnConvolutionFwdAlgo_t algo,
+                                      void* workSpace,
+                                      size_t workSpaceSizeInBytes,
+                                      const void* alpha2,
+                                      const cudnnTensorDescriptor_t zDesc,
+                                      const void* z,
+                                      const cudnnTensorDescriptor_t biasDesc,
+                                      const void* bias,
+                                      const cudnnActivationDescriptor_t activationDesc,
+                                      const cudnnTensorDescriptor_t yDesc,
+                                      void* y) {
+  return guarded(__func__, [&] {
+    require(zDesc != nullptr && biasDesc != nullptr && activationDesc != nullptr,
+            "null descriptor");
+    ConvolutionCall call;
+    call.problem = makeProblem(Operation::kForward, xDesc, wDesc, convDesc, yDesc);
+    call.data = {unconst(x), unconst(w), y};
+    call.epilogue = plainEpilogue(alpha1, alpha2, call.problem.y, nullptr);
+    require(zDesc->shape.sameDims(call.problem.y), "z and y differ in dimensions");
+    requireSupported(activationDesc->mode == CUDNN_ACTIVATION_RELU ||
+                         activationDesc->mode == CUDNN_ACTIVATION_IDENTITY,
+                     "the activation is neither RELU nor IDENTITY");
+    // As cuDNN documents it: no activation goes with this one algorithm only.
+    requireSupported(activationDesc->mode == CUDNN_ACTIVATION_RELU ||
+                         algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                     "IDENTITY goes with IMPLICIT_PRECOMP_GEMM only");
+    call.epilogue.source = z;
+    call.epilogue.sourceShape = zDesc->shape;
+    if (call.epilogue.beta != 0) requireTensor(zDesc->shape, z, "z");
+
+    const TensorShape& biasShape = biasDesc->shape;
+    requireTensor(biasShape, bias, "bias");
+    require(biasShape.rank == call.problem.y.rank && biasShape.dims[1] == call.problem.filters() &&
+                elementCount(biasShape) == static_cast<std::size_t>(biasShape.dims[1]),
+            "the bias does not have one value for each output channel");
+    call.epilogue.bias = bias;
+    call.epilogue.biasType = biasShape.type;
+    call.epilogue.biasStride = biasShape.strides[1];
+    call.epilogue.activation = *activationDesc;
+    runConvolution(handle,
+                   "convolutionBiasActivationForward",
+                   call,
+                   algo,
+                   workSpace,
+                   workSpaceSizeInBytes,
+                   tensorBytes(biasShape));
+  });
+}

@@ -1,0 +1,95 @@
+// What cuDNN's opaque pointers point to. Values are changed only by their Set functions; distinct
+// descriptors may be used on distinct threads, as with cuDNN.
+#pragma once
+
+#include <cudnn.h>
+
+#include <array>
+
+#include "simulator/cudnn/shape.hpp"
+#include "simulator/cudnn/status.hpp"
+
+struct cudnnContext {
+  int device = 0;  ///< the device that was current at cudnnCreate
+  cudaStream_t stream = nullptr;
+};
+
+struct cudnnTensorStruct {
+  ucudnn::simulator::TensorShape shape;
+};
+
+struct cudnnFilterStruct {
+  ucudnn::simulator::TensorShape shape;
+  cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;
+};
+
+struct cudnnConvolutionStruct {
+  int spatialRank = 0;  ///< 0: not set yet
+  std::array<int, CUDNN_DIM_MAX> pad{};
+  std::array<int, CUDNN_DIM_MAX> stride{};
+  std::array<int, CUDNN_DIM_MAX> dilation{};
+  cudnnConvolutionMode_t mode = CUDNN_CONVOLUTION;
+  cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
+  cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
+  cudnnReorderType_t reorderType = CUDNN_DEFAULT_REORDER;
+  int groups = 1;
+};
+
+struct cudnnActivationStruct {
+  cudnnActivationMode_t mode = CUDNN_ACTIVATION_RELU;
+  cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
+  double coefficient = 0;
+  double swishBeta = 1;
+};
+
+struct cudnnPoolingStruct {
+  cudnnPoolingMode_t mode = CUDNN_POOLING_MAX;
+  cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
+  int spatialRank = 0;  ///< 0: not set yet
+  std::array<int, CUDNN_DIM_MAX> window{};
+  std::array<int, CUDNN_DIM_MAX> pad{};
+  std::array<int, CUDNN_DIM_MAX> stride{};
+};
+
+struct cudnnOpTensorStruct {
+  cudnnOpTensorOp_t op = CUDNN_OP_TENSOR_ADD;
+  cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
+  cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
+};
+
+struct cudnnReduceTensorStruct {
+  cudnnReduceTensorOp_t op = CUDNN_REDUCE_TENSOR_ADD;
+  cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
+  cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
+  cudnnReduceTensorIndices_t indices = CUDNN_REDUCE_TENSOR_NO_INDICES;
+  cudnnIndicesType_t indicesType = CUDNN_32BIT_INDICES;
+};
+
+namespace ucudnn::simulator {
+
+template <typename Struct>
+cudnnStatus_t createDescriptor(const char* function, const char* kind, Struct** descriptor) {
+  return guarded(function, [&] {
+    require(descriptor != nullptr, "null descriptor pointer");
+    *descriptor = new Struct();
+    countHandle(kind, 1);
+  });
+}
+
+/// Destroying null is fine, as in cuDNN.
+template <typename Struct>
+cudnnStatus_t destroyDescriptor(const char* function, const char* kind, Struct* descriptor) {
+  return guardedRelease(function, [&] {
+    if (descriptor == nullptr) return;
+    delete descriptor;
+    countHandle(kind, -1);
+  });
+}
+
+/// Writes `value` unless the caller does not want it.
+template <typename T>
+void give(T* where, T value) {
+  if (where != nullptr) *where = value;
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,88 @@
+#include "simulator/cudnn/launch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ucudnn::simulator {
+namespace {
+
+// At each end of the workspace this much is overwritten: enough to catch a client that keeps
+// something there or lies about its size, without a gigabyte of writes for each call.
+constexpr std::size_t kSpoiledBytes = std::size_t{2} << 20;
+constexpr int kPoison = 0xFF;  // a NaN in every floating-point type
+
+void spoil(void* workspace, std::size_t bytes) {
+  const std::size_t part = std::min(bytes, kSpoiledBytes);
+  if (part == 0) return;
+  std::memset(workspace, kPoison, part);
+  std::memset(static_cast<char*>(workspace) + (bytes - part), kPoison, part);
+}
+
+void* outputOf(const ConvolutionCall& call) {
+  switch (call.problem.operation) {
+    case Operation::kForward:
+      return call.data.y;
+    case Operation::kBackwardData:
+      return call.data.x;
+    default:
+      return call.data.w;
+  }
+}
+
+}  // namespace
+
+double readFactor(const void* factor, cudnnDataType_t type) {
+  require(factor != nullptr, "null scaling factor");
+  if (type == CUDNN_DATA_DOUBLE) {
+    double value;
+    std::memcpy(&value, factor, sizeof value);
+    return value;
+  }
+  float value;
+  std::memcpy(&value, factor, sizeof value);
+  return static_cast<double>(value);
+}
+
+void requireTensor(const TensorShape& shape, const void* data, const char* what) {
+  require(shape.rank != 0, "a tensor descriptor has not been set");
+  require(data != nullptr, "null data pointer");
+  if (!checkRange(data, extentBytes(shape), what)) {
+    refuse(CUDNN_STATUS_EXECUTION_FAILED, "a tensor is not within device memory");
+  }
+}
+
+void submit(cudnnHandle_t handle,
+            const char* name,
+            double durationMs,
+            std::function<void()> execute) {
+  if (enqueue(handle->stream, Work{name, durationMs, std::move(execute)}) != cudaSuccess) {
+    refuse(CUDNN_STATUS_EXECUTION_FAILED, "the stream does not take the kernel");
+  }
+}
+
+void submitMemory(cudnnHandle_t handle,
+                  const char* name,
+                  double bytes,
+                  std::function<void()> execute) {
+  const DeviceModel& device = deviceModel(handle->device);
+  submit(handle, name, device.launchMs + memoryTimeMs(bytes, device), std::move(execute));
+}
+
+void execute(const ConvolutionCall& call) {
+  const Arithmetic mode = arithmetic();
+  if (mode == Arithmetic::kOff) return;
+  Allocation allocation{};
+  // Vectorized outputs are always computed in full: they are rare, small and never split.
+  const bool sampled = mode == Arithmetic::kSampled &&
+                       vectorLength(outputShape(call.problem).type) == 1 &&
+                       findAllocation(outputOf(call), &allocation);
+  if (sampled) {
+    return convolveSampled(
+        call.problem, call.data, call.epilogue, allocation.base, allocation.bytes);
+  }
+  spoil(call.workspace, call.workspaceBytes);
+  convolveFull(call.problem, call.data, call.epilogue);
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,48 @@
+// One convolution with the values of all its descriptors, checked as cuDNN checks them.
+#pragma once
+
+#include <array>
+
+#include "simulator/cudnn/descriptors.hpp"
+
+namespace ucudnn::simulator {
+
+enum class Operation { kForward, kBackwardData, kBackwardFilter };
+
+/// x, w and y are the input, filter and output of the forward convolution, whatever the operation.
+struct ConvolutionProblem {
+  Operation operation = Operation::kForward;
+  TensorShape x;
+  TensorShape w;
+  TensorShape y;
+  cudnnTensorFormat_t filterFormat = CUDNN_TENSOR_NCHW;
+  cudnnConvolutionStruct convolution;
+
+  int batch() const { return x.dims[0]; }
+  int spatialRank() const { return x.rank - 2; }
+  int channels() const { return x.dims[1]; }
+  int filters() const { return w.dims[0]; }
+  int groups() const { return convolution.groups; }
+};
+
+/// Throws Refusal: BAD_PARAM for descriptors that do not fit together, NOT_SUPPORTED for what cuDNN
+/// does not compute by any algorithm.
+ConvolutionProblem makeProblem(Operation operation,
+                               cudnnTensorDescriptor_t xDesc,
+                               cudnnFilterDescriptor_t wDesc,
+                               cudnnConvolutionDescriptor_t convDesc,
+                               cudnnTensorDescriptor_t yDesc);
+
+/// The tensor that the operation writes.
+inline const TensorShape& outputShape(const ConvolutionProblem& problem) {
+  switch (problem.operation) {
+    case Operation::kForward:
+      return problem.y;
+    case Operation::kBackwardData:
+      return problem.x;
+    default:
+      return problem.w;
+  }
+}
+
+}  // namespace ucudnn::simulator

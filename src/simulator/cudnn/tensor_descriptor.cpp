@@ -1,0 +1,178 @@
+#include "simulator/cudnn/descriptors.hpp"
+
+using namespace ucudnn::simulator;
+
+namespace {
+
+constexpr const char* kKind = "cudnnTensorDescriptor";
+
+// cuDNN's documents say 4; its own clients (and cuDNN) get by with 3.
+constexpr int kMinimumRank = 3;
+
+bool isFormat(cudnnTensorFormat_t format) {
+  return format == CUDNN_TENSOR_NCHW || format == CUDNN_TENSOR_NHWC ||
+         format == CUDNN_TENSOR_NCHW_VECT_C;
+}
+
+TensorShape makeShape(cudnnDataType_t type, int rank, const int* dims) {
+  require(isDataType(type), "unknown data type");
+  require(dims != nullptr, "null dimensions");
+  require(rank >= kMinimumRank, "fewer than three dimensions");
+  requireSupported(rank <= kMaximumRank, "more than CUDNN_DIM_MAX dimensions");
+  TensorShape shape;
+  shape.type = type;
+  shape.rank = rank;
+  for (int dim = 0; dim < rank; ++dim) {
+    require(dims[dim] > 0, "a dimension is not positive");
+    shape.dims[static_cast<std::size_t>(dim)] = dims[dim];
+  }
+  return shape;
+}
+
+TensorShape makePacked(cudnnTensorFormat_t format,
+                       cudnnDataType_t type,
+                       int rank,
+                       const int* dims) {
+  require(isFormat(format), "unknown tensor format");
+  TensorShape shape = makeShape(type, rank, dims);
+  require((format == CUDNN_TENSOR_NCHW_VECT_C) == (vectorLength(type) > 1),
+          "NCHW_VECT_C goes with vectorized data types, and only with them");
+  require(shape.dims[1] % vectorLength(type) == 0, "channels are no multiple of the vector length");
+  setPackedStrides(&shape, format);
+  return shape;
+}
+
+TensorShape makeStrided(cudnnDataType_t type, int rank, const int* dims, const int* strides) {
+  require(strides != nullptr, "null strides");
+  TensorShape shape = makeShape(type, rank, dims);
+  for (int dim = 0; dim < rank; ++dim) {
+    requireSupported(strides[dim] >= 0, "negative stride");
+    shape.strides[static_cast<std::size_t>(dim)] = strides[dim];
+  }
+  return shape;
+}
+
+}  // namespace
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensorDesc) {
+  return createDescriptor(__func__, kKind, tensorDesc);
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc) {
+  return destroyDescriptor(__func__, kKind, tensorDesc);
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc,
+                                                                cudnnTensorFormat_t format,
+                                                                cudnnDataType_t dataType,
+                                                                int n,
+                                                                int c,
+                                                                int h,
+                                                                int w) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr, "null descriptor");
+    const int dims[] = {n, c, h, w};
+    tensorDesc->shape = makePacked(format, dataType, 4, dims);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc,
+                             cudnnDataType_t dataType,
+                             int n,
+                             int c,
+                             int h,
+                             int w,
+                             int nStride,
+                             int cStride,
+                             int hStride,
+                             int wStride) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr, "null descriptor");
+    const int dims[] = {n, c, h, w};
+    const int strides[] = {nStride, cStride, hStride, wStride};
+    tensorDesc->shape = makeStrided(dataType, 4, dims, strides);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc,
+                           cudnnDataType_t* dataType,
+                           int* n,
+                           int* c,
+                           int* h,
+                           int* w,
+                           int* nStride,
+                           int* cStride,
+                           int* hStride,
+                           int* wStride) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr, "null descriptor");
+    const TensorShape& shape = tensorDesc->shape;
+    require(shape.rank == 4, "the tensor does not have 4 dimensions");
+    give(dataType, shape.type);
+    give(n, shape.dims[0]);
+    give(c, shape.dims[1]);
+    give(h, shape.dims[2]);
+    give(w, shape.dims[3]);
+    give(nStride, shape.strides[0]);
+    give(cStride, shape.strides[1]);
+    give(hStride, shape.strides[2]);
+    give(wStride, shape.strides[3]);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc,
+                                                                cudnnDataType_t dataType,
+                                                                int nbDims,
+                                                                const int dimA[],
+                                                                const int strideA[]) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr, "null descriptor");
+    tensorDesc->shape = makeStrided(dataType, nbDims, dimA, strideA);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc,
+                             cudnnTensorFormat_t format,
+                             cudnnDataType_t dataType,
+                             int nbDims,
+                             const int dimA[]) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr, "null descriptor");
+    tensorDesc->shape = makePacked(format, dataType, nbDims, dimA);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc,
+                           int nbDimsRequested,
+                           cudnnDataType_t* dataType,
+                           int* nbDims,
+                           int dimA[],
+                           int strideA[]) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr, "null descriptor");
+    require(nbDimsRequested >= 0, "negative number of dimensions");
+    requireSupported(nbDimsRequested <= kMaximumRank, "more than CUDNN_DIM_MAX dimensions");
+    const TensorShape& shape = tensorDesc->shape;
+    give(dataType, shape.type);
+    give(nbDims, shape.rank);
+    for (int dim = 0; dim < nbDimsRequested && dim < shape.rank; ++dim) {
+      const auto d = static_cast<std::size_t>(dim);
+      if (dimA != nullptr) dimA[dim] = shape.dims[d];
+      if (strideA != nullptr) strideA[dim] = shape.strides[d];
+    }
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc, size_t* size) {
+  return guarded(__func__, [&] {
+    require(tensorDesc != nullptr && size != nullptr, "null descriptor or size pointer");
+    *size = tensorDesc->shape.rank == 0 ? 0 : extentBytes(tensorDesc->shape);
+  });
+}
