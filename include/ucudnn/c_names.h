@@ -1,0 +1,41 @@
+/*
+ * C has no overloads, so a C client's calls reach μ-cuDNN by name. Object-like, so that function
+ * pointers follow too. In a C source the raw cudnnHandle_t is the same type and follows as well; a
+ * source that wants plain cuDNN beside μ-cuDNN defines UCUDNN_NO_C_NAMES and calls the ucudnn*
+ * functions itself. Empty in C++.
+ */
+#ifndef UCUDNN_C_NAMES_H_
+#define UCUDNN_C_NAMES_H_
+
+#if !defined(__cplusplus) && !defined(UCUDNN_NO_C_NAMES)
+
+#define cudnnCreate ucudnnCreate
+#define cudnnDestroy ucudnnDestroy
+
+#define cudnnConvolutionForward ucudnnConvolutionForward
+#define cudnnConvolutionBackwardData ucudnnConvolutionBackwardData
+#define cudnnConvolutionBackwardFilter ucudnnConvolutionBackwardFilter
+#define cudnnConvolutionBiasActivationForward ucudnnConvolutionBiasActivationForward
+#define cudnnGetConvolutionForwardAlgorithm_v7 ucudnnGetConvolutionForwardAlgorithm_v7
+#define cudnnGetConvolutionBackwardDataAlgorithm_v7 ucudnnGetConvolutionBackwardDataAlgorithm_v7
+#define cudnnGetConvolutionBackwardFilterAlgorithm_v7 ucudnnGetConvolutionBackwardFilterAlgorithm_v7
+#define cudnnFindConvolutionForwardAlgorithm ucudnnFindConvolutionForwardAlgorithm
+#define cudnnFindConvolutionBackwardDataAlgorithm ucudnnFindConvolutionBackwardDataAlgorithm
+#define cudnnFindConvolutionBackwardFilterAlgorithm ucudnnFindConvolutionBackwardFilterAlgorithm
+#define cudnnFindConvolutionForwardAlgorithmEx ucudnnFindConvolutionForwardAlgorithmEx
+#define cudnnFindConvolutionBackwardDataAlgorithmEx ucudnnFindConvolutionBackwardDataAlgorithmEx
+#define cudnnFindConvolutionBackwardFilterAlgorithmEx ucudnnFindConvolutionBackwardFilterAlgorithmEx
+#define cudnnGetConvolutionForwardWorkspaceSize ucudnnGetConvolutionForwardWorkspaceSize
+#define cudnnGetConvolutionBackwardDataWorkspaceSize ucudnnGetConvolutionBackwardDataWorkspaceSize
+#define cudnnGetConvolutionBackwardFilterWorkspaceSize \
+  ucudnnGetConvolutionBackwardFilterWorkspaceSize
+
+#ifndef UCUDNN_NO_REMOVED_API
+#define cudnnGetConvolutionForwardAlgorithm ucudnnGetConvolutionForwardAlgorithm
+#define cudnnGetConvolutionBackwardDataAlgorithm ucudnnGetConvolutionBackwardDataAlgorithm
+#define cudnnGetConvolutionBackwardFilterAlgorithm ucudnnGetConvolutionBackwardFilterAlgorithm
+#endif
+
+#endif
+
+#endif /* UCUDNN_C_NAMES_H_ */

@@ -1,0 +1,49 @@
+/* What every public header of μ-cuDNN begins with: cuDNN itself, and how our declarations are
+ * marked. */
+#ifndef UCUDNN_PREAMBLE_H_
+#define UCUDNN_PREAMBLE_H_
+
+#if defined(__cplusplus) && __cplusplus < 201103L
+#error "ucudnn needs C++11 or later, or C"
+#endif
+
+/* Some clients include us inside `extern "C" {` (Darknet); the CUDA headers declare templates. */
+#ifdef __cplusplus
+extern "C++" {
+#endif
+#include <cudnn.h>
+#include <stddef.h>
+#ifdef __cplusplus
+}
+#endif
+
+/** Marks what libucudnn.so exports; everything else in it is hidden. */
+#if defined(__GNUC__)
+#define UCUDNN_API __attribute__((visibility("default")))
+#else
+#define UCUDNN_API
+#endif
+
+/*
+ * cuDNN marks its convolution API deprecated when a client defines CUDNN_WARN_DEPRECATED. The
+ * client asked to hear of its own uses: between these two, ours stay silent. Any compiler warns
+ * where a thing is named, so the client's calls are still reported.
+ */
+#if defined(__NVCC_DIAG_PRAGMA_SUPPORT__)
+#define UCUDNN_QUIET_NVCC_BEGIN _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 1215,1444")
+#define UCUDNN_QUIET_NVCC_END _Pragma("nv_diagnostic pop")
+#else
+#define UCUDNN_QUIET_NVCC_BEGIN
+#define UCUDNN_QUIET_NVCC_END
+#endif
+#if defined(__GNUC__)
+#define UCUDNN_QUIET_BEGIN \
+  UCUDNN_QUIET_NVCC_BEGIN  \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
+#define UCUDNN_QUIET_END UCUDNN_QUIET_NVCC_END _Pragma("GCC diagnostic pop")
+#else
+#define UCUDNN_QUIET_BEGIN UCUDNN_QUIET_NVCC_BEGIN
+#define UCUDNN_QUIET_END UCUDNN_QUIET_NVCC_END
+#endif
+
+#endif /* UCUDNN_PREAMBLE_H_ */

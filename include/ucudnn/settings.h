@@ -1,0 +1,82 @@
+/* The handle's life and its settings, as the C ABI has them. C++ clients use UcudnnHandle_t's
+ * methods. */
+#ifndef UCUDNN_SETTINGS_H_
+#define UCUDNN_SETTINGS_H_
+
+#include <ucudnn/preamble.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Which micro-batch sizes are tried (μ-cuDNN paper, section III-D). UCUDNN_BATCH_SIZE_POLICY */
+typedef enum {
+  UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED = 0, /* "undivided": the mini-batch only */
+  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO =
+      1,                           /* "powerOfTwo": 1, 2, 4, ... and the mini-batch itself */
+  UCUDNN_BATCH_SIZE_POLICY_ALL = 2 /* "all": every size from 1 to the mini-batch */
+} ucudnnBatchSizePolicy_t;
+
+/**
+ * Creates a native cuDNN handle with μ-cuDNN's settings from the environment. Measures and
+ * allocates nothing. CUDNN_STATUS_BAD_PARAM: `handle` is NULL, or a UCUDNN_* variable has a bad
+ * value, which the log names. Otherwise what cudnnCreate returns; on an error `*handle` is NULL.
+ */
+UCUDNN_API cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle);
+
+/**
+ * Destroys the native handle and what μ-cuDNN kept for it; plans and measurements stay with the
+ * process. A handle that μ-cuDNN has never seen is destroyed all the same. Returns what
+ * cudnnDestroy returns.
+ */
+UCUDNN_API cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle);
+
+/*
+ * Settings of one handle. They override the environment and hold from the next query or call on; a
+ * plan made before is not used any more where it no longer fits. CUDNN_STATUS_BAD_PARAM: `handle`
+ * is NULL, or the value is none of those accepted; nothing is changed then.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle,
+                                                  ucudnnBatchSizePolicy_t policy);
+
+/** In bytes; holds where the client has named no limit yet. 64 MiB. UCUDNN_DEFAULT_WORKSPACE_LIMIT
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
+
+/** In bytes, shared by all convolutions of a network (WD); 0: each has its own (WR).
+ * UCUDNN_TOTAL_WORKSPACE_SIZE */
+UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes);
+
+/** An SQLite file that keeps measurements; NULL or "": they live in memory only. UCUDNN_DATABASE */
+UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path);
+
+/** "0,1,2" or "all"; NULL or "": the handle's own device. All of one model.
+ * UCUDNN_BENCHMARK_DEVICES */
+UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices);
+
+/** Not 0: only kernels that give the same bits at every run. UCUDNN_DETERMINISTIC */
+UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled);
+
+/** Not 0: each split result is compared with plain cuDNN's and the distance logged; slow.
+ * UCUDNN_EQUIVALENCE_TEST */
+UCUDNN_API cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled);
+
+/*
+ * Settings of the process.
+ */
+
+/** "off", "error", "warn" (default), "info" or "debug"; else CUDNN_STATUS_BAD_PARAM.
+ * UCUDNN_LOG_LEVEL */
+UCUDNN_API cudnnStatus_t ucudnnSetLogLevel(const char* level);
+
+/**
+ * The file that the log is appended to; NULL or "": stderr. UCUDNN_LOG_FILE
+ * CUDNN_STATUS_BAD_PARAM: it can't be opened, and the log stays where it was.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetLogFile(const char* path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* UCUDNN_SETTINGS_H_ */
