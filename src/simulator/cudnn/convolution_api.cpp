@@ -32,7 +32,9 @@ void runConvolution(cudnnHandle_t handle,
   // Accumulating reads the output (or z) once more.
   if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
   const double durationMs = cost.timeMs + memoryTimeMs(extraBytes, device);
-  submit(handle, name, durationMs, [call = std::move(call)] { execute(call); });
+  std::vector<Access> accesses = accessesOf(call);
+  submit(handle,
+         {name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)});
 }
 
 Epilogue plainEpilogue(const void* alpha, const void* beta, const TensorShape& shape, void* out) {

@@ -146,7 +146,7 @@ void findAlgorithms(cudnnHandle_t handle,
       continue;
     }
     // Nobody looks at the numbers in these buffers.
-    submit(handle, "findConvolution", candidate.timeMs, [] {});
+    submit(handle, {"findConvolution", candidate.timeMs, [] {}});
   }
   waitFor(handle);
   giveResults(problem, candidates, true, requestedAlgoCount, returnedAlgoCount, perfResults);
@@ -171,6 +171,12 @@ void findAlgorithmsEx(cudnnHandle_t handle,
   }
   requireNoCapture(handle);
   std::vector<Candidate> candidates = allCandidates(handle, problem);
+  ConvolutionCall call;
+  call.problem = problem;
+  call.data = data;
+  call.workspace = workspace;
+  call.workspaceBytes = workspaceBytes;
+  const std::vector<Access> accesses = accessesOf(call);
   bool computed = false;
   for (Candidate& candidate : candidates) {
     if (candidate.status != CUDNN_STATUS_SUCCESS) continue;
@@ -182,15 +188,10 @@ void findAlgorithmsEx(cudnnHandle_t handle,
     // All algorithms compute the same numbers: once is enough.
     std::function<void()> work = [] {};
     if (!computed) {
-      ConvolutionCall call;
-      call.problem = problem;
-      call.data = data;
-      call.workspace = workspace;
-      call.workspaceBytes = workspaceBytes;
-      work = [call = std::move(call)] { execute(call); };
+      work = [call] { execute(call); };
       computed = true;
     }
-    submit(handle, "findConvolution", candidate.timeMs, std::move(work));
+    submit(handle, {"findConvolution", candidate.timeMs, std::move(work), accesses});
   }
   waitFor(handle);
   giveResults(problem, candidates, true, requestedAlgoCount, returnedAlgoCount, perfResults);

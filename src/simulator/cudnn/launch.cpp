@@ -52,21 +52,55 @@ void requireTensor(const TensorShape& shape, const void* data, const char* what)
   }
 }
 
-void submit(cudnnHandle_t handle,
-            const char* name,
-            double durationMs,
-            std::function<void()> execute) {
-  if (enqueue(handle->stream, Work{name, durationMs, std::move(execute)}) != cudaSuccess) {
+std::vector<Access> accessesOf(std::initializer_list<TensorAccess> tensors) {
+  std::vector<Access> accesses;
+  for (const TensorAccess& tensor : tensors) {
+    TensorShape sample = tensor.shape;
+    sample.dims[0] = 1;
+    const std::size_t sampleBytes = extentBytes(sample);
+    const std::size_t step =
+        static_cast<std::size_t>(tensor.shape.strides[0]) * elementBytes(tensor.shape.type);
+    if (step <= sampleBytes) {
+      accesses.push_back({tensor.data, extentBytes(tensor.shape), tensor.write});
+      continue;
+    }
+    for (int n = 0; n < tensor.shape.dims[0]; ++n) {
+      const char* base = static_cast<const char*>(tensor.data) + static_cast<std::size_t>(n) * step;
+      accesses.push_back({base, sampleBytes, tensor.write});
+    }
+  }
+  return accesses;
+}
+
+void submit(cudnnHandle_t handle, Work work) {
+  if (enqueue(handle->stream, std::move(work)) != cudaSuccess) {
     refuse(CUDNN_STATUS_EXECUTION_FAILED, "the stream does not take the kernel");
   }
 }
 
 void submitMemory(cudnnHandle_t handle,
                   const char* name,
-                  double bytes,
+                  std::initializer_list<TensorAccess> tensors,
                   std::function<void()> execute) {
   const DeviceModel& device = deviceModel(handle->device);
-  submit(handle, name, device.launchMs + memoryTimeMs(bytes, device), std::move(execute));
+  double bytes = 0;
+  for (const TensorAccess& tensor : tensors) bytes += tensorBytes(tensor.shape);
+  submit(handle,
+         {name,
+          device.launchMs + memoryTimeMs(bytes, device),
+          std::move(execute),
+          accessesOf(tensors)});
+}
+
+std::vector<Access> accessesOf(const ConvolutionCall& call) {
+  const Operation operation = call.problem.operation;
+  std::vector<Access> accesses = accessesOf({
+      {call.problem.x, call.data.x, operation == Operation::kBackwardData},
+      {call.problem.w, call.data.w, operation == Operation::kBackwardFilter},
+      {call.problem.y, call.data.y, operation == Operation::kForward},
+  });
+  if (call.workspaceBytes > 0) accesses.push_back({call.workspace, call.workspaceBytes, true});
+  return accesses;
 }
 
 void execute(const ConvolutionCall& call) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
+#include <vector>
 
 #include "simulator/cudnn/algorithms.hpp"
 #include "simulator/cudnn/convolution.hpp"
@@ -18,16 +20,24 @@ double readFactor(const void* factor, cudnnDataType_t type);
 /// fault).
 void requireTensor(const TensorShape& shape, const void* data, const char* what);
 
-/// Hands a kernel to the handle's stream; throws EXECUTION_FAILED when the runtime refuses.
-void submit(cudnnHandle_t handle,
-            const char* name,
-            double durationMs,
-            std::function<void()> execute);
+/// A tensor that a kernel reads or writes.
+struct TensorAccess {
+  TensorShape shape;
+  const void* data;
+  bool write;
+};
 
-/// A kernel that only moves memory.
+/// The ranges of memory that the tensors cover. A tensor with gaps between its samples (groups by
+/// pointer offset) covers each sample alone, so that two groups on two streams do not seem to race.
+std::vector<Access> accessesOf(std::initializer_list<TensorAccess> tensors);
+
+/// Hands a kernel to the handle's stream; throws EXECUTION_FAILED when the runtime refuses.
+void submit(cudnnHandle_t handle, Work work);
+
+/// A kernel that does little but read and write the tensors once: its time is that of the memory.
 void submitMemory(cudnnHandle_t handle,
                   const char* name,
-                  double bytes,
+                  std::initializer_list<TensorAccess> tensors,
                   std::function<void()> execute);
 
 /// One convolution, ready to be put on a stream.
@@ -38,6 +48,9 @@ struct ConvolutionCall {
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;  ///< what the algorithm needs and overwrites
 };
+
+/// What the call reads and writes, its workspace included.
+std::vector<Access> accessesOf(const ConvolutionCall& call);
 
 /// The arithmetic that UCUDNN_SIMULATOR_ARITHMETIC asks for; the workspace is spoiled first.
 void execute(const ConvolutionCall& call);

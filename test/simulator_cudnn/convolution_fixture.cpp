@@ -1,0 +1,541 @@
+#include "convolution_fixture.hpp"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ostream>
+
+namespace ucudnn::simulator::test {
+namespace {
+
+std::size_t bytesOf(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_DOUBLE:
+      return sizeof(double);
+    case CUDNN_DATA_FLOAT:
+      return sizeof(float);
+    case CUDNN_DATA_INT8:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+Geometry makeGeometry(cudnnDataType_t type, std::vector<int> dims, Layout layout) {
+  Geometry geometry{type, std::move(dims), {}};
+  const std::size_t rank = geometry.dims.size();
+  geometry.strides.resize(rank);
+  std::vector<std::size_t> order(rank);  // innermost first
+  for (std::size_t i = 0; i < rank; ++i) order[i] = rank - 1 - i;
+  if (layout == Layout::kNhwc) {
+    order.clear();
+    order.push_back(1);
+    for (std::size_t i = rank - 1; i >= 2; --i) order.push_back(i);
+    order.push_back(0);
+  }
+  int stride = layout == Layout::kGapped ? 2 : 1;
+  for (const std::size_t dim : order) {
+    geometry.strides[dim] = stride;
+    stride *= geometry.dims[dim];
+    if (layout == Layout::kGapped) stride += dim == 1 ? 100 : 3;
+  }
+  return geometry;
+}
+
+std::size_t offsetOf(const Geometry& geometry, const std::vector<int>& index) {
+  int offset = 0;
+  for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * geometry.strides[d];
+  return static_cast<std::size_t>(offset);
+}
+
+// Calls f with every index of the box.
+template <typename F>
+void forEach(const std::vector<int>& dims, F&& f) {
+  std::vector<int> index(dims.size(), 0);
+  for (;;) {
+    f(index);
+    std::size_t d = dims.size();
+    while (d > 0 && ++index[d - 1] == dims[d - 1]) index[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolution) {
+  return stream << convolution.name;
+}
+
+std::size_t Geometry::elements() const {
+  std::size_t last = 0;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    last += static_cast<std::size_t>((dims[d] - 1) * strides[d]);
+  }
+  return last + 1;
+}
+
+std::size_t Geometry::bytes() const {
+  return elements() * bytesOf(type);
+}
+
+DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  EXPECT_EQ(cudaSuccess, cudaMalloc(&pointer_, bytes));
+  write(std::vector<char>(bytes, '\xFF'));
+}
+
+DeviceBuffer::~DeviceBuffer() {
+  if (pointer_ != nullptr) cudaFree(pointer_);
+}
+
+void DeviceBuffer::write(const std::vector<char>& from) {
+  EXPECT_EQ(cudaSuccess, cudaMemcpy(pointer_, from.data(), from.size(), cudaMemcpyHostToDevice));
+}
+
+std::vector<char> DeviceBuffer::read() const {
+  std::vector<char> to(bytes_);
+  EXPECT_EQ(cudaSuccess, cudaMemcpy(to.data(), pointer_, bytes_, cudaMemcpyDeviceToHost));
+  return to;
+}
+
+double toDouble(cudnnDataType_t type, const char* from) {
+  switch (type) {
+    case CUDNN_DATA_FLOAT: {
+      float value;
+      std::memcpy(&value, from, sizeof value);
+      return static_cast<double>(value);
+    }
+    case CUDNN_DATA_DOUBLE: {
+      double value;
+      std::memcpy(&value, from, sizeof value);
+      return value;
+    }
+    case CUDNN_DATA_HALF: {
+      __half value;
+      std::memcpy(&value, from, sizeof value);
+      return static_cast<double>(__half2float(value));
+    }
+    case CUDNN_DATA_BFLOAT16: {
+      __nv_bfloat16 value;
+      std::memcpy(&value, from, sizeof value);
+      return static_cast<double>(__bfloat162float(value));
+    }
+    default:
+      return *reinterpret_cast<const signed char*>(from);
+  }
+}
+
+void fromDouble(cudnnDataType_t type, double value, char* to) {
+  switch (type) {
+    case CUDNN_DATA_FLOAT: {
+      const auto narrow = static_cast<float>(value);
+      std::memcpy(to, &narrow, sizeof narrow);
+      return;
+    }
+    case CUDNN_DATA_DOUBLE:
+      std::memcpy(to, &value, sizeof value);
+      return;
+    case CUDNN_DATA_HALF: {
+      const __half narrow = __double2half(value);
+      std::memcpy(to, &narrow, sizeof narrow);
+      return;
+    }
+    case CUDNN_DATA_BFLOAT16: {
+      const __nv_bfloat16 narrow = __double2bfloat16(value);
+      std::memcpy(to, &narrow, sizeof narrow);
+      return;
+    }
+    default:
+      *to = static_cast<char>(static_cast<int>(value));
+  }
+}
+
+std::vector<char> makeValues(const Geometry& geometry, unsigned seed) {
+  std::vector<char> values(geometry.bytes());
+  const std::size_t size = bytesOf(geometry.type);
+  unsigned state = seed * 2654435761U + 1;
+  for (std::size_t i = 0; i < geometry.elements(); ++i) {
+    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+    const int quarters = static_cast<int>(state >> 24) % 17 - 8;
+    fromDouble(geometry.type, quarters / 4.0, values.data() + i * size);
+  }
+  return values;
+}
+
+Convolution::Convolution(const ConvolutionCase& convolution) : case_(convolution) {
+  const int rank = static_cast<int>(case_.input.size());
+  std::vector<int> x{case_.batch, case_.channels};
+  std::vector<int> w{case_.filters, case_.channels / case_.groups};
+  std::vector<int> y{case_.batch, case_.filters};
+  for (std::size_t d = 0; d < case_.input.size(); ++d) {
+    x.push_back(case_.input[d]);
+    w.push_back(case_.filter[d]);
+    const int span = (case_.filter[d] - 1) * case_.dilation[d] + 1;
+    y.push_back((case_.input[d] + 2 * case_.pad[d] - span) / case_.stride[d] + 1);
+  }
+  const Layout filterLayout = case_.layout == Layout::kNhwc ? Layout::kNhwc : Layout::kNchw;
+  xGeometry_ = makeGeometry(case_.type, x, case_.layout);
+  wGeometry_ = makeGeometry(case_.type, w, filterLayout);
+  yGeometry_ = makeGeometry(case_.type, y, case_.layout);
+  x_ = std::make_unique<DeviceBuffer>(xGeometry_.bytes());
+  w_ = std::make_unique<DeviceBuffer>(wGeometry_.bytes());
+  y_ = std::make_unique<DeviceBuffer>(yGeometry_.bytes());
+  x_->write(makeValues(xGeometry_, 1));
+  w_->write(makeValues(wGeometry_, 2));
+  y_->write(makeValues(yGeometry_, 3));
+
+  EXPECT_CUDNN(cudnnCreate(&handle_));
+  EXPECT_CUDNN(cudnnCreateTensorDescriptor(&xDesc_));
+  EXPECT_CUDNN(cudnnCreateTensorDescriptor(&yDesc_));
+  EXPECT_CUDNN(cudnnCreateFilterDescriptor(&wDesc_));
+  EXPECT_CUDNN(cudnnCreateConvolutionDescriptor(&convDesc_));
+  setTensor(xDesc_, xGeometry_, case_.batch);
+  setTensor(yDesc_, yGeometry_, case_.batch);
+  EXPECT_CUDNN(cudnnSetFilterNdDescriptor(
+      wDesc_,
+      case_.type,
+      filterLayout == Layout::kNhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+      rank + 2,
+      w.data()));
+  EXPECT_CUDNN(cudnnSetConvolutionNdDescriptor(convDesc_,
+                                               rank,
+                                               case_.pad.data(),
+                                               case_.stride.data(),
+                                               case_.dilation.data(),
+                                               case_.mode,
+                                               case_.computeType));
+  EXPECT_CUDNN(cudnnSetConvolutionGroupCount(convDesc_, case_.groups));
+  EXPECT_CUDNN(cudnnSetConvolutionMathType(convDesc_, case_.math));
+}
+
+Convolution::~Convolution() {
+  cudnnDestroyConvolutionDescriptor(convDesc_);
+  cudnnDestroyFilterDescriptor(wDesc_);
+  cudnnDestroyTensorDescriptor(yDesc_);
+  cudnnDestroyTensorDescriptor(xDesc_);
+  cudnnDestroy(handle_);
+}
+
+void Convolution::setTensor(cudnnTensorDescriptor_t descriptor,
+                            const Geometry& geometry,
+                            int batch) const {
+  std::vector<int> dims = geometry.dims;
+  dims[0] = batch;
+  EXPECT_CUDNN(cudnnSetTensorNdDescriptor(descriptor,
+                                          geometry.type,
+                                          static_cast<int>(dims.size()),
+                                          dims.data(),
+                                          geometry.strides.data()));
+}
+
+const Geometry& Convolution::geometry(Operation operation) const {
+  switch (operation) {
+    case Operation::kForward:
+      return yGeometry_;
+    case Operation::kBackwardData:
+      return xGeometry_;
+    default:
+      return wGeometry_;
+  }
+}
+
+DeviceBuffer& Convolution::output(Operation operation) {
+  switch (operation) {
+    case Operation::kForward:
+      return *y_;
+    case Operation::kBackwardData:
+      return *x_;
+    default:
+      return *w_;
+  }
+}
+
+std::vector<int> Convolution::algorithms(Operation operation) const {
+  std::vector<int> algorithms;
+  std::size_t bytes = 0;
+  for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++algorithm) {
+    if (workspaceSize(operation, algorithm, &bytes) == CUDNN_STATUS_SUCCESS) {
+      algorithms.push_back(algorithm);
+    }
+  }
+  return algorithms;
+}
+
+cudnnStatus_t Convolution::workspaceSize(Operation operation,
+                                         int algorithm,
+                                         std::size_t* bytes) const {
+  switch (operation) {
+    case Operation::kForward:
+      return cudnnGetConvolutionForwardWorkspaceSize(
+          handle_,
+          xDesc_,
+          wDesc_,
+          convDesc_,
+          yDesc_,
+          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+          bytes);
+    case Operation::kBackwardData:
+      return cudnnGetConvolutionBackwardDataWorkspaceSize(
+          handle_,
+          wDesc_,
+          yDesc_,
+          convDesc_,
+          xDesc_,
+          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+          bytes);
+    default:
+      return cudnnGetConvolutionBackwardFilterWorkspaceSize(
+          handle_,
+          xDesc_,
+          yDesc_,
+          convDesc_,
+          wDesc_,
+          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+          bytes);
+  }
+}
+
+cudnnStatus_t Convolution::run(
+    Operation operation, int algorithm, int first, int count, double beta) {
+  setTensor(xDesc_, xGeometry_, count);
+  setTensor(yDesc_, yGeometry_, count);
+  std::size_t workspaceBytes = 0;
+  cudnnStatus_t status = workspaceSize(operation, algorithm, &workspaceBytes);
+  const auto sample = [&](DeviceBuffer& buffer, const Geometry& geometry) {
+    return static_cast<char*>(buffer.get()) + static_cast<std::size_t>(first) *
+                                                  static_cast<std::size_t>(geometry.strides[0]) *
+                                                  bytesOf(geometry.type);
+  };
+  if (status == CUDNN_STATUS_SUCCESS) {
+    const DeviceBuffer workspace(workspaceBytes);
+    const float alphaBeta[] = {static_cast<float>(case_.alpha), static_cast<float>(beta)};
+    const double alphaBetaDouble[] = {case_.alpha, beta};
+    const bool isDouble = case_.type == CUDNN_DATA_DOUBLE;
+    const void* alphaPointer = isDouble ? static_cast<const void*>(alphaBetaDouble) : alphaBeta;
+    const void* betaPointer =
+        isDouble ? static_cast<const void*>(alphaBetaDouble + 1) : alphaBeta + 1;
+    char* x = sample(*x_, xGeometry_);
+    char* y = sample(*y_, yGeometry_);
+    switch (operation) {
+      case Operation::kForward:
+        status = cudnnConvolutionForward(handle_,
+                                         alphaPointer,
+                                         xDesc_,
+                                         x,
+                                         wDesc_,
+                                         w_->get(),
+                                         convDesc_,
+                                         static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                         workspace.get(),
+                                         workspaceBytes,
+                                         betaPointer,
+                                         yDesc_,
+                                         y);
+        break;
+      case Operation::kBackwardData:
+        status = cudnnConvolutionBackwardData(handle_,
+                                              alphaPointer,
+                                              wDesc_,
+                                              w_->get(),
+                                              yDesc_,
+                                              y,
+                                              convDesc_,
+                                              static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+                                              workspace.get(),
+                                              workspaceBytes,
+                                              betaPointer,
+                                              xDesc_,
+                                              x);
+        break;
+      case Operation::kBackwardFilter:
+        status =
+            cudnnConvolutionBackwardFilter(handle_,
+                                           alphaPointer,
+                                           xDesc_,
+                                           x,
+                                           yDesc_,
+                                           y,
+                                           convDesc_,
+                                           static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+                                           workspace.get(),
+                                           workspaceBytes,
+                                           betaPointer,
+                                           wDesc_,
+                                           w_->get());
+        break;
+    }
+    cudaDeviceSynchronize();
+  }
+  setTensor(xDesc_, xGeometry_, case_.batch);
+  setTensor(yDesc_, yGeometry_, case_.batch);
+  return status;
+}
+
+cudnnStatus_t Convolution::run(Operation operation, int algorithm) {
+  return run(operation, algorithm, 0, case_.batch, case_.beta);
+}
+
+// Written the other way round than the simulator: for each pair of an output position and a tap the
+// input position, and from the three the one contribution to whichever tensor is wanted.
+std::vector<char> Convolution::expected(Operation operation) const {
+  const std::vector<char> x = x_->read();
+  const std::vector<char> w = w_->read();
+  const std::vector<char> y = y_->read();
+  const std::size_t size = bytesOf(case_.type);
+  const auto load = [&](const std::vector<char>& from, std::size_t offset) {
+    return toDouble(case_.type, from.data() + offset * size);
+  };
+  const Geometry& out = geometry(operation);
+  std::vector<double> sums(out.elements(), 0.0);
+  const std::size_t spatial = case_.input.size();
+  const int channels = case_.channels / case_.groups;
+  const int filters = case_.filters / case_.groups;
+  std::vector<int> xIndex(spatial + 2);
+  forEach(yGeometry_.dims, [&](const std::vector<int>& yIndex) {
+    const int k = yIndex[1];
+    std::vector<int> taps = wGeometry_.dims;
+    taps[0] = 1;
+    forEach(taps, [&](std::vector<int> wIndex) {
+      wIndex[0] = k;
+      xIndex[0] = yIndex[0];
+      xIndex[1] = k / filters * channels + wIndex[1];
+      for (std::size_t d = 0; d < spatial; ++d) {
+        const int tap =
+            case_.mode == CUDNN_CONVOLUTION ? case_.filter[d] - 1 - wIndex[d + 2] : wIndex[d + 2];
+        xIndex[d + 2] = yIndex[d + 2] * case_.stride[d] + tap * case_.dilation[d] - case_.pad[d];
+        if (xIndex[d + 2] < 0 || xIndex[d + 2] >= case_.input[d]) return;
+      }
+      const std::size_t xAt = offsetOf(xGeometry_, xIndex);
+      const std::size_t wAt = offsetOf(wGeometry_, wIndex);
+      const std::size_t yAt = offsetOf(yGeometry_, yIndex);
+      switch (operation) {
+        case Operation::kForward:
+          sums[yAt] += load(x, xAt) * load(w, wAt);
+          break;
+        case Operation::kBackwardData:
+          sums[xAt] += load(y, yAt) * load(w, wAt);
+          break;
+        case Operation::kBackwardFilter:
+          sums[wAt] += load(y, yAt) * load(x, xAt);
+          break;
+      }
+    });
+  });
+  std::vector<char> result = operation == Operation::kForward        ? y
+                             : operation == Operation::kBackwardData ? x
+                                                                     : w;
+  forEach(out.dims, [&](const std::vector<int>& index) {
+    const std::size_t at = offsetOf(out, index);
+    double value = case_.alpha * sums[at];
+    if (case_.beta != 0) value += case_.beta * load(result, at);
+    fromDouble(case_.type, value, result.data() + at * size);
+  });
+  return result;
+}
+
+std::vector<ConvolutionCase> convolutionCases() {
+  std::vector<ConvolutionCase> cases;
+  const auto add = [&](const char* name, auto&& change) {
+    ConvolutionCase convolution;
+    change(convolution);
+    convolution.name = name;
+    cases.push_back(convolution);
+  };
+  using Case = ConvolutionCase;
+  add("Plain", [](Case&) {});
+  add("Beta", [](Case& c) { c.beta = 1; });
+  add("AlphaBeta", [](Case& c) {
+    c.alpha = 0.5;
+    c.beta = 0.25;
+  });
+  add("Strided", [](Case& c) { c.stride = {2, 3}; });
+  add("Unpadded", [](Case& c) { c.pad = {0, 0}; });
+  add("MorePadThanFilter", [](Case& c) {
+    c.filter = {1, 2};
+    c.pad = {2, 3};
+  });
+  add("Dilated", [](Case& c) {
+    c.dilation = {2, 1};
+    c.stride = {1, 2};
+  });
+  add("TrueConvolution", [](Case& c) {
+    c.mode = CUDNN_CONVOLUTION;
+    c.filter = {3, 2};
+  });
+  add("TrueConvolutionStridedDilated", [](Case& c) {
+    c.mode = CUDNN_CONVOLUTION;
+    c.stride = {2, 2};
+    c.dilation = {1, 2};
+  });
+  add("Groups", [](Case& c) { c.groups = 2; });
+  add("Depthwise", [](Case& c) {
+    c.groups = 4;
+    c.filters = 8;
+    c.beta = 1;
+  });
+  add("Nhwc", [](Case& c) { c.layout = Layout::kNhwc; });
+  add("NhwcGroups", [](Case& c) {
+    c.layout = Layout::kNhwc;
+    c.groups = 2;
+    c.stride = {2, 1};
+  });
+  add("Gapped", [](Case& c) { c.layout = Layout::kGapped; });
+  add("GappedBeta", [](Case& c) {
+    c.layout = Layout::kGapped;
+    c.beta = 0.5;
+    c.groups = 2;
+  });
+  add("OneByOne", [](Case& c) {
+    c.filter = {1, 1};
+    c.pad = {0, 0};
+  });
+  add("ManyPositionsAndChannels", [](Case& c) {
+    c.input = {19, 17};
+    c.channels = 13;
+    c.filters = 11;
+    c.filter = {5, 5};
+    c.pad = {2, 2};
+  });
+  add("Tf32", [](Case& c) { c.math = CUDNN_DEFAULT_MATH; });
+  add("Half", [](Case& c) { c.type = CUDNN_DATA_HALF; });
+  add("TrueHalf", [](Case& c) {
+    c.type = CUDNN_DATA_HALF;
+    c.computeType = CUDNN_DATA_HALF;
+    c.beta = 0.5;
+  });
+  add("HalfNhwc", [](Case& c) {
+    c.type = CUDNN_DATA_HALF;
+    c.layout = Layout::kNhwc;
+    c.beta = 1;
+  });
+  add("Bfloat16", [](Case& c) { c.type = CUDNN_DATA_BFLOAT16; });
+  add("Double", [](Case& c) {
+    c.type = CUDNN_DATA_DOUBLE;
+    c.computeType = CUDNN_DATA_DOUBLE;
+    c.alpha = 0.5;
+    c.beta = 0.25;
+  });
+  add("ThreeD", [](Case& c) {
+    c.input = {4, 5, 6};
+    c.filter = {3, 2, 3};
+    c.pad = {1, 0, 1};
+    c.stride = {1, 2, 1};
+    c.dilation = {1, 1, 1};
+  });
+  add("ThreeDGroupsNhwc", [](Case& c) {
+    c.input = {4, 5, 6};
+    c.filter = {2, 3, 3};
+    c.pad = {0, 1, 1};
+    c.stride = {2, 1, 1};
+    c.dilation = {1, 2, 1};
+    c.groups = 2;
+    c.layout = Layout::kNhwc;
+    c.mode = CUDNN_CONVOLUTION;
+    c.beta = 1;
+  });
+  return cases;
+}
+
+}  // namespace ucudnn::simulator::test
