@@ -1,0 +1,65 @@
+// The file behind the benchmark database: its identity, its tables, and how it is opened.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "cache/database.hpp"
+#include "cache/sqlite.hpp"
+
+namespace ucudnn {
+
+constexpr std::int64_t kApplicationId = 0x7543444E;  ///< "uCDN", in the header of the file
+constexpr std::int64_t kSchemaVersion = 1;           ///< user_version; raised when a table changes
+
+/// The file is not ours to use: another application's, of another schema, no database at all.
+class DatabaseRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum class IfMissing { kCreate, kFail };
+
+struct DatabaseFile {
+  SqliteConnection connection;
+  bool writable;
+};
+
+/// Opens the database, creates its tables in a new or empty file, and falls back to reading alone
+/// where the file or its directory cannot be written. Leaves a file that it refuses as it is.
+/// Throws DatabaseRefused, SqliteError.
+DatabaseFile openDatabaseFile(const std::string& path, IfMissing ifMissing);
+
+/// SQLite's integers are signed: "no bound" (and all above 2^63-1) is stored as 2^63-1, and read as
+/// "no bound" again.
+std::int64_t toStoredBytes(std::size_t bytes) noexcept;
+std::size_t fromStoredBytes(std::int64_t stored) noexcept;
+
+/// Adds one batch size's kernels to the tables: kernels that were there are replaced unless theirs
+/// is the later measurement, the covered workspace never shrinks. REQUIRES: inside a transaction.
+/// Throws SqliteError.
+class SizeWriter {
+ public:
+  explicit SizeWriter(SqliteConnection& connection);
+
+  /// The row of a machine or problem, made when it is missing.
+  std::int64_t machineId(const MachineKey& machine);
+  std::int64_t problemId(const std::string& problem);
+
+  /// Returns the size's id for addKernel.
+  std::int64_t addSize(std::int64_t machine,
+                       std::int64_t problem,
+                       int batch,
+                       std::size_t coveredBytes,
+                       std::int64_t measuredAt);
+  void addKernel(std::int64_t size, const StoredMeasurement& kernel, std::int64_t measuredAt);
+
+ private:
+  SqliteConnection& connection_;
+  SqliteStatement addSize_;
+  SqliteStatement addKernel_;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,224 @@
+// What the database keeps, while all goes well.
+#include "cache/database.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "fixture.hpp"
+
+namespace ucudnn {
+namespace {
+
+using test::describe;
+using test::machine;
+using test::sizeOf;
+
+class DatabaseTest : public test::CacheFixture {};
+
+TEST_F(DatabaseTest, EmptyAtFirstAndMadeOnFirstUseOnly) {
+  Database database(path_);
+  EXPECT_NE(0, ::access(path_.c_str(), F_OK));
+  EXPECT_TRUE(database.load(machine(), "problem").empty());
+  EXPECT_EQ(0, ::access(path_.c_str(), F_OK));
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, NoPathMeansNoCacheAndNoWarning) {
+  Database database("");
+  database.store(machine(), "problem", {{1, sizeOf(1)}});
+  EXPECT_TRUE(database.load(machine(), "problem").empty());
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, KeepsEverythingFromOneProcessToTheNext) {
+  StoredMeasurements stored = {{1, sizeOf(3, 1)}, {2, sizeOf(0, 2)}, {256, sizeOf(8, 3)}};
+  stored[256].coveredBytes = std::numeric_limits<std::size_t>::max();
+  stored[256].kernels[0].timeMs = 0;
+  stored[256].kernels[1].timeMs = 1.0 / 3;
+  stored[256].kernels[2].workspaceBytes = std::size_t{1} << 40;
+  stored[1].kernels[0].kernel = "kernel with 'quotes', \"more\"; DROP TABLE size; μ";
+  const std::string problem = "conv'; n=256 μ\n";
+  Database(path_).store(machine(), problem, stored);
+  Database again(path_);
+  EXPECT_EQ(describe(stored), describe(again.load(machine(), problem)));
+  EXPECT_TRUE(again.load(machine(), "another problem").empty());
+  EXPECT_EQ("ok", test::sql(path_, "PRAGMA integrity_check"));
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, EachPartOfTheMachineCounts) {
+  const std::vector<std::function<void(MachineKey&)>> changes = {
+      [](MachineKey& key) { key.deviceName = "NVIDIA H100"; },
+      [](MachineKey& key) { key.computeCapability = 80; },
+      [](MachineKey& key) { key.multiprocessorCount = 114; },
+      [](MachineKey& key) { key.driverVersion = 12000; },
+      [](MachineKey& key) { key.cudaVersion = 12000; },
+      [](MachineKey& key) { key.cudnnVersion = 90000; },
+      [](MachineKey& key) { key.simulated = true; },
+  };
+  Database database(path_);
+  database.store(machine(), "problem", {{1, sizeOf(1)}});
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    MachineKey other = machine();
+    changes[i](other);
+    EXPECT_TRUE(database.load(other, "problem").empty()) << i;
+    const StoredMeasurements own = {{1, sizeOf(2, static_cast<int>(i) + 1)}};
+    database.store(other, "problem", own);
+    EXPECT_EQ(describe(own), describe(database.load(other, "problem"))) << i;
+  }
+  EXPECT_EQ(describe({{1, sizeOf(1)}}), describe(database.load(machine(), "problem")));
+}
+
+TEST_F(DatabaseTest, StoringAgainReplacesKernelsOneByOneAndKeepsTheLargerBound) {
+  Database database(path_);
+  database.store(machine(), "problem", {{4, {5000, {{"a", 1, 10, true}, {"b", 2, 20, true}}}}});
+  database.store(machine(), "problem", {{4, {3000, {{"b", 3, 30, false}, {"c", 4, 40, true}}}}});
+  const StoredMeasurements expected = {
+      {4, {5000, {{"a", 1, 10, true}, {"b", 3, 30, false}, {"c", 4, 40, true}}}}};
+  EXPECT_EQ(describe(expected), describe(database.load(machine(), "problem")));
+  database.store(machine(), "problem", {{4, {7000, {}}}, {8, sizeOf(1)}});
+  EXPECT_EQ(7000U, database.load(machine(), "problem").at(4).coveredBytes);
+  EXPECT_EQ(3U, database.load(machine(), "problem").at(4).kernels.size());
+  EXPECT_EQ(1U, database.load(machine(), "problem").at(8).kernels.size());
+}
+
+TEST_F(DatabaseTest, TimesThatAreNoneAreNotStored) {
+  Database database(path_);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  database.store(machine(),
+                 "problem",
+                 {{1,
+                   {9,
+                    {{"nan", nan, 0, true},
+                     {"inf", infinity, 0, true},
+                     {"-", -1, 0, true},
+                     {"good", 1, 0, true}}}}});
+  EXPECT_EQ(describe({{1, {9, {{"good", 1, 0, true}}}}}),
+            describe(database.load(machine(), "problem")));
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, FileIsMarkedAndNotWritableByAll) {
+  const mode_t before = ::umask(0);
+  Database(path_).store(machine(), "problem", {{1, sizeOf(1)}});
+  ::umask(before);
+  struct stat status {};
+  ASSERT_EQ(0, ::stat(path_.c_str(), &status));
+  EXPECT_EQ(0U, status.st_mode & (S_IWGRP | S_IWOTH));
+  EXPECT_EQ(std::to_string(0x7543444E), test::sql(path_, "PRAGMA application_id"));
+  EXPECT_EQ("1", test::sql(path_, "PRAGMA user_version"));
+}
+
+TEST_F(DatabaseTest, FileAloneHoldsAllWhileOthersHaveItOpen) {
+  Database database(path_);
+  database.store(machine(), "problem", {{1, sizeOf(3)}});
+  const std::string copy = directory_.file("copy.db");
+  std::ofstream(copy, std::ios::binary) << test::contents(path_);
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(copy).load(machine(), "problem")));
+}
+
+constexpr int kWriters = 8;
+constexpr int kProblemsPerWriter = 25;
+
+/// Stores a writer's own problems, and its own batch size of a problem that all writers share.
+void storeAsWriter(Database& database, int writer) {
+  for (int i = 0; i < kProblemsPerWriter; ++i) {
+    const int seed = writer * kProblemsPerWriter + i;
+    database.store(
+        machine(), "problem " + std::to_string(seed), {{1, sizeOf(2, seed)}, {2, sizeOf(0)}});
+    database.store(machine(), "shared", {{seed + 1, sizeOf(1, seed)}});
+  }
+}
+
+void expectAllWritersWork(const std::string& path) {
+  Database database(path);
+  StoredMeasurements shared;
+  for (int seed = 0; seed < kWriters * kProblemsPerWriter; ++seed) {
+    const StoredMeasurements own = {{1, sizeOf(2, seed)}, {2, sizeOf(0)}};
+    EXPECT_EQ(describe(own), describe(database.load(machine(), "problem " + std::to_string(seed))));
+    shared[seed + 1] = sizeOf(1, seed);
+  }
+  EXPECT_EQ(describe(shared), describe(database.load(machine(), "shared")));
+  EXPECT_EQ("ok", test::sql(path, "PRAGMA integrity_check"));
+}
+
+TEST_F(DatabaseTest, ThreadsLoseNothing) {
+  Database one(path_);
+  Database other(path_);  // A second connection of the same process.
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    threads.emplace_back([&, writer] { storeAsWriter(writer % 2 == 0 ? one : other, writer); });
+  }
+  for (auto& thread : threads) thread.join();
+  expectAllWritersWork(path_);
+  expectNoWarning();
+}
+
+/// Runs `body` in as many children at once, which must all end with status 0 in time.
+void inChildren(int count, const std::function<void(int)>& body) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < count; ++i) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      constexpr unsigned kSecondsForADeadlock = 100;
+      ::alarm(kSecondsForADeadlock);
+      body(i);
+      ::_exit(0);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ASSERT_EQ(child, ::waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+  }
+}
+
+TEST_F(DatabaseTest, ProcessesThatMakeTheFileTogetherLoseNothing) {
+  inChildren(kWriters, [this](int writer) {
+    Database database(path_);  // Not closed at the end, as in a framework that just exits.
+    storeAsWriter(database, writer);
+  });
+  expectAllWritersWork(path_);
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, FirstUsersOfAFileAllSucceed) {
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string path = directory_.file("round" + std::to_string(round));
+    inChildren(4, [&path](int child) {
+      Database(path).store(machine(), "problem", {{child + 1, sizeOf(1)}});
+    });
+    EXPECT_EQ(4U, Database(path).load(machine(), "problem").size()) << round;
+  }
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, ForkedChildrenUseTheirParentsDatabaseWhileItsThreadsDo) {
+  Database database(path_);
+  database.store(machine(), "before", {{1, sizeOf(1)}});
+  std::thread busy([&database] { storeAsWriter(database, 0); });
+  inChildren(kWriters - 1, [&database](int child) {
+    if (database.load(machine(), "before").size() != 1) ::_exit(1);
+    storeAsWriter(database, child + 1);
+  });
+  busy.join();
+  EXPECT_EQ(1U, database.load(machine(), "before").size());
+  expectAllWritersWork(path_);
+  expectNoWarning();
+}
+
+}  // namespace
+}  // namespace ucudnn

@@ -1,0 +1,121 @@
+// What the tests of the cache share: keys, values, and a look into the file by way of SQLite
+// itself.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "../support/temporary_directory.hpp"
+#include "cache/database.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn::test {
+
+inline MachineKey machine(const std::string& deviceName = "NVIDIA H200") {
+  MachineKey key;
+  key.deviceName = deviceName;
+  key.computeCapability = 90;
+  key.multiprocessorCount = 132;
+  key.driverVersion = 13000;
+  key.cudaVersion = 13000;
+  key.cudnnVersion = 91900;
+  return key;
+}
+
+/// A size with `kernels` kernels whose values follow from `seed`.
+inline StoredSize sizeOf(int kernels, int seed = 0) {
+  StoredSize size;
+  size.coveredBytes = static_cast<std::size_t>(1000 + seed);
+  for (int i = 0; i < kernels; ++i) {
+    size.kernels.push_back(StoredMeasurement{"kernel " + std::to_string(i),
+                                             0.1 * seed + i,
+                                             static_cast<std::size_t>(512 * i + seed),
+                                             i % 2 == 0});
+  }
+  return size;
+}
+
+/// An order-independent text of measurements, for comparison.
+inline std::string describe(const StoredMeasurements& measurements) {
+  std::ostringstream text;
+  text.precision(17);
+  for (const auto& [batch, size] : measurements) {
+    text << batch << " covers " << size.coveredBytes << ":";
+    std::map<std::string, std::string> kernels;
+    for (const auto& kernel : size.kernels) {
+      std::ostringstream values;
+      values.precision(17);
+      values << " " << kernel.timeMs << " ms " << kernel.workspaceBytes << " B"
+             << (kernel.deterministic ? " deterministic" : "");
+      kernels[kernel.kernel] += values.str();
+    }
+    for (const auto& [name, values] : kernels) text << "\n  " << name << values;
+    text << "\n";
+  }
+  return text.str();
+}
+
+/// Runs SQL on a file as any other program would; the first column of the last row.
+inline std::string sql(const std::string& path, const std::string& statements) {
+  sqlite3* connection = nullptr;
+  EXPECT_EQ(SQLITE_OK, sqlite3_open(path.c_str(), &connection));
+  std::string last;
+  char* error = nullptr;
+  sqlite3_exec(
+      connection,
+      statements.c_str(),
+      [](void* out, int, char** values, char**) {
+        *static_cast<std::string*>(out) = values[0] == nullptr ? "NULL" : values[0];
+        return 0;
+      },
+      &last,
+      &error);
+  EXPECT_EQ(nullptr, error) << error;
+  sqlite3_free(error);
+  EXPECT_EQ(SQLITE_OK, sqlite3_close(connection));
+  return last;
+}
+
+inline std::string contents(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+/// A database's path in a directory of its own, and the log in a file beside it.
+class CacheFixture : public ::testing::Test {
+ protected:
+  CacheFixture() { Log::instance().configure(LogLevel::kWarn, directory_.file("log")); }
+  ~CacheFixture() override { Log::instance().configure(LogLevel::kWarn, ""); }
+
+  std::string logged() const { return contents(directory_.file("log")); }
+
+  void expectNoWarning() const { EXPECT_EQ("", logged()); }
+
+  /// One line, which names the file and holds `reason`.
+  void expectOneWarning(const std::string& reason) const {
+    const std::string log = logged();
+    EXPECT_EQ(1, std::count(log.begin(), log.end(), '\n')) << log;
+    EXPECT_NE(std::string::npos, log.find("[warn]")) << log;
+    EXPECT_NE(std::string::npos, log.find(path_)) << log;
+    EXPECT_NE(std::string::npos, log.find(reason)) << log;
+  }
+
+  /// That the database answers as if it were empty, again and again, after one warning.
+  void expectNoCache(Database& database, const std::string& reason) {
+    for (int i = 0; i < 5; ++i) {
+      database.store(machine(), "problem", {{1, sizeOf(2)}});
+      EXPECT_TRUE(database.load(machine(), "problem").empty());
+    }
+    expectOneWarning(reason);
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.file("cache ?#%.db");  // awkward where a path is taken for a URI
+};
+
+}  // namespace ucudnn::test
