@@ -2,8 +2,7 @@
 #ifndef UCUDNN_PLAN_H_
 #define UCUDNN_PLAN_H_
 
-#include <cudnn.h>
-#include <stddef.h>
+#include <ucudnn/preamble.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,7 +58,7 @@ typedef struct {
  * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL when 0 are requested.
  * CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN as it is.
  */
-cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
+UCUDNN_API cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                        ucudnnOperation_t operation,
                                        cudnnTensorDescriptor_t xDesc,
                                        cudnnFilterDescriptor_t wDesc,
@@ -72,7 +71,7 @@ cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                        ucudnnMicroBatches_t* entries);
 
 /** Every kernel measured for the convolution, by batch size, then time; `count` is 1 in each entry. */
-cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
+UCUDNN_API cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
                                              ucudnnOperation_t operation,
                                              cudnnTensorDescriptor_t xDesc,
                                              cudnnFilterDescriptor_t wDesc,
@@ -83,7 +82,7 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
                                              ucudnnMicroBatches_t* entries);
 
 /** The Pareto front, by ascending workspace. ucudnnGetConvolutionPlan at a point's workspace gives its plan. */
-cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
+UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                               ucudnnOperation_t operation,
                                               cudnnTensorDescriptor_t xDesc,
                                               cudnnFilterDescriptor_t wDesc,
@@ -94,10 +93,10 @@ cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                               ucudnnParetoPoint_t* points);
 
 /** What the library has done in this process. Needs no handle. */
-cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
+UCUDNN_API cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
 
 /** "0.1.0" */
-const char* ucudnnGetVersionString(void);
+UCUDNN_API const char* ucudnnGetVersionString(void);
 
 #ifdef __cplusplus
 }

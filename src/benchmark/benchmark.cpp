@@ -17,20 +17,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One timing lasts at least this long: 200 times the resolution of an event (0.5 us, CUDA Runtime API,
-// cudaEventElapsedTime), so that it is known to better than 1 %.
+// One timing lasts at least this long: 200 times the resolution of an event (0.5 us, CUDA Runtime
+// API, cudaEventElapsedTime), so that it is known to better than 1 %.
 constexpr double kSampleMs = 0.3;
-// Calls shorter than this are timed behind a call that keeps the device busy: the gap before the first one, about
-// 5 us, would be more than 1 % of a sample.
+// Calls shorter than this are timed behind a call that keeps the device busy: the gap before the
+// first one, about 5 us, would be more than 1 % of a sample.
 constexpr double kPrimedBelowMs = 0.25;
-// A kernel this many times slower than one that needs no more workspace is in no plan: one timing is enough.
+// A kernel this many times slower than one that needs no more workspace is in no plan: one timing
+// is enough.
 constexpr double kHopeless = 3.0;
 // Kernels within this factor of the front are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
-// At sizes that are no power of two, kernels are tried that were within this factor at a neighbouring power.
+// At sizes that are no power of two, kernels are tried that were within this factor at a
+// neighbouring power.
 constexpr double kPromising = 1.4;
 
-bool isPowerOfTwo(int n) noexcept { return (n & (n - 1)) == 0; }
+bool isPowerOfTwo(int n) noexcept {
+  return (n & (n - 1)) == 0;
+}
 
 /// Measures one device's share of the sizes.
 class DeviceBenchmark {
@@ -51,7 +55,10 @@ class DeviceBenchmark {
   void allocate(const std::vector<Size>& sizes);
   void measure(const Size& size);
   double quickTime(KernelTimer& timer, const Size& size, const KernelOffer& offer);
-  void refine(KernelTimer& timer, const Size& size, const KernelOffer& offer, Measurement& measurement);
+  void refine(KernelTimer& timer,
+              const Size& size,
+              const KernelOffer& offer,
+              Measurement& measurement);
   bool isPromising(const KernelOffer& offer, int batch) const;
   bool isKnown(int batch, Kernel kernel) const;
   /// What the kernel took at the largest smaller size, scaled up; 0 where it is not known.
@@ -144,8 +151,9 @@ void DeviceBenchmark::measure(const Size& size) {
   found.coveredBytes = complete ? request_.limitBytes : buffers_.workspaceBytes;
 }
 
-/// One call, or -1 where cuDNN refuses it. The first call of a kernel may load or compile it, so a time beyond
-/// what the size before leads to expect, and one of a kernel that may matter, is taken again.
+/// One call, or -1 where cuDNN refuses it. The first call of a kernel may load or compile it, so a
+/// time beyond what the size before leads to expect, and one of a kernel that may matter, is taken
+/// again.
 double DeviceBenchmark::quickTime(KernelTimer& timer, const Size& size, const KernelOffer& offer) {
   const ConvolutionDescriptors descriptors = size.descriptors->get();
   const auto first = timer.time(descriptors, size.batch, offer, 1, false);
@@ -153,7 +161,8 @@ double DeviceBenchmark::quickTime(KernelTimer& timer, const Size& size, const Ke
   const std::vector<Measurement>& others = result_.measurements[size.batch].kernels;
   const Measurement measured{offer.kernel, *first, offer.workspaceBytes, offer.deterministic};
   const double expected = expectedMs(offer.kernel, size.batch);
-  if (expected > 0 && *first < 2 * expected && isDominated(measured, others, kHopeless)) return *first;
+  if (expected > 0 && *first < 2 * expected && isDominated(measured, others, kHopeless))
+    return *first;
   const bool primed = *first < kPrimedBelowMs;
   return timer.time(descriptors, size.batch, offer, 1, primed).value_or(-1);
 }
@@ -192,9 +201,10 @@ double DeviceBenchmark::expectedMs(Kernel kernel, int batch) const {
   return 0;
 }
 
-/// Between powers of two only kernels are tried that were near the front at the power below or above. At a power, a
-/// kernel is skipped when repeating another at a smaller size needs neither more workspace nor more time than this
-/// one took at that size alone (a kernel does not get faster with more samples).
+/// Between powers of two only kernels are tried that were near the front at the power below or
+/// above. At a power, a kernel is skipped when repeating another at a smaller size needs neither
+/// more workspace nor more time than this one took at that size alone (a kernel does not get faster
+/// with more samples).
 bool DeviceBenchmark::isPromising(const KernelOffer& offer, int batch) const {
   const auto& measured = result_.measurements;
   const auto isNearFront = [&](int power) {
@@ -249,10 +259,10 @@ BenchmarkResult runOnDevice(int device,
 
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request) {
   const RelaxedCapture relaxed;
-  const auto deadline =
-      request.budgetMs > 0
-          ? Clock::now() + std::chrono::microseconds(static_cast<long long>(request.budgetMs * 1000))
-          : Clock::time_point::max();
+  const auto deadline = request.budgetMs > 0
+                            ? Clock::now() + std::chrono::microseconds(
+                                                 static_cast<long long>(request.budgetMs * 1000))
+                            : Clock::time_point::max();
   const auto parts = shares(request.sizes, request.devices.size() + 1);
   std::vector<std::optional<BenchmarkResult>> results(request.devices.size());
   std::vector<std::exception_ptr> errors(request.devices.size());

@@ -10,13 +10,13 @@
 namespace ucudnn {
 
 struct BenchmarkRequest {
-  Problem problem;                ///< at the mini-batch
-  std::vector<int> sizes;         ///< to be measured, ascending, each at most the mini-batch
-  std::size_t limitBytes = 0;     ///< kernels that need more are not tried
+  Problem problem;                      ///< at the mini-batch
+  std::vector<int> sizes;               ///< to be measured, ascending, each at most the mini-batch
+  std::size_t limitBytes = 0;           ///< kernels that need more are not tried
   const Measurements* known = nullptr;  ///< kernels found here are not timed again
   const TensorBuffers* buffers = nullptr;  ///< the caller's; null: scratch memory
-  std::vector<int> devices;       ///< beside the handle's own
-  double budgetMs = 0;            ///< wall time after which no further size is begun; 0: none
+  std::vector<int> devices;                ///< beside the handle's own
+  double budgetMs = 0;  ///< wall time after which no further size is begun; 0: none
 };
 
 struct BenchmarkResult {
@@ -24,9 +24,10 @@ struct BenchmarkResult {
   long long kernelsMeasured = 0;
 };
 
-/// Runs kernels on the handle's stream (and on streams of its own on further devices) and waits for them. Of
-/// caller's buffers only the output is written. Running out of memory leaves out sizes and kernels, with a
-/// warning; other failures throw Error. REQUIRES: the handle's stream is not being captured.
+/// Runs kernels on the handle's stream (and on streams of its own on further devices) and waits for
+/// them. Of caller's buffers only the output is written. Running out of memory leaves out sizes and
+/// kernels, with a warning; other failures throw Error. REQUIRES: the handle's stream is not being
+/// captured.
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request);
 
 }  // namespace ucudnn

@@ -32,8 +32,10 @@ std::vector<std::uint64_t> randomBlock(std::int32_t dataType) {
     word = 0;
     for (int shift = 0; shift < 64; shift += format.bits) {
       const std::uint64_t random = next();
-      const std::uint64_t mantissa = (random >> 8) & ((std::uint64_t{1} << format.mantissaBits) - 1);
-      const std::uint64_t exponent = static_cast<std::uint64_t>(format.bias) - 1 - (random & 0xF) % 5;
+      const std::uint64_t mantissa =
+          (random >> 8) & ((std::uint64_t{1} << format.mantissaBits) - 1);
+      const std::uint64_t exponent =
+          static_cast<std::uint64_t>(format.bias) - 1 - (random & 0xF) % 5;
       const std::uint64_t sign = (random >> 4) & 1;
       word |= (sign << (format.bits - 1) | exponent << format.mantissaBits | mantissa) << shift;
     }
@@ -94,9 +96,10 @@ void ScratchBuffers::allocateWorkspace(std::vector<std::size_t> wantedBytes) {
     }
   }
   if (!wantedBytes.empty() && workspace_.bytes() < wantedBytes.front())
-    logWarn("not enough device memory to time kernels with {} bytes of workspace: up to {} are tried",
-            wantedBytes.front(),
-            workspace_.bytes());
+    logWarn(
+        "not enough device memory to time kernels with {} bytes of workspace: up to {} are tried",
+        wantedBytes.front(),
+        workspace_.bytes());
 }
 
 TensorBuffers ScratchBuffers::get() const noexcept {

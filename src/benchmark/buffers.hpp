@@ -1,4 +1,5 @@
-// The memory that kernels are timed on: the caller's (FindEx), or scratch memory filled with random numbers.
+// The memory that kernels are timed on: the caller's (FindEx), or scratch memory filled with random
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,17 @@ struct TensorBuffers {
   std::size_t workspaceBytes = 0;
 };
 
-/// Scratch memory for a problem on the current device; freed with the object. Values are random, finite and
-/// between 2^-5 and 1 in magnitude: kernels run faster on zeros, and denormals or infinities would mislead too.
+/// Scratch memory for a problem on the current device; freed with the object. Values are random,
+/// finite and between 2^-5 and 1 in magnitude: kernels run faster on zeros, and denormals or
+/// infinities would mislead too.
 class ScratchBuffers {
  public:
-  /// Memory for the tensors of `problem`; for fewer samples (a half, a quarter, ...) where memory is short.
-  /// Throws OutOfMemory when not even one sample fits.
+  /// Memory for the tensors of `problem`; for fewer samples (a half, a quarter, ...) where memory
+  /// is short. Throws OutOfMemory when not even one sample fits.
   ScratchBuffers(const Problem& problem, cudaStream_t stream);
 
-  /// Adds a workspace of the largest of `wantedBytes` for which there is memory; 0 bytes where there is none.
+  /// Adds a workspace of the largest of `wantedBytes` for which there is memory; 0 bytes where
+  /// there is none.
   void allocateWorkspace(std::vector<std::size_t> wantedBytes);
 
   TensorBuffers get() const noexcept;

@@ -56,12 +56,8 @@ cudnnStatus_t KernelTimer::enqueue(const ConvolutionDescriptors& descriptors,
   pointers.workspaceBytes = offer.workspaceBytes;
   const BiasActivation fused{
       descriptors.y, pointers.y, biasDescriptor_.get(), bias_.get(), activation_.get()};
-  return nativeConvolution(handle_,
-                           problem_.operation,
-                           descriptors,
-                           offer.kernel.algorithm,
-                           pointers,
-                           &fused);
+  return nativeConvolution(
+      handle_, problem_.operation, descriptors, offer.kernel.algorithm, pointers, &fused);
 }
 
 std::optional<double> KernelTimer::time(const ConvolutionDescriptors& descriptors,

@@ -18,10 +18,10 @@ class KernelTimer {
               const TensorBuffers& buffers,
               int bufferBatch);
 
-  /// The device time in ms of `calls` calls, which walk over the micro-batches of the buffers as a split
-  /// convolution does (and, for backward filter, add up as it does). With `primed` one more call goes ahead
-  /// untimed, so that the device is busy when the first timed one arrives. Waits for the device.
-  /// Empty when cuDNN refuses the kernel. Throws Error for a failed CUDA call.
+  /// The device time in ms of `calls` calls, which walk over the micro-batches of the buffers as a
+  /// split convolution does (and, for backward filter, add up as it does). With `primed` one more
+  /// call goes ahead untimed, so that the device is busy when the first timed one arrives. Waits
+  /// for the device. Empty when cuDNN refuses the kernel. Throws Error for a failed CUDA call.
   /// REQUIRES: `descriptors` are the problem's at `batch` samples; workspaceBytes fit the buffers'.
   std::optional<double> time(const ConvolutionDescriptors& descriptors,
                              int batch,

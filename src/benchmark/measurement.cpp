@@ -4,7 +4,9 @@
 
 namespace ucudnn {
 
-bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor) {
+bool isDominated(const Measurement& kernel,
+                 const std::vector<Measurement>& kernels,
+                 double factor) {
   return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& other) {
     return !(other.kernel == kernel.kernel) && other.workspaceBytes <= kernel.workspaceBytes &&
            other.timeMs * factor <= kernel.timeMs && (other.deterministic || !kernel.deterministic);

@@ -29,8 +29,8 @@ struct SizeMeasurements {
 /// Batch size -> what was measured at it.
 using Measurements = std::map<int, SizeMeasurements>;
 
-/// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace, takes at most
-/// 1/`factor` of the time, and is deterministic if `kernel` is.
+/// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace,
+/// takes at most 1/`factor` of the time, and is deterministic if `kernel` is.
 bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);
 
 }  // namespace ucudnn

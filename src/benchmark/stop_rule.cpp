@@ -26,7 +26,9 @@ bool StopRule::done() const {
   return samples_.size() >= limits_.minimumSamples && relativeSpread() <= limits_.relativeSpread;
 }
 
-double StopRule::median() const { return medianOf(samples_); }
+double StopRule::median() const {
+  return medianOf(samples_);
+}
 
 double StopRule::relativeSpread() const {
   const double center = median();

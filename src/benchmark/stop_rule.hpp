@@ -11,9 +11,10 @@ class StopRule {
  public:
   struct Limits {
     std::size_t minimumSamples = 3;  ///< the fewest from which a median can drop an outlier
-    std::size_t maximumSamples = 7;  ///< a noisy kernel is not worth more: its median moves no further
-    double relativeSpread = 0.01;    ///< median absolute deviation over median; plans differ by more
-    double budgetMs = 20;            ///< device time for one kernel at one size
+    std::size_t maximumSamples =
+        7;  ///< a noisy kernel is not worth more: its median moves no further
+    double relativeSpread = 0.01;  ///< median absolute deviation over median; plans differ by more
+    double budgetMs = 20;          ///< device time for one kernel at one size
   };
 
   StopRule() : StopRule(Limits{}) {}

@@ -1,5 +1,5 @@
-// Owners of CUDA's and cuDNN's handles: a unique_ptr each, whose deleter names the handle as its pointer.
-// Deleters ignore failures: there is nobody to tell, and the process may be ending.
+// Owners of CUDA's and cuDNN's handles: a unique_ptr each, whose deleter names the handle as its
+// pointer. Deleters ignore failures: there is nobody to tell, and the process may be ending.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,10 +24,12 @@ using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, HandleDeleter<Handl
 using CudnnHandle = Owner<cudnnHandle_t, cudnnDestroy>;
 using TensorDescriptor = Owner<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
 using FilterDescriptor = Owner<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
-using ConvolutionDescriptor = Owner<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
+using ConvolutionDescriptor =
+    Owner<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
 using ActivationDescriptor = Owner<cudnnActivationDescriptor_t, cudnnDestroyActivationDescriptor>;
 using OpTensorDescriptor = Owner<cudnnOpTensorDescriptor_t, cudnnDestroyOpTensorDescriptor>;
-using ReduceTensorDescriptor = Owner<cudnnReduceTensorDescriptor_t, cudnnDestroyReduceTensorDescriptor>;
+using ReduceTensorDescriptor =
+    Owner<cudnnReduceTensorDescriptor_t, cudnnDestroyReduceTensorDescriptor>;
 using Event = Owner<cudaEvent_t, cudaEventDestroy>;
 
 /// Makes a handle by a `Create(Handle*)` function. Throws Error.
@@ -80,8 +82,9 @@ class DeviceScope {
   int former_ = 0;
 };
 
-/// Lets this thread allocate and synchronize while other streams of the process are being captured: what is done in
-/// its scope touches none of them (CUDA Runtime API, cudaThreadExchangeStreamCaptureMode).
+/// Lets this thread allocate and synchronize while other streams of the process are being captured:
+/// what is done in its scope touches none of them (CUDA Runtime API,
+/// cudaThreadExchangeStreamCaptureMode).
 class RelaxedCapture {
  public:
   RelaxedCapture() { UCUDNN_CHECK_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }

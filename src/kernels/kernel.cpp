@@ -27,14 +27,15 @@ constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForward
     {"WINOGRAD", true},
     {"WINOGRAD_NONFUSED", true},
 }};
-constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> kBackwardDataAlgorithms = {{
-    {"ALGO_0", false},
-    {"ALGO_1", true},
-    {"FFT", true},
-    {"FFT_TILING", true},
-    {"WINOGRAD", true},
-    {"WINOGRAD_NONFUSED", true},
-}};
+constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>
+    kBackwardDataAlgorithms = {{
+        {"ALGO_0", false},
+        {"ALGO_1", true},
+        {"FFT", true},
+        {"FFT_TILING", true},
+        {"WINOGRAD", true},
+        {"WINOGRAD_NONFUSED", true},
+    }};
 constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>
     kBackwardFilterAlgorithms = {{
         {"ALGO_0", false},
@@ -85,7 +86,8 @@ std::string toText(Operation operation, Kernel kernel) {
   const std::string name = kernel.algorithm >= 0 && kernel.algorithm < table.count
                                ? table.first[kernel.algorithm].name
                                : fmt::format("ALGORITHM_{}", kernel.algorithm);
-  const bool named = kernel.mathType >= 0 && kernel.mathType < static_cast<int>(std::size(kMathNames));
+  const bool named =
+      kernel.mathType >= 0 && kernel.mathType < static_cast<int>(std::size(kMathNames));
   return name + "/" + (named ? kMathNames[kernel.mathType] : std::to_string(kernel.mathType));
 }
 
@@ -95,6 +97,11 @@ std::optional<Kernel> kernelFromText(Operation operation, const std::string& tex
     for (int math = 0; math < static_cast<int>(std::size(kMathNames)); ++math)
       if (toText(operation, {algorithm, math}) == text) return Kernel{algorithm, math};
   return std::nullopt;
+}
+
+bool isDeterministic(Operation operation, int algorithm) noexcept {
+  const AlgorithmTable table = algorithmsOf(operation);
+  return algorithm < 0 || algorithm >= table.count || table.first[algorithm].deterministic;
 }
 
 ProblemDescriptors::ProblemDescriptors(const Problem& problem)
@@ -229,24 +236,25 @@ cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
                                             d.w,
                                             const_cast<void*>(p.w));
     case Operation::kBiasActivationForward:
-      return cudnnConvolutionBiasActivationForward(handle,
-                                                   p.alpha,
-                                                   d.x,
-                                                   p.x,
-                                                   d.w,
-                                                   p.w,
-                                                   d.convolution,
-                                                   static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-                                                   p.workspace,
-                                                   p.workspaceBytes,
-                                                   p.beta,
-                                                   fused->zDescriptor,
-                                                   fused->z,
-                                                   fused->biasDescriptor,
-                                                   fused->bias,
-                                                   fused->activation,
-                                                   d.y,
-                                                   const_cast<void*>(p.y));
+      return cudnnConvolutionBiasActivationForward(
+          handle,
+          p.alpha,
+          d.x,
+          p.x,
+          d.w,
+          p.w,
+          d.convolution,
+          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+          p.workspace,
+          p.workspaceBytes,
+          p.beta,
+          fused->zDescriptor,
+          fused->z,
+          fused->biasDescriptor,
+          fused->bias,
+          fused->activation,
+          d.y,
+          const_cast<void*>(p.y));
   }
   return CUDNN_STATUS_BAD_PARAM;
 }

@@ -1,4 +1,5 @@
-// The ways in which cuDNN can compute a problem: today the algorithms of its legacy convolution API.
+// The ways in which cuDNN can compute a problem: today the algorithms of its legacy convolution
+// API.
 #pragma once
 
 #include <cudnn.h>
@@ -29,6 +30,9 @@ std::string toText(Operation operation, Kernel kernel);
 /// The reverse; empty for text that names no kernel of this operation.
 std::optional<Kernel> kernelFromText(Operation operation, const std::string& text);
 
+/// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
+bool isDeterministic(Operation operation, int algorithm) noexcept;
+
 /// A kernel that cuDNN has for a problem, with what it needs.
 struct KernelOffer {
   Kernel kernel;
@@ -53,7 +57,8 @@ class ProblemDescriptors {
   TensorDescriptor y_;
 };
 
-/// The pointers of one convolution call. The output is x for backward data, w for backward filter, else y.
+/// The pointers of one convolution call. The output is x for backward data, w for backward filter,
+/// else y.
 struct ConvolutionPointers {
   const void* alpha = nullptr;
   const void* beta = nullptr;  ///< bias_activation_forward: alpha2, the factor of z
@@ -73,8 +78,9 @@ struct BiasActivation {
   cudnnActivationDescriptor_t activation = nullptr;
 };
 
-/// Everything that cuDNN's legacy API has for the problem that the descriptors describe; empty where it has
-/// nothing. Asks cuDNN on the host only; runs nothing. REQUIRES: descriptors have the problem's values.
+/// Everything that cuDNN's legacy API has for the problem that the descriptors describe; empty
+/// where it has nothing. Asks cuDNN on the host only; runs nothing. REQUIRES: descriptors have the
+/// problem's values.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors);

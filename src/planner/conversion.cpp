@@ -3,25 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace ucudnn {
 namespace {
 
-/// Chooses what a query names as the plan's algorithm: the fastest undivided one within the plan's own workspace,
-/// or else the one that needs the least.
+/// Chooses what a query names as the plan's algorithm: the fastest undivided one that is as
+/// deterministic as the plan (naming a deterministic algorithm at the call asks for a deterministic
+/// plan) and runs within the plan's own workspace, or else needs the least.
 void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
   plan.algorithm = plan.steps.front().kernel.algorithm;
   plan.algorithmBytes = plan.workspaceBytes;
-  plan.algorithmDeterministic = plan.isDeterministic();
   if (!plan.isDivided() || undivided.empty()) return;
+  const bool deterministic = plan.isDeterministic();
   const std::size_t granted = roundUpWorkspace(plan.workspaceBytes);
-  const auto better = [&](const Measurement& a, const Measurement& b) {
-    const bool aFits = a.workspaceBytes <= granted;
-    const bool bFits = b.workspaceBytes <= granted;
-    if (aFits != bFits) return aFits;
-    return aFits ? a.timeMs < b.timeMs : a.workspaceBytes < b.workspaceBytes;
+  const auto rank = [&](const Measurement& m) {
+    const bool fits = m.workspaceBytes <= granted;
+    const double cost = fits ? m.timeMs : static_cast<double>(m.workspaceBytes);
+    return std::make_tuple(m.deterministic != deterministic, !fits, cost);
   };
-  const Measurement& best = *std::min_element(undivided.begin(), undivided.end(), better);
+  const Measurement& best = *std::min_element(
+      undivided.begin(), undivided.end(), [&](const Measurement& a, const Measurement& b) {
+        return rank(a) < rank(b);
+      });
   plan.algorithm = best.kernel.algorithm;
   plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
 }
@@ -70,7 +74,8 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
     StoredSize& row = stored[batch];
     row.coveredBytes = size.coveredBytes;
     for (const Measurement& m : size.kernels)
-      row.kernels.push_back({toText(operation, m.kernel), m.timeMs, m.workspaceBytes, m.deterministic});
+      row.kernels.push_back(
+          {toText(operation, m.kernel), m.timeMs, m.workspaceBytes, m.deterministic});
   }
   return stored;
 }
@@ -78,9 +83,10 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
   to.coveredBytes = std::max(to.coveredBytes, from.coveredBytes);
   for (const Measurement& measurement : from.kernels) {
-    const auto place = std::find_if(to.kernels.begin(), to.kernels.end(), [&](const Measurement& m) {
-      return m.kernel == measurement.kernel;
-    });
+    const auto place =
+        std::find_if(to.kernels.begin(), to.kernels.end(), [&](const Measurement& m) {
+          return m.kernel == measurement.kernel;
+        });
     if (place == to.kernels.end())
       to.kernels.push_back(measurement);
     else
@@ -111,9 +117,9 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
                            std::make_unique<ProblemDescriptors>(part)});
   }
   const auto undivided = measurements.find(problem.batch());
-  nameAlgorithm(*plan,
-                undivided == measurements.end() ? std::vector<Measurement>{}
-                                                : undivided->second.kernels);
+  nameAlgorithm(
+      *plan,
+      undivided == measurements.end() ? std::vector<Measurement>{} : undivided->second.kernels);
   return plan;
 }
 

@@ -1,5 +1,5 @@
-// Between the planner's neighbours: measurements to the optimizer's candidates and to the database's rows, and the
-// optimizer's configuration to a plan.
+// Between the planner's neighbours: measurements to the optimizer's candidates and to the
+// database's rows, and the optimizer's configuration to a plan.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,13 @@
 
 namespace ucudnn {
 
-/// The time of one more launch in a plan. Kernels are timed among calls enqueued back to back, so each time holds its
-/// own launch already; this much is kept so that equally fast configurations do not differ by launches alone.
+/// The time of one more launch in a plan. Kernels are timed among calls enqueued back to back, so
+/// each time holds its own launch already; this much is kept so that equally fast configurations do
+/// not differ by launches alone.
 constexpr double kLaunchMs = 1e-4;
 
-/// Kernels are numbered by their place in the size's list. With `deterministicOnly` others are left out.
+/// Kernels are numbered by their place in the size's list. With `deterministicOnly` others are left
+/// out.
 CandidateTable candidates(const Measurements& measurements, bool deterministicOnly);
 
 Measurements fromStored(Operation operation, const StoredMeasurements& stored);
@@ -24,7 +26,8 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
 /// Adds or replaces kernels one by one; the larger bound stays.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
 
-/// Makes the descriptors. REQUIRES: the configuration comes from `candidates(measurements, ...)`. Throws Error.
+/// Makes the descriptors. REQUIRES: the configuration comes from `candidates(measurements, ...)`.
+/// Throws Error.
 std::shared_ptr<const Plan> buildPlan(const Problem& problem,
                                       std::size_t limitBytes,
                                       const Configuration& configuration,

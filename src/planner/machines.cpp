@@ -52,7 +52,10 @@ MachineKey Machines::key(int machine) const {
   return keys_.at(static_cast<std::size_t>(machine));
 }
 
-std::vector<int> benchmarkDevices(const std::vector<int>& ids, bool all, int device, Machines& machines) {
+std::vector<int> benchmarkDevices(const std::vector<int>& ids,
+                                  bool all,
+                                  int device,
+                                  Machines& machines) {
   if (ids.empty() && !all) return {};
   int count = 0;
   UCUDNN_CHECK_CUDA(cudaGetDeviceCount(&count));
@@ -64,16 +67,19 @@ std::vector<int> benchmarkDevices(const std::vector<int>& ids, bool all, int dev
   std::vector<int> others;
   for (const int id : devices) {
     if (id >= count)
-      throw BadSetting(fmt::format(
-          "UCUDNN_BENCHMARK_DEVICES: there is no device {} (accepted: 0 to {}, or all)", id, count - 1));
+      throw BadSetting(
+          fmt::format("UCUDNN_BENCHMARK_DEVICES: there is no device {} (accepted: 0 to {}, or all)",
+                      id,
+                      count - 1));
     if (machines.ofDevice(id) != machines.ofDevice(device))
-      throw BadSetting(fmt::format(
-          "UCUDNN_BENCHMARK_DEVICES: device {} ({}) is not of the model of device {} ({}); accepted: "
-          "devices of one model",
-          id,
-          machines.key(machines.ofDevice(id)).deviceName,
-          device,
-          machines.key(machines.ofDevice(device)).deviceName));
+      throw BadSetting(
+          fmt::format("UCUDNN_BENCHMARK_DEVICES: device {} ({}) is not of the model of device {} "
+                      "({}); accepted: "
+                      "devices of one model",
+                      id,
+                      machines.key(machines.ofDevice(id)).deviceName,
+                      device,
+                      machines.key(machines.ofDevice(device)).deviceName));
     if (id != device) others.push_back(id);
   }
   return others;

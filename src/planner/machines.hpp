@@ -23,8 +23,11 @@ class Machines {
   std::vector<MachineKey> keys_;
 };
 
-/// The further devices that UCUDNN_BENCHMARK_DEVICES names beside `device`. Throws BadSetting for an id that does
-/// not exist or a device of another model.
-std::vector<int> benchmarkDevices(const std::vector<int>& ids, bool all, int device, Machines& machines);
+/// The further devices that UCUDNN_BENCHMARK_DEVICES names beside `device`. Throws BadSetting for
+/// an id that does not exist or a device of another model.
+std::vector<int> benchmarkDevices(const std::vector<int>& ids,
+                                  bool all,
+                                  int device,
+                                  Machines& machines);
 
 }  // namespace ucudnn

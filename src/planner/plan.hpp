@@ -20,7 +20,8 @@ struct Plan {
     double timeMs = 0;  ///< of one micro-batch
     std::size_t workspaceBytes = 0;
     bool deterministic = true;
-    std::unique_ptr<ProblemDescriptors> descriptors;  ///< at `batch` samples, with the kernel's math type
+    std::unique_ptr<ProblemDescriptors>
+        descriptors;  ///< at `batch` samples, with the kernel's math type
   };
 
   Problem problem;
@@ -28,11 +29,10 @@ struct Plan {
   std::size_t limitBytes = 0;
   std::size_t workspaceBytes = 0;  ///< the largest step's
   double predictedMs = 0;
-  /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which is
-  /// workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
+  /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
+  /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   int algorithm = 0;
   std::size_t algorithmBytes = 0;
-  bool algorithmDeterministic = true;
 
   bool isDivided() const noexcept { return steps.size() > 1 || steps.front().count > 1; }
   bool isDeterministic() const noexcept {
@@ -45,8 +45,8 @@ struct Plan {
 /// "2 x 128 FFT/default + 1 x 3 GEMM/default"
 std::string toText(const Plan& plan);
 
-/// Workspace sizes are reported as multiples of this: clients round them down to 4 or 8 bytes, and up to 512
-/// (CLIENTS, "At run time", 12).
+/// Workspace sizes are reported as multiples of this: clients round them down to 4 or 8 bytes, and
+/// up to 512 (CLIENTS, "At run time", 12).
 constexpr std::size_t kWorkspaceGranularity = 512;
 
 constexpr std::size_t roundUpWorkspace(std::size_t bytes) noexcept {

@@ -45,7 +45,7 @@ Planner::PlanKey Planner::planKey(const PlanRequest& request) {
   return {{request.machine, request.problem},
           request.limitBytes,
           request.settings->batchSizePolicy,
-          request.settings->deterministic};
+          request.deterministic};
 }
 
 /// Measurements belong to the problem at any mini-batch.
@@ -53,7 +53,7 @@ Planner::ProblemKey Planner::measurementKey(const PlanRequest& request) {
   return {request.machine, request.problem.withBatch(0)};
 }
 
-std::optional<std::shared_ptr<const Plan>> Planner::knownPlan(const PlanRequest& request) {
+std::optional<std::shared_ptr<const Plan>> Planner::knownPlan(const PlanRequest& request) const {
   const std::lock_guard lock(mutex_);
   const auto plan = plans_.find(planKey(request));
   if (plan == plans_.end()) return std::nullopt;
@@ -64,37 +64,47 @@ std::shared_ptr<const Plan> Planner::plan(const PlanRequest& request) {
   const auto known = knownPlan(request);
   if (known && (*known || request.buffers == nullptr)) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
-  std::shared_ptr<const Plan> plan = makePlan(request);
-  const std::lock_guard lock(mutex_);
-  // Another thread may have been faster: all must hold the same plan.
-  auto& place = plans_[planKey(request)];
-  if (!place) {
-    place = std::move(plan);
-    if (place) ++statistics_.plans;
-  }
-  return place;
+  return makePlan(request, require(request));
 }
 
-std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request) {
-  const Measurements measurements = require(request);
-  const CandidateTable table = candidates(measurements, request.settings->deterministic);
-  const auto configuration = fastestConfiguration(
-      table, request.problem.batch(), request.limitBytes, kLaunchMs);
-  if (!configuration) {
-    logWarn("nothing is known to compute {} at batch {} within {} bytes: left to cuDNN",
+std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
+    const PlanRequest& request) {
+  if (const auto known = knownPlan(request)) return known;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  const Measurements measurements = lookUp(request);
+  if (measurements.size() < sizesOf(request).size()) return std::nullopt;
+  return makePlan(request, measurements);
+}
+
+std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
+                                              const Measurements& measurements) {
+  const CandidateTable table = candidates(measurements, request.deterministic);
+  const auto configuration =
+      fastestConfiguration(table, request.problem.batch(), request.limitBytes, kLaunchMs);
+  std::shared_ptr<const Plan> plan;
+  if (configuration)
+    plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
+  {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<const Plan>& place = plans_[planKey(request)];
+    if (place) return place;  // another thread was faster: all hold the same plan
+    place = plan;
+  }
+  if (plan) {
+    ++statistics_.plans;
+    logInfo("{} N={}: {} in {} of {} bytes, {:.3f} ms predicted",
+            request.problem.text(),
+            request.problem.batch(),
+            toText(*plan),
+            plan->workspaceBytes,
+            request.limitBytes,
+            plan->predictedMs);
+  } else {
+    logWarn("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN",
             request.problem.text(),
             request.problem.batch(),
             request.limitBytes);
-    return nullptr;
   }
-  auto plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
-  logInfo("{} N={}: {} in {} of {} bytes, {:.3f} ms predicted",
-          request.problem.text(),
-          request.problem.batch(),
-          toText(*plan),
-          plan->workspaceBytes,
-          request.limitBytes,
-          plan->predictedMs);
   return plan;
 }
 
@@ -105,7 +115,7 @@ Measurements Planner::measurements(const PlanRequest& request) {
 
 std::vector<Configuration> Planner::front(const PlanRequest& request) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  const CandidateTable table = candidates(require(request), request.settings->deterministic);
+  const CandidateTable table = candidates(require(request), request.deterministic);
   return paretoFront(table, request.problem.batch(), request.limitBytes, kLaunchMs);
 }
 
@@ -181,8 +191,8 @@ void Planner::measure(const PlanRequest& request, const std::vector<int>& missin
         ->store(machines_.key(request.machine),
                 request.problem.text(),
                 toStored(request.problem.operation, result.measurements));
-  // What could not be tried for want of memory or time is not tried again in this process: a query costs
-  // microseconds from now on. The database does not learn of it.
+  // What could not be tried for want of memory or time is not tried again in this process: a query
+  // costs microseconds from now on. The database does not learn of it.
   const std::lock_guard lock(mutex_);
   Measurements& measurements = known_[measurementKey(request)].measurements;
   for (const int size : missing) {

@@ -1,5 +1,5 @@
-// The plan for a problem under a limit: measurements (remembered, else from the database, else from the benchmark),
-// then the optimizer. One planner serves the whole process.
+// The plan for a problem under a limit: measurements (remembered, else from the database, else from
+// the benchmark), then the optimizer. One planner serves the whole process.
 #pragma once
 
 #include <atomic>
@@ -28,6 +28,7 @@ struct PlanRequest {
   int machine = 0;  ///< of Machines
   Problem problem;
   std::size_t limitBytes = 0;
+  bool deterministic = false;  ///< only deterministic kernels
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   const TensorBuffers* buffers = nullptr;              ///< FindEx's; null: scratch memory
@@ -40,20 +41,22 @@ struct Statistics {
   std::atomic<long long> planningMicroseconds{0};
 };
 
-/// Thread-safe. Two locks, always taken in this order: `measuring_` is held while kernels are timed, so that
-/// threads do not disturb each other's timings; `mutex_` guards the tables and is held for look-ups only.
+/// Thread-safe. Two locks, always taken in this order: `measuring_` is held while kernels are
+/// timed, so that threads do not disturb each other's timings; `mutex_` guards the tables and is
+/// held for look-ups only.
 class Planner {
  public:
   Planner() = default;
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  /// The fastest plan within the limit. Null where cuDNN offers nothing within it, or nothing could be measured;
-  /// that is remembered as well, and has been warned of. Throws Error.
+  /// The fastest plan within the limit. Null where cuDNN offers nothing within it, or nothing could
+  /// be measured; that is remembered as well, and has been warned of. Throws Error.
   std::shared_ptr<const Plan> plan(const PlanRequest& request);
 
-  /// The same from what is known already: asks no device. Empty: not known; null: known to have none.
-  std::optional<std::shared_ptr<const Plan>> knownPlan(const PlanRequest& request);
+  /// The same from measurements already taken: runs nothing on a device. Empty: something has to be
+  /// measured.
+  std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
   /// Every kernel measured at the sizes of the policy. Measures what is missing. Throws Error.
   Measurements measurements(const PlanRequest& request);
@@ -65,7 +68,8 @@ class Planner {
   void setLimit(int machine, const Problem& problem, std::size_t limitBytes);
   std::optional<std::size_t> limit(int machine, const Problem& problem) const;
 
-  /// Changes whenever an answer of `limit` may have: what was looked up before must be looked up again.
+  /// Changes whenever an answer of `limit` may have: what was looked up before must be looked up
+  /// again.
   std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
 
   Machines& machines() noexcept { return machines_; }
@@ -108,7 +112,9 @@ class Planner {
   void load(const PlanRequest& request);
   void measure(const PlanRequest& request, const std::vector<int>& missing);
   Database* database(const std::string& path);
-  std::shared_ptr<const Plan> makePlan(const PlanRequest& request);
+  std::optional<std::shared_ptr<const Plan>> knownPlan(const PlanRequest& request) const;
+  std::shared_ptr<const Plan> makePlan(const PlanRequest& request,
+                                       const Measurements& measurements);
 
   std::mutex measuring_;
   mutable std::mutex mutex_;

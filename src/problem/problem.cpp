@@ -61,12 +61,9 @@ bool readTensor(cudnnTensorDescriptor_t descriptor,
                 Problem::Sizes& strides) noexcept {
   cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
   int count = 0;
-  if (cudnnGetTensorNdDescriptor(descriptor,
-                                 Problem::kMaxDimensions,
-                                 &dataType,
-                                 &count,
-                                 sizes.data(),
-                                 strides.data()) != CUDNN_STATUS_SUCCESS)
+  if (cudnnGetTensorNdDescriptor(
+          descriptor, Problem::kMaxDimensions, &dataType, &count, sizes.data(), strides.data()) !=
+      CUDNN_STATUS_SUCCESS)
     return false;
   type = dataType;
   dimensions = count;
@@ -174,7 +171,8 @@ double Problem::multiplyAdds() const noexcept {
 }
 
 std::size_t Problem::hash() const noexcept {
-  // 64-bit words, multiplied and folded (the multiplier is 2^64 / golden ratio, as in Fibonacci hashing).
+  // 64-bit words, multiplied and folded (the multiplier is 2^64 / golden ratio, as in Fibonacci
+  // hashing).
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
   const char* bytes = reinterpret_cast<const char*>(this);
   std::uint64_t state = 0;
@@ -196,26 +194,26 @@ std::string Problem::text() const {
     return fmt::format("{}", fmt::join(values.begin() + first, values.begin() + end, ","));
   };
   const int spatial = dimensions - 2;
-  std::string result =
-      fmt::format("{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
-                  "compute={} math={}",
-                  toText(operation),
-                  typeText(xType),
-                  list(xSizes, 1, dimensions),
-                  list(xStrides, 0, dimensions),
-                  typeText(wType),
-                  list(wSizes, 0, dimensions),
-                  wFormat == CUDNN_TENSOR_NHWC ? "nhwc" : "nchw",
-                  typeText(yType),
-                  list(ySizes, 1, dimensions),
-                  list(yStrides, 0, dimensions),
-                  list(pads, 0, spatial),
-                  list(strides, 0, spatial),
-                  list(dilations, 0, spatial),
-                  groups,
-                  mode == CUDNN_CONVOLUTION ? "convolution" : "cross_correlation",
-                  typeText(computeType),
-                  mathText(mathType));
+  std::string result = fmt::format(
+      "{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
+      "compute={} math={}",
+      toText(operation),
+      typeText(xType),
+      list(xSizes, 1, dimensions),
+      list(xStrides, 0, dimensions),
+      typeText(wType),
+      list(wSizes, 0, dimensions),
+      wFormat == CUDNN_TENSOR_NHWC ? "nhwc" : "nchw",
+      typeText(yType),
+      list(ySizes, 1, dimensions),
+      list(yStrides, 0, dimensions),
+      list(pads, 0, spatial),
+      list(strides, 0, spatial),
+      list(dilations, 0, spatial),
+      groups,
+      mode == CUDNN_CONVOLUTION ? "convolution" : "cross_correlation",
+      typeText(computeType),
+      mathText(mathType));
   if (reorderType != CUDNN_DEFAULT_REORDER) result += " no_reorder";
   if (operation == Operation::kBiasActivationForward)
     result += fmt::format(" activation={} adds_z={}", activation, addsZ);

@@ -20,7 +20,8 @@ enum class Operation : std::int32_t {
 /// "forward", "backward_data", "backward_filter", "bias_activation_forward".
 const char* toText(Operation operation) noexcept;
 
-/// The descriptors of a convolution in one order for all operations: x is x or dx, w is w or dw, y is y or dy.
+/// The descriptors of a convolution in one order for all operations: x is x or dx, w is w or dw, y
+/// is y or dy.
 struct ConvolutionDescriptors {
   cudnnTensorDescriptor_t x;
   cudnnFilterDescriptor_t w;
@@ -28,8 +29,8 @@ struct ConvolutionDescriptors {
   cudnnTensorDescriptor_t y;
 };
 
-/// A convolution problem. Equality and hash run over its words, so every member is a 32-bit integer, unused
-/// ones are 0, and there is no padding.
+/// A convolution problem. Equality and hash run over its words, so every member is a 32-bit
+/// integer, unused ones are 0, and there is no padding.
 struct Problem {
   static constexpr int kMaxDimensions = 5;  ///< batch, channels, and up to three spatial dimensions
   static constexpr int kMaxSpatial = kMaxDimensions - 2;
@@ -37,7 +38,7 @@ struct Problem {
   using Spatial = std::array<std::int32_t, kMaxSpatial>;
 
   Operation operation = Operation::kForward;
-  std::int32_t dimensions = 0;  ///< of x, w and y: 3 to 5
+  std::int32_t dimensions = 0;                   ///< of x, w and y: 3 to 5
   std::int32_t xType = 0, wType = 0, yType = 0;  ///< cudnnDataType_t
   std::int32_t wFormat = 0;                      ///< cudnnTensorFormat_t
   Sizes xSizes{}, xStrides{};                    ///< N, C, [D,] H, W
@@ -54,7 +55,8 @@ struct Problem {
 
   int batch() const noexcept { return xSizes[0]; }
 
-  /// The same problem at another batch size; strides are the caller's, so a slice of its tensors fits.
+  /// The same problem at another batch size; strides are the caller's, so a slice of its tensors
+  /// fits.
   Problem withBatch(int batch) const noexcept {
     Problem other = *this;
     other.xSizes[0] = other.ySizes[0] = batch;
@@ -83,11 +85,13 @@ struct ProblemHash {
   std::size_t operator()(const Problem& problem) const noexcept { return problem.hash(); }
 };
 
-/// Bytes of one element of the four types that are planned: float, half, bfloat16, double. 0: another type.
+/// Bytes of one element of the four types that are planned: float, half, bfloat16, double. 0:
+/// another type.
 std::size_t elementBytes(std::int32_t dataType) noexcept;
 
-/// Reads a problem from its descriptors. False: not one that μ-cuDNN plans (a batch of one, a vectorized or
-/// integer type, too many dimensions, descriptors that do not belong together); cuDNN gets the call as it is.
+/// Reads a problem from its descriptors. False: not one that μ-cuDNN plans (a batch of one, a
+/// vectorized or integer type, too many dimensions, descriptors that do not belong together); cuDNN
+/// gets the call as it is.
 bool readProblem(Operation operation,
                  const ConvolutionDescriptors& descriptors,
                  Problem& problem) noexcept;

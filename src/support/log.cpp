@@ -57,7 +57,7 @@ std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
   auto sink = std::make_shared<DescriptorSink>(descriptor, owned);
   auto logger = std::make_unique<spdlog::logger>("ucudnn", std::move(sink));
   logger->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");
-  logger->set_level(spdlog::level::trace);  // The level is decided by `level`, before formatting.
+  logger->set_level(spdlog::level::trace);  // The level is decided by `currentLevel`, before formatting.
   return logger;
 }
 
@@ -68,11 +68,14 @@ struct State {
   std::mutex mutex;
   std::unique_ptr<spdlog::logger> logger = makeLogger(STDERR_FILENO, false);
   std::string file;         ///< where `logger` writes; empty: stderr
+  bool environmentSeen = false;
+  LogLevel environmentLevel = LogLevel::kWarn;  ///< with `environmentFile`, what the environment said last
+  std::string environmentFile;
   std::string refusedFile;  ///< the last one that could not be opened, so as to say it once
 };
 
 /// Constant-initialized and trivially destroyed: readable before main and in static destructors.
-std::atomic<LogLevel> level{LogLevel::kWarn};
+std::atomic<LogLevel> currentLevel{LogLevel::kWarn};
 
 /// Never destroyed, for the sake of static destructors that log. Throws std::bad_alloc.
 State& state() {
@@ -151,7 +154,7 @@ Log& Log::instance() noexcept {
 }
 
 bool Log::configure(LogLevel newLevel, const std::string& file) noexcept {
-  level.store(newLevel, std::memory_order_relaxed);
+  currentLevel.store(newLevel, std::memory_order_relaxed);
   try {
     std::string reason;
     {
@@ -171,8 +174,34 @@ bool Log::configure(LogLevel newLevel, const std::string& file) noexcept {
   return false;
 }
 
+bool Log::configureFromEnvironment(LogLevel newLevel, const std::string& file) noexcept {
+  try {
+    State& shared = state();
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    if (shared.environmentSeen && shared.environmentLevel == newLevel && shared.environmentFile == file)
+      return true;
+    shared.environmentFile = file;
+    shared.environmentLevel = newLevel;
+    shared.environmentSeen = true;
+  } catch (...) {  // Out of memory: then it is configured once more than needed.
+  }
+  return configure(newLevel, file);
+}
+
+LogLevel Log::level() const noexcept { return currentLevel.load(std::memory_order_relaxed); }
+
+std::string Log::file() const noexcept {
+  try {
+    State& shared = state();
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    return shared.file;
+  } catch (...) {  // Out of memory.
+    return {};
+  }
+}
+
 bool Log::enabled(LogLevel wanted) const noexcept {
-  return wanted != LogLevel::kOff && wanted <= level.load(std::memory_order_relaxed);
+  return wanted != LogLevel::kOff && wanted <= currentLevel.load(std::memory_order_relaxed);
 }
 
 void Log::write(LogLevel wanted, std::string_view message) noexcept {

@@ -28,6 +28,13 @@ class Log {
   /// nothing changes.
   bool configure(LogLevel level, const std::string& file) noexcept;
 
+  /// The same with what the environment says: has no effect when it says what it said before, so that a new handle
+  /// does not undo what the client has set since.
+  bool configureFromEnvironment(LogLevel level, const std::string& file) noexcept;
+
+  LogLevel level() const noexcept;
+  std::string file() const noexcept;  ///< empty: stderr
+
   bool enabled(LogLevel level) const noexcept;
   void write(LogLevel level, std::string_view message) noexcept;
 

@@ -257,7 +257,7 @@ Settings settingsFromEnvironment(const std::function<const char*(const char*)>& 
 Settings settingsFromEnvironment() {
   Settings settings = defaultSettings();
   const std::string bad = readInto(settings, [](const char* name) { return std::getenv(name); });
-  Log::instance().configure(settings.logLevel, settings.logFile);
+  Log::instance().configureFromEnvironment(settings.logLevel, settings.logFile);
   reportOnce();
   if (!bad.empty()) throw BadSetting(bad);
   return settings;

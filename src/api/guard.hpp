@@ -1,0 +1,52 @@
+// The boundary between C++ and the C ABI: nothing thrown leaves it.
+#pragma once
+
+#include <cudnn.h>
+
+#include <exception>
+#include <new>
+
+#include "context/registry.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+
+/// Runs `door` and turns what it throws into a status.
+template <typename Door>
+cudnnStatus_t guarded(const char* function, Door door) noexcept {
+  try {
+    return door();
+  } catch (const BadSetting& error) {
+    logError("{}: {}", function, error.what());
+    return CUDNN_STATUS_BAD_PARAM;
+  } catch (const Error& error) {
+    logError("{}: {}", function, error.what());
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return CUDNN_STATUS_ALLOC_FAILED;
+  } catch (const std::exception& error) {
+    logError("{}: {}", function, error.what());
+    return CUDNN_STATUS_INTERNAL_ERROR;
+  } catch (...) {
+    return CUDNN_STATUS_INTERNAL_ERROR;
+  }
+}
+
+/// Lets `planned(context)` answer; where it returns false or throws, or the handle has no context,
+/// plain cuDNN does.
+template <typename Planned, typename Native>
+cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
+                              const char* function,
+                              Planned planned,
+                              Native native) noexcept {
+  Context* const context = contextOf(handle);
+  if (context == nullptr) return native();
+  try {
+    if (planned(*context)) return CUDNN_STATUS_SUCCESS;
+  } catch (const std::exception& error) {
+    logWarn("{} is left to cuDNN: {}", function, error.what());
+  }
+  return native();
+}
+
+}  // namespace ucudnn

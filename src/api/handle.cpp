@@ -1,0 +1,145 @@
+// The handle's life and its settings.
+#include <ucudnn/plan.h>
+#include <ucudnn/settings.h>
+
+#include "api/guard.hpp"
+
+using namespace ucudnn;
+
+namespace {
+
+/// Changes one handle's settings: `change` gets a copy, which takes effect as a whole or not at
+/// all.
+template <typename Change>
+cudnnStatus_t changeSettings(const char* function, cudnnHandle_t handle, Change change) noexcept {
+  Context* const context = contextOf(handle);
+  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  return guarded(function, [&] {
+    Settings settings = context->settings();
+    change(settings);
+    context->setSettings(std::move(settings));
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+/// Sets what an environment variable sets. Throws BadSetting.
+void parseSetting(Settings& settings, const std::string& variable, const std::string& value) {
+  for (const EnvironmentVariable& row : environmentVariables()) {
+    if (row.name != variable) continue;
+    try {
+      return row.parse(settings, value);
+    } catch (const std::invalid_argument& error) {
+      throw BadSetting(variable + "=" + value + ": " + error.what() + "; accepted: " + row.type);
+    }
+  }
+}
+
+/// Changes the process's log. Throws BadSetting.
+cudnnStatus_t changeLog(const char* function, const char* variable, const char* value) noexcept {
+  return guarded(function, [&] {
+    Settings settings;
+    settings.logLevel = Log::instance().level();
+    settings.logFile = Log::instance().file();
+    if (value != nullptr && *value != '\0')
+      parseSetting(settings, variable, value);
+    else
+      settings.logFile.clear();
+    return Log::instance().configure(settings.logLevel, settings.logFile) ? CUDNN_STATUS_SUCCESS
+                                                                          : CUDNN_STATUS_BAD_PARAM;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle) {
+  if (handle == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  *handle = nullptr;
+  return guarded("cudnnCreate", [&] {
+    Settings settings = environmentSettings();
+    cudnnHandle_t native = nullptr;
+    const cudnnStatus_t status = cudnnCreate(&native);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    CudnnHandle owner(native);
+    addContext(native, std::move(settings));
+    *handle = owner.release();
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle) {
+  removeContext(handle);
+  return cudnnDestroy(handle);
+}
+
+cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle, ucudnnBatchSizePolicy_t policy) {
+  return changeSettings("ucudnnSetBatchSizePolicy", handle, [&](Settings& settings) {
+    switch (policy) {
+      case UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED:
+        settings.batchSizePolicy = BatchSizePolicy::kUndivided;
+        return;
+      case UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO:
+        settings.batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
+        return;
+      case UCUDNN_BATCH_SIZE_POLICY_ALL:
+        settings.batchSizePolicy = BatchSizePolicy::kAll;
+        return;
+    }
+    throw BadSetting("the batch size policy is none of ucudnnBatchSizePolicy_t");
+  });
+}
+
+cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes) {
+  return changeSettings("ucudnnSetDefaultWorkspaceLimit", handle, [&](Settings& settings) {
+    settings.defaultWorkspaceLimitBytes = bytes;
+  });
+}
+
+cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes) {
+  return changeSettings("ucudnnSetTotalWorkspaceSize", handle, [&](Settings& settings) {
+    settings.totalWorkspaceBytes = bytes;
+  });
+}
+
+cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
+  return changeSettings("ucudnnSetDatabase", handle, [&](Settings& settings) {
+    settings.databasePath = path != nullptr ? path : "";
+  });
+}
+
+cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices) {
+  return changeSettings("ucudnnSetBenchmarkDevices", handle, [&](Settings& settings) {
+    settings.benchmarkDevices.clear();
+    settings.allBenchmarkDevices = false;
+    if (devices != nullptr && *devices != '\0')
+      parseSetting(settings, "UCUDNN_BENCHMARK_DEVICES", devices);
+  });
+}
+
+cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled) {
+  return changeSettings("ucudnnSetDeterministic", handle, [&](Settings& settings) {
+    settings.deterministic = enabled != 0;
+  });
+}
+
+cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled) {
+  return changeSettings("ucudnnSetEquivalenceTest", handle, [&](Settings& settings) {
+    settings.equivalenceTest = enabled != 0;
+  });
+}
+
+cudnnStatus_t ucudnnSetLogLevel(const char* level) {
+  if (level == nullptr || *level == '\0') return CUDNN_STATUS_BAD_PARAM;
+  return changeLog("ucudnnSetLogLevel", "UCUDNN_LOG_LEVEL", level);
+}
+
+cudnnStatus_t ucudnnSetLogFile(const char* path) {
+  return changeLog("ucudnnSetLogFile", "UCUDNN_LOG_FILE", path);
+}
+
+const char* ucudnnGetVersionString(void) {
+  return UCUDNN_VERSION_STRING;
+}
+
+}  // extern "C"

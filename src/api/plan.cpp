@@ -1,0 +1,158 @@
+// The diagnosis functions of plan.h.
+#include <ucudnn/plan.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "api/guard.hpp"
+
+using namespace ucudnn;
+
+namespace {
+
+/// What the three functions ask about.
+struct Subject {
+  cudnnHandle_t handle;
+  ucudnnOperation_t operation;
+  ConvolutionDescriptors descriptors;
+};
+
+ucudnnMicroBatches_t entryOf(Operation operation,
+                             int batch,
+                             int count,
+                             const Measurement& measurement) {
+  ucudnnMicroBatches_t entry{};
+  entry.batch = batch;
+  entry.count = count;
+  entry.timeMs = measurement.timeMs;
+  entry.workspaceBytes = measurement.workspaceBytes;
+  entry.deterministic = measurement.deterministic ? 1 : 0;
+  std::snprintf(
+      entry.kernel, sizeof(entry.kernel), "%s", toText(operation, measurement.kernel).c_str());
+  return entry;
+}
+
+/// Calls `answer(context, problem)` for a convolution that can be planned.
+template <typename Answer>
+cudnnStatus_t describe(const char* function,
+                       const Subject& subject,
+                       int requested,
+                       const int* returned,
+                       const void* results,
+                       Answer answer) noexcept {
+  Context* const context = contextOf(subject.handle);
+  if (context == nullptr || returned == nullptr || requested < 0 ||
+      (requested > 0 && results == nullptr))
+    return CUDNN_STATUS_BAD_PARAM;
+  return guarded(function, [&] {
+    Problem problem;
+    // How the activation of the fused operation is set is not known here; it is planned at its
+    // call.
+    if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER ||
+        !readProblem(static_cast<Operation>(subject.operation), subject.descriptors, problem))
+      return CUDNN_STATUS_NOT_SUPPORTED;
+    return answer(*context, problem);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
+                                       ucudnnOperation_t operation,
+                                       cudnnTensorDescriptor_t xDesc,
+                                       cudnnFilterDescriptor_t wDesc,
+                                       cudnnConvolutionDescriptor_t convDesc,
+                                       cudnnTensorDescriptor_t yDesc,
+                                       size_t limitBytes,
+                                       ucudnnPlan_t* plan,
+                                       int requestedCount,
+                                       int* returnedCount,
+                                       ucudnnMicroBatches_t* entries) {
+  if (plan == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
+  const auto answer = [&](Context& context, const Problem& problem) {
+    const auto found = context.describePlan(problem, limitBytes);
+    if (!found) return CUDNN_STATUS_NOT_SUPPORTED;
+    *plan = {limitBytes, found->workspaceBytes, found->predictedMs};
+    *returnedCount = static_cast<int>(found->steps.size());
+    for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
+      const Plan::Step& step = found->steps[static_cast<std::size_t>(i)];
+      const Measurement measurement{
+          step.kernel, step.timeMs, step.workspaceBytes, step.deterministic};
+      entries[i] = entryOf(problem.operation, step.batch, step.count, measurement);
+    }
+    return CUDNN_STATUS_SUCCESS;
+  };
+  return describe(
+      "ucudnnGetConvolutionPlan", subject, requestedCount, returnedCount, entries, answer);
+}
+
+cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
+                                             ucudnnOperation_t operation,
+                                             cudnnTensorDescriptor_t xDesc,
+                                             cudnnFilterDescriptor_t wDesc,
+                                             cudnnConvolutionDescriptor_t convDesc,
+                                             cudnnTensorDescriptor_t yDesc,
+                                             int requestedCount,
+                                             int* returnedCount,
+                                             ucudnnMicroBatches_t* entries) {
+  const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
+  const auto answer = [&](Context& context, const Problem& problem) {
+    int count = 0;
+    const Measurements measured = context.describeCandidates(problem);
+    for (const auto& [batch, size] : measured) {
+      std::vector<Measurement> kernels = size.kernels;
+      std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
+        return a.timeMs < b.timeMs;
+      });
+      for (const Measurement& kernel : kernels) {
+        if (count < requestedCount) entries[count] = entryOf(problem.operation, batch, 1, kernel);
+        ++count;
+      }
+    }
+    *returnedCount = count;
+    return CUDNN_STATUS_SUCCESS;
+  };
+  return describe(
+      "ucudnnGetConvolutionCandidates", subject, requestedCount, returnedCount, entries, answer);
+}
+
+cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
+                                              ucudnnOperation_t operation,
+                                              cudnnTensorDescriptor_t xDesc,
+                                              cudnnFilterDescriptor_t wDesc,
+                                              cudnnConvolutionDescriptor_t convDesc,
+                                              cudnnTensorDescriptor_t yDesc,
+                                              int requestedCount,
+                                              int* returnedCount,
+                                              ucudnnParetoPoint_t* points) {
+  const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
+  const auto answer = [&](Context& context, const Problem& problem) {
+    const std::vector<Configuration> front = context.describeFront(problem);
+    *returnedCount = static_cast<int>(front.size());
+    for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
+      const Configuration& configuration = front[static_cast<std::size_t>(i)];
+      points[i] = {configuration.timeMs, configuration.workspaceBytes};
+    }
+    return CUDNN_STATUS_SUCCESS;
+  };
+  return describe(
+      "ucudnnGetConvolutionParetoFront", subject, requestedCount, returnedCount, points, answer);
+}
+
+cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics) {
+  if (statistics == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  const Statistics& now = planner().statistics();
+  statistics->kernelsMeasured = now.kernelsMeasured;
+  statistics->kernelsLoaded = now.kernelsLoaded;
+  statistics->plans = now.plans;
+  statistics->splitCalls = now.splitCalls;
+  statistics->undividedCalls = now.undividedCalls;
+  statistics->bypassedCalls = now.bypassedCalls;
+  statistics->planningMs = static_cast<double>(now.planningMicroseconds) / 1000;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // extern "C"

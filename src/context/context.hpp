@@ -1,0 +1,90 @@
+// What lives behind one handle: settings, and the way from a client's call to the planner and the
+// executor.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "context/hot_plans.hpp"
+#include "executor/executor.hpp"
+#include "planner/planner.hpp"
+#include "support/settings.hpp"
+
+namespace ucudnn {
+
+/// One entry of a query's answer: what cudnnConvolution*AlgoPerf_t holds, for all three operations.
+struct AlgorithmPerformance {
+  int algorithm = 0;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  float timeMs = 0;
+  std::size_t memory = 0;
+  cudnnDeterminism_t determinism = CUDNN_DETERMINISTIC;
+  cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
+};
+
+/// The context of one native handle. Not thread-safe, as the handle is not; what contexts share is
+/// the planner's.
+class Context {
+ public:
+  /// `device` is the one that the handle was made on. Throws Error, BadSetting.
+  Context(cudnnHandle_t handle, int device, Settings settings);
+
+  cudnnHandle_t handle() const noexcept { return handle_; }
+  const Settings& settings() const noexcept { return settings_; }
+
+  /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting (nothing has changed
+  /// then).
+  void setSettings(Settings settings);
+
+  /// Runs a convolution: its plan, or, where there is none or it cannot be started, cuDNN as it is.
+  cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call) noexcept;
+
+  /// The algorithms of a problem, ours first, then cuDNN's own by time; remembers the limit for
+  /// later calls. Empty limit: the client gave none. `buffers` are FindEx's. Empty answer: not
+  /// planned, ask cuDNN. Throws Error.
+  std::vector<AlgorithmPerformance> algorithms(Operation operation,
+                                               const ConvolutionDescriptors& descriptors,
+                                               std::optional<std::size_t> limitBytes,
+                                               const TensorBuffers* buffers);
+
+  /// What GetWorkspaceSize answers for an algorithm. Empty: not planned, ask cuDNN. Throws Error.
+  std::optional<std::size_t> workspaceBytes(Operation operation,
+                                            const ConvolutionDescriptors& descriptors,
+                                            int algorithm);
+
+  /// Room for the diagnosis functions of plan.h. Throw Error; an empty plan, or no candidates: not
+  /// planned.
+  std::shared_ptr<const Plan> describePlan(const Problem& problem, std::size_t limitBytes);
+  Measurements describeCandidates(const Problem& problem);
+  std::vector<Configuration> describeFront(const Problem& problem);
+
+ private:
+  PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
+  std::size_t defaultLimit(const Problem& problem);
+  bool isCapturing() const;
+  /// The plan that a query under a limit is answered from; null: ask cuDNN.
+  std::shared_ptr<const Plan> planForQuery(const PlanRequest& request);
+  /// The plan for a call; null: run cuDNN. Remembers the answer.
+  std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key, std::uint64_t epoch) noexcept;
+  std::optional<std::shared_ptr<const Plan>> lookUpPlan(const HotPlans::Key& key);
+  cudnnStatus_t runPlanned(const HotPlans::Key& key,
+                           const Plan& plan,
+                           const ConvolutionCall& call) noexcept;
+  cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call) noexcept;
+
+  cudnnHandle_t handle_;
+  int device_;
+  int machine_;
+  Settings settings_;
+  std::vector<int> benchmarkDevices_;
+  HotPlans hotPlans_;
+  std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;
+};
+
+/// The process's planner: never destroyed, since handles are used in static destructors.
+Planner& planner() noexcept;
+
+}  // namespace ucudnn

@@ -1,0 +1,72 @@
+// The plans that one handle has run lately: what a planned call looks up, without a lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "planner/plan.hpp"
+
+namespace ucudnn {
+
+/// A direct-mapped table: from a problem, the workspace at the call and whether a deterministic
+/// algorithm was named, to the plan. Not thread-safe: cuDNN forbids two threads to use one handle
+/// at the same time.
+class HotPlans {
+ public:
+  struct Key {
+    Problem problem;
+    std::size_t workspaceBytes = 0;
+    bool deterministic = false;
+
+    bool operator==(const Key& other) const noexcept {
+      return workspaceBytes == other.workspaceBytes && deterministic == other.deterministic &&
+             problem == other.problem;
+    }
+    std::size_t hash() const noexcept {
+      return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic);
+    }
+  };
+  struct Entry {
+    Key key;
+    std::shared_ptr<const Plan> plan;  ///< null: known to have none
+  };
+
+  /// Null when the key is not there, or the table is of another epoch.
+  const Entry* find(const Key& key, std::uint64_t epoch) const noexcept {
+    if (epoch != epoch_) return nullptr;
+    const Entry& entry = entries_[key.hash() % kSlots];
+    return entry.key == key ? &entry : nullptr;
+  }
+
+  void put(const Key& key, std::uint64_t epoch, std::shared_ptr<const Plan> plan) {
+    if (epoch != epoch_) {
+      entries_.assign(kSlots, Entry{});
+      epoch_ = epoch;
+    }
+    entries_[key.hash() % kSlots] = {key, std::move(plan)};
+  }
+
+  /// From now on the key has no plan, until the epoch changes.
+  void forget(const Key& key) noexcept {
+    if (entries_.empty()) return;
+    Entry& entry = entries_[key.hash() % kSlots];
+    if (entry.key == key) entry.plan = nullptr;
+  }
+
+  void clear() noexcept {
+    entries_.clear();
+    epoch_ = 0;
+  }
+
+ private:
+  // Four times the convolutions of a ResNet-50 (159); a collision costs one look-up under the
+  // planner's lock.
+  static constexpr std::size_t kSlots = 1024;
+
+  std::vector<Entry> entries_;  ///< an unused one has a problem of batch 0, which no call has
+  std::uint64_t epoch_ = 0;     ///< 0: empty; the planner's epochs begin at 1
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,101 @@
+#include "context/registry.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+struct Registry {
+  std::shared_mutex mutex;  ///< guards `contexts`
+  /// Null: adoption failed.
+  std::unordered_map<cudnnHandle_t, std::unique_ptr<Context>> contexts;
+  /// Changes when a handle is forgotten: what threads remember is then void.
+  std::atomic<std::uint64_t> generation{1};
+};
+
+Registry& registry() noexcept {
+  static Registry& instance = *new Registry;
+  return instance;
+}
+
+/// The handle that this thread asked for last.
+struct LastContext {
+  cudnnHandle_t handle;
+  Context* context;
+  std::uint64_t generation;
+};
+thread_local LastContext lastContext{nullptr, nullptr, 0};
+
+std::unique_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
+  try {
+    int device = 0;
+    UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
+    return std::make_unique<Context>(handle, device, environmentSettings());
+  } catch (const std::exception& error) {
+    logWarn("a handle is left to cuDNN: {}", error.what());
+    return nullptr;
+  }
+}
+
+Context* findOrAdopt(cudnnHandle_t handle) {
+  Registry& all = registry();
+  {
+    const std::shared_lock lock(all.mutex);
+    if (const auto known = all.contexts.find(handle); known != all.contexts.end())
+      return known->second.get();
+  }
+  std::unique_ptr<Context> adopted = adopt(handle);
+  const std::unique_lock lock(all.mutex);
+  return all.contexts.try_emplace(handle, std::move(adopted)).first->second.get();
+}
+
+}  // namespace
+
+Context* contextOf(cudnnHandle_t handle) noexcept {
+  if (handle == nullptr) return nullptr;
+  const std::uint64_t generation = registry().generation.load(std::memory_order_acquire);
+  if (lastContext.handle == handle && lastContext.generation == generation)
+    return lastContext.context;
+  try {
+    Context* const context = findOrAdopt(handle);
+    lastContext = {handle, context, generation};
+    return context;
+  } catch (const std::exception& error) {  // out of memory, or no lock to be had
+    logWarn("a handle is left to cuDNN: {}", error.what());
+    return nullptr;
+  }
+}
+
+void addContext(cudnnHandle_t handle, Settings settings) {
+  int device = 0;
+  UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
+  auto context = std::make_unique<Context>(handle, device, std::move(settings));
+  Registry& all = registry();
+  const std::unique_lock lock(all.mutex);
+  all.contexts[handle] = std::move(context);
+  all.generation.fetch_add(1, std::memory_order_release);
+}
+
+void removeContext(cudnnHandle_t handle) noexcept {
+  Registry& all = registry();
+  const std::unique_lock lock(all.mutex);
+  all.contexts.erase(handle);
+  all.generation.fetch_add(1, std::memory_order_release);
+}
+
+Settings environmentSettings() {
+  try {
+    return settingsFromEnvironment();
+  } catch (const BadSetting& error) {
+    logError("{}", error.what());
+    throw;
+  }
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,24 @@
+// Finds the context of a native handle. Never destroyed.
+#pragma once
+
+#include <cudnn.h>
+
+#include "context/context.hpp"
+
+namespace ucudnn {
+
+/// The context of a handle; one that μ-cuDNN did not create is adopted, with settings from the
+/// environment and the current device. Null: it cannot be adopted (warned of once), cuDNN serves it
+/// alone. Thread-safe.
+Context* contextOf(cudnnHandle_t handle) noexcept;
+
+/// Registers a handle that has just been made. Throws Error, BadSetting, std::bad_alloc.
+void addContext(cudnnHandle_t handle, Settings settings);
+
+/// Forgets a handle that is about to be destroyed.
+void removeContext(cudnnHandle_t handle) noexcept;
+
+/// Reads the environment and sets up the log as it says. Throws BadSetting, after logging it.
+Settings environmentSettings();
+
+}  // namespace ucudnn

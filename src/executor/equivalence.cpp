@@ -1,0 +1,100 @@
+#include "executor/equivalence.hpp"
+
+#include "executor/distance.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+
+EquivalenceTest::EquivalenceTest(cudnnHandle_t handle,
+                                 const Problem& problem,
+                                 const ConvolutionCall& call)
+    : handle_(handle), problem_(problem), call_(call) {
+  if (call.fused != nullptr) fused_ = *call.fused;
+  switch (problem.operation) {
+    case Operation::kBackwardData:
+      type_ = problem.xType;
+      bytes_ = problem.xBytes();
+      output_ = call.pointers.x;
+      break;
+    case Operation::kBackwardFilter:
+      type_ = problem.wType;
+      bytes_ = problem.wBytes();
+      output_ = call.pointers.w;
+      break;
+    default:
+      type_ = problem.yType;
+      bytes_ = problem.yBytes();
+      output_ = call.pointers.y;
+  }
+  reference_ = DeviceBuffer(bytes_);
+  cudaStream_t stream = nullptr;
+  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream));
+  UCUDNN_CHECK_CUDA(
+      cudaMemcpyAsync(reference_.get(), output_, bytes_, cudaMemcpyDeviceToDevice, stream));
+}
+
+/// With the algorithm that the client named where cuDNN has it, else with any other.
+void EquivalenceTest::runUndivided() {
+  ConvolutionCall call = call_;
+  if (problem_.operation == Operation::kBackwardData)
+    call.pointers.x = reference_.get();
+  else if (problem_.operation == Operation::kBackwardFilter)
+    call.pointers.w = reference_.get();
+  else
+    call.pointers.y = reference_.get();
+  if (call.fused != nullptr) {
+    if (fused_.z == output_) fused_.z = reference_.get();
+    call.fused = &fused_;
+  }
+  std::vector<int> algorithms{call.algorithm};
+  for (const KernelOffer& offer : offeredKernels(handle_, problem_, call.descriptors))
+    algorithms.push_back(offer.kernel.algorithm);
+  for (const int algorithm : algorithms) {
+    std::size_t bytes = 0;
+    if (nativeWorkspaceSize(handle_, problem_.operation, call.descriptors, algorithm, &bytes) !=
+        CUDNN_STATUS_SUCCESS)
+      continue;
+    const DeviceBuffer workspace(bytes);
+    call.algorithm = algorithm;
+    call.pointers.workspace = workspace.get();
+    call.pointers.workspaceBytes = bytes;
+    if (runNative(handle_, problem_.operation, call) == CUDNN_STATUS_SUCCESS) return;
+  }
+  throw Error(CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no algorithm to run it undivided");
+}
+
+double EquivalenceTest::distance() {
+  runUndivided();
+  return normalizedDistance(
+      handle_, type_, output_, reference_.get(), bytes_ / elementBytes(type_));
+}
+
+std::optional<EquivalenceTest> startEquivalenceTest(cudnnHandle_t handle,
+                                                    const Plan& plan,
+                                                    const ConvolutionCall& call) noexcept {
+  try {
+    cudaStream_t stream = nullptr;
+    UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    UCUDNN_CHECK_CUDA(cudaStreamIsCapturing(stream, &status));
+    if (status != cudaStreamCaptureStatusNone) return std::nullopt;
+    return std::make_optional<EquivalenceTest>(handle, plan.problem, call);
+  } catch (const std::exception& error) {
+    logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
+    return std::nullopt;
+  }
+}
+
+void finishEquivalenceTest(EquivalenceTest& test, const Plan& plan) noexcept {
+  try {
+    logInfo("equivalence test of {} N={}: {}: normalized L2 distance {:.3g}",
+            plan.problem.text(),
+            plan.problem.batch(),
+            toText(plan),
+            test.distance());
+  } catch (const std::exception& error) {
+    logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
+  }
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,44 @@
+// The equivalence test (UCUDNN_EQUIVALENCE_TEST): a split call's output against plain cuDNN's. For
+// debugging: it allocates, and waits for the device.
+#pragma once
+
+#include <optional>
+
+#include "cuda/owners.hpp"
+#include "executor/executor.hpp"
+
+namespace ucudnn {
+
+/// Keeps a copy of the output as it is before the split call, and afterwards lets cuDNN compute the
+/// same undivided.
+class EquivalenceTest {
+ public:
+  /// Copies the output (beta may read it). Throws Error.
+  EquivalenceTest(cudnnHandle_t handle, const Problem& problem, const ConvolutionCall& call);
+
+  /// The normalized L2 distance ||split - undivided|| / ||undivided||, computed on the device.
+  /// Throws Error when cuDNN has nothing to run undivided, or memory is short.
+  double distance();
+
+ private:
+  void runUndivided();
+
+  cudnnHandle_t handle_;
+  Problem problem_;
+  ConvolutionCall call_;
+  BiasActivation fused_;
+  std::int32_t type_ = 0;  ///< of the output's elements
+  std::size_t bytes_ = 0;  ///< that the output spans
+  const void* output_ = nullptr;
+  DeviceBuffer reference_;
+};
+
+/// Around a split call: empty when the test cannot be made (logged), or the stream is being
+/// captured.
+std::optional<EquivalenceTest> startEquivalenceTest(cudnnHandle_t handle,
+                                                    const Plan& plan,
+                                                    const ConvolutionCall& call) noexcept;
+/// Logs the distance at level info.
+void finishEquivalenceTest(EquivalenceTest& test, const Plan& plan) noexcept;
+
+}  // namespace ucudnn

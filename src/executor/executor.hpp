@@ -1,0 +1,33 @@
+// Runs a plan: one cuDNN call for each micro-batch, on the handle's stream.
+#pragma once
+
+#include "kernels/kernel.hpp"
+#include "planner/plan.hpp"
+
+namespace ucudnn {
+
+/// A convolution call as the client makes it.
+struct ConvolutionCall {
+  ConvolutionDescriptors descriptors;
+  ConvolutionPointers pointers;
+  const BiasActivation* fused = nullptr;  ///< of bias_activation_forward
+  int algorithm = 0;                      ///< the one that the client named
+};
+
+/// Enqueues the plan's micro-batches one after another; they share the call's workspace.
+/// Synchronizes nothing and allocates nothing, so a call can be captured in a CUDA graph. Forward
+/// and backward data write disjoint slices; backward filter adds up: the first micro-batch uses the
+/// caller's beta, later ones 1. On an error `*enqueued` says how many micro-batches had been
+/// enqueued before it. REQUIRES: the call's descriptors have the values of plan.problem; its
+/// workspace holds plan.workspaceBytes.
+cudnnStatus_t runPlan(cudnnHandle_t handle,
+                      const Plan& plan,
+                      const ConvolutionCall& call,
+                      int* enqueued) noexcept;
+
+/// The call as it is, by cuDNN alone.
+cudnnStatus_t runNative(cudnnHandle_t handle,
+                        Operation operation,
+                        const ConvolutionCall& call) noexcept;
+
+}  // namespace ucudnn

@@ -1,0 +1,37 @@
+// The constants 0 and 1 as cuDNN's scaling factors: float, but double for double tensors (cuDNN
+// developer guide, "Scaling Parameters").
+#pragma once
+
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+class Factor {
+ public:
+  static const Factor& one(const Problem& problem) noexcept { return of(problem, kOnes); }
+  static const Factor& zero(const Problem& problem) noexcept { return of(problem, kZeros); }
+
+  /// What cuDNN is passed as alpha or beta.
+  const void* get() const noexcept {
+    return isDouble_ ? static_cast<const void*>(&double_) : &float_;
+  }
+
+ private:
+  constexpr Factor(double value, bool isDouble) noexcept
+      : double_(value), float_(static_cast<float>(value)), isDouble_(isDouble) {}
+
+  static const Factor kOnes[2];
+  static const Factor kZeros[2];
+  static const Factor& of(const Problem& problem, const Factor (&factors)[2]) noexcept {
+    return factors[problem.xType == CUDNN_DATA_DOUBLE ? 1 : 0];
+  }
+
+  double double_;
+  float float_;
+  bool isDouble_;
+};
+
+inline constexpr Factor Factor::kOnes[2] = {Factor(1, false), Factor(1, true)};
+inline constexpr Factor Factor::kZeros[2] = {Factor(0, false), Factor(0, true)};
+
+}  // namespace ucudnn
