@@ -1,5 +1,4 @@
-/* The convolutions, as the C ABI has them: each is cuDNN's function of the same name, μ-cuDNN's
- * way. */
+/* The convolutions, as the C ABI has them: each is cuDNN's function of the same name. */
 #ifndef UCUDNN_CONVOLUTION_H_
 #define UCUDNN_CONVOLUTION_H_
 

@@ -53,19 +53,18 @@ using namespace ucudnn_published;
  * handle's.
  *
  *  1. One pointer in size and layout, trivially copyable and destructible: a view, passed by value.
- *  2. Null by default. The price: a union that has it as a member needs an initializer or a
- * constructor.
- *  3. Converts to cudnnHandle_t for free, so every cuDNN function that is not overloaded just
- * works. Comparisons and tests are the pointer's, through the same conversion: an operator of our
- * own would be ambiguous with it.
+ *  2. Null by default. The price: a union that has it as a member needs an initializer, `U u = {}`,
+ *     or a constructor of its own.
+ *  3. Converts to cudnnHandle_t for free, so a cuDNN function that is not overloaded just works.
+ *     Comparisons and tests are the pointer's, through the same conversion; operators of our own
+ *     would be ambiguous with it.
  *  4. No constructor calls CUDA, fails or runs before main.
  */
 class UcudnnHandle_t {
  public:
   constexpr UcudnnHandle_t() noexcept : native_(nullptr) {}
 
-  /** From a native handle, nullptr, NULL or 0; the only constructor that takes any of these, so
-   * none is ambiguous. */
+  /** From a native handle, nullptr, NULL or 0: one constructor for all, so none is ambiguous. */
   constexpr UcudnnHandle_t(cudnnHandle_t native) noexcept : native_(native) {}
 
   /** From an untyped pointer, explicitly. A template, because 0 and NULL are not a `Void*`. */

@@ -1,5 +1,4 @@
-/* cuDNN's names for UcudnnHandle_t, inline: they call the C ABI. A raw cudnnHandle_t still gets
- * plain cuDNN. */
+/* cuDNN's names for UcudnnHandle_t, inline, calling the C ABI. A raw handle still gets cuDNN. */
 #ifndef UCUDNN_OVERLOADS_H_
 #define UCUDNN_OVERLOADS_H_
 

@@ -1,5 +1,4 @@
-/* What every public header of μ-cuDNN begins with: cuDNN itself, and how our declarations are
- * marked. */
+/* What every public header begins with: cuDNN itself, and how our declarations are marked. */
 #ifndef UCUDNN_PREAMBLE_H_
 #define UCUDNN_PREAMBLE_H_
 
@@ -26,8 +25,7 @@ extern "C++" {
 
 /*
  * cuDNN marks its convolution API deprecated when a client defines CUDNN_WARN_DEPRECATED. The
- * client asked to hear of its own uses: between these two, ours stay silent. Any compiler warns
- * where a thing is named, so the client's calls are still reported.
+ * client asked to hear of its own uses of it; between these two, ours stay silent.
  */
 #if defined(__NVCC_DIAG_PRAGMA_SUPPORT__)
 #define UCUDNN_QUIET_NVCC_BEGIN _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 1215,1444")

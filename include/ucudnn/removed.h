@@ -9,8 +9,7 @@
 #include <ucudnn/layer.h>
 #include <ucudnn/preamble.h>
 
-/* Formatted by hand, as in functions.h. For C++ overloads and layer variants; empty where switched
- * off. */
+/* Formatted by hand, as functions.h. The overloads are made of it; empty where switched off. */
 /* clang-format off */
 #ifdef UCUDNN_NO_REMOVED_API
 #define UCUDNN_FOR_EACH_REMOVED_FUNCTION(X)
@@ -47,8 +46,7 @@ extern "C" {
 
 #if CUDNN_MAJOR >= 8
 
-/* What cuDNN 7 says of them: no workspace at all; the fastest, whatever it needs; the fastest
- * within a limit. */
+/* As in cuDNN 7: no workspace at all; the fastest, whatever it needs; the fastest in a limit. */
 
 typedef enum {
   CUDNN_CONVOLUTION_FWD_NO_WORKSPACE = 0,

@@ -1,5 +1,4 @@
-/* The handle's life and its settings, as the C ABI has them. C++ clients use UcudnnHandle_t's
- * methods. */
+/* The handle's life and settings, as the C ABI has them. C++ clients use UcudnnHandle_t. */
 #ifndef UCUDNN_SETTINGS_H_
 #define UCUDNN_SETTINGS_H_
 
@@ -39,34 +38,44 @@ UCUDNN_API cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle);
 UCUDNN_API cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle,
                                                   ucudnnBatchSizePolicy_t policy);
 
-/** In bytes; holds where the client has named no limit yet. 64 MiB. UCUDNN_DEFAULT_WORKSPACE_LIMIT
+/**
+ * In bytes, 64 MiB by default; holds where the client has named no limit yet.
+ * UCUDNN_DEFAULT_WORKSPACE_LIMIT
  */
 UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
 
-/** In bytes, shared by all convolutions of a network (WD); 0: each has its own (WR).
- * UCUDNN_TOTAL_WORKSPACE_SIZE */
+/**
+ * In bytes, shared by all convolutions of a network (WD); 0: each has its own limit (WR).
+ * UCUDNN_TOTAL_WORKSPACE_SIZE
+ */
 UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes);
 
 /** An SQLite file that keeps measurements; NULL or "": they live in memory only. UCUDNN_DATABASE */
 UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path);
 
-/** "0,1,2" or "all"; NULL or "": the handle's own device. All of one model.
- * UCUDNN_BENCHMARK_DEVICES */
+/**
+ * "0,1,2" or "all", devices of one model; NULL or "": the handle's own device.
+ * UCUDNN_BENCHMARK_DEVICES
+ */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices);
 
 /** Not 0: only kernels that give the same bits at every run. UCUDNN_DETERMINISTIC */
 UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled);
 
-/** Not 0: each split result is compared with plain cuDNN's and the distance logged; slow.
- * UCUDNN_EQUIVALENCE_TEST */
+/**
+ * Not 0: each split result is compared with plain cuDNN's and the distance logged; slow.
+ * UCUDNN_EQUIVALENCE_TEST
+ */
 UCUDNN_API cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled);
 
 /*
  * Settings of the process.
  */
 
-/** "off", "error", "warn" (default), "info" or "debug"; else CUDNN_STATUS_BAD_PARAM.
- * UCUDNN_LOG_LEVEL */
+/**
+ * "off", "error", "warn" (default), "info" or "debug"; else CUDNN_STATUS_BAD_PARAM.
+ * UCUDNN_LOG_LEVEL
+ */
 UCUDNN_API cudnnStatus_t ucudnnSetLogLevel(const char* level);
 
 /**
