@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <mutex>
@@ -24,6 +25,11 @@ namespace {
 struct Shared {
   std::mutex mutex;
   std::vector<std::optional<DatabaseFile>*> files;
+
+  /// REQUIRES: the mutex is held.
+  void closeFiles() noexcept {
+    for (auto* file : files) file->reset();
+  }
 };
 
 /// Never destroyed: a framework may destroy handles, or fork, in its static destructors.
@@ -33,10 +39,14 @@ Shared& shared() {
     ::pthread_atfork(
         [] {
           shared().mutex.lock();
-          for (auto* file : shared().files) file->reset();
+          shared().closeFiles();
         },
         [] { shared().mutex.unlock(); },
         [] { shared().mutex.unlock(); });
+    std::atexit([] {
+      const std::lock_guard<std::mutex> lock(shared().mutex);
+      shared().closeFiles();
+    });
     return made;
   }();
   return *instance;

@@ -118,6 +118,9 @@ DatabaseFile openForWriting(const std::string& path, IfMissing ifMissing) {
   SqliteConnection connection(
       path, ifMissing == IfMissing::kCreate ? Access::kReadWriteCreate : Access::kReadWrite);
   connection.execute("PRAGMA foreign_keys = ON");
+  // A power cut may cost the last measurements, never the file; storing one need not wait for the
+  // disk.
+  connection.execute("PRAGMA synchronous = NORMAL");
   Identity identity = identify(connection);
   if (connection.readOnly()) {
     if (identity == Identity::kEmpty) throw DatabaseRefused("it is empty and cannot be written");

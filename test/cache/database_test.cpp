@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -119,12 +121,30 @@ TEST_F(DatabaseTest, FileIsMarkedAndNotWritableByAll) {
   EXPECT_EQ("1", test::sql(path_, "PRAGMA user_version"));
 }
 
-TEST_F(DatabaseTest, FileAloneHoldsAllWhileOthersHaveItOpen) {
-  Database database(path_);
-  database.store(machine(), "problem", {{1, sizeOf(3)}});
-  const std::string copy = directory_.file("copy.db");
-  std::ofstream(copy, std::ios::binary) << test::contents(path_);
-  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(copy).load(machine(), "problem")));
+TEST_F(DatabaseTest, ProcessThatExitsLeavesAllInTheOneFile) {
+  EXPECT_EXIT(
+      {
+        auto* const neverDestroyed = new Database(path_);
+        neverDestroyed->store(machine(), "problem", {{1, sizeOf(3)}});
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0),
+      "");
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(path_).load(machine(), "problem")));
+}
+
+TEST_F(DatabaseTest, ProcessThatDiesLosesNothingThatItStored) {
+  EXPECT_EXIT(
+      {
+        Database database(path_);
+        database.store(machine(), "problem", {{1, sizeOf(3)}});
+        ::kill(::getpid(), SIGKILL);
+      },
+      ::testing::KilledBySignal(SIGKILL),
+      "");
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(path_).load(machine(), "problem")));
+  expectNoWarning();
 }
 
 constexpr int kWriters = 8;
