@@ -1,0 +1,58 @@
+#include "optimizer/policy.hpp"
+
+#include <cassert>
+#include <stdexcept>
+
+namespace ucudnn {
+namespace {
+
+constexpr BatchSizePolicy kPolicies[] = {
+    BatchSizePolicy::kUndivided, BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll};
+
+}  // namespace
+
+std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch) {
+  assert(miniBatch >= 1);
+  std::vector<int> sizes;
+  switch (policy) {
+    case BatchSizePolicy::kUndivided:
+      break;
+    case BatchSizePolicy::kPowerOfTwo:
+      // Dividing the bound rather than doubling past it keeps the largest int from overflowing.
+      for (int size = 1; size < miniBatch; size *= 2) {
+        sizes.push_back(size);
+        if (size > miniBatch / 2) break;
+      }
+      break;
+    case BatchSizePolicy::kAll:
+      sizes.reserve(static_cast<std::size_t>(miniBatch));
+      for (int size = 1; size < miniBatch; ++size) sizes.push_back(size);
+      break;
+  }
+  sizes.push_back(miniBatch);
+  return sizes;
+}
+
+const char* toText(BatchSizePolicy policy) noexcept {
+  switch (policy) {
+    case BatchSizePolicy::kUndivided:
+      return "undivided";
+    case BatchSizePolicy::kPowerOfTwo:
+      return "powerOfTwo";
+    case BatchSizePolicy::kAll:
+      return "all";
+  }
+  return "unknown";
+}
+
+BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
+  std::string accepted;
+  for (const BatchSizePolicy policy : kPolicies) {
+    if (text == toText(policy)) return policy;
+    accepted += accepted.empty() ? "" : ", ";
+    accepted += toText(policy);
+  }
+  throw std::invalid_argument("\"" + text + "\" is no batch size policy; accepted: " + accepted);
+}
+
+}  // namespace ucudnn

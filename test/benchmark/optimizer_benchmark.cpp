@@ -1,0 +1,67 @@
+// WR and fronts at the sizes that the targets name. Run: ucudnn_optimizer_benchmark
+//   Fastest/all/256 <= 1 ms, Fastest/all/1024 <= 15 ms (8 candidates a size)
+//   Front/powerOfTwo/128 <= 0.6 ms, Front/all/128 <= 6 ms: ResNet-50's 159 convolutions in 100 ms
+//   and 1 s
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <random>
+
+#include "optimizer/policy.hpp"
+#include "optimizer/workspace_reuse.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::size_t kNoLimit = static_cast<std::size_t>(-1);
+
+/// Kernels as cuDNN has them: faster per sample at larger sizes, the faster ones needing more
+/// workspace, with noise so that many of them stay on the front.
+CandidateTable syntheticTable(BatchSizePolicy policy, int miniBatch, int kernels) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> noise(0.9, 1.1);
+  CandidateTable table;
+  for (const int size : microBatchSizes(policy, miniBatch)) {
+    for (int kernel = 0; kernel < kernels; ++kernel) {
+      const double timeMs = (0.02 + 0.004 * size) * noise(random) / (1 + 0.3 * kernel);
+      const double workspaceBytes = 1e5 * kernel * size * noise(random);
+      table[size].push_back({kernel, timeMs, static_cast<std::size_t>(workspaceBytes)});
+    }
+  }
+  return table;
+}
+
+void fastest(benchmark::State& state, BatchSizePolicy policy) {
+  const int miniBatch = static_cast<int>(state.range(0));
+  const CandidateTable table = syntheticTable(policy, miniBatch, 8);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(fastestConfiguration(table, miniBatch, 64 << 20, 0.002));
+  }
+}
+
+void front(benchmark::State& state, BatchSizePolicy policy) {
+  const int miniBatch = static_cast<int>(state.range(0));
+  const CandidateTable table = syntheticTable(policy, miniBatch, 6);
+  std::size_t points = 0;
+  for (auto _ : state) {
+    points = paretoFront(table, miniBatch, kNoLimit, 0.002).size();
+  }
+  state.counters["points"] = static_cast<double>(points);
+}
+
+BENCHMARK_CAPTURE(fastest, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(fastest, all, BatchSizePolicy::kAll)
+    ->Arg(256)
+    ->Arg(1024)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(front, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
+    ->Arg(128)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(front, all, BatchSizePolicy::kAll)->Arg(128)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace ucudnn
+
+BENCHMARK_MAIN();

@@ -1,0 +1,63 @@
+#include "optimizer/policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace ucudnn {
+namespace {
+
+struct SizesCase {
+  BatchSizePolicy policy;
+  int miniBatch;
+  std::vector<int> sizes;
+};
+
+TEST(PolicyTest, SizesAreThePapersInAscendingOrder) {
+  const SizesCase cases[] = {
+      {BatchSizePolicy::kUndivided, 1, {1}},
+      {BatchSizePolicy::kUndivided, 100, {100}},
+      {BatchSizePolicy::kPowerOfTwo, 1, {1}},
+      {BatchSizePolicy::kPowerOfTwo, 2, {1, 2}},
+      {BatchSizePolicy::kPowerOfTwo, 8, {1, 2, 4, 8}},
+      {BatchSizePolicy::kPowerOfTwo, 9, {1, 2, 4, 8, 9}},
+      {BatchSizePolicy::kPowerOfTwo, 100, {1, 2, 4, 8, 16, 32, 64, 100}},
+      {BatchSizePolicy::kAll, 1, {1}},
+      {BatchSizePolicy::kAll, 5, {1, 2, 3, 4, 5}},
+  };
+  for (const SizesCase& c : cases) {
+    EXPECT_EQ(microBatchSizes(c.policy, c.miniBatch), c.sizes)
+        << toText(c.policy) << " of " << c.miniBatch;
+  }
+}
+
+TEST(PolicyTest, PowersOfTwoEndAtTheLargestMiniBatch) {
+  const int most = std::numeric_limits<int>::max();
+  const std::vector<int> sizes = microBatchSizes(BatchSizePolicy::kPowerOfTwo, most);
+  ASSERT_EQ(sizes.size(), 32u);
+  EXPECT_EQ(sizes[30], 1 << 30);
+  EXPECT_EQ(sizes[31], most);
+}
+
+TEST(PolicyTest, TextNamesEachPolicyBothWays) {
+  for (const char* text : {"undivided", "powerOfTwo", "all"}) {
+    EXPECT_STREQ(toText(batchSizePolicyFromText(text)), text);
+  }
+}
+
+TEST(PolicyTest, OtherTextIsRefusedWithWhatIsAccepted) {
+  for (const char* text : {"", "ALL", "poweroftwo", "all "}) {
+    try {
+      batchSizePolicyFromText(text);
+      FAIL() << "accepted \"" << text << "\"";
+    } catch (const std::invalid_argument& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("\"" + std::string(text) + "\""), std::string::npos) << message;
+      EXPECT_NE(message.find("undivided, powerOfTwo, all"), std::string::npos) << message;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn
