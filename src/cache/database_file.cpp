@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
-#include <optional>
+#include <chrono>
+#include <thread>
 
 namespace ucudnn {
 namespace {
@@ -55,34 +53,52 @@ PRAGMA user_version = 1;
 
 enum class Identity { kOurs, kEmpty };
 
-/// Throws DatabaseRefused for a file that is neither.
+/// Throws DatabaseRefused for a file that is neither; SqliteError.
 Identity identify(SqliteConnection& connection) {
+  connection.execute(
+      "SAVEPOINT identify");  // One snapshot for all three: others may be making the file.
   const std::int64_t application = connection.integer("PRAGMA application_id");
   const std::int64_t version = connection.integer("PRAGMA user_version");
+  const bool hasTables = connection.integer("SELECT count(*) FROM sqlite_master") != 0;
+  connection.execute("RELEASE identify");
   if (application == kApplicationId) {
     if (version == kSchemaVersion) return Identity::kOurs;
     throw DatabaseRefused("its schema is version " + std::to_string(version) +
                           ", this build knows version " + std::to_string(kSchemaVersion));
   }
-  const bool isEmpty = application == 0 && version == 0 &&
-                       connection.integer("SELECT count(*) FROM sqlite_master") == 0;
-  if (!isEmpty) throw DatabaseRefused("it is another application's database");
+  if (application != 0 || version != 0 || hasTables) {
+    throw DatabaseRefused("it is another application's database");
+  }
   return Identity::kEmpty;
 }
 
-/// What a look at the path says before SQLite may write to it. Throws DatabaseRefused.
-void refuseWhatIsNotOurs(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return;  // Missing; or the opening says why.
-  if (!S_ISREG(status.st_mode)) throw DatabaseRefused("it is not a regular file");
-  if (status.st_size == 0) return;
+/// Whether the file is a database that is not ours, as far as can be told without locks or
+/// journals.
+bool looksForeign(const std::string& path) {
   try {
     SqliteConnection connection(path, SqliteConnection::Access::kImmutable);
     identify(connection);
   } catch (const SqliteError&) {
     // Being written by another process, or left half-written by one that died: opened properly,
     // with its locks and its journal, it is either whole or reported again.
+  } catch (const DatabaseRefused&) {
+    return true;
   }
+  return false;
+}
+
+/// Refuses what SQLite must not even open for writing, as it would then write another's log into
+/// its file.
+void refuseWhatIsNotOurs(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return;  // Missing; or the opening says why.
+  if (!S_ISREG(status.st_mode)) throw DatabaseRefused("it is not a regular file");
+  if (status.st_size == 0 || !looksForeign(path)) return;
+  // Perhaps it was seen while another process was making it: a page takes far less than this to
+  // write.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  SqliteConnection connection(path, SqliteConnection::Access::kImmutable);
+  identify(connection);
 }
 
 /// Write-ahead logging needs memory shared by all users of the file, so one machine and a
