@@ -1,0 +1,46 @@
+// What the simulator counts: calls (and the one that is to fail), live handles, violations.
+// Everything here is thread-safe, may be called at any time, and is never torn down: clients
+// destroy handles from static destructors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "simulator/runtime.hpp"
+
+namespace ucudnn::simulator {
+
+/// Guarded by a mutex of its own, which is held while no other lock is taken.
+class Accounting {
+ public:
+  static Accounting& instance();
+
+  bool callFails(std::string_view function);
+  void failCall(std::int64_t callsFromNow);
+  std::int64_t callCount(const char* functionOrNull);
+
+  void countHandle(std::string_view kind, int change);
+  std::int64_t liveHandles(const char* kindOrNull);
+
+  void reportViolation(const std::string& message);
+  std::int64_t violationCount();
+
+  /// "2 stream, 1 event": the kinds that are not 0.
+  std::string leaks();
+
+ private:
+  Accounting();
+
+  std::mutex mutex_;
+  std::map<std::string, std::int64_t, std::less<>> calls_;
+  std::map<std::string, std::int64_t, std::less<>> handles_;
+  std::int64_t callTotal_ = 0;
+  std::int64_t failingCall_;  ///< compared with callTotal_; 0: none
+  std::int64_t violations_ = 0;
+};
+
+}  // namespace ucudnn::simulator

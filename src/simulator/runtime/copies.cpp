@@ -1,0 +1,143 @@
+#include "simulator/runtime/copies.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "simulator/runtime/device_models.hpp"
+#include "simulator/runtime/machine.hpp"
+#include "simulator/runtime/memory.hpp"
+
+namespace ucudnn::simulator {
+
+namespace {
+
+constexpr double kPcieGigabytesPerSecond = 25;  // what pinned copies reach on PCIe 4.0 x16
+// With arithmetic off nobody looks at device memory, and touching it would cost more than all else.
+constexpr std::size_t kSkippedFromWhenOff = std::size_t{1} << 20;
+
+bool isDeviceMemory(const std::optional<Block>& block) {
+  return block && (block->kind == MemoryKind::kDevice || block->kind == MemoryKind::kManaged);
+}
+
+bool within(const Block& block, const void* pointer, std::size_t bytes) {
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(pointer) - block.base);
+  return bytes <= block.bytes - offset;
+}
+
+std::size_t extent(std::size_t width, std::size_t height, std::size_t pitch) {
+  return width == 0 || height == 0 ? 0 : (height - 1) * pitch + width;
+}
+
+/// Whether the pointer may stand where `kind` says device (or host) memory. Managed and pinned
+/// memory may stand anywhere.
+bool mayStand(const std::optional<Block>& block, bool wantsDevice) {
+  if (wantsDevice) return block.has_value();
+  return !block || block->kind != MemoryKind::kDevice;
+}
+
+/// A range beyond its allocation: real hardware copies it as long as the pages are mapped.
+bool inRange(const std::optional<Block>& block,
+             const void* pointer,
+             std::size_t bytes,
+             const char* what) {
+  if (!block || within(*block, pointer, bytes)) return true;
+  reportViolation(std::string(what) +
+                  " beyond the end of its allocation: " + std::to_string(bytes) + " bytes");
+  return false;
+}
+
+double copyMs(int device, std::size_t bytes, bool onDevice) {
+  const DeviceModel& model = deviceModel(device);
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  // On the device each byte is read and written.
+  const double seconds = onDevice ? 2 * gigabytes / model.memoryGigabytesPerSecond
+                                  : gigabytes / kPcieGigabytesPerSecond;
+  return model.launchMs + seconds * 1e3;
+}
+
+cudaError_t enqueueCopy(cudaStream_t stream, Work work, bool wait) {
+  Machine& machine = Machine::instance();
+  if (wait) {
+    if (const cudaError_t error = machine.checkUnsafeCall()) return error;
+  }
+  const cudaError_t error = machine.enqueue(stream, std::move(work), Machine::From::kAnyDevice);
+  if (error != cudaSuccess || !wait) return error;
+  return machine.synchronizeStream(stream);
+}
+
+bool directionFits(cudaMemcpyKind kind,
+                   const std::optional<Block>& target,
+                   const std::optional<Block>& source) {
+  switch (kind) {
+    case cudaMemcpyHostToHost:
+      return mayStand(target, false) && mayStand(source, false);
+    case cudaMemcpyHostToDevice:
+      return mayStand(target, true) && mayStand(source, false);
+    case cudaMemcpyDeviceToHost:
+      return mayStand(target, false) && mayStand(source, true);
+    case cudaMemcpyDeviceToDevice:
+      return mayStand(target, true) && mayStand(source, true);
+    case cudaMemcpyDefault:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+cudaError_t copy(void* target,
+                 const void* source,
+                 CopyShape shape,
+                 cudaMemcpyKind kind,
+                 cudaStream_t stream,
+                 Wait wait) {
+  if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+    return cudaErrorInvalidMemcpyDirection;
+  const std::size_t written = extent(shape.width, shape.height, shape.targetPitch);
+  const std::size_t read = extent(shape.width, shape.height, shape.sourcePitch);
+  if (written == 0) return cudaSuccess;
+  if (target == nullptr || source == nullptr) return cudaErrorInvalidValue;
+  const std::optional<Block> to = Memory::instance().find(target);
+  const std::optional<Block> from = Memory::instance().find(source);
+  if (!directionFits(kind, to, from)) return cudaErrorInvalidValue;
+  if (!inRange(to, target, written, "a copy's target") ||
+      !inRange(from, source, read, "a copy's source")) {
+    return cudaErrorInvalidValue;
+  }
+  const bool onDevice = isDeviceMemory(to) && isDeviceMemory(from);
+  const int device = isDeviceMemory(to) ? to->device : thisThread().device;
+  const std::size_t bytes = shape.width * shape.height;
+  const bool skipped = isDeviceMemory(to) && bytes >= kSkippedFromWhenOff;
+  const auto run = [=] {
+    if (skipped && arithmetic() == Arithmetic::kOff) return;
+    for (std::size_t row = 0; row < shape.height; ++row) {
+      std::memmove(static_cast<char*>(target) + row * shape.targetPitch,
+                   static_cast<const char*>(source) + row * shape.sourcePitch,
+                   shape.width);
+    }
+  };
+  Work work = {"copy", copyMs(device, bytes, onDevice), run, {}};
+  if (to) work.accesses.push_back({target, written, true});
+  if (from) work.accesses.push_back({source, read, false});
+  // Between device memory even cudaMemcpy returns at once (CUDA: "API synchronization behavior").
+  return enqueueCopy(stream, std::move(work), wait == Wait::kHost && !onDevice);
+}
+
+cudaError_t fill(void* target, int value, std::size_t bytes, cudaStream_t stream, Wait wait) {
+  if (bytes == 0) return cudaSuccess;
+  const std::optional<Block> block = Memory::instance().find(target);
+  if (!block) return cudaErrorInvalidValue;
+  if (!inRange(block, target, bytes, "a fill's target")) return cudaErrorInvalidValue;
+  const bool skipped = isDeviceMemory(block) && bytes >= kSkippedFromWhenOff;
+  const auto run = [=] {
+    if (skipped && arithmetic() == Arithmetic::kOff) return;
+    std::memset(target, value, bytes);
+  };
+  const DeviceModel& model = deviceModel(block->device);
+  const double writingMs = static_cast<double>(bytes) / 1e6 / model.memoryGigabytesPerSecond;
+  Work work = {"fill", model.launchMs + writingMs, run, {{target, bytes, true}}};
+  // cudaMemset is asynchronous unless the target is pinned host memory.
+  return enqueueCopy(stream, std::move(work), wait == Wait::kHost && !isDeviceMemory(block));
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,84 @@
+#include "simulator/runtime/ordering.hpp"
+
+#include <algorithm>
+
+#include "simulator/runtime/accounting.hpp"
+
+namespace ucudnn::simulator {
+
+namespace {
+
+bool conflict(const Access& a, const Access& b) {
+  if (!a.write && !b.write) return false;
+  const auto aBegin = reinterpret_cast<std::uintptr_t>(a.base);
+  const auto bBegin = reinterpret_cast<std::uintptr_t>(b.base);
+  return aBegin < bBegin + b.bytes && bBegin < aBegin + a.bytes;
+}
+
+bool covers(const Access& outer, const Access& inner) {
+  const auto outerBegin = reinterpret_cast<std::uintptr_t>(outer.base);
+  const auto innerBegin = reinterpret_cast<std::uintptr_t>(inner.base);
+  return outerBegin <= innerBegin && innerBegin + inner.bytes <= outerBegin + outer.bytes;
+}
+
+}  // namespace
+
+std::uint64_t VectorClock::of(StreamId stream) const {
+  const auto found = works_.find(stream);
+  return found == works_.end() ? 0 : found->second;
+}
+
+void VectorClock::join(const VectorClock& other) {
+  for (const auto& [stream, count] : other.works_) {
+    std::uint64_t& mine = works_[stream];
+    mine = std::max(mine, count);
+  }
+}
+
+bool VectorClock::covers(const VectorClock& other) const {
+  return std::all_of(other.works_.begin(), other.works_.end(), [this](const auto& entry) {
+    return of(entry.first) >= entry.second;
+  });
+}
+
+void AccessLog::add(StreamId stream, const VectorClock& clock, const Work& work) {
+  const auto races = [&](const Entry& entry) {
+    return clock.of(entry.stream) < entry.number &&
+           std::any_of(work.accesses.begin(), work.accesses.end(), [&](const Access& access) {
+             return conflict(access, entry.access);
+           });
+  };
+  const auto race = std::find_if(entries_.begin(), entries_.end(), races);
+  if (race != entries_.end()) {
+    reportViolation(std::string("race: ") + work.name + " and " + race->name +
+                    " touch the same memory on streams that nothing orders");
+  }
+  // What is ordered before this work and lies within what it writes can't race without this work
+  // racing too.
+  const auto superseded = [&](const Entry& entry) {
+    return clock.of(entry.stream) >= entry.number &&
+           std::any_of(work.accesses.begin(), work.accesses.end(), [&](const Access& access) {
+             return (access.write || !entry.access.write) && covers(access, entry.access);
+           });
+  };
+  if (!work.accesses.empty()) {
+    entries_.erase(std::remove_if(entries_.begin(), entries_.end(), superseded), entries_.end());
+  }
+  const std::uint64_t number = clock.of(stream);
+  for (const Access& access : work.accesses) {
+    if (access.bytes != 0) entries_.push_back({stream, number, work.name, access});
+  }
+}
+
+void AccessLog::prune(const VectorClock& host) {
+  const auto waitedFor = [&](const Entry& entry) { return host.of(entry.stream) >= entry.number; };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), waitedFor), entries_.end());
+}
+
+bool AccessLog::mentions(StreamId stream) const {
+  return std::any_of(entries_.begin(), entries_.end(), [stream](const Entry& entry) {
+    return entry.stream == stream;
+  });
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,27 @@
+// What the environment chooses, read once. The variables are described in misc/SIMULATOR.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulator/runtime.hpp"
+
+namespace ucudnn::simulator {
+
+struct Settings {
+  std::vector<std::string> deviceNames;  ///< UCUDNN_SIMULATOR_DEVICES
+  Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
+  std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
+  bool reportLeaks;                      ///< UCUDNN_SIMULATOR_LEAKS=1
+  bool abortOnViolation;                 ///< UCUDNN_SIMULATOR_STRICT=abort
+};
+
+/// A variable with a value that is not understood ends the process with status 2 and a message: a
+/// test that silently ran under other settings than it asked for would prove nothing.
+const Settings& settings();
+
+/// Ends the process as `settings` does.
+[[noreturn]] void refuseSetting(const std::string& message);
+
+}  // namespace ucudnn::simulator

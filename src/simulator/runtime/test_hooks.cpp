@@ -1,0 +1,103 @@
+// The rest of runtime.hpp: what the simulated cuDNN asks of memory, and what tests ask and set.
+#include <atomic>
+#include <cstdio>
+
+#include "simulator/runtime/accounting.hpp"
+#include "simulator/runtime/api.hpp"
+#include "simulator/runtime/machine.hpp"
+#include "simulator/runtime/memory.hpp"
+#include "simulator/runtime/settings.hpp"
+#include "simulator/runtime/thread_state.hpp"
+
+namespace ucudnn::simulator {
+
+namespace {
+
+std::atomic<Arithmetic>& chosenArithmetic() {
+  static std::atomic<Arithmetic> chosen{settings().arithmetic};
+  return chosen;
+}
+
+std::string describeRange(const void* pointer, std::size_t bytes, const char* what) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%s (%zu bytes at %p)", what, bytes, pointer);
+  return text;
+}
+
+}  // namespace
+
+Arithmetic arithmetic() {
+  return chosenArithmetic();
+}
+
+bool findAllocation(const void* pointer, Allocation* allocation) {
+  const std::optional<Block> block = Memory::instance().find(pointer);
+  if (!block) return false;
+  *allocation = {block->base, block->bytes, block->device};
+  return true;
+}
+
+bool checkRange(const void* pointer, std::size_t bytes, const char* what) {
+  if (bytes == 0) return true;
+  const std::optional<Block> block = Memory::instance().find(pointer);
+  if (!block) {
+    reportViolation(describeRange(pointer, bytes, what) + " is not device memory, or was freed");
+    return false;
+  }
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(pointer) - block->base);
+  if (bytes > block->bytes - offset) {
+    reportViolation(describeRange(pointer, bytes, what) + " reaches beyond its allocation of " +
+                    std::to_string(block->bytes) + " bytes");
+    return false;
+  }
+  const int current = thisThread().device;
+  if (block->kind == MemoryKind::kDevice &&
+      !Machine::instance().reachesPeer(current, block->device)) {
+    reportViolation(describeRange(pointer, bytes, what) + " belongs to device " +
+                    std::to_string(block->device) + ", which device " + std::to_string(current) +
+                    " can't reach");
+    return false;
+  }
+  return true;
+}
+
+extern "C" {
+
+void ucudnnSimulatorFailCall(std::int64_t n) {
+  Accounting::instance().failCall(n);
+}
+
+std::int64_t ucudnnSimulatorCallCount(const char* functionOrNull) {
+  return Accounting::instance().callCount(functionOrNull);
+}
+
+std::int64_t ucudnnSimulatorViolationCount() {
+  return Accounting::instance().violationCount();
+}
+
+std::int64_t ucudnnSimulatorLiveHandles(const char* kindOrNull) {
+  return Accounting::instance().liveHandles(kindOrNull);
+}
+
+std::size_t ucudnnSimulatorLiveBytes(int device) {
+  return isDevice(device) ? Memory::instance().liveBytes(device) : 0;
+}
+
+void ucudnnSimulatorSetMemory(int device, std::size_t bytes) {
+  if (isDevice(device)) Memory::instance().setFreeBytes(device, bytes);
+}
+
+void ucudnnSimulatorSetArithmetic(int arithmetic) {
+  chosenArithmetic() = static_cast<Arithmetic>(arithmetic);
+}
+
+double ucudnnSimulatorClock(cudaStream_t handle) {
+  double ms = 0;
+  Machine::instance().inspectStream(
+      handle, [&](const Stream& stream) { ms = msFromTicks(stream.reached.time); });
+  return ms;
+}
+
+}  // extern "C"
+
+}  // namespace ucudnn::simulator
