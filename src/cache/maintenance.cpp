@@ -1,0 +1,145 @@
+#include "cache/maintenance.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "cache/database_file.hpp"
+#include "cache/records.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// Runs `body`, and puts the file's name before what it throws.
+template <typename Body>
+auto naming(const std::string& path, Body body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+}
+
+std::vector<SizeRecord> readDatabase(const std::string& path) {
+  return naming(path, [&path] {
+    DatabaseFile file = openDatabaseFile(path, IfMissing::kFail);
+    return readRecords(file.connection);
+  });
+}
+
+DatabaseFile openToWrite(const std::string& path, IfMissing ifMissing) {
+  DatabaseFile file = openDatabaseFile(path, ifMissing);
+  if (!file.writable) throw std::runtime_error("it cannot be written");
+  return file;
+}
+
+void addToDatabase(const std::string& path, const std::vector<SizeRecord>& records) {
+  naming(path, [&] {
+    DatabaseFile file = openToWrite(path, IfMissing::kCreate);
+    addRecords(file.connection, records);
+  });
+}
+
+std::string readText(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  // A directory opens well, and fails when it is read.
+  if (errno != 0 && (!file || text.str().empty())) throw std::runtime_error(std::strerror(errno));
+  return text.str();
+}
+
+void writeText(const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error(std::strerror(errno != 0 ? errno : EIO));
+}
+
+bool sameEntry(const DatabaseEntry& entry, const SizeRecord& record) {
+  return tie(entry.machine) == tie(record.machine) && entry.problem == record.problem;
+}
+
+}  // namespace
+
+std::vector<DatabaseEntry> listDatabase(const std::string& path) {
+  std::vector<DatabaseEntry> entries;
+  for (const SizeRecord& record : readDatabase(path)) {
+    if (entries.empty() || !sameEntry(entries.back(), record)) {
+      entries.push_back({record.machine, record.problem, {}, 0, record.measuredAt});
+    }
+    DatabaseEntry& entry = entries.back();
+    entry.batches.push_back(record.batch);
+    entry.kernels += record.kernels.size();
+    entry.measuredAt = std::max(entry.measuredAt, record.measuredAt);
+  }
+  return entries;
+}
+
+std::size_t exportDatabase(const std::string& path, const std::string& jsonPath) {
+  const std::vector<SizeRecord> records = readDatabase(path);
+  naming(jsonPath, [&] { writeText(jsonPath, recordsToJson(records)); });
+  return records.size();
+}
+
+std::size_t importDatabase(const std::string& path, const std::string& jsonPath) {
+  const std::vector<SizeRecord> records =
+      naming(jsonPath, [&] { return recordsFromJson(readText(jsonPath)); });
+  addToDatabase(path, records);
+  return records.size();
+}
+
+std::size_t mergeDatabase(const std::string& path, const std::string& otherPath) {
+  const std::vector<SizeRecord> records = readDatabase(otherPath);
+  addToDatabase(path, records);
+  return records.size();
+}
+
+std::size_t pruneDatabase(const std::string& path, const PruneFilter& filter) {
+  return naming(path, [&] {
+    DatabaseFile file = openToWrite(path, IfMissing::kFail);
+    SqliteConnection& connection = file.connection;
+    std::size_t removed = 0;
+    const auto removedByLast = [&connection] {
+      return static_cast<std::size_t>(sqlite3_changes(connection.get()));
+    };
+    {
+      SqliteTransaction transaction(connection);
+      if (filter.otherThan) {
+        const MachineKey& kept = *filter.otherThan;
+        SqliteStatement(connection,
+                        "DELETE FROM size WHERE machine_id NOT IN (SELECT id FROM machine WHERE "
+                        "device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
+                        "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? "
+                        "AND simulated = ?)")
+            .bind(kept.deviceName,
+                  std::int64_t{kept.computeCapability},
+                  std::int64_t{kept.multiprocessorCount},
+                  std::int64_t{kept.driverVersion},
+                  std::int64_t{kept.cudaVersion},
+                  toStoredBytes(kept.cudnnVersion),
+                  std::int64_t{kept.simulated})
+            .run();
+        removed += removedByLast();
+      }
+      if (filter.measuredBefore) {
+        SqliteStatement(connection, "DELETE FROM size WHERE measured_at < ?")
+            .bind(*filter.measuredBefore)
+            .run();
+        removed += removedByLast();
+      }
+      connection.execute("DELETE FROM machine WHERE id NOT IN (SELECT machine_id FROM size)");
+      connection.execute("DELETE FROM problem WHERE id NOT IN (SELECT problem_id FROM size)");
+      transaction.commit();
+    }
+    connection.execute("VACUUM");
+    return removed;
+  });
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,128 @@
+#include "cache/records.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "cache/database_file.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr const char* kReadAll =
+    "SELECT size.id, device_name, compute_capability, multiprocessor_count, driver_version, "
+    "cuda_version, cudnn_version, simulated, problem.text, batch, covered_bytes, "
+    "size.measured_at, kernel, time_ms, workspace_bytes, deterministic, measurement.measured_at "
+    "FROM size JOIN machine ON machine.id = machine_id JOIN problem ON problem.id = problem_id "
+    "LEFT JOIN measurement ON measurement.size_id = size.id "
+    "ORDER BY device_name, machine.id, problem.text, batch, kernel";
+enum ReadAllColumn {
+  kSizeId,
+  kDeviceName,
+  kComputeCapability,
+  kMultiprocessorCount,
+  kDriverVersion,
+  kCudaVersion,
+  kCudnnVersion,
+  kSimulated,
+  kProblem,
+  kBatch,
+  kCoveredBytes,
+  kSizeMeasuredAt,
+  kKernel,
+  kTimeMs,
+  kWorkspaceBytes,
+  kDeterministic,
+  kMeasuredAt
+};
+
+int smallInteger(const SqliteStatement& row, int column) {
+  const std::int64_t value = row.integer(column);
+  if (value < 0 || value > std::numeric_limits<int>::max()) {
+    throw std::runtime_error("a value in it is out of range: " + std::to_string(value));
+  }
+  return static_cast<int>(value);
+}
+
+std::size_t bytes(const SqliteStatement& row, int column) {
+  const std::int64_t value = row.integer(column);
+  if (value < 0) throw std::runtime_error("a size in it is negative: " + std::to_string(value));
+  return fromStoredBytes(value);
+}
+
+SizeRecord readSize(const SqliteStatement& row) {
+  SizeRecord record;
+  record.machine.deviceName = row.text(kDeviceName);
+  record.machine.computeCapability = smallInteger(row, kComputeCapability);
+  record.machine.multiprocessorCount = smallInteger(row, kMultiprocessorCount);
+  record.machine.driverVersion = smallInteger(row, kDriverVersion);
+  record.machine.cudaVersion = smallInteger(row, kCudaVersion);
+  record.machine.cudnnVersion = bytes(row, kCudnnVersion);
+  record.machine.simulated = row.integer(kSimulated) != 0;
+  record.problem = row.text(kProblem);
+  record.batch = smallInteger(row, kBatch);
+  record.coveredBytes = bytes(row, kCoveredBytes);
+  record.measuredAt = row.integer(kSizeMeasuredAt);
+  return record;
+}
+
+KernelRecord readKernel(const SqliteStatement& row) {
+  KernelRecord record;
+  record.measurement.kernel = row.text(kKernel);
+  record.measurement.timeMs = row.real(kTimeMs);
+  record.measurement.workspaceBytes = bytes(row, kWorkspaceBytes);
+  record.measurement.deterministic = row.integer(kDeterministic) != 0;
+  record.measuredAt = row.integer(kMeasuredAt);
+  return record;
+}
+
+}  // namespace
+
+std::vector<SizeRecord> readRecords(SqliteConnection& connection) {
+  SqliteStatement rows(connection, kReadAll);
+  std::vector<SizeRecord> records;
+  std::int64_t lastId = 0;
+  while (rows.step()) {
+    if (records.empty() || rows.integer(kSizeId) != lastId) records.push_back(readSize(rows));
+    lastId = rows.integer(kSizeId);
+    if (!rows.has(kKernel, SQLITE_NULL)) records.back().kernels.push_back(readKernel(rows));
+  }
+  for (const SizeRecord& record : records) validate(record);
+  return records;
+}
+
+void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& records) {
+  SqliteTransaction transaction(connection);
+  {
+    SizeWriter writer(connection);
+    for (const SizeRecord& record : records) {
+      const std::int64_t size = writer.addSize(writer.machineId(record.machine),
+                                               writer.problemId(record.problem),
+                                               record.batch,
+                                               record.coveredBytes,
+                                               record.measuredAt);
+      for (const KernelRecord& kernel : record.kernels) {
+        writer.addKernel(size, kernel.measurement, kernel.measuredAt);
+      }
+    }
+  }
+  transaction.commit();
+}
+
+void validate(const SizeRecord& record) {
+  const auto refuse = [&record](const std::string& what) {
+    throw std::runtime_error("problem \"" + record.problem + "\", batch size " +
+                             std::to_string(record.batch) + ": " + what);
+  };
+  if (record.problem.empty()) refuse("the problem is empty");
+  if (record.batch < 1) refuse("the batch size is below 1");
+  for (const KernelRecord& kernel : record.kernels) {
+    if (kernel.measurement.kernel.empty()) refuse("a kernel has no name");
+    const double time = kernel.measurement.timeMs;
+    if (!std::isfinite(time) || time < 0) {
+      refuse("kernel \"" + kernel.measurement.kernel + "\" has a time that is none");
+    }
+  }
+}
+
+}  // namespace ucudnn

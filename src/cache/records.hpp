@@ -1,0 +1,56 @@
+// The content of a database as values: what export, import, merge and list have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "cache/database.hpp"
+#include "cache/sqlite.hpp"
+
+namespace ucudnn {
+
+struct KernelRecord {
+  StoredMeasurement measurement;
+  std::int64_t measuredAt = 0;
+};
+
+/// One batch size of one problem on one machine.
+struct SizeRecord {
+  MachineKey machine;
+  std::string problem;
+  int batch = 0;
+  std::size_t coveredBytes = 0;
+  std::int64_t measuredAt = 0;
+  std::vector<KernelRecord> kernels;
+};
+
+/// Everything, ordered by machine, problem and batch size. Throws SqliteError; std::runtime_error
+/// for a value that is not valid.
+std::vector<SizeRecord> readRecords(SqliteConnection& connection);
+
+/// Adds the records in one transaction: later measurements replace earlier ones. Throws
+/// SqliteError.
+void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& records);
+
+/// Throws std::runtime_error that names the value, when one is not as database.hpp has it.
+void validate(const SizeRecord& record);
+
+/// A key's members, for comparison.
+inline auto tie(const MachineKey& key) {
+  return std::tie(key.deviceName,
+                  key.computeCapability,
+                  key.multiprocessorCount,
+                  key.driverVersion,
+                  key.cudaVersion,
+                  key.cudnnVersion,
+                  key.simulated);
+}
+
+/// JSON as misc/DATABASE.md has it. `recordsFromJson` throws std::runtime_error that says what is
+/// wrong.
+std::string recordsToJson(const std::vector<SizeRecord>& records);
+std::vector<SizeRecord> recordsFromJson(const std::string& text);
+
+}  // namespace ucudnn
