@@ -24,8 +24,8 @@ struct MicroBatches {
   int count;
 };
 
-/// A division of the mini-batch: largest micro-batches first. Time is the sum over the micro-batches and
-/// of one launch for each; workspace is the maximum.
+/// A division of the mini-batch: largest micro-batches first. Time is the sum over the
+/// micro-batches and of one launch for each; workspace is the maximum.
 struct Configuration {
   std::vector<MicroBatches> microBatches;
   double timeMs = 0;

@@ -1,10 +1,11 @@
-// WR, workspace reuse: the fastest configuration of one convolution under its own limit, and the whole
-// Pareto front of configurations (μ-cuDNN paper, sections III-A and III-B).
+// WR, workspace reuse: the fastest configuration of one convolution under its own limit, and the
+// whole Pareto front of configurations (μ-cuDNN paper, sections III-A and III-B).
 //
-// Times are compared as whole counts of 0.1 ps (1e-10 ms), a millionth of what a GPU's timer resolves, so
-// that sums do not depend on their order and equal times are equal: three micro-batches of 0.1 ms tie with
-// one of 0.3 ms. The `timeMs` that is returned is that count, so it ranks configurations as the optimizer
-// did. A total above 2^61 counts (2.3e8 ms, 64 hours) saturates.
+// Times are compared as whole counts of 0.1 ps (1e-10 ms), a millionth of what a GPU's timer
+// resolves, so that sums do not depend on their order and equal times are equal: three
+// micro-batches of 0.1 ms tie with one of 0.3 ms. The `timeMs` that is returned is that count, so
+// it ranks configurations as the optimizer did. A total above 2^61 counts (2.3e8 ms, 64 hours)
+// saturates.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +17,20 @@
 namespace ucudnn {
 
 /// The fastest configuration whose micro-batches sum to `miniBatch` and whose workspace is within
-/// `limitBytes`; among equally fast ones the one with the fewest micro-batches, then the least workspace.
-/// `launchMs` is added for each micro-batch. Empty when the table cannot make up the mini-batch within the
-/// limit. Exact: dynamic programming over sizes, O(candidates + sizes x miniBatch).
-/// Sizes outside 1..miniBatch and candidates whose time is negative or not finite are ignored.
-/// REQUIRES: miniBatch >= 1; launchMs is finite and not negative.
+/// `limitBytes`; among equally fast ones the one with the fewest micro-batches, then the least
+/// workspace. `launchMs` is added for each micro-batch. Empty when the table cannot make up the
+/// mini-batch within the limit. Exact: dynamic programming over sizes, O(candidates + sizes x
+/// miniBatch). Sizes outside 1..miniBatch and candidates whose time is negative or not finite are
+/// ignored. REQUIRES: miniBatch >= 1; launchMs is finite and not negative.
 std::optional<Configuration> fastestConfiguration(const CandidateTable& table,
                                                   int miniBatch,
                                                   std::size_t limitBytes,
                                                   double launchMs);
 
-/// Every configuration that no other beats in both time and workspace, by ascending workspace (and so
-/// descending time), none above `limitBytes`. Only dominated configurations are left out; of several with
-/// equal time and workspace it holds the one that fastestConfiguration gives at that workspace.
-/// Costs as many dynamic programs as the front is long.
+/// Every configuration that no other beats in both time and workspace, by ascending workspace (and
+/// so descending time), none above `limitBytes`. Only dominated configurations are left out; of
+/// several with equal time and workspace it holds the one that fastestConfiguration gives at that
+/// workspace. Costs as many dynamic programs as the front is long.
 std::vector<Configuration> paretoFront(const CandidateTable& table,
                                        int miniBatch,
                                        std::size_t limitBytes,

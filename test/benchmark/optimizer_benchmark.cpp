@@ -8,6 +8,7 @@
 #include <random>
 
 #include "optimizer/policy.hpp"
+#include "optimizer/workspace_division.hpp"
 #include "optimizer/workspace_reuse.hpp"
 
 namespace ucudnn {
@@ -17,8 +18,11 @@ constexpr std::size_t kNoLimit = static_cast<std::size_t>(-1);
 
 /// Kernels as cuDNN has them: faster per sample at larger sizes, the faster ones needing more
 /// workspace, with noise so that many of them stay on the front.
-CandidateTable syntheticTable(BatchSizePolicy policy, int miniBatch, int kernels) {
-  std::mt19937 random(1);
+CandidateTable syntheticTable(BatchSizePolicy policy,
+                              int miniBatch,
+                              int kernels,
+                              unsigned seed = 1) {
+  std::mt19937 random(seed);
   std::uniform_real_distribution<double> noise(0.9, 1.1);
   CandidateTable table;
   for (const int size : microBatchSizes(policy, miniBatch)) {
@@ -49,6 +53,32 @@ void front(benchmark::State& state, BatchSizePolicy policy) {
   state.counters["points"] = static_cast<double>(points);
 }
 
+void divide(benchmark::State& state, BatchSizePolicy policy) {
+  constexpr unsigned kConvolutions = 159;  // ResNet-50's 53 layers, three operations each
+  if (!workspaceDivisionAvailable()) {
+    state.SkipWithError("built without GLPK");
+    return;
+  }
+  std::vector<DivisionItem> items(kConvolutions);
+  std::size_t points = 0;
+  for (unsigned i = 0; i < kConvolutions; ++i) {
+    const CandidateTable table = syntheticTable(policy, 128, 6, i + 1);
+    for (const Configuration& point : paretoFront(table, 128, kNoLimit, 0.002)) {
+      items[i].options.push_back({point.timeMs, point.workspaceBytes});
+    }
+    points += items[i].options.size();
+  }
+  DivisionSettings settings;
+  settings.totalBytes = (static_cast<std::size_t>(state.range(0)) << 20) * kConvolutions;
+  bool optimal = true;
+  for (auto _ : state) {
+    const auto division = divideWorkspace(items, settings);
+    optimal = optimal && division && division->optimal;
+  }
+  state.counters["points"] = static_cast<double>(points);
+  state.counters["optimal"] = optimal ? 1 : 0;
+}
+
 BENCHMARK_CAPTURE(fastest, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
@@ -60,6 +90,19 @@ BENCHMARK_CAPTURE(front, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
     ->Arg(128)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(front, all, BatchSizePolicy::kAll)->Arg(128)->Unit(benchmark::kMillisecond);
+// GLPK works on a thread of its own: only real time sees it.
+BENCHMARK_CAPTURE(divide, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(divide, all, BatchSizePolicy::kAll)
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace ucudnn

@@ -1,0 +1,192 @@
+#include "optimizer/glpk_solver.hpp"
+
+#include <glpk.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csetjmp>
+#include <ctime>
+#include <future>
+#include <limits>
+#include <mutex>
+
+namespace ucudnn {
+namespace {
+
+/// Everything that crosses the setjmp below. Memory is owned by the caller: GLPK's errors jump over
+/// the frames of `work`, so those must hold nothing that has a destructor.
+struct Job {
+  const DivisionProblem* problem;
+  int* counts;  ///< one for each column; filled when there is a solution
+  int timeLimitMs;
+  const char* lpPath;    ///< not null: write this and no more
+  const char* probPath;  ///< null: no diagnosis
+  const char* mipPath;
+  const char* solPath;
+  bool found;
+  bool optimal;
+  bool written;
+};
+
+glp_prob* makeProgram(const DivisionProblem& problem) {
+  glp_prob* program = glp_create_prob();
+  glp_set_prob_name(program, "workspace_division");
+  glp_set_obj_name(program, "time_ms");
+  glp_set_obj_dir(program, GLP_MIN);
+  const int groups = static_cast<int>(problem.groups.size());
+  glp_add_rows(program, groups + 1);
+  glp_set_row_name(program, 1, "workspace_units");
+  glp_set_row_bnds(program, 1, GLP_UP, 0, static_cast<double>(problem.totalUnits));
+  int row = 1;
+  for (const DivisionGroup& group : problem.groups) {
+    const double members = static_cast<double>(group.members.size());
+    glp_set_row_bnds(program, ++row, GLP_FX, members, members);
+    for (const DivisionChoice& choice : group.choices) {
+      const int column = glp_add_cols(program, 1);
+      glp_set_obj_coef(program, column, choice.timeMs);
+      glp_set_col_kind(program, column, GLP_IV);
+      glp_set_col_bnds(program, column, GLP_DB, 0, members);
+      const int rows[] = {0, 1, row};  // GLPK counts from 1
+      const double values[] = {0, static_cast<double>(choice.units), 1};
+      glp_set_mat_col(program, column, 2, rows, values);
+    }
+  }
+  return program;
+}
+
+/// Leaves out what can't be in a better division than the incumbent.
+void restrictColumns(glp_prob* program, const DivisionProblem& problem) {
+  int column = 0;
+  for (const DivisionGroup& group : problem.groups) {
+    for (const DivisionChoice& choice : group.choices) {
+      glp_set_col_bnds(program, ++column, choice.most == 0 ? GLP_FX : GLP_DB, 0, choice.most);
+    }
+  }
+}
+
+void solve(glp_prob* program, Job& job) {
+  if (job.probPath != nullptr) glp_write_prob(program, 0, job.probPath);
+  restrictColumns(program, *job.problem);
+  glp_iocp parameters;
+  glp_init_iocp(&parameters);
+  // No cuts: the columns left are few, and GLPK 5.0's cover cuts end in an internal error on some programs.
+  parameters.presolve = GLP_ON;
+  // A column's error times its units must stay below one unit, and equal times are to be told from
+  // nearly equal ones; GLPK's defaults are 1e-5 and 1e-7.
+  parameters.tol_int = 1e-9;
+  parameters.tol_obj = 1e-11;
+  parameters.tm_lim = job.timeLimitMs;
+  const int result = glp_intopt(program, &parameters);
+  const int status = glp_mip_status(program);
+  job.found = status == GLP_OPT || status == GLP_FEAS;
+  job.optimal = result == 0 && status == GLP_OPT;
+  if (job.found) {
+    for (int column = 1; column <= glp_get_num_cols(program); ++column) {
+      job.counts[column - 1] = static_cast<int>(std::lround(glp_mip_col_val(program, column)));
+    }
+  }
+  if (job.probPath == nullptr) return;
+  glp_write_mip(program, job.mipPath);
+  glp_simplex(program, nullptr);  // glp_intopt's presolver leaves no basic solution to write
+  glp_write_sol(program, job.solPath);
+}
+
+void work(Job& job) {
+  glp_prob* program = makeProgram(*job.problem);
+  if (job.lpPath != nullptr) {
+    job.written = glp_write_lp(program, nullptr, job.lpPath) == 0;
+  } else {
+    solve(program, job);
+  }
+  glp_delete_prob(program);
+}
+
+void jumpOut(void* target) {
+  std::longjmp(*static_cast<std::jmp_buf*>(target), 1);
+}
+
+/// GLPK ends the process on an error of its own unless its hook jumps away; what it had allocated
+/// then goes with its environment.
+void runGuarded(Job& job) {
+  std::jmp_buf target;
+  const int terminal = glp_term_out(GLP_OFF);
+  bool failed = false;
+  if (setjmp(target) == 0) {  // NOLINT(cert-err52-cpp): the hook may not return
+    glp_error_hook(jumpOut, &target);
+    work(job);
+    glp_error_hook(nullptr, nullptr);
+  } else {
+    failed = true;
+    job.found = job.optimal = job.written = false;
+  }
+  if (!failed) glp_term_out(terminal);
+  // With thread-local storage the environment is this thread's alone and would leak with it;
+  // without, it is the host's too, and only an error, which leaves it unusable, may take it away.
+  if (failed || glp_config("TLS") != nullptr) glp_free_env();
+}
+
+void run(Job& job) {
+  static std::mutex oneAtATime;  // GLPK without thread-local storage has one environment for all
+  const std::lock_guard<std::mutex> lock(oneAtATime);
+  std::async(std::launch::async, [&job] { runGuarded(job); }).get();
+}
+
+/// Sorts by time and is unique in the process.
+std::string stamp() {
+  static std::atomic<int> serial{0};
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &local);
+  return std::string(text) + "-" + std::to_string(serial++);
+}
+
+std::size_t columns(const DivisionProblem& problem) {
+  std::size_t sum = 0;
+  for (const DivisionGroup& group : problem.groups) sum += group.choices.size();
+  return sum;
+}
+
+}  // namespace
+
+std::optional<GlpkSolution> solveWithGlpk(const DivisionProblem& problem,
+                                          double timeLimitSeconds,
+                                          const std::string& diagnosisDirectory) {
+  std::vector<int> values(columns(problem), 0);
+  Job job{};
+  job.problem = &problem;
+  job.counts = values.data();
+  constexpr double kMostMs = std::numeric_limits<int>::max();
+  job.timeLimitMs = static_cast<int>(std::clamp(timeLimitSeconds * 1000, 0.0, kMostMs));
+  const std::string suffix = "_" + stamp();
+  const std::string prob = diagnosisDirectory + "/glpk_prob" + suffix;
+  const std::string mip = diagnosisDirectory + "/glpk_mip" + suffix;
+  const std::string sol = diagnosisDirectory + "/glpk_sol" + suffix;
+  if (!diagnosisDirectory.empty()) {
+    job.probPath = prob.c_str();
+    job.mipPath = mip.c_str();
+    job.solPath = sol.c_str();
+  }
+  run(job);
+  if (!job.found) return std::nullopt;
+  GlpkSolution solution{{}, job.optimal};
+  auto next = values.begin();
+  for (const DivisionGroup& group : problem.groups) {
+    const auto end = next + static_cast<std::ptrdiff_t>(group.choices.size());
+    solution.counts.emplace_back(next, end);
+    next = end;
+  }
+  return solution;
+}
+
+bool writeWithGlpk(const DivisionProblem& problem, const std::string& path) {
+  Job job{};
+  job.problem = &problem;
+  job.lpPath = path.c_str();
+  run(job);
+  return job.written;
+}
+
+}  // namespace ucudnn
