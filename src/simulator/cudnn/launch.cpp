@@ -88,7 +88,9 @@ void submitMemory(cudnnHandle_t handle,
   submit(handle,
          {name,
           device.launchMs + memoryTimeMs(bytes, device),
-          std::move(execute),
+          [execute = std::move(execute)] {
+            if (arithmetic() != Arithmetic::kOff) execute();
+          },
           accessesOf(tensors)});
 }
 
