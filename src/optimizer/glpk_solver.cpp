@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <csetjmp>
 #include <ctime>
-#include <future>
 #include <limits>
-#include <mutex>
+
+#include "optimizer/glpk_guard.hpp"
 
 namespace ucudnn {
 namespace {
 
-/// Everything that crosses the setjmp below. Memory is owned by the caller: GLPK's errors jump over
-/// the frames of `work`, so those must hold nothing that has a destructor.
+/// What goes into the guard and comes back. It owns nothing: see runWithGlpkGuard.
 struct Job {
   const DivisionProblem* problem;
   int* counts;  ///< one for each column; filled when there is a solution
@@ -70,7 +68,8 @@ void solve(glp_prob* program, Job& job) {
   restrictColumns(program, *job.problem);
   glp_iocp parameters;
   glp_init_iocp(&parameters);
-  // No cuts: the columns left are few, and GLPK 5.0's cover cuts end in an internal error on some programs.
+  // No cuts: the columns left are few, and GLPK 5.0's cover cuts end in an internal error on some
+  // programs.
   parameters.presolve = GLP_ON;
   // A column's error times its units must stay below one unit, and equal times are to be told from
   // nearly equal ones; GLPK's defaults are 1e-5 and 1e-7.
@@ -92,7 +91,8 @@ void solve(glp_prob* program, Job& job) {
   glp_write_sol(program, job.solPath);
 }
 
-void work(Job& job) {
+void work(void* argument) {
+  Job& job = *static_cast<Job*>(argument);
   glp_prob* program = makeProgram(*job.problem);
   if (job.lpPath != nullptr) {
     job.written = glp_write_lp(program, nullptr, job.lpPath) == 0;
@@ -100,36 +100,6 @@ void work(Job& job) {
     solve(program, job);
   }
   glp_delete_prob(program);
-}
-
-void jumpOut(void* target) {
-  std::longjmp(*static_cast<std::jmp_buf*>(target), 1);
-}
-
-/// GLPK ends the process on an error of its own unless its hook jumps away; what it had allocated
-/// then goes with its environment.
-void runGuarded(Job& job) {
-  std::jmp_buf target;
-  const int terminal = glp_term_out(GLP_OFF);
-  bool failed = false;
-  if (setjmp(target) == 0) {  // NOLINT(cert-err52-cpp): the hook may not return
-    glp_error_hook(jumpOut, &target);
-    work(job);
-    glp_error_hook(nullptr, nullptr);
-  } else {
-    failed = true;
-    job.found = job.optimal = job.written = false;
-  }
-  if (!failed) glp_term_out(terminal);
-  // With thread-local storage the environment is this thread's alone and would leak with it;
-  // without, it is the host's too, and only an error, which leaves it unusable, may take it away.
-  if (failed || glp_config("TLS") != nullptr) glp_free_env();
-}
-
-void run(Job& job) {
-  static std::mutex oneAtATime;  // GLPK without thread-local storage has one environment for all
-  const std::lock_guard<std::mutex> lock(oneAtATime);
-  std::async(std::launch::async, [&job] { runGuarded(job); }).get();
 }
 
 /// Sorts by time and is unique in the process.
@@ -169,8 +139,7 @@ std::optional<GlpkSolution> solveWithGlpk(const DivisionProblem& problem,
     job.mipPath = mip.c_str();
     job.solPath = sol.c_str();
   }
-  run(job);
-  if (!job.found) return std::nullopt;
+  if (!runWithGlpkGuard(work, &job) || !job.found) return std::nullopt;
   GlpkSolution solution{{}, job.optimal};
   auto next = values.begin();
   for (const DivisionGroup& group : problem.groups) {
@@ -185,8 +154,7 @@ bool writeWithGlpk(const DivisionProblem& problem, const std::string& path) {
   Job job{};
   job.problem = &problem;
   job.lpPath = path.c_str();
-  run(job);
-  return job.written;
+  return runWithGlpkGuard(work, &job) && job.written;
 }
 
 }  // namespace ucudnn

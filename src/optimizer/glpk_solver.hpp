@@ -1,4 +1,4 @@
-// The only file that knows GLPK.
+// The program as GLPK sees it; this and glpk_guard alone know GLPK.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // WR and fronts at the sizes that the targets name. Run: ucudnn_optimizer_benchmark
-//   Fastest/all/256 <= 1 ms, Fastest/all/1024 <= 15 ms (8 candidates a size)
-//   Front/powerOfTwo/128 <= 0.6 ms, Front/all/128 <= 6 ms: ResNet-50's 159 convolutions in 100 ms
+//   fastest/all/256 <= 1 ms, fastest/all/1024 <= 15 ms (8 candidates a size)
+//   front/powerOfTwo/128 <= 0.6 ms, front/all/128 <= 6 ms: ResNet-50's 159 convolutions in 100 ms
 //   and 1 s
 #include <benchmark/benchmark.h>
 

@@ -1,0 +1,47 @@
+#include "optimizer/glpk_guard.hpp"
+
+#include <glpk.h>
+
+#include <csetjmp>
+#include <future>
+#include <mutex>
+
+namespace ucudnn {
+namespace {
+
+void jumpOut(void* target) {
+  std::longjmp(*static_cast<std::jmp_buf*>(target), 1);
+}
+
+int dropOutput(void* /*info*/, const char* /*text*/) {
+  return 1;
+}
+
+bool run(void (*work)(void*), void* argument) {
+  const bool ownEnvironment = glp_config("TLS") != nullptr;
+  std::jmp_buf target;
+  const int terminal = glp_term_out(GLP_OFF);
+  // An error message is printed even with the terminal off; the hook can't be put back as it was,
+  // so a shared environment keeps the host's.
+  if (ownEnvironment) glp_term_hook(dropOutput, nullptr);
+  if (setjmp(target) != 0) {  // NOLINT(cert-err52-cpp): GLPK's hook may not return
+    glp_free_env();           // unusable after an error, shared or not
+    return false;
+  }
+  glp_error_hook(jumpOut, &target);
+  work(argument);
+  glp_error_hook(nullptr, nullptr);
+  glp_term_out(terminal);
+  if (ownEnvironment) glp_free_env();
+  return true;
+}
+
+}  // namespace
+
+bool runWithGlpkGuard(void (*work)(void*), void* argument) {
+  static std::mutex oneAtATime;  // GLPK without TLS has one environment for the whole process
+  const std::lock_guard<std::mutex> lock(oneAtATime);
+  return std::async(std::launch::async, run, work, argument).get();
+}
+
+}  // namespace ucudnn
