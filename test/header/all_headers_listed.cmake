@@ -1,0 +1,11 @@
+# Fails if a header of DIRECTORY has no alone_NAME.cpp in LISTED.
+file(GLOB headers RELATIVE "${DIRECTORY}" "${DIRECTORY}/*.h")
+if(NOT headers)
+  message(FATAL_ERROR "no headers in ${DIRECTORY}")
+endif()
+foreach(header IN LISTS headers)
+  get_filename_component(name "${header}" NAME_WE)
+  if(NOT LISTED MATCHES "/alone_${name}\\.cpp")
+    message(SEND_ERROR "${header} is not listed in compile_matrix.cmake")
+  endif()
+endforeach()
