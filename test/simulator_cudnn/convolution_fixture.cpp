@@ -179,13 +179,6 @@ Convolution::Convolution(const ConvolutionCase& convolution) : case_(convolution
   xGeometry_ = makeGeometry(case_.type, x, case_.layout);
   wGeometry_ = makeGeometry(case_.type, w, filterLayout);
   yGeometry_ = makeGeometry(case_.type, y, case_.layout);
-  x_ = std::make_unique<DeviceBuffer>(xGeometry_.bytes());
-  w_ = std::make_unique<DeviceBuffer>(wGeometry_.bytes());
-  y_ = std::make_unique<DeviceBuffer>(yGeometry_.bytes());
-  x_->write(makeValues(xGeometry_, 1));
-  w_->write(makeValues(wGeometry_, 2));
-  y_->write(makeValues(yGeometry_, 3));
-
   EXPECT_CUDNN(cudnnCreate(&handle_));
   EXPECT_CUDNN(cudnnCreateTensorDescriptor(&xDesc_));
   EXPECT_CUDNN(cudnnCreateTensorDescriptor(&yDesc_));
@@ -218,6 +211,16 @@ Convolution::~Convolution() {
   cudnnDestroy(handle_);
 }
 
+DeviceBuffer& Convolution::buffer(std::unique_ptr<DeviceBuffer>* buffer,
+                                  const Geometry& geometry,
+                                  unsigned seed) {
+  if (*buffer == nullptr) {
+    *buffer = std::make_unique<DeviceBuffer>(geometry.bytes());
+    (*buffer)->write(makeValues(geometry, seed));
+  }
+  return **buffer;
+}
+
 void Convolution::setTensor(cudnnTensorDescriptor_t descriptor,
                             const Geometry& geometry,
                             int batch) const {
@@ -244,11 +247,11 @@ const Geometry& Convolution::geometry(Operation operation) const {
 DeviceBuffer& Convolution::output(Operation operation) {
   switch (operation) {
     case Operation::kForward:
-      return *y_;
+      return y();
     case Operation::kBackwardData:
-      return *x_;
+      return x();
     default:
-      return *w_;
+      return w();
   }
 }
 
@@ -316,8 +319,8 @@ cudnnStatus_t Convolution::run(
     const void* alphaPointer = isDouble ? static_cast<const void*>(alphaBetaDouble) : alphaBeta;
     const void* betaPointer =
         isDouble ? static_cast<const void*>(alphaBetaDouble + 1) : alphaBeta + 1;
-    char* x = sample(*x_, xGeometry_);
-    char* y = sample(*y_, yGeometry_);
+    char* x = sample(this->x(), xGeometry_);
+    char* y = sample(this->y(), yGeometry_);
     switch (operation) {
       case Operation::kForward:
         status = cudnnConvolutionForward(handle_,
@@ -325,7 +328,7 @@ cudnnStatus_t Convolution::run(
                                          xDesc_,
                                          x,
                                          wDesc_,
-                                         w_->get(),
+                                         w().get(),
                                          convDesc_,
                                          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
                                          workspace.get(),
@@ -338,7 +341,7 @@ cudnnStatus_t Convolution::run(
         status = cudnnConvolutionBackwardData(handle_,
                                               alphaPointer,
                                               wDesc_,
-                                              w_->get(),
+                                              w().get(),
                                               yDesc_,
                                               y,
                                               convDesc_,
@@ -363,7 +366,7 @@ cudnnStatus_t Convolution::run(
                                            workspaceBytes,
                                            betaPointer,
                                            wDesc_,
-                                           w_->get());
+                                           w().get());
         break;
     }
     cudaDeviceSynchronize();
@@ -380,9 +383,9 @@ cudnnStatus_t Convolution::run(Operation operation, int algorithm) {
 // Written the other way round than the simulator: for each pair of an output position and a tap the
 // input position, and from the three the one contribution to whichever tensor is wanted.
 std::vector<char> Convolution::expected(Operation operation) const {
-  const std::vector<char> x = x_->read();
-  const std::vector<char> w = w_->read();
-  const std::vector<char> y = y_->read();
+  const std::vector<char> x = this->x().read();
+  const std::vector<char> w = this->w().read();
+  const std::vector<char> y = this->y().read();
   const std::size_t size = bytesOf(case_.type);
   const auto load = [&](const std::vector<char>& from, std::size_t offset) {
     return toDouble(case_.type, from.data() + offset * size);

@@ -96,9 +96,9 @@ class Convolution {
   cudnnTensorDescriptor_t yDesc() const { return yDesc_; }
   cudnnFilterDescriptor_t wDesc() const { return wDesc_; }
   cudnnConvolutionDescriptor_t convDesc() const { return convDesc_; }
-  DeviceBuffer& x() { return *x_; }
-  DeviceBuffer& w() { return *w_; }
-  DeviceBuffer& y() { return *y_; }
+  DeviceBuffer& x() const { return buffer(&x_, xGeometry_, 1); }
+  DeviceBuffer& w() const { return buffer(&w_, wGeometry_, 2); }
+  DeviceBuffer& y() const { return buffer(&y_, yGeometry_, 3); }
 
   /// Algorithms that GetWorkspaceSize accepts.
   std::vector<int> algorithms(Operation operation) const;
@@ -112,6 +112,10 @@ class Convolution {
   std::vector<char> expected(Operation operation) const;
 
  private:
+  // Made when first asked for: queries of large problems need none.
+  static DeviceBuffer& buffer(std::unique_ptr<DeviceBuffer>* buffer,
+                              const Geometry& geometry,
+                              unsigned seed);
   void setTensor(cudnnTensorDescriptor_t descriptor, const Geometry& geometry, int batch) const;
 
   ConvolutionCase case_;
@@ -123,9 +127,9 @@ class Convolution {
   cudnnTensorDescriptor_t yDesc_ = nullptr;
   cudnnFilterDescriptor_t wDesc_ = nullptr;
   cudnnConvolutionDescriptor_t convDesc_ = nullptr;
-  std::unique_ptr<DeviceBuffer> x_;
-  std::unique_ptr<DeviceBuffer> w_;
-  std::unique_ptr<DeviceBuffer> y_;
+  mutable std::unique_ptr<DeviceBuffer> x_;
+  mutable std::unique_ptr<DeviceBuffer> w_;
+  mutable std::unique_ptr<DeviceBuffer> y_;
 };
 
 /// The cases that every kind of test runs over.

@@ -1,0 +1,368 @@
+// Everything that is no convolution, on tensors small enough to check by eye.
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "convolution_fixture.hpp"
+#include "simulator/runtime.hpp"
+
+namespace ucudnn::simulator::test {
+namespace {
+
+// A packed float tensor on the device with its descriptor.
+class Tensor {
+ public:
+  Tensor(std::vector<int> dims, const std::vector<float>& values)
+      : buffer_(values.size() * sizeof(float)) {
+    EXPECT_CUDNN(cudnnCreateTensorDescriptor(&descriptor_));
+    EXPECT_CUDNN(cudnnSetTensorNdDescriptorEx(descriptor_,
+                                              CUDNN_TENSOR_NCHW,
+                                              CUDNN_DATA_FLOAT,
+                                              static_cast<int>(dims.size()),
+                                              dims.data()));
+    const char* bytes = reinterpret_cast<const char*>(values.data());
+    buffer_.write(std::vector<char>(bytes, bytes + buffer_.bytes()));
+  }
+  ~Tensor() { cudnnDestroyTensorDescriptor(descriptor_); }
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+
+  cudnnTensorDescriptor_t desc() const { return descriptor_; }
+  void* data() const { return buffer_.get(); }
+  std::vector<float> values() const {
+    cudaDeviceSynchronize();
+    const std::vector<char> bytes = buffer_.read();
+    const auto* first = reinterpret_cast<const float*>(bytes.data());
+    return {first, first + bytes.size() / sizeof(float)};
+  }
+
+ private:
+  DeviceBuffer buffer_;
+  cudnnTensorDescriptor_t descriptor_ = nullptr;
+};
+
+using Values = std::vector<float>;
+
+const float kOne = 1;
+const float kZero = 0;
+const float kTwo = 2;
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+
+void expectNear(const Values& expected, const Values& actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(expected[i], actual[i], 1e-6F) << i;
+}
+
+class OperationsTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_CUDNN(cudnnCreate(&handle_)); }
+  void TearDown() override { EXPECT_CUDNN(cudnnDestroy(handle_)); }
+  cudnnHandle_t handle_ = nullptr;
+};
+
+TEST_F(OperationsTest, AddTensorBroadcasts) {
+  const Tensor bias({1, 2, 1, 1}, {10, 20});
+  const Tensor c({1, 2, 1, 2}, {1, 2, 3, 4});
+  ASSERT_CUDNN(cudnnAddTensor(handle_, &kTwo, bias.desc(), bias.data(), &kOne, c.desc(), c.data()));
+  EXPECT_EQ((Values{21, 22, 43, 44}), c.values());
+}
+
+TEST_F(OperationsTest, ScaleSetAndTransform) {
+  const Tensor a({1, 1, 1, 3}, {1, 2, 3});
+  const Tensor b({1, 1, 1, 3}, {kNan, kNan, kNan});
+  ASSERT_CUDNN(cudnnScaleTensor(handle_, a.desc(), a.data(), &kTwo));
+  EXPECT_EQ((Values{2, 4, 6}), a.values());
+  ASSERT_CUDNN(
+      cudnnTransformTensor(handle_, &kTwo, a.desc(), a.data(), &kZero, b.desc(), b.data()));
+  EXPECT_EQ((Values{4, 8, 12}), b.values());
+  const float seven = 7;
+  ASSERT_CUDNN(cudnnSetTensor(handle_, b.desc(), b.data(), &seven));
+  EXPECT_EQ((Values{7, 7, 7}), b.values());
+}
+
+TEST_F(OperationsTest, OpTensor) {
+  const struct {
+    cudnnOpTensorOp_t op;
+    Values expected;  // of (2a) op b + 1 * c
+  } cases[] = {{CUDNN_OP_TENSOR_ADD, {104, 112}},
+               {CUDNN_OP_TENSOR_MUL, {104, 132}},
+               {CUDNN_OP_TENSOR_MIN, {102, 104}},
+               {CUDNN_OP_TENSOR_MAX, {102, 108}},
+               {CUDNN_OP_TENSOR_SQRT, {100 + std::sqrt(2.0F), 100 + std::sqrt(8.0F)}},
+               {CUDNN_OP_TENSOR_NOT, {99, 93}}};
+  cudnnOpTensorDescriptor_t op;
+  ASSERT_CUDNN(cudnnCreateOpTensorDescriptor(&op));
+  const Tensor a({1, 1, 1, 2}, {1, 4});
+  const Tensor b({1, 1, 1, 2}, {2, 4});
+  for (const auto& expected : cases) {
+    SCOPED_TRACE(expected.op);
+    const Tensor c({1, 1, 1, 2}, {100, 100});
+    ASSERT_CUDNN(
+        cudnnSetOpTensorDescriptor(op, expected.op, CUDNN_DATA_FLOAT, CUDNN_NOT_PROPAGATE_NAN));
+    ASSERT_CUDNN(cudnnOpTensor(handle_,
+                               op,
+                               &kTwo,
+                               a.desc(),
+                               a.data(),
+                               &kOne,
+                               b.desc(),
+                               b.data(),
+                               &kOne,
+                               c.desc(),
+                               c.data()));
+    expectNear(expected.expected, c.values());
+  }
+  EXPECT_CUDNN(cudnnDestroyOpTensorDescriptor(op));
+}
+
+TEST_F(OperationsTest, ReduceTensor) {
+  const struct {
+    cudnnReduceTensorOp_t op;
+    Values expected;  // over the last dimension of {3, -4, 0} and {1, 2, 2}
+  } cases[] = {{CUDNN_REDUCE_TENSOR_ADD, {-1, 5}},
+               {CUDNN_REDUCE_TENSOR_MUL, {0, 4}},
+               {CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS, {-12, 4}},
+               {CUDNN_REDUCE_TENSOR_MIN, {-4, 1}},
+               {CUDNN_REDUCE_TENSOR_MAX, {3, 2}},
+               {CUDNN_REDUCE_TENSOR_AMAX, {4, 2}},
+               {CUDNN_REDUCE_TENSOR_AVG, {-1.0F / 3, 5.0F / 3}},
+               {CUDNN_REDUCE_TENSOR_NORM1, {7, 5}},
+               {CUDNN_REDUCE_TENSOR_NORM2, {5, 3}}};
+  cudnnReduceTensorDescriptor_t reduce;
+  ASSERT_CUDNN(cudnnCreateReduceTensorDescriptor(&reduce));
+  const Tensor a({1, 2, 1, 3}, {3, -4, 0, 1, 2, 2});
+  for (const auto& expected : cases) {
+    SCOPED_TRACE(expected.op);
+    const Tensor c({1, 2, 1, 1}, {kNan, kNan});
+    ASSERT_CUDNN(cudnnSetReduceTensorDescriptor(reduce,
+                                                expected.op,
+                                                CUDNN_DATA_FLOAT,
+                                                CUDNN_NOT_PROPAGATE_NAN,
+                                                CUDNN_REDUCE_TENSOR_NO_INDICES,
+                                                CUDNN_32BIT_INDICES));
+    std::size_t bytes = 0;
+    ASSERT_CUDNN(cudnnGetReductionWorkspaceSize(handle_, reduce, a.desc(), c.desc(), &bytes));
+    ASSERT_GT(bytes, 0U);
+    const DeviceBuffer workspace(bytes);
+    const auto run = [&](std::size_t given) {
+      return cudnnReduceTensor(handle_,
+                               reduce,
+                               nullptr,
+                               0,
+                               workspace.get(),
+                               given,
+                               &kOne,
+                               a.desc(),
+                               a.data(),
+                               &kZero,
+                               c.desc(),
+                               c.data());
+    };
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, run(bytes - 1));
+    ASSERT_CUDNN(run(bytes));
+    expectNear(expected.expected, c.values());
+  }
+  EXPECT_CUDNN(cudnnDestroyReduceTensorDescriptor(reduce));
+}
+
+TEST_F(OperationsTest, BackwardBiasSumsOverAllButChannels) {
+  const Tensor dy({2, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor db({1, 2, 1, 1}, {100, 200});
+  ASSERT_CUDNN(cudnnConvolutionBackwardBias(
+      handle_, &kTwo, dy.desc(), dy.data(), &kOne, db.desc(), db.data()));
+  EXPECT_EQ((Values{128, 244}), db.values());
+}
+
+// Each mode's forward values, and its gradient against a central difference.
+TEST_F(OperationsTest, ActivationsAndTheirGradients) {
+  const auto sigmoid = [](float x) { return 1 / (1 + std::exp(-x)); };
+  const struct {
+    cudnnActivationMode_t mode;
+    double coefficient;
+    std::function<float(float)> expected;
+  } cases[] = {
+      {CUDNN_ACTIVATION_SIGMOID, 0, sigmoid},
+      {CUDNN_ACTIVATION_RELU, 0, [](float x) { return x > 0 ? x : 0; }},
+      {CUDNN_ACTIVATION_TANH, 0, [](float x) { return std::tanh(x); }},
+      {CUDNN_ACTIVATION_CLIPPED_RELU, 1.5, [](float x) { return x < 0      ? 0
+                                                                : x < 1.5F ? x
+                                                                           : 1.5F; }},
+      {CUDNN_ACTIVATION_ELU, 2, [](float x) { return x >= 0 ? x : 2 * (std::exp(x) - 1); }},
+      {CUDNN_ACTIVATION_IDENTITY, 0, [](float x) { return x; }},
+      {CUDNN_ACTIVATION_SWISH, 0, [&](float x) { return x * sigmoid(x); }},
+  };
+  const Values points{-2, -0.5F, 0.5F, 2};
+  cudnnActivationDescriptor_t activation;
+  ASSERT_CUDNN(cudnnCreateActivationDescriptor(&activation));
+  const Tensor x({1, 1, 1, 4}, points);
+  const Tensor dy({1, 1, 1, 4}, {1, 1, 1, 1});
+  for (const auto& expected : cases) {
+    SCOPED_TRACE(expected.mode);
+    const Tensor y({1, 1, 1, 4}, {kNan, kNan, kNan, kNan});
+    const Tensor dx({1, 1, 1, 4}, {kNan, kNan, kNan, kNan});
+    ASSERT_CUDNN(cudnnSetActivationDescriptor(
+        activation, expected.mode, CUDNN_NOT_PROPAGATE_NAN, expected.coefficient));
+    ASSERT_CUDNN(cudnnActivationForward(
+        handle_, activation, &kOne, x.desc(), x.data(), &kZero, y.desc(), y.data()));
+    ASSERT_CUDNN(cudnnActivationBackward(handle_,
+                                         activation,
+                                         &kOne,
+                                         y.desc(),
+                                         y.data(),
+                                         dy.desc(),
+                                         dy.data(),
+                                         x.desc(),
+                                         x.data(),
+                                         &kZero,
+                                         dx.desc(),
+                                         dx.data()));
+    const Values values = y.values();
+    const Values slopes = dx.values();
+    constexpr float kStep = 1.0F / 256;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      EXPECT_NEAR(expected.expected(points[i]), values[i], 1e-6F);
+      const float difference =
+          expected.expected(points[i] + kStep) - expected.expected(points[i] - kStep);
+      EXPECT_NEAR(difference / (2 * kStep), slopes[i], 1e-4F) << points[i];
+    }
+  }
+  EXPECT_CUDNN(cudnnDestroyActivationDescriptor(activation));
+}
+
+TEST_F(OperationsTest, PoolingForwardAndBackward) {
+  const struct {
+    cudnnPoolingMode_t mode;
+    Values y;
+    Values dx;  // of a gradient of 1 everywhere
+  } cases[] = {
+      // Windows of 2 with padding 1, stride 2, over {1, 5, 3}: {pad, 1} and {5, 3}.
+      {CUDNN_POOLING_MAX, {1, 5}, {1, 1, 0}},
+      {CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING, {0.5F, 4}, {0.5F, 0.5F, 0.5F}},
+      {CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, {1, 4}, {1, 0.5F, 0.5F}},
+  };
+  cudnnPoolingDescriptor_t pooling;
+  ASSERT_CUDNN(cudnnCreatePoolingDescriptor(&pooling));
+  const Tensor x({1, 1, 1, 3}, {1, 5, 3});
+  const Tensor dy({1, 1, 1, 2}, {1, 1});
+  for (const auto& expected : cases) {
+    SCOPED_TRACE(expected.mode);
+    ASSERT_CUDNN(cudnnSetPooling2dDescriptor(
+        pooling, expected.mode, CUDNN_NOT_PROPAGATE_NAN, 1, 2, 0, 1, 1, 2));
+    int n = 0;
+    int c = 0;
+    int h = 0;
+    int w = 0;
+    ASSERT_CUDNN(cudnnGetPooling2dForwardOutputDim(pooling, x.desc(), &n, &c, &h, &w));
+    ASSERT_EQ(2, w);
+    const Tensor y({1, 1, 1, 2}, {kNan, kNan});
+    const Tensor dx({1, 1, 1, 3}, {kNan, kNan, kNan});
+    ASSERT_CUDNN(cudnnPoolingForward(
+        handle_, pooling, &kOne, x.desc(), x.data(), &kZero, y.desc(), y.data()));
+    expectNear(expected.y, y.values());
+    ASSERT_CUDNN(cudnnPoolingBackward(handle_,
+                                      pooling,
+                                      &kOne,
+                                      y.desc(),
+                                      y.data(),
+                                      dy.desc(),
+                                      dy.data(),
+                                      x.desc(),
+                                      x.data(),
+                                      &kZero,
+                                      dx.desc(),
+                                      dx.data()));
+    expectNear(expected.dx, dx.values());
+  }
+  EXPECT_CUDNN(cudnnDestroyPoolingDescriptor(pooling));
+}
+
+TEST_F(OperationsTest, SoftmaxForwardAndBackward) {
+  // exp of the first sample's channels is 1 : 3, of the second's 1 : 1.
+  const float three = std::log(3.0F);
+  const Tensor x({2, 2, 1, 1}, {5, 5 + three, 0, 0});
+  const Tensor dy({2, 2, 1, 1}, {1, 0, 0, 1});
+  const Tensor y({2, 2, 1, 1}, {kNan, kNan, kNan, kNan});
+  const Tensor dx({2, 2, 1, 1}, {kNan, kNan, kNan, kNan});
+  const auto forward = [&](cudnnSoftmaxAlgorithm_t algorithm) {
+    return cudnnSoftmaxForward(handle_,
+                               algorithm,
+                               CUDNN_SOFTMAX_MODE_CHANNEL,
+                               &kOne,
+                               x.desc(),
+                               x.data(),
+                               &kZero,
+                               y.desc(),
+                               y.data());
+  };
+  ASSERT_CUDNN(forward(CUDNN_SOFTMAX_LOG));
+  expectNear({std::log(0.25F), std::log(0.75F), std::log(0.5F), std::log(0.5F)}, y.values());
+  ASSERT_CUDNN(forward(CUDNN_SOFTMAX_ACCURATE));
+  expectNear({0.25F, 0.75F, 0.5F, 0.5F}, y.values());
+  ASSERT_CUDNN(cudnnSoftmaxBackward(handle_,
+                                    CUDNN_SOFTMAX_ACCURATE,
+                                    CUDNN_SOFTMAX_MODE_CHANNEL,
+                                    &kOne,
+                                    y.desc(),
+                                    y.data(),
+                                    dy.desc(),
+                                    dy.data(),
+                                    &kZero,
+                                    dx.desc(),
+                                    dx.data()));
+  expectNear({0.1875F, -0.1875F, -0.25F, 0.25F}, dx.values());
+}
+
+TEST_F(OperationsTest, BiasActivationIsConvolutionAddBiasRelu) {
+  // A 1x1 filter of 2 on {1, -3}: {2, -6}; half of z on top; bias 1; then the negative cut off.
+  const Tensor x({1, 1, 1, 2}, {1, -3});
+  const Tensor z({1, 1, 1, 2}, {4, 8});
+  const Tensor bias({1, 1, 1, 1}, {1});
+  const Tensor w({1, 1, 1, 1}, {2});
+  const Tensor y({1, 1, 1, 2}, {kNan, kNan});
+  const float half = 0.5F;
+  cudnnFilterDescriptor_t filter;
+  cudnnConvolutionDescriptor_t convolution;
+  cudnnActivationDescriptor_t activation;
+  ASSERT_CUDNN(cudnnCreateFilterDescriptor(&filter));
+  ASSERT_CUDNN(cudnnCreateConvolutionDescriptor(&convolution));
+  ASSERT_CUDNN(cudnnCreateActivationDescriptor(&activation));
+  ASSERT_CUDNN(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 1, 1, 1, 1));
+  ASSERT_CUDNN(cudnnSetConvolution2dDescriptor(
+      convolution, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  ASSERT_CUDNN(
+      cudnnSetActivationDescriptor(activation, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0));
+  const auto run = [&](cudnnConvolutionFwdAlgo_t algorithm) {
+    return cudnnConvolutionBiasActivationForward(handle_,
+                                                 &kOne,
+                                                 x.desc(),
+                                                 x.data(),
+                                                 filter,
+                                                 w.data(),
+                                                 convolution,
+                                                 algorithm,
+                                                 nullptr,
+                                                 0,
+                                                 &half,
+                                                 z.desc(),
+                                                 z.data(),
+                                                 bias.desc(),
+                                                 bias.data(),
+                                                 activation,
+                                                 y.desc(),
+                                                 y.data());
+  };
+  ASSERT_CUDNN(run(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM));
+  EXPECT_EQ((Values{5, 0}), y.values());
+  ASSERT_CUDNN(cudnnSetActivationDescriptor(
+      activation, CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, run(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM));
+  ASSERT_CUDNN(
+      cudnnSetActivationDescriptor(activation, CUDNN_ACTIVATION_TANH, CUDNN_NOT_PROPAGATE_NAN, 0));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, run(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM));
+  cudnnDestroyActivationDescriptor(activation);
+  cudnnDestroyConvolutionDescriptor(convolution);
+  cudnnDestroyFilterDescriptor(filter);
+}
+
+}  // namespace
+}  // namespace ucudnn::simulator::test
