@@ -52,10 +52,12 @@ std::vector<cudnnConvolutionFwdAlgoPerf_t> find(const Convolution& convolution) 
 
 std::vector<cudnnConvolutionFwdAlgoPerf_t> findEx(Convolution& convolution,
                                                   std::size_t workspaceBytes,
-                                                  cudnnStatus_t* status) {
+                                                  cudnnStatus_t* status,
+                                                  double* elapsedMs) {
   const DeviceBuffer workspace(workspaceBytes);
   std::vector<cudnnConvolutionFwdAlgoPerf_t> perfs(CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
   int returned = 0;
+  const double before = ucudnnSimulatorClock(nullptr);
   *status = cudnnFindConvolutionForwardAlgorithmEx(convolution.handle(),
                                                    convolution.xDesc(),
                                                    convolution.x().get(),
@@ -69,6 +71,7 @@ std::vector<cudnnConvolutionFwdAlgoPerf_t> findEx(Convolution& convolution,
                                                    perfs.data(),
                                                    workspace.get(),
                                                    workspaceBytes);
+  *elapsedMs = ucudnnSimulatorClock(nullptr) - before;
   perfs.resize(static_cast<std::size_t>(returned));
   return perfs;
 }
@@ -255,9 +258,8 @@ TEST(FindAlgorithmExTest, MeasuresWithinTheWorkspaceAndWritesTheOutputOnly) {
   const std::vector<char> expected = convolution.expected(Operation::kForward);
   constexpr std::size_t kWorkspaceBytes = 4096;
   cudnnStatus_t status;
-  const double before = ucudnnSimulatorClock(nullptr);
-  const auto perfs = findEx(convolution, kWorkspaceBytes, &status);
-  const double elapsed = ucudnnSimulatorClock(nullptr) - before;
+  double elapsed = 0;
+  const auto perfs = findEx(convolution, kWorkspaceBytes, &status, &elapsed);
   ASSERT_CUDNN(status);
   ASSERT_EQ(8U, perfs.size());
   double sum = 0;

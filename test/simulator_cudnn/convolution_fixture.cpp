@@ -83,7 +83,6 @@ std::size_t Geometry::bytes() const {
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   EXPECT_EQ(cudaSuccess, cudaMalloc(&pointer_, bytes));
-  write(std::vector<char>(bytes, '\xFF'));
 }
 
 DeviceBuffer::~DeviceBuffer() {

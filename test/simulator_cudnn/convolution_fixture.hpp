@@ -56,7 +56,7 @@ struct Geometry {
   std::size_t bytes() const;
 };
 
-/// Memory of the simulated device, filled with 0xFF (NaN) unless told otherwise.
+/// Memory of the simulated device.
 class DeviceBuffer {
  public:
   explicit DeviceBuffer(std::size_t bytes);
