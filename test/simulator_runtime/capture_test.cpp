@@ -1,0 +1,228 @@
+#include <functional>
+#include <thread>
+
+#include "fixtures.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+/// A graph of what `enqueue` puts on the stream, instantiated.
+class CapturedGraph {
+ public:
+  CapturedGraph(cudaStream_t stream, const std::function<void()>& enqueue) {
+    EXPECT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    enqueue();
+    cudaGraph_t graph = nullptr;
+    EXPECT_CUDA(cudaStreamEndCapture(stream, &graph));
+    EXPECT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes_));
+    EXPECT_CUDA(cudaGraphInstantiate(&exec_, graph, 0));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+  ~CapturedGraph() { EXPECT_CUDA(cudaGraphExecDestroy(exec_)); }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  std::size_t nodes() const { return nodes_; }
+  cudaGraphExec_t exec() const { return exec_; }
+
+ private:
+  std::size_t nodes_ = 0;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+void increment(void* counter) {
+  ++*static_cast<int*>(counter);
+}
+
+TEST(SimulatedCaptureTest, RunsAtEveryLaunchAndNotBefore) {
+  const ScopedStream stream;
+  int count = 0;
+  const double before = clockMs(stream);
+  const CapturedGraph graph(stream, [&] {
+    EXPECT_CUDA(cudaLaunchHostFunc(stream, increment, &count));
+    EXPECT_CUDA(cudaLaunchHostFunc(stream, increment, &count));
+  });
+  EXPECT_EQ(count, 0);
+  EXPECT_EQ(clockMs(stream), before);
+  EXPECT_EQ(graph.nodes(), 2U);
+  for (int launch = 1; launch <= 3; ++launch) {
+    EXPECT_CUDA(cudaGraphLaunch(graph.exec(), stream));
+    EXPECT_CUDA(cudaStreamSynchronize(stream));
+    EXPECT_EQ(count, 2 * launch);
+  }
+}
+
+TEST(SimulatedCaptureTest, BranchesTakeTheTimeOfTheLongest) {
+  setArithmetic(Arithmetic::kOff);
+  constexpr std::size_t kBytes = 48'000'000;  // 0.0125 ms, see time_test.cpp
+  const DeviceBuffer one(kBytes);
+  const DeviceBuffer two(kBytes);
+  const ScopedStream main;
+  const ScopedStream side;
+  const ScopedEvent forked;
+  const ScopedEvent joined;
+  const CapturedGraph graph(main, [&] {
+    EXPECT_CUDA(cudaMemsetAsync(one.get(), 0, kBytes, main));
+    EXPECT_CUDA(cudaEventRecord(forked, main));
+    EXPECT_CUDA(cudaStreamWaitEvent(side, forked, 0));
+    EXPECT_CUDA(cudaMemsetAsync(one.get(), 0, kBytes, main));
+    EXPECT_CUDA(cudaMemsetAsync(two.get(), 0, kBytes, side));
+    EXPECT_CUDA(cudaMemsetAsync(two.get(), 0, kBytes, side));
+    EXPECT_CUDA(cudaEventRecord(joined, side));
+    EXPECT_CUDA(cudaStreamWaitEvent(main, joined, 0));
+    EXPECT_EQ(cudaEventQuery(joined), cudaErrorCapturedEvent);
+  });
+  EXPECT_EQ(graph.nodes(), 4U);
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  const double before = clockMs(side);
+  EXPECT_CUDA(cudaGraphLaunch(graph.exec(), side));
+  EXPECT_NEAR(clockMs(side) - before, 3 * 0.0125, 1e-6);
+  setArithmetic(Arithmetic::kFull);
+}
+
+struct ForbiddenCase {
+  const char* name;
+  cudaError_t expected;
+  std::function<cudaError_t(cudaStream_t)> call;
+};
+
+TEST(SimulatedCaptureTest, ForbiddenCallsInvalidateTheCapture) {
+  const DeviceBuffer buffer(16);
+  const ScopedEvent event;
+  const ScopedStream elsewhere;
+  const ScopedEvent outside;
+  EXPECT_CUDA(cudaEventRecord(outside, elsewhere));
+  void* pointer = nullptr;
+  char host = 0;
+  const ForbiddenCase cases[] = {
+      {"cudaMalloc",
+       cudaErrorStreamCaptureUnsupported,
+       [&](cudaStream_t) { return cudaMalloc(&pointer, 16); }},
+      {"cudaFree",
+       cudaErrorStreamCaptureUnsupported,
+       [&](cudaStream_t) { return cudaFree(buffer.get()); }},
+      {"cudaStreamSynchronize",
+       cudaErrorStreamCaptureUnsupported,
+       [](cudaStream_t stream) { return cudaStreamSynchronize(stream); }},
+      {"cudaStreamQuery",
+       cudaErrorStreamCaptureUnsupported,
+       [](cudaStream_t stream) { return cudaStreamQuery(stream); }},
+      {"cudaDeviceSynchronize",
+       cudaErrorStreamCaptureUnsupported,
+       [](cudaStream_t) { return cudaDeviceSynchronize(); }},
+      {"cudaEventQuery",
+       cudaErrorStreamCaptureUnsupported,
+       [&](cudaStream_t) { return cudaEventQuery(outside); }},
+      {"cudaMemcpy",
+       cudaErrorStreamCaptureUnsupported,
+       [&](cudaStream_t) { return cudaMemcpy(&host, buffer.get(), 1, cudaMemcpyDeviceToHost); }},
+      {"work on the legacy stream",
+       cudaErrorStreamCaptureImplicit,
+       [&](cudaStream_t) { return cudaMemsetAsync(buffer.get(), 0, 1, nullptr); }},
+      {"an event from outside",
+       cudaErrorStreamCaptureIsolation,
+       [&](cudaStream_t stream) { return cudaStreamWaitEvent(stream, outside, 0); }},
+  };
+  for (const ForbiddenCase& test : cases) {
+    SCOPED_TRACE(test.name);
+    const ScopedStream stream(cudaStreamDefault);
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    EXPECT_EQ(test.call(stream), test.expected);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    EXPECT_CUDA(cudaStreamIsCapturing(stream, &status));
+    EXPECT_EQ(status, cudaStreamCaptureStatusInvalidated);
+    EXPECT_EQ(cudaMemsetAsync(buffer.get(), 0, 1, stream), cudaErrorStreamCaptureInvalidated);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(graph, nullptr);
+    EXPECT_CUDA(cudaMemsetAsync(buffer.get(), 0, 1, stream));
+  }
+  cudaGetLastError();
+}
+
+TEST(SimulatedCaptureTest, RelaxedThreadsAndCapturesAllowUnsafeCalls) {
+  const ScopedStream stream;
+  void* pointer = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  EXPECT_CUDA(cudaMalloc(&pointer, 16));
+  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+  EXPECT_CUDA(cudaMalloc(&pointer, 16));
+  EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+  EXPECT_EQ(mode, cudaStreamCaptureModeRelaxed);
+  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+struct ThreadCase {
+  cudaStreamCaptureMode mode;
+  cudaError_t mallocElsewhere;
+  cudaError_t endElsewhere;
+};
+
+TEST(SimulatedCaptureTest, ModesDecideWhatOtherThreadsMayDo) {
+  const ThreadCase cases[] = {
+      {cudaStreamCaptureModeGlobal,
+       cudaErrorStreamCaptureUnsupported,
+       cudaErrorStreamCaptureWrongThread},
+      {cudaStreamCaptureModeThreadLocal, cudaSuccess, cudaErrorStreamCaptureWrongThread},
+      {cudaStreamCaptureModeRelaxed, cudaSuccess, cudaSuccess},
+  };
+  for (const ThreadCase& test : cases) {
+    SCOPED_TRACE(test.mode);
+    const ScopedStream stream;
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, test.mode));
+    std::thread([&] {
+      void* pointer = nullptr;
+      EXPECT_EQ(cudaMalloc(&pointer, 16), test.mallocElsewhere);
+      EXPECT_EQ(cudaStreamEndCapture(stream, &graph), test.endElsewhere);
+    }).join();
+    if (test.endElsewhere != cudaSuccess) cudaStreamEndCapture(stream, &graph);
+    if (graph != nullptr) {
+      EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+  }
+}
+
+TEST(SimulatedCaptureTest, WorkOfAForkMustBeJoined) {
+  const DeviceBuffer buffer(16);
+  const ScopedStream main;
+  const ScopedStream side;
+  const ScopedEvent forked;
+  ASSERT_CUDA(cudaStreamBeginCapture(main, cudaStreamCaptureModeGlobal));
+  EXPECT_CUDA(cudaEventRecord(forked, main));
+  EXPECT_CUDA(cudaStreamWaitEvent(side, forked, 0));
+  EXPECT_CUDA(cudaMemsetAsync(buffer.get(), 0, 16, side));
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(side, &graph), cudaErrorStreamCaptureUnmatched);
+  EXPECT_EQ(cudaStreamEndCapture(main, &graph), cudaErrorStreamCaptureUnjoined);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  EXPECT_CUDA(cudaStreamIsCapturing(side, &status));
+  EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+}
+
+TEST(SimulatedCaptureTest, CapturesDoNotMix) {
+  const ScopedStream a;
+  const ScopedStream b;
+  const ScopedEvent event;
+  ASSERT_CUDA(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  ASSERT_CUDA(cudaStreamBeginCapture(b, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(cudaStreamBeginCapture(b, cudaStreamCaptureModeGlobal), cudaErrorIllegalState);
+  EXPECT_CUDA(cudaEventRecord(event, a));
+  EXPECT_EQ(cudaStreamWaitEvent(b, event, 0), cudaErrorStreamCaptureMerge);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(a, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cudaStreamEndCapture(b, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cudaStreamEndCapture(b, &graph), cudaErrorIllegalState);
+  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal),
+            cudaErrorStreamCaptureUnsupported);
+}
+
+}  // namespace
+}  // namespace ucudnn::test

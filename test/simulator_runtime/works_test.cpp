@@ -1,0 +1,187 @@
+// What the simulated cuDNN uses of the runtime: works, ranges, races.
+#include <vector>
+
+#include "fixtures.hpp"
+#include "simulator/runtime.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+using simulator::Access;
+using simulator::Work;
+
+cudaError_t put(cudaStream_t stream, std::vector<Access> accesses) {
+  return simulator::enqueue(stream, Work{"work", 1.0, {}, std::move(accesses)});
+}
+
+TEST(SimulatedWorkTest, RunsInOrderAndAdvancesTheClock) {
+  const ScopedStream stream;
+  std::vector<int> order;
+  const double before = clockMs(stream);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_CUDA(simulator::enqueue(stream, Work{"work", 0.5, [&, i] { order.push_back(i); }}));
+  }
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+  EXPECT_DOUBLE_EQ(clockMs(stream) - before, 1.5);
+}
+
+TEST(SimulatedWorkTest, NeedsAStreamOfTheCurrentDevice) {
+  const ScopedStream stream;
+  ASSERT_CUDA(cudaSetDevice(1));
+  EXPECT_EQ(put(stream, {}), cudaErrorInvalidResourceHandle);
+  ASSERT_CUDA(cudaSetDevice(0));
+  EXPECT_EQ(put(reinterpret_cast<cudaStream_t>(0x1234), {}), cudaErrorInvalidResourceHandle);
+}
+
+TEST(SimulatedWorkTest, MayNotCallCuda) {
+  cudaError_t error = cudaSuccess;
+  EXPECT_CUDA(
+      simulator::enqueue(nullptr, Work{"work", 0, [&] { error = cudaDeviceSynchronize(); }}));
+  EXPECT_EQ(error, cudaErrorNotPermitted);
+}
+
+enum class Order { kNone, kEvent, kHost, kLegacy, kSameStream };
+
+struct RaceCase {
+  const char* name;
+  Access first;
+  Access second;
+  Order order;
+  bool race;
+};
+
+TEST(SimulatedWorkTest, UnorderedConflictsAreRaces) {
+  const DeviceBuffer buffer(256);
+  char* const base = buffer.get();
+  const Access writes = {base, 128, true};
+  const Access reads = {base + 64, 128, false};
+  const Access apart = {base + 128, 128, true};
+  const RaceCase cases[] = {
+      {"write, write", writes, writes, Order::kNone, true},
+      {"write, read", writes, reads, Order::kNone, true},
+      {"read, write", reads, writes, Order::kNone, true},
+      {"read, read", reads, reads, Order::kNone, false},
+      {"side by side", writes, apart, Order::kNone, false},
+      {"event", writes, writes, Order::kEvent, false},
+      {"host", writes, writes, Order::kHost, false},
+      {"legacy stream", writes, writes, Order::kLegacy, false},
+      {"same stream", writes, writes, Order::kSameStream, false},
+  };
+  for (const RaceCase& test : cases) {
+    SCOPED_TRACE(test.name);
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    const ScopedStream a(cudaStreamDefault);
+    const ScopedStream b(cudaStreamDefault);
+    const ScopedEvent event;
+    const std::int64_t before = simulator::ucudnnSimulatorViolationCount();
+    EXPECT_CUDA(put(a, {test.first}));
+    if (test.order == Order::kEvent) {
+      EXPECT_CUDA(cudaEventRecord(event, a));
+      EXPECT_CUDA(cudaStreamWaitEvent(b, event, 0));
+    }
+    if (test.order == Order::kHost) {
+      EXPECT_CUDA(cudaStreamSynchronize(a));
+    }
+    if (test.order == Order::kLegacy) {
+      EXPECT_CUDA(put(nullptr, {}));
+    }
+    EXPECT_CUDA(
+        put(test.order == Order::kSameStream ? cudaStream_t(a) : cudaStream_t(b), {test.second}));
+    EXPECT_EQ(simulator::ucudnnSimulatorViolationCount() - before, test.race ? 1 : 0);
+  }
+}
+
+TEST(SimulatedWorkTest, EarlierRacesAreFoundAfterLaterOrderedWork) {
+  const DeviceBuffer buffer(256);
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  const ScopedStream a;
+  const ScopedStream b;
+  const std::int64_t before = simulator::ucudnnSimulatorViolationCount();
+  EXPECT_CUDA(put(a, {{buffer.get(), 256, true}}));
+  EXPECT_CUDA(put(a, {{buffer.get(), 256, false}}));
+  EXPECT_CUDA(put(a, {{buffer.get() + 128, 128, false}}));
+  EXPECT_CUDA(put(b, {{buffer.get(), 16, false}}));  // with the write
+  EXPECT_EQ(simulator::ucudnnSimulatorViolationCount(), before + 1);
+}
+
+TEST(SimulatedWorkTest, BranchesOfACaptureRace) {
+  const DeviceBuffer buffer(256);
+  const ScopedStream a;
+  const ScopedStream b;
+  const ScopedEvent forked;
+  const ScopedEvent joined;
+  ASSERT_CUDA(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  EXPECT_CUDA(cudaEventRecord(forked, a));
+  EXPECT_CUDA(cudaStreamWaitEvent(b, forked, 0));
+  const std::int64_t before = simulator::ucudnnSimulatorViolationCount();
+  EXPECT_CUDA(put(a, {{buffer.get(), 256, true}}));
+  EXPECT_CUDA(put(b, {{buffer.get(), 256, true}}));
+  EXPECT_EQ(simulator::ucudnnSimulatorViolationCount(), before + 1);
+  EXPECT_CUDA(cudaEventRecord(joined, b));
+  EXPECT_CUDA(cudaStreamWaitEvent(a, joined, 0));
+  EXPECT_CUDA(put(a, {{buffer.get(), 256, true}}));
+  EXPECT_EQ(simulator::ucudnnSimulatorViolationCount(), before + 1);
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaStreamEndCapture(a, &graph));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST(SimulatedWorkTest, GraphLaunchesOnUnorderedStreamsRace) {
+  const DeviceBuffer buffer(256);
+  const ScopedStream a;
+  const ScopedStream b;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_CUDA(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+  EXPECT_CUDA(put(a, {{buffer.get(), 256, true}}));
+  ASSERT_CUDA(cudaStreamEndCapture(a, &graph));
+  ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  const std::int64_t before = simulator::ucudnnSimulatorViolationCount();
+  EXPECT_CUDA(cudaGraphLaunch(exec, a));
+  EXPECT_CUDA(cudaGraphLaunch(exec, a));
+  EXPECT_EQ(simulator::ucudnnSimulatorViolationCount(), before);
+  EXPECT_CUDA(cudaGraphLaunch(exec, b));
+  EXPECT_EQ(simulator::ucudnnSimulatorViolationCount(), before + 1);
+  EXPECT_CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+struct RangeCase {
+  const char* name;
+  std::ptrdiff_t offset;
+  std::size_t bytes;
+  bool inside;
+};
+
+TEST(SimulatedWorkTest, RangesAreCheckedAgainstTheirBlock) {
+  const DeviceBuffer buffer(256);
+  const RangeCase cases[] = {
+      {"whole", 0, 256, true},
+      {"last byte", 255, 1, true},
+      {"nothing", 300, 0, true},
+      {"one too many", 1, 256, false},
+      {"before", -1, 1, false},
+      {"after", 256, 1, false},
+      {"overflow", 16, SIZE_MAX, false},
+  };
+  for (const RangeCase& test : cases) {
+    SCOPED_TRACE(test.name);
+    const std::int64_t before = simulator::ucudnnSimulatorViolationCount();
+    EXPECT_EQ(simulator::checkRange(buffer.get() + test.offset, test.bytes, "x"), test.inside);
+    EXPECT_EQ(simulator::ucudnnSimulatorViolationCount() - before, test.inside ? 0 : 1);
+  }
+}
+
+TEST(SimulatedWorkTest, OtherDevicesMemoryNeedsPeerAccess) {
+  const DeviceBuffer buffer(256);
+  ASSERT_CUDA(cudaSetDevice(1));
+  EXPECT_FALSE(simulator::checkRange(buffer.get(), 1, "x"));
+  ASSERT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_TRUE(simulator::checkRange(buffer.get(), 1, "x"));
+  ASSERT_CUDA(cudaDeviceDisablePeerAccess(0));
+  ASSERT_CUDA(cudaSetDevice(0));
+}
+
+}  // namespace
+}  // namespace ucudnn::test

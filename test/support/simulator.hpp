@@ -1,0 +1,71 @@
+// Lets a test ask and steer the simulator it runs on, if it does: the same binary also runs on a
+// real GPU, where the functions below answer 0 and change nothing. (src/simulator/runtime.hpp says
+// what each one does.)
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ucudnn::test {
+
+namespace detail {
+
+template <typename Result, typename... Arguments>
+Result callSimulator(const char* name, Arguments... arguments) {
+  using Function = Result (*)(Arguments...);
+  // Not linked: NVIDIA's runtime has no such symbol, and the loader decides which of the two is
+  // there.
+  const auto function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr ? function(arguments...) : Result();
+}
+
+}  // namespace detail
+
+inline bool onSimulator() {
+  return dlsym(RTLD_DEFAULT, "ucudnnSimulatorCallCount") != nullptr;
+}
+
+/// Makes the n-th CUDA or cuDNN call from now fail; 0: none.
+inline void failCall(std::int64_t n) {
+  detail::callSimulator<void>("ucudnnSimulatorFailCall", n);
+}
+
+/// Calls so far, of all functions or of one.
+inline std::int64_t callCount(const char* functionOrNull = nullptr) {
+  return detail::callSimulator<std::int64_t>("ucudnnSimulatorCallCount", functionOrNull);
+}
+
+inline std::int64_t violationCount() {
+  return detail::callSimulator<std::int64_t>("ucudnnSimulatorViolationCount");
+}
+
+/// Live "stream", "event", "graph", "graphExec", "device memory", "host memory", ..., or all
+/// together.
+inline std::int64_t liveHandles(const char* kindOrNull = nullptr) {
+  return detail::callSimulator<std::int64_t>("ucudnnSimulatorLiveHandles", kindOrNull);
+}
+
+inline std::size_t liveBytes(int device = 0) {
+  return detail::callSimulator<std::size_t>("ucudnnSimulatorLiveBytes", device);
+}
+
+/// Limits what is still free on a device.
+inline void setMemory(int device, std::size_t bytes) {
+  detail::callSimulator<void>("ucudnnSimulatorSetMemory", device, bytes);
+}
+
+enum class Arithmetic { kFull, kSampled, kOff };  // as ucudnn::simulator::Arithmetic
+
+inline void setArithmetic(Arithmetic arithmetic) {
+  detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));
+}
+
+/// A stream's virtual clock.
+inline double clockMs(cudaStream_t stream) {
+  return detail::callSimulator<double>("ucudnnSimulatorClock", stream);
+}
+
+}  // namespace ucudnn::test
