@@ -17,20 +17,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One timing lasts at least this long: 200 times the resolution of an event (0.5 us, CUDA Runtime
+// A sample lasts at least this long: 200 times the resolution of an event (0.5 us; CUDA Runtime
 // API, cudaEventElapsedTime), so that it is known to better than 1 %.
-constexpr double kSampleMs = 0.3;
-// Calls shorter than this are timed behind a call that keeps the device busy: the gap before the
-// first one, about 5 us, would be more than 1 % of a sample.
-constexpr double kPrimedBelowMs = 0.25;
+constexpr double kSampleMs = 0.1;
+// Kernels slower than this need no call ahead of the timed one: the gap before a first call,
+// measured as 0.03 ms where it enqueues several kernels, is 1 % of it.
+constexpr double kLongMs = 3.0;
 // A kernel this many times slower than one that needs no more workspace is in no plan: one timing
 // is enough.
 constexpr double kHopeless = 3.0;
 // Kernels within this factor of the front are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
-// At sizes that are no power of two, kernels are tried that were within this factor at a
-// neighbouring power.
-constexpr double kPromising = 1.4;
+// At sizes that are no power of two, kernels are tried that were within this factor of the fastest
+// at a neighbouring power.
+constexpr double kPromising = 1.25;
+
+// The stop rule's minimum.
+constexpr int kSamplesAtOnce = 3;
 
 bool isPowerOfTwo(int n) noexcept {
   return (n & (n - 1)) == 0;
@@ -54,11 +57,9 @@ class DeviceBenchmark {
   std::vector<Size> prepare(const std::vector<int>& sizes);
   void allocate(const std::vector<Size>& sizes);
   void measure(const Size& size);
-  double quickTime(KernelTimer& timer, const Size& size, const KernelOffer& offer);
-  void refine(KernelTimer& timer,
-              const Size& size,
-              const KernelOffer& offer,
-              Measurement& measurement);
+  std::optional<double> quickTime(const Size& size, const KernelOffer& offer);
+  void refine(const Size& size, const KernelOffer& offer, Measurement& measurement);
+  bool isNearFastest(const KernelOffer& offer, int batch) const;
   bool isPromising(const KernelOffer& offer, int batch) const;
   bool isKnown(int batch, Kernel kernel) const;
   /// What the kernel took at the largest smaller size, scaled up; 0 where it is not known.
@@ -139,46 +140,44 @@ void DeviceBenchmark::measure(const Size& size) {
       complete = false;
       continue;
     }
-    const double timeMs = quickTime(*timer_, size, offer);
-    if (timeMs < 0) continue;
-    found.kernels.push_back({offer.kernel, timeMs, offer.workspaceBytes, offer.deterministic});
+    const std::optional<double> timeMs = quickTime(size, offer);
+    if (!timeMs) continue;
+    found.kernels.push_back({offer.kernel, *timeMs, offer.workspaceBytes, offer.deterministic});
     offers.push_back(offer);
     ++result_.kernelsMeasured;
   }
   for (std::size_t i = 0; i < offers.size(); ++i)
-    if (!isDominated(found.kernels[i], found.kernels, kNearFront))
-      refine(*timer_, size, offers[i], found.kernels[i]);
+    if (found.kernels[i].timeMs < kLongMs &&
+        !isDominated(found.kernels[i], found.kernels, kNearFront))
+      refine(size, offers[i], found.kernels[i]);
   found.coveredBytes = complete ? request_.limitBytes : buffers_.workspaceBytes;
 }
 
-/// One call, or -1 where cuDNN refuses it. The first call of a kernel may load or compile it, so a
-/// time beyond what the size before leads to expect, and one of a kernel that may matter, is taken
-/// again.
-double DeviceBenchmark::quickTime(KernelTimer& timer, const Size& size, const KernelOffer& offer) {
+/// One call; empty where cuDNN refuses it. The first call of a kernel may load or compile it: where
+/// no smaller size leads to expect a time, or this is far beyond it, it is taken again.
+std::optional<double> DeviceBenchmark::quickTime(const Size& size, const KernelOffer& offer) {
   const ConvolutionDescriptors descriptors = size.descriptors->get();
-  const auto first = timer.time(descriptors, size.batch, offer, 1, false);
-  if (!first) return -1;
-  const std::vector<Measurement>& others = result_.measurements[size.batch].kernels;
-  const Measurement measured{offer.kernel, *first, offer.workspaceBytes, offer.deterministic};
   const double expected = expectedMs(offer.kernel, size.batch);
-  if (expected > 0 && *first < 2 * expected && isDominated(measured, others, kHopeless))
-    return *first;
-  const bool primed = *first < kPrimedBelowMs;
-  return timer.time(descriptors, size.batch, offer, 1, primed).value_or(-1);
+  const int warmUps = expected > kLongMs ? 0 : 1;
+  const auto first = timer_->time(descriptors, size.batch, offer, {1, 1, warmUps});
+  if (first.empty()) return std::nullopt;
+  // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
+  // meanwhile.
+  if (expected > 0 && first[0] < 2 * expected) return first[0];
+  const auto second = timer_->time(descriptors, size.batch, offer, {1, 1, 1});
+  if (second.empty()) return std::nullopt;
+  return std::min(first[0], second[0]);
 }
 
-void DeviceBenchmark::refine(KernelTimer& timer,
-                             const Size& size,
-                             const KernelOffer& offer,
-                             Measurement& measurement) {
+void DeviceBenchmark::refine(const Size& size, const KernelOffer& offer, Measurement& measurement) {
   StopRule rule;
   while (!rule.done()) {
     const double callMs = std::max(rule.count() == 0 ? measurement.timeMs : rule.median(), 1e-4);
     const int calls = static_cast<int>(std::ceil(kSampleMs / callMs));
-    const bool primed = callMs < kPrimedBelowMs;
-    const auto elapsedMs = timer.time(size.descriptors->get(), size.batch, offer, calls, primed);
-    if (!elapsedMs) return;
-    rule.add(*elapsedMs / calls, *elapsedMs);
+    const auto samples =
+        timer_->time(size.descriptors->get(), size.batch, offer, {kSamplesAtOnce, calls, 1});
+    if (samples.empty()) return;
+    for (const double sample : samples) rule.add(sample, sample * calls);
   }
   measurement.timeMs = rule.median();
 }
@@ -201,24 +200,16 @@ double DeviceBenchmark::expectedMs(Kernel kernel, int batch) const {
   return 0;
 }
 
-/// Between powers of two only kernels are tried that were near the front at the power below or
-/// above. At a power, a kernel is skipped when repeating another at a smaller size needs neither
-/// more workspace nor more time than this one took at that size alone (a kernel does not get faster
-/// with more samples).
+/// Between powers of two only kernels are tried that were near the fastest at the power below or
+/// above: the slower ones that need less workspace are known at the powers. At a power, a kernel is
+/// skipped when repeating another at a smaller size needs neither more workspace nor more time than
+/// this one took at that size alone (a kernel does not get faster with more samples).
 bool DeviceBenchmark::isPromising(const KernelOffer& offer, int batch) const {
   const auto& measured = result_.measurements;
-  const auto isNearFront = [&](int power) {
-    const auto size = measured.find(power);
-    if (size == measured.end() || size->second.kernels.empty()) return true;  // nothing known
-    const auto& kernels = size->second.kernels;
-    return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
-      return m.kernel == offer.kernel && !isDominated(m, kernels, kPromising);
-    });
-  };
   if (!isPowerOfTwo(batch)) {
     int below = 1;
     while (below * 2 <= batch) below *= 2;
-    return isNearFront(below) || (measured.count(below * 2) > 0 && isNearFront(below * 2));
+    return isNearFastest(offer, below) || isNearFastest(offer, below * 2);
   }
   for (auto size = std::make_reverse_iterator(measured.lower_bound(batch)); size != measured.rend();
        ++size)
@@ -228,6 +219,19 @@ bool DeviceBenchmark::isPromising(const KernelOffer& offer, int batch) const {
         return !isDominated(here, size->second.kernels, static_cast<double>(batch) / size->first);
       }
   return true;
+}
+
+/// Whether the kernel was near the fastest at a size, or near the fastest deterministic one; false
+/// where it was not measured, true where nothing was.
+bool DeviceBenchmark::isNearFastest(const KernelOffer& offer, int batch) const {
+  const auto size = result_.measurements.find(batch);
+  if (size == result_.measurements.end() || size->second.kernels.empty())
+    return batch < request_.problem.batch();
+  std::vector<Measurement> kernels = size->second.kernels;
+  for (Measurement& m : kernels) m.workspaceBytes = 0;  // any within the limit is as good
+  return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
+    return m.kernel == offer.kernel && !isDominated(m, kernels, kPromising);
+  });
 }
 
 /// Sizes for each device: dealt out from the largest down, so that each gets about the same work.

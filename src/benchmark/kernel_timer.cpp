@@ -8,12 +8,8 @@ KernelTimer::KernelTimer(cudnnHandle_t handle,
                          const Problem& problem,
                          const TensorBuffers& buffers,
                          int bufferBatch)
-    : handle_(handle),
-      problem_(problem),
-      buffers_(buffers),
-      bufferBatch_(bufferBatch),
-      start_(makeEvent()),
-      stop_(makeEvent()) {
+    : handle_(handle), problem_(problem), buffers_(buffers), bufferBatch_(bufferBatch) {
+  for (int i = 0; i <= kMaximumSamples; ++i) events_.push_back(makeEvent());
   UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream_));
   if (problem.operation != Operation::kBiasActivationForward) return;
   Problem::Sizes sizes{1, problem.ySizes[1], 1, 1, 1};
@@ -60,23 +56,33 @@ cudnnStatus_t KernelTimer::enqueue(const ConvolutionDescriptors& descriptors,
       handle_, problem_.operation, descriptors, offer.kernel.algorithm, pointers, &fused);
 }
 
-std::optional<double> KernelTimer::time(const ConvolutionDescriptors& descriptors,
-                                        int batch,
-                                        const KernelOffer& offer,
-                                        int calls,
-                                        bool primed) {
-  if (primed && enqueue(descriptors, batch, offer, 0) != CUDNN_STATUS_SUCCESS) return std::nullopt;
-  UCUDNN_CHECK_CUDA(cudaEventRecord(start_.get(), stream_));
-  for (int call = 0; call < calls; ++call)
-    if (enqueue(descriptors, batch, offer, call) != CUDNN_STATUS_SUCCESS) {
-      UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));  // the buffers are about to be reused
-      return std::nullopt;
-    }
-  UCUDNN_CHECK_CUDA(cudaEventRecord(stop_.get(), stream_));
-  UCUDNN_CHECK_CUDA(cudaEventSynchronize(stop_.get()));
-  float elapsedMs = 0;
-  UCUDNN_CHECK_CUDA(cudaEventElapsedTime(&elapsedMs, start_.get(), stop_.get()));
-  return elapsedMs;
+std::vector<double> KernelTimer::time(const ConvolutionDescriptors& descriptors,
+                                      int batch,
+                                      const KernelOffer& offer,
+                                      Schedule schedule) {
+  int call = 0;
+  const auto run = [&](int calls) {
+    for (int i = 0; i < calls; ++i, ++call)
+      if (enqueue(descriptors, batch, offer, call) != CUDNN_STATUS_SUCCESS) return false;
+    return true;
+  };
+  bool accepted = run(schedule.warmUps);
+  call = 0;
+  for (int sample = 0; sample < schedule.samples && accepted; ++sample) {
+    UCUDNN_CHECK_CUDA(cudaEventRecord(events_[static_cast<std::size_t>(sample)].get(), stream_));
+    accepted = run(schedule.calls);
+  }
+  const Event& last = events_[static_cast<std::size_t>(schedule.samples)];
+  UCUDNN_CHECK_CUDA(cudaEventRecord(last.get(), stream_));
+  UCUDNN_CHECK_CUDA(cudaEventSynchronize(last.get()));
+  std::vector<double> samples;
+  if (!accepted) return samples;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(schedule.samples); ++i) {
+    float elapsedMs = 0;
+    UCUDNN_CHECK_CUDA(cudaEventElapsedTime(&elapsedMs, events_[i].get(), events_[i + 1].get()));
+    samples.push_back(static_cast<double>(elapsedMs) / schedule.calls);
+  }
+  return samples;
 }
 
 }  // namespace ucudnn

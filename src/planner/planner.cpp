@@ -11,6 +11,9 @@
 namespace ucudnn {
 namespace {
 
+// Timings repeat within 1 % (the stop rule's relative spread); two of them are compared.
+constexpr double kSplitGain = 1.02;
+
 /// Adds its own lifetime to a counter.
 class PlanningTime {
  public:
@@ -29,6 +32,18 @@ class PlanningTime {
 
 std::vector<int> sizesOf(const PlanRequest& request) {
   return microBatchSizes(request.settings->batchSizePolicy, request.problem.batch());
+}
+
+/// The fastest configuration; but a split has to win more than the noise of the timings against the
+/// undivided one.
+std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
+                                                 int miniBatch,
+                                                 std::size_t limitBytes) {
+  const auto fastest = fastestConfiguration(table, miniBatch, limitBytes, kLaunchMs);
+  const auto whole = table.find(miniBatch);
+  if (!fastest || whole == table.end()) return fastest;
+  const auto undivided = fastestConfiguration({*whole}, miniBatch, limitBytes, kLaunchMs);
+  return undivided && undivided->timeMs <= fastest->timeMs * kSplitGain ? undivided : fastest;
 }
 
 }  // namespace
@@ -78,9 +93,8 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 
 std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
                                               const Measurements& measurements) {
-  const CandidateTable table = candidates(measurements, request.deterministic);
-  const auto configuration =
-      fastestConfiguration(table, request.problem.batch(), request.limitBytes, kLaunchMs);
+  const auto configuration = chooseConfiguration(
+      candidates(measurements, request.deterministic), request.problem.batch(), request.limitBytes);
   std::shared_ptr<const Plan> plan;
   if (configuration)
     plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
