@@ -1,0 +1,87 @@
+#include "child.hpp"
+
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+namespace ucudnn::test {
+namespace {
+
+std::vector<std::string> environmentWith(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> entries;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (changes.count(text.substr(0, text.find('='))) == 0) entries.push_back(text);
+  }
+  for (const auto& [name, value] : changes) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+std::vector<char*> pointersTo(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+void execute(const std::string& database, const char* sql) {
+  sqlite3* connection = nullptr;
+  char* message = nullptr;
+  sqlite3_open_v2(database.c_str(), &connection, SQLITE_OPEN_READWRITE, nullptr);
+  const int result = sqlite3_exec(connection, sql, nullptr, nullptr, &message);
+  const std::string why = message != nullptr ? message : sqlite3_errmsg(connection);
+  sqlite3_free(message);
+  sqlite3_close(connection);
+  if (result != SQLITE_OK) throw std::runtime_error(database + ": " + why);
+}
+
+}  // namespace
+
+ChildResult runClient(const std::vector<std::string>& arguments,
+                      const std::map<std::string, std::string>& environment) {
+  const auto program =
+      std::filesystem::read_symlink("/proc/self/exe").replace_filename("library_client");
+  std::vector<std::string> words{program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> variables = environmentWith(environment);
+  const std::vector<char*> argv = pointersTo(words);
+  const std::vector<char*> envp = pointersTo(variables);
+  int output[2];
+  if (::pipe(output) != 0) throw std::runtime_error("pipe");
+  const pid_t child = ::fork();
+  if (child == 0) {  // only calls that are safe in the child of a process with threads
+    ::dup2(output[1], STDOUT_FILENO);
+    ::dup2(output[1], STDERR_FILENO);
+    ::close(output[0]);
+    ::execve(argv[0], argv.data(), envp.data());
+    ::_exit(127);
+  }
+  ::close(output[1]);
+  ChildResult result;
+  char block[4096];
+  for (ssize_t count; (count = ::read(output[0], block, sizeof block)) > 0;)
+    result.output.append(block, static_cast<std::size_t>(count));
+  ::close(output[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations operations)
+    : environment_({{"UCUDNN_DATABASE", database()}}) {
+  std::vector<std::string> arguments{operations == Operations::kThree ? "plan" : "plan-fused"};
+  for (const ConvolutionCase& convolution : cases) arguments.push_back(convolution.serialized());
+  // Times are all that is wanted of the simulator; a GPU knows nothing of this.
+  const ChildResult child = runClient(arguments, {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"}});
+  if (child.status != 0) throw std::runtime_error("library_client plan: " + child.output);
+  execute(database(),
+          "UPDATE measurement SET time_ms = time_ms * 1000 WHERE size_id IN (SELECT id FROM size "
+          "AS undivided WHERE batch = (SELECT max(batch) FROM size WHERE problem_id = "
+          "undivided.problem_id))");
+}
+
+}  // namespace ucudnn::test

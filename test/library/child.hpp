@@ -1,0 +1,41 @@
+// Other processes: what a second start of a program sees.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../support/temporary_directory.hpp"
+#include "fixture.hpp"
+
+namespace ucudnn::test {
+
+/// What a child process did: its exit status (128 and more: killed by a signal) and what it
+/// printed.
+struct ChildResult {
+  int status = -1;
+  std::string output;
+};
+
+/// Runs the program `library_client` that lies beside this one (its head comment says what it
+/// takes), with these variables added to the environment.
+ChildResult runClient(const std::vector<std::string>& arguments,
+                      const std::map<std::string, std::string>& environment);
+
+/// While it lives, new handles plan from a database in which every undivided kernel of the given
+/// convolutions is a thousand times slower than it was measured: so all of them are split, whatever
+/// the device. The measuring is done by another process; this one finds everything in the database.
+class ForcedSplits {
+ public:
+  enum class Operations { kThree, kFused };
+  explicit ForcedSplits(const std::vector<ConvolutionCase>& cases,
+                        Operations operations = Operations::kThree);
+
+  std::string database() const { return directory_.file("measurements.db"); }
+
+ private:
+  TemporaryDirectory directory_;
+  EnvironmentGuard environment_;
+};
+
+}  // namespace ucudnn::test

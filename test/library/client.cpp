@@ -1,0 +1,125 @@
+// A small client of μ-cuDNN for tests that need another process.
+//
+//   library_client plan CASE...        plans forward, backward data and backward filter
+//   library_client plan-fused CASE...  runs bias and activation in all its variants
+//   library_client run CASE            one training step, compared with the host's own arithmetic
+//
+// CASE is ConvolutionCase::serialized's. Exit status: 0, all is right; 1, a wrong result; 3, a CUDA
+// or cuDNN call failed, and said so. `plan` and `run` print "measured M loaded L split S".
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "fixture.hpp"
+#include "fused.hpp"
+#include "simulator_hooks.hpp"
+
+using namespace ucudnn::test;
+
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+
+class Failed : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+void check(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS) throw Failed(cudnnGetErrorString(status));
+}
+
+class Handle {
+ public:
+  Handle() { check(cudnnCreate(&handle_)); }
+  ~Handle() { cudnnDestroy(handle_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  UcudnnHandle_t get() const { return handle_; }
+
+ private:
+  UcudnnHandle_t handle_;
+};
+
+void plan(const ConvolutionCase& parameters) {
+  const Handle handle;
+  const Convolution convolution(parameters);
+  for (const ucudnnOperation_t operation : kOperations) {
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    const cudnnStatus_t status = convolution.plan(handle.get(), operation, kLimit, &plan, &entries);
+    if (status != CUDNN_STATUS_NOT_SUPPORTED) check(status);
+  }
+}
+
+void planFused(const ConvolutionCase& parameters) {
+  const Handle handle;
+  Convolution convolution(parameters);
+  const DeviceBuffer workspace(kLimit);
+  for (const cudnnActivationMode_t mode : {CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY})
+    for (const double alpha2 : {0.0, 0.5}) {
+      Fused fused(convolution, mode);
+      check(fused.run(handle.get(),
+                      CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                      {workspace.get(), workspace.bytes()},
+                      1,
+                      alpha2,
+                      false));
+    }
+}
+
+/// False: a result is wrong.
+bool run(const ConvolutionCase& parameters) {
+  const Handle handle;
+  Convolution convolution(parameters);
+  bool right = true;
+  for (const ucudnnOperation_t operation : kOperations) {
+    convolution.fill();
+    const std::vector<char> expected = convolution.computedOnHost(operation);
+    const auto simulator = Simulator::find();
+    if (simulator) simulator->setArithmetic(2);  // off: only times are wanted of the benchmark
+    std::vector<Performance> results;
+    check(convolution.query(handle.get(), operation, Query::kGet, 1, &results));
+    std::size_t bytes = 0;
+    check(convolution.workspaceSize(handle.get(), operation, results.at(0).algorithm, &bytes));
+    if (simulator) simulator->setArithmetic(0);
+    convolution.output(operation).poison();
+    const DeviceBuffer workspace(bytes);
+    check(convolution.run(
+        handle.get(), operation, results.at(0).algorithm, {workspace.get(), bytes}));
+    const double far =
+        distance(convolution.geometry(operation), convolution.output(operation).read(), expected);
+    if (!(far <= 1e-5)) {  // NaN is wrong too; the transforms' own error on a GPU is up to 5e-6
+      std::printf("%s is wrong by %g\n", toText(operation), far);
+      right = false;
+    }
+  }
+  return right;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 3) return 2;
+  try {
+    bool right = true;
+    for (int i = 2; i < count; ++i) {
+      const ConvolutionCase convolution = ConvolutionCase::parse(words[i]);
+      if (std::strcmp(words[1], "plan") == 0)
+        plan(convolution);
+      else if (std::strcmp(words[1], "plan-fused") == 0)
+        planFused(convolution);
+      else
+        right = run(convolution) && right;
+    }
+    const ucudnnStatistics_t now = statistics();
+    std::printf("measured %lld loaded %lld split %lld\n",
+                now.kernelsMeasured,
+                now.kernelsLoaded,
+                now.splitCalls);
+    return right ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,81 @@
+#include "fused.hpp"
+
+#include <stdexcept>
+
+namespace ucudnn::test {
+namespace {
+
+void check(cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
+}
+
+Geometry biasGeometry(const Convolution& convolution) {
+  Geometry geometry;
+  geometry.type = convolution.parameters().type;
+  geometry.sizes.assign(convolution.parameters().input.size() + 2, 1);
+  geometry.sizes[1] = convolution.parameters().filters;
+  geometry.strides.assign(geometry.sizes.size(), 1);
+  geometry.strides[0] = geometry.sizes[1];
+  return geometry;
+}
+
+}  // namespace
+
+Fused::Fused(Convolution& convolution, cudnnActivationMode_t mode)
+    : convolution_(convolution),
+      z_(convolution.y().bytes()),
+      bias_(biasGeometry(convolution).bytes()) {
+  const Geometry bias = biasGeometry(convolution);
+  check(cudnnCreateTensorDescriptor(&biasDesc_));
+  check(cudnnSetTensorNdDescriptor(biasDesc_,
+                                   bias.type,
+                                   static_cast<int>(bias.sizes.size()),
+                                   bias.sizes.data(),
+                                   bias.strides.data()));
+  check(cudnnCreateActivationDescriptor(&activation_));
+  check(cudnnSetActivationDescriptor(activation_, mode, CUDNN_NOT_PROPAGATE_NAN, 0));
+  bias_.write(randomValues(bias, 5));
+  z_.write(randomValues(convolution.geometry(UCUDNN_FORWARD), 6));
+}
+
+Fused::~Fused() {
+  cudnnDestroyTensorDescriptor(biasDesc_);
+  cudnnDestroyActivationDescriptor(activation_);
+}
+
+template <typename Handle>
+cudnnStatus_t Fused::run(Handle handle,
+                         int algorithm,
+                         Workspace workspace,
+                         double alpha1,
+                         double alpha2,
+                         bool zInPlace) {
+  const bool isDouble = convolution_.parameters().type == CUDNN_DATA_DOUBLE;
+  const double doubles[] = {alpha1, alpha2};
+  const float floats[] = {static_cast<float>(alpha1), static_cast<float>(alpha2)};
+  const auto factor = [&](int i) {
+    return isDouble ? static_cast<const void*>(&doubles[i]) : &floats[i];
+  };
+  return cudnnConvolutionBiasActivationForward(handle,
+                                               factor(0),
+                                               convolution_.xDesc(),
+                                               convolution_.x().get(),
+                                               convolution_.wDesc(),
+                                               convolution_.w().get(),
+                                               convolution_.convDesc(),
+                                               static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                               workspace.memory,
+                                               workspace.bytes,
+                                               factor(1),
+                                               convolution_.yDesc(),
+                                               zInPlace ? convolution_.y().get() : z_.get(),
+                                               biasDesc_,
+                                               bias_.get(),
+                                               activation_,
+                                               convolution_.yDesc(),
+                                               convolution_.y().get());
+}
+template cudnnStatus_t Fused::run(cudnnHandle_t, int, Workspace, double, double, bool);
+template cudnnStatus_t Fused::run(UcudnnHandle_t, int, Workspace, double, double, bool);
+
+}  // namespace ucudnn::test
