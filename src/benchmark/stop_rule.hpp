@@ -29,6 +29,7 @@ class StopRule {
   double median() const;
   /// Median absolute deviation over the median; 0 with one sample. REQUIRES: at least one sample.
   double relativeSpread() const;
+  int minimumSamples() const noexcept { return static_cast<int>(limits_.minimumSamples); }
   std::size_t count() const noexcept { return samples_.size(); }
 
  private:

@@ -129,23 +129,30 @@ ProblemDescriptors::ProblemDescriptors(const Problem& problem)
       convolution_.get(), static_cast<cudnnReorderType_t>(problem.reorderType)));
 }
 
+std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
+                                         const Problem& problem,
+                                         const ConvolutionDescriptors& descriptors,
+                                         int algorithm) {
+  // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
+  if (problem.operation == Operation::kBiasActivationForward &&
+      problem.activation == CUDNN_ACTIVATION_IDENTITY &&
+      algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
+    return std::nullopt;
+  std::size_t bytes = 0;
+  if (nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes) !=
+      CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  return KernelOffer{
+      {algorithm, problem.mathType}, bytes, isDeterministic(problem.operation, algorithm)};
+}
+
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors) {
-  const AlgorithmTable table = algorithmsOf(problem.operation);
   std::vector<KernelOffer> offers;
-  for (int algorithm = 0; algorithm < table.count; ++algorithm) {
-    // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
-    if (problem.operation == Operation::kBiasActivationForward &&
-        problem.activation == CUDNN_ACTIVATION_IDENTITY &&
-        algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
-      continue;
-    std::size_t bytes = 0;
-    if (nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes) !=
-        CUDNN_STATUS_SUCCESS)
-      continue;
-    offers.push_back({{algorithm, problem.mathType}, bytes, table.first[algorithm].deterministic});
-  }
+  for (int algorithm = 0; algorithm < algorithmsOf(problem.operation).count; ++algorithm)
+    if (const auto offer = offeredKernel(handle, problem, descriptors, algorithm))
+      offers.push_back(*offer);
   return offers;
 }
 

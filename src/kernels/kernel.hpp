@@ -85,6 +85,12 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors);
 
+/// The same for one algorithm; empty where cuDNN does not have it.
+std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
+                                         const Problem& problem,
+                                         const ConvolutionDescriptors& descriptors,
+                                         int algorithm);
+
 /// Workspace that cuDNN wants for an algorithm; the plain cuDNN call of the operation.
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
                                   Operation operation,

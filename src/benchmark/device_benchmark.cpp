@@ -1,0 +1,182 @@
+#include "benchmark/device_benchmark.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "benchmark/selection.hpp"
+
+namespace ucudnn {
+namespace {
+
+// A sample lasts at least this long: 200 times the resolution of an event (0.5 us; CUDA Runtime
+// API, cudaEventElapsedTime), so that it is known to better than 1 %.
+constexpr double kSampleMs = 0.1;
+// Kernels slower than this need no call ahead of the timed one: the gap before a first call,
+// measured as 0.03 ms on an H200 where it enqueues several kernels, is 1 % of it. One timing is
+// enough for them.
+constexpr double kLongMs = 3.0;
+// Kernels within this factor of the front at an anchor are timed until the stop rule is content.
+constexpr double kNearFront = 1.15;
+// Between anchors there are many sizes, and only what wins by more than this matters.
+constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};
+
+bool isPowerOfTwo(int n) noexcept {
+  return (n & (n - 1)) == 0;
+}
+
+}  // namespace
+
+DeviceBenchmark::DeviceBenchmark(cudnnHandle_t handle,
+                                 const BenchmarkRequest& request,
+                                 Clock::time_point deadline)
+    : handle_(handle), request_(request), deadline_(deadline) {}
+
+BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
+  const int miniBatch = request_.problem.batch();
+  const auto isAnchor = [&](int batch) { return isPowerOfTwo(batch) || batch == miniBatch; };
+  if (request_.known != nullptr)
+    for (const auto& [batch, size] : *request_.known)
+      if (isAnchor(batch)) anchors_[batch] = size;
+
+  std::vector<Size> sizes;
+  for (const int batch : batches) {
+    if (!isAnchor(batch)) continue;
+    const Problem problem = request_.problem.withBatch(batch);
+    Size size{batch, std::make_unique<ProblemDescriptors>(problem), {}};
+    for (const KernelOffer& offer : offeredKernels(handle_, problem, size.descriptors->get()))
+      if (!isKnown(batch, offer.kernel)) size.offers.push_back(offer);
+    sizes.push_back(std::move(size));
+  }
+  allocate(sizes);
+  for (const Size& size : sizes) measureAnchor(size);
+  for (const int batch : batches)
+    if (!isAnchor(batch)) measureBetween(batch);
+  return std::move(result_);
+}
+
+/// Memory for what fits the limit at the anchors; a kernel that does not fit there may between
+/// them.
+void DeviceBenchmark::allocate(const std::vector<Size>& sizes) {
+  bufferBatch_ = request_.problem.batch();
+  if (request_.buffers != nullptr) {
+    buffers_ = *request_.buffers;
+  } else {
+    cudaStream_t stream = nullptr;
+    UCUDNN_CHECK_CUDNN(cudnnGetStream(handle_, &stream));
+    scratch_.emplace(request_.problem, stream);
+    bufferBatch_ = scratch_->batch();
+    std::vector<std::size_t> wanted;
+    for (const Size& size : sizes)
+      for (const KernelOffer& offer : size.offers)
+        if (offer.workspaceBytes > 0)
+          wanted.push_back(std::min(offer.workspaceBytes, request_.limitBytes));
+    scratch_->allocateWorkspace(std::move(wanted));
+    buffers_ = scratch_->get();
+  }
+  timer_.emplace(handle_, request_.problem, buffers_, bufferBatch_);
+}
+
+bool DeviceBenchmark::isTooLate(int batch) const {
+  return batch > bufferBatch_ || (batch != request_.problem.batch() && Clock::now() > deadline_);
+}
+
+bool DeviceBenchmark::fits(const KernelOffer& offer) const {
+  return offer.workspaceBytes <= std::min(request_.limitBytes, buffers_.workspaceBytes);
+}
+
+bool DeviceBenchmark::isKnown(int batch, Kernel kernel) const {
+  if (request_.known == nullptr) return false;
+  const auto size = request_.known->find(batch);
+  if (size == request_.known->end()) return false;
+  const auto& kernels = size->second.kernels;
+  return std::any_of(
+      kernels.begin(), kernels.end(), [&](const Measurement& m) { return m.kernel == kernel; });
+}
+
+void DeviceBenchmark::add(int batch, const KernelOffer& offer, double timeMs) {
+  result_.measurements[batch].kernels.push_back(
+      {offer.kernel, timeMs, offer.workspaceBytes, offer.deterministic});
+  ++result_.kernelsMeasured;
+}
+
+void DeviceBenchmark::measureAnchor(const Size& size) {
+  if (isTooLate(size.batch)) return;
+  SizeMeasurements& found = result_.measurements[size.batch];
+  SizeMeasurements& anchor = anchors_[size.batch];
+  found.coveredBytes = request_.limitBytes;
+  std::vector<KernelOffer> offers;  // in step with found.kernels
+  for (const KernelOffer& offer : size.offers) {
+    if (offer.workspaceBytes > request_.limitBytes) continue;
+    if (!fits(offer)) found.coveredBytes = buffers_.workspaceBytes;
+    if (!fits(offer) ||
+        (size.batch != request_.problem.batch() && !isWorthTrying(anchors_, offer, size.batch)))
+      continue;
+    const std::optional<double> timeMs = quickTime(size, offer);
+    if (!timeMs) continue;
+    add(size.batch, offer, *timeMs);
+    offers.push_back(offer);
+  }
+  anchor.kernels.insert(anchor.kernels.end(), found.kernels.begin(), found.kernels.end());
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    Measurement& measurement = found.kernels[i];
+    if (measurement.timeMs > kLongMs || isDominated(measurement, anchor.kernels, kNearFront))
+      continue;
+    const auto timeMs = carefulTime(size, offers[i], measurement.timeMs, StopRule());
+    measurement.timeMs = timeMs.value_or(measurement.timeMs);
+  }
+}
+
+void DeviceBenchmark::measureBetween(int batch) {
+  if (isTooLate(batch)) return;
+  const Problem problem = request_.problem.withBatch(batch);
+  Size size{batch, std::make_unique<ProblemDescriptors>(problem), {}};
+  SizeMeasurements& found = result_.measurements[batch];
+  found.coveredBytes = request_.limitBytes;
+  for (const Kernel kernel : promisingKernels(anchors_, batch)) {
+    if (isKnown(batch, kernel)) continue;
+    const auto offer = offeredKernel(handle_, problem, size.descriptors->get(), kernel.algorithm);
+    if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
+    if (!fits(*offer)) {
+      found.coveredBytes = buffers_.workspaceBytes;
+      continue;
+    }
+    const double estimateMs = expectedMs(anchors_, kernel, batch);
+    const auto timeMs = carefulTime(size, *offer, estimateMs, StopRule(kBetween));
+    if (timeMs) add(batch, *offer, *timeMs);
+  }
+}
+
+/// One call; empty where cuDNN refuses it. The first call of a kernel may load or compile it: where
+/// no smaller size leads to expect a time, or this is far beyond it, it is taken again.
+std::optional<double> DeviceBenchmark::quickTime(const Size& size, const KernelOffer& offer) {
+  const ConvolutionDescriptors descriptors = size.descriptors->get();
+  const double expected = expectedMs(anchors_, offer.kernel, size.batch);
+  const int warmUps = expected > kLongMs ? 0 : 1;
+  const auto first = timer_->time(descriptors, size.batch, offer, {1, 1, warmUps});
+  if (first.empty()) return std::nullopt;
+  // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
+  // meanwhile.
+  if (expected > 0 && first[0] < 2 * expected) return first[0];
+  const auto second = timer_->time(descriptors, size.batch, offer, {1, 1, 1});
+  if (second.empty()) return std::nullopt;
+  return std::min(first[0], second[0]);
+}
+
+/// Until the rule is content; empty where cuDNN refuses the kernel.
+std::optional<double> DeviceBenchmark::carefulTime(const Size& size,
+                                                   const KernelOffer& offer,
+                                                   double estimateMs,
+                                                   StopRule rule) {
+  while (!rule.done()) {
+    const double callMs = std::max(rule.count() == 0 ? estimateMs : rule.median(), 1e-4);
+    KernelTimer::Schedule schedule;
+    schedule.samples = rule.minimumSamples();
+    schedule.calls = static_cast<int>(std::ceil(std::min(kSampleMs / callMs, 100.0)));
+    const auto samples = timer_->time(size.descriptors->get(), size.batch, offer, schedule);
+    if (samples.empty()) return std::nullopt;
+    for (const double sample : samples) rule.add(sample, sample * schedule.calls);
+  }
+  return rule.median();
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,25 @@
+// Which kernels are worth timing at a batch size, given what was measured at others. Plain rules
+// over numbers.
+#pragma once
+
+#include <vector>
+
+#include "benchmark/measurement.hpp"
+
+namespace ucudnn {
+
+/// What the kernel took at the largest smaller size where it was measured, scaled up; 0 where it
+/// was not.
+double expectedMs(const Measurements& measured, Kernel kernel, int batch);
+
+/// False when repeating another kernel at a smaller size needs neither more workspace nor more time
+/// than this one took at that size alone: a kernel does not get faster with more samples, so it is
+/// in no plan at `batch`.
+bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch);
+
+/// The kernels to try between two measured sizes: those that were near the fastest, or near the
+/// fastest deterministic one, at the next measured size below or above. The slower ones that need
+/// less workspace are known at the measured sizes.
+std::vector<Kernel> promisingKernels(const Measurements& measured, int batch);
+
+}  // namespace ucudnn
