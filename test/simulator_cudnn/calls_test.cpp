@@ -63,7 +63,7 @@ TEST(ConvolutionArgumentsTest, AreRefusedAsCudnnRefusesThem) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, forward(c, &alpha, x, 0, nullptr, 0, c.xDesc()));
   EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED,
             forward(c, &alpha, x, CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, nullptr, 0, c.yDesc()));
-  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, forward(c, &alpha, x, 99, nullptr, 0, c.yDesc()));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, forward(c, &alpha, x, 9, nullptr, 0, c.yDesc()));
 }
 
 TEST(ConvolutionArgumentsTest, MismatchesAreRefusedByQueries) {

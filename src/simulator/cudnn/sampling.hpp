@@ -10,7 +10,7 @@ namespace ucudnn::simulator {
 
 /// About this many scalars of an allocation are samples: enough to notice a wrong micro-batch, few
 /// enough that AlexNet's largest filter gradient (775,000 products for each output) takes a second.
-constexpr std::size_t kSamplesPerAllocation = 512;
+constexpr std::size_t kSamplesPerAllocation = 256;
 
 /// The allocation is cut into kSamplesPerAllocation strata of equal size, each with one sample at a
 /// place given by a hash of the stratum's number. It depends on the place within the allocation
