@@ -4,6 +4,8 @@
 
 #include <ucudnn/preamble.h>
 
+UCUDNN_QUIET_BEGIN
+
 /** A layer of the client's network. Workspace division (WD) gives each its own share. */
 typedef long long ucudnnLayerId_t;
 
@@ -54,5 +56,7 @@ inline LayerId stringToLayerId(const std::string& name) {
 
 }  // extern "C++"
 #endif
+
+UCUDNN_QUIET_END
 
 #endif /* UCUDNN_LAYER_H_ */

@@ -25,7 +25,8 @@ extern "C++" {
 
 /*
  * cuDNN marks its convolution API deprecated when a client defines CUDNN_WARN_DEPRECATED. The
- * client asked to hear of its own uses of it; between these two, ours stay silent.
+ * client asked to hear of its own uses of it; between these two, ours stay silent. So do the casts
+ * of the few functions that C and C++ share.
  */
 #if defined(__NVCC_DIAG_PRAGMA_SUPPORT__)
 #define UCUDNN_QUIET_NVCC_BEGIN _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 1215,1444")
@@ -34,10 +35,16 @@ extern "C++" {
 #define UCUDNN_QUIET_NVCC_BEGIN
 #define UCUDNN_QUIET_NVCC_END
 #endif
+#if defined(__GNUC__) && defined(__cplusplus)
+#define UCUDNN_QUIET_CASTS _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"")
+#else
+#define UCUDNN_QUIET_CASTS
+#endif
 #if defined(__GNUC__)
-#define UCUDNN_QUIET_BEGIN \
-  UCUDNN_QUIET_NVCC_BEGIN  \
-  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"")
+#define UCUDNN_QUIET_BEGIN                                                                       \
+  UCUDNN_QUIET_NVCC_BEGIN                                                                        \
+  _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wdeprecated-declarations\"") \
+      UCUDNN_QUIET_CASTS
 #define UCUDNN_QUIET_END UCUDNN_QUIET_NVCC_END _Pragma("GCC diagnostic pop")
 #else
 #define UCUDNN_QUIET_BEGIN UCUDNN_QUIET_NVCC_BEGIN

@@ -39,7 +39,9 @@ set(includes "-I${PROJECT_SOURCE_DIR}/include")
 foreach(directory IN LISTS CUDAToolkit_INCLUDE_DIRS CUDNN_INCLUDE_DIR)
   list(APPEND includes -isystem "${directory}")
 endforeach()
-set(warnings -Wall -Wextra -Wpedantic -Werror -fsyntax-only)
+set(warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only)
+# Of clients that are stricter still; the header has casts that C and C++ share.
+set(cxx_warnings ${warnings} -Wold-style-cast)
 # nvcc's own warnings count too; it emits line directives that -Wpedantic objects to.
 set(nvcc_warnings -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings -x=cu -c)
 
@@ -62,8 +64,8 @@ foreach(standard IN ITEMS c99 c11)
   ucudnn_add_compile_test(clang ${standard} "${UCUDNN_TEST_CLANG}" ${warnings} ${c_sources})
 endforeach()
 foreach(standard IN ITEMS c++11 c++14 c++17 c++20)
-  ucudnn_add_compile_test(g++ ${standard} "${UCUDNN_TEST_GXX}" ${warnings} ${cxx_sources})
-  ucudnn_add_compile_test(clang++ ${standard} "${UCUDNN_TEST_CLANGXX}" ${warnings} ${cxx_sources})
+  ucudnn_add_compile_test(g++ ${standard} "${UCUDNN_TEST_GXX}" ${cxx_warnings} ${cxx_sources})
+  ucudnn_add_compile_test(clang++ ${standard} "${UCUDNN_TEST_CLANGXX}" ${cxx_warnings} ${cxx_sources})
   ucudnn_add_compile_test(nvcc ${standard} "${UCUDNN_TEST_NVCC}" ${nvcc_warnings} ${client_sources})
 endforeach()
 
