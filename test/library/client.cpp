@@ -10,9 +10,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "../support/simulator.hpp"
 #include "fixture.hpp"
 #include "fused.hpp"
-#include "simulator_hooks.hpp"
 
 using namespace ucudnn::test;
 
@@ -76,13 +76,12 @@ bool run(const ConvolutionCase& parameters) {
   for (const ucudnnOperation_t operation : kOperations) {
     convolution.fill();
     const std::vector<char> expected = convolution.computedOnHost(operation);
-    const auto simulator = Simulator::find();
-    if (simulator) simulator->setArithmetic(2);  // off: only times are wanted of the benchmark
+    setArithmetic(Arithmetic::kOff);  // only times are wanted of the benchmark
     std::vector<Performance> results;
     check(convolution.query(handle.get(), operation, Query::kGet, 1, &results));
     std::size_t bytes = 0;
     check(convolution.workspaceSize(handle.get(), operation, results.at(0).algorithm, &bytes));
-    if (simulator) simulator->setArithmetic(0);
+    setArithmetic(Arithmetic::kFull);
     convolution.output(operation).poison();
     const DeviceBuffer workspace(bytes);
     check(convolution.run(

@@ -51,9 +51,12 @@ struct ConvolutionCase {
 };
 std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolution);
 
-/// A small convolution for which FFT is faster than what needs no workspace even when it is split.
-/// On the simulator its Pareto front therefore has split configurations.
-ConvolutionCase fftCase();
+/// A small convolution that the transforms suit. Tests that change what the process remembers of it
+/// (limits, plans) take numbers of channels of their own.
+ConvolutionCase fftCase(int channels = 128);
+/// The same with so many channels that, on the simulator, FFT is faster than what needs less
+/// workspace even when it is split: its Pareto fronts have split configurations.
+ConvolutionCase splitFrontCase();
 
 /// How far a split result may be from the undivided one, as normalized L2 distance: sums in another
 /// order, and for backward filter the output's rounding between micro-batches.
