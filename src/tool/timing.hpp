@@ -1,0 +1,30 @@
+// Back-to-back times of convolutions on a stream.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tool/device.hpp"
+
+namespace ucudnn::tool {
+
+/// One of those that are compared: enqueues its work, once a call, on the stream it was made for.
+struct Contestant {
+  std::function<void()> enqueue;
+  double timeMs = 0;  ///< the answer: the median over the rounds, of one call
+};
+
+/// Times each contestant `rounds` times, one after another in each round, so that a clock that
+/// drifts hits all alike. One time is taken with events around as many calls as fill 5 ms, after
+/// one call that is not counted and keeps the queue from running dry. Throws what enqueue throws,
+/// DeviceError.
+void timeBackToBack(cudaStream_t stream, int rounds, std::vector<Contestant>& contestants);
+
+/// How many calls fill a timing. REQUIRES: timeMs >= 0.
+int callsForTiming(double timeMs);
+
+/// The middle value, or the mean of the two in the middle. REQUIRES: there is one.
+double median(std::vector<double> values);
+
+}  // namespace ucudnn::tool
