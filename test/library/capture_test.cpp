@@ -15,7 +15,9 @@ class Recording {
  public:
   Recording() { EXPECT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
   ~Recording() {
-    if (exec_ != nullptr) EXPECT_CUDA(cudaGraphExecDestroy(exec_));
+    if (exec_ != nullptr) {
+      EXPECT_CUDA(cudaGraphExecDestroy(exec_));
+    }
     EXPECT_CUDA(cudaStreamDestroy(stream_));
   }
   Recording(const Recording&) = delete;

@@ -72,7 +72,7 @@ ChildResult runClient(const std::vector<std::string>& arguments,
 }
 
 ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations operations)
-    : environment_({{"UCUDNN_DATABASE", database()}}) {
+    : environment_("UCUDNN_DATABASE", database()) {
   std::vector<std::string> arguments{operations == Operations::kThree ? "plan" : "plan-fused"};
   for (const ConvolutionCase& convolution : cases) arguments.push_back(convolution.serialized());
   // Times are all that is wanted of the simulator; a GPU knows nothing of this.

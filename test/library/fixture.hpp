@@ -38,6 +38,7 @@ struct ConvolutionCase {
   /// Convolutions that share the tensors by pointer offset, as Caffe's groups do: the batch stride
   /// is that many samples long.
   int parts = 1;
+  int batchGap = 0;  ///< elements between the samples of x and y besides
   std::vector<int> input{9, 8};
   std::vector<int> filter{3, 3};
   std::vector<int> pad{1, 1};
@@ -222,6 +223,7 @@ struct Handles {
 class EnvironmentGuard {
  public:
   explicit EnvironmentGuard(const std::map<std::string, std::string>& variables);
+  EnvironmentGuard(const std::string& variable, const std::string& value);
   ~EnvironmentGuard();
   EnvironmentGuard(const EnvironmentGuard&) = delete;
   EnvironmentGuard& operator=(const EnvironmentGuard&) = delete;
@@ -233,7 +235,8 @@ class EnvironmentGuard {
 /// Lines of a text file that contain all of `words`.
 std::vector<std::string> linesWith(const std::string& path, const std::vector<std::string>& words);
 
-/// Skips without a device, and checks that the simulator, if it is one, saw no misuse.
+/// Skips without a device. Leaves the simulator, if it is one, as it was, and checks that it saw no
+/// misuse.
 class LibraryTest : public ::testing::Test {
  protected:
   void SetUp() override;

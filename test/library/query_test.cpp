@@ -93,18 +93,22 @@ TEST_F(QueryTest, MathTypeSetAfterTheQueryKeepsThePlan) {
     for (const ucudnnOperation_t operation : kOperations) {
       ASSERT_CUDNN(cudnnSetConvolutionMathType(convolution_->convDesc(), math));
       const Performance first = ask(operation, Query::kGet, 1).at(0);
+      const auto use = [&] {
+        std::size_t bytes = 0;
+        EXPECT_CUDNN(
+            convolution_->workspaceSize(handles_->ours, operation, first.algorithm, &bytes));
+        EXPECT_LE(bytes, first.memory);
+        EXPECT_CUDNN(convolution_->run(
+            handles_->ours, operation, first.algorithm, {memory_->get(), first.memory}));
+      };
+      use();
       const ucudnnStatistics_t before = statistics();
       ASSERT_CUDNN(cudnnSetConvolutionMathType(convolution_->convDesc(), first.mathType));
-      std::size_t bytes = 0;
-      EXPECT_CUDNN(convolution_->workspaceSize(handles_->ours, operation, first.algorithm, &bytes));
-      EXPECT_LE(bytes, first.memory);
-      EXPECT_CUDNN(convolution_->run(
-          handles_->ours, operation, first.algorithm, {memory_->get(), first.memory}));
+      use();
       EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured) << toText(operation);
       EXPECT_EQ(before.bypassedCalls, statistics().bypassedCalls);
       EXPECT_EQ(before.plans, statistics().plans) << toText(operation);
     }
-  setArithmetic(Arithmetic::kFull);
 }
 
 TEST_F(QueryTest, AnsweredQueryMeasuresNothingAgain) {

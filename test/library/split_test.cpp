@@ -49,6 +49,7 @@ std::vector<ConvolutionCase> splitCases() {
   add("StrideTwo", [](C c) { c.stride = {2, 2}; });
   add("Mirrored", [](C c) { c.mode = CUDNN_CONVOLUTION; });
   add("PointerGroups", [](C c) { c.parts = 2; });
+  add("NonPackedBatchStride", [](C c) { c.batchGap = 37; });
   add("PointerGroupsNhwc", [&](C c) { nhwc(c), c.parts = 2; });
   add("FiveDimensions", [](C c) {
     c.input = {5, 6, 4};
