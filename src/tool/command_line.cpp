@@ -109,7 +109,8 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
           "on the simulator: what is computed to be compared: auto (default: sampled for large "
           "layers), full, sampled or off")
       ->type_name("MODE");
-  bench->add_flag("!--no-check", o.check, "do not compare results");
+  bench->add_flag_callback(
+      "--no-check", [&o] { o.check = false; }, "do not compare results");
   bench->footer(kBenchFooter);
   bench->callback([&parsed, command] {
     parsed.command = [&parsed, command] { return tool::bench(parsed.bench, command); };
@@ -162,6 +163,30 @@ std::string oneLine(std::string text) {
   return text;
 }
 
+/// CLI11 says only that a subcommand is required.
+[[noreturn]] void refuse(const CLI::App& app,
+                         const std::vector<std::string>& arguments,
+                         const CLI::ParseError& error) {
+  const CLI::App* innermost = &app;
+  for (const std::string& argument : arguments) {
+    const auto known = innermost->get_subcommands(
+        [&](const CLI::App* subcommand) { return subcommand->get_name() == argument; });
+    if (!known.empty()) {
+      innermost = known.front();
+      continue;
+    }
+    const auto all = innermost->get_subcommands([](const CLI::App*) { return true; });
+    if (argument[0] == '-' || all.empty()) break;
+    std::string names;
+    for (const CLI::App* subcommand : all) names += " " + subcommand->get_name();
+    throw BadInput(fmt::format("\"{}\" is no command; there are{}", argument, names));
+  }
+  throw BadInput(oneLine(error.what()) +
+                 (innermost->get_subcommands([](const CLI::App*) { return true; }).empty()
+                      ? ""
+                      : fmt::format(" ({} --help lists them)", innermost->get_display_name())));
+}
+
 void readEnvironment(Parsed& parsed) {
   const Settings settings = settingsFromEnvironment();
   for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&parsed.bench), &parsed.plan}) {
@@ -197,7 +222,7 @@ Command parseCommandLine(const std::vector<std::string>& arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) throw BadInput(oneLine(error.what()));
+    if (error.get_exit_code() != 0) refuse(app, arguments, error);
     std::ostringstream text;
     app.exit(error, text, text);
     return [text = text.str()] {
