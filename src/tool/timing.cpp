@@ -1,7 +1,11 @@
 #include "tool/timing.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
+
+#include "tool/simulator_control.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -25,6 +29,7 @@ class Stopwatch {
     check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
     float elapsedMs = 0;
     check(cudaEventElapsedTime(&elapsedMs, begin_.get(), end_.get()), "cudaEventElapsedTime");
+    restDevice(static_cast<double>(elapsedMs));
     return static_cast<double>(elapsedMs) / calls;
   }
 
@@ -35,6 +40,14 @@ class Stopwatch {
 };
 
 }  // namespace
+
+void restDevice(double busyMs) {
+  constexpr double kRestFactor = 3;
+  constexpr double kLongestRestMs = 100;
+  if (onSimulator()) return;
+  const double restMs = std::min(busyMs * kRestFactor, kLongestRestMs);
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(restMs));
+}
 
 int callsForTiming(double timeMs) {
   if (timeMs * kMostCalls <= kTimingMs) return kMostCalls;
