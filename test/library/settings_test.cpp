@@ -193,17 +193,15 @@ TEST_F(SettingsTest, EquivalenceTestLogsSmallDistancesForEveryType) {
     parameters.type = type;
     parameters.channels = 24;
     const ForcedSplits forced({parameters});
-    std::remove(logFile().c_str());
-    const EnvironmentGuard settings({{"UCUDNN_EQUIVALENCE_TEST", "1"},
-                                     {"UCUDNN_LOG_LEVEL", "info"},
-                                     {"UCUDNN_LOG_FILE", logFile()}});
+    const std::string log = logFile() + std::to_string(type);
+    const EnvironmentGuard settings(
+        {{"UCUDNN_EQUIVALENCE_TEST", "1"}, {"UCUDNN_LOG_LEVEL", "info"}, {"UCUDNN_LOG_FILE", log}});
     const Handles handles;
-    ASSERT_CUDNN(ucudnnSetLogFile(logFile().c_str()));
     Convolution convolution(parameters);
     const DeviceBuffer workspace(kLimit);
     for (const ucudnnOperation_t operation : kOperations)
       ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), kLimit}, 1, 0.5));
-    const auto lines = linesWith(logFile(), {"equivalence test", "normalized L2 distance"});
+    const auto lines = linesWith(log, {"equivalence test", "normalized L2 distance"});
     EXPECT_EQ(3U, lines.size()) << "type " << type;
     for (const std::string& line : lines) {
       const std::string number = line.substr(line.rfind(' '));
