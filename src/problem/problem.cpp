@@ -245,8 +245,7 @@ bool readProblem(Operation operation,
     return false;
   problem.dimensions = xDimensions;
   if (yDimensions != xDimensions || wDimensions != xDimensions ||
-      problem.xSizes[0] != problem.ySizes[0] ||
-      !readConvolution(descriptors.convolution, problem))
+      problem.xSizes[0] != problem.ySizes[0] || !readConvolution(descriptors.convolution, problem))
     return false;
   clearUnused(problem);
   return true;
