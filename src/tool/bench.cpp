@@ -64,7 +64,9 @@ std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
                                                   options.mathName,
                                                   options.layoutName)};
   if (!onSimulator()) return remarks;
-  remarks.push_back("simulated: times are virtual, from a model or a recorded profile");
+  const std::string profile = simulatorProfile();
+  remarks.push_back("simulated: times are virtual, " +
+                    (profile.empty() ? "from a model" : "recorded on a GPU: " + profile));
   std::size_t sampled = 0;
   std::size_t off = 0;
   for (const Layer& layer : layers) {

@@ -163,7 +163,8 @@ void compareOutputs(cudnnHandle_t handle,
         fmt::format("the result is wrong: relative error {:.3g}", *row.relativeError));
 }
 
-// What the device may have been busy with since it rested last: the row before, copies of random numbers.
+// What the device may have been busy with since it rested last: the row before, copies of random
+// numbers.
 constexpr double kBusyBeforePlanningMs = 20;
 
 void askOurs(const Handles& handles,

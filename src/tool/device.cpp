@@ -47,13 +47,24 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   memory_.reset(memory);
 }
 
+namespace {
+
+/// μ-cuDNN's own reason to refuse a handle, after the other settings have been read: the devices.
+/// Empty where its log has said so on stderr: one line is enough.
+std::string refusedDevices() {
+  const Settings settings = settingsFromEnvironment();
+  if (settings.logLevel != LogLevel::kOff && settings.logFile.empty()) return {};
+  return "UCUDNN_BENCHMARK_DEVICES: a device is not there, or not of the model of the one in use";
+}
+
+}  // namespace
+
 Handles::Handles(cudaStream_t stream) {
   try {
     check(cudnnCreate(&native_), "cudnnCreate");
     check(cudnnSetStream(native_, stream), "cudnnSetStream");
     const cudnnStatus_t status = cudnnCreate(&ours_);
-    // μ-cuDNN's own reason to refuse: a bad setting, which its log has named.
-    if (status == CUDNN_STATUS_BAD_PARAM) throw BadInput("a UCUDNN_* variable has a bad value");
+    if (status == CUDNN_STATUS_BAD_PARAM) throw BadInput(refusedDevices());
     check(status, "ucudnnCreate");
     check(cudnnSetStream(ours_, stream), "cudnnSetStream");
   } catch (...) {

@@ -5,7 +5,8 @@
 
 namespace ucudnn::tool {
 
-/// A bad file, option or setting: one line on stderr, exit status 2.
+/// A bad file, option or setting: one line on stderr, exit status 2. An empty message: the
+/// library's log has written the line.
 class BadInput : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -100,6 +100,7 @@ Json describeDevice(int device) {
 Json describeMachine(int device, const std::string& command) {
   Json machine = describeDevice(device);
   machine.update(describeVersions());
+  if (machine.at("simulated").get<bool>()) machine["simulator_profile"] = simulatorProfile();
   machine["date"] = now();
   machine["host_cpu"] = hostCpu();
   machine["command"] = command;

@@ -13,10 +13,10 @@
 
 namespace {
 
-/// One line on stderr, whatever the message.
+/// One line on stderr, whatever the message; none for an empty one.
 int report(std::string message, int status) {
   std::replace(message.begin(), message.end(), '\n', ' ');
-  fmt::print(stderr, "ucudnn: {}\n", message);
+  if (!message.empty()) fmt::print(stderr, "ucudnn: {}\n", message);
   return status;
 }
 

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 namespace ucudnn::tool {
 namespace {
 
@@ -31,6 +33,11 @@ const char* toText(Arithmetic arithmetic) {
 
 bool onSimulator() {
   return findSetArithmetic() != nullptr;
+}
+
+std::string simulatorProfile() {
+  const char* const profile = std::getenv("UCUDNN_SIMULATOR_PROFILE");
+  return profile != nullptr ? profile : "";
 }
 
 void setArithmetic(Arithmetic arithmetic) {

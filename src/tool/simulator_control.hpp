@@ -12,6 +12,9 @@ const char* toText(Arithmetic arithmetic);
 /// Whether the loader took the simulated CUDA runtime (misc/with-simulator).
 bool onSimulator();
 
+/// The recorded profile that its times come from (UCUDNN_SIMULATOR_PROFILE); empty: its model.
+std::string simulatorProfile();
+
 /// Has no effect on a GPU.
 void setArithmetic(Arithmetic arithmetic);
 

@@ -1,6 +1,7 @@
 // The whole tool on the simulator, with the profile that was recorded on an H200.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -55,6 +56,7 @@ TEST_F(SimulatedTool, BenchesAlexNet) {
     EXPECT_EQ(samples, 256);
   }
   EXPECT_NE(outcome_.output.find("sampled"), std::string::npos) << outcome_.output;
+  EXPECT_NE(outcome_.output.find("recorded on a GPU: "), std::string::npos) << outcome_.output;
   EXPECT_NE(outcome_.output.find("speed-up 3."), std::string::npos) << outcome_.output;
   std::ifstream csv(directory_.file("rows.csv"));
   int lines = 0;
@@ -136,6 +138,16 @@ TEST_F(SimulatedTool, RefusesADeviceThatIsNotThere) {
   const Outcome outcome = runTool("bench " + kAlexNet + " --device 7");
   EXPECT_EQ(outcome.status, 2);
   EXPECT_EQ(outcome.error, "ucudnn: --device: there is no device 7 (accepted: 0 to 0)\n");
+}
+
+TEST_F(SimulatedTool, RefusedBenchmarkDevicesAreOneLine) {
+  for (const char* log : {"warn", "off"}) {
+    const Outcome outcome = runTool(
+        "bench " + kAlexNet, std::string("UCUDNN_BENCHMARK_DEVICES=9 UCUDNN_LOG_LEVEL=") + log);
+    EXPECT_EQ(outcome.status, 2) << log;
+    EXPECT_NE(outcome.error.find("UCUDNN_BENCHMARK_DEVICES"), std::string::npos) << outcome.error;
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  }
 }
 
 #if UCUDNN_HAVE_SQLITE
