@@ -239,8 +239,9 @@ std::string Problem::text() const {
 bool readProblem(Operation operation,
                  const ConvolutionDescriptors& descriptors,
                  Problem& problem) noexcept {
-  problem = Problem{};
+  // On success every member is written once: here, by a reader, or by clearUnused.
   problem.operation = operation;
+  problem.activation = problem.addsZ = 0;
   int xDimensions = 0;
   int yDimensions = 0;
   int wDimensions = 0;
