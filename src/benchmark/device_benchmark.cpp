@@ -147,7 +147,7 @@ void DeviceBenchmark::measureBetween(int batch) {
   Size size{batch, std::make_unique<ProblemDescriptors>(problem), {}};
   SizeMeasurements& found = result_.measurements[batch];
   found.coveredBytes = request_.limitBytes;
-  for (const Kernel kernel : promisingKernels(anchors_, batch)) {
+  for (const Kernel kernel : neighbouringKernels(anchors_, batch)) {
     if (isKnown(batch, kernel)) continue;
     const auto offer = offeredKernel(handle_, problem, size.descriptors->get(), kernel.algorithm);
     if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
@@ -156,7 +156,9 @@ void DeviceBenchmark::measureBetween(int batch) {
       continue;
     }
     const double hopedMs = hopedForMs(anchors_, kernel, batch);
-    if (isOffFront(anchors_, batch, hopedMs, *offer, kNearFront)) continue;
+    if (needsNoSplit(anchors_, *offer, request_.problem.batch()) ||
+        isOffFront(anchors_, batch, hopedMs, *offer, kNearFront))
+      continue;
     const auto timeMs = carefulTime(size, *offer, hopedMs, StopRule(kBetween));
     if (timeMs) add(batch, *offer, *timeMs);
   }
@@ -186,7 +188,7 @@ std::optional<double> DeviceBenchmark::carefulTime(const Size& size,
   while (!rule.done()) {
     const double callMs = std::max(rule.count() == 0 ? estimateMs : rule.median(), 1e-4);
     KernelTimer::Schedule schedule;
-    schedule.samples = rule.minimumSamples();
+    schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
     schedule.calls = static_cast<int>(std::ceil(std::min(kSampleMs / callMs, 100.0)));
     const auto samples = timer_->time(size.descriptors->get(), size.batch, offer, schedule);
     if (samples.empty()) return std::nullopt;

@@ -105,7 +105,10 @@ TEST_F(PlannerTest, PolicyAllTriesFurtherSizesAndIsNoSlower) {
   EXPECT_LE(all->predictedMs, powers->predictedMs);
   const Measurements measurements = planner.measurements(wanted);
   EXPECT_EQ(measurements.size(), std::size_t{kBatch});
-  EXPECT_FALSE(measurements.at(kBatch - 1).kernels.empty()) << "no power of two";
+  std::size_t between = 0;
+  for (const int batch : {3, 5, 6, 7, 9, 10, 11, 12})
+    between += measurements.at(batch).kernels.size();
+  EXPECT_GT(between, 0u) << "only powers of two and the whole";
 }
 
 TEST_F(PlannerTest, ADeterministicPlanHasDeterministicKernelsOnly) {
