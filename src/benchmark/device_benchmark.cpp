@@ -47,7 +47,7 @@ BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
       if (!isKnown(batch, offer.kernel)) size.offers.push_back(offer);
     sizes.push_back(std::move(size));
   }
-  allocate(sizes);
+  allocate(sizes, sizes.size() < batches.size());
   for (Size& size : sizes) measureAnchor(size);
   for (const Size& size : sizes) refineAnchor(size);
   for (const int batch : batches)
@@ -57,7 +57,7 @@ BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
 
 /// Memory for what fits the limit at the anchors; a kernel that does not fit there may between
 /// them.
-void DeviceBenchmark::allocate(const std::vector<Size>& sizes) {
+void DeviceBenchmark::allocate(const std::vector<Size>& sizes, bool sizesBetween) {
   bufferBatch_ = request_.problem.batch();
   if (request_.buffers != nullptr) {
     buffers_ = *request_.buffers;
@@ -71,11 +71,13 @@ void DeviceBenchmark::allocate(const std::vector<Size>& sizes) {
       for (const KernelOffer& offer : size.offers)
         if (offer.workspaceBytes > 0)
           wanted.push_back(std::min(offer.workspaceBytes, request_.limitBytes));
-    // What the sizes between want is known from anchors of an earlier benchmark as well.
-    for (const auto& [batch, known] : anchors_)
-      for (const Measurement& kernel : known.kernels)
-        if (kernel.workspaceBytes > 0)
-          wanted.push_back(std::min(kernel.workspaceBytes, request_.limitBytes));
+    // No size between wants more than the mini-batch does, which may have been measured before.
+    if (sizesBetween) {
+      const ProblemDescriptors whole(request_.problem);
+      for (const KernelOffer& offer : offeredKernels(handle_, request_.problem, whole.get()))
+        if (offer.workspaceBytes > 0)
+          wanted.push_back(std::min(offer.workspaceBytes, request_.limitBytes));
+    }
     scratch_->allocateWorkspace(std::move(wanted));
     buffers_ = scratch_->get();
   }
