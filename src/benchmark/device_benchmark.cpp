@@ -15,7 +15,7 @@ constexpr double kSampleMs = 0.1;
 // measured as 0.03 ms on an H200 where it enqueues several kernels, is 1 % of it. One timing is
 // enough for them.
 constexpr double kLongMs = 3.0;
-// Kernels within this factor of the front at an anchor are timed until the stop rule is content.
+// Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
 // Between anchors there are many sizes, and only what wins by more than this matters.
 constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};
@@ -48,7 +48,8 @@ BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
     sizes.push_back(std::move(size));
   }
   allocate(sizes);
-  for (const Size& size : sizes) measureAnchor(size);
+  for (Size& size : sizes) measureAnchor(size);
+  for (const Size& size : sizes) refineAnchor(size);
   for (const int batch : batches)
     if (!isAnchor(batch)) measureBetween(batch);
   return std::move(result_);
@@ -99,29 +100,38 @@ void DeviceBenchmark::add(int batch, const KernelOffer& offer, double timeMs) {
   ++result_.kernelsMeasured;
 }
 
-void DeviceBenchmark::measureAnchor(const Size& size) {
+/// Takes one timing of each kernel that may matter.
+void DeviceBenchmark::measureAnchor(Size& size) {
+  const std::vector<KernelOffer> offers = std::move(size.offers);
+  size.offers.clear();
   if (isTooLate(size.batch)) return;
   SizeMeasurements& found = result_.measurements[size.batch];
-  SizeMeasurements& anchor = anchors_[size.batch];
   found.coveredBytes = request_.limitBytes;
-  std::vector<KernelOffer> offers;  // in step with found.kernels
-  for (const KernelOffer& offer : size.offers) {
+  for (const KernelOffer& offer : offers) {
     if (offer.workspaceBytes > request_.limitBytes) continue;
-    if (!fits(offer)) found.coveredBytes = buffers_.workspaceBytes;
-    if (!fits(offer) ||
-        (size.batch != request_.problem.batch() && !isWorthTrying(anchors_, offer, size.batch)))
+    if (!fits(offer)) {
+      found.coveredBytes = buffers_.workspaceBytes;
+      continue;
+    }
+    if (size.batch != request_.problem.batch() && !isWorthTrying(anchors_, offer, size.batch))
       continue;
     const std::optional<double> timeMs = quickTime(size, offer);
     if (!timeMs) continue;
     add(size.batch, offer, *timeMs);
-    offers.push_back(offer);
+    size.offers.push_back(offer);
   }
-  anchor.kernels.insert(anchor.kernels.end(), found.kernels.begin(), found.kernels.end());
-  for (std::size_t i = 0; i < offers.size(); ++i) {
-    Measurement& measurement = found.kernels[i];
-    if (measurement.timeMs > kLongMs || isDominated(measurement, anchor.kernels, kNearFront))
+  auto& anchor = anchors_[size.batch].kernels;
+  anchor.insert(anchor.end(), found.kernels.begin(), found.kernels.end());
+}
+
+/// Times again what is near the front of all anchors.
+void DeviceBenchmark::refineAnchor(const Size& size) {
+  for (std::size_t i = 0; i < size.offers.size(); ++i) {
+    Measurement& measurement = result_.measurements[size.batch].kernels[i];
+    if (measurement.timeMs > kLongMs ||
+        isOffFront(anchors_, size.batch, measurement.timeMs, size.offers[i], kNearFront))
       continue;
-    const auto timeMs = carefulTime(size, offers[i], measurement.timeMs, StopRule());
+    const auto timeMs = carefulTime(size, size.offers[i], measurement.timeMs, StopRule());
     measurement.timeMs = timeMs.value_or(measurement.timeMs);
   }
 }
@@ -140,8 +150,9 @@ void DeviceBenchmark::measureBetween(int batch) {
       found.coveredBytes = buffers_.workspaceBytes;
       continue;
     }
-    const double estimateMs = expectedMs(anchors_, kernel, batch);
-    const auto timeMs = carefulTime(size, *offer, estimateMs, StopRule(kBetween));
+    const double hopedMs = hopedForMs(anchors_, kernel, batch);
+    if (isOffFront(anchors_, batch, hopedMs, *offer, kNearFront)) continue;
+    const auto timeMs = carefulTime(size, *offer, hopedMs, StopRule(kBetween));
     if (timeMs) add(batch, *offer, *timeMs);
   }
 }

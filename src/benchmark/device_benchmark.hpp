@@ -29,11 +29,13 @@ class DeviceBenchmark {
   struct Size {
     int batch = 0;
     std::unique_ptr<ProblemDescriptors> descriptors;
-    std::vector<KernelOffer> offers;
+    std::vector<KernelOffer>
+        offers;  ///< once measured: those that ran, in step with the result's kernels
   };
 
   void allocate(const std::vector<Size>& sizes);
-  void measureAnchor(const Size& size);
+  void measureAnchor(Size& size);
+  void refineAnchor(const Size& size);
   void measureBetween(int batch);
   bool isTooLate(int batch) const;
   bool fits(const KernelOffer& offer) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 namespace ucudnn {
 namespace {
@@ -49,6 +50,32 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
         worth = !isDominated(here, others, static_cast<double>(batch) / below);
       });
   return worth;
+}
+
+bool isOffFront(const Measurements& measured,
+                int batch,
+                double timeMs,
+                const KernelOffer& offer,
+                double factor) {
+  const double perSample = timeMs / batch;
+  for (const auto& [other, size] : measured)
+    for (const Measurement& m : size.kernels)
+      if (m.workspaceBytes <= offer.workspaceBytes && m.timeMs / other * factor <= perSample &&
+          (m.deterministic || !offer.deterministic))
+        return true;
+  return false;
+}
+
+double hopedForMs(const Measurements& measured, Kernel kernel, int batch) {
+  double perSample = std::numeric_limits<double>::infinity();
+  const auto look = [&](Measurements::const_iterator size) {
+    for (const Measurement& m : size->second.kernels)
+      if (m.kernel == kernel) perSample = std::min(perSample, m.timeMs / size->first);
+  };
+  const auto above = measured.upper_bound(batch);
+  if (above != measured.end()) look(above);
+  if (above != measured.begin()) look(std::prev(above));
+  return perSample * batch;
 }
 
 std::vector<Kernel> promisingKernels(const Measurements& measured, int batch) {

@@ -17,6 +17,19 @@ double expectedMs(const Measurements& measured, Kernel kernel, int batch);
 /// in no plan at `batch`.
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch);
 
+/// Whether some kernel at some measured size beats this by `factor` in time per sample, in no more
+/// workspace and as deterministically: then no plan is better for having it, whatever the limit.
+/// `batch` samples take `timeMs`.
+bool isOffFront(const Measurements& measured,
+                int batch,
+                double timeMs,
+                const KernelOffer& offer,
+                double factor);
+
+/// The least that the kernel may take at `batch`, judged by its time per sample at the next
+/// measured sizes below and above; infinite where it was measured at neither.
+double hopedForMs(const Measurements& measured, Kernel kernel, int batch);
+
 /// The kernels to try between two measured sizes: those that were near the fastest, or near the
 /// fastest deterministic one, at the next measured size below or above. The slower ones that need
 /// less workspace are known at the measured sizes.

@@ -90,12 +90,7 @@ void removeContext(cudnnHandle_t handle) noexcept {
 }
 
 Settings environmentSettings() {
-  try {
-    return settingsFromEnvironment();
-  } catch (const BadSetting& error) {
-    logError("{}", error.what());
-    throw;
-  }
+  return settingsFromEnvironment();
 }
 
 }  // namespace ucudnn

@@ -18,7 +18,7 @@ void addContext(cudnnHandle_t handle, Settings settings);
 /// Forgets a handle that is about to be destroyed.
 void removeContext(cudnnHandle_t handle) noexcept;
 
-/// Reads the environment and sets up the log as it says. Throws BadSetting, after logging it.
+/// Reads the environment and sets up the log as it says. Throws BadSetting, which the caller logs.
 Settings environmentSettings();
 
 }  // namespace ucudnn

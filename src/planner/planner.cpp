@@ -114,10 +114,13 @@ std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
             request.limitBytes,
             plan->predictedMs);
   } else {
-    logWarn("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN",
+    const std::string why = failure(request);
+    logWarn("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
             request.problem.text(),
             request.problem.batch(),
-            request.limitBytes);
+            request.limitBytes,
+            why.empty() ? "" : ": ",
+            why);
   }
   return plan;
 }
@@ -194,10 +197,11 @@ void Planner::measure(const PlanRequest& request, const std::vector<int>& missin
   benchmark.devices = *request.benchmarkDevices;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
+  std::string why;
   try {
     result = benchmarkKernels(request.handle, benchmark);
   } catch (const OutOfMemory& error) {
-    logWarn("no kernel of {} could be timed: {}", request.problem.text(), error.what());
+    why = error.what();
   }
   statistics_.kernelsMeasured += result.kernelsMeasured;
   if (!request.settings->databasePath.empty() && !result.measurements.empty())
@@ -208,11 +212,18 @@ void Planner::measure(const PlanRequest& request, const std::vector<int>& missin
   // What could not be tried for want of memory or time is not tried again in this process: a query
   // costs microseconds from now on. The database does not learn of it.
   const std::lock_guard lock(mutex_);
+  known_[measurementKey(request)].failure = why;
   Measurements& measurements = known_[measurementKey(request)].measurements;
   for (const int size : missing) {
     addMeasurements(measurements[size], result.measurements[size]);
     measurements[size].coveredBytes = request.limitBytes;
   }
+}
+
+std::string Planner::failure(const PlanRequest& request) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(measurementKey(request));
+  return known == known_.end() ? std::string() : known->second.failure;
 }
 
 Database* Planner::database(const std::string& path) {

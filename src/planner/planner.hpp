@@ -101,6 +101,7 @@ class Planner {
   struct Known {
     Measurements measurements;
     std::string loadedFrom;  ///< the database that was asked
+    std::string failure;     ///< why the last benchmark measured nothing; empty: it did
   };
 
   static PlanKey planKey(const PlanRequest& request);
@@ -111,6 +112,7 @@ class Planner {
   Measurements lookUp(const PlanRequest& request) const;
   void load(const PlanRequest& request);
   void measure(const PlanRequest& request, const std::vector<int>& missing);
+  std::string failure(const PlanRequest& request) const;
   Database* database(const std::string& path);
   std::optional<std::shared_ptr<const Plan>> knownPlan(const PlanRequest& request) const;
   std::shared_ptr<const Plan> makePlan(const PlanRequest& request,

@@ -115,6 +115,15 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
   return length == problem.dimensions - 2;
 }
 
+/// cuDNN also gives what an earlier setting of the descriptor left behind the dimensions in use.
+void clearUnused(Problem& problem) noexcept {
+  for (auto i = static_cast<std::size_t>(problem.dimensions); i < Problem::kMaxDimensions; ++i) {
+    problem.xSizes[i] = problem.xStrides[i] = problem.wSizes[i] = 0;
+    problem.ySizes[i] = problem.yStrides[i] = 0;
+    problem.pads[i - 2] = problem.strides[i - 2] = problem.dilations[i - 2] = 0;
+  }
+}
+
 }  // namespace
 
 const char* toText(Operation operation) noexcept {
@@ -235,9 +244,11 @@ bool readProblem(Operation operation,
       !readFilter(descriptors.w, wDimensions, problem))
     return false;
   problem.dimensions = xDimensions;
-  return yDimensions == xDimensions && wDimensions == xDimensions &&
-         problem.xSizes[0] == problem.ySizes[0] &&
-         readConvolution(descriptors.convolution, problem);
+  if (yDimensions != xDimensions || wDimensions != xDimensions ||
+      problem.xSizes[0] != problem.ySizes[0] || !readConvolution(descriptors.convolution, problem))
+    return false;
+  clearUnused(problem);
+  return true;
 }
 
 }  // namespace ucudnn

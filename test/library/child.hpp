@@ -24,7 +24,8 @@ ChildResult runClient(const std::vector<std::string>& arguments,
 
 /// While it lives, new handles plan from a database in which every undivided kernel of the given
 /// convolutions is a thousand times slower than it was measured: so all of them are split, whatever
-/// the device. The measuring is done by another process; this one finds everything in the database.
+/// the device. Kernels without workspace are made slow as well, thirty times, so that the plans
+/// need some. The measuring is done by another process; this one finds everything in the database.
 class ForcedSplits {
  public:
   enum class Operations { kThree, kFused };

@@ -1,18 +1,21 @@
 // A small client of μ-cuDNN for tests that need another process.
 //
-//   library_client plan CASE...        plans forward, backward data and backward filter
+//   library_client plan CASE...        plans forward, backward data and backward filter, prints the
+//                                      plans and each device's clock ("clock DEVICE MS")
 //   library_client plan-fused CASE...  runs bias and activation in all its variants
 //   library_client run CASE            one training step, compared with the host's own arithmetic
 //
 // CASE is ConvolutionCase::serialized's. Exit status: 0, all is right; 1, a wrong result; 3, a CUDA
-// or cuDNN call failed, and said so. `plan` and `run` print "measured M loaded L split S".
+// or cuDNN call failed, and said so. All print "measured M loaded L split S", and "fewer calls"
+// when the call that UCUDNN_SIMULATOR_FAIL_CALL names was not reached.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
+#include "../support/simulator.hpp"
 #include "fixture.hpp"
 #include "fused.hpp"
-#include "simulator_hooks.hpp"
 
 using namespace ucudnn::test;
 
@@ -48,8 +51,21 @@ void plan(const ConvolutionCase& parameters) {
     ucudnnPlan_t plan{};
     std::vector<ucudnnMicroBatches_t> entries;
     const cudnnStatus_t status = convolution.plan(handle.get(), operation, kLimit, &plan, &entries);
-    if (status != CUDNN_STATUS_NOT_SUPPORTED) check(status);
+    if (status == CUDNN_STATUS_NOT_SUPPORTED) continue;
+    check(status);
+    std::printf("plan %s: %zu bytes", toText(operation), plan.workspaceBytes);
+    for (const ucudnnMicroBatches_t& entry : entries)
+      std::printf(" + %d x %d %s", entry.count, entry.batch, entry.kernel);
+    std::printf("\n");
   }
+}
+
+/// The simulator's virtual time; 0 on a GPU.
+void printClocks() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) return;
+  for (int device = 0; device < count && cudaSetDevice(device) == cudaSuccess; ++device)
+    std::printf("clock %d %.3f\n", device, clockMs(nullptr));
 }
 
 void planFused(const ConvolutionCase& parameters) {
@@ -76,13 +92,12 @@ bool run(const ConvolutionCase& parameters) {
   for (const ucudnnOperation_t operation : kOperations) {
     convolution.fill();
     const std::vector<char> expected = convolution.computedOnHost(operation);
-    const auto simulator = Simulator::find();
-    if (simulator) simulator->setArithmetic(2);  // off: only times are wanted of the benchmark
+    setArithmetic(Arithmetic::kOff);  // only times are wanted of the benchmark
     std::vector<Performance> results;
     check(convolution.query(handle.get(), operation, Query::kGet, 1, &results));
     std::size_t bytes = 0;
     check(convolution.workspaceSize(handle.get(), operation, results.at(0).algorithm, &bytes));
-    if (simulator) simulator->setArithmetic(0);
+    setArithmetic(Arithmetic::kFull);
     convolution.output(operation).poison();
     const DeviceBuffer workspace(bytes);
     check(convolution.run(
@@ -112,6 +127,9 @@ int main(int count, char** words) {
       else
         right = run(convolution) && right;
     }
+    if (std::strcmp(words[1], "plan") == 0) printClocks();
+    const char* const failing = std::getenv("UCUDNN_SIMULATOR_FAIL_CALL");
+    if (failing != nullptr && callCount() < std::atoll(failing)) std::printf("fewer calls\n");
     const ucudnnStatistics_t now = statistics();
     std::printf("measured %lld loaded %lld split %lld\n",
                 now.kernelsMeasured,

@@ -32,7 +32,7 @@ Geometry tensorGeometry(const ConvolutionCase& c, int channels, const std::vecto
     stride *= channels;
   }
   geometry.partStride = static_cast<std::size_t>(stride);
-  geometry.strides[0] = stride * c.parts;
+  geometry.strides[0] = stride * c.parts + c.batchGap;
   return geometry;
 }
 
@@ -41,6 +41,7 @@ Geometry filterGeometry(const ConvolutionCase& c) {
   ConvolutionCase shape = c;
   shape.batch = c.filters;
   shape.parts = 1;
+  shape.batchGap = 0;
   Geometry geometry = tensorGeometry(shape, c.channels / c.groups, c.filter);
   geometry.parts = c.parts;
   geometry.partStride = static_cast<std::size_t>(geometry.strides[0] * c.filters);

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "simulator_hooks.hpp"
+#include "../support/simulator.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -52,7 +52,8 @@ const char* toText(ucudnnOperation_t operation) {
 std::string ConvolutionCase::serialized() const {
   std::ostringstream text;
   text << name << ';' << type << ' ' << math << ' ' << format << ' ' << batch << ' ' << channels
-       << ' ' << filters << ' ' << groups << ' ' << parts << ' ' << mode << ' ' << input.size();
+       << ' ' << filters << ' ' << groups << ' ' << parts << ' ' << batchGap << ' ' << mode << ' '
+       << input.size();
   for (const auto* list : {&input, &filter, &pad, &stride, &dilation})
     for (const int number : *list) text << ' ' << number;
   return text.str();
@@ -66,7 +67,7 @@ ConvolutionCase ConvolutionCase::parse(const std::string& text) {
   int type = 0, math = 0, format = 0, mode = 0;
   std::size_t spatial = 0;
   numbers >> type >> math >> format >> result.batch >> result.channels >> result.filters >>
-      result.groups >> result.parts >> mode >> spatial;
+      result.groups >> result.parts >> result.batchGap >> mode >> spatial;
   result.type = static_cast<cudnnDataType_t>(type);
   result.math = static_cast<cudnnMathType_t>(math);
   result.format = static_cast<cudnnTensorFormat_t>(format);
@@ -84,15 +85,21 @@ std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolutio
   return stream << convolution.name;
 }
 
-ConvolutionCase fftCase() {
+ConvolutionCase fftCase(int channels) {
   ConvolutionCase result;
   result.name = "fft";
   result.batch = 4;
-  result.channels = 128;
+  result.channels = channels;
   result.filters = 2;
   result.input = {12, 12};
   result.filter = {5, 5};
   result.pad = {2, 2};  // 16 with padding: the transform has no waste
+  return result;
+}
+
+ConvolutionCase splitFrontCase() {
+  ConvolutionCase result = fftCase(384);
+  result.name = "splitFront";
   return result;
 }
 
@@ -241,6 +248,8 @@ EnvironmentGuard::EnvironmentGuard(const std::map<std::string, std::string>& var
     ::setenv(name.c_str(), value.c_str(), 1);
   }
 }
+EnvironmentGuard::EnvironmentGuard(const std::string& variable, const std::string& value)
+    : EnvironmentGuard(std::map<std::string, std::string>{{variable, value}}) {}
 EnvironmentGuard::~EnvironmentGuard() {
   for (const auto& [name, value] : former_) {
     if (value)
@@ -269,9 +278,9 @@ void LibraryTest::SetUp() {
 }
 
 void LibraryTest::TearDown() {
-  if (const auto simulator = Simulator::find()) {
-    EXPECT_EQ(0, simulator->violationCount());
-  }
+  setArithmetic(Arithmetic::kFull);
+  setMemory(0, std::size_t{100} << 30);  // more than any test needs
+  EXPECT_EQ(0, violationCount());
 }
 
 }  // namespace ucudnn::test

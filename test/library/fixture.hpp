@@ -38,6 +38,7 @@ struct ConvolutionCase {
   /// Convolutions that share the tensors by pointer offset, as Caffe's groups do: the batch stride
   /// is that many samples long.
   int parts = 1;
+  int batchGap = 0;  ///< elements between the samples of x and y besides
   std::vector<int> input{9, 8};
   std::vector<int> filter{3, 3};
   std::vector<int> pad{1, 1};
@@ -51,9 +52,12 @@ struct ConvolutionCase {
 };
 std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolution);
 
-/// A small convolution for which FFT is faster than what needs no workspace even when it is split.
-/// On the simulator its Pareto front therefore has split configurations.
-ConvolutionCase fftCase();
+/// A small convolution that the transforms suit. Tests that change what the process remembers of it
+/// (limits, plans) take numbers of channels of their own.
+ConvolutionCase fftCase(int channels = 128);
+/// The same with so many channels that, on the simulator, FFT is faster than what needs less
+/// workspace even when it is split: its Pareto fronts have split configurations.
+ConvolutionCase splitFrontCase();
 
 /// How far a split result may be from the undivided one, as normalized L2 distance: sums in another
 /// order, and for backward filter the output's rounding between micro-batches.
@@ -219,6 +223,7 @@ struct Handles {
 class EnvironmentGuard {
  public:
   explicit EnvironmentGuard(const std::map<std::string, std::string>& variables);
+  EnvironmentGuard(const std::string& variable, const std::string& value);
   ~EnvironmentGuard();
   EnvironmentGuard(const EnvironmentGuard&) = delete;
   EnvironmentGuard& operator=(const EnvironmentGuard&) = delete;
@@ -230,7 +235,8 @@ class EnvironmentGuard {
 /// Lines of a text file that contain all of `words`.
 std::vector<std::string> linesWith(const std::string& path, const std::vector<std::string>& words);
 
-/// Skips without a device, and checks that the simulator, if it is one, saw no misuse.
+/// Skips without a device. Leaves the simulator, if it is one, as it was, and checks that it saw no
+/// misuse.
 class LibraryTest : public ::testing::Test {
  protected:
   void SetUp() override;

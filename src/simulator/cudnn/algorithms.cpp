@@ -187,8 +187,13 @@ bool findCost(const ConvolutionProblem& problem,
       break;
   }
   if (!isSupported(problem, method)) return false;
-  cost->workspaceBytes = modelWorkspaceBytes(problem, method);
-  cost->timeMs = modelTimeMs(problem, method, device);
+  if (device.tensorTeraflops > 0) {
+    *cost = {modelTimeMs(problem, method, device), modelWorkspaceBytes(problem, method)};
+  } else {
+    ConvolutionProblem plain = problem;
+    plain.convolution.mathType = CUDNN_FMA_MATH;
+    *cost = {modelTimeMs(plain, method, device), modelWorkspaceBytes(plain, method)};
+  }
   return true;
 }
 

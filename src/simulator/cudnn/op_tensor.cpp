@@ -102,6 +102,8 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
     const TensorShape b = scalarShape(bDesc);
     requireBroadcast(b, c);
     requireTensor(b, B, "B");
+    // cuDNN's manual, cudnnOpTensor; cuDNN 9.19 answers BAD_PARAM.
+    require(B != C || A == C, "B is the same tensor as C, and A is not");
     const double scaleB = readFactor(alpha2, compute);
     submitMemory(handle, "opTensor", {{a, A, false}, {b, B, false}, {c, C, true}}, [=] {
       writeElements(c, C, keep, [&](const auto& index) {

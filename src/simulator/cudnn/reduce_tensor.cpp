@@ -87,6 +87,8 @@ std::size_t workspaceBytes(const TensorShape& a, const TensorShape& c) {
 
 void checkShapes(const TensorShape& a, const TensorShape& c) {
   requireBroadcast(c, a);
+  // cuDNN 9.19 on an H200 answers NOT_SUPPORTED.
+  requireSupported(a.type != CUDNN_DATA_BFLOAT16, "no reduction of bfloat16");
   require((a.type == CUDNN_DATA_DOUBLE) == (c.type == CUDNN_DATA_DOUBLE),
           "double reduces to double only");
 }

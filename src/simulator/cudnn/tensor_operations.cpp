@@ -40,7 +40,8 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle,
     const TensorShape from = scalarShape(xDesc);
     const TensorShape to = scalarShape(yDesc);
     require(from.sameDims(to), "dimensions do not match");
-    requireSupported(from.type == to.type, "the tensors differ in data type");
+    requireSupported(from.type == to.type || to.type == CUDNN_DATA_FLOAT,
+                     "a tensor of another data type is transformed to float only");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
     requireTensor(from, x, "x");

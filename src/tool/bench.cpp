@@ -1,0 +1,124 @@
+// `ucudnn bench`
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "tool/bench_row.hpp"
+#include "tool/commands.hpp"
+#include "tool/failure.hpp"
+#include "tool/machine.hpp"
+#include "tool/output_file.hpp"
+#include "tool/progress.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+/// Loads cuDNN's libraries and their first kernels, which takes a second and is no part of planning
+/// the first layer: one small convolution, through the native handle.
+void warmUp(const Handles& handles, const BenchOptions& options) {
+  Layer layer;
+  layer.batch = 2;
+  layer.inputChannels = layer.outputChannels = 8;
+  layer.size = {16, 16};
+  layer.kernel = {3, 3};
+  layer.pad = layer.stride = layer.dilation = {1, 1};
+  try {
+    for (const ucudnnOperation_t operation : options.operations) {
+      const Convolution convolution(layer, operation, options.numerics);
+      const Tensors tensors(convolution);
+      const DeviceBuffer workspace(std::size_t{1} << 20);  // enough for such a small one
+      findAlgorithms(handles.native(), convolution, tensors, workspace);
+    }
+  } catch (const DeviceError&) {
+    // What cannot be computed at all is reported for the layers themselves.
+  }
+}
+
+nlohmann::ordered_json settingsOf(const BenchOptions& options) {
+  nlohmann::ordered_json settings = toJson(options);
+  settings["repeats"] = options.repeats;
+  settings["check"] = options.check;
+  settings["arithmetic"] =
+      !onSimulator()
+          ? nlohmann::ordered_json(nullptr)
+          : nlohmann::ordered_json(options.arithmetic ? toText(*options.arithmetic) : "auto");
+  const std::string database = settingsFromEnvironment().databasePath;
+  settings["database"] =
+      database.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(database);
+  return settings;
+}
+
+/// What a reader of the table must know.
+std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
+                                   const BenchOptions& options,
+                                   const std::vector<Layer>& layers) {
+  std::vector<std::string> remarks = {fmt::format("{}, cuDNN {}, CUDA {}, μ-cuDNN {}",
+                                                  machine.at("device").get<std::string>(),
+                                                  machine.at("cudnn").get<std::string>(),
+                                                  machine.at("cuda").get<std::string>(),
+                                                  machine.at("ucudnn").get<std::string>()),
+                                      fmt::format("limit {}, policy {}, {}, {} math, {}",
+                                                  formatSize(options.limitBytes),
+                                                  toText(options.policy),
+                                                  options.dataTypeName,
+                                                  options.mathName,
+                                                  options.layoutName)};
+  if (!onSimulator()) return remarks;
+  const std::string profile = simulatorProfile();
+  remarks.push_back("simulated: times are virtual, " +
+                    (profile.empty() ? "from a model" : "recorded on a GPU: " + profile));
+  std::size_t sampled = 0;
+  std::size_t off = 0;
+  for (const Layer& layer : layers) {
+    const Arithmetic arithmetic = arithmeticFor(options, layer);
+    if (arithmetic == Arithmetic::kSampled) ++sampled;
+    if (arithmetic == Arithmetic::kOff) ++off;
+  }
+  if (options.check && sampled > 0)
+    remarks.push_back(
+        fmt::format("arithmetic: {} of {} layers are large and compared at sampled outputs only",
+                    sampled,
+                    layers.size()));
+  if (options.check && off > 0) remarks.push_back("arithmetic: off, nothing is compared");
+  return remarks;
+}
+
+}  // namespace
+
+int bench(const BenchOptions& options, const std::string& command) {
+  const std::vector<Layer> layers =
+      filterLayers(readLayers(options.files, options.batchSize), options.patterns);
+  OutputFile json("--json", options.jsonFile);
+  OutputFile csv("--csv", options.csvFile);
+  useDevice(options.device);
+
+  Report report;
+  report.machine = describeMachine(options.device, command);
+  report.settings = settingsOf(options);
+  report.remarks = remarksOn(report.machine, options, layers);
+  {
+    const Stream stream = makeStream();
+    const Handles handles(stream.get());
+    check(handles.ours().setOptimizerBatchSizePolicy(
+              static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
+          "ucudnnSetBatchSizePolicy");
+    warmUp(handles, options);
+    Progress progress(layers.size() * options.operations.size());
+    for (const Layer& layer : layers)
+      for (const ucudnnOperation_t operation : options.operations) {
+        progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
+        report.rows.push_back(benchRow(handles, stream.get(), layer, operation, options));
+      }
+  }
+  ucudnnStatistics_t statistics{};
+  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  report.kernelsMeasured = statistics.kernelsMeasured;
+  report.kernelsLoaded = statistics.kernelsLoaded;
+
+  json.write([&](std::ostream& stream) { stream << toJson(report).dump(2) << '\n'; });
+  csv.write([&](std::ostream& stream) { writeCsv(stream, report.rows); });
+  if (!json.isStandardOutput() && !csv.isStandardOutput()) writeTable(std::cout, report);
+  return computeTotals(report.rows).failed == 0 ? 0 : 1;
+}
+
+}  // namespace ucudnn::tool

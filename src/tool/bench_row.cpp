@@ -1,0 +1,293 @@
+#include "tool/bench_row.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "tool/device_data.hpp"
+#include "tool/failure.hpp"
+#include "tool/timing.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+// What a framework without a limit may be given: more than any algorithm of our layer lists needs,
+// less than would keep others off the device.
+constexpr std::size_t kUnlimitedCapBytes = std::size_t{24} << 30;
+// The allocator cannot hand out all that is free in one piece.
+constexpr double kUsablePartOfFree = 0.9;
+// One sample of 256 that is not computed is a distance of 0.06; bfloat16's rounding, the coarsest
+// there is, is one of 0.004.
+constexpr double kWrongDistance = 0.02;
+constexpr std::size_t kMostMicroBatches =
+    1024;  // entries of a plan; one for each batch size at most
+
+/// One way to run the convolution: the handle's kind, the algorithm, its workspace.
+template <typename Handle>
+class Way {
+ public:
+  Way(Handle handle, const Convolution& convolution, const Tensors& tensors)
+      : handle_(handle), convolution_(convolution), tensors_(tensors) {}
+
+  /// Does what a framework does with a query's answer: sets the math type and gets the workspace.
+  void choose(const Choice& choice) {
+    choice_ = choice;
+    convolution_.setMath(choice.math);
+    std::size_t bytes = 0;
+    if (!getWorkspaceSize(handle_, convolution_, choice.algorithm, &bytes))
+      throw DeviceError("cudnnGetConvolution*WorkspaceSize refuses the algorithm that was found");
+    workspace_ = DeviceBuffer(bytes);
+  }
+
+  const Choice& choice() const noexcept { return choice_; }
+  std::size_t workspaceBytes() const noexcept { return workspace_.bytes(); }
+
+  void enqueue() const { enqueueTo(tensors_.output); }
+  void enqueueTo(void* output) const {
+    convolution_.setMath(choice_.math);
+    run(handle_, convolution_, tensors_, choice_.algorithm, workspace_, output);
+  }
+
+ private:
+  Handle handle_;
+  const Convolution& convolution_;
+  const Tensors& tensors_;
+  Choice choice_;
+  DeviceBuffer workspace_;
+};
+
+using OurWay = Way<UcudnnHandle_t>;
+using NativeWay = Way<cudnnHandle_t>;
+
+double elapsedMs(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - since)
+      .count();
+}
+
+/// cuDNN's fastest within the workspace. Asked twice, for the first time includes what each kernel
+/// costs to be loaded, which is no merit of ours.
+Choice nativeChoice(cudnnHandle_t handle,
+                    const Convolution& convolution,
+                    const Tensors& tensors,
+                    const DeviceBuffer& workspace) {
+  convolution.setMath(convolution.numerics().math);
+  findAlgorithms(handle, convolution, tensors, workspace);
+  const auto choices = findAlgorithms(handle, convolution, tensors, workspace);
+  if (choices.empty()) throw DeviceError("cuDNN offers no algorithm within the limit");
+  return choices.front();
+}
+
+/// As much as the hungriest algorithm wants and the device has.
+DeviceBuffer unlimitedWorkspace(cudnnHandle_t handle, const Convolution& convolution) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  const auto usable = static_cast<std::size_t>(static_cast<double>(free) * kUsablePartOfFree);
+  const std::size_t cap = std::min(usable, kUnlimitedCapBytes);
+  std::size_t most = 0;
+  convolution.setMath(convolution.numerics().math);
+  for (int algorithm = 0; algorithm < algorithmCount(convolution.operation()); ++algorithm) {
+    std::size_t bytes = 0;
+    if (getWorkspaceSize(handle, convolution, algorithm, &bytes) && bytes <= cap)
+      most = std::max(most, bytes);
+  }
+  return DeviceBuffer(most);
+}
+
+/// The most exact kernel at hand, by algorithm number and falling preference: plain sums of
+/// products on ordinary units.
+std::vector<int> referenceAlgorithms(ucudnnOperation_t operation) {
+  switch (operation) {
+    case UCUDNN_BACKWARD_DATA:
+      return {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_DATA_ALGO_0};
+    case UCUDNN_BACKWARD_FILTER:
+      return {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1,
+              CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
+              CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3};
+    default:
+      return {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+              CUDNN_CONVOLUTION_FWD_ALGO_GEMM};
+  }
+}
+
+/// Runs the reference to `output`. False: cuDNN has none for this convolution.
+bool runReference(cudnnHandle_t handle,
+                  const Convolution& convolution,
+                  const Tensors& tensors,
+                  void* output) {
+  for (const int algorithm : referenceAlgorithms(convolution.operation())) {
+    convolution.setMath(CUDNN_FMA_MATH);
+    std::size_t bytes = 0;
+    if (!getWorkspaceSize(handle, convolution, algorithm, &bytes)) continue;
+    NativeWay way(handle, convolution, tensors);
+    way.choose({algorithm, CUDNN_FMA_MATH, bytes, 0});
+    way.enqueueTo(output);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return true;
+  }
+  return false;
+}
+
+/// Fills both outputs' distances to the reference.
+void compareOutputs(cudnnHandle_t handle,
+                    const Convolution& convolution,
+                    const Tensors& tensors,
+                    const OurWay& ours,
+                    const NativeWay& unlimited,
+                    bool sampled,
+                    Row& row) {
+  const std::size_t bytes = convolution.outputBytes();
+  const cudnnDataType_t type = convolution.numerics().dataType;
+  const DeviceBuffer reference(bytes);
+  // What is not written stays a NaN and is found; the simulator's sampling leaves most as it is.
+  const int fill = sampled ? 0 : 0xFF;
+  const auto clear = [&](void* output) {
+    check(cudaMemset(output, fill, bytes), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  };
+  clear(reference.get());
+  if (!runReference(handle, convolution, tensors, reference.get())) return;
+  const auto distance = [&](const auto& way) {
+    clear(tensors.output);
+    way.enqueue();
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return relativeDistance(tensors.output, reference.get(), bytes, type);
+  };
+  row.cudnnRelativeError = distance(unlimited);
+  row.relativeError = distance(ours);
+  if (!(*row.relativeError <= kWrongDistance))
+    throw DeviceError(
+        fmt::format("the result is wrong: relative error {:.3g}", *row.relativeError));
+}
+
+// What the device may have been busy with since it rested last: the row before, copies of random
+// numbers.
+constexpr double kBusyBeforePlanningMs = 20;
+
+void askOurs(const Handles& handles,
+             const Convolution& convolution,
+             const Tensors& tensors,
+             const DeviceBuffer& workspace,
+             std::size_t limitBytes,
+             OurWay& ours,
+             Row& row) {
+  restDevice(kBusyBeforePlanningMs);
+  const auto start = std::chrono::steady_clock::now();
+  const auto choices = findAlgorithms(handles.ours(), convolution, tensors, workspace);
+  row.planningMs = elapsedMs(start);
+  if (choices.empty()) throw DeviceError("μ-cuDNN's query names no algorithm within the limit");
+  row.configuration = describePlan(handles.ours(), convolution, limitBytes, &row.predictedMs);
+  ours.choose(choices.front());
+  row.workspaceBytes = ours.workspaceBytes();
+}
+
+void fillRow(const Handles& handles,
+             cudaStream_t stream,
+             const Layer& layer,
+             const BenchOptions& options,
+             const Convolution& convolution,
+             Row& row) {
+  const Tensors tensors(convolution);
+  // The clock of the simulator runs without arithmetic as well: only what is compared is computed.
+  setArithmetic(Arithmetic::kOff);
+  OurWay ours(handles.ours(), convolution, tensors);
+  NativeWay cudnn(handles.native(), convolution, tensors);
+  NativeWay unlimited(handles.native(), convolution, tensors);
+  {
+    const DeviceBuffer workspace(options.limitBytes);
+    askOurs(handles, convolution, tensors, workspace, options.limitBytes, ours, row);
+    cudnn.choose(nativeChoice(handles.native(), convolution, tensors, workspace));
+  }
+  Choice fastest;
+  {
+    const DeviceBuffer workspace = unlimitedWorkspace(handles.native(), convolution);
+    fastest = nativeChoice(handles.native(), convolution, tensors, workspace);
+  }
+  unlimited.choose(fastest);
+  row.cudnnKernel = toText(convolution.operation(), cudnn.choice());
+  row.cudnnWorkspaceBytes = cudnn.workspaceBytes();
+  row.unlimitedKernel = toText(convolution.operation(), unlimited.choice());
+  row.unlimitedWorkspaceBytes = unlimited.workspaceBytes();
+
+  std::vector<Contestant> contestants = {
+      {[&] { cudnn.enqueue(); }}, {[&] { ours.enqueue(); }}, {[&] { unlimited.enqueue(); }}};
+  timeBackToBack(stream, options.repeats, contestants);
+  row.cudnnMs = contestants[0].timeMs;
+  row.ucudnnMs = contestants[1].timeMs;
+  row.unlimitedMs = contestants[2].timeMs;
+
+  const Arithmetic arithmetic = arithmeticFor(options, layer);
+  if (!options.check || (onSimulator() && arithmetic == Arithmetic::kOff)) return;
+  setArithmetic(arithmetic);
+  compareOutputs(handles.native(),
+                 convolution,
+                 tensors,
+                 ours,
+                 unlimited,
+                 onSimulator() && arithmetic == Arithmetic::kSampled,
+                 row);
+}
+
+}  // namespace
+
+std::vector<MicroBatches> describePlan(cudnnHandle_t handle,
+                                       const Convolution& convolution,
+                                       std::size_t limitBytes,
+                                       std::optional<double>* predictedMs) {
+  std::vector<ucudnnMicroBatches_t> entries(kMostMicroBatches);
+  ucudnnPlan_t plan{};
+  int count = 0;
+  const cudnnStatus_t status = ucudnnGetConvolutionPlan(handle,
+                                                        convolution.operation(),
+                                                        convolution.x(),
+                                                        convolution.w(),
+                                                        convolution.convolution(),
+                                                        convolution.y(),
+                                                        limitBytes,
+                                                        &plan,
+                                                        static_cast<int>(entries.size()),
+                                                        &count,
+                                                        entries.data());
+  if (status == CUDNN_STATUS_NOT_SUPPORTED) return {};
+  check(status, "ucudnnGetConvolutionPlan");
+  if (predictedMs != nullptr) *predictedMs = plan.predictedMs;
+  std::vector<MicroBatches> configuration;
+  for (int i = 0; i < std::min(count, static_cast<int>(entries.size())); ++i) {
+    const ucudnnMicroBatches_t& entry = entries[static_cast<std::size_t>(i)];
+    configuration.push_back({entry.batch, entry.kernel, entry.count});
+  }
+  return configuration;
+}
+
+Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer) {
+  return options.arithmetic.value_or(automaticArithmetic(layer.multiplyAdds()));
+}
+
+Row benchRow(const Handles& handles,
+             cudaStream_t stream,
+             const Layer& layer,
+             ucudnnOperation_t operation,
+             const BenchOptions& options) {
+  Row row;
+  row.layer = layer.name;
+  row.operation = toText(operation);
+  row.shape = layer.shape();
+  row.limitBytes = options.limitBytes;
+  try {
+    const Convolution convolution(layer, operation, options.numerics);
+    fillRow(handles, stream, layer, options, convolution, row);
+  } catch (const OutOfMemory& error) {
+    row.error = fmt::format("out of memory: {}", error.what());
+  } catch (const DeviceError& error) {
+    row.error = error.what();
+  }
+  // Whatever has been enqueued before a failure still uses buffers that are freed by now; and an
+  // error that stays would be blamed on the next row.
+  if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
+  return row;
+}
+
+}  // namespace ucudnn::tool

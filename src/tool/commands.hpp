@@ -1,0 +1,27 @@
+// The commands: each does its work, writes its results and returns the exit status. They throw
+// BadInput, DeviceError and other std::exceptions, which main() reports.
+#pragma once
+
+#include <string>
+
+#include "tool/options.hpp"
+
+namespace ucudnn::tool {
+
+/// 0: every layer ran; 1: one failed, and the report says which and why. `command` is the command
+/// line, for the report.
+int bench(const BenchOptions& options, const std::string& command);
+
+/// 0: every layer was planned; 1: one failed.
+int plan(const ConvolutionOptions& options, const std::string& command);
+
+/// 0, with or without a GPU.
+int info();
+
+int listEntries(const DatabaseOptions& options);
+int exportEntries(const DatabaseOptions& options);
+int importEntries(const DatabaseOptions& options);
+int mergeEntries(const DatabaseOptions& options);
+int pruneEntries(const DatabaseOptions& options);
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,334 @@
+#include "tool/convolution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tool/device_data.hpp"
+#include "tool/failure.hpp"
+
+// cuDNN 9 marks the convolution API deprecated; it is what frameworks call and what this measures.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace ucudnn::tool {
+namespace {
+
+constexpr std::array<const char*, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForwardNames = {
+    "IMPLICIT_GEMM",
+    "IMPLICIT_PRECOMP_GEMM",
+    "GEMM",
+    "DIRECT",
+    "FFT",
+    "FFT_TILING",
+    "WINOGRAD",
+    "WINOGRAD_NONFUSED"};
+constexpr std::array<const char*, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> kBackwardDataNames = {
+    "ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"};
+constexpr std::array<const char*, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT> kBackwardFilterNames = {
+    "ALGO_0", "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED", "FFT_TILING"};
+constexpr std::array<const char*, 4> kMathNames = {"default", "tensor", "tensor_conversion", "fma"};
+
+template <typename Owner, typename Create>
+void create(Owner& owner, Create createFunction, const char* call) {
+  typename Owner::pointer descriptor = nullptr;
+  check(createFunction(&descriptor), call);
+  owner.reset(descriptor);
+}
+
+template <typename Performance>
+std::vector<Choice> successful(const Performance* results, int count, std::size_t limitBytes) {
+  std::vector<Choice> choices;
+  for (int i = 0; i < count; ++i) {
+    const Performance& result = results[i];
+    if (result.status != CUDNN_STATUS_SUCCESS || result.memory > limitBytes) continue;
+    choices.push_back({static_cast<int>(result.algo), result.mathType, result.memory, result.time});
+  }
+  return choices;
+}
+
+// An algorithm comes once for each math type (ordinary and tensor units) at the most.
+constexpr int kMostResults = 2 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+
+/// alpha and beta: double for double tensors, else float.
+struct Factors {
+  explicit Factors(cudnnDataType_t type) : isDouble(type == CUDNN_DATA_DOUBLE) {}
+  const void* one() const { return isDouble ? static_cast<const void*>(&doubles[1]) : &floats[1]; }
+  const void* zero() const { return isDouble ? static_cast<const void*>(&doubles[0]) : &floats[0]; }
+  bool isDouble;
+  double doubles[2] = {0, 1};
+  float floats[2] = {0, 1};
+};
+
+}  // namespace
+
+const char* toText(ucudnnOperation_t operation) {
+  switch (operation) {
+    case UCUDNN_BACKWARD_DATA:
+      return "backward_data";
+    case UCUDNN_BACKWARD_FILTER:
+      return "backward_filter";
+    default:
+      return "forward";
+  }
+}
+
+int algorithmCount(ucudnnOperation_t operation) {
+  switch (operation) {
+    case UCUDNN_BACKWARD_DATA:
+      return CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
+    case UCUDNN_BACKWARD_FILTER:
+      return CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
+    default:
+      return CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+  }
+}
+
+std::string toText(ucudnnOperation_t operation, const Choice& choice) {
+  const auto* names = operation == UCUDNN_BACKWARD_DATA     ? kBackwardDataNames.data()
+                      : operation == UCUDNN_BACKWARD_FILTER ? kBackwardFilterNames.data()
+                                                            : kForwardNames.data();
+  const auto math = static_cast<std::size_t>(choice.math);
+  return fmt::format(
+      "{}/{}",
+      choice.algorithm < algorithmCount(operation) ? names[choice.algorithm] : "UNKNOWN",
+      math < kMathNames.size() ? kMathNames[math] : "unknown");
+}
+
+Convolution::Convolution(const Layer& layer, ucudnnOperation_t operation, const Numerics& numerics)
+    : operation_(operation), numerics_(numerics) {
+  create(x_, cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
+  create(y_, cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
+  create(w_, cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
+  create(convolution_, cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
+  const auto setTensor = [&](cudnnTensorDescriptor_t tensor, const std::vector<int>& sizes) {
+    check(cudnnSetTensorNdDescriptorEx(tensor,
+                                       numerics.layout,
+                                       numerics.dataType,
+                                       static_cast<int>(sizes.size()),
+                                       sizes.data()),
+          "cudnnSetTensorNdDescriptorEx");
+  };
+  setTensor(x_.get(), layer.inputSizes());
+  setTensor(y_.get(), layer.outputSizes());
+  const std::vector<int> filter = layer.filterSizes();
+  check(cudnnSetFilterNdDescriptor(w_.get(),
+                                   numerics.dataType,
+                                   numerics.layout,
+                                   static_cast<int>(filter.size()),
+                                   filter.data()),
+        "cudnnSetFilterNdDescriptor");
+  check(cudnnSetConvolutionNdDescriptor(
+            convolution_.get(),
+            static_cast<int>(layer.pad.size()),
+            layer.pad.data(),
+            layer.stride.data(),
+            layer.dilation.data(),
+            CUDNN_CROSS_CORRELATION,
+            // Half and bfloat16 accumulate in float, as frameworks have it.
+            numerics.dataType == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
+        "cudnnSetConvolutionNdDescriptor");
+  check(cudnnSetConvolutionGroupCount(convolution_.get(), layer.groups),
+        "cudnnSetConvolutionGroupCount");
+  setMath(numerics.math);
+  check(cudnnGetTensorSizeInBytes(x_.get(), &xBytes_), "cudnnGetTensorSizeInBytes");
+  check(cudnnGetTensorSizeInBytes(y_.get(), &yBytes_), "cudnnGetTensorSizeInBytes");
+  check(cudnnGetFilterSizeInBytes(w_.get(), &wBytes_), "cudnnGetFilterSizeInBytes");
+}
+
+std::size_t Convolution::outputBytes() const noexcept {
+  switch (operation_) {
+    case UCUDNN_BACKWARD_DATA:
+      return xBytes_;
+    case UCUDNN_BACKWARD_FILTER:
+      return wBytes_;
+    default:
+      return yBytes_;
+  }
+}
+
+void Convolution::setMath(cudnnMathType_t math) const {
+  check(cudnnSetConvolutionMathType(convolution_.get(), math), "cudnnSetConvolutionMathType");
+}
+
+Tensors::Tensors(const Convolution& convolution)
+    : x(convolution.xBytes()), w(convolution.wBytes()), y(convolution.yBytes()) {
+  const ucudnnOperation_t operation = convolution.operation();
+  output = operation == UCUDNN_BACKWARD_DATA     ? x.get()
+           : operation == UCUDNN_BACKWARD_FILTER ? w.get()
+                                                 : y.get();
+  std::uint32_t seed = 1;
+  for (const DeviceBuffer* buffer : {&x, &w, &y})
+    if (buffer->get() != output) fillRandom(*buffer, convolution.numerics().dataType, seed++);
+}
+
+template <typename Handle>
+std::vector<Choice> findAlgorithms(Handle handle,
+                                   const Convolution& c,
+                                   const Tensors& t,
+                                   const DeviceBuffer& workspace) {
+  int count = 0;
+  switch (c.operation()) {
+    case UCUDNN_BACKWARD_DATA: {
+      std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMostResults> results{};
+      check(cudnnFindConvolutionBackwardDataAlgorithmEx(handle,
+                                                        c.w(),
+                                                        t.w.get(),
+                                                        c.y(),
+                                                        t.y.get(),
+                                                        c.convolution(),
+                                                        c.x(),
+                                                        t.x.get(),
+                                                        kMostResults,
+                                                        &count,
+                                                        results.data(),
+                                                        workspace.get(),
+                                                        workspace.bytes()),
+            "cudnnFindConvolutionBackwardDataAlgorithmEx");
+      return successful(results.data(), count, workspace.bytes());
+    }
+    case UCUDNN_BACKWARD_FILTER: {
+      std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMostResults> results{};
+      check(cudnnFindConvolutionBackwardFilterAlgorithmEx(handle,
+                                                          c.x(),
+                                                          t.x.get(),
+                                                          c.y(),
+                                                          t.y.get(),
+                                                          c.convolution(),
+                                                          c.w(),
+                                                          t.w.get(),
+                                                          kMostResults,
+                                                          &count,
+                                                          results.data(),
+                                                          workspace.get(),
+                                                          workspace.bytes()),
+            "cudnnFindConvolutionBackwardFilterAlgorithmEx");
+      return successful(results.data(), count, workspace.bytes());
+    }
+    default: {
+      std::array<cudnnConvolutionFwdAlgoPerf_t, kMostResults> results{};
+      check(cudnnFindConvolutionForwardAlgorithmEx(handle,
+                                                   c.x(),
+                                                   t.x.get(),
+                                                   c.w(),
+                                                   t.w.get(),
+                                                   c.convolution(),
+                                                   c.y(),
+                                                   t.y.get(),
+                                                   kMostResults,
+                                                   &count,
+                                                   results.data(),
+                                                   workspace.get(),
+                                                   workspace.bytes()),
+            "cudnnFindConvolutionForwardAlgorithmEx");
+      return successful(results.data(), count, workspace.bytes());
+    }
+  }
+}
+
+template <typename Handle>
+bool getWorkspaceSize(Handle handle, const Convolution& c, int algorithm, std::size_t* bytes) {
+  cudnnStatus_t status;
+  switch (c.operation()) {
+    case UCUDNN_BACKWARD_DATA:
+      status = cudnnGetConvolutionBackwardDataWorkspaceSize(
+          handle,
+          c.w(),
+          c.y(),
+          c.convolution(),
+          c.x(),
+          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+          bytes);
+      break;
+    case UCUDNN_BACKWARD_FILTER:
+      status = cudnnGetConvolutionBackwardFilterWorkspaceSize(
+          handle,
+          c.x(),
+          c.y(),
+          c.convolution(),
+          c.w(),
+          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+          bytes);
+      break;
+    default:
+      status =
+          cudnnGetConvolutionForwardWorkspaceSize(handle,
+                                                  c.x(),
+                                                  c.w(),
+                                                  c.convolution(),
+                                                  c.y(),
+                                                  static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                                  bytes);
+  }
+  return status == CUDNN_STATUS_SUCCESS;
+}
+
+template <typename Handle>
+void run(Handle handle,
+         const Convolution& c,
+         const Tensors& t,
+         int algorithm,
+         const DeviceBuffer& workspace,
+         void* output) {
+  const Factors factors(c.numerics().dataType);
+  switch (c.operation()) {
+    case UCUDNN_BACKWARD_DATA:
+      check(cudnnConvolutionBackwardData(handle,
+                                         factors.one(),
+                                         c.w(),
+                                         t.w.get(),
+                                         c.y(),
+                                         t.y.get(),
+                                         c.convolution(),
+                                         static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
+                                         workspace.get(),
+                                         workspace.bytes(),
+                                         factors.zero(),
+                                         c.x(),
+                                         output),
+            "cudnnConvolutionBackwardData");
+      break;
+    case UCUDNN_BACKWARD_FILTER:
+      check(cudnnConvolutionBackwardFilter(handle,
+                                           factors.one(),
+                                           c.x(),
+                                           t.x.get(),
+                                           c.y(),
+                                           t.y.get(),
+                                           c.convolution(),
+                                           static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
+                                           workspace.get(),
+                                           workspace.bytes(),
+                                           factors.zero(),
+                                           c.w(),
+                                           output),
+            "cudnnConvolutionBackwardFilter");
+      break;
+    default:
+      check(cudnnConvolutionForward(handle,
+                                    factors.one(),
+                                    c.x(),
+                                    t.x.get(),
+                                    c.w(),
+                                    t.w.get(),
+                                    c.convolution(),
+                                    static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                    workspace.get(),
+                                    workspace.bytes(),
+                                    factors.zero(),
+                                    c.y(),
+                                    output),
+            "cudnnConvolutionForward");
+  }
+}
+
+#define UCUDNN_TOOL_INSTANTIATE(HANDLE)                                          \
+  template std::vector<Choice> findAlgorithms(                                   \
+      HANDLE, const Convolution&, const Tensors&, const DeviceBuffer&);          \
+  template bool getWorkspaceSize(HANDLE, const Convolution&, int, std::size_t*); \
+  template void run(HANDLE, const Convolution&, const Tensors&, int, const DeviceBuffer&, void*);
+UCUDNN_TOOL_INSTANTIATE(cudnnHandle_t)
+UCUDNN_TOOL_INSTANTIATE(UcudnnHandle_t)
+#undef UCUDNN_TOOL_INSTANTIATE
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,112 @@
+// `ucudnn db`
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ctime>
+#include <iostream>
+
+#include "cache/maintenance.hpp"
+#include "tool/commands.hpp"
+#include "tool/device.hpp"
+#include "tool/failure.hpp"
+#include "tool/machine.hpp"
+#include "tool/report.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+constexpr std::int64_t kSecondsInDay = 24 * 60 * 60;
+
+const std::string& fileOf(const DatabaseOptions& options) {
+  if (options.database.empty())
+    throw BadInput("no database: give --database FILE or set UCUDNN_DATABASE");
+  return options.database;
+}
+
+/// The maintenance functions name the file in what they throw, and each failure of theirs is one of
+/// a file that was named to us.
+template <typename Function>
+auto onFile(Function function) {
+  try {
+    return function();
+  } catch (const std::runtime_error& error) {
+    throw BadInput(error.what());
+  }
+}
+
+std::string describe(const MachineKey& machine) {
+  return fmt::format("{} (compute capability {}.{}, {} SMs), driver {}, CUDA {}, cuDNN {}",
+                     machine.deviceName,
+                     machine.computeCapability / 10,
+                     machine.computeCapability % 10,
+                     machine.multiprocessorCount,
+                     cudaVersionText(machine.driverVersion),
+                     cudaVersionText(machine.cudaVersion),
+                     cudnnVersionText(machine.cudnnVersion));
+}
+
+}  // namespace
+
+int listEntries(const DatabaseOptions& options) {
+  const auto entries = onFile([&] { return listDatabase(fileOf(options)); });
+  std::string machine;
+  std::vector<std::vector<std::string>> lines;
+  const auto flush = [&] {
+    writeColumns(std::cout, lines, 0);
+    lines.clear();
+  };
+  std::size_t kernels = 0;
+  for (const DatabaseEntry& entry : entries) {
+    if (describe(entry.machine) != machine) {
+      flush();
+      machine = describe(entry.machine);
+      std::cout << machine << '\n';
+    }
+    lines.push_back({fmt::format("  {:%Y-%m-%d %H:%M}",
+                                 fmt::gmtime(static_cast<std::time_t>(entry.measuredAt))),
+                     fmt::format("{} kernels", entry.kernels),
+                     fmt::format("{} sizes", entry.batches.size()),
+                     entry.problem});
+    kernels += entry.kernels;
+  }
+  flush();
+  std::cout << fmt::format("{} problems, {} kernels\n", entries.size(), kernels);
+  return 0;
+}
+
+int exportEntries(const DatabaseOptions& options) {
+  const auto sizes = onFile([&] { return exportDatabase(fileOf(options), options.file); });
+  std::cout << fmt::format("{} batch sizes written to {}\n", sizes, options.file);
+  return 0;
+}
+
+int importEntries(const DatabaseOptions& options) {
+  const auto sizes = onFile([&] { return importDatabase(fileOf(options), options.file); });
+  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, options.file);
+  return 0;
+}
+
+int mergeEntries(const DatabaseOptions& options) {
+  const auto sizes = onFile([&] { return mergeDatabase(fileOf(options), options.file); });
+  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, options.file);
+  return 0;
+}
+
+int pruneEntries(const DatabaseOptions& options) {
+  PruneFilter filter;
+  if (!options.olderThanDays && !options.otherMachines)
+    throw BadInput("db prune: say what to remove: --older-than DAYS, --other-machines, or both");
+  if (options.olderThanDays)
+    filter.measuredBefore =
+        static_cast<std::int64_t>(std::time(nullptr)) - *options.olderThanDays * kSecondsInDay;
+  if (options.otherMachines) {
+    useDevice(options.device);
+    filter.otherThan = machineKey(options.device);
+  }
+  const auto sizes = onFile([&] { return pruneDatabase(fileOf(options), filter); });
+  std::cout << fmt::format("{} batch sizes removed\n", sizes);
+  return 0;
+}
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,70 @@
+// Owners of what CUDA and cuDNN hand out, and the check of what they return.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <ucudnn/ucudnn.h>
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace ucudnn::tool {
+
+/// Throw DeviceError (OutOfMemory) unless the status says success. `call` is the function's name.
+void check(cudaError_t status, const char* call);
+void check(cudnnStatus_t status, const char* call);
+
+/// An owner of a C handle: `Destroy` takes it and never throws.
+template <typename Handle, auto Destroy>
+struct Deleter {
+  using pointer = Handle;
+  void operator()(Handle handle) const noexcept { Destroy(handle); }
+};
+using Stream =
+    std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Deleter<cudaStream_t, cudaStreamDestroy>>;
+using Event =
+    std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Deleter<cudaEvent_t, cudaEventDestroy>>;
+using HostMemory = std::unique_ptr<void, Deleter<void*, cudaFreeHost>>;
+
+Stream makeStream();
+Event makeEvent();
+/// Page-locked memory, from which copies run at the bus's full speed.
+HostMemory makeHostMemory(std::size_t bytes);
+
+/// Device memory. Null when made of 0 bytes.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(std::size_t bytes);
+
+  void* get() const noexcept { return memory_.get(); }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  std::unique_ptr<void, Deleter<void*, cudaFree>> memory_;
+  std::size_t bytes_ = 0;
+};
+
+/// The same program as a framework that has replaced the handle's type, and as one that has not.
+class Handles {
+ public:
+  /// Both on `stream`.
+  explicit Handles(cudaStream_t stream);
+  ~Handles();
+  Handles(const Handles&) = delete;
+  Handles& operator=(const Handles&) = delete;
+
+  cudnnHandle_t native() const noexcept { return native_; }
+  UcudnnHandle_t ours() const noexcept { return ours_; }
+
+ private:
+  cudnnHandle_t native_ = nullptr;
+  UcudnnHandle_t ours_;
+};
+
+/// Makes `device` the current one. Throws BadInput where there is no such device, DeviceError where
+/// there is none at all.
+void useDevice(int device);
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,27 @@
+// The kinds of failure that the tool tells apart by its exit status.
+#pragma once
+
+#include <stdexcept>
+
+namespace ucudnn::tool {
+
+/// A bad file, option or setting: one line on stderr, exit status 2. An empty message: the
+/// library's log has written the line.
+class BadInput : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// CUDA, cuDNN or μ-cuDNN refused a call: the layer fails, and the exit status is 1.
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The device has too little memory for the layer.
+class OutOfMemory : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,257 @@
+#include "tool/layer_list.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <istream>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "tool/failure.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::array<const char*, 12> kRequired = {"source",
+                                                   "W",
+                                                   "H",
+                                                   "C_in",
+                                                   "N",
+                                                   "C_out",
+                                                   "kernel_w",
+                                                   "kernel_h",
+                                                   "pad_w",
+                                                   "pad_h",
+                                                   "stride_w",
+                                                   "stride_h"};
+constexpr std::array<const char*, 8> kOptional = {
+    "dilation_w", "dilation_h", "groups", "D", "kernel_d", "pad_d", "stride_d", "dilation_d"};
+
+std::string trimmed(std::string_view text) {
+  constexpr const char* kBlank = " \t\r";
+  const auto first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(kBlank) - first + 1));
+}
+
+/// Cells of a line; one in double quotes may hold commas, and "" for a quote.
+std::vector<std::string> splitCells(const std::string& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"')
+        cells.back() += line[++i];
+      else
+        quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += line[i];
+    }
+  }
+  for (std::string& cell : cells) cell = trimmed(cell);
+  return cells;
+}
+
+/// One line of a list, with what an error message needs.
+class Line {
+ public:
+  Line(const std::string& file, int number) : file_(file), number_(number) {}
+
+  std::map<std::string, std::string> cells;
+
+  bool has(const std::string& column) const { return cells.count(column) != 0; }
+
+  int number(const std::string& column, int least) const {
+    const std::string& text = cells.at(column);
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+      refuse(column, fmt::format("\"{}\" is not a whole number", text));
+    if (value < least) refuse(column, fmt::format("{} is less than {}", value, least));
+    return value;
+  }
+  int number(const std::string& column, int least, int otherwise) const {
+    return has(column) && !cells.at(column).empty() ? number(column, least) : otherwise;
+  }
+
+  [[noreturn]] void refuse(const std::string& column, const std::string& why) const {
+    throw BadInput(fmt::format("{}, line {}, column {}: {}", file_, number_, column, why));
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw BadInput(fmt::format("{}, line {}: {}", file_, number_, why));
+  }
+
+ private:
+  const std::string& file_;
+  int number_;
+};
+
+std::vector<std::string> readHeader(const std::string& text, const Line& line) {
+  const std::vector<std::string> header = splitCells(text);
+  std::set<std::string> seen;
+  for (const std::string& column : header) {
+    const auto names = [&](const char* known) { return column == known; };
+    if (std::none_of(kRequired.begin(), kRequired.end(), names) &&
+        std::none_of(kOptional.begin(), kOptional.end(), names))
+      line.refuse(fmt::format("unknown column \"{}\"", column));
+    if (!seen.insert(column).second) line.refuse(fmt::format("column {} stands twice", column));
+  }
+  for (const char* column : kRequired)
+    if (seen.count(column) == 0) line.refuse(fmt::format("column {} is missing", column));
+  if (seen.count("D") != seen.count("kernel_d")) line.refuse("columns D and kernel_d go together");
+  return header;
+}
+
+Layer toLayer(const Line& line) {
+  Layer layer;
+  layer.name = line.cells.at("source");
+  layer.batch = line.number("N", 1);
+  layer.inputChannels = line.number("C_in", 1);
+  layer.outputChannels = line.number("C_out", 1);
+  layer.groups = line.number("groups", 1, 1);
+  if (layer.inputChannels % layer.groups != 0 || layer.outputChannels % layer.groups != 0)
+    line.refuse("groups", fmt::format("{} does not divide C_in and C_out", layer.groups));
+  const bool deep = line.has("D") && !line.cells.at("D").empty();
+  for (const std::string dimension : {"d", "h", "w"}) {
+    if (dimension == "d" && !deep) continue;
+    const char* const sizeColumn = dimension == "d" ? "D" : dimension == "h" ? "H" : "W";
+    layer.size.push_back(line.number(sizeColumn, 1));
+    layer.kernel.push_back(line.number("kernel_" + dimension, 1));
+    layer.pad.push_back(line.number("pad_" + dimension, 0, 0));
+    layer.stride.push_back(line.number("stride_" + dimension, 1, 1));
+    layer.dilation.push_back(line.number("dilation_" + dimension, 1, 1));
+    const long padded = long{layer.size.back()} + 2L * layer.pad.back();
+    const long reach = long{layer.dilation.back()} * (layer.kernel.back() - 1) + 1;
+    if (reach > padded)
+      line.refuse("kernel_" + dimension,
+                  fmt::format("the kernel reaches over {} of {} padded inputs", reach, padded));
+  }
+  return layer;
+}
+
+/// cuDNN wants a number in each cell but those with a default; `number` would report an empty
+/// optional one as missing.
+void requireCells(const Line& line) {
+  for (const char* column : kRequired)
+    if (line.cells.at(column).empty()) line.refuse(column, "is empty");
+}
+
+double product(const std::vector<int>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
+}
+
+}  // namespace
+
+std::vector<int> Layer::inputSizes() const {
+  std::vector<int> sizes = {batch, inputChannels};
+  sizes.insert(sizes.end(), size.begin(), size.end());
+  return sizes;
+}
+
+std::vector<int> Layer::filterSizes() const {
+  std::vector<int> sizes = {outputChannels, inputChannels / groups};
+  sizes.insert(sizes.end(), kernel.begin(), kernel.end());
+  return sizes;
+}
+
+std::vector<int> Layer::outputSizes() const {
+  std::vector<int> sizes = {batch, outputChannels};
+  for (std::size_t i = 0; i < size.size(); ++i) {
+    const int reach = dilation[i] * (kernel[i] - 1) + 1;
+    sizes.push_back((size[i] + 2 * pad[i] - reach) / stride[i] + 1);
+  }
+  return sizes;
+}
+
+double Layer::multiplyAdds() const {
+  return product(outputSizes()) * product(kernel) * inputChannels / groups;
+}
+
+std::string Layer::shape() const {
+  std::string text = fmt::format("{}x{}x{} k{} {} pad {} stride {}",
+                                 batch,
+                                 inputChannels,
+                                 fmt::join(size, "x"),
+                                 outputChannels,
+                                 fmt::join(kernel, "x"),
+                                 fmt::join(pad, "x"),
+                                 fmt::join(stride, "x"));
+  if (product(dilation) != 1) text += fmt::format(" dilation {}", fmt::join(dilation, "x"));
+  if (groups != 1) text += fmt::format(" groups {}", groups);
+  return text;
+}
+
+std::vector<Layer> parseLayers(std::istream& stream, const std::string& file) {
+  std::vector<Layer> layers;
+  std::vector<std::string> header;
+  std::map<std::string, int> namesakes;
+  std::string text;
+  for (int number = 1; std::getline(stream, text); ++number) {
+    if (number == 1 && text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0)
+      text.erase(0, kByteOrderMark.size());
+    if (trimmed(text).empty() || text[0] == '#') continue;
+    Line line(file, number);
+    if (header.empty()) {
+      header = readHeader(text, line);
+      continue;
+    }
+    const std::vector<std::string> cells = splitCells(text);
+    if (cells.size() != header.size())
+      line.refuse(fmt::format("{} cells, but the header has {}", cells.size(), header.size()));
+    for (std::size_t i = 0; i < cells.size(); ++i) line.cells[header[i]] = cells[i];
+    requireCells(line);
+    Layer layer = toLayer(line);
+    const int occurrence = ++namesakes[layer.name];
+    if (occurrence > 1) layer.name += fmt::format("#{}", occurrence);
+    layers.push_back(std::move(layer));
+  }
+  if (header.empty()) throw BadInput(fmt::format("{}: no header line", file));
+  if (layers.empty()) throw BadInput(fmt::format("{}: no layers", file));
+  return layers;
+}
+
+std::vector<Layer> readLayers(const std::vector<std::string>& files, int batchSize) {
+  std::vector<Layer> all;
+  for (const std::string& file : files) {
+    errno = 0;
+    std::ifstream stream(file);
+    // A directory can be opened, but not read.
+    if (!stream || (stream.peek() == std::ifstream::traits_type::eof() && errno != 0))
+      throw BadInput(fmt::format("{}: {}", file, std::strerror(errno)));
+    std::vector<Layer> layers = parseLayers(stream, file);
+    std::move(layers.begin(), layers.end(), std::back_inserter(all));
+  }
+  if (batchSize > 0)
+    for (Layer& layer : all) layer.batch = batchSize;
+  return all;
+}
+
+std::vector<Layer> filterLayers(std::vector<Layer> layers,
+                                const std::vector<std::string>& patterns) {
+  if (patterns.empty()) return layers;
+  const auto unwanted = [&](const Layer& layer) {
+    return std::none_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+      return fnmatch(pattern.c_str(), layer.name.c_str(), 0) == 0;
+    });
+  };
+  layers.erase(std::remove_if(layers.begin(), layers.end(), unwanted), layers.end());
+  if (layers.empty())
+    throw BadInput(fmt::format("--layers: no layer matches {}", fmt::join(patterns, ", ")));
+  return layers;
+}
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,60 @@
+// What the command line says, as values.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optimizer/policy.hpp"
+#include "support/settings.hpp"
+#include "tool/convolution.hpp"
+#include "tool/simulator_control.hpp"
+
+namespace ucudnn::tool {
+
+/// What `bench` and `plan` have in common. Where the environment has a say, its settings are the
+/// defaults.
+struct ConvolutionOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> patterns;  ///< of layer names; empty: all
+  int batchSize = 0;                  ///< 0: the files'
+  std::vector<ucudnnOperation_t> operations = {
+      UCUDNN_FORWARD, UCUDNN_BACKWARD_DATA, UCUDNN_BACKWARD_FILTER};
+  Numerics numerics;
+  std::string dataTypeName = "float", mathName = "tf32", layoutName = "nchw";
+  std::size_t limitBytes = Settings().defaultWorkspaceLimitBytes;
+  BatchSizePolicy policy = Settings().batchSizePolicy;
+  int device = 0;
+  std::string jsonFile;  ///< empty: none; "-": stdout, in the table's place
+};
+
+struct BenchOptions : ConvolutionOptions {
+  int repeats = 5;
+  std::optional<Arithmetic> arithmetic;  ///< empty: auto
+  bool check = true;
+  std::string csvFile;
+};
+
+struct DatabaseOptions {
+  std::string database;  ///< UCUDNN_DATABASE
+  std::string file;      ///< import, export, merge
+  std::optional<int> olderThanDays;
+  bool otherMachines = false;
+  int device = 0;
+};
+
+/// What bench and plan report of their options.
+nlohmann::ordered_json toJson(const ConvolutionOptions& options);
+
+/// The names that options accept. Throw BadInput: "OPTION: \"...\" is none of ...".
+cudnnDataType_t parseDataType(const std::string& text);
+cudnnMathType_t parseMath(const std::string& text);
+cudnnTensorFormat_t parseLayout(const std::string& text);
+std::optional<Arithmetic> parseArithmetic(const std::string& text);
+BatchSizePolicy parsePolicy(const std::string& text);
+std::vector<ucudnnOperation_t> parseOperations(const std::string& text);
+std::size_t parseLimit(const std::string& text);
+
+}  // namespace ucudnn::tool

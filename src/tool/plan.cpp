@@ -1,0 +1,168 @@
+// `ucudnn plan`
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "tool/bench_row.hpp"
+#include "tool/commands.hpp"
+#include "tool/failure.hpp"
+#include "tool/machine.hpp"
+#include "tool/output_file.hpp"
+#include "tool/progress.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+/// What μ-cuDNN knows of one layer's operation.
+struct Planned {
+  std::string layer, operation, shape;
+  std::vector<ucudnnMicroBatches_t> candidates;
+  std::vector<ucudnnParetoPoint_t> front;
+  std::vector<MicroBatches> choice;
+  std::optional<double> predictedMs;
+  std::string error;
+};
+
+/// Asks with room for none how many there are, then for all of them.
+template <typename Entry, typename Function>
+std::vector<Entry> askAll(Function function,
+                          const char* name,
+                          cudnnHandle_t handle,
+                          const Convolution& c) {
+  int count = 0;
+  check(function(handle, c.operation(), c.x(), c.w(), c.convolution(), c.y(), 0, &count, nullptr),
+        name);
+  std::vector<Entry> entries(static_cast<std::size_t>(count));
+  check(function(handle,
+                 c.operation(),
+                 c.x(),
+                 c.w(),
+                 c.convolution(),
+                 c.y(),
+                 count,
+                 &count,
+                 entries.data()),
+        name);
+  entries.resize(std::min(entries.size(), static_cast<std::size_t>(count)));
+  return entries;
+}
+
+Planned planRow(cudnnHandle_t handle,
+                const Layer& layer,
+                ucudnnOperation_t operation,
+                const ConvolutionOptions& options) {
+  Planned planned;
+  planned.layer = layer.name;
+  planned.operation = toText(operation);
+  planned.shape = layer.shape();
+  try {
+    const Convolution convolution(layer, operation, options.numerics);
+    planned.choice = describePlan(handle, convolution, options.limitBytes, &planned.predictedMs);
+    if (planned.choice.empty()) throw DeviceError("not planned: it runs through cuDNN as it is");
+    planned.candidates = askAll<ucudnnMicroBatches_t>(
+        ucudnnGetConvolutionCandidates, "ucudnnGetConvolutionCandidates", handle, convolution);
+    planned.front = askAll<ucudnnParetoPoint_t>(
+        ucudnnGetConvolutionParetoFront, "ucudnnGetConvolutionParetoFront", handle, convolution);
+  } catch (const DeviceError& error) {
+    planned.error = error.what();
+  }
+  return planned;
+}
+
+nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
+  using Json = nlohmann::ordered_json;
+  Json candidates = Json::array();
+  for (const ucudnnMicroBatches_t& entry : planned.candidates)
+    candidates.push_back({{"batch", entry.batch},
+                          {"kernel", entry.kernel},
+                          {"time_ms", entry.timeMs},
+                          {"workspace_bytes", entry.workspaceBytes},
+                          {"deterministic", entry.deterministic != 0}});
+  Json front = Json::array();
+  for (const ucudnnParetoPoint_t& point : planned.front)
+    front.push_back({{"time_ms", point.timeMs}, {"workspace_bytes", point.workspaceBytes}});
+  Json configuration = Json::array();
+  for (const MicroBatches& part : planned.choice)
+    configuration.push_back(
+        {{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
+  return {{"layer", planned.layer},
+          {"operation", planned.operation},
+          {"shape", planned.shape},
+          {"limit_bytes", limitBytes},
+          {"predicted_ms", planned.predictedMs ? Json(*planned.predictedMs) : Json(nullptr)},
+          {"configuration", std::move(configuration)},
+          {"front", std::move(front)},
+          {"candidates", std::move(candidates)},
+          {"error", planned.error.empty() ? Json(nullptr) : Json(planned.error)}};
+}
+
+void print(std::ostream& stream, const Planned& planned, std::size_t limitBytes) {
+  stream << fmt::format("{} {} ({})\n", planned.layer, planned.operation, planned.shape);
+  if (!planned.error.empty()) {
+    stream << fmt::format("  FAILED: {}\n\n", planned.error);
+    return;
+  }
+  stream << "  candidates\n";
+  std::vector<std::vector<std::string>> lines = {
+      {"    batch", "ms", "ms a sample", "workspace", "kernel"}};
+  for (const ucudnnMicroBatches_t& entry : planned.candidates)
+    lines.push_back(
+        {fmt::format("{}", entry.batch),
+         fmt::format("{:.4f}", entry.timeMs),
+         fmt::format("{:.5f}", entry.timeMs / entry.batch),
+         formatSize(entry.workspaceBytes),
+         fmt::format(
+             "{}{}", entry.kernel, entry.deterministic != 0 ? "" : " (not deterministic)")});
+  writeColumns(stream, lines, 0);
+  stream << "  Pareto front\n";
+  lines = {{"    workspace", "ms"}};
+  for (const ucudnnParetoPoint_t& point : planned.front)
+    lines.push_back({formatSize(point.workspaceBytes), fmt::format("{:.4f}", point.timeMs)});
+  writeColumns(stream, lines, 0);
+  stream << fmt::format("  choice within {}: {}, {:.4f} ms\n\n",
+                        formatSize(limitBytes),
+                        toText(planned.choice),
+                        planned.predictedMs.value_or(0));
+}
+
+}  // namespace
+
+int plan(const ConvolutionOptions& options, const std::string& command) {
+  const std::vector<Layer> layers =
+      filterLayers(readLayers(options.files, options.batchSize), options.patterns);
+  OutputFile json("--json", options.jsonFile);
+  useDevice(options.device);
+  setArithmetic(Arithmetic::kOff);  // nothing is looked at but times
+
+  const Stream stream = makeStream();
+  const Handles handles(stream.get());
+  check(handles.ours().setOptimizerBatchSizePolicy(
+            static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
+        "ucudnnSetBatchSizePolicy");
+  // The Pareto front ends at the limit that the handle knows.
+  check(handles.ours().setDefaultWorkspaceLimit(options.limitBytes),
+        "ucudnnSetDefaultWorkspaceLimit");
+  std::vector<Planned> rows;
+  {
+    Progress progress(layers.size() * options.operations.size());
+    for (const Layer& layer : layers)
+      for (const ucudnnOperation_t operation : options.operations) {
+        progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
+        rows.push_back(planRow(handles.ours(), layer, operation, options));
+      }
+  }
+  json.write([&](std::ostream& out) {
+    nlohmann::ordered_json all = {{"machine", describeMachine(options.device, command)},
+                                  {"settings", toJson(options)},
+                                  {"rows", nlohmann::ordered_json::array()}};
+    for (const Planned& row : rows) all["rows"].push_back(toJson(row, options.limitBytes));
+    out << all.dump(2) << '\n';
+  });
+  if (!json.isStandardOutput())
+    for (const Planned& row : rows) print(std::cout, row, options.limitBytes);
+  const auto failed = [](const Planned& row) { return !row.error.empty(); };
+  return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
+}
+
+}  // namespace ucudnn::tool

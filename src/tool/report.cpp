@@ -1,0 +1,167 @@
+#include "tool/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tool/timing.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json orNull(const std::optional<double>& value) {
+  // JSON has no NaN.
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+Json orNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json toJson(const Row& row) {
+  Json configuration = Json::array();
+  for (const MicroBatches& part : row.configuration)
+    configuration.push_back(
+        {{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
+  return {{"layer", row.layer},
+          {"operation", row.operation},
+          {"shape", row.shape},
+          {"cudnn_ms", orNull(row.cudnnMs)},
+          {"predicted_ms", orNull(row.predictedMs)},
+          {"ucudnn_ms", orNull(row.ucudnnMs)},
+          {"unlimited_ms", orNull(row.unlimitedMs)},
+          {"speedup", orNull(row.speedup())},
+          {"prediction_error", orNull(row.predictionError())},
+          {"planning_ms", orNull(row.planningMs)},
+          {"limit_bytes", row.limitBytes},
+          {"workspace_bytes", row.workspaceBytes},
+          {"cudnn_kernel", orNull(row.cudnnKernel)},
+          {"cudnn_workspace_bytes", row.cudnnWorkspaceBytes},
+          {"unlimited_kernel", orNull(row.unlimitedKernel)},
+          {"unlimited_workspace_bytes", row.unlimitedWorkspaceBytes},
+          {"relative_error", orNull(row.relativeError)},
+          {"cudnn_relative_error", orNull(row.cudnnRelativeError)},
+          {"configuration", std::move(configuration)},
+          {"error", orNull(row.error)}};
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return result + '"';
+}
+
+std::string number(const std::optional<double>& value) {
+  return value ? fmt::format("{:.6g}", *value) : std::string();
+}
+
+}  // namespace
+
+std::optional<double> Row::speedup() const {
+  if (!cudnnMs || !ucudnnMs || *ucudnnMs <= 0) return std::nullopt;
+  return *cudnnMs / *ucudnnMs;
+}
+
+std::optional<double> Row::predictionError() const {
+  if (!predictedMs || !ucudnnMs || *ucudnnMs <= 0) return std::nullopt;
+  return *predictedMs / *ucudnnMs - 1;
+}
+
+Totals computeTotals(const std::vector<Row>& rows) {
+  Totals totals;
+  totals.rows = rows.size();
+  double logarithms = 0;
+  int compared = 0;
+  std::vector<double> errors;
+  for (const Row& row : rows) {
+    if (!row.error.empty()) ++totals.failed;
+    totals.planningMs += row.planningMs.value_or(0);
+    if (const auto error = row.predictionError()) errors.push_back(std::abs(*error));
+    const auto speedup = row.speedup();
+    if (!speedup || !row.unlimitedMs) continue;
+    ++compared;
+    totals.cudnnMs += *row.cudnnMs;
+    totals.ucudnnMs += *row.ucudnnMs;
+    totals.unlimitedMs += *row.unlimitedMs;
+    totals.predictedMs += row.predictedMs.value_or(*row.ucudnnMs);
+    logarithms += std::log(*speedup);
+    totals.maximumSpeedup = std::max(totals.maximumSpeedup.value_or(0), *speedup);
+  }
+  if (compared > 0) {
+    totals.speedup = totals.cudnnMs / totals.ucudnnMs;
+    totals.geometricMeanSpeedup = std::exp(logarithms / compared);
+  }
+  if (!errors.empty()) {
+    totals.predictionMedianError = median(errors);
+    totals.predictionMaximumError = *std::max_element(errors.begin(), errors.end());
+  }
+  return totals;
+}
+
+std::string toText(const std::vector<MicroBatches>& configuration) {
+  std::string text;
+  for (const MicroBatches& part : configuration) {
+    if (!text.empty()) text += " + ";
+    text += fmt::format("{}x{} {}", part.count, part.batch, part.kernel);
+  }
+  return text;
+}
+
+Json toJson(const Report& report) {
+  const Totals totals = computeTotals(report.rows);
+  Json rows = Json::array();
+  for (const Row& row : report.rows) rows.push_back(toJson(row));
+  return {{"machine", report.machine},
+          {"settings", report.settings},
+          {"totals",
+           {{"rows", totals.rows},
+            {"failed", totals.failed},
+            {"cudnn_ms", totals.cudnnMs},
+            {"ucudnn_ms", totals.ucudnnMs},
+            {"unlimited_ms", totals.unlimitedMs},
+            {"predicted_ms", totals.predictedMs},
+            {"speedup", orNull(totals.speedup)},
+            {"geometric_mean_speedup", orNull(totals.geometricMeanSpeedup)},
+            {"maximum_speedup", orNull(totals.maximumSpeedup)},
+            {"planning_ms", totals.planningMs},
+            {"kernels_measured", report.kernelsMeasured},
+            {"kernels_loaded", report.kernelsLoaded},
+            {"prediction_median_error", orNull(totals.predictionMedianError)},
+            {"prediction_maximum_error", orNull(totals.predictionMaximumError)}}},
+          {"rows", std::move(rows)}};
+}
+
+void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
+  stream << "layer,operation,shape,cudnn_ms,predicted_ms,ucudnn_ms,unlimited_ms,speedup,"
+            "prediction_error,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
+            "cudnn_workspace_bytes,unlimited_kernel,unlimited_workspace_bytes,relative_error,"
+            "cudnn_relative_error,configuration,error\n";
+  for (const Row& row : rows)
+    stream << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                          quoted(row.layer),
+                          row.operation,
+                          quoted(row.shape),
+                          number(row.cudnnMs),
+                          number(row.predictedMs),
+                          number(row.ucudnnMs),
+                          number(row.unlimitedMs),
+                          number(row.speedup()),
+                          number(row.predictionError()),
+                          number(row.planningMs),
+                          row.limitBytes,
+                          row.workspaceBytes,
+                          row.cudnnKernel,
+                          row.cudnnWorkspaceBytes,
+                          row.unlimitedKernel,
+                          row.unlimitedWorkspaceBytes,
+                          number(row.relativeError),
+                          number(row.cudnnRelativeError),
+                          quoted(toText(row.configuration)),
+                          quoted(row.error));
+}
+
+}  // namespace ucudnn::tool

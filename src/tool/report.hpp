@@ -1,0 +1,80 @@
+// What `ucudnn bench` found out, and its three forms: a table, JSON, CSV.
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ucudnn::tool {
+
+/// Part of a configuration: `count` micro-batches of `batch` samples, each run by `kernel`.
+struct MicroBatches {
+  int batch = 0;
+  std::string kernel;
+  int count = 0;
+};
+
+/// One layer's operation. Times are of one call, back to back; empty: not known.
+struct Row {
+  std::string layer;
+  std::string operation;
+  std::string shape;
+  std::size_t limitBytes = 0;
+
+  std::optional<double> cudnnMs;  ///< cuDNN undivided under the limit
+  std::string cudnnKernel;
+  std::size_t cudnnWorkspaceBytes = 0;
+
+  std::optional<double> predictedMs, ucudnnMs;
+  std::vector<MicroBatches> configuration;
+  std::size_t workspaceBytes = 0;  ///< what GetWorkspaceSize answered and the call was given
+  std::optional<double> planningMs;
+
+  std::optional<double> unlimitedMs;  ///< cuDNN undivided without a limit
+  std::string unlimitedKernel;
+  std::size_t unlimitedWorkspaceBytes = 0;
+
+  std::optional<double> relativeError;       ///< of μ-cuDNN's output to the FMA reference
+  std::optional<double> cudnnRelativeError;  ///< of what cuDNN picks without a limit, to the same
+
+  std::string error;  ///< empty: the row ran
+
+  std::optional<double> speedup() const;          ///< cudnn / ucudnn
+  std::optional<double> predictionError() const;  ///< predicted / ucudnn - 1
+};
+
+/// Sums over the rows that have all of cudnnMs, ucudnnMs and unlimitedMs, so that they compare.
+struct Totals {
+  std::size_t rows = 0, failed = 0;
+  double cudnnMs = 0, ucudnnMs = 0, unlimitedMs = 0, predictedMs = 0;
+  std::optional<double> speedup, geometricMeanSpeedup, maximumSpeedup;
+  double planningMs = 0;                                                ///< over all rows
+  std::optional<double> predictionMedianError, predictionMaximumError;  ///< of absolute values
+};
+Totals computeTotals(const std::vector<Row>& rows);
+
+struct Report {
+  nlohmann::ordered_json machine;
+  nlohmann::ordered_json settings;
+  std::vector<Row> rows;
+  long long kernelsMeasured = 0, kernelsLoaded = 0;
+  std::vector<std::string> remarks;  ///< lines that the table begins with
+};
+
+nlohmann::ordered_json toJson(const Report& report);
+void writeCsv(std::ostream& stream, const std::vector<Row>& rows);
+void writeTable(std::ostream& stream, const Report& report);
+
+/// "4x64 FFT_TILING/default + 1x8 ..."
+std::string toText(const std::vector<MicroBatches>& configuration);
+
+/// Lines of cells under a header, columns as wide as their widest cell. The first `leftColumns` and
+/// the last are left-aligned.
+void writeColumns(std::ostream& stream,
+                  const std::vector<std::vector<std::string>>& lines,
+                  std::size_t leftColumns);
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,114 @@
+// The table that people read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string_view>
+
+#include "support/settings.hpp"
+#include "tool/report.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+std::string milliseconds(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
+}
+
+std::string factor(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2f}x", *value) : "-";
+}
+
+std::string distance(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1e}", *value) : "-";
+}
+
+std::string percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1f} %", 100 * *value) : "-";
+}
+
+/// Columns on a terminal: UTF-8's continuation bytes take none.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+}  // namespace
+
+void writeColumns(std::ostream& stream,
+                  const std::vector<std::vector<std::string>>& lines,
+                  std::size_t leftColumns) {
+  std::vector<std::size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+  }
+  for (const auto& line : lines) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string padding(widths[i] - width(line[i]), ' ');
+      const bool left = i < leftColumns || i + 1 == widths.size();
+      text += (i == 0 ? "" : "  ") + (left ? line[i] + padding : padding + line[i]);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    stream << text << '\n';
+  }
+}
+
+void writeTable(std::ostream& stream, const Report& report) {
+  for (const std::string& remark : report.remarks) stream << remark << '\n';
+  if (!report.remarks.empty()) stream << '\n';
+  std::vector<std::vector<std::string>> lines = {{"layer",
+                                                  "operation",
+                                                  "cuDNN ms",
+                                                  "μ-cuDNN ms",
+                                                  "predicted",
+                                                  "unlimited",
+                                                  "speed-up",
+                                                  "workspace",
+                                                  "error",
+                                                  "cuDNN's",
+                                                  "configuration"}};
+  for (const Row& row : report.rows)
+    lines.push_back({row.layer,
+                     row.operation,
+                     milliseconds(row.cudnnMs),
+                     milliseconds(row.ucudnnMs),
+                     milliseconds(row.predictedMs),
+                     milliseconds(row.unlimitedMs),
+                     factor(row.speedup()),
+                     row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
+                     distance(row.relativeError),
+                     distance(row.cudnnRelativeError),
+                     row.error.empty() ? toText(row.configuration) : "FAILED: " + row.error});
+  const Totals totals = computeTotals(report.rows);
+  lines.push_back({"total",
+                   "",
+                   milliseconds(totals.cudnnMs),
+                   milliseconds(totals.ucudnnMs),
+                   milliseconds(totals.predictedMs),
+                   milliseconds(totals.unlimitedMs),
+                   factor(totals.speedup),
+                   "",
+                   "",
+                   "",
+                   ""});
+  writeColumns(stream, lines, 2);
+  stream << fmt::format(
+      "\nspeed-up {} in total, geometric mean {}, largest {}; prediction off by {} (median), {} "
+      "(largest)\n",
+      factor(totals.speedup),
+      factor(totals.geometricMeanSpeedup),
+      factor(totals.maximumSpeedup),
+      percent(totals.predictionMedianError),
+      percent(totals.predictionMaximumError));
+  stream << fmt::format("planning {:.1f} ms: {} kernels measured, {} loaded from the database\n",
+                        totals.planningMs,
+                        report.kernelsMeasured,
+                        report.kernelsLoaded);
+  if (totals.failed > 0)
+    stream << fmt::format("{} of {} rows failed\n", totals.failed, totals.rows);
+}
+
+}  // namespace ucudnn::tool

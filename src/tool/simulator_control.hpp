@@ -1,0 +1,25 @@
+// The simulator, where the tool runs on it: how much of a convolution it computes.
+#pragma once
+
+#include <string>
+
+namespace ucudnn::tool {
+
+enum class Arithmetic { kFull, kSampled, kOff };  // as the simulator's: src/simulator/runtime.hpp
+
+const char* toText(Arithmetic arithmetic);
+
+/// Whether the loader took the simulated CUDA runtime (misc/with-simulator).
+bool onSimulator();
+
+/// The recorded profile that its times come from (UCUDNN_SIMULATOR_PROFILE); empty: its model.
+std::string simulatorProfile();
+
+/// Has no effect on a GPU.
+void setArithmetic(Arithmetic arithmetic);
+
+/// What --arithmetic auto means for a convolution of so many multiply-adds: full where a single
+/// core computes it at once, else sampled.
+Arithmetic automaticArithmetic(double multiplyAdds);
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,77 @@
+#include "tool/timing.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "tool/simulator_control.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+// Events resolve half a microsecond: 5 ms are measured to 0.01 %.
+constexpr double kTimingMs = 5;
+// For kernels so short that the host's calls, not the device, would make a timing last longer.
+constexpr int kMostCalls = 500;
+// The first call may load kernels, the second ran while clocks rose.
+constexpr int kWarmUpCalls = 2;
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
+
+  double measureMs(const std::function<void()>& enqueue, int calls) {
+    enqueue();
+    check(cudaEventRecord(begin_.get(), stream_), "cudaEventRecord");
+    for (int i = 0; i < calls; ++i) enqueue();
+    check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
+    check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
+    float elapsedMs = 0;
+    check(cudaEventElapsedTime(&elapsedMs, begin_.get(), end_.get()), "cudaEventElapsedTime");
+    restDevice(static_cast<double>(elapsedMs));
+    return static_cast<double>(elapsedMs) / calls;
+  }
+
+ private:
+  cudaStream_t stream_;
+  Event begin_ = makeEvent();
+  Event end_ = makeEvent();
+};
+
+}  // namespace
+
+void restDevice(double busyMs) {
+  constexpr double kRestFactor = 3;
+  constexpr double kLongestRestMs = 100;
+  if (onSimulator()) return;
+  const double restMs = std::min(busyMs * kRestFactor, kLongestRestMs);
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(restMs));
+}
+
+int callsForTiming(double timeMs) {
+  if (timeMs * kMostCalls <= kTimingMs) return kMostCalls;
+  return static_cast<int>(std::ceil(kTimingMs / timeMs));
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void timeBackToBack(cudaStream_t stream, int rounds, std::vector<Contestant>& contestants) {
+  Stopwatch stopwatch(stream);
+  std::vector<int> calls;
+  for (const Contestant& contestant : contestants) {
+    for (int i = 0; i < kWarmUpCalls; ++i) contestant.enqueue();
+    calls.push_back(callsForTiming(stopwatch.measureMs(contestant.enqueue, 1)));
+  }
+  std::vector<std::vector<double>> times(contestants.size());
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < contestants.size(); ++i)
+      times[i].push_back(stopwatch.measureMs(contestants[i].enqueue, calls[i]));
+  for (std::size_t i = 0; i < contestants.size(); ++i) contestants[i].timeMs = median(times[i]);
+}
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,100 @@
+#include "kernels/kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace ucudnn {
+namespace {
+
+struct AlgorithmSet {
+  Operation operation;
+  int count;
+  std::set<int> nonDeterministic;  ///< cuDNN developer guide, "Reproducibility (Determinism)"
+};
+
+const AlgorithmSet kSets[] = {
+    {Operation::kForward, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, {}},
+    {Operation::kBackwardData,
+     CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT,
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_0}},
+    {Operation::kBackwardFilter,
+     CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT,
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3}},
+    {Operation::kBiasActivationForward, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, {}},
+};
+
+constexpr int kMathTypes[] = {CUDNN_DEFAULT_MATH,
+                              CUDNN_TENSOR_OP_MATH,
+                              CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION,
+                              CUDNN_FMA_MATH};
+
+TEST(KernelTest, EveryNameIsItsOwnAndComesBackAsTheKernel) {
+  for (const AlgorithmSet& set : kSets) {
+    SCOPED_TRACE(toText(set.operation));
+    std::set<std::string> names;
+    for (int algorithm = 0; algorithm < set.count; ++algorithm)
+      for (const int mathType : kMathTypes) {
+        const Kernel kernel{algorithm, mathType};
+        const std::string name = toText(set.operation, kernel);
+        EXPECT_TRUE(names.insert(name).second) << name;
+        EXPECT_EQ(kernelFromText(set.operation, name), kernel) << name;
+      }
+  }
+}
+
+TEST(KernelTest, NamesAreCudnns) {
+  const struct {
+    Operation operation;
+    Kernel kernel;
+    const char* name;
+  } kCases[] = {
+      {Operation::kForward,
+       {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_DEFAULT_MATH},
+       "IMPLICIT_PRECOMP_GEMM/default"},
+      {Operation::kForward,
+       {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_FMA_MATH},
+       "WINOGRAD_NONFUSED/fma"},
+      {Operation::kBackwardData,
+       {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING, CUDNN_TENSOR_OP_MATH},
+       "FFT_TILING/tensor"},
+      {Operation::kBackwardFilter,
+       {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION},
+       "ALGO_3/tensor_conversion"},
+      {Operation::kBackwardFilter,
+       {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING, CUDNN_DEFAULT_MATH},
+       "FFT_TILING/default"},
+      {Operation::kBiasActivationForward,
+       {CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH},
+       "FFT/fma"},
+  };
+  for (const auto& expected : kCases)
+    EXPECT_EQ(toText(expected.operation, expected.kernel), expected.name);
+}
+
+TEST(KernelTest, TextThatNamesNoKernelIsRefused) {
+  for (const char* text :
+       {"", "FFT", "FFT/", "/fma", "fft/fma", "FFT/FMA", "FFT/fma ", "ALGO_0/fma"})  // backward's
+    EXPECT_EQ(kernelFromText(Operation::kForward, text), std::nullopt) << text;
+  EXPECT_EQ(kernelFromText(Operation::kBackwardData, "ALGO_3/fma"), std::nullopt);
+  EXPECT_EQ(kernelFromText(Operation::kBackwardFilter, "IMPLICIT_GEMM/fma"), std::nullopt);
+}
+
+TEST(KernelTest, DeterminismIsAsCudnnDocumentsIt) {
+  for (const AlgorithmSet& set : kSets)
+    for (int algorithm = 0; algorithm < set.count; ++algorithm)
+      EXPECT_EQ(isDeterministic(set.operation, algorithm),
+                set.nonDeterministic.count(algorithm) == 0)
+          << toText(set.operation) << " " << algorithm;
+}
+
+// A call that names an algorithm of no known kind must not be given a plan that is less than
+// deterministic.
+TEST(KernelTest, AnUnknownAlgorithmCountsAsDeterministic) {
+  for (const AlgorithmSet& set : kSets)
+    for (const int algorithm : {-1, set.count, 1000})
+      EXPECT_TRUE(isDeterministic(set.operation, algorithm)) << toText(set.operation);
+}
+
+}  // namespace
+}  // namespace ucudnn

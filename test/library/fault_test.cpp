@@ -1,0 +1,189 @@
+// Issue 2: "the N-th CUDA, cuDNN or SQLite call failing, for every N": a correct result or cuDNN's
+// own error; no leak, crash or hang.
+#include <regex>
+
+#include "../support/simulator.hpp"
+#include "child.hpp"
+#include "fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+class FaultTest : public LibraryTest {
+ protected:
+  void SetUp() override {
+    LibraryTest::SetUp();
+    if (IsSkipped()) return;
+    if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  }
+};
+
+/// What must be as it was. Descriptors are not among it: those of plans stay with the process.
+struct Live {
+  std::int64_t handles = liveHandles("cudnnHandle");
+  std::int64_t streams = liveHandles("stream");
+  std::int64_t events = liveHandles("event");
+  std::size_t bytes = liveBytes(0);
+
+  bool operator==(const Live& other) const {
+    return handles == other.handles && streams == other.streams && events == other.events &&
+           bytes == other.bytes;
+  }
+};
+std::ostream& operator<<(std::ostream& stream, const Live& live) {
+  return stream << live.handles << " handles, " << live.streams << " streams, " << live.events
+                << " events, " << live.bytes << " bytes";
+}
+
+/// A convolution for each operation, with the right result; what they hold is made before any call
+/// is made to fail.
+class Tasks {
+ public:
+  explicit Tasks(const ConvolutionCase& parameters) : workspace_(std::size_t{4} << 20) {
+    for (const ucudnnOperation_t operation : kOperations) {
+      convolutions_.push_back(std::make_unique<Convolution>(parameters));
+      expected_.push_back(convolutions_.back()->computedOnHost(operation));
+    }
+  }
+
+  /// What a client does, from the handle's creation to its end, with the n-th of its calls failing
+  /// (0: none). Returns how many calls were made.
+  std::int64_t run(std::int64_t n) {
+    for (const ucudnnOperation_t operation : kOperations)
+      convolutions_[operation]->output(operation).poison();
+    const std::int64_t before = callCount();
+    failCall(n);
+    UcudnnHandle_t handle;
+    const bool created = cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS;
+    std::vector<bool> succeeded;
+    for (const ucudnnOperation_t operation : kOperations)
+      succeeded.push_back(created && runOperation(handle, operation));
+    // As in CUDA, a destruction that reports an error has still taken place.
+    if (created) static_cast<void>(cudnnDestroy(handle));
+    const std::int64_t calls = callCount() - before;
+    failCall(0);
+    EXPECT_TRUE(created || handle == nullptr);
+    cudaGetLastError();  // where the failed call was the client's own
+    for (const ucudnnOperation_t operation : kOperations) {
+      EXPECT_TRUE(n != 0 || succeeded[operation]) << toText(operation);
+      if (!succeeded[operation]) continue;
+      const Convolution& convolution = *convolutions_[operation];
+      EXPECT_LE(distance(convolution.geometry(operation),
+                         convolutions_[operation]->output(operation).read(),
+                         expected_[operation]),
+                1e-6)
+          << toText(operation);
+    }
+    return calls;
+  }
+
+ private:
+  /// False: a call failed, with one of cuDNN's errors.
+  bool runOperation(UcudnnHandle_t handle, ucudnnOperation_t operation) {
+    Convolution& convolution = *convolutions_[operation];
+    setArithmetic(Arithmetic::kOff);  // only times are wanted of a benchmark
+    std::vector<Performance> results;
+    std::size_t bytes = 0;
+    const bool answered =
+        convolution.query(handle, operation, Query::kGet, 1, &results) == CUDNN_STATUS_SUCCESS &&
+        convolution.workspaceSize(handle, operation, results.at(0).algorithm, &bytes) ==
+            CUDNN_STATUS_SUCCESS;
+    setArithmetic(Arithmetic::kFull);
+    if (!answered) return false;
+    EXPECT_LE(bytes, workspace_.bytes());
+    return convolution.run(handle, operation, results.at(0).algorithm, {workspace_.get(), bytes}) ==
+           CUDNN_STATUS_SUCCESS;
+  }
+
+  std::vector<std::unique_ptr<Convolution>> convolutions_;
+  std::vector<std::vector<char>> expected_;
+  DeviceBuffer workspace_;
+};
+
+ConvolutionCase smallCase() {
+  ConvolutionCase result;
+  result.batch = 4;
+  result.channels = result.filters = 4;
+  result.input = {6, 6};
+  return result;
+}
+
+// Everything is known and split; what is made to fail is a client's ordinary run.
+TEST_F(FaultTest, AnyCallOfAPlannedRunMayFail) {
+  const ForcedSplits forced({smallCase()});
+  Tasks tasks(smallCase());
+  const std::int64_t calls = tasks.run(0);
+  const long long splitBefore = statistics().splitCalls;
+  const Live before;
+  for (std::int64_t n = 1; n <= calls + 1; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+    tasks.run(n);
+    EXPECT_EQ(before, Live());
+  }
+  EXPECT_LT(splitBefore, statistics().splitCalls);
+  tasks.run(0);
+}
+
+// Nothing is known: the benchmark's calls are among those that fail, and the library works again
+// afterwards. Each run has a problem of its own.
+TEST_F(FaultTest, AnyCallOfAFirstRunMayFail) {
+  const TemporaryDirectory directory;
+  const EnvironmentGuard settings({{"UCUDNN_DATABASE", directory.file("measurements.db")},
+                                   {"UCUDNN_BATCH_SIZE_POLICY", "undivided"}});
+  ConvolutionCase parameters = smallCase();
+  parameters.batch = 2;
+  for (std::int64_t n = 1;; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n));
+    ++parameters.batchGap;
+    Tasks tasks(parameters);
+    const Live before;
+    const bool reached = tasks.run(n) >= n;
+    EXPECT_EQ(before, Live());
+    if (!reached) break;
+    if (n % 16 == 0) tasks.run(0);
+  }
+}
+
+// A process's very first calls, too: the N-th of all that a small client makes.
+TEST_F(FaultTest, AnyCallOfAProcessMayFail) {
+  const ForcedSplits forced({smallCase()});
+  const auto run = [](std::int64_t n) {
+    return runClient({"run", smallCase().serialized()},
+                     {{"UCUDNN_SIMULATOR_FAIL_CALL", std::to_string(n)}});
+  };
+  ASSERT_EQ(0, run(0).status);
+  int failures = 0;
+  for (std::int64_t n = 1;; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n));
+    const ChildResult child = run(n);
+    EXPECT_TRUE(child.status == 0 || child.status == 3) << child.status << ": " << child.output;
+    if (child.status != 0) ++failures;
+    if (child.output.find("fewer calls") != std::string::npos) break;
+    ASSERT_LT(n, 2000) << "the client says when it made fewer calls";
+  }
+  EXPECT_LT(0, failures);
+}
+
+// SQLite's failures reach no caller: at most a measurement is made again.
+TEST_F(FaultTest, AnyCallIntoSqliteMayFail) {
+  const TemporaryDirectory directory;
+  long calls = 1;
+  for (long n = 0; n <= calls; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+    const ChildResult child =
+        runClient({"run", smallCase().serialized()},
+                  {{"UCUDNN_DATABASE", directory.file(std::to_string(n) + ".db")},
+                   {"UCUDNN_LOG_LEVEL", "off"},
+                   {"UCUDNN_SQLITE_FAIL_CALL", std::to_string(n)},
+                   {"UCUDNN_SQLITE_COUNT_CALLS", "1"},
+                   {"LD_PRELOAD", UCUDNN_SQLITE_FAULT_LIBRARY}});
+    EXPECT_EQ(0, child.status) << child.output;
+    std::smatch match;
+    ASSERT_TRUE(std::regex_search(child.output, match, std::regex("sqlite calls: (\\d+)")));
+    if (n == 0) calls = std::stol(match[1]);
+  }
+  EXPECT_LT(10, calls);
+}
+
+}  // namespace
+}  // namespace ucudnn::test

@@ -1,0 +1,64 @@
+// cudnnConvolutionBiasActivationForward, split: z in place and apart, added or not, both
+// activations.
+#include "fused.hpp"
+
+#include "../support/simulator.hpp"
+#include "child.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+std::vector<ConvolutionCase> fusedCases() {
+  ConvolutionCase plain;
+  plain.name = "Float";
+  ConvolutionCase half = plain;
+  half.name = "HalfNhwc";
+  half.type = CUDNN_DATA_HALF;
+  half.math = CUDNN_TENSOR_OP_MATH;
+  half.format = CUDNN_TENSOR_NHWC;
+  return {plain, half};
+}
+
+class FusedTest : public LibraryTest, public ::testing::WithParamInterface<ConvolutionCase> {};
+
+TEST_P(FusedTest, SplitEqualsUndivided) {
+  const ForcedSplits forced({GetParam()}, ForcedSplits::Operations::kFused);
+  const Handles handles;
+  Convolution convolution(GetParam());
+  // The one algorithm that goes with both activations.
+  constexpr int kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  std::size_t bytes = 0;
+  ASSERT_CUDNN(convolution.workspaceSize(handles.native, UCUDNN_FORWARD, kAlgorithm, &bytes));
+  const DeviceBuffer workspace(bytes);
+  for (const auto mode : {CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY})
+    for (const double alpha2 : {0.0, 0.5})
+      for (const bool inPlace : {false, true}) {
+        SCOPED_TRACE("activation " + std::to_string(mode) + ", alpha2 " + std::to_string(alpha2) +
+                     (inPlace ? ", z in place" : ", z apart"));
+        Fused fused(convolution, mode);
+        const auto result = [&](auto handle) {
+          convolution.fill();
+          if (alpha2 == 0 || !inPlace) convolution.y().poison();
+          EXPECT_CUDNN(
+              fused.run(handle, kAlgorithm, {workspace.get(), bytes}, 1.5, alpha2, inPlace));
+          return convolution.y().read();
+        };
+        const auto expected = result(handles.native);
+        const long long splitBefore = statistics().splitCalls;
+        const auto split = result(handles.ours);
+        EXPECT_EQ(splitBefore + 1, statistics().splitCalls);
+        EXPECT_LE(distance(convolution.geometry(UCUDNN_FORWARD), split, expected),
+                  tolerance(GetParam()));
+        if (onSimulator()) {
+          EXPECT_TRUE(split == expected) << "not bit-equal";
+        }
+      }
+  EXPECT_EQ(0, statistics().kernelsMeasured) << "the database was to answer everything";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, FusedTest, ::testing::ValuesIn(fusedCases()), [](const auto& test) {
+  return test.param.name;
+});
+
+}  // namespace
+}  // namespace ucudnn::test

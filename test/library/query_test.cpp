@@ -1,0 +1,190 @@
+// CLIENTS.md, "At run time": what holds of queries and their perfResults (lines 10, 11, 13, 15,
+// 16).
+#include <algorithm>
+
+#include "../support/simulator.hpp"
+#include "child.hpp"
+#include "fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+
+/// A convolution whose first answer is a split plan.
+class QueryTest : public LibraryTest {
+ protected:
+  void SetUp() override {
+    LibraryTest::SetUp();
+    if (IsSkipped()) return;
+    static int tests = 0;
+    const ConvolutionCase own = fftCase(128 + ++tests);
+    forced_.emplace(std::vector<ConvolutionCase>{own});
+    handles_.emplace();
+    convolution_.emplace(own);
+    memory_.emplace(kLimit);
+  }
+
+  std::vector<Performance> ask(ucudnnOperation_t operation, Query how, int requested) {
+    std::vector<Performance> results;
+    EXPECT_CUDNN(convolution_->query(
+        handles_->ours, operation, how, requested, &results, {memory_->get(), memory_->bytes()}));
+    return results;
+  }
+
+  std::optional<ForcedSplits> forced_;
+  std::optional<Handles> handles_;
+  std::optional<Convolution> convolution_;
+  std::optional<DeviceBuffer> memory_;
+};
+
+TEST_F(QueryTest, PerfResultsAreComplete) {
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const Query how : kQueries)
+      for (const int requested : {1, 2, 3, 16}) {
+        SCOPED_TRACE(std::string(toText(operation)) + ", " + std::to_string(requested));
+        const auto results = ask(operation, how, requested);
+        ASSERT_FALSE(results.empty());
+        for (const Performance& entry : results) {
+          EXPECT_EQ(CUDNN_STATUS_SUCCESS, entry.status);
+          EXPECT_LT(0, entry.time);
+          EXPECT_EQ(0U, entry.memory % 512);
+          EXPECT_EQ(CUDNN_FMA_MATH, entry.mathType);
+          EXPECT_TRUE(entry.determinism == CUDNN_DETERMINISTIC ||
+                      entry.determinism == CUDNN_NON_DETERMINISTIC);
+        }
+        if (requested == 1) continue;
+        EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const Performance& entry) {
+          return entry.memory == 0;
+        })) << "no entry that needs no memory";
+      }
+}
+
+TEST_F(QueryTest, FirstAlgorithmIsTheSameWhenAskedAgain) {
+  for (const ucudnnOperation_t operation : kOperations) {
+    const int first = ask(operation, Query::kGet, 1).at(0).algorithm;
+    for (const Query how : {Query::kGet, Query::kFind, Query::kGet})
+      for (const int requested : {1, 8})
+        EXPECT_EQ(first, ask(operation, how, requested).at(0).algorithm) << toText(operation);
+  }
+}
+
+TEST_F(QueryTest, EachAnswerIsValidUndividedWithinItsMemory) {
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const Query how : kQueries)
+      for (const Performance& entry : ask(operation, how, 16)) {
+        SCOPED_TRACE(std::string(toText(operation)) + ", algorithm " +
+                     std::to_string(entry.algorithm) + " in " + std::to_string(entry.memory));
+        std::size_t bytes = 0;
+        ASSERT_CUDNN(
+            convolution_->workspaceSize(handles_->native, operation, entry.algorithm, &bytes));
+        EXPECT_LE(bytes, entry.memory);
+        EXPECT_CUDNN(convolution_->run(
+            handles_->native, operation, entry.algorithm, {memory_->get(), entry.memory}));
+      }
+}
+
+TEST_F(QueryTest, MathTypeSetAfterTheQueryKeepsThePlan) {
+  setArithmetic(Arithmetic::kOff);  // numbers do not matter here
+  for (const cudnnMathType_t math : {CUDNN_FMA_MATH,
+                                     CUDNN_DEFAULT_MATH,
+                                     CUDNN_TENSOR_OP_MATH,
+                                     CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION})
+    for (const ucudnnOperation_t operation : kOperations) {
+      ASSERT_CUDNN(cudnnSetConvolutionMathType(convolution_->convDesc(), math));
+      const Performance first = ask(operation, Query::kGet, 1).at(0);
+      const auto use = [&] {
+        std::size_t bytes = 0;
+        EXPECT_CUDNN(
+            convolution_->workspaceSize(handles_->ours, operation, first.algorithm, &bytes));
+        EXPECT_LE(bytes, first.memory);
+        EXPECT_CUDNN(convolution_->run(
+            handles_->ours, operation, first.algorithm, {memory_->get(), first.memory}));
+      };
+      use();
+      const ucudnnStatistics_t before = statistics();
+      ASSERT_CUDNN(cudnnSetConvolutionMathType(convolution_->convDesc(), first.mathType));
+      use();
+      EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured) << toText(operation);
+      EXPECT_EQ(before.bypassedCalls, statistics().bypassedCalls);
+      EXPECT_EQ(before.plans, statistics().plans) << toText(operation);
+    }
+}
+
+TEST_F(QueryTest, AnsweredQueryMeasuresNothingAgain) {
+  const auto askAll = [&](UcudnnHandle_t handle) {
+    for (const ucudnnOperation_t operation : kOperations) {
+      std::vector<Performance> results;
+      ASSERT_CUDNN(convolution_->query(handle, operation, Query::kGet, 1, &results));
+      std::size_t bytes = 0;
+      ASSERT_CUDNN(convolution_->workspaceSize(handle, operation, results.at(0).algorithm, &bytes));
+    }
+  };
+  askAll(handles_->ours);
+  const ucudnnStatistics_t before = statistics();
+  const auto timings = [] {
+    return callCount("cudaEventRecord") + callCount("cudaMalloc") +
+           callCount("cudnnConvolutionForward");
+  };
+  const auto timingsBefore = timings();
+  for (int iteration = 0; iteration < 6; ++iteration) askAll(handles_->ours);
+  const Handles others;  // a handle for each problem, as DeepBench has it
+  askAll(others.ours);
+  EXPECT_EQ(timingsBefore, timings());
+  EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured);
+  EXPECT_EQ(before.kernelsLoaded, statistics().kernelsLoaded);
+  EXPECT_EQ(before.plans, statistics().plans);
+}
+
+TEST_F(QueryTest, FindExMeasuresInTheGivenMemory) {
+  ConvolutionCase unknown = fftCase(16);  // not in the database
+  unknown.input = {4, 4};
+  Convolution convolution(unknown);
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    convolution.fill();
+    const auto x = convolution.x().read();
+    const auto w = convolution.w().read();
+    const auto y = convolution.y().read();
+    const long long measuredBefore = statistics().kernelsMeasured;
+    const std::int64_t mallocsBefore = callCount("cudaMalloc");
+    constexpr std::size_t kGiven = std::size_t{1} << 20;
+    std::vector<Performance> results;
+    ASSERT_CUDNN(convolution.query(
+        handles_->ours, operation, Query::kFindEx, 8, &results, {memory_->get(), kGiven}));
+    EXPECT_LT(measuredBefore, statistics().kernelsMeasured);
+    EXPECT_EQ(mallocsBefore, callCount("cudaMalloc"));
+    for (const Performance& entry : results) EXPECT_LE(entry.memory, kGiven);
+    if (operation != UCUDNN_BACKWARD_DATA) {
+      EXPECT_TRUE(x == convolution.x().read());
+    }
+    if (operation != UCUDNN_BACKWARD_FILTER) {
+      EXPECT_TRUE(w == convolution.w().read());
+    }
+    if (operation != UCUDNN_FORWARD) {
+      EXPECT_TRUE(y == convolution.y().read());
+    }
+  }
+}
+
+TEST_F(QueryTest, RawHandleIsPlainCudnn) {
+  ASSERT_CUDNN(cudnnSetConvolutionMathType(convolution_->convDesc(), CUDNN_FMA_MATH));
+  const ucudnnStatistics_t before = statistics();
+  const cudnnHandle_t raw = handles_->ours;  // even the native handle behind ours
+  for (const cudnnHandle_t handle : {handles_->native, raw})
+    for (const ucudnnOperation_t operation : kOperations) {
+      std::vector<Performance> results;
+      EXPECT_CUDNN(convolution_->query(handle, operation, Query::kGet, 8, &results));
+      EXPECT_CUDNN(convolution_->run(handle, operation, 1, {memory_->get(), memory_->bytes()}));
+    }
+  const ucudnnStatistics_t after = statistics();
+  EXPECT_EQ(before.plans, after.plans);
+  EXPECT_EQ(before.kernelsLoaded, after.kernelsLoaded);
+  EXPECT_EQ(before.kernelsMeasured, after.kernelsMeasured);
+  EXPECT_EQ(before.splitCalls, after.splitCalls);
+  EXPECT_EQ(before.undividedCalls, after.undividedCalls);
+  EXPECT_EQ(before.bypassedCalls, after.bypassedCalls);
+}
+
+}  // namespace
+}  // namespace ucudnn::test

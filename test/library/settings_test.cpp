@@ -1,0 +1,214 @@
+// Settings, as the environment and the handle's setters have them, and the benchmark database.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include "../support/simulator.hpp"
+#include "child.hpp"
+#include "fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+
+class SettingsTest : public LibraryTest {
+ protected:
+  std::string logFile() const { return directory_.file("log"); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
+  const std::pair<const char*, const char*> bad[] = {{"UCUDNN_BATCH_SIZE_POLICY", "some"},
+                                                     {"UCUDNN_BENCHMARK_DEVICES", "0;1"},
+                                                     {"UCUDNN_BENCHMARK_DEVICES", "9999"},
+                                                     {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "-1"},
+                                                     {"UCUDNN_TOTAL_WORKSPACE_SIZE", "large"},
+                                                     {"UCUDNN_LOG_LEVEL", "loud"},
+                                                     {"UCUDNN_DETERMINISTIC", "yes"},
+                                                     {"UCUDNN_EQUIVALENCE_TEST", "2"},
+                                                     {"UCUDNN_BENCHMARK_BUDGET", "-5"}};
+  const EnvironmentGuard log("UCUDNN_LOG_FILE", logFile());
+  for (const auto& [variable, value] : bad) {
+    SCOPED_TRACE(std::string(variable) + "=" + value);
+    const EnvironmentGuard setting(variable, value);
+    UcudnnHandle_t handle = reinterpret_cast<cudnnHandle_t>(&handle);
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnCreate(&handle));
+    EXPECT_TRUE(handle == nullptr);
+    EXPECT_EQ(1U, linesWith(logFile(), {variable, value}).size());
+    EXPECT_EQ(1U, linesWith(logFile(), {variable, value, "accepted"}).size());
+  }
+  const Handles handles;  // and all is well again
+}
+
+TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
+  const std::pair<const char*, std::set<int>> policies[] = {
+      {"undivided", {6}}, {"powerOfTwo", {1, 2, 4, 6}}, {"all", {1, 2, 3, 4, 5, 6}}};
+  ConvolutionCase parameters;
+  for (const auto& [policy, sizes] : policies) {
+    SCOPED_TRACE(policy);
+    const EnvironmentGuard setting("UCUDNN_BATCH_SIZE_POLICY", policy);
+    const Handles handles;
+    parameters.batch = 6;
+    ++parameters.channels;  // a problem of its own
+    const Convolution convolution(parameters);
+    ucudnnMicroBatches_t entries[256];
+    int count = 0;
+    ASSERT_CUDNN(ucudnnGetConvolutionCandidates(handles.ours,
+                                                UCUDNN_FORWARD,
+                                                convolution.xDesc(),
+                                                convolution.wDesc(),
+                                                convolution.convDesc(),
+                                                convolution.yDesc(),
+                                                256,
+                                                &count,
+                                                entries));
+    ASSERT_LE(count, 256);
+    std::set<int> tried;
+    for (int i = 0; i < count; ++i) tried.insert(entries[i].batch);
+    // "all" asks for kernels between powers of two only where they promise something.
+    if (std::string(policy) == "all")
+      EXPECT_TRUE(std::includes(sizes.begin(), sizes.end(), tried.begin(), tried.end()));
+    else
+      EXPECT_EQ(sizes, tried);
+  }
+}
+
+TEST_F(SettingsTest, UndividedPolicyOfTheHandleSplitsNothing) {
+  const ForcedSplits forced({fftCase(48)});
+  const Handles handles;
+  Convolution convolution(fftCase(48));
+  const DeviceBuffer workspace(kLimit);
+  for (const ucudnnOperation_t operation : kOperations) {
+    ASSERT_CUDNN(handles.ours.setOptimizerBatchSizePolicy(ucudnn::BatchSizePolicy::undivided));
+    const ucudnnStatistics_t before = statistics();
+    ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), kLimit}));
+    EXPECT_EQ(before.undividedCalls + 1, statistics().undividedCalls);
+    ASSERT_CUDNN(handles.ours.setOptimizerBatchSizePolicy(ucudnn::BatchSizePolicy::powerOfTwo));
+    ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), kLimit}));
+    EXPECT_EQ(before.splitCalls + 1, statistics().splitCalls) << "set at once";
+  }
+}
+
+TEST_F(SettingsTest, DeterministicUsesOnlyDeterministicKernels) {
+  const EnvironmentGuard setting("UCUDNN_DETERMINISTIC", "1");
+  const Handles handles;
+  ConvolutionCase parameters;
+  parameters.channels = 20;
+  Convolution convolution(parameters);
+  for (const ucudnnOperation_t operation : kOperations) {
+    for (const std::size_t limit : {std::size_t{0}, kLimit}) {
+      ucudnnPlan_t plan{};
+      std::vector<ucudnnMicroBatches_t> entries;
+      const cudnnStatus_t status =
+          convolution.plan(handles.ours, operation, limit, &plan, &entries);
+      if (status == CUDNN_STATUS_NOT_SUPPORTED) continue;  // none within no workspace
+      ASSERT_CUDNN(status);
+      for (const ucudnnMicroBatches_t& entry : entries) EXPECT_EQ(1, entry.deterministic);
+    }
+    std::vector<Performance> results;
+    ASSERT_CUDNN(convolution.query(handles.ours, operation, Query::kGet, 8, &results));
+    for (const Performance& entry : results)
+      EXPECT_EQ(CUDNN_DETERMINISTIC, entry.determinism) << toText(operation);
+  }
+}
+
+long long counted(const ChildResult& child, const char* what) {
+  std::smatch match;
+  const std::regex pattern(std::string(what) + " (\\d+)");
+  if (!std::regex_search(child.output, match, pattern)) return -1;
+  return std::stoll(match[1]);
+}
+
+TEST_F(SettingsTest, SecondProcessFindsEverythingInTheDatabase) {
+  const std::string task = ConvolutionCase().serialized();
+  const std::map<std::string, std::string> environment = {
+      {"UCUDNN_DATABASE", directory_.file("measurements.db")}};
+  const ChildResult first = runClient({"plan", task}, environment);
+  const ChildResult second = runClient({"plan", task}, environment);
+  ASSERT_EQ(0, first.status) << first.output;
+  ASSERT_EQ(0, second.status) << second.output;
+  EXPECT_LT(0, counted(first, "measured"));
+  EXPECT_EQ(0, counted(second, "measured")) << second.output;
+  EXPECT_EQ(counted(first, "measured"), counted(second, "loaded")) << second.output;
+}
+
+TEST_F(SettingsTest, UnusableDatabaseIsOneWarningAndRightResults) {
+  const std::string corrupt = directory_.file("corrupt.db");
+  std::ofstream(corrupt)
+      << "this is no database, but a text of more than a hundred bytes, which is "
+         "what the header of an SQLite file has at least";
+  for (const std::string& path : {corrupt,
+                                  directory_.path(),
+                                  directory_.file("no/such/folder.db"),
+                                  std::string("/dev/full")}) {
+    SCOPED_TRACE(path);
+    std::remove(logFile().c_str());
+    const ChildResult child = runClient(
+        {"run", ConvolutionCase().serialized()},
+        {{"UCUDNN_DATABASE", path}, {"UCUDNN_LOG_LEVEL", "warn"}, {"UCUDNN_LOG_FILE", logFile()}});
+    EXPECT_EQ(0, child.status) << child.output;
+    EXPECT_LT(0, counted(child, "measured"));
+    EXPECT_EQ(1U, linesWith(logFile(), {"[warn]", path}).size());
+    EXPECT_EQ(1U, linesWith(logFile(), {}).size());
+  }
+}
+
+TEST_F(SettingsTest, AllDevicesShareTheBenchmarkAndGiveTheSamePlan) {
+  if (!onSimulator()) GTEST_SKIP() << "needs devices of chosen models";
+  const std::string task = fftCase(32).serialized();
+  const std::map<std::string, std::string> off = {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"},
+                                                  {"UCUDNN_SIMULATOR_DEVICES", "H200,H200"}};
+  auto all = off;
+  all["UCUDNN_BENCHMARK_DEVICES"] = "all";
+  const ChildResult one = runClient({"plan", task}, off);
+  const ChildResult two = runClient({"plan", task}, all);
+  ASSERT_EQ(0, one.status) << one.output;
+  ASSERT_EQ(0, two.status) << two.output;
+  const auto plans = [](const std::string& text) { return text.substr(0, text.find("clock")); };
+  EXPECT_EQ(plans(one.output), plans(two.output));
+  EXPECT_NE(std::string::npos, one.output.find("clock 1 0.000\n")) << one.output;
+  EXPECT_EQ(std::string::npos, two.output.find("clock 1 0.000\n")) << "device 1 timed nothing";
+  EXPECT_EQ(std::string::npos, two.output.find("clock 0 0.000\n")) << "device 0 timed nothing";
+}
+
+TEST_F(SettingsTest, DevicesOfDifferentModelsAreRefused) {
+  if (!onSimulator()) GTEST_SKIP() << "needs devices of chosen models";
+  const ChildResult child = runClient({"plan", ConvolutionCase().serialized()},
+                                      {{"UCUDNN_SIMULATOR_DEVICES", "H200,P100-SXM2"},
+                                       {"UCUDNN_BENCHMARK_DEVICES", "all"},
+                                       {"UCUDNN_LOG_FILE", logFile()}});
+  EXPECT_EQ(3, child.status) << child.output;
+  EXPECT_NE(std::string::npos, child.output.find("BAD_PARAM")) << child.output;
+  EXPECT_EQ(1U, linesWith(logFile(), {"UCUDNN_BENCHMARK_DEVICES", "P100"}).size());
+}
+
+TEST_F(SettingsTest, EquivalenceTestLogsSmallDistancesForEveryType) {
+  for (const cudnnDataType_t type :
+       {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16, CUDNN_DATA_DOUBLE}) {
+    ConvolutionCase parameters;
+    parameters.type = type;
+    parameters.channels = 24;
+    const ForcedSplits forced({parameters});
+    const std::string log = logFile() + std::to_string(type);
+    const EnvironmentGuard settings(
+        {{"UCUDNN_EQUIVALENCE_TEST", "1"}, {"UCUDNN_LOG_LEVEL", "info"}, {"UCUDNN_LOG_FILE", log}});
+    const Handles handles;
+    Convolution convolution(parameters);
+    const DeviceBuffer workspace(kLimit);
+    for (const ucudnnOperation_t operation : kOperations)
+      ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), kLimit}, 1, 0.5));
+    const auto lines = linesWith(log, {"equivalence test", "normalized L2 distance"});
+    EXPECT_EQ(3U, lines.size()) << "type " << type;
+    for (const std::string& line : lines) {
+      const std::string number = line.substr(line.rfind(' '));
+      EXPECT_LE(std::stod(number), std::max(5e-3, tolerance(parameters))) << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test

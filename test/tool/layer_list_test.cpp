@@ -1,0 +1,142 @@
+#include "tool/layer_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tool/failure.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+const std::string kHeader =
+    "source,W,H,C_in,N,C_out,kernel_w,kernel_h,pad_w,pad_h,stride_w,stride_h\n";
+
+std::vector<Layer> parse(const std::string& text) {
+  std::istringstream stream(text);
+  return parseLayers(stream, "net.csv");
+}
+
+using Numbers = std::vector<int>;
+
+TEST(LayerList, ReadsColumnsByTheirNames) {
+  const auto layers = parse(kHeader + "conv,30,20,8,4,16,5,3,2,1,2,1\n");
+  ASSERT_EQ(layers.size(), 1U);
+  const Layer& layer = layers[0];
+  EXPECT_EQ(layer.name, "conv");
+  EXPECT_EQ(layer.inputSizes(), (Numbers{4, 8, 20, 30}));
+  EXPECT_EQ(layer.filterSizes(), (Numbers{16, 8, 3, 5}));
+  EXPECT_EQ(layer.pad, (Numbers{1, 2}));
+  EXPECT_EQ(layer.stride, (Numbers{1, 2}));
+  EXPECT_EQ(layer.dilation, (Numbers{1, 1}));
+  EXPECT_EQ(layer.outputSizes(), (Numbers{4, 16, 20, 15}));
+  EXPECT_EQ(layer.multiplyAdds(), 4.0 * 16 * 20 * 15 * 3 * 5 * 8);
+  EXPECT_EQ(layer.shape(), "4x8x20x30 k16 3x5 pad 1x2 stride 1x2");
+}
+
+TEST(LayerList, TakesColumnsInAnyOrder) {
+  const auto layers = parse(
+      "stride_h,stride_w,pad_h,pad_w,kernel_h,kernel_w,C_out,N,C_in,H,W,source\n"
+      "1,2,1,2,3,5,16,4,8,20,30,conv\n");
+  EXPECT_EQ(layers.at(0).shape(), "4x8x20x30 k16 3x5 pad 1x2 stride 1x2");
+}
+
+TEST(LayerList, TakesMarkCrlfQuotesCommentsAndEmptyLines) {
+  const auto layers = parse("\xef\xbb\xbf" + kHeader.substr(0, kHeader.size() - 1) +
+                            "\r\n# a comment\r\n\r\n\"a, \"\"b\"\"\", 8,8,1,1,1,3,3,1,1,1,1\r\n");
+  ASSERT_EQ(layers.size(), 1U);
+  EXPECT_EQ(layers[0].name, "a, \"b\"");
+}
+
+TEST(LayerList, NumbersNamesakes) {
+  const std::string row = ",8,8,1,1,1,3,3,1,1,1,1\n";
+  const auto layers = parse(kHeader + "a" + row + "b" + row + "a" + row + "a" + row);
+  ASSERT_EQ(layers.size(), 4U);
+  EXPECT_EQ(layers[0].name, "a");
+  EXPECT_EQ(layers[1].name, "b");
+  EXPECT_EQ(layers[2].name, "a#2");
+  EXPECT_EQ(layers[3].name, "a#3");
+}
+
+TEST(LayerList, ReadsOptionalColumns) {
+  const auto layers = parse(kHeader.substr(0, kHeader.size() - 1) +
+                            ",groups,dilation_w,dilation_h,D,kernel_d,pad_d,stride_d,dilation_d\n"
+                            "deep,9,9,8,2,4,3,3,2,2,1,1,4,2,2,7,3,1,2,1\n"
+                            "flat,9,9,8,2,4,3,3,2,2,1,1,,,,,,,,\n");
+  ASSERT_EQ(layers.size(), 2U);
+  EXPECT_EQ(layers[0].inputSizes(), (Numbers{2, 8, 7, 9, 9}));
+  EXPECT_EQ(layers[0].filterSizes(), (Numbers{4, 2, 3, 3, 3}));
+  EXPECT_EQ(layers[0].outputSizes(), (Numbers{2, 4, 4, 9, 9}));
+  EXPECT_EQ(layers[0].dilation, (Numbers{1, 2, 2}));
+  EXPECT_EQ(layers[1].inputSizes(), (Numbers{2, 8, 9, 9}));
+  EXPECT_EQ(layers[1].groups, 1);
+  EXPECT_EQ(layers[1].outputSizes(), (Numbers{2, 4, 11, 11}));
+}
+
+TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
+  const struct {
+    std::string text;
+    std::string message;
+  } kCases[] = {
+      {"", "net.csv: no header line"},
+      {kHeader, "net.csv: no layers"},
+      {"source,W\n", "net.csv, line 1: column H is missing"},
+      {"source,w\n", "net.csv, line 1: unknown column \"w\""},
+      {"source,source\n", "net.csv, line 1: column source stands twice"},
+      {kHeader.substr(0, kHeader.size() - 1) + ",D\n",
+       "net.csv, line 1: columns D and kernel_d go together"},
+      {kHeader + "a,8,8\n", "net.csv, line 2: 3 cells, but the header has 12"},
+      {kHeader + "a,8,8,x,1,1,3,3,1,1,1,1\n",
+       "net.csv, line 2, column C_in: \"x\" is not a whole number"},
+      {kHeader + "a,8,8,1.5,1,1,3,3,1,1,1,1\n",
+       "net.csv, line 2, column C_in: \"1.5\" is not a whole number"},
+      {kHeader + "a,99999999999,8,1,1,1,3,3,1,1,1,1\n",
+       "net.csv, line 2, column W: \"99999999999\" is not a whole number"},
+      {kHeader + "\na,8,8,1,0,1,3,3,1,1,1,1\n", "net.csv, line 3, column N: 0 is less than 1"},
+      {kHeader + "a,8,8,1,1,1,3,3,-1,1,1,1\n", "net.csv, line 2, column pad_w: -1 is less than 0"},
+      {kHeader + "a,8,8,1,1,1,3,3,1,1,1,0\n", "net.csv, line 2, column stride_h: 0 is less than 1"},
+      {kHeader + "a,8,8,1,,1,3,3,1,1,1,1\n", "net.csv, line 2, column N: is empty"},
+      {kHeader + "a,8,8,1,1,1,3,11,1,1,1,1\n",
+       "net.csv, line 2, column kernel_h: the kernel reaches over 11 of 10 padded inputs"},
+      {kHeader.substr(0, kHeader.size() - 1) + ",groups\na,8,8,4,1,6,3,3,1,1,1,1,4\n",
+       "net.csv, line 2, column groups: 4 does not divide C_in and C_out"},
+  };
+  for (const auto& test : kCases) {
+    try {
+      parse(test.text);
+      ADD_FAILURE() << "accepted: " << test.text;
+    } catch (const BadInput& error) {
+      EXPECT_EQ(error.what(), test.message);
+    }
+  }
+}
+
+TEST(LayerList, ReadsTheListsOfTheRepository) {
+  const struct {
+    const char* file;
+    std::size_t layers;
+  } kLists[] = {{"alexnet.csv", 5}, {"deepbench_3x3_5x5_n256.csv", 29}};
+  for (const auto& list : kLists) {
+    const auto layers = readLayers({std::string(UCUDNN_LAYERS) + "/" + list.file}, 0);
+    EXPECT_EQ(layers.size(), list.layers) << list.file;
+    for (const Layer& layer : layers) EXPECT_EQ(layer.batch, 256) << list.file;
+  }
+}
+
+TEST(LayerList, ReplacesTheBatchSize) {
+  for (const Layer& layer : readLayers({UCUDNN_LAYERS "/alexnet.csv"}, 32))
+    EXPECT_EQ(layer.batch, 32);
+}
+
+TEST(LayerList, FiltersByShellPatterns) {
+  const auto all = readLayers({UCUDNN_LAYERS "/alexnet.csv"}, 0);
+  EXPECT_EQ(filterLayers(all, {}).size(), 5U);
+  const auto some = filterLayers(all, {"conv[12]", "*5"});
+  ASSERT_EQ(some.size(), 3U);
+  EXPECT_EQ(some[2].name, "conv5");
+  EXPECT_THROW(filterLayers(all, {"fc*"}), BadInput);
+}
+
+}  // namespace
+}  // namespace ucudnn::tool

@@ -1,0 +1,162 @@
+#include "tool/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+namespace ucudnn::tool {
+namespace {
+
+Row makeRow(double cudnnMs, double ucudnnMs, double predictedMs) {
+  Row row;
+  row.layer = "conv";
+  row.operation = "forward";
+  row.cudnnMs = cudnnMs;
+  row.ucudnnMs = ucudnnMs;
+  row.predictedMs = predictedMs;
+  row.unlimitedMs = 1;
+  row.planningMs = 10;
+  row.limitBytes = 1024;
+  row.workspaceBytes = 512;
+  row.configuration = {{64, "FFT/fma", 3}, {32, "GEMM/fma", 1}};
+  row.relativeError = 1e-6;
+  return row;
+}
+
+Row makeFailure() {
+  Row row;
+  row.layer = "broken, \"quite\"";
+  row.operation = "backward_data";
+  row.planningMs = 5;
+  row.error = "out of memory";
+  return row;
+}
+
+TEST(Report, TotalsSumAndAverage) {
+  const Totals totals =
+      computeTotals({makeRow(8, 2, 2.2), makeRow(3, 3, 2.7), makeRow(4, 2, 2), makeFailure()});
+  EXPECT_EQ(totals.rows, 4U);
+  EXPECT_EQ(totals.failed, 1U);
+  EXPECT_DOUBLE_EQ(totals.cudnnMs, 15);
+  EXPECT_DOUBLE_EQ(totals.ucudnnMs, 7);
+  EXPECT_DOUBLE_EQ(totals.unlimitedMs, 3);
+  EXPECT_DOUBLE_EQ(totals.predictedMs, 6.9);
+  EXPECT_DOUBLE_EQ(*totals.speedup, 15.0 / 7);
+  EXPECT_NEAR(*totals.geometricMeanSpeedup, 2, 1e-12);  // of 4, 1 and 2
+  EXPECT_DOUBLE_EQ(*totals.maximumSpeedup, 4);
+  EXPECT_DOUBLE_EQ(totals.planningMs, 35);
+  EXPECT_NEAR(*totals.predictionMedianError, 0.1, 1e-12);
+  EXPECT_NEAR(*totals.predictionMaximumError, 0.1, 1e-12);
+}
+
+TEST(Report, RowsThatLackATimeAreInNoSum) {
+  Row row = makeRow(8, 2, 2);
+  row.unlimitedMs.reset();
+  const Totals totals = computeTotals({row});
+  EXPECT_EQ(totals.cudnnMs, 0);
+  EXPECT_FALSE(totals.speedup);
+  EXPECT_FALSE(totals.geometricMeanSpeedup);
+}
+
+TEST(Report, NoRowsHaveNoMeans) {
+  const Totals totals = computeTotals({});
+  EXPECT_FALSE(totals.speedup);
+  EXPECT_FALSE(totals.maximumSpeedup);
+  EXPECT_FALSE(totals.predictionMedianError);
+}
+
+TEST(Report, PredictionErrorHasASign) {
+  EXPECT_NEAR(*makeRow(8, 2, 2.2).predictionError(), 0.1, 1e-12);
+  EXPECT_NEAR(*makeRow(8, 2, 1.8).predictionError(), -0.1, 1e-12);
+  EXPECT_FALSE(makeFailure().predictionError());
+}
+
+TEST(Report, JsonHasTheFieldsThatOthersRead) {
+  Report report;
+  report.machine = {{"device", "D"}};
+  report.settings = {{"policy", "all"}};
+  report.rows = {makeRow(8, 2, 2), makeFailure()};
+  report.kernelsMeasured = 7;
+  const auto json = nlohmann::json::parse(toJson(report).dump());
+  EXPECT_EQ(json.at("machine").at("device"), "D");
+  EXPECT_EQ(json.at("settings").at("policy"), "all");
+  for (const char* field : {"cudnn_ms",
+                            "ucudnn_ms",
+                            "unlimited_ms",
+                            "predicted_ms",
+                            "speedup",
+                            "geometric_mean_speedup",
+                            "maximum_speedup",
+                            "planning_ms",
+                            "kernels_measured",
+                            "kernels_loaded",
+                            "prediction_median_error",
+                            "prediction_maximum_error"})
+    EXPECT_TRUE(json.at("totals").at(field).is_number()) << field;
+  EXPECT_EQ(json.at("totals").at("kernels_measured"), 7);
+  ASSERT_EQ(json.at("rows").size(), 2U);
+  const auto& row = json.at("rows").at(0);
+  EXPECT_EQ(row.at("layer"), "conv");
+  EXPECT_EQ(row.at("operation"), "forward");
+  EXPECT_EQ(row.at("speedup"), 4);
+  EXPECT_EQ(row.at("limit_bytes"), 1024);
+  EXPECT_EQ(row.at("workspace_bytes"), 512);
+  EXPECT_EQ(row.at("relative_error"), 1e-6);
+  EXPECT_TRUE(row.at("cudnn_relative_error").is_null());
+  EXPECT_TRUE(row.at("error").is_null());
+  EXPECT_EQ(row.at("configuration"),
+            nlohmann::json::parse(R"([{"batch": 64, "kernel": "FFT/fma", "count": 3},
+                                      {"batch": 32, "kernel": "GEMM/fma", "count": 1}])"));
+  EXPECT_TRUE(json.at("rows").at(1).at("ucudnn_ms").is_null());
+  EXPECT_EQ(json.at("rows").at(1).at("error"), "out of memory");
+}
+
+TEST(Report, JsonHasNullForNan) {
+  Report report;
+  report.rows = {makeRow(8, 2, 2)};
+  report.rows[0].relativeError = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(toJson(report).at("rows").at(0).at("relative_error").is_null());
+}
+
+TEST(Report, CsvQuotesAndKeepsItsColumns) {
+  std::ostringstream stream;
+  writeCsv(stream, {makeRow(8, 2, 2), makeFailure()});
+  std::istringstream lines(stream.str());
+  std::string header, first, second;
+  std::getline(lines, header);
+  std::getline(lines, first);
+  std::getline(lines, second);
+  EXPECT_EQ(first,
+            "conv,forward,,8,2,2,1,4,0,10,1024,512,,0,,0,1e-06,,3x64 FFT/fma + 1x32 GEMM/fma,");
+  EXPECT_EQ(second, "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,5,0,0,,0,,0,,,,out of memory");
+  EXPECT_EQ(std::count(header.begin(), header.end(), ','),
+            std::count(first.begin(), first.end(), ','));
+}
+
+TEST(Report, TableAlignsColumnsAndEndsWithTheTotals) {
+  Report report;
+  report.remarks = {"a remark"};
+  report.rows = {makeRow(8, 2, 2.2), makeFailure()};
+  std::ostringstream stream;
+  writeTable(stream, report);
+  const std::string text = stream.str();
+  EXPECT_EQ(text.find("a remark\n\n"), 0U);
+  EXPECT_NE(text.find("3x64 FFT/fma + 1x32 GEMM/fma\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("FAILED: out of memory\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("speed-up 4.00x in total, geometric mean 4.00x, largest 4.00x; prediction "
+                      "off by 10.0 % (median), 10.0 % (largest)\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1 of 2 rows failed\n"), std::string::npos) << text;
+}
+
+TEST(Report, ColumnsCountCharactersNotBytes) {
+  std::ostringstream stream;
+  writeColumns(stream, {{"μ", "1", "x"}, {"ab", "22", ""}}, 1);
+  EXPECT_EQ(stream.str(), "μ    1  x\nab  22\n");
+}
+
+}  // namespace
+}  // namespace ucudnn::tool
