@@ -97,19 +97,19 @@ std::optional<WorkspaceOwner::Chosen> WorkspaceOwner::divide(
       chosen.convolutions.push_back(convolution);
     }
     DivisionSettings settings;
-    settings.totalBytes = key_.totalBytes;
+    settings.totalBytes = totalBytes_;
     settings.alignmentBytes = kWorkspaceGranularity;
     settings.diagnosisDirectory = kDiagnosisDirectory;
     auto division = divideWorkspace(items, settings);
     if (!division) {
       logWarn("{} of workspace cannot be divided among {} convolutions: they share it",
-              formatSize(key_.totalBytes),
+              formatSize(totalBytes_),
               items.size());
       return std::nullopt;
     }
     if (!division->optimal)
       logWarn("the division of {} of workspace is not proven to be the best: time was short",
-              formatSize(key_.totalBytes));
+              formatSize(totalBytes_));
     chosen.division = std::move(*division);
     return chosen;
   } catch (const std::exception& error) {
@@ -119,7 +119,7 @@ std::optional<WorkspaceOwner::Chosen> WorkspaceOwner::divide(
 }
 
 bool WorkspaceOwner::isDivisionFaster(const Chosen& chosen) const {
-  const std::size_t each = arenaBytes(key_.totalBytes, streams_.size());
+  const std::size_t each = arenaBytes(totalBytes_, streams_.size());
   double sharedMs = 0;
   for (const Convolution* const convolution : chosen.convolutions)
     sharedMs += timeWithin(convolution->front, each);
@@ -163,7 +163,7 @@ void WorkspaceOwner::layOutSegments(const PlanRequest& request, const Chosen& ch
 void WorkspaceOwner::layOutArenas() {
   const bool frozen = layout_ == Layout::kShared;
   layout_ = Layout::kShared;
-  const std::size_t each = frozen ? leftBytes() : arenaBytes(key_.totalBytes, streams_.size());
+  const std::size_t each = frozen ? leftBytes() : arenaBytes(totalBytes_, streams_.size());
   for (auto& [id, arena] : streams_)
     if (!arena && each > 0 && each <= leftBytes()) arena = takeRegion(each);
 }
@@ -195,7 +195,7 @@ void WorkspaceOwner::report(const PlanRequest& request,
                             const std::vector<Convolution*>& convolutions) const {
   if (!Log::instance().enabled(LogLevel::kInfo)) return;
   const bool divided = layout_ == Layout::kDivided;
-  const std::size_t arena = arenaBytes(key_.totalBytes, streams_.size());
+  const std::size_t arena = arenaBytes(totalBytes_, streams_.size());
   double timeMs = 0;
   double nativeMs = 0;
   std::size_t nativeBytes = 0;
@@ -204,15 +204,14 @@ void WorkspaceOwner::report(const PlanRequest& request,
     const auto plan = divided ? convolution->share.plan : planWithin(own, arena, false);
     if (!plan) continue;
     timeMs += plan->predictedMs;
-    logInfo(
-        "layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
-        convolution->key.layer,
-        convolution->key.problem.text(),
-        convolution->key.problem.batch(),
-        toText(*plan),
-        plan->predictedMs,
-        formatSize(plan->workspaceBytes),
-        100.0 * static_cast<double>(plan->workspaceBytes) / static_cast<double>(key_.totalBytes));
+    logInfo("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
+            convolution->key.layer,
+            convolution->key.problem.text(),
+            convolution->key.problem.batch(),
+            toText(*plan),
+            plan->predictedMs,
+            formatSize(plan->workspaceBytes),
+            100.0 * static_cast<double>(plan->workspaceBytes) / static_cast<double>(totalBytes_));
     const Measurement* fastest = nullptr;
     const Measurements measured = planner().measurements(own);
     for (const Measurement& m : measured.at(convolution->key.problem.batch()).kernels)
@@ -225,7 +224,7 @@ void WorkspaceOwner::report(const PlanRequest& request,
           convolutions.size(),
           divided ? "divide" : "share",
           formatSize(usedBytes_),
-          formatSize(key_.totalBytes),
+          formatSize(totalBytes_),
           timeMs,
           nativeMs,
           formatSize(nativeBytes));

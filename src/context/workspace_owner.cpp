@@ -13,7 +13,8 @@ constexpr std::size_t roundDown(std::size_t bytes) noexcept {
 
 }  // namespace
 
-WorkspaceOwner::WorkspaceOwner(const Key& key) : key_(key) {}
+WorkspaceOwner::WorkspaceOwner(const Key& key)
+    : key_(key), totalBytes_(roundDown(key.totalBytes)) {}
 
 WorkspaceOwner::~WorkspaceOwner() {
   for (const auto& region : regions_)
@@ -28,12 +29,12 @@ WorkspaceOwner::~WorkspaceOwner() {
 }
 
 bool WorkspaceOwner::requireMemory(bool capturing) {
-  if (memory_ != nullptr || capturing) return true;
+  if (memory_ != nullptr || totalBytes_ == 0 || capturing) return true;
   if (!works()) return false;
   const RelaxedCapture relaxed;
   const DeviceScope device(key_.device);
   void* memory = nullptr;
-  const cudaError_t error = cudaMalloc(&memory, key_.totalBytes);
+  const cudaError_t error = cudaMalloc(&memory, totalBytes_);
   if (error == cudaSuccess) {
     memory_ = static_cast<char*>(memory);
     return true;
@@ -43,7 +44,7 @@ bool WorkspaceOwner::requireMemory(bool capturing) {
   logWarn(
       "the total workspace of {} can't be allocated on device {} ({}): each convolution keeps "
       "to the workspace of its caller",
-      formatSize(key_.totalBytes),
+      formatSize(totalBytes_),
       key_.device,
       cudaGetErrorName(error));
   return false;
@@ -81,7 +82,7 @@ PlanRequest WorkspaceOwner::requestFor(const PlanRequest& request,
   PlanRequest own = request;
   own.problem = convolution.key.problem;
   own.deterministic = convolution.deterministic || key_.deterministic;
-  own.limitBytes = key_.totalBytes;
+  own.limitBytes = totalBytes_;
   return own;
 }
 
@@ -111,7 +112,7 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
   const bool newStream = streams_.try_emplace(stream.id).second;
   ++callsSinceNewcomer_;
   if (layout_ == Layout::kNone || (newStream && layout_ == Layout::kShared) ||
-      (unsettled_ && callsSinceNewcomer_ > convolutions_.size()))
+      (unsettled_ && callsSinceNewcomer_ >= convolutions_.size()))
     solve(request);
   if (layout_ == Layout::kDivided) return shareOfSegment(request, convolution);
   if (!convolution.placed && mayDivide()) noticeNewcomer();

@@ -128,11 +128,12 @@ class WorkspaceOwner {
   void layOutSegments(const PlanRequest& request, const Chosen& chosen);
   void layOutArenas();
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
-  std::size_t leftBytes() const noexcept { return key_.totalBytes - usedBytes_; }
+  std::size_t leftBytes() const noexcept { return totalBytes_ - usedBytes_; }
   void forgetIdleStreams();
   void report(const PlanRequest& request, const std::vector<Convolution*>& convolutions) const;
 
   const Key key_;
+  const std::size_t totalBytes_;  ///< what the allocator hands out without rounding it up
   std::atomic<bool> failed_{false};
   std::atomic<std::uint64_t> epoch_{1};
   std::atomic<std::uint64_t> uses_{0};  ///< of all regions
