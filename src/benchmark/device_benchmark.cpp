@@ -71,6 +71,11 @@ void DeviceBenchmark::allocate(const std::vector<Size>& sizes) {
       for (const KernelOffer& offer : size.offers)
         if (offer.workspaceBytes > 0)
           wanted.push_back(std::min(offer.workspaceBytes, request_.limitBytes));
+    // What the sizes between want is known from anchors of an earlier benchmark as well.
+    for (const auto& [batch, known] : anchors_)
+      for (const Measurement& kernel : known.kernels)
+        if (kernel.workspaceBytes > 0)
+          wanted.push_back(std::min(kernel.workspaceBytes, request_.limitBytes));
     scratch_->allocateWorkspace(std::move(wanted));
     buffers_ = scratch_->get();
   }

@@ -7,9 +7,9 @@
 namespace ucudnn {
 namespace {
 
-// Between measured sizes a kernel's time bends by steps of its tiles; twice the step that was seen
-// on an H200 (12 %).
-constexpr double kNearFastest = 1.25;
+// A micro-batch may be this much slower for each of its samples and still be the right remainder of
+// a split.
+constexpr double kNearFastest = 1.5;
 
 /// Calls `visit(batch, measurement, all at that batch)` for the kernel at the largest size below
 /// `batch`, if any.
@@ -20,16 +20,6 @@ void atLargestBelow(const Measurements& measured, Kernel kernel, int batch, Visi
     for (const Measurement& measurement : size->second.kernels)
       if (measurement.kernel == kernel)
         return visit(size->first, measurement, size->second.kernels);
-}
-
-void addNearFastest(std::vector<Kernel>& kernels, const SizeMeasurements& size) {
-  std::vector<Measurement> all = size.kernels;
-  for (Measurement& measurement : all)
-    measurement.workspaceBytes = 0;  // within the limit all are alike
-  for (const Measurement& measurement : all)
-    if (!isDominated(measurement, all, kNearFastest) &&
-        std::find(kernels.begin(), kernels.end(), measurement.kernel) == kernels.end())
-      kernels.push_back(measurement.kernel);
 }
 
 }  // namespace
@@ -80,9 +70,19 @@ double hopedForMs(const Measurements& measured, Kernel kernel, int batch) {
 
 std::vector<Kernel> promisingKernels(const Measurements& measured, int batch) {
   std::vector<Kernel> kernels;
+  const auto addFrom = [&](const SizeMeasurements& size) {
+    for (const Measurement& m : size.kernels) {
+      // Within the limit, all workspaces are alike.
+      const KernelOffer offer{m.kernel, std::numeric_limits<std::size_t>::max(), m.deterministic};
+      const double hopedMs = hopedForMs(measured, m.kernel, batch);
+      if (!isOffFront(measured, batch, hopedMs, offer, kNearFastest) &&
+          std::find(kernels.begin(), kernels.end(), m.kernel) == kernels.end())
+        kernels.push_back(m.kernel);
+    }
+  };
   const auto above = measured.upper_bound(batch);
-  if (above != measured.end()) addNearFastest(kernels, above->second);
-  if (above != measured.begin()) addNearFastest(kernels, std::prev(above)->second);
+  if (above != measured.end()) addFrom(above->second);
+  if (above != measured.begin()) addFrom(std::prev(above)->second);
   return kernels;
 }
 

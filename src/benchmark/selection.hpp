@@ -30,9 +30,10 @@ bool isOffFront(const Measurements& measured,
 /// measured sizes below and above; infinite where it was measured at neither.
 double hopedForMs(const Measurements& measured, Kernel kernel, int batch);
 
-/// The kernels to try between two measured sizes: those that were near the fastest, or near the
-/// fastest deterministic one, at the next measured size below or above. The slower ones that need
-/// less workspace are known at the measured sizes.
+/// The kernels to try between two measured sizes: those of the next size below and above that may
+/// be about as fast for each sample as the fastest anywhere, or the fastest deterministic one.
+/// Slower ones that need less workspace gain nothing from a size in between: what is known of them
+/// at the measured sizes will do.
 std::vector<Kernel> promisingKernels(const Measurements& measured, int batch);
 
 }  // namespace ucudnn

@@ -44,6 +44,17 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
          strides == problem.yStrides;
 }
 
+/// Runs a plan between the two halves of the equivalence test.
+cudnnStatus_t runTested(cudnnHandle_t handle,
+                        const Plan& plan,
+                        const ConvolutionCall& call,
+                        int* enqueued) noexcept {
+  std::optional<EquivalenceTest> test = startEquivalenceTest(handle, plan, call);
+  const cudnnStatus_t status = runPlan(handle, plan, call, enqueued);
+  if (test && status == CUDNN_STATUS_SUCCESS) finishEquivalenceTest(*test, plan);
+  return status;
+}
+
 }  // namespace
 
 Context::Context(cudnnHandle_t handle, int device, Settings settings)
@@ -241,16 +252,13 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
-  std::optional<EquivalenceTest> test;
-  if (settings_.equivalenceTest && plan.isDivided())
-    test = startEquivalenceTest(handle_, plan, call);
+  const auto run = settings_.equivalenceTest && plan.isDivided() ? runTested : runPlan;
   int enqueued = 0;
-  const cudnnStatus_t status = runPlan(handle_, plan, call, &enqueued);
+  const cudnnStatus_t status = run(handle_, plan, call, &enqueued);
   Statistics& statistics = planner().statistics();
   if (status == CUDNN_STATUS_SUCCESS) {
     auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
     counter.fetch_add(1, std::memory_order_relaxed);
-    if (test) finishEquivalenceTest(*test, plan);
     return status;
   }
   if (enqueued > 0) return status;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 
@@ -91,12 +92,20 @@ std::string toText(Operation operation, Kernel kernel) {
   return name + "/" + (named ? kMathNames[kernel.mathType] : std::to_string(kernel.mathType));
 }
 
-std::optional<Kernel> kernelFromText(Operation operation, const std::string& text) {
+std::optional<Kernel> kernelFromText(Operation operation, std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string_view algorithm = text.substr(0, slash);
   const AlgorithmTable table = algorithmsOf(operation);
-  for (int algorithm = 0; algorithm < table.count; ++algorithm)
-    for (int math = 0; math < static_cast<int>(std::size(kMathNames)); ++math)
-      if (toText(operation, {algorithm, math}) == text) return Kernel{algorithm, math};
-  return std::nullopt;
+  const auto* const traits =
+      std::find_if(table.first, table.first + table.count, [&](const AlgorithmTraits& entry) {
+        return entry.name == algorithm;
+      });
+  const auto* const math =
+      std::find(std::begin(kMathNames), std::end(kMathNames), text.substr(slash + 1));
+  if (traits == table.first + table.count || math == std::end(kMathNames)) return std::nullopt;
+  return Kernel{static_cast<std::int32_t>(traits - table.first),
+                static_cast<std::int32_t>(math - std::begin(kMathNames))};
 }
 
 bool isDeterministic(Operation operation, int algorithm) noexcept {

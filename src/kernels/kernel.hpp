@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/owners.hpp"
@@ -28,7 +29,7 @@ struct Kernel {
 /// cuDNN's name of the algorithm and the math type: "FFT_TILING/default".
 std::string toText(Operation operation, Kernel kernel);
 /// The reverse; empty for text that names no kernel of this operation.
-std::optional<Kernel> kernelFromText(Operation operation, const std::string& text);
+std::optional<Kernel> kernelFromText(Operation operation, std::string_view text);
 
 /// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
 bool isDeterministic(Operation operation, int algorithm) noexcept;

@@ -181,16 +181,23 @@ double Problem::multiplyAdds() const noexcept {
 
 std::size_t Problem::hash() const noexcept {
   // 64-bit words, multiplied and folded (the multiplier is 2^64 / golden ratio, as in Fibonacci
-  // hashing).
+  // hashing). Every planned call waits for it: four lanes let the multiplications overlap.
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
-  const char* bytes = reinterpret_cast<const char*>(this);
-  std::uint64_t state = 0;
-  for (std::size_t i = 0; i < sizeof(Problem); i += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes + i, std::min(sizeof(word), sizeof(Problem) - i));
+  constexpr std::size_t kLanes = 4;
+  constexpr std::size_t kRoundBytes = kLanes * sizeof(std::uint64_t);
+  constexpr std::size_t kRounds = (sizeof(Problem) + kRoundBytes - 1) / kRoundBytes;
+  const auto fold = [](std::uint64_t state, std::uint64_t word) {
     state = (state ^ word) * kMultiplier;
-    state ^= state >> 29;
-  }
+    return state ^ (state >> 29);
+  };
+  std::uint64_t words[kRounds * kLanes] = {};
+  std::memcpy(words, this, sizeof(Problem));
+  std::uint64_t lanes[kLanes] = {};
+  for (std::size_t round = 0; round < kRounds; ++round)
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] = fold(lanes[lane], words[round * kLanes + lane]);
+  std::uint64_t state = 0;
+  for (const std::uint64_t lane : lanes) state = fold(state, lane);
   return static_cast<std::size_t>(state);
 }
 
@@ -232,8 +239,9 @@ std::string Problem::text() const {
 bool readProblem(Operation operation,
                  const ConvolutionDescriptors& descriptors,
                  Problem& problem) noexcept {
-  problem = Problem{};
+  // On success every member is written once: here, by a reader, or by clearUnused.
   problem.operation = operation;
+  problem.activation = problem.addsZ = 0;
   int xDimensions = 0;
   int yDimensions = 0;
   int wDimensions = 0;

@@ -91,7 +91,7 @@ std::size_t elementBytes(std::int32_t dataType) noexcept;
 
 /// Reads a problem from its descriptors. False: not one that μ-cuDNN plans (a batch of one, a
 /// vectorized or integer type, too many dimensions, descriptors that do not belong together); cuDNN
-/// gets the call as it is.
+/// gets the call as it is, and what `problem` holds means nothing.
 bool readProblem(Operation operation,
                  const ConvolutionDescriptors& descriptors,
                  Problem& problem) noexcept;

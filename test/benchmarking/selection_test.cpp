@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
 
 namespace ucudnn {
 namespace {
@@ -95,21 +95,46 @@ TEST(IsWorthTryingTest, ADeterministicKernelIsNotReplacedByAnother) {
       {{4, size({measured(kA, 10, 0, false), measured(kB, 1, 0, false)})}}, {kA, 0, false}, 8));
 }
 
-TEST(PromisingKernelsTest, ThoseNearTheFastestAtEitherNeighbour) {
-  const Measurements sizes = {{4, size({measured(kA, 1, 0), measured(kB, 1.2, 1 << 20)})},
-                              {8, size({measured(kB, 3, 0), measured(kC, 2, 0)})},
-                              {16, size({measured(kA, 1, 0)})}};
-  const auto promising = [&](int batch) {
-    std::vector<int> algorithms;
-    for (const Kernel kernel : promisingKernels(sizes, batch))
-      algorithms.push_back(kernel.algorithm);
-    std::sort(algorithms.begin(), algorithms.end());
-    return algorithms;
+TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
+  // At 8 samples A takes 8 ms in 100 bytes: 1 ms for each.
+  const Measurements sizes = {{8, size({measured(kA, 8, 100)})}};
+  const struct {
+    const char* why;
+    KernelOffer offer;
+    int batch;
+    double timeMs;
+    bool off;
+  } kCases[] = {
+      {"1.5 ms for each", {kB, 100, true}, 4, 6, true},
+      {"1.25 ms for each", {kB, 100, true}, 4, 5, false},
+      {"in less workspace", {kB, 99, true}, 4, 60, false},
+      {"at a larger size", {kB, 200, true}, 16, 24, true},
+      {"not deterministic itself", {kB, 100, false}, 4, 6, true},
   };
-  EXPECT_EQ(promising(6), (std::vector<int>{0, 1, 2})) << "A and B below, C above";
-  EXPECT_EQ(promising(12), (std::vector<int>{0, 2})) << "B took half as long again as C";
-  EXPECT_EQ(promising(2), (std::vector<int>{0, 1})) << "nothing below";
-  EXPECT_EQ(promising(20), (std::vector<int>{0})) << "nothing above";
+  for (const auto& expected : kCases)
+    EXPECT_EQ(isOffFront(sizes, expected.batch, expected.timeMs, expected.offer, 1.5), expected.off)
+        << expected.why;
+  const Measurements nondeterministic = {{8, size({measured(kA, 8, 100, false)})}};
+  EXPECT_FALSE(isOffFront(nondeterministic, 4, 60, {kB, 100, true}, 1.5));
+}
+
+TEST(HopedForMsTest, TheBetterOfBothNeighboursForEachSample) {
+  const Measurements sizes = {{4, size({measured(kA, 4, 0), measured(kB, 8, 0)})},
+                              {8, size({measured(kA, 16, 0), measured(kB, 8, 0)})},
+                              {16, size({measured(kA, 1, 0)})}};
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 6) << "1 ms for each at 4";
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 6), 6) << "1 ms for each at 8";
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 12), 12) << "16 has none";
+  EXPECT_TRUE(std::isinf(hopedForMs(sizes, kC, 6)));
+}
+
+TEST(PromisingKernelsTest, ThoseThatMayBeNearTheFastestForEachSample) {
+  // For each sample, A takes 1 ms, B 1.2 ms, C 2 ms.
+  const Measurements sizes = {{4, size({measured(kA, 4, 0), measured(kC, 8, 0)})},
+                              {8, size({measured(kB, 9.6, 1 << 20)})}};
+  EXPECT_EQ(promisingKernels(sizes, 6), (std::vector<Kernel>{kB, kA}));
+  EXPECT_EQ(promisingKernels(sizes, 2), (std::vector<Kernel>{kA})) << "nothing below";
+  EXPECT_EQ(promisingKernels(sizes, 9), (std::vector<Kernel>{kB})) << "nothing above";
   EXPECT_TRUE(promisingKernels({}, 4).empty());
 }
 

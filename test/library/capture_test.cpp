@@ -61,7 +61,7 @@ void expectRightReplays(Recording& recording,
     ASSERT_NO_FATAL_FAILURE(recording.launch());
     EXPECT_LE(
         distance(convolution.geometry(operation), convolution.output(operation).read(), *expected),
-        1e-5)  // the algorithms' own errors on a GPU
+        toleranceBetweenAlgorithms())
         << toText(operation);
   }
 }

@@ -116,6 +116,10 @@ double tolerance(const ConvolutionCase& convolution) {
   }
 }
 
+double toleranceBetweenAlgorithms() {
+  return onSimulator() ? 1e-6 : 5e-3;
+}
+
 DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes > 0) check(cudaMalloc(&memory_, bytes));
 }

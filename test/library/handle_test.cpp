@@ -25,7 +25,7 @@ void expectRightResult(UcudnnHandle_t ours, ucudnnOperation_t operation, Convolu
   ASSERT_CUDNN(convolution.run(ours, operation, 0, {workspace.get(), bytes}));
   EXPECT_LE(
       distance(convolution.geometry(operation), convolution.output(operation).read(), *expected),
-      1e-5);  // the algorithms' own errors on a GPU
+      toleranceBetweenAlgorithms());
 }
 
 class HandleTest : public LibraryTest {
@@ -85,7 +85,7 @@ TEST_F(HandleTest, ManyHandlesStreamsAndThreadsAtOnce) {
         EXPECT_LE(distance(convolution.geometry(operation),
                            convolution.output(operation).read(),
                            expected.value()),
-                  1e-5);
+                  toleranceBetweenAlgorithms());
       }
     EXPECT_CUDA(cudaStreamDestroy(stream));
   };
@@ -121,7 +121,7 @@ TEST_F(HandleTest, SeveralStreamsAtOnceFromOneThread) {
     EXPECT_LE(distance(convolutions[i]->geometry(UCUDNN_BACKWARD_FILTER),
                        convolutions[i]->w().read(),
                        expected[i]),
-              1e-5);
+              toleranceBetweenAlgorithms());
     EXPECT_CUDNN(cudnnDestroy(ours[i]));
     EXPECT_CUDA(cudaStreamDestroy(streams[i]));
   }

@@ -50,7 +50,7 @@ TEST_F(PlanTest, EachPointOfTheParetoFrontIsAPlanThatRuns) {
       EXPECT_LE(
           distance(
               convolution.geometry(operation), convolution.output(operation).read(), *expected),
-          1e-5);  // the algorithms' own errors on a GPU
+          toleranceBetweenAlgorithms());
       EXPECT_EQ(before.splitCalls + (split ? 1 : 0), statistics().splitCalls);
       EXPECT_EQ(before.undividedCalls + (split ? 0 : 1), statistics().undividedCalls);
     }

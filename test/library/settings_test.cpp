@@ -205,7 +205,8 @@ TEST_F(SettingsTest, EquivalenceTestLogsSmallDistancesForEveryType) {
     EXPECT_EQ(3U, lines.size()) << "type " << type;
     for (const std::string& line : lines) {
       const std::string number = line.substr(line.rfind(' '));
-      EXPECT_LE(std::stod(number), std::max(5e-3, tolerance(parameters))) << line;
+      EXPECT_LE(std::stod(number), std::max(toleranceBetweenAlgorithms(), tolerance(parameters)))
+          << line;
     }
   }
 }

@@ -10,9 +10,6 @@ namespace {
 
 constexpr std::size_t kLimit = std::size_t{64} << 20;
 constexpr double kAlpha = 1.5;  // not 1: a factor that is lost, or applied twice, shows
-// Where a plan mixes algorithms there is no one of cuDNN's to compare with: the algorithms' own
-// errors remain (issue 2: 5x5 Winograd 1e-3, TF32 3e-4).
-constexpr double kMixedTolerance = 5e-3;
 
 std::vector<ConvolutionCase> splitCases() {
   const ConvolutionCase plain;
@@ -83,7 +80,8 @@ std::optional<Expectation> undivided(Convolution& convolution,
       return Expectation{*bytes, tolerance(convolution.parameters())};
   for (const int other : {1, 0})
     if (auto bytes = convolution.undivided(native, operation, other, kAlpha, beta))
-      return Expectation{*bytes, std::max(kMixedTolerance, tolerance(convolution.parameters()))};
+      return Expectation{
+          *bytes, std::max(toleranceBetweenAlgorithms(), tolerance(convolution.parameters()))};
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Problems read from descriptors.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -157,6 +158,7 @@ TEST(ReadProblemTest, NothingIsLeftOfWhatWasReadBefore) {
   Problem problem;
   ASSERT_TRUE(readProblem(Operation::kForward, d.get(), problem));
   setSample(d);
+  std::memset(static_cast<void*>(&problem), 0x5A, sizeof(problem));
   ASSERT_TRUE(readProblem(Operation::kForward, d.get(), problem));
   EXPECT_EQ(problem, sampleProblem()) << problem.text();
 }

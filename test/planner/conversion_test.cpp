@@ -1,0 +1,176 @@
+// From measurements to candidates and database rows, and from a configuration to a plan.
+#include "planner/conversion.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/problems.hpp"
+
+namespace ucudnn {
+namespace {
+
+using test::sampleProblem;
+
+constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
+constexpr Kernel kFft{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH};
+constexpr Kernel kWinograd{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, CUDNN_FMA_MATH};
+
+void expectEqual(const Measurements& a, const Measurements& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [batch, size] : a) {
+    ASSERT_EQ(b.count(batch), 1u);
+    const SizeMeasurements& other = b.at(batch);
+    EXPECT_EQ(size.coveredBytes, other.coveredBytes);
+    ASSERT_EQ(size.kernels.size(), other.kernels.size());
+    for (std::size_t i = 0; i < size.kernels.size(); ++i) {
+      EXPECT_EQ(size.kernels[i].kernel, other.kernels[i].kernel);
+      EXPECT_EQ(size.kernels[i].timeMs, other.kernels[i].timeMs);
+      EXPECT_EQ(size.kernels[i].workspaceBytes, other.kernels[i].workspaceBytes);
+      EXPECT_EQ(size.kernels[i].deterministic, other.kernels[i].deterministic);
+    }
+  }
+}
+
+TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
+  const Measurements measurements = {
+      {2, {100, {{kGemm, 1, 10, true}, {kFft, 2, 20, false}, {kWinograd, 3, 30, true}}}},
+      {4, {100, {{kFft, 4, 40, false}}}},
+      {8, {100, {}}}};
+  const CandidateTable all = candidates(measurements, false);
+  ASSERT_EQ(all.at(2).size(), 3u);
+  EXPECT_EQ(all.at(2)[1].kernel, 1);
+  EXPECT_EQ(all.at(2)[1].timeMs, 2);
+  EXPECT_EQ(all.at(2)[1].workspaceBytes, 20u);
+  EXPECT_EQ(all.at(4).size(), 1u);
+  EXPECT_TRUE(all.at(8).empty());
+
+  const CandidateTable deterministic = candidates(measurements, true);
+  ASSERT_EQ(deterministic.at(2).size(), 2u);
+  EXPECT_EQ(deterministic.at(2)[1].kernel, 2) << "the place in the size, not among the candidates";
+  EXPECT_TRUE(deterministic.at(4).empty());
+}
+
+TEST(ConversionTest, StoredMeasurementsComeBack) {
+  const Measurements measurements = {
+      {2, {100, {{kGemm, 1.5, 10, true}, {kFft, 0.1, std::size_t{1} << 40, false}}}}, {8, {0, {}}}};
+  const StoredMeasurements stored = toStored(Operation::kForward, measurements);
+  EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
+  expectEqual(fromStored(Operation::kForward, stored), measurements);
+}
+
+// Another version of μ-cuDNN may have written it.
+TEST(ConversionTest, RowsThatNameNoKernelAreLeftOut) {
+  const StoredMeasurements stored = {
+      {2, {100, {{"GEMM/fma", 1, 10, true}, {"engine 47 {k2=3}", 0.5, 10, true}}}}};
+  const Measurements measurements = fromStored(Operation::kForward, stored);
+  ASSERT_EQ(measurements.at(2).kernels.size(), 1u);
+  EXPECT_EQ(measurements.at(2).kernels[0].kernel, kGemm);
+  EXPECT_EQ(measurements.at(2).coveredBytes, 100u);
+}
+
+TEST(ConversionTest, AddedMeasurementsReplaceTheirKernelsOnly) {
+  SizeMeasurements to{100, {{kGemm, 1, 10, true}, {kFft, 2, 20, true}}};
+  addMeasurements(to, {50, {{kFft, 3, 25, false}, {kWinograd, 4, 40, true}}});
+  expectEqual({{1, to}},
+              {{1, {100, {{kGemm, 1, 10, true}, {kFft, 3, 25, false}, {kWinograd, 4, 40, true}}}}});
+  addMeasurements(to, {200, {}});
+  EXPECT_EQ(to.coveredBytes, 200u) << "the larger bound stays";
+}
+
+TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
+  const Measurements measurements = {{2, {100, {{kGemm, 1, 10, true}, {kFft, 2, 20, true}}}},
+                                     {3, {100, {{kFft, 3, 30, true}}}}};
+  const Configuration configuration{{{3, 0, 2}, {2, 1, 1}}, 8.5, 30};
+  const auto plan = buildPlan(sampleProblem(), 64, configuration, measurements);
+  EXPECT_EQ(plan->problem, sampleProblem());
+  EXPECT_EQ(plan->limitBytes, 64u);
+  EXPECT_EQ(plan->workspaceBytes, 30u);
+  EXPECT_EQ(plan->predictedMs, 8.5);
+  ASSERT_EQ(plan->steps.size(), 2u);
+  EXPECT_EQ(plan->steps[0].timeMs, 3);
+  EXPECT_EQ(plan->steps[1].workspaceBytes, 20u);
+  EXPECT_TRUE(plan->isDivided());
+  EXPECT_EQ(toText(*plan), "2 x 3 FFT/fma + 1 x 2 FFT/fma");
+  Problem described;
+  for (const Plan::Step& step : plan->steps) {
+    ASSERT_TRUE(readProblem(Operation::kForward, step.descriptors->get(), described));
+    EXPECT_EQ(described, sampleProblem().withBatch(step.batch));
+  }
+}
+
+TEST(ConversionTest, DescriptorsHaveTheKernelsMathType) {
+  const Kernel tensor{kFft.algorithm, CUDNN_TENSOR_OP_MATH};
+  const auto plan =
+      buildPlan(sampleProblem(), 64, {{{4, 0, 2}}, 1, 0}, {{4, {100, {{tensor, 1, 0, true}}}}});
+  Problem described;
+  ASSERT_TRUE(readProblem(Operation::kForward, plan->steps[0].descriptors->get(), described));
+  EXPECT_EQ(described.mathType, CUDNN_TENSOR_OP_MATH);
+}
+
+TEST(ConversionTest, AnUndividedPlanIsNamedByItsKernel) {
+  const auto plan = buildPlan(sampleProblem(),
+                              100,
+                              {{{8, 1, 1}}, 2, 20},
+                              {{8, {100, {{kGemm, 1, 50, true}, {kFft, 2, 20, true}}}}});
+  EXPECT_FALSE(plan->isDivided());
+  EXPECT_EQ(plan->algorithm, kFft.algorithm);
+  EXPECT_EQ(plan->algorithmBytes, 20u);
+}
+
+// A client may run the algorithm that a query names without us, in the workspace that it names.
+TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedBytes) {
+  constexpr std::size_t kBytes = 1000;  // reported as 1024
+  const struct {
+    const char* why;
+    bool deterministic;                  ///< the plan's micro-batches
+    std::vector<Measurement> undivided;  ///< kernels at the mini-batch
+    Kernel named;
+    std::size_t algorithmBytes;
+  } kCases[] = {
+      {"the fastest that fits",
+       true,
+       {{kGemm, 9, 0, true}, {kWinograd, 5, 900, true}, {kFft, 1, 5000, true}},
+       kWinograd,
+       kBytes},
+      {"it fits into what is reported, though not into the plan's own workspace",
+       true,
+       {{kGemm, 9, 0, true}, {kWinograd, 5, 1024, true}},
+       kWinograd,
+       1024},
+      {"nothing fits: the one that needs the least",
+       true,
+       {{kFft, 1, 5000, true}, {kWinograd, 5, 3000, true}},
+       kWinograd,
+       3000},
+      {"as deterministic as the plan before all else",
+       true,
+       {{kGemm, 1, 0, false}, {kFft, 5, 5000, true}},
+       kFft,
+       5000},
+      {"as little deterministic as the plan",
+       false,
+       {{kGemm, 1, 0, true}, {kFft, 5, 500, false}},
+       kFft,
+       kBytes},
+      {"no other: a deterministic one", false, {{kGemm, 1, 0, true}}, kGemm, kBytes},
+      {"nothing undivided was measured: the plan's own kernel", true, {}, kFft, kBytes},
+  };
+  for (const auto& expected : kCases) {
+    const Measurements measurements = {{4, {kBytes, {{kFft, 1, kBytes, expected.deterministic}}}},
+                                       {8, {kBytes, expected.undivided}}};
+    const auto plan = buildPlan(sampleProblem(), kBytes, {{{4, 0, 2}}, 2, kBytes}, measurements);
+    EXPECT_EQ(plan->isDeterministic(), expected.deterministic) << expected.why;
+    EXPECT_EQ(plan->algorithm, expected.named.algorithm) << expected.why;
+    EXPECT_EQ(plan->algorithmBytes, expected.algorithmBytes) << expected.why;
+    EXPECT_EQ(plan->workspaceBytes, kBytes) << expected.why;
+  }
+}
+
+TEST(ConversionTest, WorkspacesAreReportedInMultiplesOf512) {
+  EXPECT_EQ(roundUpWorkspace(0), 0u);
+  EXPECT_EQ(roundUpWorkspace(1), 512u);
+  EXPECT_EQ(roundUpWorkspace(512), 512u);
+  EXPECT_EQ(roundUpWorkspace(513), 1024u);
+}
+
+}  // namespace
+}  // namespace ucudnn

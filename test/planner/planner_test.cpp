@@ -1,0 +1,255 @@
+#include "planner/planner.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <thread>
+
+#include "planner_fixture.hpp"
+
+namespace ucudnn {
+namespace {
+
+using namespace test;
+
+constexpr Operation kOperations[] = {
+    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
+
+TEST_F(PlannerTest, ThePlanIsSplitWhereTheFastKernelDoesNotFitWhole) {
+  for (const Operation operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    Planner planner;
+    const PlanRequest roomy = request(planner, kUndividedLimit, largeProblem(operation));
+    const auto whole = planner.plan(roomy);
+    ASSERT_TRUE(whole);
+    expectValid(*whole, roomy);
+    EXPECT_FALSE(whole->isDivided()) << toText(*whole);
+
+    const PlanRequest tight = request(planner, kDividedLimit, largeProblem(operation));
+    const auto split = planner.plan(tight);
+    ASSERT_TRUE(split);
+    expectValid(*split, tight);
+    EXPECT_TRUE(split->isDivided()) << toText(*split);
+    EXPECT_GT(split->predictedMs, whole->predictedMs);
+
+    settings_.batchSizePolicy = BatchSizePolicy::kUndivided;
+    const auto undivided = planner.plan(tight);
+    settings_.batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
+    ASSERT_TRUE(undivided);
+    EXPECT_FALSE(undivided->isDivided());
+    EXPECT_LT(split->predictedMs, undivided->predictedMs);
+  }
+}
+
+TEST_F(PlannerTest, ASecondPlanIsTheFirstAndMeasuresNothing) {
+  Planner planner;
+  const auto first = planner.plan(request(planner, kDividedLimit));
+  EXPECT_GT(measured(planner), 0);
+  const auto kernels = measured(planner);
+  const auto calls = callCount();
+  EXPECT_EQ(planner.plan(request(planner, kDividedLimit)), first);
+  EXPECT_EQ(measured(planner), kernels);
+  EXPECT_EQ(callCount(), calls) << "CUDA and cuDNN are not called at all";
+  EXPECT_EQ(planner.statistics().plans, 1);
+}
+
+TEST_F(PlannerTest, ASmallerLimitMeasuresNothing) {
+  Planner planner;
+  planner.plan(request(planner, kUndividedLimit));
+  const auto kernels = measured(planner);
+  for (const std::size_t limit : {kDividedLimit, kMebibyte, std::size_t{0}}) {
+    const PlanRequest wanted = request(planner, limit);
+    const auto plan = planner.plan(wanted);
+    ASSERT_TRUE(plan) << limit;
+    expectValid(*plan, wanted);
+  }
+  EXPECT_EQ(measured(planner), kernels);
+}
+
+TEST_F(PlannerTest, ALargerLimitMeasuresOnlyWhatIsMissing) {
+  Planner planner;
+  planner.plan(request(planner, kMebibyte));
+  const auto before = measured(planner);
+  const PlanRequest roomy = request(planner, 1024 * kMebibyte);
+  const auto plan = planner.plan(roomy);
+  ASSERT_TRUE(plan);
+  EXPECT_GT(measured(planner), before);
+  EXPECT_GT(plan->workspaceBytes, kMebibyte);
+  long long kernels = 0;
+  for (const auto& [batch, size] : planner.measurements(roomy))
+    kernels += static_cast<long long>(size.kernels.size());
+  EXPECT_EQ(measured(planner), kernels) << "no kernel twice";
+}
+
+TEST_F(PlannerTest, AnotherMiniBatchSharesTheSizesInCommon) {
+  Planner planner;
+  planner.plan(request(planner, kUndividedLimit));
+  const auto kernels = measured(planner);
+  const PlanRequest smaller =
+      request(planner, kUndividedLimit, largeProblem(Operation::kForward, 16));
+  const auto plan = planner.plan(smaller);
+  ASSERT_TRUE(plan);
+  expectValid(*plan, smaller);
+  EXPECT_EQ(measured(planner), kernels);
+}
+
+TEST_F(PlannerTest, PolicyAllTriesFurtherSizesAndIsNoSlower) {
+  constexpr int kBatch = 13;
+  const Problem problem = largeProblem(Operation::kForward, kBatch);
+  Planner planner;
+  const PlanRequest wanted = request(planner, 20 * kMebibyte, problem);
+  const auto powers = planner.plan(wanted);
+  settings_.batchSizePolicy = BatchSizePolicy::kAll;
+  const auto all = planner.plan(wanted);
+  ASSERT_TRUE(powers && all);
+  expectValid(*all, wanted);
+  EXPECT_LE(all->predictedMs, powers->predictedMs);
+  const Measurements measurements = planner.measurements(wanted);
+  EXPECT_EQ(measurements.size(), std::size_t{kBatch});
+  EXPECT_FALSE(measurements.at(kBatch - 1).kernels.empty()) << "no power of two";
+}
+
+TEST_F(PlannerTest, ADeterministicPlanHasDeterministicKernelsOnly) {
+  Planner planner;
+  for (const Operation operation : kOperations) {
+    PlanRequest wanted = request(planner, kDividedLimit, largeProblem(operation));
+    wanted.deterministic = true;
+    const auto plan = planner.plan(wanted);
+    ASSERT_TRUE(plan) << toText(operation);
+    EXPECT_TRUE(plan->isDeterministic());
+    EXPECT_TRUE(isDeterministic(operation, plan->algorithm));
+  }
+}
+
+// Without workspace backward filter has only ALGO_0, which is not deterministic.
+TEST_F(PlannerTest, WhereNothingIsOfferedThereIsNoPlanAndThatIsRemembered) {
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, largeProblem(Operation::kBackwardFilter));
+  const auto any = planner.plan(wanted);
+  ASSERT_TRUE(any);
+  EXPECT_FALSE(any->isDeterministic());
+  wanted.deterministic = true;
+  EXPECT_FALSE(planner.plan(wanted));
+  const auto calls = callCount();
+  EXPECT_FALSE(planner.plan(wanted));
+  EXPECT_EQ(callCount(), calls);
+  EXPECT_EQ(planner.planWithoutMeasuring(wanted), std::shared_ptr<const Plan>());
+}
+
+TEST_F(PlannerTest, WithoutMeasuringOnlyWhatIsKnownIsPlanned) {
+  Planner planner;
+  const PlanRequest tight = request(planner, kDividedLimit);
+  const auto calls = callCount();
+  EXPECT_EQ(planner.planWithoutMeasuring(tight), std::nullopt);
+  EXPECT_EQ(callCount(), calls);
+  planner.plan(request(planner, kUndividedLimit));
+  const auto forwards = callCount("cudnnConvolutionForward");
+  const auto plan = planner.planWithoutMeasuring(tight);
+  ASSERT_TRUE(plan && *plan);
+  EXPECT_TRUE((*plan)->isDivided());
+  EXPECT_EQ(callCount("cudnnConvolutionForward"), forwards);
+  EXPECT_EQ(planner.planWithoutMeasuring(request(planner, 2 * kUndividedLimit)), std::nullopt);
+}
+
+TEST_F(PlannerTest, TheFrontRunsFromLittleWorkspaceToLittleTime) {
+  Planner planner;
+  const PlanRequest wanted = request(planner, kUndividedLimit);
+  const std::vector<Configuration> front = planner.front(wanted);
+  ASSERT_GE(front.size(), 2u);
+  for (std::size_t i = 1; i < front.size(); ++i) {
+    EXPECT_GT(front[i].workspaceBytes, front[i - 1].workspaceBytes);
+    EXPECT_LT(front[i].timeMs, front[i - 1].timeMs);
+  }
+  const auto plan = planner.plan(wanted);
+  EXPECT_EQ(front.back().workspaceBytes, plan->workspaceBytes);
+  EXPECT_EQ(front.back().timeMs, plan->predictedMs);
+}
+
+TEST_F(PlannerTest, LimitsBelongToProblemsAndEveryChangeIsAnEpoch) {
+  Planner planner;
+  const Problem forward = largeProblem(), backward = largeProblem(Operation::kBackwardData);
+  EXPECT_EQ(planner.limit(0, forward), std::nullopt);
+  const auto first = planner.epoch();
+  EXPECT_GT(first, 0u) << "0 is an empty table's";
+  planner.setLimit(0, forward, 100);
+  const auto second = planner.epoch();
+  EXPECT_NE(second, first);
+  EXPECT_EQ(planner.limit(0, forward), 100u);
+  EXPECT_EQ(planner.limit(0, backward), std::nullopt);
+  EXPECT_EQ(planner.limit(1, forward), std::nullopt);
+  EXPECT_EQ(planner.limit(0, forward.withBatch(16)), std::nullopt);
+
+  planner.setLimit(0, forward, 100);
+  EXPECT_EQ(planner.epoch(), second) << "the same limit again";
+  planner.setLimit(0, forward, 200);
+  EXPECT_NE(planner.epoch(), second);
+  EXPECT_EQ(planner.limit(0, forward), 200u);
+}
+
+TEST_F(PlannerTest, ShortMemoryMeansLessWorkspaceNotAFailure) {
+  const Problem problem = largeProblem();
+  const std::size_t tensors = problem.xBytes() + problem.yBytes() + problem.wBytes();
+  setMemory(0, tensors + 36 * kMebibyte);  // two thirds of the fastest kernel's workspace
+  Planner planner;
+  const PlanRequest wanted = request(planner, kUndividedLimit);
+  const auto plan = planner.plan(wanted);
+  ASSERT_TRUE(plan);
+  expectValid(*plan, wanted);
+  EXPECT_LE(plan->workspaceBytes, 36 * kMebibyte);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "the client must not see it";
+}
+
+TEST_F(PlannerTest, WithoutMemoryThereIsNoPlanAndThatIsRemembered) {
+  setMemory(0, 4096);
+  Planner planner;
+  const PlanRequest wanted = request(planner, kUndividedLimit);
+  EXPECT_FALSE(planner.plan(wanted));
+  const auto calls = callCount();
+  EXPECT_FALSE(planner.plan(wanted));
+  EXPECT_EQ(callCount(), calls) << "a query costs microseconds from now on";
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(PlannerTest, NothingIsLeftOfABenchmark) {
+  const auto live = liveHandles();
+  const auto bytes = liveBytes();
+  {
+    Planner planner;
+    planner.measurements(request(planner, kUndividedLimit));
+    EXPECT_EQ(liveBytes(), bytes) << "scratch memory";
+    EXPECT_EQ(liveHandles(), live);
+  }
+}
+
+TEST_F(PlannerTest, FurtherDevicesShareTheWorkAndTheResult) {
+  Planner alone;
+  const auto expected = alone.plan(request(alone, kDividedLimit));
+  Planner shared;
+  PlanRequest wanted = request(shared, kDividedLimit);
+  const std::vector<int> second{1};
+  wanted.benchmarkDevices = &second;
+  const auto plan = shared.plan(wanted);
+  ASSERT_TRUE(expected && plan);
+  EXPECT_EQ(toText(*plan), toText(*expected));
+}
+
+TEST_F(PlannerTest, ThreadsThatAskForTheSameHoldTheSamePlan) {
+  Planner planner;
+  std::vector<std::shared_ptr<const Plan>> plans(4);
+  std::vector<std::thread> threads;
+  for (std::shared_ptr<const Plan>& plan : plans)
+    threads.emplace_back([&] {
+      const CudnnHandle handle = makeOwned<CudnnHandle>(cudnnCreate);
+      PlanRequest wanted = request(planner, kDividedLimit);
+      wanted.handle = handle.get();
+      plan = planner.plan(wanted);
+    });
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(plans[0]);
+  for (const auto& plan : plans) EXPECT_EQ(plan, plans[0]);
+  Planner alone;
+  alone.plan(request(alone, kDividedLimit));
+  EXPECT_EQ(measured(planner), measured(alone)) << "measured once";
+}
+
+}  // namespace
+}  // namespace ucudnn
