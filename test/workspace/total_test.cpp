@@ -88,6 +88,33 @@ TEST_F(MemoryTest, SharingServesEachConvolutionWithTheWholeTotal) {
   }
 }
 
+TEST_F(MemoryTest, ACallThatNamesADeterministicAlgorithmGetsADeterministicPlan) {
+  for (const ucudnnTotalWorkspacePolicy_t policy : policies()) {
+    SCOPED_TRACE(toText(policy));
+    setTotal(3 * wantedBytes(0) + 4096 + 512 * static_cast<std::size_t>(policy), policy);
+    const Handles handles;
+    Convolution convolution(layerCase(0));
+    convolution.fill();
+    const auto expected = convolution.undivided(handles.native, UCUDNN_BACKWARD_FILTER, 0, 1, 0);
+    // The open one first, so that it has a plan that the other cannot take over.
+    for (const int algorithm :
+         {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1})
+      ASSERT_CUDNN(convolution.run(handles.ours, UCUDNN_BACKWARD_FILTER, algorithm, {}));
+    EXPECT_LE(distance(convolution.geometry(UCUDNN_BACKWARD_FILTER),
+                       convolution.output(UCUDNN_BACKWARD_FILTER).read(),
+                       *expected),
+              1e-5);
+    std::vector<char> first;
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_CUDNN(convolution.run(
+          handles.ours, UCUDNN_BACKWARD_FILTER, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, {}));
+      const auto result = convolution.output(UCUDNN_BACKWARD_FILTER).read();
+      if (i == 0) first = result;
+      EXPECT_TRUE(first == result) << "other bits";
+    }
+  }
+}
+
 TEST_F(MemoryTest, ASettledCallAllocatesMeasuresAndWaitsForNothing) {
   if (!onSimulator()) GTEST_SKIP() << "a GPU does not count calls";
   for (const ucudnnTotalWorkspacePolicy_t policy : policies()) {
