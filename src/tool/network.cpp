@@ -118,6 +118,13 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   return report;
 }
 
+void addStatistics(NetworkReport& report) {
+  ucudnnStatistics_t statistics{};
+  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  report.kernelsMeasured = statistics.kernelsMeasured;
+  report.kernelsLoaded = statistics.kernelsLoaded;
+}
+
 void Network::findFronts(cudnnHandle_t handle, std::size_t totalBytes) {
   fronts_.clear();
   for (const auto& convolution : convolutions_) {

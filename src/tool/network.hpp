@@ -45,6 +45,7 @@ struct NetworkReport {
   std::size_t eachBytes = 0;  ///< a convolution's equal part
   std::vector<NetworkRow> rows;
   std::array<std::optional<NetworkTotals>, 3> totals;
+  long long kernelsMeasured = 0, kernelsLoaded = 0;
   bool optimal = true;    ///< the division is proven to be the best
   double divisionMs = 0;  ///< host time to find it, Pareto fronts not included
 };
@@ -75,6 +76,9 @@ class Network {
 
 /// Which ways a policy asks for.
 std::vector<Way> waysOf(TotalWorkspacePolicy policy);
+
+/// Fills in what is known when all is done. Throws DeviceError.
+void addStatistics(NetworkReport& report);
 
 nlohmann::ordered_json toJson(const NetworkReport& report);
 /// Per convolution, then the totals side by side.

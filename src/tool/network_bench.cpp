@@ -121,6 +121,7 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
   for (std::size_t i = 0; i < ways.size(); ++i)
     report.totals[static_cast<std::size_t>(ways[i])]->measuredMs = contestants[i].timeMs;
 
+  addStatistics(report);
   json.write([&](std::ostream& out) { out << toJson(report).dump(2) << '\n'; });
   if (!json.isStandardOutput()) writeTable(std::cout, report);
   return 0;

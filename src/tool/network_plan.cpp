@@ -32,6 +32,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
       network.plan(handles.ours(), {kWays.begin(), kWays.end()}, options.totalBytes);
   report.machine = describeMachine(options.device, command);
   report.settings = toJson(options);
+  addStatistics(report);
   json.write([&](std::ostream& out) { out << toJson(report).dump(2) << '\n'; });
   if (!json.isStandardOutput()) writeBars(std::cout, report);
   if (options.lpFile.empty()) return 0;

@@ -33,6 +33,24 @@ std::string percent(double part) {
   return fmt::format("{:.1f} %", 100 * part);
 }
 
+/// What a reader of the numbers must know.
+void writeRemarks(std::ostream& stream, const NetworkReport& report) {
+  const auto text = [&](const Json& from, const char* key) {
+    return from.at(key).get<std::string>();
+  };
+  stream << fmt::format("{}, cuDNN {}, CUDA {}, μ-cuDNN {}\npolicy {}, {}, {} math, {}\n",
+                        text(report.machine, "device"),
+                        text(report.machine, "cudnn"),
+                        text(report.machine, "cuda"),
+                        text(report.machine, "ucudnn"),
+                        text(report.settings, "policy"),
+                        text(report.settings, "data_type"),
+                        text(report.settings, "math"),
+                        text(report.settings, "layout"));
+  if (onSimulator()) stream << "simulated: times are virtual, from a model or a recorded profile\n";
+  stream << '\n';
+}
+
 }  // namespace
 
 Json toJson(const NetworkReport& report) {
@@ -57,6 +75,8 @@ Json toJson(const NetworkReport& report) {
            {{"convolutions", report.rows.size()},
             {"total_workspace_bytes", report.totalBytes},
             {"wr_limit_bytes", report.eachBytes},
+            {"kernels_measured", report.kernelsMeasured},
+            {"kernels_loaded", report.kernelsLoaded},
             {"division_optimal", divided ? Json(report.optimal) : Json()},
             {"division_ms", divided ? Json(report.divisionMs) : Json()},
             {"totals", std::move(totals)}}},
@@ -80,6 +100,7 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
         line.push_back(formatSize(choice->workspaceBytes));
       }
   }
+  writeRemarks(stream, report);
   stream << "predicted\n";
   writeColumns(stream, lines, 2);
 
@@ -107,6 +128,7 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
 
 void writeBars(std::ostream& stream, const NetworkReport& report) {
   constexpr auto kDivide = static_cast<std::size_t>(Way::kDivide);
+  writeRemarks(stream, report);
   std::size_t most = 1;
   for (const NetworkRow& row : report.rows)
     most = std::max(most, row.choices[kDivide]->workspaceBytes);
