@@ -155,7 +155,7 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                     roundUpWorkspace(plan->algorithmBytes),
                     plan->isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
                     mathType});
-  std::vector<Measurement> undivided = planner().measurements(query)[problem.batch()].kernels;
+  std::vector<Measurement> undivided = planner().undivided(query);
   std::sort(undivided.begin(), undivided.end(), [](const Measurement& a, const Measurement& b) {
     return a.timeMs < b.timeMs;
   });

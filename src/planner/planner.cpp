@@ -125,6 +125,18 @@ std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
   return plan;
 }
 
+std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
+  std::vector<Measurement> kernels;
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(measurementKey(request));
+  if (known == known_.end()) return kernels;
+  const auto size = known->second.measurements.find(request.problem.batch());
+  if (size == known->second.measurements.end()) return kernels;
+  for (const Measurement& kernel : size->second.kernels)
+    if (kernel.workspaceBytes <= request.limitBytes) kernels.push_back(kernel);
+  return kernels;
+}
+
 Measurements Planner::measurements(const PlanRequest& request) {
   const PlanningTime time(statistics_.planningMicroseconds);
   return require(request);

@@ -58,6 +58,9 @@ class Planner {
   /// measured.
   std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
+  /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
+  std::vector<Measurement> undivided(const PlanRequest& request) const;
+
   /// Every kernel measured at the sizes of the policy. Measures what is missing. Throws Error.
   Measurements measurements(const PlanRequest& request);
 

@@ -128,6 +128,40 @@ TEST(HopedForMsTest, TheBetterOfBothNeighboursForEachSample) {
   EXPECT_TRUE(std::isinf(hopedForMs(sizes, kC, 6)));
 }
 
+TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {
+  // A takes 1 ms for each sample without workspace, B 0.5 ms in 100 bytes.
+  const Measurements sizes = {{2, size({measured(kA, 2, 0)})},
+                              {8, size({measured(kB, 4, 100, false)})}};
+  const struct {
+    const char* why;
+    KernelOffer offer;
+    double timeMs;  // of 4 samples
+    double factor;
+    bool off;
+  } kCases[] = {
+      {"slower than A", {kC, 0, true}, 4.4, 1.05, true},
+      {"slower than A, not by the factor", {kC, 0, true}, 4.4, 1.2, false},
+      {"faster than A, B does not fit", {kC, 99, false}, 3, 1, false},
+      {"faster than A, slower than B", {kC, 100, false}, 3, 1, true},
+      {"faster than A, B is not deterministic", {kC, 100, true}, 3, 1, false},
+      {"faster than either", {kC, 100, false}, 1.9, 1, false},
+  };
+  for (const auto& expected : kCases)
+    EXPECT_EQ(isOffFront(sizes, 4, expected.timeMs, expected.offer, expected.factor), expected.off)
+        << expected.why;
+  EXPECT_FALSE(isOffFront({}, 4, 1e9, {kC, 0, true}, 1)) << "nothing is known";
+}
+
+TEST(HopedForMsTest, TheBetterTimePerSampleOfTheNeighbours) {
+  const Measurements sizes = {{1, size({measured(kC, 1, 0)})},
+                              {4, size({measured(kA, 8, 0), measured(kB, 4, 0)})},
+                              {8, size({measured(kA, 8, 0)})}};
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 6) << "1 ms for each above, 2 ms below";
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 6), 6) << "below only";
+  EXPECT_TRUE(std::isinf(hopedForMs(sizes, kC, 6))) << "not at a neighbour";
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 10), 10) << "nothing above";
+}
+
 TEST(PromisingKernelsTest, ThoseThatMayBeNearTheFastestForEachSample) {
   // For each sample, A takes 1 ms, B 1.2 ms, C 2 ms.
   const Measurements sizes = {{4, size({measured(kA, 4, 0), measured(kC, 8, 0)})},

@@ -115,6 +115,36 @@ TEST_F(OperationsTest, OpTensor) {
   EXPECT_CUDNN(cudnnDestroyOpTensorDescriptor(op));
 }
 
+// cuDNN's manual: if B is the same tensor as C, so must A be.
+TEST_F(OperationsTest, OpTensorWritesInPlaceOfItsFirstOperandOnly) {
+  cudnnOpTensorDescriptor_t op;
+  ASSERT_CUDNN(cudnnCreateOpTensorDescriptor(&op));
+  ASSERT_CUDNN(cudnnSetOpTensorDescriptor(
+      op, CUDNN_OP_TENSOR_ADD, CUDNN_DATA_FLOAT, CUDNN_NOT_PROPAGATE_NAN));
+  const Tensor a({1, 1, 1, 2}, {1, 4});
+  const Tensor b({1, 1, 1, 2}, {2, 4});
+  const auto add = [&](const Tensor& first, const Tensor& second, const Tensor& result) {
+    return cudnnOpTensor(handle_,
+                         op,
+                         &kOne,
+                         first.desc(),
+                         first.data(),
+                         &kOne,
+                         second.desc(),
+                         second.data(),
+                         &kZero,
+                         result.desc(),
+                         result.data());
+  };
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, add(a, b, b));
+  EXPECT_EQ((Values{2, 4}), b.values());
+  EXPECT_CUDNN(add(a, b, a));
+  EXPECT_EQ((Values{3, 8}), a.values());
+  EXPECT_CUDNN(add(b, b, b));
+  EXPECT_EQ((Values{4, 8}), b.values());
+  EXPECT_CUDNN(cudnnDestroyOpTensorDescriptor(op));
+}
+
 TEST_F(OperationsTest, ReduceTensor) {
   const struct {
     cudnnReduceTensorOp_t op;
