@@ -214,7 +214,9 @@ void WorkspaceOwner::report(const PlanRequest& request,
             100.0 * static_cast<double>(plan->workspaceBytes) / static_cast<double>(totalBytes_));
     const Measurement* fastest = nullptr;
     const Measurements measured = planner().measurements(own);
-    for (const Measurement& m : measured.at(convolution->key.problem.batch()).kernels)
+    const auto undivided = measured.find(convolution->key.problem.batch());
+    if (undivided == measured.end()) continue;
+    for (const Measurement& m : undivided->second.kernels)
       if (fastest == nullptr || m.timeMs < fastest->timeMs) fastest = &m;
     if (fastest == nullptr) continue;
     nativeMs += fastest->timeMs;

@@ -153,6 +153,8 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
   Share share;
   share.lasts = !unsettled_ && !stream.capturing;
   if (use != streams_.end()) share.region = use->second;
+  // A capture often runs on a stream of its own: it may have the arena of the only other one.
+  if (use == streams_.end() && streams_.size() == 1) share.region = streams_.begin()->second;
   share.plan = planWithin(request, share.region ? share.region->bytes() : 0, stream.capturing);
   if (!share.plan || share.plan->workspaceBytes == 0) share.region = nullptr;
   return share;

@@ -1,5 +1,7 @@
 #include "context/workspace_region.hpp"
 
+#include <algorithm>
+
 namespace ucudnn {
 namespace {
 
@@ -63,14 +65,24 @@ bool WorkspaceRegion::waitForEarlierUses(const CallStream& stream) noexcept {
          cudaStreamWaitEvent(stream.stream, event_.get(), 0) == cudaSuccess;
 }
 
+/// Whether the uses on other streams are over: a capture cannot wait for them.
+bool WorkspaceRegion::isQuietFor(const CallStream& stream) const noexcept {
+  const auto isOver = [&](const WorkspaceRegion& region) {
+    return !region.lastStream_ || *region.lastStream_ == stream.id || !region.isBusy();
+  };
+  return isOver(*this) && std::all_of(predecessors_.begin(),
+                                      predecessors_.end(),
+                                      [&](const auto& earlier) { return isOver(*earlier); });
+}
+
 WorkspaceRegion::Turn WorkspaceRegion::begin(const CallStream& stream,
                                              std::unique_lock<std::mutex>& lock) noexcept {
   lock = std::unique_lock(mutex_);
   if (retired_) return Turn::kRetired;
   if (boundTo_ && *boundTo_ != stream.id) return Turn::kUnavailable;
   if (stream.capturing) {
-    if (!predecessors_.empty() || (lastStream_ && *lastStream_ != stream.id))
-      return Turn::kUnavailable;
+    if (!isQuietFor(stream)) return Turn::kUnavailable;
+    predecessors_.clear();
     boundTo_ = stream.id;
     return Turn::kReady;
   }
@@ -101,9 +113,14 @@ bool WorkspaceRegion::retire(const std::vector<std::shared_ptr<WorkspaceRegion>>
 
 bool WorkspaceRegion::isBusy() const noexcept {
   if (!lastStream_) return false;
-  const cudaError_t state = cudaEventQuery(event_.get());
-  if (state != cudaSuccess) static_cast<void>(cudaGetLastError());
-  return state != cudaSuccess;
+  try {
+    const RelaxedCapture relaxed;
+    const cudaError_t state = cudaEventQuery(event_.get());
+    if (state != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return state != cudaSuccess;
+  } catch (const std::exception&) {  // nobody knows
+    return true;
+  }
 }
 
 bool WorkspaceRegion::isBound() const {

@@ -38,7 +38,7 @@ class WorkspaceRegion {
   enum class Turn {
     kReady,        ///< use it, then call `end`
     kRetired,      ///< ask the owner for another
-    kUnavailable,  ///< not on this stream: bound to another, or a capture would have to wait
+    kUnavailable,  ///< not now: bound to another stream, or a capture would have to wait
   };
 
   /// `uses` counts the uses of all regions. `predecessors` are retired regions with some of the
@@ -61,7 +61,7 @@ class WorkspaceRegion {
 
   /// Retires all of them, or, when one is bound, none. REQUIRES: one caller at a time.
   static bool retire(const std::vector<std::shared_ptr<WorkspaceRegion>>& regions);
-  /// Whether work on it may still be under way.
+  /// Whether work on it may still be under way. REQUIRES: retired, or the turn.
   bool isBusy() const noexcept;
   bool isBound() const;
   /// The number of its latest use, as counted in `uses`.
@@ -69,6 +69,7 @@ class WorkspaceRegion {
 
  private:
   bool waitForEarlierUses(const CallStream& stream) noexcept;
+  bool isQuietFor(const CallStream& stream) const noexcept;
 
   char* const memory_;
   const std::size_t bytes_;

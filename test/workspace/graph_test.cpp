@@ -87,7 +87,7 @@ TEST_P(GraphPolicyTest, CapturedFirstRunsWithoutWorkspace) {
   network.expectRight(handles.native);
 }
 
-TEST_P(GraphPolicyTest, CapturedOnAnotherStreamThanItRanOnIsRight) {
+TEST_P(GraphPolicyTest, CapturedOnAnotherStreamThanItRanOnRunsAsPlanned) {
   setTotal(3 * wantedBytes(0) + 1536, GetParam());
   const Handles handles;
   const StreamHandle eager;
@@ -95,8 +95,12 @@ TEST_P(GraphPolicyTest, CapturedOnAnotherStreamThanItRanOnIsRight) {
   Network network({0, 1});
   network.prepare();
   for (int iteration = 0; iteration < 3; ++iteration) network.iterate(eager.handle());
+  const long long before = statistics().splitCalls;
+  network.iterate(eager.handle());
+  const long long perIteration = statistics().splitCalls - before;
   ASSERT_CUDA(cudaDeviceSynchronize());
   ASSERT_NO_FATAL_FAILURE(capture(captured, network));
+  EXPECT_EQ(before + 2 * perIteration, statistics().splitCalls);
   network.prepare();
   Network beside({0, 1});
   beside.prepare();
