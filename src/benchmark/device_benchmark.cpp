@@ -47,7 +47,7 @@ BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
       if (!isKnown(batch, offer.kernel)) size.offers.push_back(offer);
     sizes.push_back(std::move(size));
   }
-  allocate(sizes);
+  allocate(sizes, sizes.size() < batches.size());
   for (Size& size : sizes) measureAnchor(size);
   for (const Size& size : sizes) refineAnchor(size);
   for (const int batch : batches)
@@ -57,7 +57,7 @@ BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
 
 /// Memory for what fits the limit at the anchors; a kernel that does not fit there may between
 /// them.
-void DeviceBenchmark::allocate(const std::vector<Size>& sizes) {
+void DeviceBenchmark::allocate(const std::vector<Size>& sizes, bool sizesBetween) {
   bufferBatch_ = request_.problem.batch();
   if (request_.buffers != nullptr) {
     buffers_ = *request_.buffers;
@@ -71,11 +71,13 @@ void DeviceBenchmark::allocate(const std::vector<Size>& sizes) {
       for (const KernelOffer& offer : size.offers)
         if (offer.workspaceBytes > 0)
           wanted.push_back(std::min(offer.workspaceBytes, request_.limitBytes));
-    // What the sizes between want is known from anchors of an earlier benchmark as well.
-    for (const auto& [batch, known] : anchors_)
-      for (const Measurement& kernel : known.kernels)
-        if (kernel.workspaceBytes > 0)
-          wanted.push_back(std::min(kernel.workspaceBytes, request_.limitBytes));
+    // No size between wants more than the mini-batch does, which may have been measured before.
+    if (sizesBetween) {
+      const ProblemDescriptors whole(request_.problem);
+      for (const KernelOffer& offer : offeredKernels(handle_, request_.problem, whole.get()))
+        if (offer.workspaceBytes > 0)
+          wanted.push_back(std::min(offer.workspaceBytes, request_.limitBytes));
+    }
     scratch_->allocateWorkspace(std::move(wanted));
     buffers_ = scratch_->get();
   }
@@ -147,7 +149,7 @@ void DeviceBenchmark::measureBetween(int batch) {
   Size size{batch, std::make_unique<ProblemDescriptors>(problem), {}};
   SizeMeasurements& found = result_.measurements[batch];
   found.coveredBytes = request_.limitBytes;
-  for (const Kernel kernel : promisingKernels(anchors_, batch)) {
+  for (const Kernel kernel : neighbouringKernels(anchors_, batch)) {
     if (isKnown(batch, kernel)) continue;
     const auto offer = offeredKernel(handle_, problem, size.descriptors->get(), kernel.algorithm);
     if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
@@ -156,7 +158,9 @@ void DeviceBenchmark::measureBetween(int batch) {
       continue;
     }
     const double hopedMs = hopedForMs(anchors_, kernel, batch);
-    if (isOffFront(anchors_, batch, hopedMs, *offer, kNearFront)) continue;
+    if (needsNoSplit(anchors_, *offer, request_.problem.batch()) ||
+        isOffFront(anchors_, batch, hopedMs, *offer, kNearFront))
+      continue;
     const auto timeMs = carefulTime(size, *offer, hopedMs, StopRule(kBetween));
     if (timeMs) add(batch, *offer, *timeMs);
   }
@@ -186,7 +190,7 @@ std::optional<double> DeviceBenchmark::carefulTime(const Size& size,
   while (!rule.done()) {
     const double callMs = std::max(rule.count() == 0 ? estimateMs : rule.median(), 1e-4);
     KernelTimer::Schedule schedule;
-    schedule.samples = rule.minimumSamples();
+    schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
     schedule.calls = static_cast<int>(std::ceil(std::min(kSampleMs / callMs, 100.0)));
     const auto samples = timer_->time(size.descriptors->get(), size.batch, offer, schedule);
     if (samples.empty()) return std::nullopt;

@@ -33,7 +33,7 @@ class DeviceBenchmark {
         offers;  ///< once measured: those that ran, in step with the result's kernels
   };
 
-  void allocate(const std::vector<Size>& sizes);
+  void allocate(const std::vector<Size>& sizes, bool sizesBetween);
   void measureAnchor(Size& size);
   void refineAnchor(const Size& size);
   void measureBetween(int batch);

@@ -7,10 +7,6 @@
 namespace ucudnn {
 namespace {
 
-// A micro-batch may be this much slower for each of its samples and still be the right remainder of
-// a split.
-constexpr double kNearFastest = 1.5;
-
 /// Calls `visit(batch, measurement, all at that batch)` for the kernel at the largest size below
 /// `batch`, if any.
 template <typename Visit>
@@ -68,22 +64,26 @@ double hopedForMs(const Measurements& measured, Kernel kernel, int batch) {
   return perSample * batch;
 }
 
-std::vector<Kernel> promisingKernels(const Measurements& measured, int batch) {
+std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch) {
   std::vector<Kernel> kernels;
   const auto addFrom = [&](const SizeMeasurements& size) {
-    for (const Measurement& m : size.kernels) {
-      // Within the limit, all workspaces are alike.
-      const KernelOffer offer{m.kernel, std::numeric_limits<std::size_t>::max(), m.deterministic};
-      const double hopedMs = hopedForMs(measured, m.kernel, batch);
-      if (!isOffFront(measured, batch, hopedMs, offer, kNearFastest) &&
-          std::find(kernels.begin(), kernels.end(), m.kernel) == kernels.end())
+    for (const Measurement& m : size.kernels)
+      if (std::find(kernels.begin(), kernels.end(), m.kernel) == kernels.end())
         kernels.push_back(m.kernel);
-    }
   };
   const auto above = measured.upper_bound(batch);
   if (above != measured.end()) addFrom(above->second);
   if (above != measured.begin()) addFrom(std::prev(above)->second);
   return kernels;
+}
+
+bool needsNoSplit(const Measurements& measured, const KernelOffer& offer, int miniBatch) {
+  const auto whole = measured.find(miniBatch);
+  if (whole == measured.end()) return false;
+  const auto& kernels = whole->second.kernels;
+  return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
+    return m.kernel == offer.kernel && m.workspaceBytes <= offer.workspaceBytes;
+  });
 }
 
 }  // namespace ucudnn

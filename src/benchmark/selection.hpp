@@ -30,10 +30,12 @@ bool isOffFront(const Measurements& measured,
 /// measured sizes below and above; infinite where it was measured at neither.
 double hopedForMs(const Measurements& measured, Kernel kernel, int batch);
 
-/// The kernels to try between two measured sizes: those of the next size below and above that may
-/// be about as fast for each sample as the fastest anywhere, or the fastest deterministic one.
-/// Slower ones that need less workspace gain nothing from a size in between: what is known of them
-/// at the measured sizes will do.
-std::vector<Kernel> promisingKernels(const Measurements& measured, int batch);
+/// The kernels that were measured at the next size below or above.
+std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch);
+
+/// Whether the kernel needs as much workspace at `miniBatch`, where it was measured, as it is
+/// offered for: whatever the limit, it then runs undivided wherever it runs at all, and a part of
+/// the batch gains nothing.
+bool needsNoSplit(const Measurements& measured, const KernelOffer& offer, int miniBatch);
 
 }  // namespace ucudnn

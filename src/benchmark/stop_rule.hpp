@@ -30,6 +30,7 @@ class StopRule {
   /// Median absolute deviation over the median; 0 with one sample. REQUIRES: at least one sample.
   double relativeSpread() const;
   int minimumSamples() const noexcept { return static_cast<int>(limits_.minimumSamples); }
+  double budgetMs() const noexcept { return limits_.budgetMs; }
   std::size_t count() const noexcept { return samples_.size(); }
 
  private:

@@ -16,6 +16,7 @@ class ChunkNorms {
       : handle_(handle),
         wideType_(type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
         isWide_(type == wideType_),
+        length_(length),
         chunk_(makeTensor(type, length)),
         wideChunk_(makeTensor(wideType_, length)),
         scalar_(makeTensor(wideType_, 1)),
@@ -78,6 +79,8 @@ class ChunkNorms {
   }
 
   double ofWide(const void* data) {
+    // cuDNN refuses to reduce one element to one: it is its own norm.
+    if (length_ == 1) return std::abs(read(data));
     UCUDNN_CHECK_CUDNN(cudnnReduceTensor(handle_,
                                          norm_.get(),
                                          nullptr,
@@ -90,11 +93,16 @@ class ChunkNorms {
                                          factor(0),
                                          scalar_.get(),
                                          result_.get()));
+    return read(result_.get());
+  }
+
+  /// One number of the wide type.
+  double read(const void* data) {
     double asDouble = 0;
     float asFloat = 0;
     void* const target = wideType_ == CUDNN_DATA_DOUBLE ? static_cast<void*>(&asDouble) : &asFloat;
     UCUDNN_CHECK_CUDA(
-        cudaMemcpyAsync(target, result_.get(), result_.bytes(), cudaMemcpyDeviceToHost, stream_));
+        cudaMemcpyAsync(target, data, result_.bytes(), cudaMemcpyDeviceToHost, stream_));
     UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
     return wideType_ == CUDNN_DATA_DOUBLE ? asDouble : static_cast<double>(asFloat);
   }
@@ -103,6 +111,7 @@ class ChunkNorms {
   cudaStream_t stream_ = nullptr;
   cudnnDataType_t wideType_;
   bool isWide_;
+  int length_;
   TensorDescriptor chunk_, wideChunk_, scalar_;
   OpTensorDescriptor add_;
   ReduceTensorDescriptor norm_;

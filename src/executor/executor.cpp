@@ -47,12 +47,11 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const ConvolutionCall& call,
                       int* enqueued) noexcept {
   *enqueued = 0;
-  const Operation operation = plan.problem.operation;
-  if (!plan.isDivided() && plan.steps.front().kernel.mathType == plan.problem.mathType)
+  if (plan.callersAlgorithm >= 0)
     return nativeConvolution(handle,
-                             operation,
+                             plan.problem.operation,
                              call.descriptors,
-                             plan.steps.front().kernel.algorithm,
+                             plan.callersAlgorithm,
                              call.pointers,
                              call.fused);
   Slices slices(plan, call);
@@ -60,7 +59,7 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
     const ConvolutionDescriptors descriptors = step.descriptors->get();
     for (int i = 0; i < step.count; ++i) {
       const cudnnStatus_t status = nativeConvolution(handle,
-                                                     operation,
+                                                     plan.problem.operation,
                                                      descriptors,
                                                      step.kernel.algorithm,
                                                      slices.pointers(),

@@ -134,8 +134,6 @@ ProblemDescriptors::ProblemDescriptors(const Problem& problem)
   UCUDNN_CHECK_CUDNN(cudnnSetConvolutionGroupCount(convolution_.get(), problem.groups));
   UCUDNN_CHECK_CUDNN(cudnnSetConvolutionMathType(convolution_.get(),
                                                  static_cast<cudnnMathType_t>(problem.mathType)));
-  UCUDNN_CHECK_CUDNN(cudnnSetConvolutionReorderType(
-      convolution_.get(), static_cast<cudnnReorderType_t>(problem.reorderType)));
 }
 
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,

@@ -116,6 +116,10 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
                            m.deterministic,
                            std::make_unique<ProblemDescriptors>(part)});
   }
+  const Plan::Step& first = plan->steps.front();
+  plan->divided = plan->steps.size() > 1 || first.count > 1;
+  if (!plan->divided && first.kernel.mathType == problem.mathType)
+    plan->callersAlgorithm = first.kernel.algorithm;
   const auto undivided = measurements.find(problem.batch());
   nameAlgorithm(
       *plan,

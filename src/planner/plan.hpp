@@ -24,6 +24,12 @@ struct Plan {
         descriptors;  ///< at `batch` samples, with the kernel's math type
   };
 
+  // First, and not looked up in `steps`: every call reads them, mostly from a cold cache.
+  bool divided = false;  ///< two micro-batches or more
+  /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
+  /// plan.
+  int callersAlgorithm = -1;
+
   Problem problem;
   std::vector<Step> steps;  ///< largest micro-batches first
   std::size_t limitBytes = 0;
@@ -34,7 +40,7 @@ struct Plan {
   int algorithm = 0;
   std::size_t algorithmBytes = 0;
 
-  bool isDivided() const noexcept { return steps.size() > 1 || steps.front().count > 1; }
+  bool isDivided() const noexcept { return divided; }
   bool isDeterministic() const noexcept {
     for (const Step& step : steps)
       if (!step.deterministic) return false;

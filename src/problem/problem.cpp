@@ -88,12 +88,12 @@ bool readFilter(cudnnFilterDescriptor_t descriptor, int& dimensions, Problem& pr
   return elementBytes(dataType) != 0 && format != CUDNN_TENSOR_NCHW_VECT_C;
 }
 
+/// All but the reorder type, which matters to INT8x32 filters only (cudnnReorderType_t).
 bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) noexcept {
   int length = 0;
   cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
-  cudnnReorderType_t reorderType = CUDNN_DEFAULT_REORDER;
   int groups = 1;
   if (cudnnGetConvolutionNdDescriptor(descriptor,
                                       Problem::kMaxSpatial,
@@ -104,13 +104,11 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
                                       &mode,
                                       &computeType) != CUDNN_STATUS_SUCCESS ||
       cudnnGetConvolutionMathType(descriptor, &mathType) != CUDNN_STATUS_SUCCESS ||
-      cudnnGetConvolutionReorderType(descriptor, &reorderType) != CUDNN_STATUS_SUCCESS ||
       cudnnGetConvolutionGroupCount(descriptor, &groups) != CUDNN_STATUS_SUCCESS)
     return false;
   problem.mode = mode;
   problem.computeType = computeType;
   problem.mathType = mathType;
-  problem.reorderType = reorderType;
   problem.groups = groups;
   return length == problem.dimensions - 2;
 }
@@ -230,7 +228,6 @@ std::string Problem::text() const {
       mode == CUDNN_CONVOLUTION ? "convolution" : "cross_correlation",
       typeText(computeType),
       mathText(mathType));
-  if (reorderType != CUDNN_DEFAULT_REORDER) result += " no_reorder";
   if (operation == Operation::kBiasActivationForward)
     result += fmt::format(" activation={} adds_z={}", activation, addsZ);
   return result;

@@ -48,7 +48,6 @@ struct Problem {
   std::int32_t mode = 0;         ///< cudnnConvolutionMode_t
   std::int32_t computeType = 0;  ///< cudnnDataType_t
   std::int32_t mathType = 0;     ///< cudnnMathType_t
-  std::int32_t reorderType = 0;  ///< cudnnReorderType_t
   std::int32_t groups = 1;
   std::int32_t activation = 0;  ///< cudnnActivationMode_t, of bias_activation_forward only
   std::int32_t addsZ = 0;       ///< 1: bias_activation_forward with alpha2 != 0

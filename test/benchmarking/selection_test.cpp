@@ -162,20 +162,23 @@ TEST(HopedForMsTest, TheBetterTimePerSampleOfTheNeighbours) {
   EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 10), 10) << "nothing above";
 }
 
-TEST(PromisingKernelsTest, ThoseThatMayBeNearTheFastestForEachSample) {
-  // For each sample, A takes 1 ms, B 1.2 ms, C 2 ms.
-  const Measurements sizes = {{4, size({measured(kA, 4, 0), measured(kC, 8, 0)})},
-                              {8, size({measured(kB, 9.6, 1 << 20)})}};
-  EXPECT_EQ(promisingKernels(sizes, 6), (std::vector<Kernel>{kB, kA}));
-  EXPECT_EQ(promisingKernels(sizes, 2), (std::vector<Kernel>{kA})) << "nothing below";
-  EXPECT_EQ(promisingKernels(sizes, 9), (std::vector<Kernel>{kB})) << "nothing above";
-  EXPECT_TRUE(promisingKernels({}, 4).empty());
+TEST(NeighbouringKernelsTest, OfTheNextSizesBelowAndAbove) {
+  const Measurements sizes = {{2, size({measured(kC, 1, 0)})},
+                              {4, size({measured(kA, 1, 0)})},
+                              {8, size({measured(kB, 1, 0), measured(kA, 1, 0)})}};
+  EXPECT_EQ(neighbouringKernels(sizes, 6), (std::vector<Kernel>{kB, kA}));
+  EXPECT_EQ(neighbouringKernels(sizes, 3), (std::vector<Kernel>{kA, kC}));
+  EXPECT_EQ(neighbouringKernels(sizes, 1), (std::vector<Kernel>{kC})) << "nothing below";
+  EXPECT_EQ(neighbouringKernels(sizes, 9), (std::vector<Kernel>{kB, kA})) << "nothing above";
+  EXPECT_TRUE(neighbouringKernels({}, 4).empty());
 }
 
-TEST(PromisingKernelsTest, TheFastestDeterministicOneIsAmongThem) {
-  const Measurements sizes = {
-      {4, size({measured(kA, 1, 0, false), measured(kB, 5, 0), measured(kC, 9, 0)})}};
-  EXPECT_EQ(promisingKernels(sizes, 6), (std::vector<Kernel>{kA, kB}));
+TEST(NeedsNoSplitTest, WhenTheWholeBatchNeedsNoMoreWorkspaceThanAPart) {
+  const Measurements sizes = {{8, size({measured(kA, 1, 100)})}};
+  EXPECT_TRUE(needsNoSplit(sizes, {kA, 100, true}, 8));
+  EXPECT_FALSE(needsNoSplit(sizes, {kA, 99, true}, 8)) << "a part needs less";
+  EXPECT_FALSE(needsNoSplit(sizes, {kB, 100, true}, 8)) << "it did not fit the limit as a whole";
+  EXPECT_FALSE(needsNoSplit(sizes, {kA, 100, true}, 16)) << "nothing is known of the whole";
 }
 
 }  // namespace

@@ -131,7 +131,6 @@ TEST_F(CaptureTest, PlannedCallMakesNoCallsButTheDescriptorsGettersAndTheConvolu
                                                           {"cudnnGetFilterNdDescriptor", 1},
                                                           {"cudnnGetConvolutionNdDescriptor", 1},
                                                           {"cudnnGetConvolutionMathType", 1},
-                                                          {"cudnnGetConvolutionReorderType", 1},
                                                           {"cudnnGetConvolutionGroupCount", 1}};
   for (const ucudnnOperation_t operation : kOperations) {
     SCOPED_TRACE(toText(operation));

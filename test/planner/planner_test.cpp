@@ -93,10 +93,10 @@ TEST_F(PlannerTest, AnotherMiniBatchSharesTheSizesInCommon) {
 }
 
 TEST_F(PlannerTest, PolicyAllTriesFurtherSizesAndIsNoSlower) {
-  constexpr int kBatch = 13;
+  constexpr int kBatch = 31;  // the fast kernel fits the limit at 16 samples, and at some more
   const Problem problem = largeProblem(Operation::kForward, kBatch);
   Planner planner;
-  const PlanRequest wanted = request(planner, 20 * kMebibyte, problem);
+  const PlanRequest wanted = request(planner, 45 * kMebibyte, problem);
   const auto powers = planner.plan(wanted);
   settings_.batchSizePolicy = BatchSizePolicy::kAll;
   const auto all = planner.plan(wanted);
@@ -105,7 +105,9 @@ TEST_F(PlannerTest, PolicyAllTriesFurtherSizesAndIsNoSlower) {
   EXPECT_LE(all->predictedMs, powers->predictedMs);
   const Measurements measurements = planner.measurements(wanted);
   EXPECT_EQ(measurements.size(), std::size_t{kBatch});
-  EXPECT_FALSE(measurements.at(kBatch - 1).kernels.empty()) << "no power of two";
+  std::size_t between = 0;
+  for (int batch = 17; batch < kBatch; ++batch) between += measurements.at(batch).kernels.size();
+  EXPECT_GT(between, 0u) << "only powers of two and the whole";
 }
 
 TEST_F(PlannerTest, ADeterministicPlanHasDeterministicKernelsOnly) {

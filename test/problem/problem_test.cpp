@@ -60,7 +60,6 @@ std::vector<Change> changes() {
       {"mathType tensor", [](Problem& p) { p.mathType = CUDNN_TENSOR_OP_MATH; }},
       {"mathType tensor_conversion",
        [](Problem& p) { p.mathType = CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION; }},
-      {"reorderType", [](Problem& p) { p.reorderType = CUDNN_NO_REORDER; }},
       {"groups", [](Problem& p) { p.groups = 2; }},
       {"activation", [](Problem& p) { p.activation = CUDNN_ACTIVATION_IDENTITY; }},
       {"addsZ", [](Problem& p) { p.addsZ = 1; }},

@@ -136,13 +136,10 @@ TEST(ReadProblemTest, TheConvolutionsOwnSettingsAreRead) {
   ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionGroupCount(d.convolution.get(), 2));
   ASSERT_EQ(CUDNN_STATUS_SUCCESS,
             cudnnSetConvolutionMathType(d.convolution.get(), CUDNN_TENSOR_OP_MATH));
-  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
-            cudnnSetConvolutionReorderType(d.convolution.get(), CUDNN_NO_REORDER));
   Problem expected = sampleProblem();
   expected.wSizes[1] = 2;
   expected.groups = 2;
   expected.mathType = CUDNN_TENSOR_OP_MATH;
-  expected.reorderType = CUDNN_NO_REORDER;
   Problem problem;
   ASSERT_TRUE(readProblem(Operation::kForward, d.get(), problem));
   EXPECT_EQ(problem, expected) << problem.text();

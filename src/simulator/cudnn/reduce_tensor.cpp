@@ -198,6 +198,8 @@ cudnnReduceTensor(cudnnHandle_t handle,
     const TensorShape a = scalarShape(aDesc);
     const TensorShape c = scalarShape(cDesc);
     checkShapes(a, c);
+    // cuDNN 9.19 on an H200 answers BAD_PARAM; it has a workspace size for it, though.
+    require(!a.sameDims(c), "A and C have the same dimensions: nothing is reduced");
     const double scale = readFactor(alpha, c.type);
     const double keep = readFactor(beta, c.type);
     requireTensor(a, A, "A");
