@@ -104,6 +104,9 @@ class Context {
   cudnnStatus_t runWithoutRegion(const HotPlans::Key& key,
                                  const ConvolutionCall& call,
                                  const CallStream& stream) noexcept;
+  /// What cuDNN has for a problem, asked once.
+  const std::vector<KernelOffer>& offersOf(const Problem& problem,
+                                           const ConvolutionDescriptors& descriptors);
   std::optional<int> algorithmWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
   /// The call for cuDNN alone: a query may have named no workspace for an algorithm that needs
   /// some.
@@ -119,6 +122,7 @@ class Context {
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
   std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;
+  std::unordered_map<Problem, std::vector<KernelOffer>, ProblemHash> offers_;
 };
 
 }  // namespace ucudnn

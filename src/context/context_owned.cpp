@@ -20,6 +20,13 @@ ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::si
 
 }  // namespace
 
+const std::vector<KernelOffer>& Context::offersOf(const Problem& problem,
+                                                  const ConvolutionDescriptors& descriptors) {
+  const auto known = offers_.find(problem);
+  if (known != offers_.end()) return known->second;
+  return offers_.emplace(problem, offeredKernels(handle_, problem, descriptors)).first->second;
+}
+
 /// One that leaves the choice of kernels open where there is one: naming a deterministic algorithm
 /// at the call asks for a deterministic plan.
 std::optional<int> Context::algorithmWithoutWorkspace(
@@ -37,7 +44,7 @@ bool Context::addToNetwork(const Problem& problem,
                            const ConvolutionDescriptors& descriptors,
                            LayerId layer,
                            std::vector<AlgorithmPerformance>* answer) {
-  const std::vector<KernelOffer> offers = offeredKernels(handle_, problem, descriptors);
+  const std::vector<KernelOffer>& offers = offersOf(problem, descriptors);
   const auto first = algorithmWithoutWorkspace(offers);
   if (!first) return false;
   const bool deterministic = isDeterministic(problem.operation, *first);
@@ -118,7 +125,7 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
     WorkspaceOwner::Share share;
     try {
       // One that cuDNN cannot run without workspace keeps the caller's, and has no share.
-      if (algorithmWithoutWorkspace(offeredKernels(handle_, key.problem, call.descriptors)))
+      if (algorithmWithoutWorkspace(offersOf(key.problem, call.descriptors)))
         share = owner_->share(request(key.problem, 0, key.deterministic), key.layer, stream);
       else
         share.lasts = true;
