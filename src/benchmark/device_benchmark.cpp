@@ -8,9 +8,13 @@
 namespace ucudnn {
 namespace {
 
-// A sample lasts at least this long: 200 times the resolution of an event (0.5 us; CUDA Runtime
+// A sample lasts at least this long: 600 times the resolution of an event (0.5 us; CUDA Runtime
 // API, cudaEventElapsedTime), so that it is known to better than 1 %.
-constexpr double kSampleMs = 0.1;
+constexpr double kSampleMs = 0.3;
+// Where the host takes longer to enqueue a call (20 to 70 us, measured on an H200) than the device
+// to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
+constexpr double kHostPacedMs = 0.08;
+constexpr double kHostPacedSampleMs = 1.0;
 // Kernels slower than this need no call ahead of the timed one: the gap before a first call,
 // measured as 0.03 ms on an H200 where it enqueues several kernels, is 1 % of it. One timing is
 // enough for them.
@@ -191,7 +195,8 @@ std::optional<double> DeviceBenchmark::carefulTime(const Size& size,
     const double callMs = std::max(rule.count() == 0 ? estimateMs : rule.median(), 1e-4);
     KernelTimer::Schedule schedule;
     schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
-    schedule.calls = static_cast<int>(std::ceil(std::min(kSampleMs / callMs, 100.0)));
+    const double sampleMs = callMs < kHostPacedMs ? kHostPacedSampleMs : kSampleMs;
+    schedule.calls = static_cast<int>(std::ceil(std::min(sampleMs / callMs, 100.0)));
     const auto samples = timer_->time(size.descriptors->get(), size.batch, offer, schedule);
     if (samples.empty()) return std::nullopt;
     for (const double sample : samples) rule.add(sample, sample * schedule.calls);
