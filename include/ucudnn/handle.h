@@ -88,6 +88,9 @@ class UcudnnHandle_t {
   cudnnStatus_t setTotalWorkspaceSize(std::size_t bytes) const {
     return ucudnnSetTotalWorkspaceSize(native_, bytes);
   }
+  cudnnStatus_t setTotalWorkspacePolicy(ucudnnTotalWorkspacePolicy_t policy) const {
+    return ucudnnSetTotalWorkspacePolicy(native_, policy);
+  }
   cudnnStatus_t setDatabase(const std::string& path) const {
     return ucudnnSetDatabase(native_, path.c_str());
   }

@@ -47,8 +47,25 @@ UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, si
 /**
  * In bytes, shared by all convolutions of a network (WD); 0: each has its own limit (WR).
  * UCUDNN_TOTAL_WORKSPACE_SIZE
+ *
+ * With a total μ-cuDNN owns that much device memory: queries name algorithms that need none, and
+ * the workspaces and limits that the client passes are ignored. Handles of one device with the same
+ * total and policies are one network and share it; it is freed when the last of them is destroyed
+ * or changed. A CUDA graph runs in the workspace of the stream that it was captured on: its
+ * launches have to be ordered with that stream's other convolutions.
  */
 UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes);
+
+/** How the total is used. UCUDNN_TOTAL_WORKSPACE_POLICY */
+typedef enum {
+  UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE = 0, /* "divide": a segment for each convolution */
+  UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE = 1,  /* "share": an arena for each stream in use */
+  UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto": whichever is predicted to be faster */
+} ucudnnTotalWorkspacePolicy_t;
+
+/** DIVIDE in a build without GLPK: CUDNN_STATUS_BAD_PARAM. */
+UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
+                                                       ucudnnTotalWorkspacePolicy_t policy);
 
 /** An SQLite file that keeps measurements; NULL or "": they live in memory only. UCUDNN_DATABASE */
 UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path);

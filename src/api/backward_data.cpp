@@ -1,5 +1,4 @@
-// The doors of backward data: each unpacks its arguments and calls the context. The
-// layer matters to workspace division only.
+// The doors of backward data: each unpacks its arguments and calls the context.
 #include <ucudnn/convolution.h>
 
 #include "api/queries.hpp"
@@ -31,13 +30,13 @@ cudnnStatus_t ucudnnConvolutionBackwardDataLayer(cudnnHandle_t handle,
                                                  const void* beta,
                                                  cudnnTensorDescriptor_t dxDesc,
                                                  void* dx,
-                                                 ucudnnLayerId_t) {
+                                                 ucudnnLayerId_t layer) {
   const ConvolutionCall call{{dxDesc, wDesc, convDesc, dyDesc},
                              {alpha, beta, dx, w, dy, workSpace, workSpaceSizeInBytes},
                              nullptr,
                              algo};
   Context* const context = contextOf(handle);
-  return context != nullptr ? context->convolve(kOperation, call)
+  return context != nullptr ? context->convolve(kOperation, call, layer)
                             : runNative(handle, kOperation, call);
 }
 
@@ -50,12 +49,13 @@ cudnnStatus_t ucudnnGetConvolutionBackwardDataAlgorithm_v7Layer(
     int requestedAlgoCount,
     int* returnedAlgoCount,
     Performance* perfResults,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionBackwardDataAlgorithm_v7",
                     handle,
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle,
@@ -77,12 +77,13 @@ cudnnStatus_t ucudnnFindConvolutionBackwardDataAlgorithmLayer(cudnnHandle_t hand
                                                               int requestedAlgoCount,
                                                               int* returnedAlgoCount,
                                                               Performance* perfResults,
-                                                              ucudnnLayerId_t) {
+                                                              ucudnnLayerId_t layer) {
   const Query query{"cudnnFindConvolutionBackwardDataAlgorithm",
                     handle,
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnFindConvolutionBackwardDataAlgorithm(handle,
@@ -110,13 +111,14 @@ cudnnStatus_t ucudnnFindConvolutionBackwardDataAlgorithmExLayer(
     Performance* perfResults,
     void* workSpace,
     size_t workSpaceSizeInBytes,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const std::size_t bytes = workSpace != nullptr ? workSpaceSizeInBytes : 0;
   const Query query{"cudnnFindConvolutionBackwardDataAlgorithmEx",
                     handle,
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
-                    bytes};
+                    bytes,
+                    layer};
   const TensorBuffers buffers{dx, const_cast<void*>(w), const_cast<void*>(dy), workSpace, bytes};
   return answerPerformances(
       query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
@@ -144,12 +146,13 @@ cudnnStatus_t ucudnnGetConvolutionBackwardDataWorkspaceSizeLayer(
     cudnnTensorDescriptor_t dxDesc,
     cudnnConvolutionBwdDataAlgo_t algo,
     size_t* sizeInBytes,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionBackwardDataWorkspaceSize",
                     handle,
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerWorkspaceSize(query, algo, sizeInBytes, [&] {
     return cudnnGetConvolutionBackwardDataWorkspaceSize(
         handle, wDesc, dyDesc, convDesc, dxDesc, algo, sizeInBytes);
@@ -165,12 +168,13 @@ cudnnStatus_t ucudnnGetConvolutionBackwardDataAlgorithmLayer(
     cudnnConvolutionBwdDataPreference_t preference,
     size_t memoryLimitInBytes,
     cudnnConvolutionBwdDataAlgo_t* algo,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionBackwardDataAlgorithm",
                     handle,
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerAlgorithm(query, preference, memoryLimitInBytes, algo, [&] {
     return cudnnGetConvolutionBackwardDataAlgorithm(
         handle, wDesc, dyDesc, convDesc, dxDesc, preference, memoryLimitInBytes, algo);

@@ -1,5 +1,4 @@
-// The doors of backward filter: each unpacks its arguments and calls the context. The
-// layer matters to workspace division only.
+// The doors of backward filter: each unpacks its arguments and calls the context.
 #include <ucudnn/convolution.h>
 
 #include "api/queries.hpp"
@@ -31,13 +30,13 @@ cudnnStatus_t ucudnnConvolutionBackwardFilterLayer(cudnnHandle_t handle,
                                                    const void* beta,
                                                    cudnnFilterDescriptor_t dwDesc,
                                                    void* dw,
-                                                   ucudnnLayerId_t) {
+                                                   ucudnnLayerId_t layer) {
   const ConvolutionCall call{{xDesc, dwDesc, convDesc, dyDesc},
                              {alpha, beta, x, dw, dy, workSpace, workSpaceSizeInBytes},
                              nullptr,
                              algo};
   Context* const context = contextOf(handle);
-  return context != nullptr ? context->convolve(kOperation, call)
+  return context != nullptr ? context->convolve(kOperation, call, layer)
                             : runNative(handle, kOperation, call);
 }
 
@@ -50,12 +49,13 @@ cudnnStatus_t ucudnnGetConvolutionBackwardFilterAlgorithm_v7Layer(
     int requestedAlgoCount,
     int* returnedAlgoCount,
     Performance* perfResults,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionBackwardFilterAlgorithm_v7",
                     handle,
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle,
@@ -78,12 +78,13 @@ cudnnStatus_t ucudnnFindConvolutionBackwardFilterAlgorithmLayer(
     int requestedAlgoCount,
     int* returnedAlgoCount,
     Performance* perfResults,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnFindConvolutionBackwardFilterAlgorithm",
                     handle,
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnFindConvolutionBackwardFilterAlgorithm(handle,
@@ -111,13 +112,14 @@ cudnnStatus_t ucudnnFindConvolutionBackwardFilterAlgorithmExLayer(
     Performance* perfResults,
     void* workSpace,
     size_t workSpaceSizeInBytes,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const std::size_t bytes = workSpace != nullptr ? workSpaceSizeInBytes : 0;
   const Query query{"cudnnFindConvolutionBackwardFilterAlgorithmEx",
                     handle,
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
-                    bytes};
+                    bytes,
+                    layer};
   const TensorBuffers buffers{const_cast<void*>(x), dw, const_cast<void*>(dy), workSpace, bytes};
   return answerPerformances(
       query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
@@ -145,12 +147,13 @@ cudnnStatus_t ucudnnGetConvolutionBackwardFilterWorkspaceSizeLayer(
     cudnnFilterDescriptor_t dwDesc,
     cudnnConvolutionBwdFilterAlgo_t algo,
     size_t* sizeInBytes,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionBackwardFilterWorkspaceSize",
                     handle,
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerWorkspaceSize(query, algo, sizeInBytes, [&] {
     return cudnnGetConvolutionBackwardFilterWorkspaceSize(
         handle, xDesc, dyDesc, convDesc, dwDesc, algo, sizeInBytes);
@@ -166,12 +169,13 @@ cudnnStatus_t ucudnnGetConvolutionBackwardFilterAlgorithmLayer(
     cudnnConvolutionBwdFilterPreference_t preference,
     size_t memoryLimitInBytes,
     cudnnConvolutionBwdFilterAlgo_t* algo,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionBackwardFilterAlgorithm",
                     handle,
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerAlgorithm(query, preference, memoryLimitInBytes, algo, [&] {
     return cudnnGetConvolutionBackwardFilterAlgorithm(
         handle, xDesc, dyDesc, convDesc, dwDesc, preference, memoryLimitInBytes, algo);

@@ -26,14 +26,14 @@ cudnnStatus_t ucudnnConvolutionBiasActivationForwardLayer(
     cudnnActivationDescriptor_t activationDesc,
     cudnnTensorDescriptor_t yDesc,
     void* y,
-    ucudnnLayerId_t) {
+    ucudnnLayerId_t layer) {
   const BiasActivation fused{zDesc, z, biasDesc, bias, activationDesc};
   const ConvolutionCall call{{xDesc, wDesc, convDesc, yDesc},
                              {alpha1, alpha2, x, w, y, workSpace, workSpaceSizeInBytes},
                              &fused,
                              algo};
   Context* const context = contextOf(handle);
-  return context != nullptr ? context->convolve(Operation::kBiasActivationForward, call)
+  return context != nullptr ? context->convolve(Operation::kBiasActivationForward, call, layer)
                             : runNative(handle, Operation::kBiasActivationForward, call);
 }
 

@@ -1,5 +1,4 @@
-// The doors of forward convolution: each unpacks its arguments and calls the context. The
-// layer matters to workspace division only.
+// The doors of forward convolution: each unpacks its arguments and calls the context.
 #include <ucudnn/convolution.h>
 
 #include "api/queries.hpp"
@@ -31,13 +30,13 @@ cudnnStatus_t ucudnnConvolutionForwardLayer(cudnnHandle_t handle,
                                             const void* beta,
                                             cudnnTensorDescriptor_t yDesc,
                                             void* y,
-                                            ucudnnLayerId_t) {
+                                            ucudnnLayerId_t layer) {
   const ConvolutionCall call{{xDesc, wDesc, convDesc, yDesc},
                              {alpha, beta, x, w, y, workSpace, workSpaceSizeInBytes},
                              nullptr,
                              algo};
   Context* const context = contextOf(handle);
-  return context != nullptr ? context->convolve(kOperation, call)
+  return context != nullptr ? context->convolve(kOperation, call, layer)
                             : runNative(handle, kOperation, call);
 }
 
@@ -49,12 +48,13 @@ cudnnStatus_t ucudnnGetConvolutionForwardAlgorithm_v7Layer(cudnnHandle_t handle,
                                                            int requestedAlgoCount,
                                                            int* returnedAlgoCount,
                                                            Performance* perfResults,
-                                                           ucudnnLayerId_t) {
+                                                           ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionForwardAlgorithm_v7",
                     handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnGetConvolutionForwardAlgorithm_v7(handle,
@@ -76,12 +76,13 @@ cudnnStatus_t ucudnnFindConvolutionForwardAlgorithmLayer(cudnnHandle_t handle,
                                                          int requestedAlgoCount,
                                                          int* returnedAlgoCount,
                                                          Performance* perfResults,
-                                                         ucudnnLayerId_t) {
+                                                         ucudnnLayerId_t layer) {
   const Query query{"cudnnFindConvolutionForwardAlgorithm",
                     handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnFindConvolutionForwardAlgorithm(handle,
@@ -108,13 +109,14 @@ cudnnStatus_t ucudnnFindConvolutionForwardAlgorithmExLayer(cudnnHandle_t handle,
                                                            Performance* perfResults,
                                                            void* workSpace,
                                                            size_t workSpaceSizeInBytes,
-                                                           ucudnnLayerId_t) {
+                                                           ucudnnLayerId_t layer) {
   const std::size_t bytes = workSpace != nullptr ? workSpaceSizeInBytes : 0;
   const Query query{"cudnnFindConvolutionForwardAlgorithmEx",
                     handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
-                    bytes};
+                    bytes,
+                    layer};
   const TensorBuffers buffers{const_cast<void*>(x), const_cast<void*>(w), y, workSpace, bytes};
   return answerPerformances(
       query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
@@ -141,12 +143,13 @@ cudnnStatus_t ucudnnGetConvolutionForwardWorkspaceSizeLayer(cudnnHandle_t handle
                                                             cudnnTensorDescriptor_t yDesc,
                                                             cudnnConvolutionFwdAlgo_t algo,
                                                             size_t* sizeInBytes,
-                                                            ucudnnLayerId_t) {
+                                                            ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionForwardWorkspaceSize",
                     handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerWorkspaceSize(query, algo, sizeInBytes, [&] {
     return cudnnGetConvolutionForwardWorkspaceSize(
         handle, xDesc, wDesc, convDesc, yDesc, algo, sizeInBytes);
@@ -161,12 +164,13 @@ cudnnStatus_t ucudnnGetConvolutionForwardAlgorithmLayer(cudnnHandle_t handle,
                                                         cudnnConvolutionFwdPreference_t preference,
                                                         size_t memoryLimitInBytes,
                                                         cudnnConvolutionFwdAlgo_t* algo,
-                                                        ucudnnLayerId_t) {
+                                                        ucudnnLayerId_t layer) {
   const Query query{"cudnnGetConvolutionForwardAlgorithm",
                     handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
-                    std::nullopt};
+                    std::nullopt,
+                    layer};
   return answerAlgorithm(query, preference, memoryLimitInBytes, algo, [&] {
     return cudnnGetConvolutionForwardAlgorithm(
         handle, xDesc, wDesc, convDesc, yDesc, preference, memoryLimitInBytes, algo);

@@ -102,6 +102,18 @@ cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes) {
   });
 }
 
+cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
+                                            ucudnnTotalWorkspacePolicy_t policy) {
+  return changeSettings("ucudnnSetTotalWorkspacePolicy", handle, [&](Settings& settings) {
+    if (policy < UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE ||
+        policy > UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO)
+      throw BadSetting("the policy is none of ucudnnTotalWorkspacePolicy_t");
+    parseSetting(settings,
+                 "UCUDNN_TOTAL_WORKSPACE_POLICY",
+                 toText(static_cast<TotalWorkspacePolicy>(policy)));
+  });
+}
+
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   return changeSettings("ucudnnSetDatabase", handle, [&](Settings& settings) {
     settings.databasePath = path != nullptr ? path : "";

@@ -18,6 +18,7 @@ struct Query {
   Operation operation;
   ConvolutionDescriptors descriptors;
   std::optional<std::size_t> limitBytes;  ///< empty: the client gave none
+  ucudnnLayerId_t layer;                  ///< matters to workspace division only
 };
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at
@@ -58,8 +59,8 @@ cudnnStatus_t answerPerformances(const Query& query,
       query.handle,
       query.function,
       [&](Context& context) {
-        const auto answer =
-            context.algorithms(query.operation, query.descriptors, query.limitBytes, buffers);
+        const auto answer = context.algorithms(
+            query.operation, query.descriptors, query.limitBytes, buffers, query.layer);
         if (answer.empty()) return false;
         *returned = writePerformances(answer, requested, results);
         return true;
@@ -78,7 +79,8 @@ cudnnStatus_t answerWorkspaceSize(const Query& query,
       query.handle,
       query.function,
       [&](Context& context) {
-        const auto answer = context.workspaceBytes(query.operation, query.descriptors, algorithm);
+        const auto answer =
+            context.workspaceBytes(query.operation, query.descriptors, algorithm, query.layer);
         if (answer) *bytes = *answer;
         return answer.has_value();
       },
@@ -102,8 +104,8 @@ cudnnStatus_t answerAlgorithm(Query query,
       query.handle,
       query.function,
       [&](Context& context) {
-        const auto answer =
-            context.algorithms(query.operation, query.descriptors, query.limitBytes, nullptr);
+        const auto answer = context.algorithms(
+            query.operation, query.descriptors, query.limitBytes, nullptr, query.layer);
         if (answer.empty()) return false;
         *algorithm = static_cast<Algorithm>(answer.front().algorithm);
         return true;

@@ -57,11 +57,6 @@ cudnnStatus_t runTested(cudnnHandle_t handle,
 
 }  // namespace
 
-Planner& planner() noexcept {
-  static Planner& instance = *new Planner;
-  return instance;
-}
-
 Context::Context(cudnnHandle_t handle, int device, Settings settings)
     : handle_(handle), device_(device), machine_(planner().machines().ofDevice(device)) {
   setSettings(std::move(settings));
@@ -70,8 +65,16 @@ Context::Context(cudnnHandle_t handle, int device, Settings settings)
 void Context::setSettings(Settings settings) {
   benchmarkDevices_ = benchmarkDevices(
       settings.benchmarkDevices, settings.allBenchmarkDevices, device_, planner().machines());
-  settings_ = std::move(settings);
+  std::shared_ptr<WorkspaceOwner> owner;
+  if (settings.totalWorkspaceBytes > 0)
+    owner = workspaceOwner({device_,
+                            settings.totalWorkspaceBytes,
+                            settings.totalWorkspacePolicy,
+                            settings.batchSizePolicy,
+                            settings.deterministic});
   hotPlans_.clear();
+  owner_ = std::move(owner);
+  settings_ = std::move(settings);
   defaultLimits_.clear();
 }
 
@@ -129,9 +132,15 @@ std::shared_ptr<const Plan> Context::planForQuery(const PlanRequest& request) {
 std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                                                       const ConvolutionDescriptors& descriptors,
                                                       std::optional<std::size_t> limitBytes,
-                                                      const TensorBuffers* buffers) {
+                                                      const TensorBuffers* buffers,
+                                                      LayerId layer) {
   Problem problem;
   if (!readProblem(operation, descriptors, problem)) return {};
+  if (ownsWorkspace()) {
+    std::vector<AlgorithmPerformance> answer;
+    if (!addToNetwork(problem, descriptors, layer, &answer)) return {};
+    if (ownsWorkspace()) return answer;
+  }
   PlanRequest query = request(problem, 0, false);
   query.limitBytes = limitBytes ? roundDownWorkspace(*limitBytes) : defaultLimit(problem);
   query.buffers = buffers;
@@ -166,9 +175,14 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
 
 std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                                                    const ConvolutionDescriptors& descriptors,
-                                                   int algorithm) {
+                                                   int algorithm,
+                                                   LayerId layer) {
   Problem problem;
   if (!readProblem(operation, descriptors, problem)) return std::nullopt;
+  if (ownsWorkspace()) {
+    if (!addToNetwork(problem, descriptors, layer, nullptr)) return std::nullopt;
+    if (ownsWorkspace()) return 0;
+  }
   const std::optional<std::size_t> queried = planner().limit(machine_, problem);
   const std::size_t limit = queried ? *queried : defaultLimit(problem);
   const auto plan = planForQuery(request(problem, limit, isDeterministic(operation, algorithm)));
@@ -211,25 +225,33 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
   }
 }
 
-cudnnStatus_t Context::convolve(Operation operation, const ConvolutionCall& call) noexcept {
+cudnnStatus_t Context::convolve(Operation operation,
+                                const ConvolutionCall& call,
+                                LayerId layer) noexcept {
   HotPlans::Key key;
   if (!readProblem(operation, call.descriptors, key.problem) ||
       (call.fused != nullptr && !readFused(call, key.problem)))
     return bypass(operation, call);
-  key.workspaceBytes = call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
   key.deterministic = isDeterministic(operation, call.algorithm);
+  if (ownsWorkspace()) {
+    HotPlans::Key owned = key;
+    owned.layer = layer;
+    if (const auto status = convolveInOwned(owned, call)) return *status;
+  }
+  key.workspaceBytes = call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
 
   const std::uint64_t epoch = planner().epoch();
   const HotPlans::Entry* const hot = hotPlans_.find(key, epoch);
   if (hot != nullptr)
-    return hot->plan ? runPlanned(key, *hot->plan, call) : bypass(operation, call);
+    return hot->plan ? runPlanned(key, *hot->plan, call, call) : bypass(operation, call);
   const std::shared_ptr<const Plan> plan = planForCall(key, epoch);
-  return plan ? runPlanned(key, *plan, call) : bypass(operation, call);
+  return plan ? runPlanned(key, *plan, call, call) : bypass(operation, call);
 }
 
 cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
-                                  const ConvolutionCall& call) noexcept {
+                                  const ConvolutionCall& call,
+                                  const ConvolutionCall& clients) noexcept {
   const auto run = settings_.equivalenceTest && plan.isDivided() ? runTested : runPlan;
   int enqueued = 0;
   const cudnnStatus_t status = run(handle_, plan, call, &enqueued);
@@ -240,7 +262,7 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
     return status;
   }
   if (enqueued > 0) return status;
-  const cudnnStatus_t nativeStatus = bypass(plan.problem.operation, call);
+  const cudnnStatus_t nativeStatus = bypass(plan.problem.operation, clients);
   if (nativeStatus == CUDNN_STATUS_SUCCESS) {
     logWarn(
         "{} could not be started ({}): left to cuDNN", toText(plan), cudnnGetErrorString(status));
@@ -251,7 +273,7 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
 
 cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
-  return runNative(handle_, operation, call);
+  return runNative(handle_, operation, ownsWorkspace() ? runnable(operation, call) : call);
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {

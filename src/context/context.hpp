@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "context/hot_plans.hpp"
+#include "context/workspace_owner.hpp"
 #include "executor/executor.hpp"
 #include "planner/planner.hpp"
 #include "support/settings.hpp"
@@ -40,7 +41,7 @@ class Context {
   void setSettings(Settings settings);
 
   /// Runs a convolution: its plan, or, where there is none or it cannot be started, cuDNN as it is.
-  cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call) noexcept;
+  cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call, LayerId layer) noexcept;
 
   /// The algorithms of a problem, ours first, then cuDNN's own by time; remembers the limit for
   /// later calls. Empty limit: the client gave none. `buffers` are FindEx's. Empty answer: not
@@ -48,12 +49,14 @@ class Context {
   std::vector<AlgorithmPerformance> algorithms(Operation operation,
                                                const ConvolutionDescriptors& descriptors,
                                                std::optional<std::size_t> limitBytes,
-                                               const TensorBuffers* buffers);
+                                               const TensorBuffers* buffers,
+                                               LayerId layer);
 
   /// What GetWorkspaceSize answers for an algorithm. Empty: not planned, ask cuDNN. Throws Error.
   std::optional<std::size_t> workspaceBytes(Operation operation,
                                             const ConvolutionDescriptors& descriptors,
-                                            int algorithm);
+                                            int algorithm,
+                                            LayerId layer);
 
   /// Room for the diagnosis functions of plan.h. Throw Error; an empty plan, or no candidates: not
   /// planned.
@@ -70,9 +73,45 @@ class Context {
   /// The plan for a call; null: run cuDNN. Remembers the answer.
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key, std::uint64_t epoch) noexcept;
   std::optional<std::shared_ptr<const Plan>> lookUpPlan(const HotPlans::Key& key);
+  /// `call` with the workspace that the plan has; `clients` as it was made.
   cudnnStatus_t runPlanned(const HotPlans::Key& key,
                            const Plan& plan,
-                           const ConvolutionCall& call) noexcept;
+                           const ConvolutionCall& call,
+                           const ConvolutionCall& clients) noexcept;
+
+  // Where μ-cuDNN owns the workspace: context_owned.cpp.
+  bool ownsWorkspace() const noexcept { return owner_ && owner_->works(); }
+  /// Registers a convolution that was asked about, and lists algorithms without measuring. False:
+  /// cuDNN has none without workspace.
+  bool addToNetwork(const Problem& problem,
+                    const ConvolutionDescriptors& descriptors,
+                    LayerId layer,
+                    std::vector<AlgorithmPerformance>* answer);
+  /// Empty: the memory could not be had, the caller's workspace is to be used.
+  std::optional<cudnnStatus_t> convolveInOwned(HotPlans::Key& key,
+                                               const ConvolutionCall& call) noexcept;
+  /// What the call runs with; remembered where it lasts.
+  WorkspaceOwner::Share shareForCall(const HotPlans::Key& key,
+                                     const ConvolutionCall& call,
+                                     const CallStream& stream,
+                                     std::uint64_t epoch) noexcept;
+  WorkspaceRegion::Turn runInRegion(const HotPlans::Key& key,
+                                    const Plan& plan,
+                                    WorkspaceRegion* region,
+                                    const ConvolutionCall& call,
+                                    const CallStream& stream,
+                                    cudnnStatus_t* status) noexcept;
+  cudnnStatus_t runWithoutRegion(const HotPlans::Key& key,
+                                 const ConvolutionCall& call,
+                                 const CallStream& stream) noexcept;
+  /// What cuDNN has for a problem, asked once.
+  const std::vector<KernelOffer>& offersOf(const Problem& problem,
+                                           const ConvolutionDescriptors& descriptors);
+  std::optional<int> algorithmWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
+  /// The call for cuDNN alone: a query may have named no workspace for an algorithm that needs
+  /// some.
+  ConvolutionCall runnable(Operation operation, const ConvolutionCall& call) noexcept;
+
   cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call) noexcept;
 
   cudnnHandle_t handle_;
@@ -80,11 +119,10 @@ class Context {
   int machine_;
   Settings settings_;
   std::vector<int> benchmarkDevices_;
+  std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
   std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;
+  std::unordered_map<Problem, std::vector<KernelOffer>, ProblemHash> offers_;
 };
-
-/// The process's planner: never destroyed, since handles are used in static destructors.
-Planner& planner() noexcept;
 
 }  // namespace ucudnn

@@ -6,31 +6,37 @@
 #include <memory>
 #include <vector>
 
+#include "context/workspace_region.hpp"
 #include "planner/plan.hpp"
 
 namespace ucudnn {
 
 /// A direct-mapped table: from a problem, the workspace at the call and whether a deterministic
-/// algorithm was named, to the plan. Not thread-safe: cuDNN forbids two threads to use one handle
-/// at the same time.
+/// algorithm was named, to the plan; where μ-cuDNN owns the workspace, from a problem, its layer
+/// and the stream, to the plan and its region. Not thread-safe: cuDNN forbids two threads to use
+/// one handle at the same time.
 class HotPlans {
  public:
   struct Key {
     Problem problem;
     std::size_t workspaceBytes = 0;
     bool deterministic = false;
+    long long layer = 0;
+    std::uint64_t stream = 0;
 
     bool operator==(const Key& other) const noexcept {
       return workspaceBytes == other.workspaceBytes && deterministic == other.deterministic &&
-             problem == other.problem;
+             layer == other.layer && stream == other.stream && problem == other.problem;
     }
     std::size_t hash() const noexcept {
-      return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic);
+      return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic) ^
+             (static_cast<std::size_t>(layer) * 0x9E3779B97F4A7C15u >> 32) ^ (stream << 1);
     }
   };
   struct Entry {
     Key key;
     std::shared_ptr<const Plan> plan;  ///< null: known to have none
+    std::shared_ptr<WorkspaceRegion> region = nullptr;
   };
 
   /// Null when the key is not there, or the table is of another epoch.
@@ -40,12 +46,15 @@ class HotPlans {
     return entry.key == key ? &entry : nullptr;
   }
 
-  void put(const Key& key, std::uint64_t epoch, std::shared_ptr<const Plan> plan) {
+  void put(const Key& key,
+           std::uint64_t epoch,
+           std::shared_ptr<const Plan> plan,
+           std::shared_ptr<WorkspaceRegion> region = nullptr) {
     if (epoch != epoch_) {
       entries_.assign(kSlots, Entry{});
       epoch_ = epoch;
     }
-    entries_[key.hash() % kSlots] = {key, std::move(plan)};
+    entries_[key.hash() % kSlots] = {key, std::move(plan), std::move(region)};
   }
 
   /// From now on the key has no plan, until the epoch changes.

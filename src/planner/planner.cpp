@@ -261,4 +261,9 @@ std::optional<std::size_t> Planner::limit(int machine, const Problem& problem) c
   return limit->second;
 }
 
+Planner& planner() noexcept {
+  static Planner& instance = *new Planner;
+  return instance;
+}
+
 }  // namespace ucudnn

@@ -132,4 +132,7 @@ class Planner {
   Statistics statistics_;
 };
 
+/// The process's planner: never destroyed, since handles are used in static destructors.
+Planner& planner() noexcept;
+
 }  // namespace ucudnn

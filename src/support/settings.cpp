@@ -12,13 +12,15 @@
 #include <string_view>
 #include <system_error>
 
+#include "optimizer/workspace_division.hpp"
+
 namespace ucudnn {
 namespace {
 
-/// What a variable may be when it is no setting: the simulator's, the fault injection's, and one
-/// that a later version of the published μ-cuDNN reads. A trailing underscore makes it a prefix.
-constexpr std::array<std::string_view, 3> kOthersVariables = {
-    "UCUDNN_SIMULATOR_", "UCUDNN_SQLITE_", "UCUDNN_TOTAL_WORKSPACE_POLICY"};
+/// What a variable may be when it is no setting: the simulator's and the fault injection's. A
+/// trailing underscore makes it a prefix.
+constexpr std::array<std::string_view, 2> kOthersVariables = {"UCUDNN_SIMULATOR_",
+                                                              "UCUDNN_SQLITE_"};
 constexpr std::string_view kPrefix = "UCUDNN_";
 
 #ifdef UCUDNN_DEBUG_EQUIVALENCE_TEST
@@ -106,6 +108,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "0",
        "Workspace that all convolutions share (workspace division); 0: each has its own",
        [](S& s, T text) { s.totalWorkspaceBytes = parseSize(text); }},
+      {"UCUDNN_TOTAL_WORKSPACE_POLICY",
+       "divide, share or auto",
+       "auto",
+       "How the total is used: a segment for each convolution, an arena for each stream, or the "
+       "faster of the two",
+       [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
       {"UCUDNN_DATABASE",
        "a path",
        "none",
@@ -227,6 +235,30 @@ void reportOnce() {
 }
 
 }  // namespace
+
+const char* toText(TotalWorkspacePolicy policy) noexcept {
+  switch (policy) {
+    case TotalWorkspacePolicy::kDivide:
+      return "divide";
+    case TotalWorkspacePolicy::kShare:
+      return "share";
+    case TotalWorkspacePolicy::kAuto:
+      return "auto";
+  }
+  return "unknown";
+}
+
+TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
+  for (const TotalWorkspacePolicy policy :
+       {TotalWorkspacePolicy::kDivide, TotalWorkspacePolicy::kShare, TotalWorkspacePolicy::kAuto}) {
+    if (text != toText(policy)) continue;
+    if (policy == TotalWorkspacePolicy::kDivide && !workspaceDivisionAvailable())
+      throw std::invalid_argument(
+          "this build divides no workspace; rebuild with -DUCUDNN_USE_GLPK=ON, or use share");
+    return policy;
+  }
+  throw std::invalid_argument("it is no such policy");
+}
 
 const std::vector<EnvironmentVariable>& environmentVariables() {
   static const auto* const table = new std::vector<EnvironmentVariable>(makeTable());

@@ -12,11 +12,25 @@
 
 namespace ucudnn {
 
+/// How one workspace total serves all convolutions.
+enum class TotalWorkspacePolicy {
+  kDivide,  ///< each convolution owns a segment
+  kShare,   ///< each stream owns an arena
+  kAuto,    ///< whichever is predicted to be faster
+};
+
+/// "divide", "share", "auto".
+const char* toText(TotalWorkspacePolicy policy) noexcept;
+
+/// Throws std::invalid_argument; also for "divide" in a build without GLPK.
+TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text);
+
 /// What tunes one handle. A value; each handle has its own copy.
 struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   std::size_t defaultWorkspaceLimitBytes = 67108864;
   std::size_t totalWorkspaceBytes = 0;  ///< 0: not set, WR
+  TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
   std::string databasePath;             ///< empty: measurements live in memory only
   std::vector<int> benchmarkDevices;    ///< empty: the handle's own device
   bool allBenchmarkDevices = false;     ///< UCUDNN_BENCHMARK_DEVICES=all

@@ -236,7 +236,8 @@ void fillRow(const Handles& handles,
 std::vector<MicroBatches> describePlan(cudnnHandle_t handle,
                                        const Convolution& convolution,
                                        std::size_t limitBytes,
-                                       std::optional<double>* predictedMs) {
+                                       std::optional<double>* predictedMs,
+                                       std::size_t* workspaceBytes) {
   std::vector<ucudnnMicroBatches_t> entries(kMostMicroBatches);
   ucudnnPlan_t plan{};
   int count = 0;
@@ -254,6 +255,7 @@ std::vector<MicroBatches> describePlan(cudnnHandle_t handle,
   if (status == CUDNN_STATUS_NOT_SUPPORTED) return {};
   check(status, "ucudnnGetConvolutionPlan");
   if (predictedMs != nullptr) *predictedMs = plan.predictedMs;
+  if (workspaceBytes != nullptr) *workspaceBytes = plan.workspaceBytes;
   std::vector<MicroBatches> configuration;
   for (int i = 0; i < std::min(count, static_cast<int>(entries.size())); ++i) {
     const ucudnnMicroBatches_t& entry = entries[static_cast<std::size_t>(i)];

@@ -86,6 +86,12 @@ void addConvolutionOptions(CLI::App& app, Options& o) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->take_all();
+  app.add_option_function<std::string>(
+         "--total-workspace",
+         [&o](const std::string& text) { o.totalBytes = parseTotal(text); },
+         "one workspace of so many bytes for all layers as one network; default: each has its own "
+         "limit")
+      ->type_name("SIZE");
   app.add_option("--device", o.device, "CUDA device; default: 0")
       ->check(CLI::NonNegativeNumber.description(""));
   app.add_option("--json", o.jsonFile, "write the results there; -: to stdout, instead of a table")
@@ -109,11 +115,20 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
           "on the simulator: what is computed to be compared: auto (default: sampled for large "
           "layers), full, sampled or off")
       ->type_name("MODE");
+  bench
+      ->add_option_function<std::string>(
+          "--total-workspace-policy",
+          [&o](const std::string& text) { o.totalPolicy = parseTotalPolicy(text); },
+          "with a total: divide, share, or auto (default: both, side by side)")
+      ->type_name("POLICY");
   bench->add_flag_callback(
       "--no-check", [&o] { o.check = false; }, "do not compare results");
   bench->footer(kBenchFooter);
   bench->callback([&parsed, command] {
-    parsed.command = [&parsed, command] { return tool::bench(parsed.bench, command); };
+    parsed.command = [&parsed, command] {
+      return parsed.bench.totalBytes > 0 ? benchNetwork(parsed.bench, command)
+                                         : tool::bench(parsed.bench, command);
+    };
   });
 }
 
@@ -121,8 +136,15 @@ void addPlan(CLI::App& app, Parsed& parsed, const std::string& command) {
   CLI::App* const plan = app.add_subcommand(
       "plan", "show candidates, Pareto front and choice, without running the choice");
   addConvolutionOptions(*plan, parsed.plan);
+  plan->add_option("--lp",
+                   parsed.plan.lpFile,
+                   "with --total-workspace: write the division's 0-1 program in CPLEX LP format")
+      ->type_name("FILE");
   plan->callback([&parsed, command] {
-    parsed.command = [&parsed, command] { return tool::plan(parsed.plan, command); };
+    parsed.command = [&parsed, command] {
+      return parsed.plan.totalBytes > 0 ? planNetwork(parsed.plan, command)
+                                        : tool::plan(parsed.plan, command);
+    };
   });
 }
 

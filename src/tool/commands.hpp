@@ -15,6 +15,12 @@ int bench(const BenchOptions& options, const std::string& command);
 /// 0: every layer was planned; 1: one failed.
 int plan(const ConvolutionOptions& options, const std::string& command);
 
+/// The same of all layers as one network in one workspace total. 0: it ran.
+int benchNetwork(const BenchOptions& options, const std::string& command);
+
+/// How the total would be divided. 0: there is a division.
+int planNetwork(const ConvolutionOptions& options, const std::string& command);
+
 /// 0, with or without a GPU.
 int info();
 

@@ -162,6 +162,12 @@ Tensors::Tensors(const Convolution& convolution)
     if (buffer->get() != output) fillRandom(*buffer, convolution.numerics().dataType, seed++);
 }
 
+Tensors::Tensors(std::size_t xBytes, std::size_t wBytes, std::size_t yBytes, cudnnDataType_t type)
+    : x(xBytes), w(wBytes), y(yBytes) {
+  std::uint32_t seed = 1;
+  for (const DeviceBuffer* buffer : {&x, &w, &y}) fillRandom(*buffer, type, seed++);
+}
+
 template <typename Handle>
 std::vector<Choice> findAlgorithms(Handle handle,
                                    const Convolution& c,
@@ -263,13 +269,14 @@ bool getWorkspaceSize(Handle handle, const Convolution& c, int algorithm, std::s
   return status == CUDNN_STATUS_SUCCESS;
 }
 
-template <typename Handle>
+template <typename Handle, typename... LayerIds>
 void run(Handle handle,
          const Convolution& c,
          const Tensors& t,
          int algorithm,
          const DeviceBuffer& workspace,
-         void* output) {
+         void* output,
+         LayerIds... layer) {
   const Factors factors(c.numerics().dataType);
   switch (c.operation()) {
     case UCUDNN_BACKWARD_DATA:
@@ -285,7 +292,8 @@ void run(Handle handle,
                                          workspace.bytes(),
                                          factors.zero(),
                                          c.x(),
-                                         output),
+                                         output,
+                                         layer...),
             "cudnnConvolutionBackwardData");
       break;
     case UCUDNN_BACKWARD_FILTER:
@@ -301,7 +309,8 @@ void run(Handle handle,
                                            workspace.bytes(),
                                            factors.zero(),
                                            c.w(),
-                                           output),
+                                           output,
+                                           layer...),
             "cudnnConvolutionBackwardFilter");
       break;
     default:
@@ -317,7 +326,8 @@ void run(Handle handle,
                                     workspace.bytes(),
                                     factors.zero(),
                                     c.y(),
-                                    output),
+                                    output,
+                                    layer...),
             "cudnnConvolutionForward");
   }
 }
@@ -330,5 +340,12 @@ void run(Handle handle,
 UCUDNN_TOOL_INSTANTIATE(cudnnHandle_t)
 UCUDNN_TOOL_INSTANTIATE(UcudnnHandle_t)
 #undef UCUDNN_TOOL_INSTANTIATE
+template void run(UcudnnHandle_t,
+                  const Convolution&,
+                  const Tensors&,
+                  int,
+                  const DeviceBuffer&,
+                  void*,
+                  ucudnnLayerId_t);
 
 }  // namespace ucudnn::tool

@@ -72,9 +72,11 @@ struct Tensors {
   /// Allocates all three and fills the inputs with random numbers, never zeros: kernels on zeros
   /// draw less power and clock higher. Throws OutOfMemory.
   explicit Tensors(const Convolution& convolution);
+  /// So many bytes of random numbers in each, and no output.
+  Tensors(std::size_t xBytes, std::size_t wBytes, std::size_t yBytes, cudnnDataType_t type);
 
   DeviceBuffer x, w, y;
-  void* output;  ///< of x, w, y the one that the operation writes
+  void* output = nullptr;  ///< of x, w, y the one that the operation writes
 };
 
 /// The functions below are cuDNN's for a cudnnHandle_t and μ-cuDNN's for a UcudnnHandle_t: the
@@ -94,14 +96,15 @@ bool getWorkspaceSize(Handle handle,
                       int algorithm,
                       std::size_t* bytes);
 
-/// cudnnConvolution*, alpha 1, beta 0, to `output`.
-template <typename Handle>
+/// cudnnConvolution*, alpha 1, beta 0, to `output`; for a UcudnnHandle_t also with a layer id.
+template <typename Handle, typename... LayerIds>
 void run(Handle handle,
          const Convolution& convolution,
          const Tensors& tensors,
          int algorithm,
          const DeviceBuffer& workspace,
-         void* output);
+         void* output,
+         LayerIds... layer);
 
 /// How many algorithms cuDNN has for the operation.
 int algorithmCount(ucudnnOperation_t operation);

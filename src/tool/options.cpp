@@ -89,6 +89,25 @@ std::size_t parseLimit(const std::string& text) {
   }
 }
 
+std::size_t parseTotal(const std::string& text) {
+  try {
+    return parseSize(text);
+  } catch (const std::invalid_argument& reason) {
+    throw BadInput(fmt::format("--total-workspace: {}", reason.what()));
+  }
+}
+
+TotalWorkspacePolicy parseTotalPolicy(const std::string& text) {
+  try {
+    return totalWorkspacePolicyFromText(text);
+  } catch (const std::invalid_argument& reason) {
+    throw BadInput(
+        fmt::format("--total-workspace-policy: \"{}\": {}; accepted: divide, share, auto",
+                    text,
+                    reason.what()));
+  }
+}
+
 nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
   nlohmann::ordered_json operations = nlohmann::ordered_json::array();
   for (const ucudnnOperation_t operation : options.operations)

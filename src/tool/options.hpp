@@ -26,8 +26,12 @@ struct ConvolutionOptions {
   std::string dataTypeName = "float", mathName = "tf32", layoutName = "nchw";
   std::size_t limitBytes = Settings().defaultWorkspaceLimitBytes;
   BatchSizePolicy policy = Settings().batchSizePolicy;
+  /// All layers as one network in one workspace total; 0: each by itself.
+  std::size_t totalBytes = 0;
+  TotalWorkspacePolicy totalPolicy = Settings().totalWorkspacePolicy;
   int device = 0;
   std::string jsonFile;  ///< empty: none; "-": stdout, in the table's place
+  std::string lpFile;    ///< of `plan` with a total: the division as a CPLEX LP file
 };
 
 struct BenchOptions : ConvolutionOptions {
@@ -56,5 +60,7 @@ std::optional<Arithmetic> parseArithmetic(const std::string& text);
 BatchSizePolicy parsePolicy(const std::string& text);
 std::vector<ucudnnOperation_t> parseOperations(const std::string& text);
 std::size_t parseLimit(const std::string& text);
+std::size_t parseTotal(const std::string& text);
+TotalWorkspacePolicy parseTotalPolicy(const std::string& text);
 
 }  // namespace ucudnn::tool

@@ -3,6 +3,7 @@
 //   plannedCall:  overhead_ns <= 500: a plan of one kernel against the bare call, descriptors read
 //                 at every call
 //   splitCall:    planned_ns is one micro-batch of a split call, bare_ns the same cuDNN call alone
+//   ownedCall:    overhead_ns of a whole split call in a workspace that μ-cuDNN owns
 //   workspaceQuery, algorithmQuery, findQuery: answered from memory
 //   create:       cudnnCreate
 // Blocks of bare and of planned calls alternate, so that both meet the same machine; the counters
@@ -278,6 +279,22 @@ void splitCall(benchmark::State& state) {
       [&] { whole.forward(whole.handle(), algorithm); });
 }
 
+/// The same convolution with a workspace that μ-cuDNN owns; `bare_ns` is the split call with the
+/// caller's.
+void ownedCall(benchmark::State& state) {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  Convolution callers(32, 64, 192, 27, 5, kBytes);
+  Convolution owned(32, 64, 192, 27, 5, kBytes);
+  CHECK(owned.handle().setTotalWorkspaceSize(kBytes));
+  const auto algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
+  compare(
+      state,
+      kSplitCalls,
+      1,
+      [&] { callers.forward(callers.handle(), algorithm); },
+      [&] { owned.forward(owned.handle(), algorithm); });
+}
+
 void create(benchmark::State& state) {
   const auto makeAndDestroy = [](auto handle) {
     CHECK(cudnnCreate(&handle));
@@ -293,6 +310,7 @@ void create(benchmark::State& state) {
 
 BENCHMARK(plannedCall)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 BENCHMARK(splitCall)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
+BENCHMARK(ownedCall)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 BENCHMARK(workspaceQuery)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 BENCHMARK(algorithmQuery)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 // Fewer: cuDNN's own take milliseconds on a GPU.

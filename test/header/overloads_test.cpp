@@ -117,6 +117,11 @@ cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes) {
   ucudnn_test::record("ucudnnSetTotalWorkspaceSize", handle, bytes);
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
+                                            ucudnnTotalWorkspacePolicy_t policy) {
+  ucudnn_test::record("ucudnnSetTotalWorkspacePolicy", handle, policy);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   ucudnn_test::record("ucudnnSetDatabase", handle);
   lastText = path;
@@ -236,6 +241,11 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
       {"ucudnnSetTotalWorkspaceSize",
        456,
        [](UcudnnHandle_t h) { return h.setTotalWorkspaceSize(456); }},
+      {"ucudnnSetTotalWorkspacePolicy",
+       1,
+       [](UcudnnHandle_t h) {
+         return h.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
+       }},
       {"ucudnnSetDeterministic", 1, [](UcudnnHandle_t h) { return h.setDeterministic(true); }},
       {"ucudnnSetDeterministic", 0, [](UcudnnHandle_t h) { return h.setDeterministic(false); }},
       {"ucudnnSetEquivalenceTest", 1, [](UcudnnHandle_t h) { return h.setEquivalenceTest(true); }},

@@ -1,4 +1,5 @@
 #include "support/settings.hpp"
+#include "optimizer/workspace_division.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,6 +33,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(BatchSizePolicy::kPowerOfTwo, settings.batchSizePolicy);
     EXPECT_EQ(67108864U, settings.defaultWorkspaceLimitBytes);
     EXPECT_EQ(0U, settings.totalWorkspaceBytes);
+    EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
     EXPECT_EQ("", settings.databasePath);
     EXPECT_TRUE(settings.benchmarkDevices.empty());
     EXPECT_FALSE(settings.allBenchmarkDevices);
@@ -46,6 +48,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_BENCHMARK_DEVICES", " 3, 0 ,12 "},
                                   {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "8MiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
+                                  {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
@@ -56,6 +59,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
+  EXPECT_EQ(TotalWorkspacePolicy::kShare, settings.totalWorkspacePolicy);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
   EXPECT_EQ(LogLevel::kDebug, settings.logLevel);
   EXPECT_EQ("/tmp/log", settings.logFile);
@@ -93,6 +97,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
        {"-1", "big", "1x", "0.3", "64MiB64", "0x10", "1e6", "+1", "18446744073709551616", "MiB"}},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE", {"-64MiB", "16777216TiB"}},
+      {"UCUDNN_TOTAL_WORKSPACE_POLICY", {"Share", "2", "none"}},
       {"UCUDNN_LOG_LEVEL", {"warning", "WARN", "3", "trace"}},
       {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
       {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
@@ -128,7 +133,23 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(10U, count.size());
+  EXPECT_EQ(11U, count.size());
+}
+
+TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {
+  const auto lookup = [](const char* name) {
+    return std::string(name) == "UCUDNN_TOTAL_WORKSPACE_POLICY" ? "divide" : nullptr;
+  };
+  if (workspaceDivisionAvailable()) {
+    EXPECT_EQ(TotalWorkspacePolicy::kDivide, settingsFromEnvironment(lookup).totalWorkspacePolicy);
+    return;
+  }
+  try {
+    settingsFromEnvironment(lookup);
+    ADD_FAILURE() << "accepted";
+  } catch (const BadSetting& error) {
+    EXPECT_NE(std::string::npos, std::string(error.what()).find("-DUCUDNN_USE_GLPK=ON"));
+  }
 }
 
 TEST(SettingsTest, UnknownVariablesAreNamedWithTheNearestKnownOne) {

@@ -1,0 +1,154 @@
+#include "tool/network.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tool/bench_row.hpp"
+#include "tool/failure.hpp"
+#include "tool/progress.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+NetworkChoice choose(cudnnHandle_t handle, const Convolution& convolution, std::size_t bytes) {
+  NetworkChoice choice;
+  std::optional<double> predictedMs;
+  choice.configuration =
+      describePlan(handle, convolution, bytes, &predictedMs, &choice.workspaceBytes);
+  if (choice.configuration.empty())
+    throw DeviceError("a convolution has no plan within its part of the workspace");
+  choice.predictedMs = predictedMs.value_or(0);
+  return choice;
+}
+
+std::vector<ucudnnParetoPoint_t> describeFront(cudnnHandle_t handle, const Convolution& c) {
+  std::vector<ucudnnParetoPoint_t> points;
+  int count = 0;
+  for (const bool second : {false, true}) {
+    points.resize(static_cast<std::size_t>(second ? count : 0));
+    check(ucudnnGetConvolutionParetoFront(handle,
+                                          c.operation(),
+                                          c.x(),
+                                          c.w(),
+                                          c.convolution(),
+                                          c.y(),
+                                          static_cast<int>(points.size()),
+                                          &count,
+                                          points.data()),
+          "ucudnnGetConvolutionParetoFront");
+  }
+  return points;
+}
+
+/// cudaMalloc's alignment: what a segment takes.
+std::size_t segmentBytes(std::size_t bytes) {
+  const std::size_t alignment = DivisionSettings().alignmentBytes;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+void addTotals(NetworkReport& report, Way way) {
+  const auto index = static_cast<std::size_t>(way);
+  NetworkTotals totals;
+  for (const NetworkRow& row : report.rows) {
+    const NetworkChoice& choice = *row.choices[index];
+    totals.predictedMs += choice.predictedMs;
+    if (way == Way::kShare)
+      totals.workspaceBytes = std::max(totals.workspaceBytes, choice.workspaceBytes);
+    else
+      totals.workspaceBytes += segmentBytes(choice.workspaceBytes);
+  }
+  report.totals[index] = totals;
+}
+
+}  // namespace
+
+const char* toText(Way way) {
+  static const char* const names[] = {"wr", "divide", "share"};
+  return names[static_cast<std::size_t>(way)];
+}
+
+std::vector<Way> waysOf(TotalWorkspacePolicy policy) {
+  switch (policy) {
+    case TotalWorkspacePolicy::kDivide:
+      return {Way::kReuse, Way::kDivide};
+    case TotalWorkspacePolicy::kShare:
+      return {Way::kReuse, Way::kShare};
+    case TotalWorkspacePolicy::kAuto:
+      break;
+  }
+  if (!workspaceDivisionAvailable()) return {Way::kReuse, Way::kShare};
+  return {kWays.begin(), kWays.end()};
+}
+
+Network::Network(const std::vector<Layer>& layers, const ConvolutionOptions& options) {
+  const auto add = [&](const Layer& layer, ucudnnOperation_t operation) {
+    const auto& asked = options.operations;
+    if (std::find(asked.begin(), asked.end(), operation) == asked.end()) return;
+    convolutions_.push_back(std::make_unique<Convolution>(layer, operation, options.numerics));
+    rows_.push_back({layer.name, tool::toText(operation), layer.shape(), {}});
+  };
+  for (const Layer& layer : layers) add(layer, UCUDNN_FORWARD);
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
+    for (const ucudnnOperation_t operation : {UCUDNN_BACKWARD_FILTER, UCUDNN_BACKWARD_DATA})
+      add(*layer, operation);
+}
+
+NetworkReport Network::plan(cudnnHandle_t handle,
+                            const std::vector<Way>& ways,
+                            std::size_t totalBytes) {
+  NetworkReport report;
+  report.totalBytes = totalBytes;
+  report.eachBytes = totalBytes / size();
+  report.rows = rows_;
+  Progress progress(size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    progress.begin(rows_[i].layer + " " + rows_[i].operation);
+    // The largest limit first: what is measured for it serves the others.
+    for (const auto& [way, bytes] :
+         {std::make_pair(Way::kShare, totalBytes), std::make_pair(Way::kReuse, report.eachBytes)})
+      if (std::find(ways.begin(), ways.end(), way) != ways.end())
+        report.rows[i].choices[static_cast<std::size_t>(way)] =
+            choose(handle, *convolutions_[i], bytes);
+  }
+  if (std::find(ways.begin(), ways.end(), Way::kDivide) != ways.end()) {
+    findFronts(handle, totalBytes);
+    divide(report, handle);
+  }
+  for (const Way way : ways) addTotals(report, way);
+  return report;
+}
+
+void addStatistics(NetworkReport& report) {
+  ucudnnStatistics_t statistics{};
+  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  report.kernelsMeasured = statistics.kernelsMeasured;
+  report.kernelsLoaded = statistics.kernelsLoaded;
+}
+
+void Network::findFronts(cudnnHandle_t handle, std::size_t totalBytes) {
+  fronts_.clear();
+  for (const auto& convolution : convolutions_) {
+    DivisionItem& item = fronts_.emplace_back();
+    for (const ucudnnParetoPoint_t& point : describeFront(handle, *convolution))
+      if (point.workspaceBytes <= totalBytes)
+        item.options.push_back({point.timeMs, point.workspaceBytes});
+    if (item.options.empty())
+      throw DeviceError("a convolution has no configuration within the total");
+  }
+}
+
+void Network::divide(NetworkReport& report, cudnnHandle_t handle) {
+  DivisionSettings settings;
+  settings.totalBytes = report.totalBytes;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto division = divideWorkspace(fronts_, settings);
+  report.divisionMs =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  if (!division) throw DeviceError("the total is too small for a division");
+  report.optimal = division->optimal;
+  for (std::size_t i = 0; i < size(); ++i)
+    report.rows[i].choices[static_cast<std::size_t>(Way::kDivide)] =
+        choose(handle, *convolutions_[i], fronts_[i].options[division->chosen[i]].workspaceBytes);
+}
+
+}  // namespace ucudnn::tool

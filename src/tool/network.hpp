@@ -1,0 +1,89 @@
+// A layer list as one network whose convolutions share one workspace total.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optimizer/workspace_division.hpp"
+#include "tool/convolution.hpp"
+#include "tool/layer_list.hpp"
+#include "tool/options.hpp"
+#include "tool/report.hpp"
+
+namespace ucudnn::tool {
+
+/// The ways to spend a total that are compared: each convolution has an equal part of it (WR),
+/// `divide` and `share`.
+enum class Way { kReuse, kDivide, kShare };
+constexpr std::array<Way, 3> kWays = {Way::kReuse, Way::kDivide, Way::kShare};
+const char* toText(Way way);
+
+/// A convolution by one of the ways.
+struct NetworkChoice {
+  std::size_t workspaceBytes = 0;
+  double predictedMs = 0;
+  std::vector<MicroBatches> configuration;
+};
+
+struct NetworkRow {
+  std::string layer, operation, shape;
+  std::array<std::optional<NetworkChoice>, 3> choices;  ///< by Way; empty: left out
+};
+
+struct NetworkTotals {
+  double predictedMs = 0;
+  std::optional<double> measuredMs;
+  std::size_t workspaceBytes = 0;  ///< of device memory that is needed
+};
+
+struct NetworkReport {
+  nlohmann::ordered_json machine, settings;
+  std::size_t totalBytes = 0;
+  std::size_t eachBytes = 0;  ///< a convolution's equal part
+  std::vector<NetworkRow> rows;
+  std::array<std::optional<NetworkTotals>, 3> totals;
+  long long kernelsMeasured = 0, kernelsLoaded = 0;
+  bool optimal = true;    ///< the division is proven to be the best
+  double divisionMs = 0;  ///< host time to find it, Pareto fronts not included
+};
+
+/// The convolutions in the order of training: forward, then backward from the last layer.
+class Network {
+ public:
+  /// Throws DeviceError.
+  Network(const std::vector<Layer>& layers, const ConvolutionOptions& options);
+
+  std::size_t size() const noexcept { return convolutions_.size(); }
+  const Convolution& convolution(std::size_t i) const { return *convolutions_[i]; }
+
+  /// Plans each convolution by each of the ways. Measures what is not known yet. Throws
+  /// DeviceError.
+  NetworkReport plan(cudnnHandle_t handle, const std::vector<Way>& ways, std::size_t totalBytes);
+  /// The Pareto fronts that plan() has found.
+  const std::vector<DivisionItem>& fronts() const noexcept { return fronts_; }
+
+ private:
+  void findFronts(cudnnHandle_t handle, std::size_t totalBytes);
+  void divide(NetworkReport& report, cudnnHandle_t handle);
+
+  std::vector<std::unique_ptr<Convolution>> convolutions_;
+  std::vector<NetworkRow> rows_;
+  std::vector<DivisionItem> fronts_;
+};
+
+/// Which ways a policy asks for.
+std::vector<Way> waysOf(TotalWorkspacePolicy policy);
+
+/// Fills in what is known when all is done. Throws DeviceError.
+void addStatistics(NetworkReport& report);
+
+nlohmann::ordered_json toJson(const NetworkReport& report);
+/// Per convolution, then the totals side by side.
+void writeTable(std::ostream& stream, const NetworkReport& report);
+/// The division as bars.
+void writeBars(std::ostream& stream, const NetworkReport& report);
+
+}  // namespace ucudnn::tool

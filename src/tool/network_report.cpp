@@ -1,0 +1,165 @@
+// What was found out about a network: JSON, tables and bars.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "support/settings.hpp"
+#include "tool/network.hpp"
+
+namespace ucudnn::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kBarColumns = 40;  // with names and numbers beside it, a line of a terminal
+
+Json toJson(const NetworkChoice& choice) {
+  Json configuration = Json::array();
+  for (const MicroBatches& part : choice.configuration)
+    configuration.push_back(
+        {{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
+  return {{"workspace_bytes", choice.workspaceBytes},
+          {"predicted_ms", choice.predictedMs},
+          {"configuration", std::move(configuration)}};
+}
+
+std::string milliseconds(double value) {
+  return fmt::format("{:.3f}", value);
+}
+
+std::string percent(double part) {
+  return fmt::format("{:.1f} %", 100 * part);
+}
+
+/// What a reader of the numbers must know.
+void writeRemarks(std::ostream& stream, const NetworkReport& report) {
+  const auto text = [&](const Json& from, const char* key) {
+    return from.at(key).get<std::string>();
+  };
+  stream << fmt::format("{}, cuDNN {}, CUDA {}, μ-cuDNN {}\npolicy {}, {}, {} math, {}\n",
+                        text(report.machine, "device"),
+                        text(report.machine, "cudnn"),
+                        text(report.machine, "cuda"),
+                        text(report.machine, "ucudnn"),
+                        text(report.settings, "policy"),
+                        text(report.settings, "data_type"),
+                        text(report.settings, "math"),
+                        text(report.settings, "layout"));
+  if (onSimulator()) stream << "simulated: times are virtual, from a model or a recorded profile\n";
+  stream << '\n';
+}
+
+}  // namespace
+
+Json toJson(const NetworkReport& report) {
+  Json rows = Json::array();
+  for (const NetworkRow& row : report.rows) {
+    Json entry = {{"layer", row.layer}, {"operation", row.operation}, {"shape", row.shape}};
+    for (const Way way : kWays)
+      if (const auto& choice = row.choices[static_cast<std::size_t>(way)])
+        entry[toText(way)] = toJson(*choice);
+    rows.push_back(std::move(entry));
+  }
+  Json totals = Json::object();
+  for (const Way way : kWays)
+    if (const auto& sum = report.totals[static_cast<std::size_t>(way)])
+      totals[toText(way)] = {{"predicted_ms", sum->predictedMs},
+                             {"measured_ms", sum->measuredMs ? Json(*sum->measuredMs) : Json()},
+                             {"workspace_bytes", sum->workspaceBytes}};
+  const bool divided = report.totals[static_cast<std::size_t>(Way::kDivide)].has_value();
+  return {{"machine", report.machine},
+          {"settings", report.settings},
+          {"network",
+           {{"convolutions", report.rows.size()},
+            {"total_workspace_bytes", report.totalBytes},
+            {"wr_limit_bytes", report.eachBytes},
+            {"kernels_measured", report.kernelsMeasured},
+            {"kernels_loaded", report.kernelsLoaded},
+            {"division_optimal", divided ? Json(report.optimal) : Json()},
+            {"division_ms", divided ? Json(report.divisionMs) : Json()},
+            {"totals", std::move(totals)}}},
+          {"rows", std::move(rows)}};
+}
+
+void writeTable(std::ostream& stream, const NetworkReport& report) {
+  std::vector<std::string> header = {"layer", "operation"};
+  for (const Way way : kWays)
+    if (report.totals[static_cast<std::size_t>(way)]) {
+      header.push_back(fmt::format("{} ms", toText(way)));
+      header.push_back("workspace");
+    }
+  std::vector<std::vector<std::string>> lines = {header};
+  for (const NetworkRow& row : report.rows) {
+    std::vector<std::string>& line = lines.emplace_back();
+    line = {row.layer, row.operation};
+    for (const auto& choice : row.choices)
+      if (choice) {
+        line.push_back(milliseconds(choice->predictedMs));
+        line.push_back(formatSize(choice->workspaceBytes));
+      }
+  }
+  writeRemarks(stream, report);
+  stream << "predicted\n";
+  writeColumns(stream, lines, 2);
+
+  stream << fmt::format("\n{} convolutions, {} in all; wr: {} each\n",
+                        report.rows.size(),
+                        formatSize(report.totalBytes),
+                        formatSize(report.eachBytes));
+  const NetworkTotals* const reuse = report.totals[0] ? &*report.totals[0] : nullptr;
+  lines = {{"way", "predicted ms", "measured ms", "prediction", "of wr", "workspace"}};
+  for (const Way way : kWays) {
+    const auto& sum = report.totals[static_cast<std::size_t>(way)];
+    if (!sum) continue;
+    const bool measured = sum->measuredMs && reuse != nullptr && reuse->measuredMs;
+    lines.push_back({toText(way),
+                     milliseconds(sum->predictedMs),
+                     sum->measuredMs ? milliseconds(*sum->measuredMs) : "-",
+                     sum->measuredMs ? percent(sum->predictedMs / *sum->measuredMs - 1) : "-",
+                     measured ? fmt::format("{:.2f}", *sum->measuredMs / *reuse->measuredMs) : "-",
+                     formatSize(sum->workspaceBytes)});
+  }
+  writeColumns(stream, lines, 1);
+  if (report.totals[static_cast<std::size_t>(Way::kDivide)] && !report.optimal)
+    stream << "the division is the best found in time, not proven to be the best\n";
+}
+
+void writeBars(std::ostream& stream, const NetworkReport& report) {
+  constexpr auto kDivide = static_cast<std::size_t>(Way::kDivide);
+  writeRemarks(stream, report);
+  std::size_t most = 1;
+  for (const NetworkRow& row : report.rows)
+    most = std::max(most, row.choices[kDivide]->workspaceBytes);
+  std::vector<std::vector<std::string>> lines = {
+      {"layer", "operation", "", "workspace", "of total", "ms", "configuration"}};
+  for (const NetworkRow& row : report.rows) {
+    const NetworkChoice& choice = *row.choices[kDivide];
+    const double length = static_cast<double>(kBarColumns) *
+                          static_cast<double>(choice.workspaceBytes) / static_cast<double>(most);
+    std::string bar(static_cast<std::size_t>(std::lround(length)), '#');
+    bar.resize(kBarColumns, ' ');
+    lines.push_back({row.layer,
+                     row.operation,
+                     "|" + bar + "|",
+                     formatSize(choice.workspaceBytes),
+                     percent(static_cast<double>(choice.workspaceBytes) /
+                             static_cast<double>(report.totalBytes)),
+                     milliseconds(choice.predictedMs),
+                     toText(choice.configuration)});
+  }
+  writeColumns(stream, lines, 3);
+  stream << fmt::format(
+      "\n{} of {} divided among {} convolutions{}: {} ms; wr with {} each: {} ms; shared: {} ms\n",
+      formatSize(report.totals[kDivide]->workspaceBytes),
+      formatSize(report.totalBytes),
+      report.rows.size(),
+      report.optimal ? "" : " (not proven to be the best)",
+      milliseconds(report.totals[kDivide]->predictedMs),
+      formatSize(report.eachBytes),
+      milliseconds(report.totals[static_cast<std::size_t>(Way::kReuse)]->predictedMs),
+      milliseconds(report.totals[static_cast<std::size_t>(Way::kShare)]->predictedMs));
+}
+
+}  // namespace ucudnn::tool

@@ -1,0 +1,109 @@
+// What queries answer when μ-cuDNN owns the workspace.
+#include <algorithm>
+
+#include "network.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+class AnswersTest : public TotalWorkspaceTest {};
+
+TEST_F(AnswersTest, QueriesNameAnAlgorithmWithoutWorkspaceAndMeasureNothing) {
+  const EnvironmentGuard noDatabase("UCUDNN_DATABASE", "");
+  setTotal(std::size_t{32} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO);
+  const Handles handles;
+  Convolution convolution(fftCase(50));  // of no other test: nothing is known of it
+  const DeviceBuffer memory(1 << 20);
+  const auto before = statistics();
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const Query how : kQueries) {
+      SCOPED_TRACE(toText(operation));
+      std::vector<Performance> results;
+      ASSERT_CUDNN(convolution.query(
+          handles.ours, operation, how, 8, &results, {memory.get(), memory.bytes()}));
+      ASSERT_FALSE(results.empty());
+      EXPECT_EQ(0U, results[0].memory);
+      for (const Performance& result : results) {
+        EXPECT_EQ(CUDNN_STATUS_SUCCESS, result.status);
+        EXPECT_EQ(CUDNN_FMA_MATH, result.mathType);
+        std::size_t native = 1;
+        ASSERT_CUDNN(
+            convolution.workspaceSize(handles.native, operation, result.algorithm, &native));
+        EXPECT_EQ(native, result.memory) << "not valid by itself";
+        std::size_t ours = 1;
+        ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, result.algorithm, &ours));
+        EXPECT_EQ(0U, ours);
+      }
+    }
+  EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured);
+  EXPECT_EQ(before.plans, statistics().plans);
+}
+
+TEST_F(AnswersTest, ADeterministicHandleIsNamedDeterministicAlgorithms) {
+  setTotal(std::size_t{32} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeterministic(true));
+  Convolution convolution(layerCase(0));
+  for (const ucudnnOperation_t operation : kOperations) {
+    std::vector<Performance> results;
+    ASSERT_CUDNN(convolution.query(handles.ours, operation, Query::kGet, 1, &results));
+    if (results[0].memory == 0) {
+      EXPECT_EQ(CUDNN_DETERMINISTIC, results[0].determinism) << toText(operation);
+    }
+  }
+}
+
+TEST_F(AnswersTest, TheFirstCallPlansAllThatWasAskedAbout) {
+  for (const ucudnnTotalWorkspacePolicy_t policy : policies()) {
+    SCOPED_TRACE(toText(policy));
+    setTotal((std::size_t{32} << 20) + 512 * static_cast<std::size_t>(policy), policy);
+    const Handles handles;
+    Network network({0, 1});
+    for (std::size_t i = 0; i < network.size(); ++i)
+      for (const ucudnnOperation_t operation : kOperations) {
+        std::vector<Performance> results;
+        ASSERT_CUDNN(network.layer(i).convolution().query(
+            handles.ours, operation, Query::kGet, 1, &results));
+      }
+    const std::size_t before = layouts();
+    network.prepare();
+    network.iterate(handles.ours);
+    network.expectRight(handles.native);
+    EXPECT_EQ(before + 1, layouts());
+    EXPECT_EQ(6U * (before + 1), logged({"% of the total"}).size());
+  }
+}
+
+#ifndef UCUDNN_HAVE_GLPK
+TEST_F(AnswersTest, DivideIsRefusedWithoutGlpk) {
+  setTotal(1 << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE);
+  UcudnnHandle_t handle;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnCreate(&handle));
+  EXPECT_EQ(1U, logged({"UCUDNN_TOTAL_WORKSPACE_POLICY", "-DUCUDNN_USE_GLPK=ON"}).size());
+}
+#endif
+
+TEST_F(AnswersTest, SettersChangeTheTotalAndThePolicy) {
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setTotalWorkspaceSize(std::size_t{16} << 20));
+  EXPECT_CUDNN(handles.ours.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE));
+  EXPECT_EQ(
+      CUDNN_STATUS_BAD_PARAM,
+      ucudnnSetTotalWorkspacePolicy(handles.ours, static_cast<ucudnnTotalWorkspacePolicy_t>(3)));
+  Network network({0});
+  network.prepare();
+  network.iterate(handles.ours);
+  network.expectRight(handles.native);
+  EXPECT_EQ(1U, logged({"convolutions share 16 MiB of 16 MiB"}).size());
+  const std::size_t owned = liveBytes();
+  ASSERT_CUDNN(handles.ours.setTotalWorkspaceSize(0));
+  if (onSimulator()) {
+    EXPECT_LE(liveBytes() + (std::size_t{16} << 20), owned) << "kept";
+  }
+  network.prepare();
+  network.iterate(handles.ours);
+  network.expectRight(handles.native);
+}
+
+}  // namespace
+}  // namespace ucudnn::test
