@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 namespace ucudnn {
 namespace {
@@ -53,15 +54,27 @@ bool isOffFront(const Measurements& measured,
 }
 
 double hopedForMs(const Measurements& measured, Kernel kernel, int batch) {
-  double perSample = std::numeric_limits<double>::infinity();
-  const auto look = [&](Measurements::const_iterator size) {
+  double hopedMs = std::numeric_limits<double>::infinity();
+  const auto timeAt = [&](Measurements::const_iterator size) -> std::optional<double> {
     for (const Measurement& m : size->second.kernels)
-      if (m.kernel == kernel) perSample = std::min(perSample, m.timeMs / size->first);
+      if (m.kernel == kernel) return m.timeMs;
+    return std::nullopt;
   };
   const auto above = measured.upper_bound(batch);
-  if (above != measured.end()) look(above);
-  if (above != measured.begin()) look(std::prev(above));
-  return perSample * batch;
+  if (above != measured.end())
+    if (const auto timeMs = timeAt(above)) hopedMs = *timeMs * batch / above->first;
+  if (above == measured.begin()) return hopedMs;
+  const auto below = std::prev(above);
+  const auto timeMs = timeAt(below);
+  if (!timeMs) return hopedMs;
+  hopedMs = std::min(hopedMs, *timeMs * batch / below->first);
+  if (below == measured.begin()) return hopedMs;
+  const auto further = std::prev(below);
+  if (const auto furtherMs = timeAt(further)) {
+    const double slope = (*timeMs - *furtherMs) / (below->first - further->first);
+    hopedMs = std::min(hopedMs, *timeMs + slope * (batch - below->first));
+  }
+  return hopedMs;
 }
 
 std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch) {

@@ -27,7 +27,8 @@ bool isOffFront(const Measurements& measured,
                 double factor);
 
 /// The least that the kernel may take at `batch`, judged by its time per sample at the next
-/// measured sizes below and above; infinite where it was measured at neither.
+/// measured sizes below and above, and by the line through its times at the two sizes below;
+/// infinite where it was measured at neither neighbour.
 double hopedForMs(const Measurements& measured, Kernel kernel, int batch);
 
 /// The kernels that were measured at the next size below or above.

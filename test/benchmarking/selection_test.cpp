@@ -118,16 +118,6 @@ TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace)
   EXPECT_FALSE(isOffFront(nondeterministic, 4, 60, {kB, 100, true}, 1.5));
 }
 
-TEST(HopedForMsTest, TheBetterOfBothNeighboursForEachSample) {
-  const Measurements sizes = {{4, size({measured(kA, 4, 0), measured(kB, 8, 0)})},
-                              {8, size({measured(kA, 16, 0), measured(kB, 8, 0)})},
-                              {16, size({measured(kA, 1, 0)})}};
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 6) << "1 ms for each at 4";
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 6), 6) << "1 ms for each at 8";
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 12), 12) << "16 has none";
-  EXPECT_TRUE(std::isinf(hopedForMs(sizes, kC, 6)));
-}
-
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {
   // A takes 1 ms for each sample without workspace, B 0.5 ms in 100 bytes.
   const Measurements sizes = {{2, size({measured(kA, 2, 0)})},
@@ -159,7 +149,15 @@ TEST(HopedForMsTest, TheBetterTimePerSampleOfTheNeighbours) {
   EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 6) << "1 ms for each above, 2 ms below";
   EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 6), 6) << "below only";
   EXPECT_TRUE(std::isinf(hopedForMs(sizes, kC, 6))) << "not at a neighbour";
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 10), 10) << "nothing above";
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 10), 8) << "nothing above: the line of 8 ms at 4 and 8";
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 7), 7) << "no line through 1, where it was not measured";
+}
+
+TEST(HopedForMsTest, AFixedCostIsSharedByMoreSamples) {
+  // 6 ms and 1 ms for each sample.
+  const Measurements sizes = {{4, size({measured(kA, 10, 0)})}, {8, size({measured(kA, 14, 0)})}};
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 12), 18);
+  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 10.5) << "only one size below: as at 8";
 }
 
 TEST(NeighbouringKernelsTest, OfTheNextSizesBelowAndAbove) {

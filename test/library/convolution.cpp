@@ -107,38 +107,40 @@ Convolution::Convolution(const ConvolutionCase& convolution) : case_(convolution
   xGeometry_ = tensorGeometry(case_, case_.channels, case_.input);
   yGeometry_ = tensorGeometry(case_, case_.filters, image);
   wGeometry_ = filterGeometry(case_);
-  check(cudnnCreateTensorDescriptor(&xDesc_));
-  check(cudnnCreateTensorDescriptor(&yDesc_));
-  check(cudnnCreateFilterDescriptor(&wDesc_));
-  check(cudnnCreateConvolutionDescriptor(&convDesc_));
-  setTensor(xDesc_, xGeometry_);
-  setTensor(yDesc_, yGeometry_);
-  check(cudnnSetFilterNdDescriptor(wDesc_,
+  check(cudnnCreateTensorDescriptor(&descriptors_.x));
+  check(cudnnCreateTensorDescriptor(&descriptors_.y));
+  check(cudnnCreateFilterDescriptor(&descriptors_.w));
+  check(cudnnCreateConvolutionDescriptor(&descriptors_.convolution));
+  setTensor(descriptors_.x, xGeometry_);
+  setTensor(descriptors_.y, yGeometry_);
+  check(cudnnSetFilterNdDescriptor(descriptors_.w,
                                    case_.type,
                                    case_.format,
                                    static_cast<int>(wGeometry_.sizes.size()),
                                    wGeometry_.sizes.data()));
   check(cudnnSetConvolutionNdDescriptor(
-      convDesc_,
+      descriptors_.convolution,
       static_cast<int>(case_.input.size()),
       case_.pad.data(),
       case_.stride.data(),
       case_.dilation.data(),
       case_.mode,
       case_.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT));
-  check(cudnnSetConvolutionGroupCount(convDesc_, case_.groups));
-  check(cudnnSetConvolutionMathType(convDesc_, case_.math));
+  check(cudnnSetConvolutionGroupCount(descriptors_.convolution, case_.groups));
+  check(cudnnSetConvolutionMathType(descriptors_.convolution, case_.math));
   x_ = std::make_unique<DeviceBuffer>(xGeometry_.bytes());
   w_ = std::make_unique<DeviceBuffer>(wGeometry_.bytes());
   y_ = std::make_unique<DeviceBuffer>(yGeometry_.bytes());
   fill();
 }
 
-Convolution::~Convolution() {
-  cudnnDestroyTensorDescriptor(xDesc_);
-  cudnnDestroyTensorDescriptor(yDesc_);
-  cudnnDestroyFilterDescriptor(wDesc_);
-  cudnnDestroyConvolutionDescriptor(convDesc_);
+Convolution::~Convolution() = default;
+
+Convolution::Descriptors::~Descriptors() {
+  cudnnDestroyTensorDescriptor(x);
+  cudnnDestroyTensorDescriptor(y);
+  cudnnDestroyFilterDescriptor(w);
+  cudnnDestroyConvolutionDescriptor(convolution);
 }
 
 void Convolution::fill() {
@@ -173,45 +175,45 @@ cudnnStatus_t Convolution::run(Handle handle,
       case UCUDNN_BACKWARD_DATA:
         return cudnnConvolutionBackwardData(handle,
                                             factors.alpha(),
-                                            wDesc_,
+                                            descriptors_.w,
                                             w,
-                                            yDesc_,
+                                            descriptors_.y,
                                             y,
-                                            convDesc_,
+                                            descriptors_.convolution,
                                             static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
                                             workspace.memory,
                                             workspace.bytes,
                                             factors.beta(),
-                                            xDesc_,
+                                            descriptors_.x,
                                             x);
       case UCUDNN_BACKWARD_FILTER:
         return cudnnConvolutionBackwardFilter(
             handle,
             factors.alpha(),
-            xDesc_,
+            descriptors_.x,
             x,
-            yDesc_,
+            descriptors_.y,
             y,
-            convDesc_,
+            descriptors_.convolution,
             static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
             workspace.memory,
             workspace.bytes,
             factors.beta(),
-            wDesc_,
+            descriptors_.w,
             w);
       default:
         return cudnnConvolutionForward(handle,
                                        factors.alpha(),
-                                       xDesc_,
+                                       descriptors_.x,
                                        x,
-                                       wDesc_,
+                                       descriptors_.w,
                                        w,
-                                       convDesc_,
+                                       descriptors_.convolution,
                                        static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
                                        workspace.memory,
                                        workspace.bytes,
                                        factors.beta(),
-                                       yDesc_,
+                                       descriptors_.y,
                                        y);
     }
   };
@@ -235,28 +237,28 @@ cudnnStatus_t Convolution::workspaceSize(Handle handle,
     case UCUDNN_BACKWARD_DATA:
       return cudnnGetConvolutionBackwardDataWorkspaceSize(
           handle,
-          wDesc_,
-          yDesc_,
-          convDesc_,
-          xDesc_,
+          descriptors_.w,
+          descriptors_.y,
+          descriptors_.convolution,
+          descriptors_.x,
           static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
           bytes);
     case UCUDNN_BACKWARD_FILTER:
       return cudnnGetConvolutionBackwardFilterWorkspaceSize(
           handle,
-          xDesc_,
-          yDesc_,
-          convDesc_,
-          wDesc_,
+          descriptors_.x,
+          descriptors_.y,
+          descriptors_.convolution,
+          descriptors_.w,
           static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
           bytes);
     default:
       return cudnnGetConvolutionForwardWorkspaceSize(
           handle,
-          xDesc_,
-          wDesc_,
-          convDesc_,
-          yDesc_,
+          descriptors_.x,
+          descriptors_.w,
+          descriptors_.convolution,
+          descriptors_.y,
           static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
           bytes);
   }
@@ -282,18 +284,30 @@ cudnnStatus_t Convolution::query(Handle handle,
       return collect<cudnnConvolutionBwdDataAlgoPerf_t>(
           requested, results, [&](int count, int* returned, auto* found) {
             if (how == Query::kGet)
-              return cudnnGetConvolutionBackwardDataAlgorithm_v7(
-                  handle, wDesc_, yDesc_, convDesc_, xDesc_, count, returned, found);
+              return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle,
+                                                                 descriptors_.w,
+                                                                 descriptors_.y,
+                                                                 descriptors_.convolution,
+                                                                 descriptors_.x,
+                                                                 count,
+                                                                 returned,
+                                                                 found);
             if (how == Query::kFind)
-              return cudnnFindConvolutionBackwardDataAlgorithm(
-                  handle, wDesc_, yDesc_, convDesc_, xDesc_, count, returned, found);
+              return cudnnFindConvolutionBackwardDataAlgorithm(handle,
+                                                               descriptors_.w,
+                                                               descriptors_.y,
+                                                               descriptors_.convolution,
+                                                               descriptors_.x,
+                                                               count,
+                                                               returned,
+                                                               found);
             return cudnnFindConvolutionBackwardDataAlgorithmEx(handle,
-                                                               wDesc_,
+                                                               descriptors_.w,
                                                                w_->get(),
-                                                               yDesc_,
+                                                               descriptors_.y,
                                                                y_->get(),
-                                                               convDesc_,
-                                                               xDesc_,
+                                                               descriptors_.convolution,
+                                                               descriptors_.x,
                                                                x_->get(),
                                                                count,
                                                                returned,
@@ -305,18 +319,30 @@ cudnnStatus_t Convolution::query(Handle handle,
       return collect<cudnnConvolutionBwdFilterAlgoPerf_t>(
           requested, results, [&](int count, int* returned, auto* found) {
             if (how == Query::kGet)
-              return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-                  handle, xDesc_, yDesc_, convDesc_, wDesc_, count, returned, found);
+              return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle,
+                                                                   descriptors_.x,
+                                                                   descriptors_.y,
+                                                                   descriptors_.convolution,
+                                                                   descriptors_.w,
+                                                                   count,
+                                                                   returned,
+                                                                   found);
             if (how == Query::kFind)
-              return cudnnFindConvolutionBackwardFilterAlgorithm(
-                  handle, xDesc_, yDesc_, convDesc_, wDesc_, count, returned, found);
+              return cudnnFindConvolutionBackwardFilterAlgorithm(handle,
+                                                                 descriptors_.x,
+                                                                 descriptors_.y,
+                                                                 descriptors_.convolution,
+                                                                 descriptors_.w,
+                                                                 count,
+                                                                 returned,
+                                                                 found);
             return cudnnFindConvolutionBackwardFilterAlgorithmEx(handle,
-                                                                 xDesc_,
+                                                                 descriptors_.x,
                                                                  x_->get(),
-                                                                 yDesc_,
+                                                                 descriptors_.y,
                                                                  y_->get(),
-                                                                 convDesc_,
-                                                                 wDesc_,
+                                                                 descriptors_.convolution,
+                                                                 descriptors_.w,
                                                                  w_->get(),
                                                                  count,
                                                                  returned,
@@ -328,18 +354,30 @@ cudnnStatus_t Convolution::query(Handle handle,
       return collect<cudnnConvolutionFwdAlgoPerf_t>(
           requested, results, [&](int count, int* returned, auto* found) {
             if (how == Query::kGet)
-              return cudnnGetConvolutionForwardAlgorithm_v7(
-                  handle, xDesc_, wDesc_, convDesc_, yDesc_, count, returned, found);
+              return cudnnGetConvolutionForwardAlgorithm_v7(handle,
+                                                            descriptors_.x,
+                                                            descriptors_.w,
+                                                            descriptors_.convolution,
+                                                            descriptors_.y,
+                                                            count,
+                                                            returned,
+                                                            found);
             if (how == Query::kFind)
-              return cudnnFindConvolutionForwardAlgorithm(
-                  handle, xDesc_, wDesc_, convDesc_, yDesc_, count, returned, found);
+              return cudnnFindConvolutionForwardAlgorithm(handle,
+                                                          descriptors_.x,
+                                                          descriptors_.w,
+                                                          descriptors_.convolution,
+                                                          descriptors_.y,
+                                                          count,
+                                                          returned,
+                                                          found);
             return cudnnFindConvolutionForwardAlgorithmEx(handle,
-                                                          xDesc_,
+                                                          descriptors_.x,
                                                           x_->get(),
-                                                          wDesc_,
+                                                          descriptors_.w,
                                                           w_->get(),
-                                                          convDesc_,
-                                                          yDesc_,
+                                                          descriptors_.convolution,
+                                                          descriptors_.y,
                                                           y_->get(),
                                                           count,
                                                           returned,

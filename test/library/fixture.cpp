@@ -150,20 +150,38 @@ cudnnStatus_t Convolution::queryPreferred(UcudnnHandle_t handle,
   if (operation == UCUDNN_BACKWARD_DATA) {
     cudnnConvolutionBwdDataAlgo_t found = {};
     const auto how = static_cast<cudnnConvolutionBwdDataPreference_t>(preference);
-    status = cudnnGetConvolutionBackwardDataAlgorithm(
-        handle, wDesc_, yDesc_, convDesc_, xDesc_, how, limitBytes, &found);
+    status = cudnnGetConvolutionBackwardDataAlgorithm(handle,
+                                                      descriptors_.w,
+                                                      descriptors_.y,
+                                                      descriptors_.convolution,
+                                                      descriptors_.x,
+                                                      how,
+                                                      limitBytes,
+                                                      &found);
     *algorithm = found;
   } else if (operation == UCUDNN_BACKWARD_FILTER) {
     cudnnConvolutionBwdFilterAlgo_t found = {};
     const auto how = static_cast<cudnnConvolutionBwdFilterPreference_t>(preference);
-    status = cudnnGetConvolutionBackwardFilterAlgorithm(
-        handle, xDesc_, yDesc_, convDesc_, wDesc_, how, limitBytes, &found);
+    status = cudnnGetConvolutionBackwardFilterAlgorithm(handle,
+                                                        descriptors_.x,
+                                                        descriptors_.y,
+                                                        descriptors_.convolution,
+                                                        descriptors_.w,
+                                                        how,
+                                                        limitBytes,
+                                                        &found);
     *algorithm = found;
   } else {
     cudnnConvolutionFwdAlgo_t found = {};
     const auto how = static_cast<cudnnConvolutionFwdPreference_t>(preference);
-    status = cudnnGetConvolutionForwardAlgorithm(
-        handle, xDesc_, wDesc_, convDesc_, yDesc_, how, limitBytes, &found);
+    status = cudnnGetConvolutionForwardAlgorithm(handle,
+                                                 descriptors_.x,
+                                                 descriptors_.w,
+                                                 descriptors_.convolution,
+                                                 descriptors_.y,
+                                                 how,
+                                                 limitBytes,
+                                                 &found);
     *algorithm = found;
   }
   return status;
@@ -177,10 +195,10 @@ cudnnStatus_t Convolution::plan(UcudnnHandle_t handle,
   return askTwice(entries, [&](int requested, int* count, ucudnnMicroBatches_t* to) {
     return ucudnnGetConvolutionPlan(handle,
                                     operation,
-                                    xDesc_,
-                                    wDesc_,
-                                    convDesc_,
-                                    yDesc_,
+                                    descriptors_.x,
+                                    descriptors_.w,
+                                    descriptors_.convolution,
+                                    descriptors_.y,
                                     limitBytes,
                                     plan,
                                     requested,
@@ -193,8 +211,15 @@ cudnnStatus_t Convolution::front(UcudnnHandle_t handle,
                                  ucudnnOperation_t operation,
                                  std::vector<ucudnnParetoPoint_t>* points) const {
   return askTwice(points, [&](int requested, int* count, ucudnnParetoPoint_t* to) {
-    return ucudnnGetConvolutionParetoFront(
-        handle, operation, xDesc_, wDesc_, convDesc_, yDesc_, requested, count, to);
+    return ucudnnGetConvolutionParetoFront(handle,
+                                           operation,
+                                           descriptors_.x,
+                                           descriptors_.w,
+                                           descriptors_.convolution,
+                                           descriptors_.y,
+                                           requested,
+                                           count,
+                                           to);
   });
 }
 

@@ -136,10 +136,10 @@ class Convolution {
   const ConvolutionCase& parameters() const { return case_; }
   const Geometry& geometry(ucudnnOperation_t operation) const;  ///< of what the operation writes
   DeviceBuffer& output(ucudnnOperation_t operation);
-  cudnnTensorDescriptor_t xDesc() const { return xDesc_; }
-  cudnnTensorDescriptor_t yDesc() const { return yDesc_; }
-  cudnnFilterDescriptor_t wDesc() const { return wDesc_; }
-  cudnnConvolutionDescriptor_t convDesc() const { return convDesc_; }
+  cudnnTensorDescriptor_t xDesc() const { return descriptors_.x; }
+  cudnnTensorDescriptor_t yDesc() const { return descriptors_.y; }
+  cudnnFilterDescriptor_t wDesc() const { return descriptors_.w; }
+  cudnnConvolutionDescriptor_t convDesc() const { return descriptors_.convolution; }
   DeviceBuffer& x() { return *x_; }
   DeviceBuffer& w() { return *w_; }
   DeviceBuffer& y() { return *y_; }
@@ -199,10 +199,15 @@ class Convolution {
  private:
   ConvolutionCase case_;
   Geometry xGeometry_, wGeometry_, yGeometry_;
-  cudnnTensorDescriptor_t xDesc_ = nullptr;
-  cudnnTensorDescriptor_t yDesc_ = nullptr;
-  cudnnFilterDescriptor_t wDesc_ = nullptr;
-  cudnnConvolutionDescriptor_t convDesc_ = nullptr;
+  /// Destroyed also when the constructor throws.
+  struct Descriptors {
+    ~Descriptors();
+    cudnnTensorDescriptor_t x = nullptr;
+    cudnnTensorDescriptor_t y = nullptr;
+    cudnnFilterDescriptor_t w = nullptr;
+    cudnnConvolutionDescriptor_t convolution = nullptr;
+  };
+  Descriptors descriptors_;
   std::unique_ptr<DeviceBuffer> x_, w_, y_;
 };
 

@@ -31,7 +31,7 @@ TEST_F(FailureTest, AnArenaThatCannotBeAllocatedLeavesEachItsCallersWorkspace) {
     EXPECT_EQ(split + 1, statistics().splitCalls);
     EXPECT_LE(
         distance(convolution.geometry(operation), convolution.output(operation).read(), *expected),
-        1e-5);
+        toleranceBetweenAlgorithms());
   }
   EXPECT_EQ(1U, logged({"[warn", "can't be allocated"}).size());
 }

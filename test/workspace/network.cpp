@@ -4,12 +4,6 @@
 #include <cmath>
 
 namespace ucudnn::test {
-namespace {
-
-/// The sums of plain cuDNN's own algorithms differ by that much (FFT against implicit GEMM).
-constexpr double kTolerance = 1e-5;
-
-}  // namespace
 
 std::vector<ucudnnTotalWorkspacePolicy_t> policies() {
 #ifdef UCUDNN_HAVE_GLPK
@@ -106,7 +100,7 @@ void Layer::expectRight(cudnnHandle_t native, ucudnnOperation_t operation, doubl
   const double far =
       distance(convolution_.geometry(operation), outputs_[operation]->read(), *expected);
   EXPECT_FALSE(std::isnan(far)) << toText(operation);
-  EXPECT_LE(far, kTolerance) << toText(operation);
+  EXPECT_LE(far, toleranceBetweenAlgorithms()) << toText(operation);
 }
 
 Network::Network(const std::vector<int>& kinds, Ids ids) {

@@ -116,7 +116,7 @@ void setPackedStrides(TensorShape* shape, cudnnTensorFormat_t format) {
   }
   for (std::size_t dim = rank; dim-- > 0;) {
     shape->strides[dim] = stride;
-    stride *= count(dim);
+    if (dim > 0) stride *= count(dim);  // the whole tensor's elements need not fit an int
   }
 }
 
