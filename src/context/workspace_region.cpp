@@ -1,6 +1,7 @@
 #include "context/workspace_region.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace ucudnn {
 namespace {
@@ -25,6 +26,43 @@ std::uint64_t idOf(cudaStream_t stream) {
 #endif
 }
 
+/// The ids of streams by their handles, as they were last asked for. A handle may be given to
+/// another stream when its own has been destroyed; every call outside a capture asks again.
+struct StreamIds {
+  std::mutex mutex;  ///< guards `byHandle`
+  std::unordered_map<cudaStream_t, std::uint64_t> byHandle;
+};
+
+StreamIds& streamIds() {
+  static StreamIds& instance =
+      *new StreamIds;  // never destroyed: handles are used in static destructors
+  return instance;
+}
+
+/// Asks for the id and remembers it.
+std::uint64_t askId(cudaStream_t stream) {
+  static thread_local CallStream last;
+  const std::uint64_t id = idOf(stream);
+  if (last.stream == stream && last.id == id) return id;
+  StreamIds& ids = streamIds();
+  const std::lock_guard lock(ids.mutex);
+  ids.byHandle[stream] = id;
+  last = {stream, id, false};
+  return id;
+}
+
+/// The id of a stream that is being captured: it cannot be asked for, for that would void the
+/// capture. A stream that has never been seen gets one that no stream has, so that it is taken for
+/// another than all others.
+std::uint64_t rememberedId(cudaStream_t stream) {
+  constexpr std::uint64_t kUnseen = std::uint64_t{1} << 63;
+  StreamIds& ids = streamIds();
+  const std::lock_guard lock(ids.mutex);
+  const auto known = ids.byHandle.find(stream);
+  return known != ids.byHandle.end() ? known->second
+                                     : kUnseen | reinterpret_cast<std::uintptr_t>(stream);
+}
+
 }  // namespace
 
 CallStream streamOf(cudnnHandle_t handle) {
@@ -39,7 +77,7 @@ CallStream streamOf(cudnnHandle_t handle) {
   } else {
     call.capturing = status != cudaStreamCaptureStatusNone;
   }
-  call.id = idOf(call.stream);
+  call.id = call.capturing ? rememberedId(call.stream) : askId(call.stream);
   return call;
 }
 

@@ -77,8 +77,7 @@ cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
 cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
   UCUDNN_SIMULATED_CALL();
   if (id == nullptr) return finish(cudaErrorInvalidValue);
-  return finish(
-      Machine::instance().inspectStream(handle, [&](const Stream& stream) { *id = stream.id; }));
+  return finish(Machine::instance().streamId(handle, id));
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {

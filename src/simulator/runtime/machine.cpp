@@ -178,6 +178,19 @@ cudaError_t Machine::queryStream(cudaStream_t handle) {
   return pollMoment(turn.stream->reached);
 }
 
+/// The driver refuses it during a capture, which is then void (seen on an H200, CUDA 13.0; the
+/// manual is silent).
+cudaError_t Machine::streamId(cudaStream_t handle, unsigned long long* id) {
+  Turn turn(*this, handle);
+  if (turn.stream == nullptr) return cudaErrorInvalidResourceHandle;
+  if (turn.stream->capturing) {
+    turn.stream->capturing->capture->invalid = true;
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  *id = turn.stream->id;
+  return cudaSuccess;
+}
+
 cudaError_t Machine::deviceSynchronize() {
   const int number = thisThread().device;
   {

@@ -113,6 +113,7 @@ class Machine {
   cudaError_t enqueue(cudaStream_t stream, Work work, From from);
   cudaError_t synchronizeStream(cudaStream_t stream);
   cudaError_t queryStream(cudaStream_t stream);
+  cudaError_t streamId(cudaStream_t handle, unsigned long long* id);
   cudaError_t waitEvent(cudaStream_t stream, cudaEvent_t event);
   /// Calls `read` with the stream; for its properties.
   template <typename Reader>
