@@ -40,38 +40,33 @@ TEST_F(FallbackTest, BatchOfOneIsLeftToCudnn) {
 class Vectorized {
  public:
   Vectorized() : x_(4 * 8 * 64), w_(8 * 8 * 9), y_(4 * 8 * 64) {
-    cudnnCreateTensorDescriptor(&descriptors_.x);
-    cudnnCreateTensorDescriptor(&descriptors_.y);
-    cudnnCreateFilterDescriptor(&descriptors_.w);
-    cudnnCreateConvolutionDescriptor(&descriptors_.convolution);
-    for (const auto tensor : {descriptors_.x, descriptors_.y})
+    cudnnCreateTensorDescriptor(&xDesc_);
+    cudnnCreateTensorDescriptor(&yDesc_);
+    cudnnCreateFilterDescriptor(&wDesc_);
+    cudnnCreateConvolutionDescriptor(&convDesc_);
+    for (const auto tensor : {xDesc_, yDesc_})
       EXPECT_CUDNN(cudnnSetTensor4dDescriptor(
           tensor, CUDNN_TENSOR_NCHW_VECT_C, CUDNN_DATA_INT8x4, 4, 8, 8, 8));
     EXPECT_CUDNN(cudnnSetFilter4dDescriptor(
-        descriptors_.w, CUDNN_DATA_INT8x4, CUDNN_TENSOR_NCHW_VECT_C, 8, 8, 3, 3));
+        wDesc_, CUDNN_DATA_INT8x4, CUDNN_TENSOR_NCHW_VECT_C, 8, 8, 3, 3));
     EXPECT_CUDNN(cudnnSetConvolution2dDescriptor(
-        descriptors_.convolution, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_INT32));
+        convDesc_, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_INT32));
     x_.write(std::vector<char>(x_.bytes(), 3));
     w_.write(std::vector<char>(w_.bytes(), 1));
   }
   ~Vectorized() {
-    cudnnDestroyTensorDescriptor(descriptors_.x);
-    cudnnDestroyTensorDescriptor(descriptors_.y);
-    cudnnDestroyFilterDescriptor(descriptors_.w);
-    cudnnDestroyConvolutionDescriptor(descriptors_.convolution);
+    cudnnDestroyTensorDescriptor(xDesc_);
+    cudnnDestroyTensorDescriptor(yDesc_);
+    cudnnDestroyFilterDescriptor(wDesc_);
+    cudnnDestroyConvolutionDescriptor(convDesc_);
   }
   Vectorized(const Vectorized&) = delete;
   Vectorized& operator=(const Vectorized&) = delete;
 
   template <typename Handle>
   cudnnStatus_t workspaceSize(Handle handle, std::size_t* bytes) {
-    return cudnnGetConvolutionForwardWorkspaceSize(handle,
-                                                   descriptors_.x,
-                                                   descriptors_.w,
-                                                   descriptors_.convolution,
-                                                   descriptors_.y,
-                                                   kAlgorithm,
-                                                   bytes);
+    return cudnnGetConvolutionForwardWorkspaceSize(
+        handle, xDesc_, wDesc_, convDesc_, yDesc_, kAlgorithm, bytes);
   }
   template <typename Handle>
   cudnnStatus_t run(Handle handle, Workspace workspace, std::vector<char>* result) {
@@ -80,16 +75,16 @@ class Vectorized {
     y_.write(std::vector<char>(y_.bytes(), 99));
     const cudnnStatus_t status = cudnnConvolutionForward(handle,
                                                          &one,
-                                                         descriptors_.x,
+                                                         xDesc_,
                                                          x_.get(),
-                                                         descriptors_.w,
+                                                         wDesc_,
                                                          w_.get(),
-                                                         descriptors_.convolution,
+                                                         convDesc_,
                                                          kAlgorithm,
                                                          workspace.memory,
                                                          workspace.bytes,
                                                          &zero,
-                                                         descriptors_.y,
+                                                         yDesc_,
                                                          y_.get());
     *result = y_.read();
     return status;
@@ -97,10 +92,10 @@ class Vectorized {
 
  private:
   static constexpr auto kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-  cudnnTensorDescriptor_t descriptors_.x = nullptr;
-  cudnnTensorDescriptor_t descriptors_.y = nullptr;
-  cudnnFilterDescriptor_t descriptors_.w = nullptr;
-  cudnnConvolutionDescriptor_t descriptors_.convolution = nullptr;
+  cudnnTensorDescriptor_t xDesc_ = nullptr;
+  cudnnTensorDescriptor_t yDesc_ = nullptr;
+  cudnnFilterDescriptor_t wDesc_ = nullptr;
+  cudnnConvolutionDescriptor_t convDesc_ = nullptr;
   DeviceBuffer x_, w_, y_;
 };
 
