@@ -107,7 +107,7 @@ bool DeviceBenchmark::isKnown(int batch, Kernel kernel) const {
 
 void DeviceBenchmark::add(int batch, const KernelOffer& offer, double timeMs) {
   result_.measurements[batch].kernels.push_back(
-      {offer.kernel, timeMs, offer.workspaceBytes, offer.deterministic});
+      {offer.kernel, timeMs, offer.workspaceBytes, offer.deterministic, offer.accurate});
   ++result_.kernelsMeasured;
 }
 

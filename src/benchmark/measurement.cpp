@@ -9,7 +9,8 @@ bool isDominated(const Measurement& kernel,
                  double factor) {
   return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& other) {
     return !(other.kernel == kernel.kernel) && other.workspaceBytes <= kernel.workspaceBytes &&
-           other.timeMs * factor <= kernel.timeMs && (other.deterministic || !kernel.deterministic);
+           other.timeMs * factor <= kernel.timeMs &&
+           (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate);
   });
 }
 

@@ -15,6 +15,7 @@ struct Measurement {
   double timeMs = 0;  ///< of one call among many enqueued back to back
   std::size_t workspaceBytes = 0;
   bool deterministic = true;
+  bool accurate = true;  ///< isAccurate
 };
 
 /// Every kernel measured at one batch size.
@@ -30,7 +31,7 @@ struct SizeMeasurements {
 using Measurements = std::map<int, SizeMeasurements>;
 
 /// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace,
-/// takes at most 1/`factor` of the time, and is deterministic if `kernel` is.
+/// takes at most 1/`factor` of the time, and is deterministic and accurate where `kernel` is.
 bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);
 
 }  // namespace ucudnn

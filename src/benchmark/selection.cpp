@@ -33,7 +33,8 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   bool worth = true;
   atLargestBelow(
       measured, offer.kernel, batch, [&](int below, const Measurement& m, const auto& others) {
-        const Measurement here{m.kernel, m.timeMs, offer.workspaceBytes, m.deterministic};
+        const Measurement here{
+            m.kernel, m.timeMs, offer.workspaceBytes, m.deterministic, m.accurate};
         worth = !isDominated(here, others, static_cast<double>(batch) / below);
       });
   return worth;
@@ -48,7 +49,7 @@ bool isOffFront(const Measurements& measured,
   for (const auto& [other, size] : measured)
     for (const Measurement& m : size.kernels)
       if (m.workspaceBytes <= offer.workspaceBytes && m.timeMs / other * factor <= perSample &&
-          (m.deterministic || !offer.deterministic))
+          (m.deterministic || !offer.deterministic) && (m.accurate || !offer.accurate))
         return true;
   return false;
 }

@@ -18,8 +18,8 @@ double expectedMs(const Measurements& measured, Kernel kernel, int batch);
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch);
 
 /// Whether some kernel at some measured size beats this by `factor` in time per sample, in no more
-/// workspace and as deterministically: then no plan is better for having it, whatever the limit.
-/// `batch` samples take `timeMs`.
+/// workspace, as deterministically and as accurately: then no plan is better for having it,
+/// whatever the limit. `batch` samples take `timeMs`.
 bool isOffFront(const Measurements& measured,
                 int batch,
                 double timeMs,

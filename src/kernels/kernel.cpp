@@ -80,6 +80,19 @@ TensorDescriptor makeTensor(std::int32_t type,
   return descriptor;
 }
 
+/// Runs one of cudnnGetConvolution*Algorithm_v7, which takes the last three of its parameters.
+template <typename Performance, typename Get>
+std::optional<int> firstThatWorks(Get get) noexcept {
+  std::array<Performance, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
+  int count = 0;
+  if (get(static_cast<int>(results.size()), &count, results.data()) != CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  for (int i = 0; i < count; ++i)
+    if (results[static_cast<std::size_t>(i)].status == CUDNN_STATUS_SUCCESS)
+      return static_cast<int>(results[static_cast<std::size_t>(i)].algo);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string toText(Operation operation, Kernel kernel) {
@@ -111,6 +124,16 @@ std::optional<Kernel> kernelFromText(Operation operation, std::string_view text)
 bool isDeterministic(Operation operation, int algorithm) noexcept {
   const AlgorithmTable table = algorithmsOf(operation);
   return algorithm < 0 || algorithm >= table.count || table.first[algorithm].deterministic;
+}
+
+bool isAccurate(const Problem& problem, int algorithm) noexcept {
+  const AlgorithmTable table = algorithmsOf(problem.operation);
+  if (algorithm < 0 || algorithm >= table.count ||
+      std::string_view(table.first[algorithm].name) != "WINOGRAD_NONFUSED")
+    return true;
+  const auto* const spatial = problem.wSizes.begin() + 2;
+  return std::all_of(
+      spatial, problem.wSizes.begin() + problem.dimensions, [](int size) { return size <= 3; });
 }
 
 ProblemDescriptors::ProblemDescriptors(const Problem& problem)
@@ -149,8 +172,10 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
   if (nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes) !=
       CUDNN_STATUS_SUCCESS)
     return std::nullopt;
-  return KernelOffer{
-      {algorithm, problem.mathType}, bytes, isDeterministic(problem.operation, algorithm)};
+  return KernelOffer{{algorithm, problem.mathType},
+                     bytes,
+                     isDeterministic(problem.operation, algorithm),
+                     isAccurate(problem, algorithm)};
 }
 
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
@@ -161,6 +186,28 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
     if (const auto offer = offeredKernel(handle, problem, descriptors, algorithm))
       offers.push_back(*offer);
   return offers;
+}
+
+std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
+                                   Operation operation,
+                                   const ConvolutionDescriptors& d) noexcept {
+  switch (operation) {
+    case Operation::kBackwardData:
+      return firstThatWorks<cudnnConvolutionBwdDataAlgoPerf_t>([&](auto... results) {
+        return cudnnGetConvolutionBackwardDataAlgorithm_v7(
+            handle, d.w, d.y, d.convolution, d.x, results...);
+      });
+    case Operation::kBackwardFilter:
+      return firstThatWorks<cudnnConvolutionBwdFilterAlgoPerf_t>([&](auto... results) {
+        return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            handle, d.x, d.y, d.convolution, d.w, results...);
+      });
+    default:
+      return firstThatWorks<cudnnConvolutionFwdAlgoPerf_t>([&](auto... results) {
+        return cudnnGetConvolutionForwardAlgorithm_v7(
+            handle, d.x, d.w, d.convolution, d.y, results...);
+      });
+  }
 }
 
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,

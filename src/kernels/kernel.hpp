@@ -34,11 +34,16 @@ std::optional<Kernel> kernelFromText(Operation operation, std::string_view text)
 /// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
 bool isDeterministic(Operation operation, int algorithm) noexcept;
 
+/// Whether the algorithm rounds no worse than its math type makes any other. WINOGRAD_NONFUSED does
+/// on filters beyond 3x3: 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and the others 2e-5.
+bool isAccurate(const Problem& problem, int algorithm) noexcept;
+
 /// A kernel that cuDNN has for a problem, with what it needs.
 struct KernelOffer {
   Kernel kernel;
   std::size_t workspaceBytes = 0;
   bool deterministic = true;
+  bool accurate = true;
 };
 
 /// Owned descriptors with the values of a problem; immutable once made, so threads may share them.
@@ -91,6 +96,12 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          const ConvolutionDescriptors& descriptors,
                                          int algorithm);
+
+/// What cuDNN picks without a workspace limit, by its heuristics: the first that works of
+/// cudnnGetConvolution*Algorithm_v7. Runs nothing. Empty where cuDNN has no answer.
+std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
+                                   Operation operation,
+                                   const ConvolutionDescriptors& descriptors) noexcept;
 
 /// Workspace that cuDNN wants for an algorithm; the plain cuDNN call of the operation.
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,

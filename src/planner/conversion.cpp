@@ -43,27 +43,34 @@ std::string toText(const Plan& plan) {
   return text;
 }
 
-CandidateTable candidates(const Measurements& measurements, bool deterministicOnly) {
+CandidateTable candidates(const Measurements& measurements,
+                          bool deterministicOnly,
+                          int accurateBelow) {
   CandidateTable table;
   for (const auto& [batch, size] : measurements) {
     std::vector<Candidate>& list = table[batch];
     for (std::size_t i = 0; i < size.kernels.size(); ++i) {
       const Measurement& kernel = size.kernels[i];
       if (deterministicOnly && !kernel.deterministic) continue;
+      if (batch < accurateBelow && !kernel.accurate) continue;
       list.push_back({static_cast<int>(i), kernel.timeMs, kernel.workspaceBytes});
     }
   }
   return table;
 }
 
-Measurements fromStored(Operation operation, const StoredMeasurements& stored) {
+Measurements fromStored(const Problem& problem, const StoredMeasurements& stored) {
   Measurements measurements;
   for (const auto& [batch, size] : stored) {
     SizeMeasurements& found = measurements[batch];
     found.coveredBytes = size.coveredBytes;
     for (const StoredMeasurement& row : size.kernels)
-      if (const auto kernel = kernelFromText(operation, row.kernel))
-        found.kernels.push_back({*kernel, row.timeMs, row.workspaceBytes, row.deterministic});
+      if (const auto kernel = kernelFromText(problem.operation, row.kernel))
+        found.kernels.push_back({*kernel,
+                                 row.timeMs,
+                                 row.workspaceBytes,
+                                 row.deterministic,
+                                 isAccurate(problem, kernel->algorithm)});
   }
   return measurements;
 }

@@ -17,10 +17,12 @@ namespace ucudnn {
 constexpr double kLaunchMs = 1e-4;
 
 /// Kernels are numbered by their place in the size's list. With `deterministicOnly` others are left
-/// out.
-CandidateTable candidates(const Measurements& measurements, bool deterministicOnly);
+/// out, and so are those that are not accurate at batch sizes below `accurateBelow`.
+CandidateTable candidates(const Measurements& measurements,
+                          bool deterministicOnly,
+                          int accurateBelow);
 
-Measurements fromStored(Operation operation, const StoredMeasurements& stored);
+Measurements fromStored(const Problem& problem, const StoredMeasurements& stored);
 StoredMeasurements toStored(Operation operation, const Measurements& measurements);
 
 /// Adds or replaces kernels one by one; the larger bound stays.

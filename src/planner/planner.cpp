@@ -11,8 +11,8 @@
 namespace ucudnn {
 namespace {
 
-// Timings repeat within half a percent (median prediction error of misc/results/*.json, H200); two of them are
-// compared.
+// Timings repeat within half a percent (median prediction error of misc/results/*.json, H200); two
+// of them are compared.
 constexpr double kSplitGain = 1.01;
 
 /// Adds its own lifetime to a counter.
@@ -33,6 +33,24 @@ class PlanningTime {
 
 std::vector<int> sizesOf(const PlanRequest& request) {
   return microBatchSizes(request.settings->batchSizePolicy, request.problem.batch());
+}
+
+/// An error beyond the math type's is brought into a split only where cuDNN, left alone, picks such
+/// a kernel for the whole mini-batch; undivided it is what cuDNN runs under the same limit.
+CandidateTable candidatesFor(const PlanRequest& request, const Measurements& measurements) {
+  const auto isInaccurate = [](const auto& size) {
+    return std::any_of(size.second.kernels.begin(),
+                       size.second.kernels.end(),
+                       [](const Measurement& m) { return !m.accurate; });
+  };
+  int accurateBelow = 0;
+  if (std::any_of(measurements.begin(), measurements.end(), isInaccurate)) {
+    const ProblemDescriptors descriptors(request.problem);
+    const auto picked =
+        pickedAlgorithm(request.handle, request.problem.operation, descriptors.get());
+    if (!picked || isAccurate(request.problem, *picked)) accurateBelow = request.problem.batch();
+  }
+  return candidates(measurements, request.deterministic, accurateBelow);
 }
 
 /// The fastest configuration; but a split has to win more than the noise of the timings against the
@@ -95,7 +113,7 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
                                               const Measurements& measurements) {
   const auto configuration = chooseConfiguration(
-      candidates(measurements, request.deterministic), request.problem.batch(), request.limitBytes);
+      candidatesFor(request, measurements), request.problem.batch(), request.limitBytes);
   std::shared_ptr<const Plan> plan;
   if (configuration)
     plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
@@ -145,8 +163,10 @@ Measurements Planner::measurements(const PlanRequest& request) {
 
 std::vector<Configuration> Planner::front(const PlanRequest& request) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  const CandidateTable table = candidates(require(request), request.deterministic);
-  return paretoFront(table, request.problem.batch(), request.limitBytes, kLaunchMs);
+  return paretoFront(candidatesFor(request, require(request)),
+                     request.problem.batch(),
+                     request.limitBytes,
+                     kLaunchMs);
 }
 
 Measurements Planner::lookUp(const PlanRequest& request) const {
@@ -186,7 +206,7 @@ void Planner::load(const PlanRequest& request) {
   }
   const StoredMeasurements stored =
       database(path)->load(machines_.key(request.machine), request.problem.text());
-  const Measurements loaded = fromStored(request.problem.operation, stored);
+  const Measurements loaded = fromStored(request.problem, stored);
   const std::lock_guard lock(mutex_);
   Measurements& measurements = known_[measurementKey(request)].measurements;
   for (const auto& [size, found] : loaded) {

@@ -131,12 +131,19 @@ bool runReference(cudnnHandle_t handle,
   return false;
 }
 
-/// Fills both outputs' distances to the reference.
+/// What is compared with the reference.
+struct Compared {
+  const NativeWay& cudnn;
+  const NativeWay& unlimited;
+  const NativeWay* picked;  ///< null: there is no such kernel, or no memory for it
+  const OurWay& ours;
+};
+
+/// Fills the outputs' distances to the reference.
 void compareOutputs(cudnnHandle_t handle,
                     const Convolution& convolution,
                     const Tensors& tensors,
-                    const OurWay& ours,
-                    const NativeWay& unlimited,
+                    const Compared& ways,
                     bool sampled,
                     Row& row) {
   const std::size_t bytes = convolution.outputBytes();
@@ -156,11 +163,30 @@ void compareOutputs(cudnnHandle_t handle,
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     return relativeDistance(tensors.output, reference.get(), bytes, type);
   };
-  row.cudnnRelativeError = distance(unlimited);
-  row.relativeError = distance(ours);
+  row.cudnnRelativeError = distance(ways.cudnn);
+  row.unlimitedRelativeError = distance(ways.unlimited);
+  if (ways.picked != nullptr) row.pickedRelativeError = distance(*ways.picked);
+  row.relativeError = distance(ways.ours);
   if (!(*row.relativeError <= kWrongDistance))
     throw DeviceError(
         fmt::format("the result is wrong: relative error {:.3g}", *row.relativeError));
+}
+
+/// False where there is no such kernel, or no memory for it.
+bool choosePicked(cudnnHandle_t handle,
+                  const Convolution& convolution,
+                  NativeWay& picked,
+                  Row& row) {
+  convolution.setMath(convolution.numerics().math);
+  const auto choice = pickAlgorithm(handle, convolution);
+  if (!choice) return false;
+  row.pickedKernel = toText(convolution.operation(), *choice);
+  try {
+    picked.choose(*choice);
+  } catch (const OutOfMemory&) {
+    return false;
+  }
+  return true;
 }
 
 // What the device may have been busy with since it rested last: the row before, copies of random
@@ -222,11 +248,12 @@ void fillRow(const Handles& handles,
   const Arithmetic arithmetic = arithmeticFor(options, layer);
   if (!options.check || (onSimulator() && arithmetic == Arithmetic::kOff)) return;
   setArithmetic(arithmetic);
+  NativeWay picked(handles.native(), convolution, tensors);
+  const bool hasPicked = choosePicked(handles.native(), convolution, picked, row);
   compareOutputs(handles.native(),
                  convolution,
                  tensors,
-                 ours,
-                 unlimited,
+                 {cudnn, unlimited, hasPicked ? &picked : nullptr, ours},
                  onSimulator() && arithmetic == Arithmetic::kSampled,
                  row);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "tool/device_data.hpp"
 #include "tool/failure.hpp"
@@ -229,6 +230,33 @@ std::vector<Choice> findAlgorithms(Handle handle,
             "cudnnFindConvolutionForwardAlgorithmEx");
       return successful(results.data(), count, workspace.bytes());
     }
+  }
+}
+
+std::optional<Choice> pickAlgorithm(cudnnHandle_t handle, const Convolution& c) {
+  const auto first = [](auto performance, auto get) -> std::optional<Choice> {
+    std::array<decltype(performance), kMostResults> results{};
+    int count = 0;
+    check(get(kMostResults, &count, results.data()), "cudnnGetConvolution*Algorithm_v7");
+    const auto choices = successful(results.data(), count, SIZE_MAX);
+    return choices.empty() ? std::nullopt : std::optional(choices.front());
+  };
+  switch (c.operation()) {
+    case UCUDNN_BACKWARD_DATA:
+      return first(cudnnConvolutionBwdDataAlgoPerf_t{}, [&](auto... results) {
+        return cudnnGetConvolutionBackwardDataAlgorithm_v7(
+            handle, c.w(), c.y(), c.convolution(), c.x(), results...);
+      });
+    case UCUDNN_BACKWARD_FILTER:
+      return first(cudnnConvolutionBwdFilterAlgoPerf_t{}, [&](auto... results) {
+        return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            handle, c.x(), c.y(), c.convolution(), c.w(), results...);
+      });
+    default:
+      return first(cudnnConvolutionFwdAlgoPerf_t{}, [&](auto... results) {
+        return cudnnGetConvolutionForwardAlgorithm_v7(
+            handle, c.x(), c.w(), c.convolution(), c.y(), results...);
+      });
   }
 }
 

@@ -4,6 +4,7 @@
 #include <ucudnn/plan.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,10 @@ std::vector<Choice> findAlgorithms(Handle handle,
                                    const Convolution& convolution,
                                    const Tensors& tensors,
                                    const DeviceBuffer& workspace);
+
+/// What cuDNN picks by its heuristics, without a workspace limit: the first that works of
+/// cudnnGetConvolution*Algorithm_v7.
+std::optional<Choice> pickAlgorithm(cudnnHandle_t handle, const Convolution& convolution);
 
 /// cudnnGetConvolution*WorkspaceSize. False: the algorithm does not support the convolution.
 template <typename Handle>

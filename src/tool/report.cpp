@@ -44,6 +44,9 @@ Json toJson(const Row& row) {
           {"unlimited_workspace_bytes", row.unlimitedWorkspaceBytes},
           {"relative_error", orNull(row.relativeError)},
           {"cudnn_relative_error", orNull(row.cudnnRelativeError)},
+          {"unlimited_relative_error", orNull(row.unlimitedRelativeError)},
+          {"picked_kernel", orNull(row.pickedKernel)},
+          {"picked_relative_error", orNull(row.pickedRelativeError)},
           {"configuration", std::move(configuration)},
           {"error", orNull(row.error)}};
 }
@@ -71,6 +74,13 @@ std::optional<double> Row::predictionError() const {
   return *predictedMs / *ucudnnMs - 1;
 }
 
+bool Row::isLessAccurate() const {
+  const bool split =
+      configuration.size() > 1 || (configuration.size() == 1 && configuration[0].count > 1);
+  return split && relativeError && pickedRelativeError &&
+         *relativeError > std::max(1.1 * *pickedRelativeError, *pickedRelativeError + 1e-6);
+}
+
 Totals computeTotals(const std::vector<Row>& rows) {
   Totals totals;
   totals.rows = rows.size();
@@ -79,6 +89,7 @@ Totals computeTotals(const std::vector<Row>& rows) {
   std::vector<double> errors;
   for (const Row& row : rows) {
     if (!row.error.empty()) ++totals.failed;
+    if (row.isLessAccurate()) ++totals.lessAccurate;
     totals.planningMs += row.planningMs.value_or(0);
     if (const auto error = row.predictionError()) errors.push_back(std::abs(*error));
     const auto speedup = row.speedup();
@@ -130,6 +141,7 @@ Json toJson(const Report& report) {
             {"planning_ms", totals.planningMs},
             {"kernels_measured", report.kernelsMeasured},
             {"kernels_loaded", report.kernelsLoaded},
+            {"less_accurate", totals.lessAccurate},
             {"prediction_median_error", orNull(totals.predictionMedianError)},
             {"prediction_maximum_error", orNull(totals.predictionMaximumError)}}},
           {"rows", std::move(rows)}};
@@ -139,9 +151,10 @@ void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
   stream << "layer,operation,shape,cudnn_ms,predicted_ms,ucudnn_ms,unlimited_ms,speedup,"
             "prediction_error,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
             "cudnn_workspace_bytes,unlimited_kernel,unlimited_workspace_bytes,relative_error,"
-            "cudnn_relative_error,configuration,error\n";
+            "cudnn_relative_error,unlimited_relative_error,picked_kernel,picked_relative_error,"
+            "configuration,error\n";
   for (const Row& row : rows)
-    stream << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+    stream << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
                           quoted(row.layer),
                           row.operation,
                           quoted(row.shape),
@@ -160,6 +173,9 @@ void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
                           row.unlimitedWorkspaceBytes,
                           number(row.relativeError),
                           number(row.cudnnRelativeError),
+                          number(row.unlimitedRelativeError),
+                          row.pickedKernel,
+                          number(row.pickedRelativeError),
                           quoted(toText(row.configuration)),
                           quoted(row.error));
 }

@@ -37,18 +37,26 @@ struct Row {
   std::string unlimitedKernel;
   std::size_t unlimitedWorkspaceBytes = 0;
 
-  std::optional<double> relativeError;       ///< of μ-cuDNN's output to the FMA reference
-  std::optional<double> cudnnRelativeError;  ///< of what cuDNN picks without a limit, to the same
+  std::string pickedKernel;  ///< what cuDNN's heuristics put first, without a limit
+
+  // Normalized L2 distances to the output of the plainest kernel with FMA math: of μ-cuDNN's
+  // output, and of those of the three kernels above.
+  std::optional<double> relativeError;
+  std::optional<double> cudnnRelativeError, unlimitedRelativeError, pickedRelativeError;
 
   std::string error;  ///< empty: the row ran
 
   std::optional<double> speedup() const;          ///< cudnn / ucudnn
   std::optional<double> predictionError() const;  ///< predicted / ucudnn - 1
+  /// Whether a split's error is beyond that of cuDNN's pick by more than another order of summation
+  /// makes: a tenth and 1e-6. False where either is not known.
+  bool isLessAccurate() const;
 };
 
 /// Sums over the rows that have all of cudnnMs, ucudnnMs and unlimitedMs, so that they compare.
 struct Totals {
   std::size_t rows = 0, failed = 0;
+  std::size_t lessAccurate = 0;  ///< of Row::isLessAccurate
   double cudnnMs = 0, ucudnnMs = 0, unlimitedMs = 0, predictedMs = 0;
   std::optional<double> speedup, geometricMeanSpeedup, maximumSpeedup;
   double planningMs = 0;                                                ///< over all rows

@@ -80,7 +80,7 @@ void writeTable(std::ostream& stream, const Report& report) {
                      factor(row.speedup()),
                      row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
                      distance(row.relativeError),
-                     distance(row.cudnnRelativeError),
+                     distance(row.pickedRelativeError),
                      row.error.empty() ? toText(row.configuration) : "FAILED: " + row.error});
   const Totals totals = computeTotals(report.rows);
   lines.push_back({"total",
@@ -107,6 +107,11 @@ void writeTable(std::ostream& stream, const Report& report) {
                         totals.planningMs,
                         report.kernelsMeasured,
                         report.kernelsLoaded);
+  if (totals.lessAccurate > 0)
+    stream << fmt::format(
+        "{} of {} rows are split with an error above that of what cuDNN picks without a limit\n",
+        totals.lessAccurate,
+        totals.rows);
   if (totals.failed > 0)
     stream << fmt::format("{} of {} rows failed\n", totals.failed, totals.rows);
 }

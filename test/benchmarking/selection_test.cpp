@@ -14,6 +14,10 @@ Measurement measured(Kernel kernel, double timeMs, std::size_t bytes, bool deter
   return {kernel, timeMs, bytes, deterministic};
 }
 
+Measurement inaccurate(Kernel kernel, double timeMs, std::size_t bytes) {
+  return {kernel, timeMs, bytes, true, false};
+}
+
 SizeMeasurements size(std::vector<Measurement> kernels) {
   return {0, std::move(kernels)};
 }
@@ -36,6 +40,8 @@ TEST(IsDominatedTest, ByAKernelThatIsFasterEnoughInNoMoreWorkspace) {
       {"not deterministic as it is", measured(kA, 9, 0), measured(kB, 1, 0, false), 1, false},
       {"neither is deterministic", measured(kA, 9, 0, false), measured(kB, 1, 0, false), 1, true},
       {"deterministic besides", measured(kA, 9, 0, false), measured(kB, 1, 0), 1, true},
+      {"not accurate as it is", measured(kA, 9, 0), inaccurate(kB, 1, 0), 1, false},
+      {"accurate besides", inaccurate(kA, 9, 0), measured(kB, 1, 0), 1, true},
   };
   for (const auto& expected : kCases)
     EXPECT_EQ(isDominated(expected.kernel, {expected.kernel, expected.other}, expected.factor),
@@ -95,6 +101,13 @@ TEST(IsWorthTryingTest, ADeterministicKernelIsNotReplacedByAnother) {
       {{4, size({measured(kA, 10, 0, false), measured(kB, 1, 0, false)})}}, {kA, 0, false}, 8));
 }
 
+TEST(IsWorthTryingTest, AnAccurateKernelIsNotReplacedByAnother) {
+  EXPECT_TRUE(isWorthTrying(
+      {{4, size({measured(kA, 10, 0), inaccurate(kB, 1, 0)})}}, {kA, 0, true, true}, 8));
+  EXPECT_FALSE(isWorthTrying(
+      {{4, size({inaccurate(kA, 10, 0), inaccurate(kB, 1, 0)})}}, {kA, 0, true, false}, 8));
+}
+
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
   // At 8 samples A takes 8 ms in 100 bytes: 1 ms for each.
   const Measurements sizes = {{8, size({measured(kA, 8, 100)})}};
@@ -116,6 +129,9 @@ TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace)
         << expected.why;
   const Measurements nondeterministic = {{8, size({measured(kA, 8, 100, false)})}};
   EXPECT_FALSE(isOffFront(nondeterministic, 4, 60, {kB, 100, true}, 1.5));
+  const Measurements rough = {{8, size({inaccurate(kA, 8, 100)})}};
+  EXPECT_FALSE(isOffFront(rough, 4, 60, {kB, 100, true, true}, 1.5));
+  EXPECT_TRUE(isOffFront(rough, 4, 60, {kB, 100, true, false}, 1.5));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
+
+#include "support/problems.hpp"
 
 namespace ucudnn {
 namespace {
@@ -86,6 +89,23 @@ TEST(KernelTest, DeterminismIsAsCudnnDocumentsIt) {
       EXPECT_EQ(isDeterministic(set.operation, algorithm),
                 set.nonDeterministic.count(algorithm) == 0)
           << toText(set.operation) << " " << algorithm;
+}
+
+TEST(KernelTest, OnlyTheNonFusedWinogradOfLargeFiltersIsInaccurate) {
+  const std::map<Operation, int> winograd = {
+      {Operation::kForward, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED},
+      {Operation::kBackwardData, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED},
+      {Operation::kBackwardFilter, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED},
+      {Operation::kBiasActivationForward, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED}};
+  for (const AlgorithmSet& set : kSets)
+    for (const int size : {1, 3, 5}) {
+      Problem problem = test::sampleProblem(set.operation, 2);
+      problem.wSizes[2] = problem.wSizes[3] = size;
+      for (int algorithm = -1; algorithm <= set.count; ++algorithm)
+        EXPECT_EQ(isAccurate(problem, algorithm),
+                  size <= 3 || algorithm != winograd.at(set.operation))
+            << toText(set.operation) << " " << algorithm << " " << size;
+    }
 }
 
 // A call that names an algorithm of no known kind must not be given a plan that is less than

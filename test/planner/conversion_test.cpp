@@ -35,7 +35,7 @@ TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
       {2, {100, {{kGemm, 1, 10, true}, {kFft, 2, 20, false}, {kWinograd, 3, 30, true}}}},
       {4, {100, {{kFft, 4, 40, false}}}},
       {8, {100, {}}}};
-  const CandidateTable all = candidates(measurements, false);
+  const CandidateTable all = candidates(measurements, false, 0);
   ASSERT_EQ(all.at(2).size(), 3u);
   EXPECT_EQ(all.at(2)[1].kernel, 1);
   EXPECT_EQ(all.at(2)[1].timeMs, 2);
@@ -43,10 +43,31 @@ TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
   EXPECT_EQ(all.at(4).size(), 1u);
   EXPECT_TRUE(all.at(8).empty());
 
-  const CandidateTable deterministic = candidates(measurements, true);
+  const CandidateTable deterministic = candidates(measurements, true, 0);
   ASSERT_EQ(deterministic.at(2).size(), 2u);
   EXPECT_EQ(deterministic.at(2)[1].kernel, 2) << "the place in the size, not among the candidates";
   EXPECT_TRUE(deterministic.at(4).empty());
+}
+
+TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
+  const Measurements measurements = {{2, {100, {{kGemm, 2, 10, true, false}, {kFft, 1, 20}}}},
+                                     {4, {100, {{kGemm, 4, 40, true, false}}}}};
+  const CandidateTable table = candidates(measurements, false, 4);
+  ASSERT_EQ(table.at(2).size(), 1u);
+  EXPECT_EQ(table.at(2)[0].kernel, 1);
+  EXPECT_EQ(table.at(4).size(), 1u) << "undivided it is what cuDNN runs";
+  EXPECT_EQ(candidates(measurements, false, 0).at(2).size(), 2u);
+}
+
+// The database does not say: it follows from the problem.
+TEST(ConversionTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
+  const StoredMeasurements stored = {
+      {2, {100, {{"WINOGRAD_NONFUSED/fma", 1, 10, true}, {"FFT/fma", 1, 10, true}}}}};
+  Problem problem = sampleProblem(Operation::kForward, 8);
+  EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[0].accurate) << "3x3";
+  problem.wSizes[2] = problem.wSizes[3] = 5;
+  EXPECT_FALSE(fromStored(problem, stored).at(2).kernels[0].accurate);
+  EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[1].accurate);
 }
 
 TEST(ConversionTest, StoredMeasurementsComeBack) {
@@ -54,14 +75,14 @@ TEST(ConversionTest, StoredMeasurementsComeBack) {
       {2, {100, {{kGemm, 1.5, 10, true}, {kFft, 0.1, std::size_t{1} << 40, false}}}}, {8, {0, {}}}};
   const StoredMeasurements stored = toStored(Operation::kForward, measurements);
   EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
-  expectEqual(fromStored(Operation::kForward, stored), measurements);
+  expectEqual(fromStored(sampleProblem(Operation::kForward, 8), stored), measurements);
 }
 
 // Another version of μ-cuDNN may have written it.
 TEST(ConversionTest, RowsThatNameNoKernelAreLeftOut) {
   const StoredMeasurements stored = {
       {2, {100, {{"GEMM/fma", 1, 10, true}, {"engine 47 {k2=3}", 0.5, 10, true}}}}};
-  const Measurements measurements = fromStored(Operation::kForward, stored);
+  const Measurements measurements = fromStored(sampleProblem(Operation::kForward, 8), stored);
   ASSERT_EQ(measurements.at(2).kernels.size(), 1u);
   EXPECT_EQ(measurements.at(2).kernels[0].kernel, kGemm);
   EXPECT_EQ(measurements.at(2).coveredBytes, 100u);

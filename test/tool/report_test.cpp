@@ -120,6 +120,30 @@ TEST(Report, JsonHasNullForNan) {
   EXPECT_TRUE(toJson(report).at("rows").at(0).at("relative_error").is_null());
 }
 
+TEST(Report, ASplitIsLessAccurateWhenItsErrorIsBeyondThatOfCudnnsPick) {
+  Row row = makeRow(8, 2, 2);  // split
+  row.relativeError = 1e-5;
+  EXPECT_FALSE(row.isLessAccurate()) << "nothing to compare with";
+  for (const double picked : {0.95e-5, 2e-5}) {
+    row.pickedRelativeError = picked;
+    EXPECT_FALSE(row.isLessAccurate()) << picked;
+  }
+  row.pickedRelativeError = 0.5e-5;
+  EXPECT_TRUE(row.isLessAccurate());
+  Report report;
+  report.rows = {row, makeRow(8, 2, 2)};
+  EXPECT_EQ(toJson(report).at("totals").at("less_accurate"), 1);
+  std::ostringstream table;
+  writeTable(table, report);
+  EXPECT_NE(table.str().find("1 of 2 rows are split with an error above"), std::string::npos);
+  Row small = row;
+  small.pickedRelativeError = 0;
+  small.relativeError = 0.9e-6;
+  EXPECT_FALSE(small.isLessAccurate()) << "another order of summation";
+  row.configuration = {{256, "GEMM/fma", 1}};
+  EXPECT_FALSE(row.isLessAccurate()) << "undivided it is what cuDNN runs";
+}
+
 TEST(Report, CsvQuotesAndKeepsItsColumns) {
   std::ostringstream stream;
   writeCsv(stream, {makeRow(8, 2, 2), makeFailure()});
@@ -129,8 +153,9 @@ TEST(Report, CsvQuotesAndKeepsItsColumns) {
   std::getline(lines, first);
   std::getline(lines, second);
   EXPECT_EQ(first,
-            "conv,forward,,8,2,2,1,4,0,10,1024,512,,0,,0,1e-06,,3x64 FFT/fma + 1x32 GEMM/fma,");
-  EXPECT_EQ(second, "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,5,0,0,,0,,0,,,,out of memory");
+            "conv,forward,,8,2,2,1,4,0,10,1024,512,,0,,0,1e-06,,,,,3x64 FFT/fma + 1x32 GEMM/fma,");
+  EXPECT_EQ(second,
+            "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,5,0,0,,0,,0,,,,,,,out of memory");
   EXPECT_EQ(std::count(header.begin(), header.end(), ','),
             std::count(first.begin(), first.end(), ','));
 }
