@@ -37,20 +37,21 @@ std::vector<int> sizesOf(const PlanRequest& request) {
 
 /// An error beyond the math type's is brought into a split only where cuDNN, left alone, picks such
 /// a kernel for the whole mini-batch; undivided it is what cuDNN runs under the same limit.
-CandidateTable candidatesFor(const PlanRequest& request, const Measurements& measurements) {
-  const auto isInaccurate = [](const auto& size) {
-    return std::any_of(size.second.kernels.begin(),
-                       size.second.kernels.end(),
-                       [](const Measurement& m) { return !m.accurate; });
-  };
-  int accurateBelow = 0;
-  if (std::any_of(measurements.begin(), measurements.end(), isInaccurate)) {
-    const ProblemDescriptors descriptors(request.problem);
-    const auto picked =
-        pickedAlgorithm(request.handle, request.problem.operation, descriptors.get());
-    if (!picked || isAccurate(request.problem, *picked)) accurateBelow = request.problem.batch();
-  }
-  return candidates(measurements, request.deterministic, accurateBelow);
+CandidateTable accurateCandidates(const PlanRequest& request, const Measurements& measurements) {
+  const ProblemDescriptors descriptors(request.problem);
+  const auto picked = pickedAlgorithm(request.handle, request.problem.operation, descriptors.get());
+  const bool accurate = !picked || isAccurate(request.problem, *picked);
+  return candidates(measurements, request.deterministic, accurate ? request.problem.batch() : 0);
+}
+
+bool isInaccurateSplit(const Configuration& configuration,
+                       const Measurements& measurements,
+                       int miniBatch) {
+  const auto& groups = configuration.microBatches;
+  return std::any_of(groups.begin(), groups.end(), [&](const MicroBatches& group) {
+    const auto& kernels = measurements.at(group.batch).kernels;
+    return group.batch < miniBatch && !kernels[static_cast<std::size_t>(group.kernel)].accurate;
+  });
 }
 
 /// The fastest configuration; but a split has to win more than the noise of the timings against the
@@ -112,8 +113,12 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 
 std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
                                               const Measurements& measurements) {
-  const auto configuration = chooseConfiguration(
-      candidatesFor(request, measurements), request.problem.batch(), request.limitBytes);
+  const int miniBatch = request.problem.batch();
+  auto configuration = chooseConfiguration(
+      candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
+  if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
+    configuration = chooseConfiguration(
+        accurateCandidates(request, measurements), miniBatch, request.limitBytes);
   std::shared_ptr<const Plan> plan;
   if (configuration)
     plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
@@ -163,10 +168,17 @@ Measurements Planner::measurements(const PlanRequest& request) {
 
 std::vector<Configuration> Planner::front(const PlanRequest& request) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  return paretoFront(candidatesFor(request, require(request)),
-                     request.problem.batch(),
-                     request.limitBytes,
-                     kLaunchMs);
+  const Measurements measurements = require(request);
+  const int miniBatch = request.problem.batch();
+  const auto frontOf = [&](const CandidateTable& table) {
+    return paretoFront(table, miniBatch, request.limitBytes, kLaunchMs);
+  };
+  auto front = frontOf(candidates(measurements, request.deterministic, 0));
+  if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
+        return isInaccurateSplit(point, measurements, miniBatch);
+      }))
+    front = frontOf(accurateCandidates(request, measurements));
+  return front;
 }
 
 Measurements Planner::lookUp(const PlanRequest& request) const {

@@ -77,8 +77,10 @@ std::optional<double> Row::predictionError() const {
 bool Row::isLessAccurate() const {
   const bool split =
       configuration.size() > 1 || (configuration.size() == 1 && configuration[0].count > 1);
-  return split && relativeError && pickedRelativeError &&
-         *relativeError > std::max(1.1 * *pickedRelativeError, *pickedRelativeError + 1e-6);
+  if (!split || !relativeError || !unlimitedRelativeError) return false;
+  const double cudnns =
+      std::max(*unlimitedRelativeError, pickedRelativeError.value_or(*unlimitedRelativeError));
+  return *relativeError > std::max(1.1 * cudnns, cudnns + 1e-6);
 }
 
 Totals computeTotals(const std::vector<Row>& rows) {

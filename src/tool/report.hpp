@@ -48,8 +48,9 @@ struct Row {
 
   std::optional<double> speedup() const;          ///< cudnn / ucudnn
   std::optional<double> predictionError() const;  ///< predicted / ucudnn - 1
-  /// Whether a split's error is beyond that of cuDNN's pick by more than another order of summation
-  /// makes: a tenth and 1e-6. False where either is not known.
+  /// Whether a split's error is above that of the kernels cuDNN picks without a limit, measuring or
+  /// by its heuristics, by more than another order of summation makes: a tenth and 1e-6. False
+  /// where it is not known.
   bool isLessAccurate() const;
 };
 
