@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "optimizer/policy.hpp"
 #include "optimizer/workspace_reuse.hpp"
@@ -33,15 +34,6 @@ class PlanningTime {
 
 std::vector<int> sizesOf(const PlanRequest& request) {
   return microBatchSizes(request.settings->batchSizePolicy, request.problem.batch());
-}
-
-/// An error beyond the math type's is brought into a split only where cuDNN, left alone, picks such
-/// a kernel for the whole mini-batch; undivided it is what cuDNN runs under the same limit.
-CandidateTable accurateCandidates(const PlanRequest& request, const Measurements& measurements) {
-  const ProblemDescriptors descriptors(request.problem);
-  const auto picked = pickedAlgorithm(request.handle, request.problem.operation, descriptors.get());
-  const bool accurate = !picked || isAccurate(request.problem, *picked);
-  return candidates(measurements, request.deterministic, accurate ? request.problem.batch() : 0);
 }
 
 bool isInaccurateSplit(const Configuration& configuration,
@@ -99,7 +91,7 @@ std::shared_ptr<const Plan> Planner::plan(const PlanRequest& request) {
   const auto known = knownPlan(request);
   if (known && (*known || request.buffers == nullptr)) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
-  return makePlan(request, require(request));
+  return makePlan(request, require(request), MayMeasure::kYes);
 }
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
@@ -108,17 +100,18 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
   const PlanningTime time(statistics_.planningMicroseconds);
   const Measurements measurements = lookUp(request);
   if (measurements.size() < sizesOf(request).size()) return std::nullopt;
-  return makePlan(request, measurements);
+  return makePlan(request, measurements, MayMeasure::kNo);
 }
 
 std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
-                                              const Measurements& measurements) {
+                                              const Measurements& measurements,
+                                              MayMeasure mayMeasure) {
   const int miniBatch = request.problem.batch();
   auto configuration = chooseConfiguration(
       candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
   if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
     configuration = chooseConfiguration(
-        accurateCandidates(request, measurements), miniBatch, request.limitBytes);
+        accurateCandidates(request, measurements, mayMeasure), miniBatch, request.limitBytes);
   std::shared_ptr<const Plan> plan;
   if (configuration)
     plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
@@ -149,6 +142,37 @@ std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
   return plan;
 }
 
+/// An error beyond the math type's is brought into a split only where cuDNN, left alone without a
+/// limit, runs such a kernel; undivided it is what cuDNN runs under the same limit.
+CandidateTable Planner::accurateCandidates(const PlanRequest& request,
+                                           const Measurements& measurements,
+                                           MayMeasure mayMeasure) {
+  const int below = picksInaccurate(request, mayMeasure) ? 0 : request.problem.batch();
+  return candidates(measurements, request.deterministic, below);
+}
+
+bool Planner::picksInaccurate(const PlanRequest& request, MayMeasure mayMeasure) {
+  const ProblemDescriptors descriptors(request.problem);
+  const auto picked = pickedAlgorithm(request.handle, request.problem.operation, descriptors.get());
+  if (picked && !isAccurate(request.problem, *picked)) return true;
+  // Not the heuristics; but measured it may be the fastest.
+  Settings undivided = *request.settings;
+  undivided.batchSizePolicy = BatchSizePolicy::kUndivided;
+  PlanRequest whole = request;
+  whole.settings = &undivided;
+  whole.limitBytes = std::numeric_limits<std::size_t>::max();
+  whole.buffers = nullptr;  // the caller's have no more workspace than the limit
+  const Measurements known = mayMeasure == MayMeasure::kYes ? require(whole) : lookUp(whole);
+  const auto size = known.find(request.problem.batch());
+  if (size == known.end()) return false;
+  const auto& kernels = size->second.kernels;
+  const auto fastest = std::min_element(
+      kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
+        return a.timeMs < b.timeMs;
+      });
+  return fastest != kernels.end() && !fastest->accurate;
+}
+
 std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
   std::vector<Measurement> kernels;
   const std::lock_guard lock(mutex_);
@@ -177,7 +201,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request) {
   if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
         return isInaccurateSplit(point, measurements, miniBatch);
       }))
-    front = frontOf(accurateCandidates(request, measurements));
+    front = frontOf(accurateCandidates(request, measurements, MayMeasure::kYes));
   return front;
 }
 

@@ -118,8 +118,17 @@ class Planner {
   std::string failure(const PlanRequest& request) const;
   Database* database(const std::string& path);
   std::optional<std::shared_ptr<const Plan>> knownPlan(const PlanRequest& request) const;
+  enum class MayMeasure { kNo, kYes };
   std::shared_ptr<const Plan> makePlan(const PlanRequest& request,
-                                       const Measurements& measurements);
+                                       const Measurements& measurements,
+                                       MayMeasure mayMeasure);
+  CandidateTable accurateCandidates(const PlanRequest& request,
+                                    const Measurements& measurements,
+                                    MayMeasure mayMeasure);
+  /// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics put one
+  /// first, or one is the fastest. Measuring that takes more than the limit, for as long as it
+  /// lasts.
+  bool picksInaccurate(const PlanRequest& request, MayMeasure mayMeasure);
 
   std::mutex measuring_;
   mutable std::mutex mutex_;

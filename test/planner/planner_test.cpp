@@ -122,6 +122,33 @@ TEST_F(PlannerTest, ADeterministicPlanHasDeterministicKernelsOnly) {
   }
 }
 
+// The non-fused Winograd of a 5x5 filter is inaccurate, and is used in splits because cuDNN would
+// run it without a limit: its heuristics say so, and where they don't answer (the n-th call fails)
+// its time does.
+TEST_F(PlannerTest, ASplitMayHaveTheErrorThatCudnnsOwnChoiceHas) {
+  Planner planner;
+  const auto first = planner.plan(request(planner, kDividedLimit));
+  ASSERT_TRUE(first);
+  const int winograd = CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+  ASSERT_EQ(first->steps[0].kernel.algorithm, winograd);
+  ASSERT_FALSE(isAccurate(first->problem, winograd));
+  int unanswered = 0;
+  for (int n = 1; n <= 40; ++n) {
+    const PlanRequest wanted = request(planner, kDividedLimit - static_cast<std::size_t>(n));
+    const auto kernels = measured(planner);
+    failCall(n);
+    try {
+      const auto plan = planner.plan(wanted);
+      ASSERT_TRUE(plan);
+      EXPECT_EQ(toText(*plan), toText(*first)) << "call " << n;
+    } catch (const Error&) {  // a descriptor could not be made
+    }
+    failCall(0);
+    if (measured(planner) > kernels) ++unanswered;
+  }
+  EXPECT_EQ(unanswered, 1) << "what has been timed once is known";
+}
+
 // Without workspace backward filter has only ALGO_0, which is not deterministic.
 TEST_F(PlannerTest, WhereNothingIsOfferedThereIsNoPlanAndThatIsRemembered) {
   Planner planner;
