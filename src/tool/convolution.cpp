@@ -302,7 +302,7 @@ void run(Handle handle,
          const Convolution& c,
          const Tensors& t,
          int algorithm,
-         const DeviceBuffer& workspace,
+         const Workspace& workspace,
          void* output,
          LayerIds... layer) {
   const Factors factors(c.numerics().dataType);
@@ -316,8 +316,8 @@ void run(Handle handle,
                                          t.y.get(),
                                          c.convolution(),
                                          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-                                         workspace.get(),
-                                         workspace.bytes(),
+                                         workspace.memory,
+                                         workspace.bytes,
                                          factors.zero(),
                                          c.x(),
                                          output,
@@ -333,8 +333,8 @@ void run(Handle handle,
                                            t.y.get(),
                                            c.convolution(),
                                            static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-                                           workspace.get(),
-                                           workspace.bytes(),
+                                           workspace.memory,
+                                           workspace.bytes,
                                            factors.zero(),
                                            c.w(),
                                            output,
@@ -350,8 +350,8 @@ void run(Handle handle,
                                     t.w.get(),
                                     c.convolution(),
                                     static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-                                    workspace.get(),
-                                    workspace.bytes(),
+                                    workspace.memory,
+                                    workspace.bytes,
                                     factors.zero(),
                                     c.y(),
                                     output,
@@ -364,7 +364,7 @@ void run(Handle handle,
   template std::vector<Choice> findAlgorithms(                                   \
       HANDLE, const Convolution&, const Tensors&, const DeviceBuffer&);          \
   template bool getWorkspaceSize(HANDLE, const Convolution&, int, std::size_t*); \
-  template void run(HANDLE, const Convolution&, const Tensors&, int, const DeviceBuffer&, void*);
+  template void run(HANDLE, const Convolution&, const Tensors&, int, const Workspace&, void*);
 UCUDNN_TOOL_INSTANTIATE(cudnnHandle_t)
 UCUDNN_TOOL_INSTANTIATE(UcudnnHandle_t)
 #undef UCUDNN_TOOL_INSTANTIATE
@@ -372,7 +372,7 @@ template void run(UcudnnHandle_t,
                   const Convolution&,
                   const Tensors&,
                   int,
-                  const DeviceBuffer&,
+                  const Workspace&,
                   void*,
                   ucudnnLayerId_t);
 

@@ -107,7 +107,7 @@ void run(Handle handle,
          const Convolution& convolution,
          const Tensors& tensors,
          int algorithm,
-         const DeviceBuffer& workspace,
+         const Workspace& workspace,
          void* output,
          LayerIds... layer);
 

@@ -46,6 +46,12 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
+/// What a convolution is given: a part of a buffer, or none.
+struct Workspace {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// The same program as a framework that has replaced the handle's type, and as one that has not.
 class Handles {
  public:

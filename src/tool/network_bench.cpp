@@ -70,7 +70,7 @@ class Trainer {
           network_.convolution(i),
           data_.tensors,
           0,
-          workspace_,
+          Workspace{workspace_.get(), workspace_.bytes()},
           data_.output.get(),
           static_cast<ucudnnLayerId_t>(i));
   }
