@@ -1,7 +1,8 @@
 // WR, fronts and division at the sizes that the targets name. Run: ucudnn_optimizer_benchmark
 //   fastest/all/256 <= 1 ms, fastest/all/1024 <= 15 ms (8 candidates a size)
-//   front/powerOfTwo/128 <= 0.6 ms, front/all/128 <= 6 ms: ResNet-50's 159 in 100 ms and 1 s
-//   divide/powerOfTwo <= 50 ms, divide/all <= 500 ms: 159 convolutions, no two alike; by MiB each
+//   resnet50Fronts/powerOfTwo <= 100 ms, /all <= 1000 ms: all 159 convolutions, as recorded on an
+//   H200 resnet50Divide/powerOfTwo <= 50 ms, /all <= 500 ms: by MiB each front: one of random
+//   kernels; divide: 159 of them, no two alike
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "optimizer/policy.hpp"
 #include "optimizer/workspace_division.hpp"
 #include "optimizer/workspace_reuse.hpp"
+#include "support/resnet50.hpp"
 
 namespace ucudnn {
 namespace {
@@ -53,23 +55,15 @@ void front(benchmark::State& state, BatchSizePolicy policy) {
   state.counters["points"] = static_cast<double>(points);
 }
 
-void divide(benchmark::State& state, BatchSizePolicy policy) {
-  constexpr unsigned kConvolutions = 159;  // ResNet-50's 53 layers, three operations each
+void divideAll(benchmark::State& state, const std::vector<DivisionItem>& items) {
   if (!workspaceDivisionAvailable()) {
     state.SkipWithError("built without GLPK");
     return;
   }
-  std::vector<DivisionItem> items(kConvolutions);
   std::size_t points = 0;
-  for (unsigned i = 0; i < kConvolutions; ++i) {
-    const CandidateTable table = syntheticTable(policy, 128, 6, i + 1);
-    for (const Configuration& point : paretoFront(table, 128, kNoLimit, 0.002)) {
-      items[i].options.push_back({point.timeMs, point.workspaceBytes});
-    }
-    points += items[i].options.size();
-  }
+  for (const DivisionItem& item : items) points += item.options.size();
   DivisionSettings settings;
-  settings.totalBytes = (static_cast<std::size_t>(state.range(0)) << 20) * kConvolutions;
+  settings.totalBytes = (static_cast<std::size_t>(state.range(0)) << 20) * items.size();
   bool optimal = true;
   for (auto _ : state) {
     const auto division = divideWorkspace(items, settings);
@@ -79,6 +73,56 @@ void divide(benchmark::State& state, BatchSizePolicy policy) {
   state.counters["optimal"] = optimal ? 1 : 0;
 }
 
+std::vector<DivisionItem> frontsOf(const std::vector<CandidateTable>& tables) {
+  std::vector<DivisionItem> items;
+  for (const CandidateTable& table : tables) {
+    DivisionItem& item = items.emplace_back();
+    for (const Configuration& point : paretoFront(table, 128, kNoLimit, 0.002))
+      item.options.push_back({point.timeMs, point.workspaceBytes});
+  }
+  return items;
+}
+
+void divide(benchmark::State& state, BatchSizePolicy policy) {
+  constexpr unsigned kConvolutions = 159;  // as many as ResNet-50 has
+  std::vector<CandidateTable> tables;
+  for (unsigned i = 0; i < kConvolutions; ++i)
+    tables.push_back(syntheticTable(policy, 128, 6, i + 1));
+  divideAll(state, frontsOf(tables));
+}
+
+/// ResNet-50 with TF32; sizes between the recorded powers of two are interpolated.
+std::vector<CandidateTable> resnet50(BatchSizePolicy policy) {
+  std::vector<CandidateTable> tables = test::resnet50Tables("tf32");
+  if (policy == BatchSizePolicy::kAll)
+    for (CandidateTable& table : tables) table = test::atAllSizes(table);
+  return tables;
+}
+
+void resnet50Fronts(benchmark::State& state, BatchSizePolicy policy) {
+  const auto tables = resnet50(policy);
+  for (auto _ : state) benchmark::DoNotOptimize(frontsOf(tables));
+}
+
+void resnet50Divide(benchmark::State& state, BatchSizePolicy policy) {
+  divideAll(state, frontsOf(resnet50(policy)));
+}
+
+BENCHMARK_CAPTURE(resnet50Fronts, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50Fronts, all, BatchSizePolicy::kAll)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50Divide, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50Divide, all, BatchSizePolicy::kAll)
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(fastest, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);

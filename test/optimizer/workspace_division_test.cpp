@@ -17,6 +17,7 @@
 
 #include "optimizer/policy.hpp"
 #include "optimizer/workspace_reuse.hpp"
+#include "support/resnet50.hpp"
 
 namespace ucudnn {
 namespace {
@@ -261,65 +262,14 @@ TEST_F(WorkspaceDivisionTest, DiagnosisWritesThePublishedFilesAndTheProgram) {
   EXPECT_FALSE(writeDivisionProblem(items, settings, (folder.path / "none" / "x").string()));
 }
 
-std::vector<std::map<std::string, std::string>> readCsv(const std::string& path) {
-  std::ifstream file(path);
-  std::vector<std::string> names;
-  std::vector<std::map<std::string, std::string>> rows;
-  for (std::string line; std::getline(file, line);) {
-    std::stringstream cells(line);
-    std::vector<std::string> values;
-    for (std::string cell; std::getline(cells, cell, ',');) values.push_back(cell);
-    if (names.empty()) {
-      names = values;
-      continue;
-    }
-    std::map<std::string, std::string> row;
-    for (std::size_t i = 0; i < names.size() && i < values.size(); ++i) row[names[i]] = values[i];
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-/// ResNet-50 at N=128, powerOfTwo, from the recorded H200 profile: the 14 of its 53 layers that
-/// were recorded (the 3x3 and 7x7 ones; 1x1 were not), three operations each.
+/// With powerOfTwo, from the kernels recorded on an H200.
 std::vector<DivisionItem> resnet50Fronts(const std::string& math) {
-  std::map<std::string, CandidateTable> tables;
-  const auto shape = [](const auto& row, std::initializer_list<const char*> columns) {
-    std::string key;
-    for (const char* column : columns) key += row.at(column) + " ";
-    return key;
-  };
-  for (const auto& row : readCsv(UCUDNN_MISC "/profiles/h200_legacy_algorithms.csv")) {
-    if (row.at("math") != math) continue;
-    const std::string key =
-        row.at("operation") + " " +
-        shape(row, {"c", "h", "w", "k", "kh", "kw", "pad_h", "pad_w", "stride_h", "stride_w"});
-    tables[key][std::stoi(row.at("batch"))].push_back({std::stoi(row.at("algorithm")),
-                                                       std::stod(row.at("time_ms")),
-                                                       std::stoul(row.at("workspace_bytes"))});
-  }
   std::vector<DivisionItem> items;
-  for (const auto& layer : readCsv(UCUDNN_MISC "/layers/resnet50.csv")) {
-    for (const char* operation : {"forward", "backward_data", "backward_filter"}) {
-      const auto table = tables.find(std::string(operation) + " " +
-                                     shape(layer,
-                                           {"C_in",
-                                            "H",
-                                            "W",
-                                            "C_out",
-                                            "kernel_h",
-                                            "kernel_w",
-                                            "pad_h",
-                                            "pad_w",
-                                            "stride_h",
-                                            "stride_w"}));
-      if (table == tables.end()) continue;
-      DivisionItem item;
-      for (const Configuration& point : paretoFront(table->second, 128, SIZE_MAX, 0.002)) {
-        item.options.push_back({point.timeMs, point.workspaceBytes});
-      }
-      items.push_back(std::move(item));
-    }
+  for (const CandidateTable& table : test::resnet50Tables(math)) {
+    DivisionItem& item = items.emplace_back();
+    for (const Configuration& point :
+         paretoFront(table, test::kResnet50Batch, std::numeric_limits<std::size_t>::max(), 0.002))
+      item.options.push_back({point.timeMs, point.workspaceBytes});
   }
   return items;
 }
@@ -327,7 +277,7 @@ std::vector<DivisionItem> resnet50Fronts(const std::string& math) {
 TEST_F(WorkspaceDivisionTest, EqualsADynamicProgramOverMemoryOnResNet50) {
   for (const char* math : {"fma", "tf32"}) {
     const std::vector<DivisionItem> items = resnet50Fronts(math);
-    ASSERT_EQ(items.size(), 42u);
+    ASSERT_EQ(items.size(), 159u);
     for (const std::size_t mebibytesEach : {1, 8, 64}) {
       SCOPED_TRACE(std::string(math) + ", MiB each: " + std::to_string(mebibytesEach));
       DivisionSettings settings;
