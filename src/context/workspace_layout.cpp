@@ -192,44 +192,63 @@ void WorkspaceOwner::forgetIdleStreams() {
 
 /// A line for each convolution, then the totals against cuDNN's own.
 void WorkspaceOwner::report(const PlanRequest& request,
-                            const std::vector<Convolution*>& convolutions) const {
+                            const std::vector<Convolution*>& convolutions) {
   if (!Log::instance().enabled(LogLevel::kInfo)) return;
+  reported_ = {};
   const bool divided = layout_ == Layout::kDivided;
   const std::size_t arena = arenaBytes(totalBytes_, streams_.size());
-  double timeMs = 0;
-  double nativeMs = 0;
-  std::size_t nativeBytes = 0;
   for (const Convolution* const convolution : convolutions) {
     const PlanRequest own = requestFor(request, *convolution);
-    const auto plan = divided ? convolution->share.plan : planWithin(own, arena, false);
-    if (!plan) continue;
-    timeMs += plan->predictedMs;
-    logInfo("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
-            convolution->key.layer,
-            convolution->key.problem.text(),
-            convolution->key.problem.batch(),
-            toText(*plan),
-            plan->predictedMs,
-            formatSize(plan->workspaceBytes),
-            100.0 * static_cast<double>(plan->workspaceBytes) / static_cast<double>(totalBytes_));
-    const Measurement* fastest = nullptr;
-    const Measurements measured = planner().measurements(own);
-    const auto undivided = measured.find(convolution->key.problem.batch());
-    if (undivided == measured.end()) continue;
-    for (const Measurement& m : undivided->second.kernels)
-      if (fastest == nullptr || m.timeMs < fastest->timeMs) fastest = &m;
-    if (fastest == nullptr) continue;
-    nativeMs += fastest->timeMs;
-    nativeBytes += fastest->workspaceBytes;
+    reportPlan(
+        own, *convolution, divided ? convolution->share.plan : planWithin(own, arena, false));
   }
   logInfo("{} convolutions {} {} of {}: {:.3f} ms; cuDNN's own, undivided: {:.3f} ms in {}",
-          convolutions.size(),
+          reported_.convolutions,
           divided ? "divide" : "share",
           formatSize(usedBytes_),
           formatSize(totalBytes_),
-          timeMs,
-          nativeMs,
-          formatSize(nativeBytes));
+          reported_.timeMs,
+          reported_.nativeMs,
+          formatSize(reported_.nativeBytes));
+}
+
+void WorkspaceOwner::reportNewcomer(const PlanRequest& request,
+                                    const Convolution& convolution,
+                                    const std::shared_ptr<const Plan>& plan) {
+  if (!plan || !Log::instance().enabled(LogLevel::kInfo)) return;
+  reportPlan(request, convolution, plan);
+  logInfo("  came later: {} of them now take {:.3f} ms; cuDNN's own {:.3f} ms in {}",
+          reported_.convolutions,
+          reported_.timeMs,
+          reported_.nativeMs,
+          formatSize(reported_.nativeBytes));
+}
+
+void WorkspaceOwner::reportPlan(const PlanRequest& request,
+                                const Convolution& convolution,
+                                const std::shared_ptr<const Plan>& plan) {
+  if (!plan) return;
+  logInfo("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
+          convolution.key.layer,
+          convolution.key.problem.text(),
+          convolution.key.problem.batch(),
+          toText(*plan),
+          plan->predictedMs,
+          formatSize(plan->workspaceBytes),
+          100.0 * static_cast<double>(plan->workspaceBytes) / static_cast<double>(totalBytes_));
+  ++reported_.convolutions;
+  reported_.timeMs += plan->predictedMs;
+  const Measurements measured = planner().measurements(request);
+  const auto undivided = measured.find(convolution.key.problem.batch());
+  if (undivided == measured.end()) return;
+  const auto& kernels = undivided->second.kernels;
+  const auto fastest = std::min_element(
+      kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
+        return a.timeMs < b.timeMs;
+      });
+  if (fastest == kernels.end()) return;
+  reported_.nativeMs += fastest->timeMs;
+  reported_.nativeBytes += fastest->workspaceBytes;
 }
 
 }  // namespace ucudnn

@@ -1,6 +1,7 @@
 #include "context/workspace_owner.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/log.hpp"
 
@@ -115,9 +116,11 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
       (unsettled_ && callsSinceNewcomer_ >= convolutions_.size()))
     solve(request);
   if (layout_ == Layout::kDivided) return shareOfSegment(request, convolution);
-  if (!convolution.placed && mayDivide()) noticeNewcomer();
-  convolution.placed = true;
-  return shareOfArena(request, stream);
+  const bool newcomer = !std::exchange(convolution.placed, true);
+  if (newcomer && mayDivide()) noticeNewcomer();
+  Share share = shareOfArena(request, stream);
+  if (newcomer) reportNewcomer(request, convolution, share.plan);
+  return share;
 }
 
 /// From here on a new division is waited for.
@@ -140,6 +143,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfSegment(const PlanRequest& request,
       own.region = takeRegion(roundUpWorkspace(own.plan->workspaceBytes));
     convolution.placed = true;
     noticeNewcomer();
+    reportNewcomer(request, convolution, own.plan);
   }
   Share share = own;
   if (!share.plan || share.plan->workspaceBytes == 0) share.region = nullptr;

@@ -108,6 +108,11 @@ class WorkspaceOwner {
     Division division;
   };
   enum class Layout { kNone, kDivided, kShared };
+  /// Sums over the convolutions that the log has named since the latest layout.
+  struct Reported {
+    std::size_t convolutions = 0, nativeBytes = 0;
+    double timeMs = 0, nativeMs = 0;
+  };
 
   bool requireMemory(bool capturing);
   Convolution& find(const Problem& problem, LayerId layer, bool deterministic);
@@ -130,7 +135,13 @@ class WorkspaceOwner {
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
   std::size_t leftBytes() const noexcept { return totalBytes_ - usedBytes_; }
   void forgetIdleStreams();
-  void report(const PlanRequest& request, const std::vector<Convolution*>& convolutions) const;
+  void report(const PlanRequest& request, const std::vector<Convolution*>& convolutions);
+  void reportNewcomer(const PlanRequest& request,
+                      const Convolution& convolution,
+                      const std::shared_ptr<const Plan>& plan);
+  void reportPlan(const PlanRequest& request,
+                  const Convolution& convolution,
+                  const std::shared_ptr<const Plan>& plan);
 
   const Key key_;
   const std::size_t totalBytes_;  ///< what the allocator hands out without rounding it up
@@ -152,6 +163,7 @@ class WorkspaceOwner {
   /// passed without one.
   bool unsettled_ = false;
   std::size_t callsSinceNewcomer_ = 0;
+  Reported reported_;
 };
 
 /// The owner that the handles with this key share, for as long as one holds it. Throws

@@ -65,6 +65,8 @@ TEST_F(LateTest, SharingNeedsNoNewSolveForNewcomers) {
     network->expectRight(handles.native);
   }
   EXPECT_EQ(1U, layouts());
+  EXPECT_EQ(6U, logged({"% of the total"}).size()) << "a line for each, whenever it came";
+  EXPECT_EQ(1U, logged({"came later: 6 of them"}).size());
 }
 
 }  // namespace
