@@ -15,10 +15,12 @@ constexpr double kSampleMs = 0.3;
 // to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
 constexpr double kHostPacedMs = 0.08;
 constexpr double kHostPacedSampleMs = 1.0;
-// Kernels slower than this need no call ahead of the timed one: the gap before a first call,
-// measured as 0.03 ms on an H200 where it enqueues several kernels, is 1 % of it. One timing is
+// What a single timing has of the gap before a first call: measured on an H200 where the call
+// enqueues several kernels.
+constexpr double kFirstCallGapMs = 0.03;
+// Kernels slower than this need no call ahead of the timed one: the gap is 1 % of it. One timing is
 // enough for them.
-constexpr double kLongMs = 3.0;
+constexpr double kLongMs = 100 * kFirstCallGapMs;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
 // Between anchors there are many sizes, and only what wins by more than this matters.
@@ -139,8 +141,9 @@ void DeviceBenchmark::measureAnchor(Size& size) {
 void DeviceBenchmark::refineAnchor(const Size& size) {
   for (std::size_t i = 0; i < size.offers.size(); ++i) {
     Measurement& measurement = result_.measurements[size.batch].kernels[i];
+    const double hopedMs = std::max(measurement.timeMs - kFirstCallGapMs, measurement.timeMs / 2);
     if (measurement.timeMs > kLongMs ||
-        isOffFront(anchors_, size.batch, measurement.timeMs, size.offers[i], kNearFront))
+        isOffFront(anchors_, size.batch, hopedMs, size.offers[i], kNearFront))
       continue;
     const auto timeMs = carefulTime(size, size.offers[i], measurement.timeMs, StopRule());
     measurement.timeMs = timeMs.value_or(measurement.timeMs);

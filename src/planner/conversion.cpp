@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 namespace ucudnn {
@@ -127,10 +128,14 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
   plan->divided = plan->steps.size() > 1 || first.count > 1;
   if (!plan->divided && first.kernel.mathType == problem.mathType)
     plan->callersAlgorithm = first.kernel.algorithm;
-  const auto undivided = measurements.find(problem.batch());
-  nameAlgorithm(
-      *plan,
-      undivided == measurements.end() ? std::vector<Measurement>{} : undivided->second.kernels);
+  // Larger limits may have been measured as well, now or by another process.
+  std::vector<Measurement> undivided;
+  if (const auto whole = measurements.find(problem.batch()); whole != measurements.end())
+    std::copy_if(whole->second.kernels.begin(),
+                 whole->second.kernels.end(),
+                 std::back_inserter(undivided),
+                 [&](const Measurement& m) { return m.workspaceBytes <= limitBytes; });
+  nameAlgorithm(*plan, undivided);
   return plan;
 }
 

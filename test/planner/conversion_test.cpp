@@ -139,6 +139,7 @@ TEST(ConversionTest, AnUndividedPlanIsNamedByItsKernel) {
 
 // A client may run the algorithm that a query names without us, in the workspace that it names.
 TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedBytes) {
+  constexpr std::size_t kLimit = 6000;
   constexpr std::size_t kBytes = 1000;  // reported as 1024
   const struct {
     const char* why;
@@ -173,12 +174,22 @@ TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedByte
        kFft,
        kBytes},
       {"no other: a deterministic one", false, {{kGemm, 1, 0, true}}, kGemm, kBytes},
+      {"never more than the limit, where a larger one has been measured",
+       true,
+       {{kGemm, 1, 0, false}, {kFft, 5, kLimit + 1, true}},
+       kGemm,
+       kBytes},
+      {"nothing undivided within the limit: the plan's own kernel",
+       true,
+       {{kGemm, 1, kLimit + 1, true}},
+       kFft,
+       kBytes},
       {"nothing undivided was measured: the plan's own kernel", true, {}, kFft, kBytes},
   };
   for (const auto& expected : kCases) {
     const Measurements measurements = {{4, {kBytes, {{kFft, 1, kBytes, expected.deterministic}}}},
                                        {8, {kBytes, expected.undivided}}};
-    const auto plan = buildPlan(sampleProblem(), kBytes, {{{4, 0, 2}}, 2, kBytes}, measurements);
+    const auto plan = buildPlan(sampleProblem(), kLimit, {{{4, 0, 2}}, 2, kBytes}, measurements);
     EXPECT_EQ(plan->isDeterministic(), expected.deterministic) << expected.why;
     EXPECT_EQ(plan->algorithm, expected.named.algorithm) << expected.why;
     EXPECT_EQ(plan->algorithmBytes, expected.algorithmBytes) << expected.why;

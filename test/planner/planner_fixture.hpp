@@ -68,6 +68,7 @@ class PlannerTest : public ::testing::Test {
 inline void expectValid(const Plan& plan, const PlanRequest& request) {
   EXPECT_EQ(plan.problem, request.problem);
   EXPECT_LE(plan.workspaceBytes, request.limitBytes);
+  EXPECT_LE(plan.algorithmBytes, request.limitBytes);
   int samples = 0;
   std::size_t largest = 0;
   for (const Plan::Step& step : plan.steps) {

@@ -53,16 +53,18 @@ TEST_F(PlannerTest, ASecondPlanIsTheFirstAndMeasuresNothing) {
 }
 
 TEST_F(PlannerTest, ASmallerLimitMeasuresNothing) {
-  Planner planner;
-  planner.plan(request(planner, kUndividedLimit));
-  const auto kernels = measured(planner);
-  for (const std::size_t limit : {kDividedLimit, kMebibyte, std::size_t{0}}) {
-    const PlanRequest wanted = request(planner, limit);
-    const auto plan = planner.plan(wanted);
-    ASSERT_TRUE(plan) << limit;
-    expectValid(*plan, wanted);
+  for (const Operation operation : kOperations) {
+    Planner planner;
+    planner.plan(request(planner, 1024 * kMebibyte, largeProblem(operation)));
+    const auto kernels = measured(planner);
+    for (const std::size_t limit : {kUndividedLimit, kDividedLimit, kMebibyte, std::size_t{0}}) {
+      const PlanRequest wanted = request(planner, limit, largeProblem(operation));
+      const auto plan = planner.plan(wanted);
+      ASSERT_TRUE(plan) << toText(operation) << " " << limit;
+      expectValid(*plan, wanted);
+    }
+    EXPECT_EQ(measured(planner), kernels);
   }
-  EXPECT_EQ(measured(planner), kernels);
 }
 
 TEST_F(PlannerTest, ALargerLimitMeasuresOnlyWhatIsMissing) {
