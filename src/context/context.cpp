@@ -228,7 +228,8 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
 cudnnStatus_t Context::convolve(Operation operation,
                                 const ConvolutionCall& call,
                                 LayerId layer) noexcept {
-  HotPlans::Key key;
+  HotPlans::Key& key = callsKey_;
+  key.workspaceBytes = 0;
   if (!readProblem(operation, call.descriptors, key.problem) ||
       (call.fused != nullptr && !readFused(call, key.problem)))
     return bypass(operation, call);

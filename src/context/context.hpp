@@ -121,6 +121,8 @@ class Context {
   std::vector<int> benchmarkDevices_;
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
+  HotPlans::Key
+      callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
   std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;
   std::unordered_map<Problem, std::vector<KernelOffer>, ProblemHash> offers_;
 };
