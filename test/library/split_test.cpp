@@ -68,6 +68,19 @@ struct Expectation {
   double tolerance;
 };
 
+/// The non-fused Winograd sums filter gradients in its transformed domain, which magnifies what
+/// another order of summation changes: on an H200 it is itself 2e-5 off under FMA math, and
+/// split 1.2e-6 from undivided.
+double toleranceOf(ucudnnOperation_t operation,
+                   const std::string& kernel,
+                   const ConvolutionCase& convolution) {
+  constexpr double kWinograd = 5e-6;
+  const bool magnified = operation == UCUDNN_BACKWARD_FILTER && !onSimulator() &&
+                         convolution.type == CUDNN_DATA_FLOAT &&
+                         kernel.rfind("WINOGRAD_NONFUSED", 0) == 0;
+  return std::max(tolerance(convolution), magnified ? kWinograd : 0.0);
+}
+
 /// What cuDNN computes undivided: with the plan's own algorithm where it has one.
 std::optional<Expectation> undivided(Convolution& convolution,
                                      cudnnHandle_t native,
@@ -77,7 +90,8 @@ std::optional<Expectation> undivided(Convolution& convolution,
   const auto common = commonAlgorithm(operation, entries);
   if (common)
     if (auto bytes = convolution.undivided(native, operation, *common, kAlpha, beta))
-      return Expectation{*bytes, tolerance(convolution.parameters())};
+      return Expectation{*bytes,
+                         toleranceOf(operation, entries[0].kernel, convolution.parameters())};
   for (const int other : {1, 0})
     if (auto bytes = convolution.undivided(native, operation, other, kAlpha, beta))
       return Expectation{
