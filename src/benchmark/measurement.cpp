@@ -4,13 +4,20 @@
 
 namespace ucudnn {
 
+const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {
+  const auto fastest = std::min_element(
+      kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
+        return a.timeMs < b.timeMs;
+      });
+  return fastest == kernels.end() ? nullptr : &*fastest;
+}
+
 bool isDominated(const Measurement& kernel,
                  const std::vector<Measurement>& kernels,
                  double factor) {
   return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& other) {
-    return !(other.kernel == kernel.kernel) && other.workspaceBytes <= kernel.workspaceBytes &&
-           other.timeMs * factor <= kernel.timeMs &&
-           (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate);
+    return !(other.kernel == kernel.kernel) && other.timeMs * factor <= kernel.timeMs &&
+           canStandInFor(other, kernel);
   });
 }
 

@@ -30,6 +30,17 @@ struct SizeMeasurements {
 /// Batch size -> what was measured at it.
 using Measurements = std::map<int, SizeMeasurements>;
 
+/// Whether `other` can stand in for `kernel` as far as workspace, determinism and accuracy go.
+/// Either is a Measurement or a KernelOffer.
+template <typename Other, typename Wanted>
+bool canStandInFor(const Other& other, const Wanted& kernel) noexcept {
+  return other.workspaceBytes <= kernel.workspaceBytes &&
+         (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate);
+}
+
+/// Null: there is none.
+const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;
+
 /// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace,
 /// takes at most 1/`factor` of the time, and is deterministic and accurate where `kernel` is.
 bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);

@@ -48,9 +48,7 @@ bool isOffFront(const Measurements& measured,
   const double perSample = timeMs / batch;
   for (const auto& [other, size] : measured)
     for (const Measurement& m : size.kernels)
-      if (m.workspaceBytes <= offer.workspaceBytes && m.timeMs / other * factor <= perSample &&
-          (m.deterministic || !offer.deterministic) && (m.accurate || !offer.accurate))
-        return true;
+      if (m.timeMs / other * factor <= perSample && canStandInFor(m, offer)) return true;
   return false;
 }
 

@@ -241,12 +241,8 @@ void WorkspaceOwner::reportPlan(const PlanRequest& request,
   const Measurements measured = planner().measurements(request);
   const auto undivided = measured.find(convolution.key.problem.batch());
   if (undivided == measured.end()) return;
-  const auto& kernels = undivided->second.kernels;
-  const auto fastest = std::min_element(
-      kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
-        return a.timeMs < b.timeMs;
-      });
-  if (fastest == kernels.end()) return;
+  const Measurement* const fastest = fastestOf(undivided->second.kernels);
+  if (fastest == nullptr) return;
   reported_.nativeMs += fastest->timeMs;
   reported_.nativeBytes += fastest->workspaceBytes;
 }

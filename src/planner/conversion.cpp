@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <tuple>
 
 namespace ucudnn {
@@ -58,6 +57,17 @@ CandidateTable candidates(const Measurements& measurements,
     }
   }
   return table;
+}
+
+std::vector<Measurement> kernelsWithin(const Measurements& measurements,
+                                       int batch,
+                                       std::size_t limitBytes) {
+  std::vector<Measurement> kernels;
+  const auto size = measurements.find(batch);
+  if (size == measurements.end()) return kernels;
+  for (const Measurement& kernel : size->second.kernels)
+    if (kernel.workspaceBytes <= limitBytes) kernels.push_back(kernel);
+  return kernels;
 }
 
 Measurements fromStored(const Problem& problem, const StoredMeasurements& stored) {
@@ -128,14 +138,7 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
   plan->divided = plan->steps.size() > 1 || first.count > 1;
   if (!plan->divided && first.kernel.mathType == problem.mathType)
     plan->callersAlgorithm = first.kernel.algorithm;
-  // Larger limits may have been measured as well, now or by another process.
-  std::vector<Measurement> undivided;
-  if (const auto whole = measurements.find(problem.batch()); whole != measurements.end())
-    std::copy_if(whole->second.kernels.begin(),
-                 whole->second.kernels.end(),
-                 std::back_inserter(undivided),
-                 [&](const Measurement& m) { return m.workspaceBytes <= limitBytes; });
-  nameAlgorithm(*plan, undivided);
+  nameAlgorithm(*plan, kernelsWithin(measurements, problem.batch(), limitBytes));
   return plan;
 }
 

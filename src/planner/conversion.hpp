@@ -22,6 +22,12 @@ CandidateTable candidates(const Measurements& measurements,
                           bool deterministicOnly,
                           int accurateBelow);
 
+/// Those measured at one batch size that need no more than the limit; a larger one may have been
+/// measured as well, here or by another process.
+std::vector<Measurement> kernelsWithin(const Measurements& measurements,
+                                       int batch,
+                                       std::size_t limitBytes);
+
 Measurements fromStored(const Problem& problem, const StoredMeasurements& stored);
 StoredMeasurements toStored(Operation operation, const Measurements& measurements);
 

@@ -165,24 +165,15 @@ bool Planner::picksInaccurate(const PlanRequest& request, MayMeasure mayMeasure)
   const Measurements known = mayMeasure == MayMeasure::kYes ? require(whole) : lookUp(whole);
   const auto size = known.find(request.problem.batch());
   if (size == known.end()) return false;
-  const auto& kernels = size->second.kernels;
-  const auto fastest = std::min_element(
-      kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
-        return a.timeMs < b.timeMs;
-      });
-  return fastest != kernels.end() && !fastest->accurate;
+  const Measurement* const fastest = fastestOf(size->second.kernels);
+  return fastest != nullptr && !fastest->accurate;
 }
 
 std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
-  std::vector<Measurement> kernels;
   const std::lock_guard lock(mutex_);
   const auto known = known_.find(measurementKey(request));
-  if (known == known_.end()) return kernels;
-  const auto size = known->second.measurements.find(request.problem.batch());
-  if (size == known->second.measurements.end()) return kernels;
-  for (const Measurement& kernel : size->second.kernels)
-    if (kernel.workspaceBytes <= request.limitBytes) kernels.push_back(kernel);
-  return kernels;
+  if (known == known_.end()) return {};
+  return kernelsWithin(known->second.measurements, request.problem.batch(), request.limitBytes);
 }
 
 Measurements Planner::measurements(const PlanRequest& request) {
