@@ -110,10 +110,7 @@ int bench(const BenchOptions& options, const std::string& command) {
         report.rows.push_back(benchRow(handles, stream.get(), layer, operation, options));
       }
   }
-  ucudnnStatistics_t statistics{};
-  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
-  report.kernelsMeasured = statistics.kernelsMeasured;
-  report.kernelsLoaded = statistics.kernelsLoaded;
+  addStatistics(report);
 
   json.write([&](std::ostream& stream) { stream << toJson(report).dump(2) << '\n'; });
   csv.write([&](std::ostream& stream) { writeCsv(stream, report.rows); });

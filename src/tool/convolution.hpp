@@ -3,6 +3,7 @@
 
 #include <ucudnn/plan.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -110,6 +111,30 @@ void run(Handle handle,
          const Workspace& workspace,
          void* output,
          LayerIds... layer);
+
+/// Asks with room for none how many there are, then for all of them.
+template <typename Entry, typename Function>
+std::vector<Entry> askAll(Function function,
+                          const char* name,
+                          cudnnHandle_t handle,
+                          const Convolution& c) {
+  int count = 0;
+  check(function(handle, c.operation(), c.x(), c.w(), c.convolution(), c.y(), 0, &count, nullptr),
+        name);
+  std::vector<Entry> entries(static_cast<std::size_t>(count));
+  check(function(handle,
+                 c.operation(),
+                 c.x(),
+                 c.w(),
+                 c.convolution(),
+                 c.y(),
+                 count,
+                 &count,
+                 entries.data()),
+        name);
+  entries.resize(std::min(entries.size(), static_cast<std::size_t>(count)));
+  return entries;
+}
 
 /// How many algorithms cuDNN has for the operation.
 int algorithmCount(ucudnnOperation_t operation);

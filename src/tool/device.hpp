@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <ucudnn/plan.h>
 #include <ucudnn/ucudnn.h>
 
 #include <cstddef>
@@ -68,6 +69,16 @@ class Handles {
   cudnnHandle_t native_ = nullptr;
   UcudnnHandle_t ours_;
 };
+
+/// Fills in kernelsMeasured and kernelsLoaded, which are known when all is done. Throws
+/// DeviceError.
+template <typename AnyReport>
+void addStatistics(AnyReport& report) {
+  ucudnnStatistics_t statistics{};
+  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  report.kernelsMeasured = statistics.kernelsMeasured;
+  report.kernelsLoaded = statistics.kernelsLoaded;
+}
 
 /// Makes `device` the current one. Throws BadInput where there is no such device, DeviceError where
 /// there is none at all.

@@ -21,25 +21,6 @@ NetworkChoice choose(cudnnHandle_t handle, const Convolution& convolution, std::
   return choice;
 }
 
-std::vector<ucudnnParetoPoint_t> describeFront(cudnnHandle_t handle, const Convolution& c) {
-  std::vector<ucudnnParetoPoint_t> points;
-  int count = 0;
-  for (const bool second : {false, true}) {
-    points.resize(static_cast<std::size_t>(second ? count : 0));
-    check(ucudnnGetConvolutionParetoFront(handle,
-                                          c.operation(),
-                                          c.x(),
-                                          c.w(),
-                                          c.convolution(),
-                                          c.y(),
-                                          static_cast<int>(points.size()),
-                                          &count,
-                                          points.data()),
-          "ucudnnGetConvolutionParetoFront");
-  }
-  return points;
-}
-
 /// cudaMalloc's alignment: what a segment takes.
 std::size_t segmentBytes(std::size_t bytes) {
   const std::size_t alignment = DivisionSettings().alignmentBytes;
@@ -118,18 +99,15 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   return report;
 }
 
-void addStatistics(NetworkReport& report) {
-  ucudnnStatistics_t statistics{};
-  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
-  report.kernelsMeasured = statistics.kernelsMeasured;
-  report.kernelsLoaded = statistics.kernelsLoaded;
-}
-
 void Network::findFronts(cudnnHandle_t handle, std::size_t totalBytes) {
   fronts_.clear();
   for (const auto& convolution : convolutions_) {
     DivisionItem& item = fronts_.emplace_back();
-    for (const ucudnnParetoPoint_t& point : describeFront(handle, *convolution))
+    for (const ucudnnParetoPoint_t& point :
+         askAll<ucudnnParetoPoint_t>(ucudnnGetConvolutionParetoFront,
+                                     "ucudnnGetConvolutionParetoFront",
+                                     handle,
+                                     *convolution))
       if (point.workspaceBytes <= totalBytes)
         item.options.push_back({point.timeMs, point.workspaceBytes});
     if (item.options.empty())

@@ -77,9 +77,6 @@ class Network {
 /// Which ways a policy asks for.
 std::vector<Way> waysOf(TotalWorkspacePolicy policy);
 
-/// Fills in what is known when all is done. Throws DeviceError.
-void addStatistics(NetworkReport& report);
-
 nlohmann::ordered_json toJson(const NetworkReport& report);
 /// Per convolution, then the totals side by side.
 void writeTable(std::ostream& stream, const NetworkReport& report);

@@ -24,30 +24,6 @@ struct Planned {
   std::string error;
 };
 
-/// Asks with room for none how many there are, then for all of them.
-template <typename Entry, typename Function>
-std::vector<Entry> askAll(Function function,
-                          const char* name,
-                          cudnnHandle_t handle,
-                          const Convolution& c) {
-  int count = 0;
-  check(function(handle, c.operation(), c.x(), c.w(), c.convolution(), c.y(), 0, &count, nullptr),
-        name);
-  std::vector<Entry> entries(static_cast<std::size_t>(count));
-  check(function(handle,
-                 c.operation(),
-                 c.x(),
-                 c.w(),
-                 c.convolution(),
-                 c.y(),
-                 count,
-                 &count,
-                 entries.data()),
-        name);
-  entries.resize(std::min(entries.size(), static_cast<std::size_t>(count)));
-  return entries;
-}
-
 Planned planRow(cudnnHandle_t handle,
                 const Layer& layer,
                 ucudnnOperation_t operation,

@@ -73,22 +73,12 @@ void divideAll(benchmark::State& state, const std::vector<DivisionItem>& items) 
   state.counters["optimal"] = optimal ? 1 : 0;
 }
 
-std::vector<DivisionItem> frontsOf(const std::vector<CandidateTable>& tables) {
-  std::vector<DivisionItem> items;
-  for (const CandidateTable& table : tables) {
-    DivisionItem& item = items.emplace_back();
-    for (const Configuration& point : paretoFront(table, 128, kNoLimit, 0.002))
-      item.options.push_back({point.timeMs, point.workspaceBytes});
-  }
-  return items;
-}
-
 void divide(benchmark::State& state, BatchSizePolicy policy) {
   constexpr unsigned kConvolutions = 159;  // as many as ResNet-50 has
   std::vector<CandidateTable> tables;
   for (unsigned i = 0; i < kConvolutions; ++i)
     tables.push_back(syntheticTable(policy, 128, 6, i + 1));
-  divideAll(state, frontsOf(tables));
+  divideAll(state, test::divisionItems(tables));
 }
 
 /// ResNet-50 with TF32; sizes between the recorded powers of two are interpolated.
@@ -101,28 +91,23 @@ std::vector<CandidateTable> resnet50(BatchSizePolicy policy) {
 
 void resnet50Fronts(benchmark::State& state, BatchSizePolicy policy) {
   const auto tables = resnet50(policy);
-  for (auto _ : state) benchmark::DoNotOptimize(frontsOf(tables));
+  for (auto _ : state) benchmark::DoNotOptimize(test::divisionItems(tables));
 }
 
 void resnet50Divide(benchmark::State& state, BatchSizePolicy policy) {
-  divideAll(state, frontsOf(resnet50(policy)));
+  divideAll(state, test::divisionItems(resnet50(policy)));
+}
+
+/// GLPK works on a thread of its own: only real time sees it.
+void eachMebibytes(benchmark::internal::Benchmark* benchmark) {
+  benchmark->Arg(1)->Arg(8)->Arg(32)->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 
 BENCHMARK_CAPTURE(resnet50Fronts, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(resnet50Fronts, all, BatchSizePolicy::kAll)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(resnet50Divide, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(32)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(resnet50Divide, all, BatchSizePolicy::kAll)
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(32)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(resnet50Divide, powerOfTwo, BatchSizePolicy::kPowerOfTwo)->Apply(eachMebibytes);
+BENCHMARK_CAPTURE(resnet50Divide, all, BatchSizePolicy::kAll)->Apply(eachMebibytes);
 BENCHMARK_CAPTURE(fastest, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
@@ -134,19 +119,8 @@ BENCHMARK_CAPTURE(front, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
     ->Arg(128)
     ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(front, all, BatchSizePolicy::kAll)->Arg(128)->Unit(benchmark::kMillisecond);
-// GLPK works on a thread of its own: only real time sees it.
-BENCHMARK_CAPTURE(divide, powerOfTwo, BatchSizePolicy::kPowerOfTwo)
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(32)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(divide, all, BatchSizePolicy::kAll)
-    ->Arg(1)
-    ->Arg(8)
-    ->Arg(32)
-    ->UseRealTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(divide, powerOfTwo, BatchSizePolicy::kPowerOfTwo)->Apply(eachMebibytes);
+BENCHMARK_CAPTURE(divide, all, BatchSizePolicy::kAll)->Apply(eachMebibytes);
 
 }  // namespace
 }  // namespace ucudnn

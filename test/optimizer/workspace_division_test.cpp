@@ -262,21 +262,9 @@ TEST_F(WorkspaceDivisionTest, DiagnosisWritesThePublishedFilesAndTheProgram) {
   EXPECT_FALSE(writeDivisionProblem(items, settings, (folder.path / "none" / "x").string()));
 }
 
-/// With powerOfTwo, from the kernels recorded on an H200.
-std::vector<DivisionItem> resnet50Fronts(const std::string& math) {
-  std::vector<DivisionItem> items;
-  for (const CandidateTable& table : test::resnet50Tables(math)) {
-    DivisionItem& item = items.emplace_back();
-    for (const Configuration& point :
-         paretoFront(table, test::kResnet50Batch, std::numeric_limits<std::size_t>::max(), 0.002))
-      item.options.push_back({point.timeMs, point.workspaceBytes});
-  }
-  return items;
-}
-
 TEST_F(WorkspaceDivisionTest, EqualsADynamicProgramOverMemoryOnResNet50) {
   for (const char* math : {"fma", "tf32"}) {
-    const std::vector<DivisionItem> items = resnet50Fronts(math);
+    const auto items = test::divisionItems(test::resnet50Tables(math));  // powerOfTwo
     ASSERT_EQ(items.size(), 159u);
     for (const std::size_t mebibytesEach : {1, 8, 64}) {
       SCOPED_TRACE(std::string(math) + ", MiB each: " + std::to_string(mebibytesEach));

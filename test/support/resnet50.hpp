@@ -2,13 +2,15 @@
 #pragma once
 
 #include <fstream>
+#include <limits>
 #include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "optimizer/configuration.hpp"
+#include "optimizer/workspace_division.hpp"
+#include "optimizer/workspace_reuse.hpp"
 
 namespace ucudnn::test {
 
@@ -68,6 +70,18 @@ inline std::vector<CandidateTable> resnet50Tables(const std::string& math) {
       tables.push_back(recorded.at(operation + shape));
   }
   return tables;
+}
+
+/// The Pareto fronts of tables at ResNet-50's mini-batch, to be divided.
+inline std::vector<DivisionItem> divisionItems(const std::vector<CandidateTable>& tables) {
+  std::vector<DivisionItem> items;
+  for (const CandidateTable& table : tables) {
+    DivisionItem& item = items.emplace_back();
+    for (const Configuration& point :
+         paretoFront(table, kResnet50Batch, std::numeric_limits<std::size_t>::max(), 0.002))
+      item.options.push_back({point.timeMs, point.workspaceBytes});
+  }
+  return items;
 }
 
 /// A candidate at every size: between two recorded sizes, each kernel of both lies on the line.

@@ -1,35 +1,17 @@
 // A whole network in one workspace total, by the tool on the simulator, with the times recorded on
 // an H200 where there are any (all of AlexNet's and ResNet-18's).
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <vector>
 
-#include "support/temporary_directory.hpp"
-#include "tool/process.hpp"
+#include "tool/simulated_tool.hpp"
 
 namespace ucudnn::test {
 namespace {
 
-using Json = nlohmann::json;
-
 const std::string kLists = UCUDNN_LAYERS "/";
 
-class SimulatedNetwork : public ::testing::Test {
- protected:
-  Json run(const std::string& arguments, const std::string& environment = "") {
-    const std::string file = directory_.file("result.json");
-    outcome_ = runTool(arguments + " --json " + file, environment);
-    EXPECT_EQ(outcome_.status, 0) << outcome_.error << outcome_.output;
-    EXPECT_EQ(outcome_.error, "");
-    return Json::parse(readFile(file));
-  }
-
-  TemporaryDirectory directory_;
-  Outcome outcome_;
-};
+class SimulatedNetwork : public ToolTest {};
 
 double timeOf(const Json& network, const char* way) {
   return network.at("totals").at(way).at("measured_ms");

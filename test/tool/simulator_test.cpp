@@ -1,34 +1,15 @@
 // The whole tool on the simulator, with the profile that was recorded on an H200.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "support/temporary_directory.hpp"
-#include "tool/process.hpp"
+#include "tool/simulated_tool.hpp"
 
 namespace ucudnn::test {
 namespace {
 
-using Json = nlohmann::json;
-
 const std::string kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
 
-class SimulatedTool : public ::testing::Test {
- protected:
-  /// Runs a command that succeeds and says nothing on stderr; returns its JSON.
-  Json run(const std::string& arguments, const std::string& environment = "") {
-    const std::string file = directory_.file("result.json");
-    outcome_ = runTool(arguments + " --json " + file, environment);
-    EXPECT_EQ(outcome_.status, 0) << outcome_.error << outcome_.output;
-    EXPECT_EQ(outcome_.error, "");
-    return Json::parse(readFile(file));
-  }
-
-  TemporaryDirectory directory_;
-  Outcome outcome_;
-};
+class SimulatedTool : public ToolTest {};
 
 // Part 10 of the issue: what ./misc/demo.sh shows. The sums are those of the recorded times
 // (DESIGN, "What is measured"): 47.4 ms undivided, 14.6 ms split, 11.3 ms without a limit; split
