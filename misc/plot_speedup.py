@@ -8,20 +8,13 @@ several workspace limits). Writes NAME.svg and NAME.png. Needs python3-matplotli
 file that is no such result.
 """
 
-import argparse
-import json
 import os
-import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen before)
+from plotting import parse_arguments, plt, read_result, save
 
 # Okabe and Ito's palette: told apart by the color-blind, too.
 COLORS = ["#56B4E9", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00"]
 OPERATIONS = {"forward": "F", "backward_data": "BD", "backward_filter": "BF"}
-DEFAULT_OUTPUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "figures", "speedup")
 
 
 def size_text(size):
@@ -32,16 +25,9 @@ def size_text(size):
     return f"{size:g} GiB"
 
 
-def read_result(path):
-    try:
-        with open(path, encoding="utf-8") as stream:
-            result = json.load(stream)
-        for key in ["machine", "settings", "totals", "rows"]:
-            result[key]
-        return result
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        print(f"plot_speedup.py: {path}: {error!r}", file=sys.stderr)
-        sys.exit(2)
+def require(result):
+    for key in ["machine", "settings", "totals", "rows"]:
+        result[key]
 
 
 def key_of(row):
@@ -91,26 +77,13 @@ def draw(results, output):
     axes.set_ylim(bottom=0, top=axes.get_ylim()[1] * 1.12)
     axes.set_ylabel("speed-up over cuDNN under the same limit")
     axes.grid(axis="y", linewidth=0.4)
-    axes.set_axisbelow(True)
-    for side in ["top", "right"]:
-        axes.spines[side].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1.0), ncol=1)
-    figure.text(0.01, 0.005, caption_of(results), fontsize=7.5, va="bottom", color="#444444")
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
-    # Without a date, so that the same results give the same file.
-    plt.rcParams["svg.hashsalt"] = "ucudnn"
-    figure.savefig(output + ".svg", metadata={"Date": None})
-    figure.savefig(output + ".png", dpi=150)
-    print(f"{output}.svg\n{output}.png")
+    save(figure, axes, caption_of(results), output)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("results", nargs="+", metavar="RESULT.json")
-    parser.add_argument("-o", "--output", default=DEFAULT_OUTPUT, help="path without an extension")
-    arguments = parser.parse_args()
-    results = [read_result(path) for path in arguments.results]
+    arguments = parse_arguments(__doc__, "speedup")
+    results = [read_result(path, require) for path in arguments.results]
     results.sort(key=lambda result: result["settings"]["workspace_limit_bytes"])
     draw(results, arguments.output)
 

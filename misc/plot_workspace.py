@@ -9,15 +9,9 @@ python3-matplotlib. Exit status 2: a file that is no such result, or results tha
 together.
 """
 
-import argparse
-import json
 import os
-import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (the backend is chosen before)
+from plotting import fail, parse_arguments, plt, read_result, save
 
 # Okabe and Ito's palette: told apart by the color-blind, too.
 WAYS = {
@@ -26,27 +20,15 @@ WAYS = {
     "share": ("share", "#009E73", "^"),
 }
 SAME_SETTINGS = ["layer_files", "layers", "batch_size", "operations", "policy", "data_type", "math", "layout"]
-DEFAULT_OUTPUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "figures", "workspace")
 
 
-def fail(message):
-    print(f"plot_workspace.py: {message}", file=sys.stderr)
-    sys.exit(2)
-
-
-def read_result(path):
-    try:
-        with open(path, encoding="utf-8") as stream:
-            result = json.load(stream)
-        for way in result["network"]["totals"].values():
-            way["measured_ms"] + 0
-        for key in ["date", "device", "cudnn", "cuda"]:
-            result["machine"][key]
-        for key in SAME_SETTINGS:
-            result["settings"][key]
-        return result
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        fail(f"{path}: {error!r}")
+def require(result):
+    for way in result["network"]["totals"].values():
+        way["measured_ms"] + 0
+    for key in ["date", "device", "cudnn", "cuda"]:
+        result["machine"][key]
+    for key in SAME_SETTINGS:
+        result["settings"][key]
 
 
 def caption_of(results):
@@ -80,26 +62,13 @@ def draw(results, output):
     axes.set_xlabel("total workspace (MiB)")
     axes.set_ylabel("summed time of all convolutions (ms)")
     axes.grid(linewidth=0.4)
-    axes.set_axisbelow(True)
-    for side in ["top", "right"]:
-        axes.spines[side].set_visible(False)
     axes.legend(frameon=False)
-    figure.text(0.01, 0.005, caption_of(results), fontsize=7.5, va="bottom", color="#444444")
-    figure.tight_layout(rect=(0, 0.07, 1, 1))
-    os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
-    # Without a date, so that the same results give the same file.
-    plt.rcParams["svg.hashsalt"] = "ucudnn"
-    figure.savefig(output + ".svg", metadata={"Date": None})
-    figure.savefig(output + ".png", dpi=150)
-    print(f"{output}.svg\n{output}.png")
+    save(figure, axes, caption_of(results), output)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("results", nargs="+", metavar="RESULT.json")
-    parser.add_argument("-o", "--output", default=DEFAULT_OUTPUT, help="path without an extension")
-    arguments = parser.parse_args()
-    results = [read_result(path) for path in arguments.results]
+    arguments = parse_arguments(__doc__, "workspace")
+    results = [read_result(path, require) for path in arguments.results]
     for path, result in zip(arguments.results, results):
         for key in SAME_SETTINGS:
             if result["settings"][key] != results[0]["settings"][key]:
