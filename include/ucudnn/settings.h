@@ -12,7 +12,7 @@ extern "C" {
 typedef enum {
   UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED = 0, /* "undivided": the mini-batch only */
   UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO =
-      1,                           /* "powerOfTwo": 1, 2, 4, ... and the mini-batch itself */
+      1, /* "powerOfTwo": 1, 2, 4, ..., the mini-batch less one of them, and the mini-batch itself */
   UCUDNN_BATCH_SIZE_POLICY_ALL = 2 /* "all": every size from 1 to the mini-batch */
 } ucudnnBatchSizePolicy_t;
 

@@ -46,7 +46,7 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
 
 TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
   const std::pair<const char*, std::set<int>> policies[] = {
-      {"undivided", {6}}, {"powerOfTwo", {1, 2, 4, 6}}, {"all", {1, 2, 3, 4, 5, 6}}};
+      {"undivided", {6}}, {"powerOfTwo", {1, 2, 4, 5, 6}}, {"all", {1, 2, 3, 4, 5, 6}}};
   ConvolutionCase parameters;
   for (const auto& [policy, sizes] : policies) {
     SCOPED_TRACE(policy);
@@ -69,11 +69,10 @@ TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
     ASSERT_LE(count, 256);
     std::set<int> tried;
     for (int i = 0; i < count; ++i) tried.insert(entries[i].batch);
-    // "all" asks for kernels between powers of two only where they promise something.
-    if (std::string(policy) == "all")
-      EXPECT_TRUE(std::includes(sizes.begin(), sizes.end(), tried.begin(), tried.end()));
-    else
-      EXPECT_EQ(sizes, tried);
+    // Between powers of two kernels are asked for only where they promise something.
+    EXPECT_TRUE(std::includes(sizes.begin(), sizes.end(), tried.begin(), tried.end()));
+    for (const int size : sizes)
+      EXPECT_TRUE(size == 3 || size == 5 || tried.count(size) == 1) << size;
   }
 }
 
