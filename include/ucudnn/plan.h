@@ -20,7 +20,8 @@ typedef enum {
 typedef struct {
   int batch;
   int count;
-  double timeMs;         /* of one micro-batch, measured */
+  double timeMs;         /* of one micro-batch among many, back to back, measured */
+  double deviceMs;       /* what the device needs of it: less where enqueueing a call takes longer */
   size_t workspaceBytes; /* of one micro-batch */
   int deterministic;
   char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example "FFT_TILING/default" */

@@ -25,6 +25,7 @@ ucudnnMicroBatches_t entryOf(Operation operation,
   entry.batch = batch;
   entry.count = count;
   entry.timeMs = measurement.timeMs;
+  entry.deviceMs = measurement.deviceMs;
   entry.workspaceBytes = measurement.workspaceBytes;
   entry.deterministic = measurement.deterministic ? 1 : 0;
   std::snprintf(
@@ -80,7 +81,7 @@ cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Plan::Step& step = found->steps[static_cast<std::size_t>(i)];
       const Measurement measurement{
-          step.kernel, step.timeMs, step.workspaceBytes, step.deterministic};
+          step.kernel, step.timeMs, step.workspaceBytes, step.deterministic, true, step.deviceMs};
       entries[i] = entryOf(problem.operation, step.batch, step.count, measurement);
     }
     return CUDNN_STATUS_SUCCESS;

@@ -15,6 +15,12 @@ constexpr double kSampleMs = 0.3;
 // to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
 constexpr double kHostPacedMs = 0.08;
 constexpr double kHostPacedSampleMs = 1.0;
+// To find out what the device alone takes, this many calls are enqueued behind others that are at
+// least so long: the host gains on the device with each of those.
+constexpr int kCallsBehind = 12;
+// What differs by less than the noise of timings is not paced by the host.
+constexpr double kHostPaced = 0.98;
+constexpr double kAheadMs = 3 * kHostPacedMs;
 // What a single timing has of the gap before a first call: measured on an H200 where the call
 // enqueues several kernels.
 constexpr double kFirstCallGapMs = 0.03;
@@ -55,6 +61,7 @@ BenchmarkResult DeviceBenchmark::run(const std::vector<int>& batches) {
   }
   allocate(sizes, sizes.size() < batches.size());
   for (Size& size : sizes) measureAnchor(size);
+  findAhead();
   for (const Size& size : sizes) refineAnchor(size);
   for (const int batch : batches)
     if (!isAnchor(batch)) measureBetween(batch);
@@ -107,9 +114,9 @@ bool DeviceBenchmark::isKnown(int batch, Kernel kernel) const {
       kernels.begin(), kernels.end(), [&](const Measurement& m) { return m.kernel == kernel; });
 }
 
-void DeviceBenchmark::add(int batch, const KernelOffer& offer, double timeMs) {
+void DeviceBenchmark::add(int batch, const KernelOffer& offer, double timeMs, double deviceMs) {
   result_.measurements[batch].kernels.push_back(
-      {offer.kernel, timeMs, offer.workspaceBytes, offer.deterministic, offer.accurate});
+      {offer.kernel, timeMs, offer.workspaceBytes, offer.deterministic, offer.accurate, deviceMs});
   ++result_.kernelsMeasured;
 }
 
@@ -130,7 +137,7 @@ void DeviceBenchmark::measureAnchor(Size& size) {
       continue;
     const std::optional<double> timeMs = quickTime(size, offer);
     if (!timeMs) continue;
-    add(size.batch, offer, *timeMs);
+    add(size.batch, offer, *timeMs, *timeMs);
     size.offers.push_back(offer);
   }
   auto& anchor = anchors_[size.batch].kernels;
@@ -147,6 +154,7 @@ void DeviceBenchmark::refineAnchor(const Size& size) {
       continue;
     const auto timeMs = carefulTime(size, size.offers[i], measurement.timeMs, StopRule());
     measurement.timeMs = timeMs.value_or(measurement.timeMs);
+    measurement.deviceMs = deviceTime(size, size.offers[i], measurement.timeMs);
   }
 }
 
@@ -169,22 +177,21 @@ void DeviceBenchmark::measureBetween(int batch) {
         isOffFront(anchors_, batch, hopedMs, *offer, kNearFront))
       continue;
     const auto timeMs = carefulTime(size, *offer, hopedMs, StopRule(kBetween));
-    if (timeMs) add(batch, *offer, *timeMs);
+    if (timeMs) add(batch, *offer, *timeMs, deviceTime(size, *offer, *timeMs));
   }
 }
 
 /// One call; empty where cuDNN refuses it. The first call of a kernel may load or compile it: where
 /// no smaller size leads to expect a time, or this is far beyond it, it is taken again.
 std::optional<double> DeviceBenchmark::quickTime(const Size& size, const KernelOffer& offer) {
-  const ConvolutionDescriptors descriptors = size.descriptors->get();
   const double expected = expectedMs(anchors_, offer.kernel, size.batch);
   const int warmUps = expected > kLongMs ? 0 : 1;
-  const auto first = timer_->time(descriptors, size.batch, offer, {1, 1, warmUps});
+  const auto first = timer_->time(size.call(offer), {1, 1, warmUps});
   if (first.empty()) return std::nullopt;
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
   if (expected > 0 && first[0] < 2 * expected) return first[0];
-  const auto second = timer_->time(descriptors, size.batch, offer, {1, 1, 1});
+  const auto second = timer_->time(size.call(offer), {1, 1, 1});
   if (second.empty()) return std::nullopt;
   return std::min(first[0], second[0]);
 }
@@ -200,11 +207,39 @@ std::optional<double> DeviceBenchmark::carefulTime(const Size& size,
     schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
     const double sampleMs = callMs < kHostPacedMs ? kHostPacedSampleMs : kSampleMs;
     schedule.calls = static_cast<int>(std::ceil(std::min(sampleMs / callMs, 100.0)));
-    const auto samples = timer_->time(size.descriptors->get(), size.batch, offer, schedule);
+    const auto samples = timer_->time(size.call(offer), schedule);
     if (samples.empty()) return std::nullopt;
     for (const double sample : samples) rule.add(sample, sample * schedule.calls);
   }
   return rule.median();
+}
+
+/// Chooses the shortest kernel that is long enough: what is timed behind it waits for no longer
+/// than it must.
+void DeviceBenchmark::findAhead() {
+  for (const auto& [batch, size] : anchors_)
+    for (const Measurement& m : size.kernels) {
+      if (m.timeMs < kAheadMs || (ahead_ && m.timeMs >= ahead_->timeMs)) continue;
+      if (batch > bufferBatch_ || m.workspaceBytes > buffers_.workspaceBytes) continue;
+      ahead_.emplace();
+      ahead_->size.batch = batch;
+      ahead_->offer = {m.kernel, m.workspaceBytes, m.deterministic, m.accurate};
+      ahead_->timeMs = m.timeMs;
+    }
+  if (!ahead_) return;
+  ahead_->size.descriptors =
+      std::make_unique<ProblemDescriptors>(request_.problem.withBatch(ahead_->size.batch));
+}
+
+/// What the device needs of `timeMs`; `timeMs` itself for calls that are too long to be paced by
+/// the host, and where there is nothing to let it run ahead.
+double DeviceBenchmark::deviceTime(const Size& size, const KernelOffer& offer, double timeMs) {
+  if (timeMs >= kHostPacedMs || !ahead_) return timeMs;
+  const double headStartMs = kCallsBehind * timeMs;
+  const int aheadCalls = static_cast<int>(headStartMs / (ahead_->timeMs - kHostPacedMs)) + 1;
+  const auto deviceMs = timer_->timeBehind(
+      ahead_->size.call(ahead_->offer), aheadCalls, size.call(offer), kCallsBehind);
+  return deviceMs && *deviceMs < kHostPaced * timeMs ? *deviceMs : timeMs;
 }
 
 }  // namespace ucudnn

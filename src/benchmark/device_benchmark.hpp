@@ -31,6 +31,14 @@ class DeviceBenchmark {
     std::unique_ptr<ProblemDescriptors> descriptors;
     std::vector<KernelOffer>
         offers;  ///< once measured: those that ran, in step with the result's kernels
+
+    KernelCall call(const KernelOffer& offer) const { return {descriptors->get(), batch, offer}; }
+  };
+  /// A kernel long enough for the host to run ahead of the device meanwhile.
+  struct Ahead {
+    Size size;
+    KernelOffer offer;
+    double timeMs = 0;
   };
 
   void allocate(const std::vector<Size>& sizes, bool sizesBetween);
@@ -45,7 +53,9 @@ class DeviceBenchmark {
                                     const KernelOffer& offer,
                                     double estimateMs,
                                     StopRule rule);
-  void add(int batch, const KernelOffer& offer, double timeMs);
+  double deviceTime(const Size& size, const KernelOffer& offer, double timeMs);
+  void findAhead();
+  void add(int batch, const KernelOffer& offer, double timeMs, double deviceMs);
 
   cudnnHandle_t handle_;
   const BenchmarkRequest& request_;
@@ -54,7 +64,8 @@ class DeviceBenchmark {
   int bufferBatch_ = 0;
   std::optional<ScratchBuffers> scratch_;
   std::optional<KernelTimer> timer_;
-  Measurements anchors_;  ///< powers of two and the mini-batch: known before, or measured now
+  std::optional<Ahead> ahead_;  ///< empty: none is long enough
+  Measurements anchors_;        ///< powers of two and the mini-batch: known before, or measured now
   BenchmarkResult result_;
 };
 

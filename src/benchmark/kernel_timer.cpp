@@ -32,13 +32,10 @@ KernelTimer::KernelTimer(cudnnHandle_t handle,
   UCUDNN_CHECK_CUDA(cudaMemsetAsync(bias_.get(), 0, bytes, stream_));
 }
 
-cudnnStatus_t KernelTimer::enqueue(const ConvolutionDescriptors& descriptors,
-                                   int batch,
-                                   const KernelOffer& offer,
-                                   int call) {
-  const std::size_t microBatches = static_cast<std::size_t>(bufferBatch_ / batch);
-  const std::size_t slice = static_cast<std::size_t>(call) % microBatches;
-  const std::size_t sample = slice * static_cast<std::size_t>(batch);
+cudnnStatus_t KernelTimer::enqueue(const KernelCall& call, int index) {
+  const std::size_t microBatches = static_cast<std::size_t>(bufferBatch_ / call.batch);
+  const std::size_t slice = static_cast<std::size_t>(index) % microBatches;
+  const std::size_t sample = slice * static_cast<std::size_t>(call.batch);
   const bool accumulates = problem_.operation == Operation::kBackwardFilter && slice > 0;
   const bool addsZ = problem_.operation == Operation::kBiasActivationForward && problem_.addsZ != 0;
 
@@ -48,41 +45,62 @@ cudnnStatus_t KernelTimer::enqueue(const ConvolutionDescriptors& descriptors,
   pointers.x = static_cast<char*>(buffers_.x) + sample * problem_.xBatchStrideBytes();
   pointers.w = buffers_.w;
   pointers.y = static_cast<char*>(buffers_.y) + sample * problem_.yBatchStrideBytes();
-  pointers.workspace = offer.workspaceBytes > 0 ? buffers_.workspace : nullptr;
-  pointers.workspaceBytes = offer.workspaceBytes;
+  pointers.workspace = call.offer.workspaceBytes > 0 ? buffers_.workspace : nullptr;
+  pointers.workspaceBytes = call.offer.workspaceBytes;
   const BiasActivation fused{
-      descriptors.y, pointers.y, biasDescriptor_.get(), bias_.get(), activation_.get()};
+      call.descriptors.y, pointers.y, biasDescriptor_.get(), bias_.get(), activation_.get()};
   return nativeConvolution(
-      handle_, problem_.operation, descriptors, offer.kernel.algorithm, pointers, &fused);
+      handle_, problem_.operation, call.descriptors, call.offer.kernel.algorithm, pointers, &fused);
 }
 
-std::vector<double> KernelTimer::time(const ConvolutionDescriptors& descriptors,
-                                      int batch,
-                                      const KernelOffer& offer,
-                                      Schedule schedule) {
-  int call = 0;
-  const auto run = [&](int calls) {
-    for (int i = 0; i < calls; ++i, ++call)
-      if (enqueue(descriptors, batch, offer, call) != CUDNN_STATUS_SUCCESS) return false;
-    return true;
-  };
-  bool accepted = run(schedule.warmUps);
-  call = 0;
+bool KernelTimer::enqueueAll(const KernelCall& call, int first, int calls) {
+  for (int i = 0; i < calls; ++i)
+    if (enqueue(call, first + i) != CUDNN_STATUS_SUCCESS) return false;
+  return true;
+}
+
+void KernelTimer::record(int event) {
+  UCUDNN_CHECK_CUDA(cudaEventRecord(events_[static_cast<std::size_t>(event)].get(), stream_));
+}
+
+void KernelTimer::waitFor(int event) {
+  UCUDNN_CHECK_CUDA(cudaEventSynchronize(events_[static_cast<std::size_t>(event)].get()));
+}
+
+double KernelTimer::sampleMs(int sample, int calls) const {
+  const auto begin = static_cast<std::size_t>(sample);
+  float elapsedMs = 0;
+  UCUDNN_CHECK_CUDA(
+      cudaEventElapsedTime(&elapsedMs, events_[begin].get(), events_[begin + 1].get()));
+  return static_cast<double>(elapsedMs) / calls;
+}
+
+std::vector<double> KernelTimer::time(const KernelCall& call, Schedule schedule) {
+  bool accepted = enqueueAll(call, 0, schedule.warmUps);
   for (int sample = 0; sample < schedule.samples && accepted; ++sample) {
-    UCUDNN_CHECK_CUDA(cudaEventRecord(events_[static_cast<std::size_t>(sample)].get(), stream_));
-    accepted = run(schedule.calls);
+    record(sample);
+    accepted = enqueueAll(call, sample * schedule.calls, schedule.calls);
   }
-  const Event& last = events_[static_cast<std::size_t>(schedule.samples)];
-  UCUDNN_CHECK_CUDA(cudaEventRecord(last.get(), stream_));
-  UCUDNN_CHECK_CUDA(cudaEventSynchronize(last.get()));
+  record(schedule.samples);
+  waitFor(schedule.samples);
   std::vector<double> samples;
   if (!accepted) return samples;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(schedule.samples); ++i) {
-    float elapsedMs = 0;
-    UCUDNN_CHECK_CUDA(cudaEventElapsedTime(&elapsedMs, events_[i].get(), events_[i + 1].get()));
-    samples.push_back(static_cast<double>(elapsedMs) / schedule.calls);
-  }
+  for (int sample = 0; sample < schedule.samples; ++sample)
+    samples.push_back(sampleMs(sample, schedule.calls));
   return samples;
+}
+
+std::optional<double> KernelTimer::timeBehind(const KernelCall& ahead,
+                                              int aheadCalls,
+                                              const KernelCall& call,
+                                              int calls) {
+  bool accepted = enqueueAll(ahead, 0, aheadCalls);
+  record(0);
+  accepted = enqueueAll(call, 0, calls) && accepted;
+  record(1);
+  waitFor(1);
+  if (!accepted) return std::nullopt;
+  return sampleMs(0, calls);
 }
 
 }  // namespace ucudnn

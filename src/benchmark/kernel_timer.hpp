@@ -1,6 +1,7 @@
 // Times calls of one kernel on one device, back to back.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "benchmark/buffers.hpp"
@@ -8,6 +9,14 @@
 #include "kernels/kernel.hpp"
 
 namespace ucudnn {
+
+/// One kernel at one batch size. REQUIRES: `descriptors` are the problem's at `batch` samples;
+/// the workspace fits the timer's buffers.
+struct KernelCall {
+  ConvolutionDescriptors descriptors;
+  int batch = 0;
+  KernelOffer offer;
+};
 
 /// Enqueues calls on the handle's stream between two events. Not thread-safe.
 class KernelTimer {
@@ -29,20 +38,26 @@ class KernelTimer {
   /// The samples, each the device time in ms of one call. All calls are enqueued back to back and
   /// walk over the micro-batches of the buffers as a split convolution does (and, for backward
   /// filter, add up as it does); the host waits once, at the end. Empty when cuDNN refuses the
-  /// kernel. Throws Error for a failed CUDA call. REQUIRES: `descriptors` are the problem's at
-  /// `batch` samples; workspaceBytes fit the buffers'; at most kMaximumSamples samples.
-  std::vector<double> time(const ConvolutionDescriptors& descriptors,
-                           int batch,
-                           const KernelOffer& offer,
-                           Schedule schedule);
+  /// kernel. Throws Error for a failed CUDA call. REQUIRES: at most kMaximumSamples samples.
+  std::vector<double> time(const KernelCall& call, Schedule schedule);
+
+  /// The device time in ms of one of `calls` calls that are enqueued while the device is still busy
+  /// with `aheadCalls` others: without what it waits for the host. Empty, and throws, as above.
+  std::optional<double> timeBehind(const KernelCall& ahead,
+                                   int aheadCalls,
+                                   const KernelCall& call,
+                                   int calls);
 
   static constexpr int kMaximumSamples = 8;
 
  private:
-  cudnnStatus_t enqueue(const ConvolutionDescriptors& descriptors,
-                        int batch,
-                        const KernelOffer& offer,
-                        int call);
+  cudnnStatus_t enqueue(const KernelCall& call, int index);
+  /// Calls from number `first` on; false when cuDNN refuses one.
+  bool enqueueAll(const KernelCall& call, int first, int calls);
+  /// Between the events `sample` and `sample` + 1, of one call. REQUIRES: both have happened.
+  double sampleMs(int sample, int calls) const;
+  void record(int event);
+  void waitFor(int event);
 
   cudnnHandle_t handle_;
   cudaStream_t stream_ = nullptr;

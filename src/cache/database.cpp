@@ -53,14 +53,14 @@ Shared& shared() {
 }
 
 bool isValid(const StoredMeasurement& measurement) {
-  return !measurement.kernel.empty() && std::isfinite(measurement.timeMs) &&
-         measurement.timeMs >= 0;
+  const auto isTime = [](double ms) { return std::isfinite(ms) && ms >= 0; };
+  return !measurement.kernel.empty() && isTime(measurement.timeMs) && isTime(measurement.deviceMs);
 }
 
 /// Reads one row of kLoad into `found`. False when a value is not what it should be: the size that
 /// it belongs to is then not to be trusted.
 bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) {
-  enum { kBatch, kCovered, kKernel, kTime, kWorkspace, kDeterministic };
+  enum { kBatch, kCovered, kKernel, kTime, kWorkspace, kDeterministic, kDeviceTime };
   batch = 0;
   if (!row.has(kBatch, SQLITE_INTEGER)) return false;
   const std::int64_t storedBatch = row.integer(kBatch);
@@ -72,12 +72,14 @@ bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) 
   if (row.has(kKernel, SQLITE_NULL)) return true;  // Tried, and nothing is offered.
 
   const bool typed = row.has(kKernel, SQLITE_TEXT) && row.has(kTime, SQLITE_FLOAT) &&
-                     row.has(kWorkspace, SQLITE_INTEGER) && row.has(kDeterministic, SQLITE_INTEGER);
+                     row.has(kWorkspace, SQLITE_INTEGER) &&
+                     row.has(kDeterministic, SQLITE_INTEGER) && row.has(kDeviceTime, SQLITE_FLOAT);
   if (!typed || row.integer(kWorkspace) < 0) return false;
   StoredMeasurement measurement{row.text(kKernel),
                                 row.real(kTime),
                                 static_cast<std::size_t>(row.integer(kWorkspace)),
-                                row.integer(kDeterministic) != 0};
+                                row.integer(kDeterministic) != 0,
+                                row.real(kDeviceTime)};
   if (!isValid(measurement)) return false;
   size.kernels.push_back(std::move(measurement));
   return true;
@@ -85,7 +87,7 @@ bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) 
 
 constexpr const char* kLoad =
     "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "
-    "measurement.workspace_bytes, measurement.deterministic "
+    "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms "
     "FROM machine JOIN problem JOIN size ON size.machine_id = machine.id AND size.problem_id = "
     "problem.id LEFT JOIN measurement ON measurement.size_id = size.id "
     "WHERE problem.text = ? AND device_name = ? AND compute_capability = ? "

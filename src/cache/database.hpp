@@ -1,5 +1,5 @@
-// The benchmark database: measured kernels, kept from one run to the next in one SQLite 3 file that many
-// threads and processes share. Knows no CUDA: devices, problems and kernels are text here.
+// The benchmark database: measured kernels, kept from one run to the next in one SQLite 3 file that
+// many threads and processes share. Knows no CUDA: devices, problems and kernels are text here.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,14 @@ struct StoredMeasurement {
   double timeMs;
   std::size_t workspaceBytes;
   bool deterministic;
+  double deviceMs = 0;  ///< what the device needs of timeMs
 };
 
 /// What is known of one batch size.
 struct StoredSize {
-  /// Every kernel that needs at most this much workspace was tried; kernels above it may be missing. Stored
-  /// values never shrink: storing a size adds or replaces its kernels one by one and keeps the larger bound.
+  /// Every kernel that needs at most this much workspace was tried; kernels above it may be
+  /// missing. Stored values never shrink: storing a size adds or replaces its kernels one by one
+  /// and keeps the larger bound.
   std::size_t coveredBytes = 0;
   std::vector<StoredMeasurement> kernels;  ///< may be empty: tried, and nothing is offered
 };
@@ -41,8 +43,8 @@ struct StoredSize {
 using StoredMeasurements = std::map<int, StoredSize>;
 
 /// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
-/// application's, of another schema, corrupt, read-only or full is warned of once and the database then
-/// answers as if it were empty (read-only: still answers from what it holds).
+/// application's, of another schema, corrupt, read-only or full is warned of once and the database
+/// then answers as if it were empty (read-only: still answers from what it holds).
 class Database {
  public:
   /// Does not open the file yet. `path` as UCUDNN_DATABASE has it.

@@ -44,11 +44,12 @@ CREATE TABLE measurement (
   time_ms REAL NOT NULL CHECK (time_ms >= 0),
   workspace_bytes INTEGER NOT NULL CHECK (workspace_bytes >= 0),
   deterministic INTEGER NOT NULL CHECK (deterministic IN (0, 1)),
+  device_ms REAL NOT NULL CHECK (device_ms >= 0),
   measured_at INTEGER NOT NULL,
   PRIMARY KEY (size_id, kernel)
 ) WITHOUT ROWID, STRICT;
 PRAGMA application_id = 0x7543444E;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 )sql";
 
 enum class Identity { kOurs, kEmpty };
@@ -196,10 +197,11 @@ SizeWriter::SizeWriter(SqliteConnection& connection)
                "measured_at = max(measured_at, excluded.measured_at) RETURNING id"),
       addKernel_(connection,
                  "INSERT INTO measurement (size_id, kernel, time_ms, workspace_bytes, "
-                 "deterministic, measured_at) VALUES (?, ?, ?, ?, ?, ?) "
+                 "deterministic, device_ms, measured_at) VALUES (?, ?, ?, ?, ?, ?, ?) "
                  "ON CONFLICT (size_id, kernel) DO UPDATE SET time_ms = excluded.time_ms, "
                  "workspace_bytes = excluded.workspace_bytes, "
-                 "deterministic = excluded.deterministic, measured_at = excluded.measured_at "
+                 "deterministic = excluded.deterministic, device_ms = excluded.device_ms, "
+                 "measured_at = excluded.measured_at "
                  "WHERE excluded.measured_at >= measurement.measured_at") {}
 
 std::int64_t SizeWriter::machineId(const MachineKey& machine) {
@@ -254,6 +256,7 @@ void SizeWriter::addKernel(std::int64_t size,
             kernel.timeMs,
             toStoredBytes(kernel.workspaceBytes),
             std::int64_t{kernel.deterministic},
+            kernel.deviceMs,
             measuredAt)
       .run();
 }

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;  // In the order of writing, for people.
 
 constexpr const char* kFormat = "ucudnn measurements";
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 
 Json machineToJson(const MachineKey& machine) {
   return {{"device_name", machine.deviceName},
@@ -30,6 +30,7 @@ Json sizeToJson(const SizeRecord& record) {
   for (const KernelRecord& kernel : record.kernels) {
     kernels.push_back({{"kernel", kernel.measurement.kernel},
                        {"time_ms", kernel.measurement.timeMs},
+                       {"device_ms", kernel.measurement.deviceMs},
                        {"workspace_bytes", kernel.measurement.workspaceBytes},
                        {"deterministic", kernel.measurement.deterministic},
                        {"measured_at", kernel.measuredAt}});
@@ -113,7 +114,8 @@ SizeRecord sizeFromJson(const MachineKey& machine, const std::string& problem, c
     record.kernels.push_back({{text(kernel, "kernel"),
                                real(kernel, "time_ms"),
                                static_cast<std::size_t>(integer(kernel, "workspace_bytes")),
-                               truth(kernel, "deterministic")},
+                               truth(kernel, "deterministic"),
+                               real(kernel, "device_ms")},
                               integer(kernel, "measured_at")});
   }
   validate(record);

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kReadAll =
     "SELECT size.id, device_name, compute_capability, multiprocessor_count, driver_version, "
     "cuda_version, cudnn_version, simulated, problem.text, batch, covered_bytes, "
-    "size.measured_at, kernel, time_ms, workspace_bytes, deterministic, measurement.measured_at "
+    "size.measured_at, kernel, time_ms, workspace_bytes, deterministic, device_ms, "
+    "measurement.measured_at "
     "FROM size JOIN machine ON machine.id = machine_id JOIN problem ON problem.id = problem_id "
     "LEFT JOIN measurement ON measurement.size_id = size.id "
     "ORDER BY device_name, machine.id, problem.text, batch, kernel";
@@ -33,6 +34,7 @@ enum ReadAllColumn {
   kTimeMs,
   kWorkspaceBytes,
   kDeterministic,
+  kDeviceMs,
   kMeasuredAt
 };
 
@@ -72,6 +74,7 @@ KernelRecord readKernel(const SqliteStatement& row) {
   record.measurement.timeMs = row.real(kTimeMs);
   record.measurement.workspaceBytes = bytes(row, kWorkspaceBytes);
   record.measurement.deterministic = row.integer(kDeterministic) != 0;
+  record.measurement.deviceMs = row.real(kDeviceMs);
   record.measuredAt = row.integer(kMeasuredAt);
   return record;
 }
@@ -118,10 +121,9 @@ void validate(const SizeRecord& record) {
   if (record.batch < 1) refuse("the batch size is below 1");
   for (const KernelRecord& kernel : record.kernels) {
     if (kernel.measurement.kernel.empty()) refuse("a kernel has no name");
-    const double time = kernel.measurement.timeMs;
-    if (!std::isfinite(time) || time < 0) {
-      refuse("kernel \"" + kernel.measurement.kernel + "\" has a time that is none");
-    }
+    for (const double time : {kernel.measurement.timeMs, kernel.measurement.deviceMs})
+      if (!std::isfinite(time) || time < 0)
+        refuse("kernel \"" + kernel.measurement.kernel + "\" has a time that is none");
   }
 }
 

@@ -81,7 +81,8 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
                                  row.timeMs,
                                  row.workspaceBytes,
                                  row.deterministic,
-                                 isAccurate(problem, kernel->algorithm)});
+                                 isAccurate(problem, kernel->algorithm),
+                                 row.deviceMs});
   }
   return measurements;
 }
@@ -93,7 +94,7 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
     row.coveredBytes = size.coveredBytes;
     for (const Measurement& m : size.kernels)
       row.kernels.push_back(
-          {toText(operation, m.kernel), m.timeMs, m.workspaceBytes, m.deterministic});
+          {toText(operation, m.kernel), m.timeMs, m.workspaceBytes, m.deterministic, m.deviceMs});
   }
   return stored;
 }
@@ -130,6 +131,7 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
                            group.count,
                            m.kernel,
                            m.timeMs,
+                           m.deviceMs,
                            m.workspaceBytes,
                            m.deterministic,
                            std::make_unique<ProblemDescriptors>(part)});

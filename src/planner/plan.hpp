@@ -17,7 +17,8 @@ struct Plan {
     int batch = 0;
     int count = 0;
     Kernel kernel;
-    double timeMs = 0;  ///< of one micro-batch
+    double timeMs = 0;    ///< of one micro-batch
+    double deviceMs = 0;  ///< what the device needs of it
     std::size_t workspaceBytes = 0;
     bool deterministic = true;
     std::unique_ptr<ProblemDescriptors>

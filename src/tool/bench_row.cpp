@@ -8,6 +8,7 @@
 
 #include "tool/device_data.hpp"
 #include "tool/failure.hpp"
+#include "tool/plan_description.hpp"
 #include "tool/timing.hpp"
 
 namespace ucudnn::tool {
@@ -21,8 +22,6 @@ constexpr double kUsablePartOfFree = 0.9;
 // One sample of 256 that is not computed is a distance of 0.06; bfloat16's rounding, the coarsest
 // there is, is one of 0.004.
 constexpr double kWrongDistance = 0.02;
-constexpr std::size_t kMostMicroBatches =
-    1024;  // entries of a plan; one for each batch size at most
 
 /// One way to run the convolution: the handle's kind, the algorithm, its workspace.
 template <typename Handle>
@@ -220,7 +219,10 @@ void askOurs(const Handles& handles,
   const auto choices = findAlgorithms(handles.ours(), convolution, tensors, workspace);
   row.planningMs = elapsedMs(start);
   if (choices.empty()) throw DeviceError("μ-cuDNN's query names no algorithm within the limit");
-  row.configuration = describePlan(handles.ours(), convolution, limitBytes, &row.predictedMs);
+  if (auto plan = describePlan(handles.ours(), convolution, limitBytes)) {
+    row.configuration = std::move(plan->configuration);
+    row.predictedMs = plan->predictedMs;
+  }
   ours.choose(choices.front(), workspace);
   row.workspaceBytes = ours.workspaceBytes();
 }
@@ -272,37 +274,6 @@ void fillRow(const Handles& handles,
 }
 
 }  // namespace
-
-std::vector<MicroBatches> describePlan(cudnnHandle_t handle,
-                                       const Convolution& convolution,
-                                       std::size_t limitBytes,
-                                       std::optional<double>* predictedMs,
-                                       std::size_t* workspaceBytes) {
-  std::vector<ucudnnMicroBatches_t> entries(kMostMicroBatches);
-  ucudnnPlan_t plan{};
-  int count = 0;
-  const cudnnStatus_t status = ucudnnGetConvolutionPlan(handle,
-                                                        convolution.operation(),
-                                                        convolution.x(),
-                                                        convolution.w(),
-                                                        convolution.convolution(),
-                                                        convolution.y(),
-                                                        limitBytes,
-                                                        &plan,
-                                                        static_cast<int>(entries.size()),
-                                                        &count,
-                                                        entries.data());
-  if (status == CUDNN_STATUS_NOT_SUPPORTED) return {};
-  check(status, "ucudnnGetConvolutionPlan");
-  if (predictedMs != nullptr) *predictedMs = plan.predictedMs;
-  if (workspaceBytes != nullptr) *workspaceBytes = plan.workspaceBytes;
-  std::vector<MicroBatches> configuration;
-  for (int i = 0; i < std::min(count, static_cast<int>(entries.size())); ++i) {
-    const ucudnnMicroBatches_t& entry = entries[static_cast<std::size_t>(i)];
-    configuration.push_back({entry.batch, entry.kernel, entry.count});
-  }
-  return configuration;
-}
 
 Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer) {
   return options.arithmetic.value_or(automaticArithmetic(layer.multiplyAdds()));

@@ -15,14 +15,6 @@ Row benchRow(const Handles& handles,
              ucudnnOperation_t operation,
              const BenchOptions& options);
 
-/// The plan that μ-cuDNN has for the convolution under the limit; empty where it has none.
-/// `predictedMs` and `workspaceBytes` may be null. Throws DeviceError.
-std::vector<MicroBatches> describePlan(cudnnHandle_t handle,
-                                       const Convolution& convolution,
-                                       std::size_t limitBytes,
-                                       std::optional<double>* predictedMs,
-                                       std::size_t* workspaceBytes = nullptr);
-
 /// The arithmetic that a check on the simulator uses.
 Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer);
 

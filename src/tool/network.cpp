@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tool/bench_row.hpp"
 #include "tool/failure.hpp"
 #include "tool/progress.hpp"
 
@@ -11,14 +10,9 @@ namespace ucudnn::tool {
 namespace {
 
 NetworkChoice choose(cudnnHandle_t handle, const Convolution& convolution, std::size_t bytes) {
-  NetworkChoice choice;
-  std::optional<double> predictedMs;
-  choice.configuration =
-      describePlan(handle, convolution, bytes, &predictedMs, &choice.workspaceBytes);
-  if (choice.configuration.empty())
-    throw DeviceError("a convolution has no plan within its part of the workspace");
-  choice.predictedMs = predictedMs.value_or(0);
-  return choice;
+  auto plan = describePlan(handle, convolution, bytes);
+  if (!plan) throw DeviceError("a convolution has no plan within its part of the workspace");
+  return {std::move(*plan), std::nullopt};
 }
 
 /// cudaMalloc's alignment: what a segment takes.
@@ -30,14 +24,19 @@ std::size_t segmentBytes(std::size_t bytes) {
 void addTotals(NetworkReport& report, Way way) {
   const auto index = static_cast<std::size_t>(way);
   NetworkTotals totals;
+  double deviceMs = 0;
+  double hostPacedMs = 0;
   for (const NetworkRow& row : report.rows) {
-    const NetworkChoice& choice = *row.choices[index];
-    totals.predictedMs += choice.predictedMs;
+    const PlanDescription& plan = row.choices[index]->plan;
+    totals.summed.predictedMs += plan.predictedMs;
+    deviceMs += plan.deviceMs;
+    hostPacedMs += plan.hostPacedMs;
     if (way == Way::kShare)
-      totals.workspaceBytes = std::max(totals.workspaceBytes, choice.workspaceBytes);
+      totals.workspaceBytes = std::max(totals.workspaceBytes, plan.workspaceBytes);
     else
-      totals.workspaceBytes += segmentBytes(choice.workspaceBytes);
+      totals.workspaceBytes += segmentBytes(plan.workspaceBytes);
   }
+  totals.iteration.predictedMs = std::max(deviceMs, hostPacedMs);
   report.totals[index] = totals;
 }
 

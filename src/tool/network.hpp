@@ -11,6 +11,7 @@
 #include "tool/convolution.hpp"
 #include "tool/layer_list.hpp"
 #include "tool/options.hpp"
+#include "tool/plan_description.hpp"
 #include "tool/report.hpp"
 
 namespace ucudnn::tool {
@@ -23,9 +24,8 @@ const char* toText(Way way);
 
 /// A convolution by one of the ways.
 struct NetworkChoice {
-  std::size_t workspaceBytes = 0;
-  double predictedMs = 0;
-  std::vector<MicroBatches> configuration;
+  PlanDescription plan;
+  std::optional<double> measuredMs;  ///< by itself, back to back
 };
 
 struct NetworkRow {
@@ -33,9 +33,17 @@ struct NetworkRow {
   std::array<std::optional<NetworkChoice>, 3> choices;  ///< by Way; empty: left out
 };
 
-struct NetworkTotals {
+struct NetworkTimes {
   double predictedMs = 0;
   std::optional<double> measuredMs;
+};
+
+/// One way's.
+struct NetworkTotals {
+  NetworkTimes summed;  ///< each convolution by itself, back to back
+  /// All of them in the order of training, one iteration behind the other. The host runs ahead
+  /// there, so that the device needs the sum of its own times; unless enqueueing takes longer.
+  NetworkTimes iteration;
   std::size_t workspaceBytes = 0;  ///< of device memory that is needed
 };
 

@@ -9,6 +9,7 @@
 #include "tool/machine.hpp"
 #include "tool/network.hpp"
 #include "tool/output_file.hpp"
+#include "tool/progress.hpp"
 #include "tool/timing.hpp"
 
 namespace ucudnn::tool {
@@ -62,17 +63,20 @@ class Trainer {
           "ucudnnSetTotalWorkspacePolicy");
   }
 
-  /// Enqueues every convolution once. What a call names is an algorithm that leaves all kernels
-  /// open: 0 of each operation.
+  /// Enqueues one convolution. What the call names is an algorithm that leaves all kernels open: 0
+  /// of each operation.
+  void convolve(std::size_t i) const {
+    run(handles_.ours(),
+        network_.convolution(i),
+        data_.tensors,
+        0,
+        Workspace{workspace_.get(), workspace_.bytes()},
+        data_.output.get(),
+        static_cast<ucudnnLayerId_t>(i));
+  }
+
   void iterate() const {
-    for (std::size_t i = 0; i < network_.size(); ++i)
-      run(handles_.ours(),
-          network_.convolution(i),
-          data_.tensors,
-          0,
-          Workspace{workspace_.get(), workspace_.bytes()},
-          data_.output.get(),
-          static_cast<ucudnnLayerId_t>(i));
+    for (std::size_t i = 0; i < network_.size(); ++i) convolve(i);
   }
 
  private:
@@ -81,6 +85,35 @@ class Trainer {
   Handles handles_;
   DeviceBuffer workspace_;
 };
+
+/// Fills in what is measured: each convolution by itself, and iterations.
+void timeTrainers(cudaStream_t stream,
+                  int repeats,
+                  const std::vector<Way>& ways,
+                  const std::vector<std::unique_ptr<Trainer>>& trainers,
+                  NetworkReport& report) {
+  // Calls `store(index of the way, ms)` for what `enqueue(trainer)` takes.
+  const auto compare = [&](auto enqueue, auto store) {
+    std::vector<Contestant> contestants;
+    for (const auto& trainer : trainers)
+      contestants.push_back({[&enqueue, &trainer = *trainer] { enqueue(trainer); }});
+    timeBackToBack(stream, repeats, contestants);
+    for (std::size_t i = 0; i < ways.size(); ++i)
+      store(static_cast<std::size_t>(ways[i]), contestants[i].timeMs);
+  };
+  Progress progress(report.rows.size());
+  for (std::size_t row = 0; row < report.rows.size(); ++row) {
+    progress.begin(fmt::format("{} {}", report.rows[row].layer, report.rows[row].operation));
+    compare([&](const Trainer& trainer) { trainer.convolve(row); },
+            [&](std::size_t way, double ms) {
+              NetworkTimes& summed = report.totals[way]->summed;
+              summed.measuredMs = summed.measuredMs.value_or(0) + ms;
+              report.rows[row].choices[way]->measuredMs = ms;
+            });
+  }
+  compare([](const Trainer& trainer) { trainer.iterate(); },
+          [&](std::size_t way, double ms) { report.totals[way]->iteration.measuredMs = ms; });
+}
 
 }  // namespace
 
@@ -109,17 +142,12 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
 
   const NetworkData data(network);
   std::vector<std::unique_ptr<Trainer>> trainers;
-  std::vector<Contestant> contestants;
   for (const Way way : ways) {
     trainers.push_back(
         std::make_unique<Trainer>(network, data, options, report, way, stream.get()));
-    const Trainer& trainer = *trainers.back();
-    for (int i = 0; i < kSettlingIterations; ++i) trainer.iterate();
-    contestants.push_back({[&trainer] { trainer.iterate(); }});
+    for (int i = 0; i < kSettlingIterations; ++i) trainers.back()->iterate();
   }
-  timeBackToBack(stream.get(), options.repeats, contestants);
-  for (std::size_t i = 0; i < ways.size(); ++i)
-    report.totals[static_cast<std::size_t>(ways[i])]->measuredMs = contestants[i].timeMs;
+  timeTrainers(stream.get(), options.repeats, ways, trainers, report);
 
   addStatistics(report);
   json.write([&](std::ostream& out) { out << toJson(report).dump(2) << '\n'; });

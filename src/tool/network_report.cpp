@@ -16,13 +16,12 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kBarColumns = 40;  // with names and numbers beside it, a line of a terminal
 
 Json toJson(const NetworkChoice& choice) {
-  Json configuration = Json::array();
-  for (const MicroBatches& part : choice.configuration)
-    configuration.push_back(
-        {{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
-  return {{"workspace_bytes", choice.workspaceBytes},
-          {"predicted_ms", choice.predictedMs},
-          {"configuration", std::move(configuration)}};
+  const PlanDescription& plan = choice.plan;
+  return {{"workspace_bytes", plan.workspaceBytes},
+          {"predicted_ms", plan.predictedMs},
+          {"measured_ms", orNull(choice.measuredMs)},
+          {"device_ms", plan.deviceMs},
+          {"configuration", toJson(plan.configuration)}};
 }
 
 std::string milliseconds(double value) {
@@ -51,6 +50,30 @@ void writeRemarks(std::ostream& stream, const NetworkReport& report) {
   stream << '\n';
 }
 
+/// The ways side by side. REQUIRES: they have been measured.
+void writeTimes(std::ostream& stream,
+                const NetworkReport& report,
+                const char* title,
+                NetworkTimes NetworkTotals::*times) {
+  std::vector<std::vector<std::string>> lines = {
+      {title, "predicted ms", "measured ms", "prediction", "of wr", "workspace"}};
+  const auto& reuse = report.totals[static_cast<std::size_t>(Way::kReuse)];
+  for (const Way way : kWays) {
+    const auto& totals = report.totals[static_cast<std::size_t>(way)];
+    if (!totals) continue;
+    const double predictedMs = ((*totals).*times).predictedMs;
+    const double measuredMs = ((*totals).*times).measuredMs.value();
+    lines.push_back({toText(way),
+                     milliseconds(predictedMs),
+                     milliseconds(measuredMs),
+                     percent(predictedMs / measuredMs - 1),
+                     fmt::format("{:.3f}", measuredMs / ((*reuse).*times).measuredMs.value()),
+                     formatSize(totals->workspaceBytes)});
+  }
+  stream << '\n';
+  writeColumns(stream, lines, 1);
+}
+
 }  // namespace
 
 Json toJson(const NetworkReport& report) {
@@ -65,8 +88,11 @@ Json toJson(const NetworkReport& report) {
   Json totals = Json::object();
   for (const Way way : kWays)
     if (const auto& sum = report.totals[static_cast<std::size_t>(way)])
-      totals[toText(way)] = {{"predicted_ms", sum->predictedMs},
-                             {"measured_ms", sum->measuredMs ? Json(*sum->measuredMs) : Json()},
+      totals[toText(way)] = {{"predicted_ms", sum->summed.predictedMs},
+                             {"measured_ms", orNull(sum->summed.measuredMs)},
+                             {"iteration",
+                              {{"predicted_ms", sum->iteration.predictedMs},
+                               {"measured_ms", orNull(sum->iteration.measuredMs)}}},
                              {"workspace_bytes", sum->workspaceBytes}};
   const bool divided = report.totals[static_cast<std::size_t>(Way::kDivide)].has_value();
   return {{"machine", report.machine},
@@ -96,32 +122,19 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
     line = {row.layer, row.operation};
     for (const auto& choice : row.choices)
       if (choice) {
-        line.push_back(milliseconds(choice->predictedMs));
-        line.push_back(formatSize(choice->workspaceBytes));
+        line.push_back(milliseconds(choice->measuredMs.value()));
+        line.push_back(formatSize(choice->plan.workspaceBytes));
       }
   }
   writeRemarks(stream, report);
-  stream << "predicted\n";
   writeColumns(stream, lines, 2);
 
   stream << fmt::format("\n{} convolutions, {} in all; wr: {} each\n",
                         report.rows.size(),
                         formatSize(report.totalBytes),
                         formatSize(report.eachBytes));
-  const NetworkTotals* const reuse = report.totals[0] ? &*report.totals[0] : nullptr;
-  lines = {{"way", "predicted ms", "measured ms", "prediction", "of wr", "workspace"}};
-  for (const Way way : kWays) {
-    const auto& sum = report.totals[static_cast<std::size_t>(way)];
-    if (!sum) continue;
-    const bool measured = sum->measuredMs && reuse != nullptr && reuse->measuredMs;
-    lines.push_back({toText(way),
-                     milliseconds(sum->predictedMs),
-                     sum->measuredMs ? milliseconds(*sum->measuredMs) : "-",
-                     sum->measuredMs ? percent(sum->predictedMs / *sum->measuredMs - 1) : "-",
-                     measured ? fmt::format("{:.2f}", *sum->measuredMs / *reuse->measuredMs) : "-",
-                     formatSize(sum->workspaceBytes)});
-  }
-  writeColumns(stream, lines, 1);
+  writeTimes(stream, report, "sum of all, each by itself", &NetworkTotals::summed);
+  writeTimes(stream, report, "one iteration after another", &NetworkTotals::iteration);
   if (report.totals[static_cast<std::size_t>(Way::kDivide)] && !report.optimal)
     stream << "the division is the best found in time, not proven to be the best\n";
 }
@@ -131,11 +144,11 @@ void writeBars(std::ostream& stream, const NetworkReport& report) {
   writeRemarks(stream, report);
   std::size_t most = 1;
   for (const NetworkRow& row : report.rows)
-    most = std::max(most, row.choices[kDivide]->workspaceBytes);
+    most = std::max(most, row.choices[kDivide]->plan.workspaceBytes);
   std::vector<std::vector<std::string>> lines = {
       {"layer", "operation", "", "workspace", "of total", "ms", "configuration"}};
   for (const NetworkRow& row : report.rows) {
-    const NetworkChoice& choice = *row.choices[kDivide];
+    const PlanDescription& choice = row.choices[kDivide]->plan;
     const double length = static_cast<double>(kBarColumns) *
                           static_cast<double>(choice.workspaceBytes) / static_cast<double>(most);
     std::string bar(static_cast<std::size_t>(std::lround(length)), '#');
@@ -156,10 +169,10 @@ void writeBars(std::ostream& stream, const NetworkReport& report) {
       formatSize(report.totalBytes),
       report.rows.size(),
       report.optimal ? "" : " (not proven to be the best)",
-      milliseconds(report.totals[kDivide]->predictedMs),
+      milliseconds(report.totals[kDivide]->summed.predictedMs),
       formatSize(report.eachBytes),
-      milliseconds(report.totals[static_cast<std::size_t>(Way::kReuse)]->predictedMs),
-      milliseconds(report.totals[static_cast<std::size_t>(Way::kShare)]->predictedMs));
+      milliseconds(report.totals[static_cast<std::size_t>(Way::kReuse)]->summed.predictedMs),
+      milliseconds(report.totals[static_cast<std::size_t>(Way::kShare)]->summed.predictedMs));
 }
 
 }  // namespace ucudnn::tool

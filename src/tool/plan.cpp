@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <iostream>
 
-#include "tool/bench_row.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/machine.hpp"
 #include "tool/output_file.hpp"
+#include "tool/plan_description.hpp"
 #include "tool/progress.hpp"
 
 namespace ucudnn::tool {
@@ -19,8 +19,7 @@ struct Planned {
   std::string layer, operation, shape;
   std::vector<ucudnnMicroBatches_t> candidates;
   std::vector<ucudnnParetoPoint_t> front;
-  std::vector<MicroBatches> choice;
-  std::optional<double> predictedMs;
+  std::optional<PlanDescription> choice;
   std::string error;
 };
 
@@ -34,8 +33,8 @@ Planned planRow(cudnnHandle_t handle,
   planned.shape = layer.shape();
   try {
     const Convolution convolution(layer, operation, options.numerics);
-    planned.choice = describePlan(handle, convolution, options.limitBytes, &planned.predictedMs);
-    if (planned.choice.empty()) throw DeviceError("not planned: it runs through cuDNN as it is");
+    planned.choice = describePlan(handle, convolution, options.limitBytes);
+    if (!planned.choice) throw DeviceError("not planned: it runs through cuDNN as it is");
     planned.candidates = askAll<ucudnnMicroBatches_t>(
         ucudnnGetConvolutionCandidates, "ucudnnGetConvolutionCandidates", handle, convolution);
     planned.front = askAll<ucudnnParetoPoint_t>(
@@ -53,21 +52,19 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
     candidates.push_back({{"batch", entry.batch},
                           {"kernel", entry.kernel},
                           {"time_ms", entry.timeMs},
+                          {"device_ms", entry.deviceMs},
                           {"workspace_bytes", entry.workspaceBytes},
                           {"deterministic", entry.deterministic != 0}});
   Json front = Json::array();
   for (const ucudnnParetoPoint_t& point : planned.front)
     front.push_back({{"time_ms", point.timeMs}, {"workspace_bytes", point.workspaceBytes}});
-  Json configuration = Json::array();
-  for (const MicroBatches& part : planned.choice)
-    configuration.push_back(
-        {{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
+  const PlanDescription choice = planned.choice.value_or(PlanDescription());
   return {{"layer", planned.layer},
           {"operation", planned.operation},
           {"shape", planned.shape},
           {"limit_bytes", limitBytes},
-          {"predicted_ms", planned.predictedMs ? Json(*planned.predictedMs) : Json(nullptr)},
-          {"configuration", std::move(configuration)},
+          {"predicted_ms", planned.choice ? Json(choice.predictedMs) : Json(nullptr)},
+          {"configuration", toJson(choice.configuration)},
           {"front", std::move(front)},
           {"candidates", std::move(candidates)},
           {"error", planned.error.empty() ? Json(nullptr) : Json(planned.error)}};
@@ -98,8 +95,8 @@ void print(std::ostream& stream, const Planned& planned, std::size_t limitBytes)
   writeColumns(stream, lines, 0);
   stream << fmt::format("  choice within {}: {}, {:.4f} ms\n\n",
                         formatSize(limitBytes),
-                        toText(planned.choice),
-                        planned.predictedMs.value_or(0));
+                        toText(planned.choice->configuration),
+                        planned.choice->predictedMs);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "tool/timing.hpp"
 
 namespace ucudnn::tool {
-namespace {
 
 using Json = nlohmann::ordered_json;
 
@@ -21,11 +20,16 @@ Json orNull(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
+Json toJson(const std::vector<MicroBatches>& configuration) {
+  Json parts = Json::array();
+  for (const MicroBatches& part : configuration)
+    parts.push_back({{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
+  return parts;
+}
+
+namespace {
+
 Json toJson(const Row& row) {
-  Json configuration = Json::array();
-  for (const MicroBatches& part : row.configuration)
-    configuration.push_back(
-        {{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
   return {{"layer", row.layer},
           {"operation", row.operation},
           {"shape", row.shape},
@@ -47,7 +51,7 @@ Json toJson(const Row& row) {
           {"unlimited_relative_error", orNull(row.unlimitedRelativeError)},
           {"picked_kernel", orNull(row.pickedKernel)},
           {"picked_relative_error", orNull(row.pickedRelativeError)},
-          {"configuration", std::move(configuration)},
+          {"configuration", toJson(row.configuration)},
           {"error", orNull(row.error)}};
 }
 

@@ -74,6 +74,10 @@ struct Report {
 };
 
 nlohmann::ordered_json toJson(const Report& report);
+nlohmann::ordered_json toJson(const std::vector<MicroBatches>& configuration);
+/// null where it is not known, or empty.
+nlohmann::ordered_json orNull(const std::optional<double>& value);
+nlohmann::ordered_json orNull(const std::string& text);
 void writeCsv(std::ostream& stream, const std::vector<Row>& rows);
 void writeTable(std::ostream& stream, const Report& report);
 

@@ -76,8 +76,8 @@ TEST_F(DatabaseFailureTest, AnotherApplicationsDatabaseWhileItIsInUse) {
 
 TEST_F(DatabaseFailureTest, AnotherSchemaVersion) {
   makeDatabase();
-  test::sql(path_, "PRAGMA user_version = 2");
-  expectRefused("schema is version 2, this build knows version 1");
+  test::sql(path_, "PRAGMA user_version = 3");
+  expectRefused("schema is version 3, this build knows version 2");
 }
 
 TEST_F(DatabaseFailureTest, TruncatedFile) {

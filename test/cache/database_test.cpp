@@ -118,7 +118,7 @@ TEST_F(DatabaseTest, FileIsMarkedAndNotWritableByAll) {
   ASSERT_EQ(0, ::stat(path_.c_str(), &status));
   EXPECT_EQ(0U, status.st_mode & (S_IWGRP | S_IWOTH));
   EXPECT_EQ(std::to_string(0x7543444E), test::sql(path_, "PRAGMA application_id"));
-  EXPECT_EQ("1", test::sql(path_, "PRAGMA user_version"));
+  EXPECT_EQ("2", test::sql(path_, "PRAGMA user_version"));
 }
 
 TEST_F(DatabaseTest, ProcessThatExitsLeavesAllInTheOneFile) {

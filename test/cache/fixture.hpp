@@ -34,7 +34,8 @@ inline StoredSize sizeOf(int kernels, int seed = 0) {
     size.kernels.push_back(StoredMeasurement{"kernel " + std::to_string(i),
                                              0.1 * seed + i,
                                              static_cast<std::size_t>(512 * i + seed),
-                                             i % 2 == 0});
+                                             i % 2 == 0,
+                                             0.05 * seed + i});
   }
   return size;
 }
@@ -49,8 +50,8 @@ inline std::string describe(const StoredMeasurements& measurements) {
     for (const auto& kernel : size.kernels) {
       std::ostringstream values;
       values.precision(17);
-      values << " " << kernel.timeMs << " ms " << kernel.workspaceBytes << " B"
-             << (kernel.deterministic ? " deterministic" : "");
+      values << " " << kernel.timeMs << " ms " << kernel.deviceMs << " ms " << kernel.workspaceBytes
+             << " B" << (kernel.deterministic ? " deterministic" : "");
       kernels[kernel.kernel] += values.str();
     }
     for (const auto& [name, values] : kernels) text << "\n  " << name << values;

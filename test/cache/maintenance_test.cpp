@@ -165,11 +165,11 @@ TEST_F(MaintenanceTest, FilesThatCannotBeUsedAreNamedWithTheReason) {
 
 /// An export of one kernel, with one text in it replaced.
 std::string jsonWith(const std::string& what, const std::string& by) {
-  std::string json = R"({"format": "ucudnn measurements", "version": 1, "machines": [
+  std::string json = R"({"format": "ucudnn measurements", "version": 2, "machines": [
     {"machine": {"device_name": "d", "compute_capability": 90, "multiprocessor_count": 1,
       "driver_version": 1, "cuda_version": 1, "cudnn_version": 1, "simulated": false},
      "problems": [{"problem": "p", "sizes": [{"batch": 4, "covered_bytes": 6, "measured_at": 1,
-       "kernels": [{"kernel": "k", "time_ms": 2.5, "workspace_bytes": 5, "deterministic": true,
+       "kernels": [{"kernel": "k", "time_ms": 2.5, "device_ms": 1.25, "workspace_bytes": 5, "deterministic": true,
          "measured_at": 1}]}]}]}]})";
   const auto at = json.find(what);
   EXPECT_NE(std::string::npos, at) << what;
@@ -179,7 +179,7 @@ std::string jsonWith(const std::string& what, const std::string& by) {
 TEST_F(MaintenanceTest, ImportRefusesWhatIsNoExportAndThenAddsNothing) {
   const std::vector<std::array<std::string, 3>> bad = {
       {"ucudnn measurements", "something", "\"format\""},
-      {"\"version\": 1", "\"version\": 2", "\"version\""},
+      {"\"version\": 2", "\"version\": 1", "\"version\""},
       {"\"machines\": [", "\"machines\": {}, \"x\": [", "\"machines\" is not a list"},
       {"\"device_name\": \"d\"", "\"device_name\": 7", "\"device_name\" is not a text"},
       {"\"compute_capability\": 90", "\"compute_capability\": -1", "\"compute_capability\""},
@@ -194,6 +194,8 @@ TEST_F(MaintenanceTest, ImportRefusesWhatIsNoExportAndThenAddsNothing) {
       {"2.5", "-2.5", "a time"},
       {"2.5", "null", "\"time_ms\" is not a number"},
       {"2.5", "1e999", "number"},
+      {"1.25", "-1.25", "a time"},
+      {"\"device_ms\": 1.25, ", "", "\"device_ms\" is missing"},
       {"\"workspace_bytes\": 5", "\"workspace_bytes\": -5", "\"workspace_bytes\""},
       {"]}]}]}]}", "]}]}]}", "parse"},
   };

@@ -38,7 +38,7 @@ inline bool isWhole(const StoredMeasurements& found, int i) {
       const StoredMeasurement& a = size.kernels[k];
       const StoredMeasurement& b = other->second.kernels[k];
       if (a.kernel != b.kernel || a.timeMs != b.timeMs || a.workspaceBytes != b.workspaceBytes ||
-          a.deterministic != b.deterministic) {
+          a.deterministic != b.deterministic || a.deviceMs != b.deviceMs) {
         return false;
       }
     }

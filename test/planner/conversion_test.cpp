@@ -26,6 +26,7 @@ void expectEqual(const Measurements& a, const Measurements& b) {
       EXPECT_EQ(size.kernels[i].timeMs, other.kernels[i].timeMs);
       EXPECT_EQ(size.kernels[i].workspaceBytes, other.kernels[i].workspaceBytes);
       EXPECT_EQ(size.kernels[i].deterministic, other.kernels[i].deterministic);
+      EXPECT_EQ(size.kernels[i].deviceMs, other.kernels[i].deviceMs);
     }
   }
 }
@@ -72,7 +73,8 @@ TEST(ConversionTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
 
 TEST(ConversionTest, StoredMeasurementsComeBack) {
   const Measurements measurements = {
-      {2, {100, {{kGemm, 1.5, 10, true}, {kFft, 0.1, std::size_t{1} << 40, false}}}}, {8, {0, {}}}};
+      {2, {100, {{kGemm, 1.5, 10, true, true, 0.5}, {kFft, 0.1, std::size_t{1} << 40, false}}}},
+      {8, {0, {}}}};
   const StoredMeasurements stored = toStored(Operation::kForward, measurements);
   EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
   expectEqual(fromStored(sampleProblem(Operation::kForward, 8), stored), measurements);

@@ -1,4 +1,5 @@
 #include "simulator/runtime/machine.hpp"
+#include "simulator/runtime/settings.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -110,6 +111,7 @@ cudaError_t Machine::enqueue(cudaStream_t handle, Work work, From from) {
   }
   if (stream.capturing) return record(stream, std::move(work));
   if (const cudaError_t error = checkImplicit(stream)) return error;
+  thisThread().now += ticksFromMs(1e-3 * static_cast<double>(settings().callMicroseconds));
   startWork(stream);
   stream.reached.time += ticksFromMs(work.durationMs);
   stream.reached.order.advance(stream.id);

@@ -54,6 +54,7 @@ const Settings& settings() {
       splitAtCommas(variable("UCUDNN_SIMULATOR_DEVICES", "H200")),
       parseArithmetic(variable("UCUDNN_SIMULATOR_ARITHMETIC", "full")),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
+      parseCount("UCUDNN_SIMULATOR_CALL_US"),
       parseChoice("UCUDNN_SIMULATOR_LEAKS", "1"),
       parseChoice("UCUDNN_SIMULATOR_STRICT", "abort"),
   };

@@ -13,6 +13,7 @@ struct Settings {
   std::vector<std::string> deviceNames;  ///< UCUDNN_SIMULATOR_DEVICES
   Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
   std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
+  std::int64_t callMicroseconds;         ///< UCUDNN_SIMULATOR_CALL_US
   bool reportLeaks;                      ///< UCUDNN_SIMULATOR_LEAKS=1
   bool abortOnViolation;                 ///< UCUDNN_SIMULATOR_STRICT=abort
 };

@@ -24,7 +24,7 @@ inline double msFromTicks(Ticks ticks) {
 struct ThreadState {
   int device = 0;
   cudaError_t lastError = cudaSuccess;
-  Ticks now = 0;  ///< the host's clock: moves only when this thread waits for a device
+  Ticks now = 0;  ///< the host's clock: moves when this thread enqueues, or waits for a device
   cudaStreamCaptureMode captureMode = cudaStreamCaptureModeGlobal;
   bool executing = false;  ///< within a work, where CUDA allows no CUDA calls
   std::uint64_t id = 0;    ///< never used twice, unlike the system's; 0: not yet given

@@ -1,0 +1,25 @@
+// What μ-cuDNN says of the plan that it has for a convolution.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tool/convolution.hpp"
+#include "tool/report.hpp"
+
+namespace ucudnn::tool {
+
+struct PlanDescription {
+  std::vector<MicroBatches> configuration;
+  std::size_t workspaceBytes = 0;
+  double predictedMs = 0;  ///< of the convolution by itself, back to back
+  double deviceMs = 0;     ///< what the device needs of it
+  double hostPacedMs = 0;  ///< of its micro-batches that take the host longer than the device
+};
+
+/// Empty where it has none under the limit. Throws DeviceError.
+std::optional<PlanDescription> describePlan(cudnnHandle_t handle,
+                                            const Convolution& convolution,
+                                            std::size_t limitBytes);
+
+}  // namespace ucudnn::tool
