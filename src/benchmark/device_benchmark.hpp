@@ -44,6 +44,7 @@ class DeviceBenchmark {
   void allocate(const std::vector<Size>& sizes, bool sizesBetween);
   void measureAnchor(Size& size);
   void refineAnchor(const Size& size);
+  void lookAgain(const Size& size);
   void measureBetween(int batch);
   bool isTooLate(int batch) const;
   bool fits(const KernelOffer& offer) const;
