@@ -17,8 +17,8 @@ constexpr double kHostPacedMs = 0.08;
 constexpr double kHostPacedSampleMs = 1.0;
 // The host may be slow, by half, for longer than a kernel is timed (measured, too): kernels at its
 // pace are timed once more when all others have been, and the better time counts.
-constexpr double kSlowHostPacedMs = 1.5 * kHostPacedMs;
-constexpr StopRule::Limits kHostPacedAtFirst{2, 3, 0.01, 4.0};
+constexpr double kSlowHostPacedMs = 0.1;
+constexpr StopRule::Limits kHostPacedAtFirst{2, 2, 0.01, 4.0};
 constexpr StopRule::Limits kHostPacedAgain{1, 1, 0.01, 1.0};
 // To find out what the device alone takes, so many calls are enqueued behind others, each long
 // enough for the host to gain on the device.
