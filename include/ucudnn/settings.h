@@ -10,10 +10,9 @@ extern "C" {
 
 /** Which micro-batch sizes are tried (μ-cuDNN paper, section III-D). UCUDNN_BATCH_SIZE_POLICY */
 typedef enum {
-  UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED = 0, /* "undivided": the mini-batch only */
-  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO =
-      1, /* "powerOfTwo": 1, 2, 4, ..., the mini-batch less one of them, and the mini-batch itself */
-  UCUDNN_BATCH_SIZE_POLICY_ALL = 2 /* "all": every size from 1 to the mini-batch */
+  UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED = 0,    /* "undivided": the mini-batch N only */
+  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO = 1, /* "powerOfTwo": 1, 2, 4, ..., N; N less one of them */
+  UCUDNN_BATCH_SIZE_POLICY_ALL = 2           /* "all": every size from 1 to N */
 } ucudnnBatchSizePolicy_t;
 
 /**

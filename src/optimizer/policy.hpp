@@ -8,9 +8,9 @@ namespace ucudnn {
 
 enum class BatchSizePolicy {
   kUndivided,  ///< the mini-batch only
-  /// 1, 2, 4, ..., what is left of the mini-batch beside one of them if that is larger, and the
-  /// mini-batch itself. The paper has no rests: a fast kernel that just misses the limit runs best
-  /// on as many samples as fit, and a rest of 7/8 or 3/4 comes near to that.
+  /// 1, 2, 4, ..., the mini-batch itself, and what is left of it beside one of them from a
+  /// sixteenth up, if that is larger: 192, 224 and 240 of 256. The paper has no rests: a fast
+  /// kernel that just misses the limit runs best on as many samples as fit.
   kPowerOfTwo,
   kAll,  ///< every size from 1 to the mini-batch
 };

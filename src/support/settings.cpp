@@ -91,8 +91,7 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_BATCH_SIZE_POLICY",
        "undivided, powerOfTwo or all",
        "powerOfTwo",
-       "Micro-batch sizes that are tried; powerOfTwo: 1, 2, 4, ..., and the mini-batch less one of "
-       "them",
+       "Micro-batch sizes that are tried; powerOfTwo: 1, 2, 4, ..., N, and N less one of them",
        [](S& s, T text) { s.batchSizePolicy = batchSizePolicyFromText(text); }},
       {"UCUDNN_BENCHMARK_DEVICES",
        "comma-separated device ids, or all",
