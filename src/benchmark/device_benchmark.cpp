@@ -165,6 +165,7 @@ void DeviceBenchmark::refineAnchor(const Size& size) {
   }
 }
 
+/// Times again what the host was found to pace, some time after the first timing.
 void DeviceBenchmark::lookAgain(const Size& size) {
   for (std::size_t i = 0; i < size.offers.size(); ++i) {
     Measurement& measurement = result_.measurements[size.batch].kernels[i];
