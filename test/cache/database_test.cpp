@@ -227,6 +227,10 @@ TEST_F(DatabaseTest, FirstUsersOfAFileAllSucceed) {
 }
 
 TEST_F(DatabaseTest, ForkedChildrenUseTheirParentsDatabaseWhileItsThreadsDo) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "g++ 12's AddressSanitizer forks while another thread may hold the lock of its "
+                  "allocator: now and then a child hangs at its first malloc";
+#endif
   Database database(path_);
   database.store(machine(), "before", {{1, sizeOf(1)}});
   std::thread busy([&database] { storeAsWriter(database, 0); });
