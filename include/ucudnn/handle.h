@@ -94,6 +94,12 @@ class UcudnnHandle_t {
   cudnnStatus_t setDatabase(const std::string& path) const {
     return ucudnnSetDatabase(native_, path.c_str());
   }
+  cudnnStatus_t setBenchmarkMemory(std::size_t bytes) const {
+    return ucudnnSetBenchmarkMemory(native_, bytes);
+  }
+  cudnnStatus_t setBenchmarkShare(double share) const {
+    return ucudnnSetBenchmarkShare(native_, share);
+  }
   cudnnStatus_t setBenchmarkDevices(const std::string& devices) const {
     return ucudnnSetBenchmarkDevices(native_, devices.c_str());
   }

@@ -38,7 +38,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle,
                                                   ucudnnBatchSizePolicy_t policy);
 
 /**
- * In bytes, 64 MiB by default; holds where the client has named no limit yet.
+ * In bytes; holds where the handle's client has named no limit. As long as nobody sets it, such a
+ * convolution may take 64 MiB, or as much as cuDNN's own choice (Get*) or all that is free (Find*).
  * UCUDNN_DEFAULT_WORKSPACE_LIMIT
  */
 UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
@@ -74,6 +75,22 @@ UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* pat
  * UCUDNN_BENCHMARK_DEVICES
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices);
+
+/**
+ * Device memory in bytes that benchmarking may take for a moment, 1 GiB by default. Find*Ex, and
+ * calls whose output is overwritten (beta 0), are measured in the caller's own buffers and take
+ * none. UCUDNN_BENCHMARK_MEMORY
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes);
+
+/**
+ * The share of the time in convolutions that measuring may take where no query asks for it, 0.03
+ * by default. Find*, Find*Ex and queries that name a limit measure at once; a problem that is seen
+ * without one runs as cuDNN runs it, and is measured when its repetition pays for it. Infinity:
+ * each problem is measured when it is first seen; 0: never without being asked.
+ * UCUDNN_BENCHMARK_SHARE
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share);
 
 /** Not 0: only kernels that give the same bits at every run. UCUDNN_DETERMINISTIC */
 UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled);

@@ -83,7 +83,8 @@ cudnnStatus_t ucudnnFindConvolutionBackwardDataAlgorithmLayer(cudnnHandle_t hand
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
                     std::nullopt,
-                    layer};
+                    layer,
+                    true};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnFindConvolutionBackwardDataAlgorithm(handle,
@@ -118,7 +119,8 @@ cudnnStatus_t ucudnnFindConvolutionBackwardDataAlgorithmExLayer(
                     kOperation,
                     {dxDesc, wDesc, convDesc, dyDesc},
                     bytes,
-                    layer};
+                    layer,
+                    true};
   const TensorBuffers buffers{dx, const_cast<void*>(w), const_cast<void*>(dy), workSpace, bytes};
   return answerPerformances(
       query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {

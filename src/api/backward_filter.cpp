@@ -84,7 +84,8 @@ cudnnStatus_t ucudnnFindConvolutionBackwardFilterAlgorithmLayer(
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
                     std::nullopt,
-                    layer};
+                    layer,
+                    true};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnFindConvolutionBackwardFilterAlgorithm(handle,
@@ -119,7 +120,8 @@ cudnnStatus_t ucudnnFindConvolutionBackwardFilterAlgorithmExLayer(
                     kOperation,
                     {xDesc, dwDesc, convDesc, dyDesc},
                     bytes,
-                    layer};
+                    layer,
+                    true};
   const TensorBuffers buffers{const_cast<void*>(x), dw, const_cast<void*>(dy), workSpace, bytes};
   return answerPerformances(
       query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {

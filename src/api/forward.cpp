@@ -82,7 +82,8 @@ cudnnStatus_t ucudnnFindConvolutionForwardAlgorithmLayer(cudnnHandle_t handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
                     std::nullopt,
-                    layer};
+                    layer,
+                    true};
   return answerPerformances(
       query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
         return cudnnFindConvolutionForwardAlgorithm(handle,
@@ -116,7 +117,8 @@ cudnnStatus_t ucudnnFindConvolutionForwardAlgorithmExLayer(cudnnHandle_t handle,
                     kOperation,
                     {xDesc, wDesc, convDesc, yDesc},
                     bytes,
-                    layer};
+                    layer,
+                    true};
   const TensorBuffers buffers{const_cast<void*>(x), const_cast<void*>(w), y, workSpace, bytes};
   return answerPerformances(
       query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {

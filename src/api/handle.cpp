@@ -93,6 +93,7 @@ cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle, ucudnnBatchSizePoli
 cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes) {
   return changeSettings("ucudnnSetDefaultWorkspaceLimit", handle, [&](Settings& settings) {
     settings.defaultWorkspaceLimitBytes = bytes;
+    settings.defaultWorkspaceLimitGiven = true;
   });
 }
 
@@ -126,6 +127,19 @@ cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* device
     settings.allBenchmarkDevices = false;
     if (devices != nullptr && *devices != '\0')
       parseSetting(settings, "UCUDNN_BENCHMARK_DEVICES", devices);
+  });
+}
+
+cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes) {
+  return changeSettings("ucudnnSetBenchmarkMemory", handle, [&](Settings& settings) {
+    settings.benchmarkMemoryBytes = bytes;
+  });
+}
+
+cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share) {
+  return changeSettings("ucudnnSetBenchmarkShare", handle, [&](Settings& settings) {
+    if (!(share >= 0)) throw BadSetting("the share is negative or not a number");
+    settings.benchmarkShare = share;
   });
 }
 

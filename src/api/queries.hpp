@@ -19,6 +19,7 @@ struct Query {
   ConvolutionDescriptors descriptors;
   std::optional<std::size_t> limitBytes;  ///< empty: the client gave none
   ucudnnLayerId_t layer;                  ///< matters to workspace division only
+  bool find = false;                      ///< Find and FindEx: the client expects to wait
 };
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at
@@ -60,7 +61,9 @@ cudnnStatus_t answerPerformances(const Query& query,
       query.function,
       [&](Context& context) {
         const auto answer = context.algorithms(
-            query.operation, query.descriptors, query.limitBytes, buffers, query.layer);
+            query.operation,
+            query.descriptors,
+            {query.limitBytes, query.find, buffers, query.layer});
         if (answer.empty()) return false;
         *returned = writePerformances(answer, requested, results);
         return true;
@@ -105,7 +108,7 @@ cudnnStatus_t answerAlgorithm(Query query,
       query.function,
       [&](Context& context) {
         const auto answer = context.algorithms(
-            query.operation, query.descriptors, query.limitBytes, nullptr, query.layer);
+            query.operation, query.descriptors, {query.limitBytes, false, nullptr, query.layer});
         if (answer.empty()) return false;
         *algorithm = static_cast<Algorithm>(answer.front().algorithm);
         return true;

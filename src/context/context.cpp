@@ -1,6 +1,8 @@
 #include "context/context.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "executor/equivalence.hpp"
 #include "support/log.hpp"
@@ -8,11 +10,11 @@
 namespace ucudnn {
 namespace {
 
-// Clients without a limit of their own keep bytes / 4 in an int (CLIENTS, "At run time", 12).
-constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kWorkspaceGranularity;
-
-constexpr std::size_t roundDownWorkspace(std::size_t bytes) noexcept {
-  return bytes / kWorkspaceGranularity * kWorkspaceGranularity;
+/// Whether a scaling factor is there and 0.
+bool isZero(const void* factor, const Problem& problem) noexcept {
+  if (factor == nullptr) return false;
+  return problem.xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(factor) == 0
+                                            : *static_cast<const float*>(factor) == 0;
 }
 
 /// Reads what bias_activation_forward has besides. False: not planned (z is not laid out as y is,
@@ -83,6 +85,7 @@ PlanRequest Context::request(const Problem& problem,
                              bool deterministic) const {
   PlanRequest request;
   request.handle = handle_;
+  request.device = device_;
   request.machine = machine_;
   request.problem = problem;
   request.limitBytes = limitBytes;
@@ -90,20 +93,6 @@ PlanRequest Context::request(const Problem& problem,
   request.settings = &settings_;
   request.benchmarkDevices = &benchmarkDevices_;
   return request;
-}
-
-/// The limit of a client that gives none: below 8 GiB, and within what was free when it was first
-/// asked for.
-std::size_t Context::defaultLimit(const Problem& problem) {
-  const auto [place, isNew] = defaultLimits_.try_emplace(problem, 0);
-  if (isNew) {
-    std::size_t freeBytes = 0;
-    std::size_t totalBytes = 0;
-    UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
-    place->second = roundDownWorkspace(
-        std::min({settings_.defaultWorkspaceLimitBytes, kMaximumDefaultLimit, freeBytes}));
-  }
-  return place->second;
 }
 
 bool Context::isCapturing() const {
@@ -119,107 +108,47 @@ bool Context::isCapturing() const {
   return status != cudaStreamCaptureStatusNone;
 }
 
-std::shared_ptr<const Plan> Context::planForQuery(const PlanRequest& request) {
-  std::shared_ptr<const Plan> plan;
-  if (isCapturing())
-    plan = planner().planWithoutMeasuring(request).value_or(nullptr);
-  else
-    plan = planner().plan(request);
-  if (plan) planner().setLimit(machine_, request.problem, request.limitBytes);
-  return plan;
+Measuring Context::measuringFor(bool mayMeasure) const {
+  if (isCapturing()) return Measuring::kNever;
+  const bool always = settings_.benchmarkShare == kMeasureAlways;
+  return mayMeasure || always ? Measuring::kNow : Measuring::kIfKnown;
 }
 
-std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
-                                                      const ConvolutionDescriptors& descriptors,
-                                                      std::optional<std::size_t> limitBytes,
-                                                      const TensorBuffers* buffers,
-                                                      LayerId layer) {
-  Problem problem;
-  if (!readProblem(operation, descriptors, problem)) return {};
-  if (ownsWorkspace()) {
-    std::vector<AlgorithmPerformance> answer;
-    if (!addToNetwork(problem, descriptors, layer, &answer)) return {};
-    if (ownsWorkspace()) return answer;
-  }
-  PlanRequest query = request(problem, 0, false);
-  query.limitBytes = limitBytes ? roundDownWorkspace(*limitBytes) : defaultLimit(problem);
-  query.buffers = buffers;
-  const std::shared_ptr<const Plan> plan = planForQuery(query);
-  if (!plan) return {};
-
-  const auto mathType = static_cast<cudnnMathType_t>(problem.mathType);
-  std::vector<AlgorithmPerformance> answer;
-  answer.push_back({plan->algorithm,
-                    CUDNN_STATUS_SUCCESS,
-                    static_cast<float>(plan->predictedMs),
-                    roundUpWorkspace(plan->algorithmBytes),
-                    plan->isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
-                    mathType});
-  std::vector<Measurement> undivided = planner().undivided(query);
-  std::sort(undivided.begin(), undivided.end(), [](const Measurement& a, const Measurement& b) {
-    return a.timeMs < b.timeMs;
-  });
-  for (const Measurement& kernel : undivided) {
-    const bool same = kernel.kernel.algorithm == answer.front().algorithm &&
-                      roundUpWorkspace(kernel.workspaceBytes) == answer.front().memory;
-    if (same || (query.deterministic && !kernel.deterministic)) continue;
-    answer.push_back({kernel.kernel.algorithm,
-                      CUDNN_STATUS_SUCCESS,
-                      static_cast<float>(kernel.timeMs),
-                      roundUpWorkspace(kernel.workspaceBytes),
-                      kernel.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
-                      mathType});
-  }
-  return answer;
-}
-
-std::optional<std::size_t> Context::workspaceBytes(Operation operation,
-                                                   const ConvolutionDescriptors& descriptors,
-                                                   int algorithm,
-                                                   LayerId layer) {
-  Problem problem;
-  if (!readProblem(operation, descriptors, problem)) return std::nullopt;
-  if (ownsWorkspace()) {
-    if (!addToNetwork(problem, descriptors, layer, nullptr)) return std::nullopt;
-    if (ownsWorkspace()) return 0;
-  }
-  const std::optional<std::size_t> queried = planner().limit(machine_, problem);
-  const std::size_t limit = queried ? *queried : defaultLimit(problem);
-  const auto plan = planForQuery(request(problem, limit, isDeterministic(operation, algorithm)));
-  if (!plan) return std::nullopt;
-  return roundUpWorkspace(plan->algorithmBytes);
-}
-
-/// The plan of the latest query's limit when the workspace at the call holds it; otherwise one
-/// under that workspace. Without a query the workspace at the call is the limit. Empty: it would
-/// have to be measured during a capture.
-std::optional<std::shared_ptr<const Plan>> Context::lookUpPlan(const HotPlans::Key& key) {
-  const bool capturing = isCapturing();
-  const auto planWithin =
-      [&](std::size_t limitBytes) -> std::optional<std::shared_ptr<const Plan>> {
-    const PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
-    if (capturing) return planner().planWithoutMeasuring(wanted);
-    return planner().plan(wanted);
-  };
-  const std::size_t limit = planner().limit(machine_, key.problem).value_or(key.workspaceBytes);
-  const auto plan = planWithin(limit);
-  if (!plan || !*plan || (*plan)->workspaceBytes <= key.workspaceBytes) return plan;
-  return planWithin(std::min(limit, key.workspaceBytes));
+/// What is passed at the call bounds the plan, and so does a limit that this handle's client has
+/// named; another handle's limit does not.
+PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
+  std::size_t limitBytes = roundDownWorkspace(key.workspaceBytes);
+  const StatedLimit* const stated = limits_.find(key.problem);
+  const bool isNamed = stated != nullptr && stated->isNamed;
+  if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
+  if (stated == nullptr) ranWithoutLimit_ = true;
+  PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
+  if (isCapturing()) return planner().answer(wanted, Measuring::kNever);
+  const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
+                              const_cast<void*>(call.pointers.w),
+                              const_cast<void*>(call.pointers.y),
+                              call.pointers.workspace,
+                              key.workspaceBytes};
+  // The output is about to be overwritten: what is measured may write it as well.
+  const bool overwrites = call.fused == nullptr && isZero(call.pointers.beta, key.problem);
+  if (overwrites) wanted.buffers = &buffers;
+  // A query could not measure what its client wants planned, for want of memory; this call can.
+  const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
+  return planner().answer(wanted, owed ? Measuring::kNow : Measuring::kWhenItPays);
 }
 
 std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
-                                                 std::uint64_t epoch) noexcept {
+                                                 const ConvolutionCall& call) noexcept {
   try {
-    std::shared_ptr<const Plan> plan;
+    planner().addConvolutionTime(std::exchange(hotMs_, 0));
+    PlanAnswer found;
     try {
-      const auto found = lookUpPlan(key);
-      if (!found) return nullptr;
-      plan = *found;
+      found = lookUpPlan(key, call);
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
     }
-    hotPlans_.put(key, epoch, plan);
-    return plan;
+    if (found.lasts) hotPlans_.put(key, epoch_, found.plan);
+    return found.plan;
   } catch (...) {  // out of memory for the table, or for the warning
     return nullptr;
   }
@@ -241,11 +170,13 @@ cudnnStatus_t Context::convolve(Operation operation,
   }
   key.workspaceBytes = call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
 
-  const std::uint64_t epoch = planner().epoch();
-  const HotPlans::Entry* const hot = hotPlans_.find(key, epoch);
-  if (hot != nullptr)
-    return hot->plan ? runPlanned(key, *hot->plan, call, call) : bypass(operation, call);
-  const std::shared_ptr<const Plan> plan = planForCall(key, epoch);
+  const HotPlans::Entry* const hot = hotPlans_.find(key, epoch_);
+  if (hot != nullptr) {
+    if (!hot->plan) return bypass(operation, call);
+    hotMs_ += hot->plan->predictedMs;
+    return runPlanned(key, *hot->plan, call, call);
+  }
+  const std::shared_ptr<const Plan> plan = planForCall(key, call);
   return plan ? runPlanned(key, *plan, call, call) : bypass(operation, call);
 }
 
@@ -282,11 +213,11 @@ std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::s
 }
 
 Measurements Context::describeCandidates(const Problem& problem) {
-  return planner().measurements(request(problem, kMaximumDefaultLimit, false));
+  return planner().measurements(request(problem, std::numeric_limits<std::size_t>::max(), false));
 }
 
 std::vector<Configuration> Context::describeFront(const Problem& problem) {
-  return planner().front(request(problem, kMaximumDefaultLimit, false));
+  return planner().front(request(problem, std::numeric_limits<std::size_t>::max(), false));
 }
 
 }  // namespace ucudnn

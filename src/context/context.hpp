@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "context/hot_plans.hpp"
@@ -26,6 +25,14 @@ struct AlgorithmPerformance {
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
 };
 
+/// What a client asks for by Get*Algorithm_v7, Find* and Find*Ex.
+struct AlgorithmQuery {
+  std::optional<std::size_t> limitBytes;   ///< empty: the client named none
+  bool find = false;                       ///< it expects to wait for measurements
+  const TensorBuffers* buffers = nullptr;  ///< FindEx's
+  LayerId layer = -1;
+};
+
 /// The context of one native handle. Not thread-safe, as the handle is not; what contexts share is
 /// the planner's.
 class Context {
@@ -44,13 +51,10 @@ class Context {
   cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call, LayerId layer) noexcept;
 
   /// The algorithms of a problem, ours first, then cuDNN's own by time; remembers the limit for
-  /// later calls. Empty limit: the client gave none. `buffers` are FindEx's. Empty answer: not
-  /// planned, ask cuDNN. Throws Error.
+  /// later calls on this handle. Empty answer: not planned, ask cuDNN. Throws Error.
   std::vector<AlgorithmPerformance> algorithms(Operation operation,
                                                const ConvolutionDescriptors& descriptors,
-                                               std::optional<std::size_t> limitBytes,
-                                               const TensorBuffers* buffers,
-                                               LayerId layer);
+                                               const AlgorithmQuery& query);
 
   /// What GetWorkspaceSize answers for an algorithm. Empty: not planned, ask cuDNN. Throws Error.
   std::optional<std::size_t> workspaceBytes(Operation operation,
@@ -66,13 +70,41 @@ class Context {
 
  private:
   PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
-  std::size_t defaultLimit(const Problem& problem);
   bool isCapturing() const;
-  /// The plan that a query under a limit is answered from; null: ask cuDNN.
-  std::shared_ptr<const Plan> planForQuery(const PlanRequest& request);
-  /// The plan for a call; null: run cuDNN. Remembers the answer.
-  std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key, std::uint64_t epoch) noexcept;
-  std::optional<std::shared_ptr<const Plan>> lookUpPlan(const HotPlans::Key& key);
+
+  // Queries: context_queries.cpp.
+  /// A limit that a query of this handle has stated.
+  struct StatedLimit {
+    std::size_t bytes = 0;
+    bool isNamed = false;  ///< by the client, or as what Find may use; else it is the default
+    bool operator==(const StatedLimit& other) const noexcept {
+      return bytes == other.bytes && isNamed == other.isNamed;
+    }
+  };
+  struct DefaultLimit {
+    std::size_t bytes = 0, findBytes = 0;  ///< 0: not asked yet, or none
+    bool memoryWasShort = false;
+  };
+  const std::vector<KernelOffer>& rankedOf(const Problem& problem,
+                                           const ConvolutionDescriptors& descriptors);
+  std::size_t unstatedLimit(const Problem& problem,
+                            const ConvolutionDescriptors& descriptors,
+                            bool find);
+  void stateLimit(const Problem& problem, StatedLimit limit);
+  Measuring measuringFor(bool mayMeasure) const;
+  std::vector<AlgorithmPerformance> answerFrom(const Plan& plan, const PlanRequest& query) const;
+  std::vector<AlgorithmPerformance> answerUnmeasured(const Problem& problem,
+                                                     const ConvolutionDescriptors& descriptors,
+                                                     std::size_t limitBytes);
+  std::optional<std::size_t> unmeasuredBytes(const Problem& problem,
+                                             const ConvolutionDescriptors& descriptors,
+                                             int algorithm,
+                                             StatedLimit limit);
+
+  /// The plan for a call; null: run cuDNN. Remembers an answer that lasts.
+  std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,
+                                          const ConvolutionCall& call) noexcept;
+  PlanAnswer lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call);
   /// `call` with the workspace that the plan has; `clients` as it was made.
   cudnnStatus_t runPlanned(const HotPlans::Key& key,
                            const Plan& plan,
@@ -123,8 +155,15 @@ class Context {
   HotPlans hotPlans_;
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
-  std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;
-  std::unordered_map<Problem, std::vector<KernelOffer>, ProblemHash> offers_;
+  /// Changes when a stated limit does: hot plans of before are void.
+  std::uint64_t epoch_ = 1;
+  bool ranWithoutLimit_ = false;  ///< there are hot plans of problems without a stated limit
+  double hotMs_ = 0;              ///< predicted time of hot calls that the planner has not heard of
+  // As many as the planner remembers problems.
+  BoundedMap<Problem, StatedLimit, ProblemHash> limits_{kMostProblems};
+  BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
+  BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
+  BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};
 };
 
 }  // namespace ucudnn

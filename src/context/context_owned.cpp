@@ -22,9 +22,8 @@ ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::si
 
 const std::vector<KernelOffer>& Context::offersOf(const Problem& problem,
                                                   const ConvolutionDescriptors& descriptors) {
-  const auto known = offers_.find(problem);
-  if (known != offers_.end()) return known->second;
-  return offers_.emplace(problem, offeredKernels(handle_, problem, descriptors)).first->second;
+  if (const auto* const known = offers_.find(problem)) return *known;
+  return offers_[problem] = offeredKernels(handle_, problem, descriptors);
 }
 
 /// One that leaves the choice of kernels open where there is one: naming a deterministic algorithm

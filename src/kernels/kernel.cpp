@@ -82,15 +82,22 @@ TensorDescriptor makeTensor(std::int32_t type,
 
 /// Runs one of cudnnGetConvolution*Algorithm_v7, which takes the last three of its parameters.
 template <typename Performance, typename Get>
-std::optional<int> firstThatWorks(Get get) noexcept {
+std::vector<KernelOffer> thoseThatWork(const Problem& problem, Get get) {
   std::array<Performance, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
   int count = 0;
+  std::vector<KernelOffer> offers;
   if (get(static_cast<int>(results.size()), &count, results.data()) != CUDNN_STATUS_SUCCESS)
-    return std::nullopt;
-  for (int i = 0; i < count; ++i)
-    if (results[static_cast<std::size_t>(i)].status == CUDNN_STATUS_SUCCESS)
-      return static_cast<int>(results[static_cast<std::size_t>(i)].algo);
-  return std::nullopt;
+    return offers;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const Performance& result = results[i];
+    if (result.status != CUDNN_STATUS_SUCCESS) continue;
+    const int algorithm = static_cast<int>(result.algo);
+    offers.push_back({{algorithm, problem.mathType},
+                      result.memory,
+                      isDeterministic(problem.operation, algorithm),
+                      isAccurate(problem, algorithm)});
+  }
+  return offers;
 }
 
 }  // namespace
@@ -188,22 +195,22 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
   return offers;
 }
 
-std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
-                                   Operation operation,
-                                   const ConvolutionDescriptors& d) noexcept {
-  switch (operation) {
+std::vector<KernelOffer> rankedKernels(cudnnHandle_t handle,
+                                       const Problem& problem,
+                                       const ConvolutionDescriptors& d) {
+  switch (problem.operation) {
     case Operation::kBackwardData:
-      return firstThatWorks<cudnnConvolutionBwdDataAlgoPerf_t>([&](auto... results) {
+      return thoseThatWork<cudnnConvolutionBwdDataAlgoPerf_t>(problem, [&](auto... results) {
         return cudnnGetConvolutionBackwardDataAlgorithm_v7(
             handle, d.w, d.y, d.convolution, d.x, results...);
       });
     case Operation::kBackwardFilter:
-      return firstThatWorks<cudnnConvolutionBwdFilterAlgoPerf_t>([&](auto... results) {
+      return thoseThatWork<cudnnConvolutionBwdFilterAlgoPerf_t>(problem, [&](auto... results) {
         return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
             handle, d.x, d.y, d.convolution, d.w, results...);
       });
     default:
-      return firstThatWorks<cudnnConvolutionFwdAlgoPerf_t>([&](auto... results) {
+      return thoseThatWork<cudnnConvolutionFwdAlgoPerf_t>(problem, [&](auto... results) {
         return cudnnGetConvolutionForwardAlgorithm_v7(
             handle, d.x, d.w, d.convolution, d.y, results...);
       });

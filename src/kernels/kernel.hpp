@@ -97,11 +97,11 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const ConvolutionDescriptors& descriptors,
                                          int algorithm);
 
-/// What cuDNN picks without a workspace limit, by its heuristics: the first that works of
-/// cudnnGetConvolution*Algorithm_v7. Runs nothing. Empty where cuDNN has no answer.
-std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
-                                   Operation operation,
-                                   const ConvolutionDescriptors& descriptors) noexcept;
+/// What cuDNN's heuristics say works, best first: cudnnGetConvolution*Algorithm_v7. Runs nothing.
+/// Empty where cuDNN has no answer. The first is what cuDNN picks without a workspace limit.
+std::vector<KernelOffer> rankedKernels(cudnnHandle_t handle,
+                                       const Problem& problem,
+                                       const ConvolutionDescriptors& descriptors);
 
 /// Workspace that cuDNN wants for an algorithm; the plain cuDNN call of the operation.
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,

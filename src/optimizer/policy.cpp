@@ -4,12 +4,6 @@
 #include <stdexcept>
 
 namespace ucudnn {
-namespace {
-
-constexpr BatchSizePolicy kPolicies[] = {
-    BatchSizePolicy::kUndivided, BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll};
-
-}  // namespace
 
 std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch) {
   assert(miniBatch >= 1);
@@ -52,7 +46,7 @@ const char* toText(BatchSizePolicy policy) noexcept {
 
 BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
   std::string accepted;
-  for (const BatchSizePolicy policy : kPolicies) {
+  for (const BatchSizePolicy policy : kBatchSizePolicies) {
     if (text == toText(policy)) return policy;
     accepted += accepted.empty() ? "" : ", ";
     accepted += toText(policy);

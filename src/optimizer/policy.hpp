@@ -15,6 +15,9 @@ enum class BatchSizePolicy {
   kAll,  ///< every size from 1 to the mini-batch
 };
 
+constexpr BatchSizePolicy kBatchSizePolicies[] = {
+    BatchSizePolicy::kUndivided, BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll};
+
 /// The sizes in ascending order; the last one is `miniBatch`. REQUIRES: miniBatch >= 1.
 std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch);
 

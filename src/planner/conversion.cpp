@@ -30,7 +30,28 @@ void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
   plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
 }
 
+// For estimates only: what cuDNN's TF32 kernels reach on an H200 (misc/results/alexnet_*.json),
+// half of its memory's bandwidth, and a launch.
+constexpr double kMultiplyAddsPerMs = 5e10;
+constexpr double kBytesPerMs = 2e9;
+constexpr double kShortestMs = 0.01;
+
 }  // namespace
+
+std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy) {
+  const bool roundsSums = problem.operation == Operation::kBackwardFilter &&
+                          (problem.wType == CUDNN_DATA_HALF || problem.wType == CUDNN_DATA_BFLOAT16);
+  return microBatchSizes(roundsSums ? BatchSizePolicy::kUndivided : policy, problem.batch());
+}
+
+double estimatedMs(const Problem& problem) {
+  const auto bytes = static_cast<double>(problem.xBytes() + problem.wBytes() + problem.yBytes());
+  return kShortestMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
+}
+
+std::string questionText(const Problem& problem, BatchSizePolicy policy) {
+  return fmt::format("{} asked {}", problem.text(), toText(policy));
+}
 
 std::string toText(const Plan& plan) {
   std::string text;

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "benchmark/measurement.hpp"
 #include "cache/database.hpp"
 #include "optimizer/configuration.hpp"
+#include "optimizer/policy.hpp"
 #include "planner/plan.hpp"
 
 namespace ucudnn {
@@ -15,6 +18,16 @@ namespace ucudnn {
 /// each time holds its own launch already; this much is kept so that equally fast configurations do
 /// not differ by launches alone.
 constexpr double kLaunchMs = 1e-4;
+
+/// The micro-batch sizes that the policy tries for a problem, ascending; the last is the mini-batch.
+/// A filter gradient in half or bfloat16 is not split: each micro-batch would round what it adds.
+std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy);
+
+/// About how long a convolution takes that nobody has timed: rather too short, on an H200.
+double estimatedMs(const Problem& problem);
+
+/// What the database keeps a question under, beside the problem's text.
+std::string questionText(const Problem& problem, BatchSizePolicy policy);
 
 /// Kernels are numbered by their place in the size's list. With `deterministicOnly` others are left
 /// out, and so are those that are not accurate at batch sizes below `accurateBelow`.

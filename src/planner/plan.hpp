@@ -60,4 +60,8 @@ constexpr std::size_t roundUpWorkspace(std::size_t bytes) noexcept {
   return (bytes + kWorkspaceGranularity - 1) / kWorkspaceGranularity * kWorkspaceGranularity;
 }
 
+constexpr std::size_t roundDownWorkspace(std::size_t bytes) noexcept {
+  return bytes / kWorkspaceGranularity * kWorkspaceGranularity;
+}
+
 }  // namespace ucudnn

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <limits>
 
-#include "optimizer/policy.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
@@ -12,16 +11,25 @@
 namespace ucudnn {
 namespace {
 
+using Clock = Question::Clock;
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
 // Timings repeat within half a percent (median prediction error of misc/results/*.json, H200); two
 // of them are compared.
 constexpr double kSplitGain = 1.01;
+
+// What could not be tried is tried again when ten times as long has passed as the attempt took: so
+// attempts take a tenth of the time at most. And not more often than a person would notice.
+constexpr int kRetryAfter = 10;
+constexpr std::chrono::milliseconds kShortestRetry{100};
 
 /// Adds its own lifetime to a counter.
 class PlanningTime {
  public:
   explicit PlanningTime(std::atomic<long long>& microseconds) : microseconds_(microseconds) {}
   ~PlanningTime() {
-    const auto elapsed = std::chrono::steady_clock::now() - begin_;
+    const auto elapsed = Clock::now() - begin_;
     microseconds_ += std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count();
   }
   PlanningTime(const PlanningTime&) = delete;
@@ -29,12 +37,8 @@ class PlanningTime {
 
  private:
   std::atomic<long long>& microseconds_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Clock::time_point begin_ = Clock::now();
 };
-
-std::vector<int> sizesOf(const PlanRequest& request) {
-  return microBatchSizes(request.settings->batchSizePolicy, request.problem.batch());
-}
 
 bool isInaccurateSplit(const Configuration& configuration,
                        const Measurements& measurements,
@@ -58,71 +62,257 @@ std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
   return undivided && undivided->timeMs <= fastest->timeMs * kSplitGain ? undivided : fastest;
 }
 
+bool isSamePlan(const Plan* a, const Plan* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->workspaceBytes == b->workspaceBytes && a->predictedMs == b->predictedMs &&
+         a->algorithm == b->algorithm && a->algorithmBytes == b->algorithmBytes &&
+         toText(*a) == toText(*b);
+}
+
 }  // namespace
 
-std::size_t Planner::Hash::operator()(const ProblemKey& key) const noexcept {
-  return key.problem.hash() + static_cast<std::size_t>(key.machine);
-}
-
-std::size_t Planner::Hash::operator()(const PlanKey& key) const noexcept {
-  return (*this)(key.problem) ^ (key.limitBytes * 0x9E3779B97F4A7C15u);
-}
-
-Planner::PlanKey Planner::planKey(const PlanRequest& request) {
-  return {{request.machine, request.problem},
-          request.limitBytes,
-          request.settings->batchSizePolicy,
-          request.deterministic};
-}
-
 /// Measurements belong to the problem at any mini-batch.
-Planner::ProblemKey Planner::measurementKey(const PlanRequest& request) {
+KnownKey Planner::knownKey(const PlanRequest& request) {
   return {request.machine, request.problem.withBatch(0)};
 }
 
-std::optional<std::shared_ptr<const Plan>> Planner::knownPlan(const PlanRequest& request) const {
-  const std::lock_guard lock(mutex_);
-  const auto plan = plans_.find(planKey(request));
-  if (plan == plans_.end()) return std::nullopt;
-  return plan->second;
+const Question* Planner::findQuestion(const PlanRequest& request) const {
+  const Known* const known = known_.peek(knownKey(request));
+  if (known == nullptr) return nullptr;
+  return known->find(request.problem.batch(), request.settings->batchSizePolicy);
 }
 
-std::shared_ptr<const Plan> Planner::plan(const PlanRequest& request) {
-  const auto known = knownPlan(request);
-  if (known && (*known || request.buffers == nullptr)) return *known;
+Question& Planner::question(const PlanRequest& request) {
+  return known_[knownKey(request)].question(request.problem.batch(),
+                                            request.settings->batchSizePolicy);
+}
+
+void Planner::addConvolutionTime(double timeMs) {
+  const std::lock_guard lock(mutex_);
+  investment_.addTime(timeMs);
+}
+
+PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
+  if (measuring != Measuring::kNever && request.settings->benchmarkShare == kMeasureAlways)
+    measuring = Measuring::kNow;
+  if (const auto known = knownAnswer(request, measuring)) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
-  return makePlan(request, require(request), MayMeasure::kYes);
+  if (measuring != Measuring::kNever) inquire(request, measuring);
+  return makePlan(request, measuring);
 }
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
-  if (const auto known = knownPlan(request)) return known;
-  const PlanningTime time(statistics_.planningMicroseconds);
-  const Measurements measurements = lookUp(request);
-  if (measurements.size() < sizesOf(request).size()) return std::nullopt;
-  return makePlan(request, measurements, MayMeasure::kNo);
-}
-
-std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
-                                              const Measurements& measurements,
-                                              MayMeasure mayMeasure) {
-  const int miniBatch = request.problem.batch();
-  auto configuration = chooseConfiguration(
-      candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
-  if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
-    configuration = chooseConfiguration(
-        accurateCandidates(request, measurements, mayMeasure), miniBatch, request.limitBytes);
-  std::shared_ptr<const Plan> plan;
-  if (configuration)
-    plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
   {
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<const Plan>& place = plans_[planKey(request)];
-    if (place) return place;  // another thread was faster: all hold the same plan
-    place = plan;
+    const Question* const asked = findQuestion(request);
+    if (asked == nullptr || !asked->answers(request.limitBytes)) return std::nullopt;
   }
-  if (plan) {
-    ++statistics_.plans;
+  return answer(request, Measuring::kNever).plan;
+}
+
+bool Planner::mustMeasure(const PlanRequest& request,
+                          Measuring measuring,
+                          const Question& asked) const {
+  if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
+  const bool complete = asked.answers(request.limitBytes) && !asked.isIncomplete();
+  if (complete) return false;
+  const bool brings = request.buffers != nullptr && asked.memoryWasShort;
+  if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
+  return measuring == Measuring::kNow ||
+         investment_.pays(
+             asked.calls, estimatedMs(request.problem), request.settings->benchmarkShare);
+}
+
+std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
+  const std::lock_guard lock(mutex_);
+  if (measuring == Measuring::kNever && findQuestion(request) == nullptr) return PlanAnswer{};
+  Question& asked = question(request);
+  if (measuring == Measuring::kWhenItPays)
+    investment_.addCall(asked.calls++, estimatedMs(request.problem));
+  if (mustMeasure(request, measuring, asked)) return std::nullopt;
+  if (const KnownPlan* const known = asked.find(request.deterministic, request.limitBytes))
+    return PlanAnswer{known->plan, known->lasts};
+  // The database may hold the answer, once; else what has not been measured has no plan.
+  const std::string& path = request.settings->databasePath;
+  const bool mayLoad = measuring != Measuring::kNever && !path.empty() &&
+                       known_[knownKey(request)].loadedFrom != path;
+  if (!asked.answeredBytes && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
+  return std::nullopt;
+}
+
+void Planner::inquire(const PlanRequest& request, Measuring measuring) {
+  if (loadAnswer(request)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!mustMeasure(request, measuring, question(request))) return;
+  }
+  const Turn turn(turns_, request.device, measuring == Measuring::kNow);
+  if (!turn.isTaken() && measuring != Measuring::kNow) return;
+  {
+    const std::lock_guard lock(mutex_);  // another thread may have measured meanwhile
+    if (!mustMeasure(request, measuring, question(request))) return;
+  }
+  measure(request);
+}
+
+/// True: the database has answered the question.
+bool Planner::loadAnswer(const PlanRequest& request) {
+  const std::string& path = request.settings->databasePath;
+  {
+    const std::lock_guard lock(mutex_);
+    Known& known = known_[knownKey(request)];
+    if (path.empty() || known.loadedFrom == path) return false;
+    known.loadedFrom = path;
+  }
+  Database& file = *database(path);
+  const MachineKey machine = machines_.key(request.machine);
+  const StoredMeasurements stored = file.load(machine, request.problem.text());
+  const Measurements loaded = fromStored(request.problem, stored);
+  std::vector<StoredMeasurements> answered;
+  for (const BatchSizePolicy policy : kBatchSizePolicies)
+    answered.push_back(loaded.empty() ? StoredMeasurements()
+                                      : file.load(machine, questionText(request.problem, policy)));
+  const std::lock_guard lock(mutex_);
+  Known& known = known_[knownKey(request)];
+  for (const auto& [size, found] : loaded) {
+    statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
+    addMeasurements(known.measurements[size], found);
+  }
+  for (std::size_t i = 0; i < answered.size(); ++i)
+    for (const auto& [miniBatch, size] : answered[i]) {
+      Question& asked = known.question(miniBatch, kBatchSizePolicies[i]);
+      if (!asked.answers(size.coveredBytes)) asked.answeredBytes = size.coveredBytes;
+    }
+  return question(request).answers(request.limitBytes);
+}
+
+void Planner::measure(const PlanRequest& request) {
+  Measurements known;
+  {
+    const std::lock_guard lock(mutex_);
+    known = known_[knownKey(request)].measurements;
+  }
+  BenchmarkRequest benchmark;
+  benchmark.problem = request.problem;
+  benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
+  benchmark.limitBytes = request.limitBytes;
+  benchmark.known = &known;
+  benchmark.buffers = request.buffers;
+  benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
+  benchmark.devices = *request.benchmarkDevices;
+  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
+  BenchmarkResult result;
+  std::string why;
+  const auto begin = Clock::now();
+  try {
+    result = benchmarkKernels(request.handle, benchmark);
+  } catch (const OutOfMemory& error) {
+    why = error.what();
+    result.untried = Untried::kMemory;
+  }
+  statistics_.kernelsMeasured += result.kernelsMeasured;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
+    investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
+    Question& asked = question(request);
+    asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * (Clock::now() - begin),
+                                                             kShortestRetry);
+  }
+  note(request, result, why);
+}
+
+/// What could not be tried for want of time is not tried again in this process; the database does
+/// not learn of it.
+void Planner::note(const PlanRequest& request,
+                   const BenchmarkResult& result,
+                   const std::string& why) {
+  const bool isAnswered = result.undividedMeasured;
+  const std::size_t answeredBytes = result.everyOfferFits ? kNoLimit : request.limitBytes;
+  {
+    const std::lock_guard lock(mutex_);
+    Known& known = known_[knownKey(request)];
+    for (const auto& [size, found] : result.measurements)
+      addMeasurements(known.measurements[size], found);
+    Question& asked = question(request);
+    asked.memoryWasShort = result.untried == Untried::kMemory;
+    asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);
+    asked.why = why;
+    if (isAnswered && !asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
+    asked.dropPlans();
+  }
+  const std::string& path = request.settings->databasePath;
+  if (path.empty()) return;
+  const MachineKey machine = machines_.key(request.machine);
+  if (!result.measurements.empty())
+    database(path)->store(machine,
+                          request.problem.text(),
+                          toStored(request.problem.operation, result.measurements));
+  if (isAnswered && result.untried == Untried::kNone && result.failures == 0)
+    database(path)->store(machine,
+                          questionText(request.problem, request.settings->batchSizePolicy),
+                          {{request.problem.batch(), {answeredBytes, {}}}});
+}
+
+PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
+  Question asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = question(request);
+  }
+  std::shared_ptr<const Plan> plan;
+  const Measurements measurements = lookUp(request);
+  if (asked.answeredBytes || knowsOwnChoice(request, measurements)) {
+    if (const auto configuration = chooseAccurately(request, measurements, measuring))
+      plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements);
+  }
+  KnownPlan made;
+  made.deterministic = request.deterministic;
+  made.highBytes = request.limitBytes;
+  made.lowBytes = plan ? std::max(plan->workspaceBytes, plan->algorithmBytes) : 0;
+  made.lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
+  made.plan = plan;
+  bool isNew = true;
+  {
+    const std::lock_guard lock(mutex_);
+    Question& place = question(request);
+    if (const KnownPlan* const other = place.find(request.deterministic, request.limitBytes))
+      return {other->plan, other->lasts};  // another thread was faster: all hold the same plan
+    for (const auto* list : {&place.plans, &place.formerPlans})
+      for (const KnownPlan& former : *list)
+        if (isNew && former.deterministic == made.deterministic &&
+            isSamePlan(former.plan.get(), made.plan.get())) {
+          made.plan = former.plan;
+          isNew = false;
+        }
+    if (place.plans.size() >= kMostPlans) place.plans.erase(place.plans.begin());
+    place.plans.push_back(made);
+  }
+  if (isNew) report(request, made.plan.get());
+  if (isNew && made.plan) ++statistics_.plans;
+  return {made.plan, made.lasts};
+}
+
+/// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
+/// measured: a plan is then no slower.
+bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& measurements) {
+  const auto size = measurements.find(request.problem.batch());
+  if (size == measurements.end()) return false;
+  const ProblemDescriptors descriptors(request.problem);
+  for (const KernelOffer& own : rankedKernels(request.handle, request.problem, descriptors.get())) {
+    if (own.workspaceBytes > request.limitBytes || (request.deterministic && !own.deterministic))
+      continue;
+    const auto& kernels = size->second.kernels;
+    return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
+      return m.kernel == own.kernel;
+    });
+  }
+  return false;
+}
+
+void Planner::report(const PlanRequest& request, const Plan* plan) const {
+  if (plan != nullptr) {
     logInfo("{} N={}: {} in {} of {} bytes, {:.3f} ms predicted",
             request.problem.text(),
             request.problem.batch(),
@@ -130,39 +320,63 @@ std::shared_ptr<const Plan> Planner::makePlan(const PlanRequest& request,
             plan->workspaceBytes,
             request.limitBytes,
             plan->predictedMs);
-  } else {
-    const std::string why = failure(request);
-    logWarn("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
-            request.problem.text(),
-            request.problem.batch(),
-            request.limitBytes,
-            why.empty() ? "" : ": ",
-            why);
+    return;
   }
-  return plan;
+  std::string why;
+  {
+    const std::lock_guard lock(mutex_);
+    const Question* const asked = findQuestion(request);
+    if (asked != nullptr) why = asked->why;
+  }
+  logWarn("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
+          request.problem.text(),
+          request.problem.batch(),
+          request.limitBytes,
+          why.empty() ? "" : ": ",
+          why);
+}
+
+std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& request,
+                                                       const Measurements& measurements,
+                                                       Measuring measuring) {
+  const int miniBatch = request.problem.batch();
+  auto configuration = chooseConfiguration(
+      candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
+  if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
+    configuration = chooseConfiguration(
+        accurateCandidates(request, measurements, measuring), miniBatch, request.limitBytes);
+  return configuration;
 }
 
 /// An error beyond the math type's is brought into a split only where cuDNN, left alone without a
 /// limit, runs such a kernel; undivided it is what cuDNN runs under the same limit.
 CandidateTable Planner::accurateCandidates(const PlanRequest& request,
                                            const Measurements& measurements,
-                                           MayMeasure mayMeasure) {
-  const int below = picksInaccurate(request, mayMeasure) ? 0 : request.problem.batch();
+                                           Measuring measuring) {
+  const int below = picksInaccurate(request, measuring) ? 0 : request.problem.batch();
   return candidates(measurements, request.deterministic, below);
 }
 
-bool Planner::picksInaccurate(const PlanRequest& request, MayMeasure mayMeasure) {
+bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   const ProblemDescriptors descriptors(request.problem);
-  const auto picked = pickedAlgorithm(request.handle, request.problem.operation, descriptors.get());
-  if (picked && !isAccurate(request.problem, *picked)) return true;
+  const auto ranked = rankedKernels(request.handle, request.problem, descriptors.get());
+  if (!ranked.empty() && !ranked.front().accurate) return true;
   // Not the heuristics; but measured it may be the fastest.
   Settings undivided = *request.settings;
   undivided.batchSizePolicy = BatchSizePolicy::kUndivided;
   PlanRequest whole = request;
   whole.settings = &undivided;
-  whole.limitBytes = std::numeric_limits<std::size_t>::max();
-  whole.buffers = nullptr;  // the caller's have no more workspace than the limit
-  const Measurements known = mayMeasure == MayMeasure::kYes ? require(whole) : lookUp(whole);
+  whole.limitBytes = kNoLimit;
+  whole.buffers = nullptr;
+  // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
+  const bool mayMeasure = measuring == Measuring::kNow && request.buffers == nullptr;
+  if (mayMeasure) inquire(whole, Measuring::kNow);
+  {
+    const std::lock_guard lock(mutex_);
+    const Question* const asked = findQuestion(whole);
+    if (asked == nullptr || !asked->answers(kNoLimit)) return false;
+  }
+  const Measurements known = lookUp(whole);
   const auto size = known.find(request.problem.batch());
   if (size == known.end()) return false;
   const Measurement* const fastest = fastestOf(size->second.kernels);
@@ -171,9 +385,9 @@ bool Planner::picksInaccurate(const PlanRequest& request, MayMeasure mayMeasure)
 
 std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find(measurementKey(request));
-  if (known == known_.end()) return {};
-  return kernelsWithin(known->second.measurements, request.problem.batch(), request.limitBytes);
+  const Known* const known = known_.peek(knownKey(request));
+  if (known == nullptr) return {};
+  return kernelsWithin(known->measurements, request.problem.batch(), request.limitBytes);
 }
 
 Measurements Planner::measurements(const PlanRequest& request) {
@@ -192,98 +406,36 @@ std::vector<Configuration> Planner::front(const PlanRequest& request) {
   if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
         return isInaccurateSplit(point, measurements, miniBatch);
       }))
-    front = frontOf(accurateCandidates(request, measurements, MayMeasure::kYes));
+    front = frontOf(accurateCandidates(request, measurements, Measuring::kNow));
   return front;
 }
 
+/// What is known at the sizes of the policy.
 Measurements Planner::lookUp(const PlanRequest& request) const {
   Measurements found;
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find(measurementKey(request));
-  if (known == known_.end()) return found;
-  for (const int size : sizesOf(request))
-    if (const auto at = known->second.measurements.find(size);
-        at != known->second.measurements.end() && at->second.covers(request.limitBytes))
+  const Known* const known = known_.peek(knownKey(request));
+  if (known == nullptr) return found;
+  for (const int size : sizesFor(request.problem, request.settings->batchSizePolicy))
+    if (const auto at = known->measurements.find(size); at != known->measurements.end())
       found.insert(*at);
   return found;
 }
 
+/// Empty where not even the undivided kernels could be measured.
 Measurements Planner::require(const PlanRequest& request) {
-  const std::vector<int> sizes = sizesOf(request);
-  Measurements found = lookUp(request);
-  if (found.size() == sizes.size()) return found;
-  const std::lock_guard measuring(measuring_);
-  load(request);
-  found = lookUp(request);
-  std::vector<int> missing;
-  for (const int size : sizes)
-    if (found.count(size) == 0) missing.push_back(size);
-  if (missing.empty()) return found;
-  measure(request, missing);
+  bool missing = false;
+  {
+    const std::lock_guard lock(mutex_);
+    missing = mustMeasure(request, Measuring::kNow, question(request));
+  }
+  if (missing) inquire(request, Measuring::kNow);
+  {
+    const std::lock_guard lock(mutex_);
+    const Question* const asked = findQuestion(request);
+    if (asked == nullptr || !asked->answeredBytes) return {};
+  }
   return lookUp(request);
-}
-
-void Planner::load(const PlanRequest& request) {
-  const std::string& path = request.settings->databasePath;
-  {
-    const std::lock_guard lock(mutex_);
-    Known& known = known_[measurementKey(request)];
-    if (path.empty() || known.loadedFrom == path) return;
-    known.loadedFrom = path;
-  }
-  const StoredMeasurements stored =
-      database(path)->load(machines_.key(request.machine), request.problem.text());
-  const Measurements loaded = fromStored(request.problem, stored);
-  const std::lock_guard lock(mutex_);
-  Measurements& measurements = known_[measurementKey(request)].measurements;
-  for (const auto& [size, found] : loaded) {
-    statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
-    addMeasurements(measurements[size], found);
-  }
-}
-
-void Planner::measure(const PlanRequest& request, const std::vector<int>& missing) {
-  Measurements known;
-  {
-    const std::lock_guard lock(mutex_);
-    known = known_[measurementKey(request)].measurements;
-  }
-  BenchmarkRequest benchmark;
-  benchmark.problem = request.problem;
-  benchmark.sizes = missing;
-  benchmark.limitBytes = request.limitBytes;
-  benchmark.known = &known;
-  benchmark.buffers = request.buffers;
-  benchmark.devices = *request.benchmarkDevices;
-  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
-  BenchmarkResult result;
-  std::string why;
-  try {
-    result = benchmarkKernels(request.handle, benchmark);
-  } catch (const OutOfMemory& error) {
-    why = error.what();
-  }
-  statistics_.kernelsMeasured += result.kernelsMeasured;
-  if (!request.settings->databasePath.empty() && !result.measurements.empty())
-    database(request.settings->databasePath)
-        ->store(machines_.key(request.machine),
-                request.problem.text(),
-                toStored(request.problem.operation, result.measurements));
-  // What could not be tried for want of memory or time is not tried again in this process: a query
-  // costs microseconds from now on. The database does not learn of it.
-  const std::lock_guard lock(mutex_);
-  known_[measurementKey(request)].failure = why;
-  Measurements& measurements = known_[measurementKey(request)].measurements;
-  for (const int size : missing) {
-    addMeasurements(measurements[size], result.measurements[size]);
-    measurements[size].coveredBytes = request.limitBytes;
-  }
-}
-
-std::string Planner::failure(const PlanRequest& request) const {
-  const std::lock_guard lock(mutex_);
-  const auto known = known_.find(measurementKey(request));
-  return known == known_.end() ? std::string() : known->second.failure;
 }
 
 Database* Planner::database(const std::string& path) {
@@ -291,21 +443,6 @@ Database* Planner::database(const std::string& path) {
   std::unique_ptr<Database>& database = databases_[path];
   if (!database) database = std::make_unique<Database>(path);
   return database.get();
-}
-
-void Planner::setLimit(int machine, const Problem& problem, std::size_t limitBytes) {
-  const std::lock_guard lock(mutex_);
-  const auto [place, isNew] = limits_.try_emplace({machine, problem}, limitBytes);
-  if (!isNew && place->second == limitBytes) return;
-  place->second = limitBytes;
-  epoch_.fetch_add(1, std::memory_order_release);
-}
-
-std::optional<std::size_t> Planner::limit(int machine, const Problem& problem) const {
-  const std::lock_guard lock(mutex_);
-  const auto limit = limits_.find({machine, problem});
-  if (limit == limits_.end()) return std::nullopt;
-  return limit->second;
 }
 
 Planner& planner() noexcept {

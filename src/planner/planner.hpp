@@ -4,20 +4,22 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
 #include "cache/database.hpp"
 #include "optimizer/configuration.hpp"
+#include "planner/investment.hpp"
+#include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
 #include "planner/plan.hpp"
+#include "planner/statistics.hpp"
+#include "planner/turns.hpp"
 #include "support/settings.hpp"
 
 namespace ucudnn {
@@ -25,34 +27,51 @@ namespace ucudnn {
 /// Who asks, and for what.
 struct PlanRequest {
   cudnnHandle_t handle = nullptr;
+  int device = 0;
   int machine = 0;  ///< of Machines
   Problem problem;
   std::size_t limitBytes = 0;
   bool deterministic = false;  ///< only deterministic kernels
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
-  const TensorBuffers* buffers = nullptr;              ///< FindEx's; null: scratch memory
+  /// The caller's, whose output may be overwritten; null: scratch memory.
+  const TensorBuffers* buffers = nullptr;
 };
 
-/// Counters for ucudnnGetStatistics; each is exact, together they are no snapshot.
-struct Statistics {
-  std::atomic<long long> kernelsMeasured{0}, kernelsLoaded{0}, plans{0};
-  std::atomic<long long> splitCalls{0}, undividedCalls{0}, bypassedCalls{0};
-  std::atomic<long long> planningMicroseconds{0};
+/// What may be done to find an answer.
+enum class Measuring {
+  kNever,       ///< nothing, not even read a file: the stream is being captured
+  kIfKnown,     ///< only look into the database: a query that names no limit
+  kWhenItPays,  ///< a call: it is counted, and the problem measured once that is worth it
+  kNow,         ///< a query that names a limit, Find, a diagnosis, a network under one total
 };
 
-/// Thread-safe. Two locks, always taken in this order: `measuring_` is held while kernels are
-/// timed, so that threads do not disturb each other's timings; `mutex_` guards the tables and is
-/// held for look-ups only.
+struct PlanAnswer {
+  std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
+  bool lasts = false;                ///< asked again it would be the same
+};
+
+/// Thread-safe. `mutex_` guards the tables and is held for look-ups only, never while a device, a
+/// file or another thread is waited for.
+///
+///  1. A plan has been compared with the undivided kernels that were measured at the mini-batch
+///     itself within the same limit; where none could be measured there is no plan.
+///  2. What was left out for one question is judged anew for another: answers do not depend on the
+///     order of questions.
 class Planner {
  public:
   Planner() = default;
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  /// The fastest plan within the limit. Null where cuDNN offers nothing within it, or nothing could
-  /// be measured; that is remembered as well, and has been warned of. Throws Error.
-  std::shared_ptr<const Plan> plan(const PlanRequest& request);
+  /// The fastest plan within the limit that may be had so. Throws Error.
+  PlanAnswer answer(const PlanRequest& request, Measuring measuring);
+
+  /// The same, measured at once. Null where cuDNN offers nothing within the limit, or nothing could
+  /// be measured, which has been warned of. Throws Error.
+  std::shared_ptr<const Plan> plan(const PlanRequest& request) {
+    return answer(request, Measuring::kNow).plan;
+  }
 
   /// The same from measurements already taken: runs nothing on a device. Empty: something has to be
   /// measured.
@@ -67,76 +86,48 @@ class Planner {
   /// The Pareto front under the limit. Measures what is missing. Throws Error.
   std::vector<Configuration> front(const PlanRequest& request);
 
-  /// The limit of the latest query for a problem: later calls run within it.
-  void setLimit(int machine, const Problem& problem, std::size_t limitBytes);
-  std::optional<std::size_t> limit(int machine, const Problem& problem) const;
-
-  /// Changes whenever an answer of `limit` may have: what was looked up before must be looked up
-  /// again.
-  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
+  /// Time in convolutions that handles ran by themselves, in ms: measuring may take a share of it.
+  void addConvolutionTime(double timeMs);
 
   Machines& machines() noexcept { return machines_; }
   Statistics& statistics() noexcept { return statistics_; }
 
  private:
-  struct ProblemKey {
-    int machine;
-    Problem problem;
-    bool operator==(const ProblemKey& other) const noexcept {
-      return machine == other.machine && problem == other.problem;
-    }
-  };
-  struct PlanKey {
-    ProblemKey problem;
-    std::size_t limitBytes;
-    BatchSizePolicy policy;
-    bool deterministic;
-    bool operator==(const PlanKey& other) const noexcept {
-      return problem == other.problem && limitBytes == other.limitBytes && policy == other.policy &&
-             deterministic == other.deterministic;
-    }
-  };
-  struct Hash {
-    std::size_t operator()(const ProblemKey& key) const noexcept;
-    std::size_t operator()(const PlanKey& key) const noexcept;
-  };
-  /// What is known of a problem at all batch sizes.
-  struct Known {
-    Measurements measurements;
-    std::string loadedFrom;  ///< the database that was asked
-    std::string failure;     ///< why the last benchmark measured nothing; empty: it did
-  };
+  static KnownKey knownKey(const PlanRequest& request);
+  const Question* findQuestion(const PlanRequest& request) const;
+  Question& question(const PlanRequest& request);
 
-  static PlanKey planKey(const PlanRequest& request);
-  static ProblemKey measurementKey(const PlanRequest& request);
-
-  /// Measurements for the policy's sizes under the limit; makes them where they are missing.
-  Measurements require(const PlanRequest& request);
+  /// Under the lock: whether to measure before answering.
+  bool mustMeasure(const PlanRequest& request, Measuring measuring, const Question& asked) const;
+  /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
+  std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
+  /// Finds out what the question needs, if its turn comes.
+  void inquire(const PlanRequest& request, Measuring measuring);
+  bool loadAnswer(const PlanRequest& request);
+  void measure(const PlanRequest& request);
+  void note(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
+  PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
+  static bool knowsOwnChoice(const PlanRequest& request, const Measurements& measurements);
+  void report(const PlanRequest& request, const Plan* plan) const;
   Measurements lookUp(const PlanRequest& request) const;
-  void load(const PlanRequest& request);
-  void measure(const PlanRequest& request, const std::vector<int>& missing);
-  std::string failure(const PlanRequest& request) const;
+  Measurements require(const PlanRequest& request);
   Database* database(const std::string& path);
-  std::optional<std::shared_ptr<const Plan>> knownPlan(const PlanRequest& request) const;
-  enum class MayMeasure { kNo, kYes };
-  std::shared_ptr<const Plan> makePlan(const PlanRequest& request,
-                                       const Measurements& measurements,
-                                       MayMeasure mayMeasure);
+  std::optional<Configuration> chooseAccurately(const PlanRequest& request,
+                                                const Measurements& measurements,
+                                                Measuring measuring);
   CandidateTable accurateCandidates(const PlanRequest& request,
                                     const Measurements& measurements,
-                                    MayMeasure mayMeasure);
+                                    Measuring measuring);
   /// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics put one
   /// first, or one is the fastest. Measuring that takes more than the limit, for as long as it
   /// lasts.
-  bool picksInaccurate(const PlanRequest& request, MayMeasure mayMeasure);
+  bool picksInaccurate(const PlanRequest& request, Measuring measuring);
 
-  std::mutex measuring_;
   mutable std::mutex mutex_;
-  std::unordered_map<ProblemKey, Known, Hash> known_;
-  std::unordered_map<PlanKey, std::shared_ptr<const Plan>, Hash> plans_;
-  std::unordered_map<ProblemKey, std::size_t, Hash> limits_;
+  Knowledge known_{kMostProblems};
+  Investment investment_;
   std::map<std::string, std::unique_ptr<Database>> databases_;
-  std::atomic<std::uint64_t> epoch_{1};
+  Turns turns_;
   Machines machines_;
   Statistics statistics_;
 };

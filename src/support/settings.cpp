@@ -60,6 +60,13 @@ double parseMilliseconds(const std::string& text) {
   return milliseconds;
 }
 
+double parseShare(const std::string& text) {
+  if (text == "always") return kMeasureAlways;
+  const double share = parseNumber<double>(text);
+  if (!(share >= 0 && share <= 1)) throw std::invalid_argument("it is not between 0 and 1");
+  return share;
+}
+
 bool parseSwitch(const std::string& text) {
   if (text == "0") return false;
   if (text == "1") return true;
@@ -100,9 +107,12 @@ std::vector<EnvironmentVariable> makeTable() {
        parseDevices},
       {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
        "a size, as 67108864 or 64MiB",
-       "67108864",
+       "67108864, or what cuDNN's own choice needs",
        "Workspace limit of a convolution whose caller states none",
-       [](S& s, T text) { s.defaultWorkspaceLimitBytes = parseSize(text); }},
+       [](S& s, T text) {
+         s.defaultWorkspaceLimitBytes = parseSize(text);
+         s.defaultWorkspaceLimitGiven = true;
+       }},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
        "0",
@@ -144,6 +154,17 @@ std::vector<EnvironmentVariable> makeTable() {
        "0",
        "Time that benchmarking one convolution may take; 0: no limit",
        [](S& s, T text) { s.benchmarkBudgetMs = parseMilliseconds(text); }},
+      {"UCUDNN_BENCHMARK_MEMORY",
+       "a size, as 67108864 or 64MiB",
+       "1 GiB",
+       "Device memory that benchmarking may take for a moment where it has none of the caller's",
+       [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
+      {"UCUDNN_BENCHMARK_SHARE",
+       "0 to 1, or always",
+       "0.03",
+       "Share of the time in convolutions that measuring takes where no query asks for it; always: "
+       "each problem is measured when first seen",
+       [](S& s, T text) { s.benchmarkShare = parseShare(text); }},
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,16 +26,23 @@ const char* toText(TotalWorkspacePolicy policy) noexcept;
 /// Throws std::invalid_argument; also for "divide" in a build without GLPK.
 TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text);
 
+/// A benchmark share without bound.
+constexpr double kMeasureAlways = std::numeric_limits<double>::infinity();
+
 /// What tunes one handle. A value; each handle has its own copy.
 struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   std::size_t defaultWorkspaceLimitBytes = 67108864;
+  /// The user has named it: then it also bounds what cuDNN itself would take.
+  bool defaultWorkspaceLimitGiven = false;
   std::size_t totalWorkspaceBytes = 0;  ///< 0: not set, WR
   TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
   std::string databasePath;             ///< empty: measurements live in memory only
   std::vector<int> benchmarkDevices;    ///< empty: the handle's own device
   bool allBenchmarkDevices = false;     ///< UCUDNN_BENCHMARK_DEVICES=all
   double benchmarkBudgetMs = 0;         ///< 0: no budget beyond the stop rule's own
+  std::size_t benchmarkMemoryBytes = std::size_t{1} << 30;
+  double benchmarkShare = 0.03;         ///< kMeasureAlways: each problem when it is first seen
   LogLevel logLevel = LogLevel::kWarn;
   std::string logFile;
   bool deterministic = false;

@@ -127,6 +127,14 @@ cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   lastText = path;
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes) {
+  ucudnn_test::record("ucudnnSetBenchmarkMemory", handle, bytes);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share) {
+  ucudnn_test::record("ucudnnSetBenchmarkShare", handle, static_cast<int>(share * 100));
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices) {
   ucudnn_test::record("ucudnnSetBenchmarkDevices", handle);
   lastText = devices;
@@ -246,6 +254,8 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
        [](UcudnnHandle_t h) {
          return h.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
        }},
+      {"ucudnnSetBenchmarkMemory", 7, [](UcudnnHandle_t h) { return h.setBenchmarkMemory(7); }},
+      {"ucudnnSetBenchmarkShare", 25, [](UcudnnHandle_t h) { return h.setBenchmarkShare(0.25); }},
       {"ucudnnSetDeterministic", 1, [](UcudnnHandle_t h) { return h.setDeterministic(true); }},
       {"ucudnnSetDeterministic", 0, [](UcudnnHandle_t h) { return h.setDeterministic(false); }},
       {"ucudnnSetEquivalenceTest", 1, [](UcudnnHandle_t h) { return h.setEquivalenceTest(true); }},

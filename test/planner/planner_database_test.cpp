@@ -76,9 +76,7 @@ TEST_F(PlannerDatabaseTest, WhatMemoryWasShortForIsTriedAgainByTheNextStart) {
   setMemory(0, problem.xBytes() + problem.yBytes() + problem.wBytes() + 4 * kMebibyte);
   {
     Planner planner;
-    const auto plan = planner.plan(request(planner, kUndividedLimit));
-    ASSERT_TRUE(plan);
-    EXPECT_LE(plan->workspaceBytes, 4 * kMebibyte);
+    EXPECT_FALSE(planner.plan(request(planner, kUndividedLimit)));
   }
   setMemory(0, SIZE_MAX);
   Planner planner;
@@ -86,6 +84,37 @@ TEST_F(PlannerDatabaseTest, WhatMemoryWasShortForIsTriedAgainByTheNextStart) {
   ASSERT_TRUE(plan);
   EXPECT_GT(measured(planner), 0);
   EXPECT_GT(plan->workspaceBytes, kDividedLimit);
+}
+
+// The database answers the question that was asked, and no other.
+TEST_F(PlannerDatabaseTest, WhatOneQuestionLeftOutIsMeasuredForAnother) {
+  const Problem whole = largeProblem(Operation::kForward, 32);
+  const Problem last = largeProblem(Operation::kForward, 24);
+  Planner alone;
+  settings_.databasePath.clear();
+  const auto expected = alone.plan(request(alone, kUndividedLimit, last));
+  settings_.databasePath = directory_.file("ucudnn.db");
+  {
+    Planner planner;
+    planner.plan(request(planner, kUndividedLimit, whole));
+  }
+  for (const bool isStored : {false, true}) {
+    Planner planner;
+    const auto plan = planner.plan(request(planner, kUndividedLimit, last));
+    ASSERT_TRUE(plan && expected);
+    EXPECT_LE(plan->predictedMs, expected->predictedMs * 1.05) << toText(*plan);
+    EXPECT_EQ(measured(planner) == 0, isStored);
+  }
+}
+
+TEST_F(PlannerDatabaseTest, AQueryThatNamesNoLimitReadsIt) {
+  {
+    Planner planner;
+    planner.plan(request(planner, kUndividedLimit));
+  }
+  Planner planner;
+  EXPECT_TRUE(planner.answer(request(planner, kUndividedLimit), Measuring::kIfKnown).plan);
+  EXPECT_EQ(measured(planner), 0);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <string>
 #include <thread>
 
 #include "planner_fixture.hpp"
@@ -140,13 +142,12 @@ TEST_F(PlannerTest, ASplitMayHaveTheErrorThatCudnnsOwnChoiceHas) {
   ASSERT_FALSE(isAccurate(first->problem, winograd));
   int unanswered = 0;
   for (int n = 1; n <= 40; ++n) {
-    const PlanRequest wanted = request(planner, kDividedLimit - static_cast<std::size_t>(n));
     const auto kernels = measured(planner);
     failCall(n);
-    try {
-      const auto plan = planner.plan(wanted);
-      ASSERT_TRUE(plan);
-      EXPECT_EQ(toText(*plan), toText(*first)) << "call " << n;
+    try {  // a plan would be remembered, a front is made anew
+      const auto front = planner.front(request(planner, kDividedLimit));
+      ASSERT_FALSE(front.empty());
+      EXPECT_EQ(front.back().timeMs, first->predictedMs) << "call " << n;
     } catch (const Error&) {  // a descriptor could not be made
     }
     failCall(0);
@@ -199,38 +200,44 @@ TEST_F(PlannerTest, TheFrontRunsFromLittleWorkspaceToLittleTime) {
   EXPECT_EQ(front.back().timeMs, plan->predictedMs);
 }
 
-TEST_F(PlannerTest, LimitsBelongToProblemsAndEveryChangeIsAnEpoch) {
-  Planner planner;
-  const Problem forward = largeProblem(), backward = largeProblem(Operation::kBackwardData);
-  EXPECT_EQ(planner.limit(0, forward), std::nullopt);
-  const auto first = planner.epoch();
-  EXPECT_GT(first, 0u) << "0 is an empty table's";
-  planner.setLimit(0, forward, 100);
-  const auto second = planner.epoch();
-  EXPECT_NE(second, first);
-  EXPECT_EQ(planner.limit(0, forward), 100u);
-  EXPECT_EQ(planner.limit(0, backward), std::nullopt);
-  EXPECT_EQ(planner.limit(1, forward), std::nullopt);
-  EXPECT_EQ(planner.limit(0, forward.withBatch(16)), std::nullopt);
-
-  planner.setLimit(0, forward, 100);
-  EXPECT_EQ(planner.epoch(), second) << "the same limit again";
-  planner.setLimit(0, forward, 200);
-  EXPECT_NE(planner.epoch(), second);
-  EXPECT_EQ(planner.limit(0, forward), 200u);
-}
-
-TEST_F(PlannerTest, ShortMemoryMeansLessWorkspaceNotAFailure) {
+// Memory for scratch tensors but not for the workspace of cuDNN's own choice, which the client may
+// well have: a plan that is not compared with it could be slower.
+TEST_F(PlannerTest, NoPlanIsMadeWithoutCudnnsOwnChoiceBesideIt) {
   const Problem problem = largeProblem();
   const std::size_t tensors = problem.xBytes() + problem.yBytes() + problem.wBytes();
   setMemory(0, tensors + 36 * kMebibyte);  // two thirds of the fastest kernel's workspace
   Planner planner;
   const PlanRequest wanted = request(planner, kUndividedLimit);
-  const auto plan = planner.plan(wanted);
-  ASSERT_TRUE(plan);
-  expectValid(*plan, wanted);
-  EXPECT_LE(plan->workspaceBytes, 36 * kMebibyte);
+  EXPECT_FALSE(planner.plan(wanted));
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "the client must not see it";
+}
+
+TEST_F(PlannerTest, WhatMemoryWasShortForIsTriedAgainOnceThereIsSome) {
+  Planner alone;
+  const auto best = alone.plan(request(alone, kUndividedLimit));
+  setMemory(0, 4096);
+  Planner planner;
+  const PlanRequest wanted = request(planner, kUndividedLimit);
+  EXPECT_FALSE(planner.plan(wanted));
+  setMemory(0, SIZE_MAX);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::shared_ptr<const Plan> plan;
+  while (!plan && std::chrono::steady_clock::now() < deadline) plan = planner.plan(wanted);
+  ASSERT_TRUE(plan && best);
+  EXPECT_EQ(toText(*plan), toText(*best));
+}
+
+TEST_F(PlannerTest, TheCallersBuffersAreMemoryEnough) {
+  const Problem problem = largeProblem();
+  const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
+  const DeviceBuffer workspace(kUndividedLimit);
+  setMemory(0, 4096);
+  Planner planner;
+  PlanRequest wanted = request(planner, kUndividedLimit);
+  EXPECT_FALSE(planner.plan(wanted));
+  const TensorBuffers buffers{x.get(), w.get(), y.get(), workspace.get(), workspace.bytes()};
+  wanted.buffers = &buffers;
+  EXPECT_TRUE(planner.plan(wanted)) << "at once, not when it is time to try again";
 }
 
 TEST_F(PlannerTest, WithoutMemoryThereIsNoPlanAndThatIsRemembered) {
@@ -284,6 +291,94 @@ TEST_F(PlannerTest, ThreadsThatAskForTheSameHoldTheSamePlan) {
   Planner alone;
   alone.plan(request(alone, kDividedLimit));
   EXPECT_EQ(measured(planner), measured(alone)) << "measured once";
+}
+
+// What was left out for one question is judged anew for another.
+TEST_F(PlannerTest, AnswersDoNotDependOnTheOrderOfQuestions) {
+  for (const Operation operation : kOperations)
+    for (const int batch : {16, 24, 30})
+      for (const auto policy :
+           {BatchSizePolicy::kUndivided, BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll}) {
+        SCOPED_TRACE(std::string(toText(operation)) + " " + std::to_string(batch) + " " +
+                     toText(policy));
+        const Problem problem = largeProblem(operation, batch);
+        Planner alone;
+        settings_.batchSizePolicy = policy;
+        const auto expected = alone.plan(request(alone, kUndividedLimit, problem));
+        Planner planner;
+        settings_.batchSizePolicy = BatchSizePolicy::kAll;
+        planner.plan(request(planner, kDividedLimit, largeProblem(operation, 32)));
+        settings_.batchSizePolicy = policy;
+        const auto plan = planner.plan(request(planner, kUndividedLimit, problem));
+        ASSERT_TRUE(expected && plan);
+        EXPECT_LE(plan->predictedMs, expected->predictedMs * 1.05) << toText(*plan);
+        const auto undivided = planner.undivided(request(planner, kUndividedLimit, problem));
+        EXPECT_EQ(undivided.size(),
+                  alone.undivided(request(alone, kUndividedLimit, problem)).size());
+      }
+}
+
+TEST_F(PlannerTest, OnceEveryKernelFitsNoLimitMeasuresAgain) {
+  Planner planner;
+  planner.plan(request(planner, 4096 * kMebibyte));
+  const auto kernels = measured(planner);
+  const auto allocations = callCount("cudaMalloc");
+  for (const std::size_t limit : {5000 * kMebibyte, 6000 * kMebibyte, SIZE_MAX})
+    EXPECT_TRUE(planner.plan(request(planner, limit)));
+  EXPECT_EQ(measured(planner), kernels);
+  EXPECT_EQ(callCount("cudaMalloc"), allocations);
+}
+
+TEST_F(PlannerTest, LimitsWithTheSameAnswerHaveTheSamePlan) {
+  Planner planner;
+  const auto plan = planner.plan(request(planner, kUndividedLimit));
+  ASSERT_TRUE(plan);
+  for (std::size_t limit = plan->workspaceBytes; limit < kUndividedLimit; limit += 100 * 1024)
+    EXPECT_EQ(planner.plan(request(planner, limit)), plan);
+  EXPECT_EQ(planner.statistics().plans, 1);
+}
+
+TEST_F(PlannerTest, ACallIsMeasuredWhenItsRepetitionPays) {
+  Planner planner;
+  const PlanRequest wanted = request(planner, kUndividedLimit);
+  EXPECT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan) << "first seen";
+  EXPECT_EQ(measured(planner), 0);
+  int calls = 1;
+  PlanAnswer answer;
+  while (!answer.plan && calls < 100) {
+    answer = planner.answer(wanted, Measuring::kWhenItPays);
+    ++calls;
+  }
+  ASSERT_TRUE(answer.plan);
+  EXPECT_TRUE(answer.lasts);
+  EXPECT_GT(calls, Investment::kRepetitions);
+  Planner alone;
+  EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
+}
+
+TEST_F(PlannerTest, WithoutAShareNothingIsMeasuredUnasked) {
+  settings_.benchmarkShare = 0;
+  Planner planner;
+  const PlanRequest wanted = request(planner, kUndividedLimit);
+  for (int call = 0; call < 1000; ++call)
+    ASSERT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan);
+  EXPECT_TRUE(planner.plan(wanted)) << "a query that asks";
+  settings_.benchmarkShare = kMeasureAlways;
+  const PlanRequest other = request(planner, kUndividedLimit, largeProblem(Operation::kForward, 9));
+  EXPECT_TRUE(planner.answer(other, Measuring::kWhenItPays).plan) << "always";
+}
+
+// Each micro-batch would round the sum.
+TEST_F(PlannerTest, FilterGradientsInHalfAreNotSplit) {
+  Problem problem = largeProblem(Operation::kBackwardFilter);
+  for (const auto type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+    problem.xType = problem.wType = problem.yType = type;
+    Planner planner;
+    for (const std::size_t limit : {kUndividedLimit, kDividedLimit, kMebibyte}) {
+      const auto plan = planner.plan(request(planner, limit, problem));
+      EXPECT_FALSE(plan && plan->isDivided()) << toText(*plan);
+    }
+  }
 }
 
 }  // namespace

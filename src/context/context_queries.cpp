@@ -1,0 +1,185 @@
+// What queries are answered where each convolution has its own workspace.
+#include <algorithm>
+
+#include "context/context.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Clients without a limit of their own keep bytes / 4 in an int (CLIENTS, "At run time", 12).
+constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kWorkspaceGranularity;
+
+AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) {
+  return {offer.kernel.algorithm,
+          CUDNN_STATUS_SUCCESS,
+          static_cast<float>(timeMs),
+          memory,
+          offer.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
+          static_cast<cudnnMathType_t>(offer.kernel.mathType)};
+}
+
+/// The most that any of the kernels could use of the limit.
+std::size_t reserveWithin(std::size_t limitBytes, const std::vector<KernelOffer>& kernels) {
+  std::size_t mostBytes = 0;
+  for (const KernelOffer& kernel : kernels) mostBytes = std::max(mostBytes, kernel.workspaceBytes);
+  return std::min(limitBytes, roundUpWorkspace(mostBytes));
+}
+
+}  // namespace
+
+const std::vector<KernelOffer>& Context::rankedOf(const Problem& problem,
+                                                  const ConvolutionDescriptors& descriptors) {
+  if (const auto* const known = ranked_.find(problem)) return *known;
+  return ranked_[problem] = rankedKernels(handle_, problem, descriptors);
+}
+
+/// The limit of a client that states none. As long as nobody has set the default, it is no less
+/// than what cuDNN's own choice needs, and for Find all that is free: a client must not get less
+/// than plain cuDNN gives it.
+std::size_t Context::unstatedLimit(const Problem& problem,
+                                   const ConvolutionDescriptors& descriptors,
+                                   bool find) {
+  DefaultLimit& limit = defaultLimits_[problem];
+  std::size_t& known = find ? limit.findBytes : limit.bytes;
+  // What was free may have changed since.
+  if (known != 0 && !limit.memoryWasShort) return known;
+  std::size_t freeBytes = 0;
+  std::size_t totalBytes = 0;
+  UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
+  const auto& ranked = rankedOf(problem, descriptors);
+  const std::size_t picked = ranked.empty() ? 0 : roundUpWorkspace(ranked.front().workspaceBytes);
+  const std::size_t wanted = find ? kMaximumDefaultLimit : settings_.defaultWorkspaceLimitBytes;
+  std::size_t bytes = std::max(picked, std::min(wanted, freeBytes));
+  if (settings_.defaultWorkspaceLimitGiven)
+    bytes = std::min(bytes, settings_.defaultWorkspaceLimitBytes);
+  limit.memoryWasShort = freeBytes < settings_.defaultWorkspaceLimitBytes;
+  known = roundDownWorkspace(std::min(bytes, kMaximumDefaultLimit));
+  return known;
+}
+
+/// Remembers what a query of this handle has stated.
+void Context::stateLimit(const Problem& problem, StatedLimit limit) {
+  const StatedLimit* const former = limits_.find(problem);
+  if (former != nullptr && *former == limit) return;
+  // Calls of a problem that had no limit yet may be in the table of hot plans.
+  if (former != nullptr || ranWithoutLimit_) {
+    ++epoch_;
+    ranWithoutLimit_ = false;
+  }
+  limits_[problem] = limit;
+}
+
+std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
+                                                      const ConvolutionDescriptors& descriptors,
+                                                      const AlgorithmQuery& query) {
+  Problem problem;
+  if (!readProblem(operation, descriptors, problem)) return {};
+  if (ownsWorkspace()) {
+    std::vector<AlgorithmPerformance> answer;
+    if (!addToNetwork(problem, descriptors, query.layer, &answer)) return {};
+    if (ownsWorkspace()) return answer;
+  }
+  const bool isNamed = query.limitBytes.has_value();
+  const std::size_t limitBytes = isNamed ? roundDownWorkspace(*query.limitBytes)
+                                         : unstatedLimit(problem, descriptors, query.find);
+  stateLimit(problem, {limitBytes, isNamed || query.find});
+  PlanRequest wanted = request(problem, limitBytes, false);
+  wanted.buffers = query.buffers;
+  const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
+  if (found.plan) return answerFrom(*found.plan, wanted);
+  return isNamed || query.find ? std::vector<AlgorithmPerformance>()
+                               : answerUnmeasured(problem, descriptors, limitBytes);
+}
+
+/// Ours first, then cuDNN's own by time.
+std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
+                                                      const PlanRequest& query) const {
+  const auto mathType = static_cast<cudnnMathType_t>(query.problem.mathType);
+  std::vector<AlgorithmPerformance> answer;
+  answer.push_back({plan.algorithm,
+                    CUDNN_STATUS_SUCCESS,
+                    static_cast<float>(plan.predictedMs),
+                    roundUpWorkspace(plan.algorithmBytes),
+                    plan.isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
+                    mathType});
+  std::vector<Measurement> undivided = planner().undivided(query);
+  std::sort(undivided.begin(), undivided.end(), [](const Measurement& a, const Measurement& b) {
+    return a.timeMs < b.timeMs;
+  });
+  for (const Measurement& m : undivided) {
+    const bool same = m.kernel.algorithm == answer.front().algorithm &&
+                      roundUpWorkspace(m.workspaceBytes) == answer.front().memory;
+    if (same || (query.deterministic && !m.deterministic)) continue;
+    const KernelOffer offer{
+        {m.kernel.algorithm, query.problem.mathType}, m.workspaceBytes, m.deterministic, true};
+    answer.push_back(entryOf(offer, roundUpWorkspace(m.workspaceBytes), m.timeMs));
+  }
+  return answer;
+}
+
+/// What cuDNN's heuristics say. The first asks for as much of the limit as a plan may use once the
+/// problem has been measured: many clients ask only once.
+std::vector<AlgorithmPerformance> Context::answerUnmeasured(
+    const Problem& problem, const ConvolutionDescriptors& descriptors, std::size_t limitBytes) {
+  constexpr double kUnknownMs = -1;  // as cuDNN's heuristics leave it
+  const auto& ranked = rankedOf(problem, descriptors);
+  std::vector<AlgorithmPerformance> answer;
+  for (const KernelOffer& offer : ranked) {
+    const std::size_t bytes = roundUpWorkspace(offer.workspaceBytes);
+    if (bytes > limitBytes || (settings_.deterministic && !offer.deterministic)) continue;
+    answer.push_back(entryOf(offer,
+                             answer.empty() ? std::max(bytes, reserveWithin(limitBytes, ranked))
+                                            : bytes,
+                             kUnknownMs));
+  }
+  return answer;
+}
+
+std::optional<std::size_t> Context::workspaceBytes(Operation operation,
+                                                   const ConvolutionDescriptors& descriptors,
+                                                   int algorithm,
+                                                   LayerId layer) {
+  Problem problem;
+  if (!readProblem(operation, descriptors, problem)) return std::nullopt;
+  if (ownsWorkspace()) {
+    if (!addToNetwork(problem, descriptors, layer, nullptr)) return std::nullopt;
+    if (ownsWorkspace()) return 0;
+  }
+  const StatedLimit* const stated = limits_.find(problem);
+  const StatedLimit limit =
+      stated != nullptr ? *stated : StatedLimit{unstatedLimit(problem, descriptors, false), false};
+  const bool deterministic = isDeterministic(operation, algorithm);
+  const Measuring measuring = measuringFor(limit.isNamed);
+  PlanAnswer found =
+      planner().answer(request(problem, limit.bytes, deterministic), measuring);
+  // A call within the limit runs all the same, if need be with another kernel.
+  if (!found.plan && deterministic && !settings_.deterministic)
+    found = planner().answer(request(problem, limit.bytes, false), measuring);
+  if (found.plan) return roundUpWorkspace(found.plan->algorithmBytes);
+  return unmeasuredBytes(problem, descriptors, algorithm, limit);
+}
+
+/// What cuDNN needs for the algorithm, and what a plan may use of the limit once there is one; but
+/// no more than a limit that somebody has named, if cuDNN has anything within it.
+std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
+                                                    const ConvolutionDescriptors& descriptors,
+                                                    int algorithm,
+                                                    StatedLimit limit) {
+  std::size_t native = 0;
+  if (nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
+      CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  const auto& ranked = rankedOf(problem, descriptors);
+  const std::size_t bytes =
+      std::max(roundUpWorkspace(native), reserveWithin(limit.bytes, ranked));
+  const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
+  if (!isHard || bytes <= limit.bytes || ranked.empty()) return bytes;
+  const auto least = std::min_element(
+      ranked.begin(), ranked.end(), [](const KernelOffer& a, const KernelOffer& b) {
+        return a.workspaceBytes < b.workspaceBytes;
+      });
+  return std::max(limit.bytes, roundUpWorkspace(least->workspaceBytes));
+}
+
+}  // namespace ucudnn

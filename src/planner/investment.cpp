@@ -1,0 +1,47 @@
+#include "planner/investment.hpp"
+
+#include <algorithm>
+
+namespace ucudnn {
+namespace {
+
+// A rule of thumb, corrected by what is seen: some 80 kernels of a policy powerOfTwo, each timed
+// for at least 0.3 ms and at a smaller size than the whole.
+constexpr double kFixedCostMs = 20;
+constexpr double kCallsMeasured = 40;
+// How far one measurement moves the correction.
+constexpr double kLearningRate = 0.25;
+
+double ruleOfThumbMs(double timeMs) {
+  return kFixedCostMs + kCallsMeasured * timeMs;
+}
+
+}  // namespace
+
+void Investment::addCall(std::uint64_t before, double timeMs) {
+  convolutionMs_ += timeMs;
+  if (before == 0) {
+    ++problems_;
+    callsSinceNew_ = 0;
+  } else {
+    ++callsSinceNew_;
+  }
+}
+
+void Investment::addCost(double timeMs, double costMs) {
+  spentMs_ += costMs;
+  const double ratio = std::clamp(costMs / ruleOfThumbMs(timeMs), 0.1, 10.0);
+  costRatio_ += kLearningRate * (ratio - costRatio_);
+}
+
+double Investment::expectedCostMs(double timeMs) const {
+  return costRatio_ * ruleOfThumbMs(timeMs);
+}
+
+bool Investment::pays(std::uint64_t calls, double timeMs, double share) const {
+  if (calls < kRepetitions) return false;
+  const double budgetMs = share * convolutionMs_ + (share > 0 && isSettled() ? kSettledMs : 0);
+  return spentMs_ + expectedCostMs(timeMs) <= budgetMs;
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,45 @@
+// When measuring a problem pays that no query asked to measure. Plain arithmetic over times.
+#pragma once
+
+#include <cstdint>
+
+namespace ucudnn {
+
+/// What a program has spent in convolutions and on measuring them, and whether to spend more.
+///
+///  1. Over a program's life measuring takes at most a share of the time in convolutions.
+///  2. Only what repeats is worth it: a problem that was called kRepetitions times will be again.
+///  3. A program whose problems have settled (kRepetitions calls for each since the last new one)
+///     may spend kSettledMs at once: that is what a fixed network costs, and it pays for days.
+///
+/// Not thread-safe.
+class Investment {
+ public:
+  static constexpr int kRepetitions = 3;
+  /// AlexNet's 15 convolutions take 1.3 s on an H200, ResNet-18's 60 take 2.0 s (README).
+  static constexpr double kSettledMs = 2000;
+
+  /// A call of a problem that has been called `before` times, and takes about `timeMs`.
+  void addCall(std::uint64_t before, double timeMs);
+  /// Calls that were not looked at one by one.
+  void addTime(double timeMs) { convolutionMs_ += timeMs; }
+  /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
+  void addCost(double timeMs, double costMs);
+
+  /// Whether to measure now a problem that was called `calls` times and takes about `timeMs`.
+  bool pays(std::uint64_t calls, double timeMs, double share) const;
+
+  /// What measuring a problem costs that takes `timeMs` a call: learned from those measured.
+  double expectedCostMs(double timeMs) const;
+
+ private:
+  bool isSettled() const { return callsSinceNew_ >= kRepetitions * problems_; }
+
+  double convolutionMs_ = 0;
+  double spentMs_ = 0;
+  double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says
+  std::uint64_t problems_ = 0;
+  std::uint64_t callsSinceNew_ = 0;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,41 @@
+#include "planner/knowledge.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ucudnn {
+
+const KnownPlan* Question::find(bool deterministic, std::size_t limitBytes) const noexcept {
+  const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
+    return known.deterministic == deterministic && known.lowBytes <= limitBytes &&
+           limitBytes <= known.highBytes;
+  });
+  return place == plans.end() ? nullptr : &*place;
+}
+
+void Question::dropPlans() {
+  if (!plans.empty()) formerPlans = std::move(plans);
+  plans.clear();
+}
+
+Question* Known::find(int miniBatch, BatchSizePolicy policy) noexcept {
+  const auto place = std::find_if(questions.begin(), questions.end(), [&](const Question& asked) {
+    return asked.miniBatch == miniBatch && asked.policy == policy;
+  });
+  return place == questions.end() ? nullptr : &*place;
+}
+
+const Question* Known::find(int miniBatch, BatchSizePolicy policy) const noexcept {
+  return const_cast<Known*>(this)->find(miniBatch, policy);
+}
+
+Question& Known::question(int miniBatch, BatchSizePolicy policy) {
+  if (Question* const asked = find(miniBatch, policy)) return *asked;
+  if (questions.size() >= kMostQuestions) questions.erase(questions.begin());
+  questions.emplace_back();
+  questions.back().miniBatch = miniBatch;
+  questions.back().policy = policy;
+  return questions.back();
+}
+
+}  // namespace ucudnn

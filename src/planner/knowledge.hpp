@@ -1,0 +1,93 @@
+// What is known of problems: kernels' times, which last, and what has been asked, which holds for
+// that question only.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "benchmark/measurement.hpp"
+#include "optimizer/policy.hpp"
+#include "planner/plan.hpp"
+#include "problem/problem.hpp"
+#include "support/bounded_map.hpp"
+
+namespace ucudnn {
+
+/// A plan and the limits that it is the answer to: all from `lowBytes` to `highBytes`.
+struct KnownPlan {
+  bool deterministic = false;
+  std::size_t lowBytes = 0;
+  std::size_t highBytes = 0;
+  bool lasts = false;                ///< nothing that is still to be measured could change it
+  std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
+};
+
+/// What has been asked of a problem: one mini-batch under one policy. A kernel that was left out
+/// because others beat it was left out for this question only: another judges anew.
+struct Question {
+  using Clock = std::chrono::steady_clock;
+
+  int miniBatch = 0;
+  BatchSizePolicy policy = BatchSizePolicy::kUndivided;
+  /// Within so much workspace every kernel was tried that could be in a best plan, at the
+  /// mini-batch itself every one at all. Empty: not asked yet, or it could not be found out.
+  std::optional<std::size_t> answeredBytes;
+  bool memoryWasShort = false;  ///< something was not tried for want of memory
+  bool failed = false;          ///< something failed that may work another time
+  Clock::time_point retryAt{};  ///< of what could not be tried
+  std::string why;              ///< what stood in the way, for the log
+  std::uint64_t calls = 0;      ///< that were answered here, not from a handle's own table
+  std::vector<KnownPlan> plans;
+  std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
+
+  bool isIncomplete() const noexcept { return memoryWasShort || failed; }
+  bool answers(std::size_t limitBytes) const noexcept {
+    return answeredBytes && *answeredBytes >= limitBytes;
+  }
+  const KnownPlan* find(bool deterministic, std::size_t limitBytes) const noexcept;
+  /// Drops the plans after something has been measured.
+  void dropPlans();
+};
+
+/// A problem at any mini-batch.
+struct Known {
+  Measurements measurements;
+  std::string loadedFrom;  ///< the database that was asked
+  std::vector<Question> questions;
+
+  Question* find(int miniBatch, BatchSizePolicy policy) noexcept;
+  const Question* find(int miniBatch, BatchSizePolicy policy) const noexcept;
+  /// Adds the question where it is new; of too many the one that came first goes.
+  Question& question(int miniBatch, BatchSizePolicy policy);
+};
+
+/// A problem on a kind of device, at batch 0.
+struct KnownKey {
+  int machine = 0;
+  Problem problem;
+  bool operator==(const KnownKey& other) const noexcept {
+    return machine == other.machine && problem == other.problem;
+  }
+  struct Hash {
+    std::size_t operator()(const KnownKey& key) const noexcept {
+      return key.problem.hash() + static_cast<std::size_t>(key.machine);
+    }
+  };
+};
+
+/// So many problems are remembered, the latest used: a measured one takes up to 15 KiB. The
+/// database remembers the others' measurements.
+constexpr std::size_t kMostProblems = 8192;
+/// Mini-batches and policies of one problem.
+constexpr std::size_t kMostQuestions = 64;
+/// Plans of one question: as many as its Pareto front is long, mostly below ten.
+constexpr std::size_t kMostPlans = 32;
+
+using Knowledge = BoundedMap<KnownKey, Known, KnownKey::Hash>;
+
+}  // namespace ucudnn

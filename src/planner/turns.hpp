@@ -1,0 +1,62 @@
+// Who may measure on a device.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+namespace ucudnn {
+
+/// Threads measure one after another on a device, so as not to disturb each other's timings. It is
+/// no lock: whoever has waited for kPatience goes ahead. What the holder measures may itself wait
+/// for work that only the waiting thread enqueues (a collective operation of several devices).
+/// Thread-safe.
+class Turns {
+ public:
+  /// Longer than measuring one problem takes (0.1 s on an H200), shorter than a hang.
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
+  /// True: the turn is taken, and must be given back by `end`.
+  bool begin(int device, bool mayWait) {
+    std::unique_lock lock(mutex_);
+    const auto isFree = [&] { return busy_.count(device) == 0; };
+    if (mayWait ? !changed_.wait_for(lock, kPatience, isFree) : !isFree()) return false;
+    busy_.insert(device);
+    return true;
+  }
+
+  void end(int device) {
+    {
+      const std::lock_guard lock(mutex_);
+      busy_.erase(device);
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<int> busy_;
+};
+
+/// A turn for as long as the object lives.
+class Turn {
+ public:
+  Turn(Turns& turns, int device, bool mayWait)
+      : turns_(turns), device_(device), taken_(turns.begin(device, mayWait)) {}
+  ~Turn() {
+    if (taken_) turns_.end(device_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  bool isTaken() const noexcept { return taken_; }
+
+ private:
+  Turns& turns_;
+  const int device_;
+  const bool taken_;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,59 @@
+// A hash map that forgets what has not been used for longest.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+namespace ucudnn {
+
+/// Holds at most `capacity` entries: a client may come with new problems, limits and streams for
+/// ever. References stay valid until the entry is forgotten. Not thread-safe.
+template <typename Key, typename Value, typename Hash>
+class BoundedMap {
+ public:
+  explicit BoundedMap(std::size_t capacity) : capacity_(capacity) {}
+
+  /// Null when the key is not there. Counts as a use.
+  Value* find(const Key& key) {
+    const auto place = places_.find(key);
+    if (place == places_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, place->second);
+    return &place->second->second;
+  }
+
+  /// The same without counting as a use.
+  const Value* peek(const Key& key) const {
+    const auto place = places_.find(key);
+    return place == places_.end() ? nullptr : &place->second->second;
+  }
+
+  /// Adds a default value where there is none; then the oldest entry goes if there are too many.
+  Value& operator[](const Key& key) {
+    if (Value* const known = find(key)) return *known;
+    entries_.emplace_front(key, Value());
+    places_[key] = entries_.begin();
+    if (entries_.size() > capacity_) {
+      places_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    return entries_.front().second;
+  }
+
+  void clear() {
+    places_.clear();
+    entries_.clear();
+  }
+
+  std::size_t size() const noexcept { return entries_.size(); }
+
+ private:
+  using Entries = std::list<std::pair<Key, Value>>;
+
+  std::size_t capacity_;
+  Entries entries_;  ///< the latest used first
+  std::unordered_map<Key, typename Entries::iterator, Hash> places_;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,75 @@
+#include "planner/investment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace ucudnn {
+namespace {
+
+constexpr double kShare = 0.05;
+constexpr int kRepetitions = Investment::kRepetitions;
+
+TEST(InvestmentTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
+  Investment investment;
+  investment.addTime(1e9);
+  EXPECT_FALSE(investment.pays(0, 1, kShare));
+  EXPECT_FALSE(investment.pays(kRepetitions - 1, 1, kShare));
+  EXPECT_TRUE(investment.pays(kRepetitions, 1, kShare));
+  EXPECT_FALSE(investment.pays(kRepetitions, 1, 0));
+}
+
+TEST(InvestmentTest, MeasuringTakesAShareOfTheTime) {
+  Investment investment;
+  double spentMs = 0;
+  double timeMs = 0;
+  for (std::uint64_t call = 0; call < 200000; ++call) {
+    investment.addCall(call % 2, 1);  // every other one is new: the program never settles
+    timeMs += 1;
+    if (!investment.pays(kRepetitions, 1, kShare)) continue;
+    investment.addCost(1, 80);
+    spentMs += 80;
+    EXPECT_LE(spentMs, kShare * timeMs + 80);
+  }
+  EXPECT_GT(spentMs, kShare * timeMs * 0.9) << "the share is used";
+}
+
+TEST(InvestmentTest, AFixedNetworkIsMeasuredAtOnceWhenItHasRepeated) {
+  Investment investment;
+  constexpr int kLayers = 15;
+  int paidIn = -1;
+  for (int iteration = 0; iteration < 10 && paidIn < 0; ++iteration)
+    for (int layer = 0; layer < kLayers; ++layer) {
+      if (paidIn < 0 && investment.pays(static_cast<std::uint64_t>(iteration), 1, kShare))
+        paidIn = iteration;
+      investment.addCall(static_cast<std::uint64_t>(iteration), 1);
+    }
+  EXPECT_GE(paidIn, kRepetitions);
+  EXPECT_LE(paidIn, kRepetitions + 1);
+}
+
+TEST(InvestmentTest, WhatItSpendsAtOnceIsBounded) {
+  Investment investment;
+  constexpr int kProblems = 1000;
+  double spentMs = 0;
+  for (std::uint64_t pass = 0; pass < 8; ++pass)
+    for (int i = 0; i < kProblems; ++i) {
+      investment.addCall(pass, 0.1);
+      if (!investment.pays(pass + 1, 0.1, kShare)) continue;
+      investment.addCost(0.1, 30);
+      spentMs += 30;
+    }
+  EXPECT_GT(spentMs, 0);
+  EXPECT_LE(spentMs, Investment::kSettledMs + kShare * 8 * kProblems * 0.1 + 30);
+}
+
+TEST(InvestmentTest, CostsAreLearned) {
+  Investment investment;
+  const double before = investment.expectedCostMs(1);
+  for (int i = 0; i < 50; ++i) investment.addCost(1, 3 * before);
+  EXPECT_NEAR(investment.expectedCostMs(1), 3 * before, 0.1 * before);
+  EXPECT_GT(investment.expectedCostMs(10), investment.expectedCostMs(1));
+}
+
+}  // namespace
+}  // namespace ucudnn
