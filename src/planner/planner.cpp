@@ -219,7 +219,7 @@ Measurements Planner::require(const PlanRequest& request) {
   for (const int size : sizes)
     if (found.count(size) == 0) missing.push_back(size);
   if (missing.empty()) return found;
-  measure(request, missing);
+  measure(request, sizes);
   return lookUp(request);
 }
 
@@ -242,7 +242,7 @@ void Planner::load(const PlanRequest& request) {
   }
 }
 
-void Planner::measure(const PlanRequest& request, const std::vector<int>& missing) {
+void Planner::measure(const PlanRequest& request, const std::vector<int>& sizes) {
   Measurements known;
   {
     const std::lock_guard lock(mutex_);
@@ -250,19 +250,17 @@ void Planner::measure(const PlanRequest& request, const std::vector<int>& missin
   }
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
-  benchmark.sizes = missing;
+  benchmark.sizes = sizes;
   benchmark.limitBytes = request.limitBytes;
   benchmark.known = &known;
   benchmark.buffers = request.buffers;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
-  BenchmarkResult result;
-  std::string why;
-  try {
-    result = benchmarkKernels(request.handle, benchmark);
-  } catch (const OutOfMemory& error) {
-    why = error.what();
-  }
+  BenchmarkResult result = benchmarkKernels(request.handle, benchmark);
+  if (result.failures > 0 && result.kernelsMeasured == 0)
+    throw Error(CUDNN_STATUS_EXECUTION_FAILED, "every kernel failed that was to be timed");
+  const std::string why =
+      result.untried == Untried::kMemory ? "not enough device memory" : std::string();
   statistics_.kernelsMeasured += result.kernelsMeasured;
   if (!request.settings->databasePath.empty() && !result.measurements.empty())
     database(request.settings->databasePath)
@@ -274,7 +272,7 @@ void Planner::measure(const PlanRequest& request, const std::vector<int>& missin
   const std::lock_guard lock(mutex_);
   known_[measurementKey(request)].failure = why;
   Measurements& measurements = known_[measurementKey(request)].measurements;
-  for (const int size : missing) {
+  for (const int size : sizes) {
     addMeasurements(measurements[size], result.measurements[size]);
     measurements[size].coveredBytes = request.limitBytes;
   }

@@ -114,7 +114,7 @@ class Planner {
   Measurements require(const PlanRequest& request);
   Measurements lookUp(const PlanRequest& request) const;
   void load(const PlanRequest& request);
-  void measure(const PlanRequest& request, const std::vector<int>& missing);
+  void measure(const PlanRequest& request, const std::vector<int>& sizes);
   std::string failure(const PlanRequest& request) const;
   Database* database(const std::string& path);
   std::optional<std::shared_ptr<const Plan>> knownPlan(const PlanRequest& request) const;
