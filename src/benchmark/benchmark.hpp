@@ -1,8 +1,9 @@
-// Times the kernels of a problem at a list of batch sizes, on one device or spread over several.
+// Times the kernels of a problem at a list of batch sizes, on one device or dealt out to several.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "benchmark/buffers.hpp"
@@ -10,39 +11,53 @@
 
 namespace ucudnn {
 
-/// Why something of a question has not been tried.
-enum class Untried {
-  kNone,
-  kMemory,  ///< some kernels or sizes were left out for want of memory
-  kTime,    ///< the budget ended
+/// Batch size -> kernels that cuDNN names for it, but refuses to run.
+using Refusals = std::map<int, std::vector<Kernel>>;
+
+/// What is asked: the kernels of a problem that a plan may need.
+struct BenchmarkRequest {
+  Problem problem;                         ///< at the mini-batch
+  std::vector<int> sizes;                  ///< ascending, the mini-batch included
+  std::size_t limitBytes = 0;              ///< kernels that need more are not tried
+  const Measurements* known = nullptr;     ///< kernels found here are not timed again (any size)
+  const Refusals* refused = nullptr;       ///< kernels found here are not tried again
+  const TensorBuffers* buffers = nullptr;  ///< the caller's: then nothing is allocated on the
+                                           ///< device; null: scratch memory
+  std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
+                                       ///< device
+  std::vector<int> devices;            ///< beside the handle's own
+  double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
+                        ///< none
 };
 
-struct BenchmarkRequest {
-  Problem problem;                      ///< at the mini-batch
-  std::vector<int> sizes;               ///< to be measured, ascending, each at most the mini-batch
-  std::size_t limitBytes = 0;           ///< kernels that need more are not tried
-  const Measurements* known = nullptr;  ///< kernels found here are not timed again
-  const TensorBuffers* buffers = nullptr;  ///< the caller's; null: scratch memory
-  std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory may take at most this, workspace included
-  std::vector<int> devices;                ///< beside the handle's own
-  double budgetMs = 0;  ///< wall time after which no further size is begun; 0: none
-};
+/// Why something of a question has not been tried.
+enum class Untried { kNone, kMemory, kTime };
 
 struct BenchmarkResult {
-  Measurements measurements;  ///< of the sizes asked for, known kernels not repeated
+  Measurements measurements;  ///< kernels measured now, by size
+  Refusals refused;           ///< kernels refused now: NOT_SUPPORTED or BAD_PARAM
   long long kernelsMeasured = 0;
-  bool everyOfferFits = false;  ///< no offer of any size needs more than the limit
-  Untried untried = Untried::kNone;
-  /// At the mini-batch itself every offer within the limit was timed or refused.
-  bool undividedMeasured = false;
-  int failures = 0;    ///< kernels whose call failed with something that may pass
-  double spentMs = 0;  ///< the larger of wall time and device time
+  bool everyOfferFits = false;  ///< no offer of any size of the question needs more than the limit:
+                                ///< a larger one adds nothing
+  Untried untried = Untried::kNone;  ///< memory: kernels or sizes were left out for want of it;
+                                     ///< time: the budget ended. Both: memory
+  bool undividedMeasured = false;    ///< at the mini-batch itself every offer within the limit is
+                                     ///< known, timed or refused
+  int failures = 0;    ///< kernels whose call failed otherwise; it may succeed the next time
+  double spentMs = 0;  ///< the larger of wall time and of the time between the first and the last
+                       ///< work on a device
 };
 
 /// Runs kernels on the handle's stream (and on streams of its own on further devices) and waits for
-/// them. Of caller's buffers only the output is written. Running out of memory leaves out sizes and
-/// kernels, with a warning; other failures throw Error. REQUIRES: the handle's stream is not being
-/// captured.
+/// them. Of caller's buffers only the output is written. What is known already decides with what is
+/// measured now which kernels are worth timing; at the mini-batch itself all are. Where none is,
+/// cuDNN is asked on the host only. Kernels that fail are counted; throws Error where no kernel can
+/// be timed at all. No lock is held while a device is waited for.
+/// REQUIRES: the handle's stream is not being captured, its device is current.
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request);
+
+/// Makes the further devices ready in the background: a device's first cuDNN handle takes longer
+/// than a benchmark, which does not wait for it.
+void prepareBenchmarkDevices(const std::vector<int>& devices) noexcept;
 
 }  // namespace ucudnn

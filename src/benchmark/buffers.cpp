@@ -1,109 +1,116 @@
 #include "benchmark/buffers.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <functional>
 
+#include "benchmark/random_values.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
-/// A block of random numbers of a type: random sign and mantissa, one of five exponents below 1.
-std::vector<std::uint64_t> randomBlock(std::int32_t dataType) {
-  struct Format {
-    int bits, mantissaBits, bias;
-  };
-  const Format format = dataType == CUDNN_DATA_DOUBLE     ? Format{64, 52, 1023}
-                        : dataType == CUDNN_DATA_HALF     ? Format{16, 10, 15}
-                        : dataType == CUDNN_DATA_BFLOAT16 ? Format{16, 7, 127}
-                                                          : Format{32, 23, 127};
-  constexpr std::size_t kWords = 1 << 17;  // 1 MiB: larger than a tile, made in a millisecond
-  std::vector<std::uint64_t> block(kWords);
-  std::uint64_t state = 0x2545F4914F6CDD1Du;
-  const auto next = [&state] {  // xorshift64 (Marsaglia 2003)
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-  };
-  for (std::uint64_t& word : block) {
-    word = 0;
-    for (int shift = 0; shift < 64; shift += format.bits) {
-      const std::uint64_t random = next();
-      const std::uint64_t mantissa =
-          (random >> 8) & ((std::uint64_t{1} << format.mantissaBits) - 1);
-      const std::uint64_t exponent =
-          static_cast<std::uint64_t>(format.bias) - 1 - (random & 0xF) % 5;
-      const std::uint64_t sign = (random >> 4) & 1;
-      word |= (sign << (format.bits - 1) | exponent << format.mantissaBits | mantissa) << shift;
-    }
-  }
-  return block;
+/// The parts of a block begin at multiples of this: more than any kernel asks of a pointer.
+constexpr std::size_t kAlignment = 512;
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Fills device memory with a block of random numbers, doubling what is there already.
-void fillRandom(const DeviceBuffer& buffer, std::int32_t dataType, cudaStream_t stream) {
-  if (buffer.bytes() == 0) return;
-  const std::vector<std::uint64_t> block = randomBlock(dataType);
-  char* const memory = static_cast<char*>(buffer.get());
-  std::size_t filled = std::min(buffer.bytes(), block.size() * sizeof(block[0]));
-  UCUDNN_CHECK_CUDA(cudaMemcpyAsync(memory, block.data(), filled, cudaMemcpyHostToDevice, stream));
-  while (filled < buffer.bytes()) {
-    const std::size_t more = std::min(filled, buffer.bytes() - filled);
-    UCUDNN_CHECK_CUDA(
-        cudaMemcpyAsync(memory + filled, memory, more, cudaMemcpyDeviceToDevice, stream));
-    filled += more;
+std::size_t biasBytes(const Problem& problem) {
+  return static_cast<std::size_t>(problem.ySizes[1]) * elementBytes(problem.yType);
+}
+
+/// A block of `mostBytes`, or of what the device has, if it is at least `leastBytes`.
+DeviceBuffer allocate(std::size_t leastBytes, std::size_t mostBytes) {
+  if (mostBytes < leastBytes) return DeviceBuffer();
+  std::size_t bytes = mostBytes;
+  for (;;) {
+    try {
+      return DeviceBuffer(bytes);
+    } catch (const OutOfMemory&) {
+      std::size_t freeBytes = 0, totalBytes = 0;
+      UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
+      // What is free may lie in pieces.
+      bytes = std::min(bytes - bytes / 4, freeBytes) / kAlignment * kAlignment;
+      if (bytes < leastBytes) return DeviceBuffer();
+    }
   }
-  UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream));  // `block` goes out of scope
 }
 
 }  // namespace
 
-ScratchBuffers::ScratchBuffers(const Problem& problem, cudaStream_t stream) {
-  w_ = DeviceBuffer(problem.wBytes());
-  for (batch_ = problem.batch();; batch_ /= 2) {
-    const Problem part = problem.withBatch(batch_);
-    try {
-      x_ = DeviceBuffer(part.xBytes());
-      y_ = DeviceBuffer(part.yBytes());
-      break;
-    } catch (const OutOfMemory&) {
-      x_ = DeviceBuffer();
-      if (batch_ == 1) throw;
-    }
-  }
-  if (batch_ < problem.batch())
-    logWarn("not enough device memory to time {} samples of {}: sizes up to {} are tried",
-            problem.batch(),
+TimingMemory::TimingMemory(const Problem& problem, const TensorBuffers& buffers)
+    : problem_(problem), callers_(buffers) {}
+
+TimingMemory::TimingMemory(const Problem& problem,
+                           std::size_t workspaceBytes,
+                           std::size_t mostBytes,
+                           cudaStream_t stream)
+    : problem_(problem), stream_(stream) {
+  const std::size_t wanted = tensorBytes(problem.batch()) + aligned(workspaceBytes);
+  block_ = allocate(tensorBytes(1), std::min(wanted, mostBytes) / kAlignment * kAlignment);
+  if (block_.bytes() < wanted)
+    logInfo("{} N={}: kernels are timed in {} bytes of device memory, of {} wanted",
             problem.text(),
-            batch_);
-  fillRandom(x_, problem.xType, stream);
-  fillRandom(w_, problem.wType, stream);
-  fillRandom(y_, problem.yType, stream);
+            problem.batch(),
+            block_.bytes(),
+            wanted);
 }
 
-void ScratchBuffers::allocateWorkspace(std::vector<std::size_t> wantedBytes) {
-  std::sort(wantedBytes.begin(), wantedBytes.end(), std::greater<>());
-  wantedBytes.erase(std::unique(wantedBytes.begin(), wantedBytes.end()), wantedBytes.end());
-  for (const std::size_t bytes : wantedBytes) {
-    try {
-      workspace_ = DeviceBuffer(bytes);
-      break;
-    } catch (const OutOfMemory&) {
-      continue;
-    }
+std::size_t TimingMemory::tensorBytes(int samples) const {
+  const Problem part = problem_.withBatch(samples);
+  return aligned(part.wBytes()) + aligned(biasBytes(part)) + aligned(part.xBytes()) +
+         aligned(part.yBytes());
+}
+
+/// The most samples, up to the mini-batch, whose tensors fit beside a workspace; 0: none.
+int TimingMemory::samplesBeside(std::size_t workspaceBytes) const {
+  if (aligned(workspaceBytes) > block_.bytes()) return 0;
+  const std::size_t left = block_.bytes() - aligned(workspaceBytes);
+  if (tensorBytes(problem_.batch()) <= left) return problem_.batch();
+  int fits = 0;
+  for (int beyond = problem_.batch(); beyond - fits > 1;) {
+    const int middle = fits + (beyond - fits) / 2;
+    (tensorBytes(middle) <= left ? fits : beyond) = middle;
   }
-  if (!wantedBytes.empty() && workspace_.bytes() < wantedBytes.front())
-    logWarn(
-        "not enough device memory to time kernels with {} bytes of workspace: up to {} are tried",
-        wantedBytes.front(),
-        workspace_.bytes());
+  return fits;
 }
 
-TensorBuffers ScratchBuffers::get() const noexcept {
-  return {x_.get(), w_.get(), y_.get(), workspace_.get(), workspace_.bytes()};
+/// Tensors at the block's beginning, the workspace at its end.
+Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
+  const Problem part = problem_.withBatch(samples);
+  char* const w = static_cast<char*>(block_.get());
+  char* const bias = w + aligned(part.wBytes());
+  char* const x = bias + aligned(biasBytes(part));
+  char* const y = x + aligned(part.xBytes());
+  char* const end = w + block_.bytes();
+  void* const workspace = workspaceBytes > 0 ? end - aligned(workspaceBytes) : nullptr;
+  return {{x, w, y, workspace, workspaceBytes}, bias, samples};
+}
+
+void TimingMemory::fill(int samples) {
+  const Placement place = layOut(samples, 0);
+  const Problem part = problem_.withBatch(samples);
+  fillRandom(place.buffers.x, aligned(part.xBytes()), problem_.xType, stream_);
+  fillRandom(place.buffers.w, aligned(part.wBytes()), problem_.wType, stream_);
+  fillRandom(place.buffers.y, part.yBytes(), problem_.yType, stream_);
+  UCUDNN_CHECK_CUDA(
+      cudaMemsetAsync(const_cast<void*>(place.bias), 0, biasBytes(problem_), stream_));
+  filledSamples_ = samples;
+  dirtyFrom_ = block_.bytes();
+}
+
+bool TimingMemory::fits(int batch, std::size_t workspaceBytes) const {
+  if (callers_) return workspaceBytes <= callers_->workspaceBytes;
+  return samplesBeside(workspaceBytes) >= batch;
+}
+
+std::optional<Placement> TimingMemory::place(int batch, std::size_t workspaceBytes) {
+  if (!fits(batch, workspaceBytes)) return std::nullopt;
+  if (callers_) return Placement{*callers_, callers_->w, problem_.batch()};
+  const int samples = samplesBeside(workspaceBytes);
+  if (samples != filledSamples_ || tensorBytes(samples) > dirtyFrom_) fill(samples);
+  dirtyFrom_ = std::min(dirtyFrom_, block_.bytes() - aligned(workspaceBytes));
+  return layOut(samples, workspaceBytes);
 }
 
 }  // namespace ucudnn

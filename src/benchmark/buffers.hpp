@@ -1,10 +1,8 @@
-// The memory that kernels are timed on: the caller's (FindEx), or scratch memory filled with random
-// numbers.
+// The memory that kernels are timed on: the caller's (FindEx), or one block of scratch memory.
 #pragma once
 
 #include <cstddef>
 #include <optional>
-#include <vector>
 
 #include "cuda/owners.hpp"
 #include "problem/problem.hpp"
@@ -20,25 +18,44 @@ struct TensorBuffers {
   std::size_t workspaceBytes = 0;
 };
 
-/// Scratch memory for a problem on the current device; freed with the object. Values are random,
-/// finite and between 2^-5 and 1 in magnitude: kernels run faster on zeros, and denormals or
-/// infinities would mislead too.
-class ScratchBuffers {
+/// Where a kernel is timed.
+struct Placement {
+  TensorBuffers buffers;
+  const void* bias = nullptr;  ///< one sample's, for bias_activation_forward
+  int samples = 0;             ///< that the tensors hold: a micro-batch walks over them
+};
+
+/// Places kernels at any batch size in memory of the current device. Not thread-safe.
+class TimingMemory {
  public:
-  /// Memory for the tensors of `problem`; for fewer samples (a half, a quarter, ...) where memory
-  /// is short. Throws OutOfMemory when not even one sample fits.
-  ScratchBuffers(const Problem& problem, cudaStream_t stream);
+  /// The caller's: tensors of the whole mini-batch. Allocates nothing.
+  TimingMemory(const Problem& problem, const TensorBuffers& buffers);
 
-  /// Adds a workspace of the largest of `wantedBytes` for which there is memory; 0 bytes where
-  /// there is none.
-  void allocateWorkspace(std::vector<std::size_t> wantedBytes);
+  /// One block for the tensors of the mini-batch and `workspaceBytes`, freed with the object; a
+  /// smaller one where `mostBytes` or the device has no more, none where not even a sample fits.
+  /// Throws Error for another failure.
+  TimingMemory(const Problem& problem,
+               std::size_t workspaceBytes,
+               std::size_t mostBytes,
+               cudaStream_t stream);
 
-  TensorBuffers get() const noexcept;
-  int batch() const noexcept { return batch_; }  ///< samples for which there is memory
+  bool fits(int batch, std::size_t workspaceBytes) const;
+  /// Empty: the kernel does not fit. In a block too small for everything the tensors take what this
+  /// kernel's workspace leaves, and are filled anew where another kernel's has been.
+  std::optional<Placement> place(int batch, std::size_t workspaceBytes);
 
  private:
-  int batch_ = 0;
-  DeviceBuffer x_, w_, y_, workspace_;
+  std::size_t tensorBytes(int samples) const;
+  int samplesBeside(std::size_t workspaceBytes) const;
+  Placement layOut(int samples, std::size_t workspaceBytes) const;
+  void fill(int samples);
+
+  Problem problem_;
+  std::optional<TensorBuffers> callers_;
+  cudaStream_t stream_ = nullptr;
+  DeviceBuffer block_;
+  int filledSamples_ = 0;      ///< what the tensors were last filled for
+  std::size_t dirtyFrom_ = 0;  ///< beyond this, workspaces have been written since
 };
 
 }  // namespace ucudnn

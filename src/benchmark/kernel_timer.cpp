@@ -4,11 +4,8 @@
 
 namespace ucudnn {
 
-KernelTimer::KernelTimer(cudnnHandle_t handle,
-                         const Problem& problem,
-                         const TensorBuffers& buffers,
-                         int bufferBatch)
-    : handle_(handle), problem_(problem), buffers_(buffers), bufferBatch_(bufferBatch) {
+KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
+    : handle_(handle), problem_(problem) {
   for (int i = 0; i <= kMaximumSamples; ++i) events_.push_back(makeEvent());
   UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream_));
   if (problem.operation != Operation::kBiasActivationForward) return;
@@ -26,14 +23,13 @@ KernelTimer::KernelTimer(cudnnHandle_t handle,
                                    static_cast<cudnnActivationMode_t>(problem.activation),
                                    CUDNN_NOT_PROPAGATE_NAN,
                                    0.0));
-  const std::size_t bytes =
-      static_cast<std::size_t>(problem.ySizes[1]) * elementBytes(problem.yType);
-  bias_ = DeviceBuffer(bytes);
-  UCUDNN_CHECK_CUDA(cudaMemsetAsync(bias_.get(), 0, bytes, stream_));
 }
 
-cudnnStatus_t KernelTimer::enqueue(const KernelCall& call, int index) {
-  const std::size_t microBatches = static_cast<std::size_t>(bufferBatch_ / call.batch);
+cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {
+  const KernelCall& call = placed.call;
+  const TensorBuffers& buffers = placed.place.buffers;
+  const ConvolutionDescriptors descriptors = call.descriptors->get();
+  const std::size_t microBatches = static_cast<std::size_t>(placed.place.samples / call.batch);
   const std::size_t slice = static_cast<std::size_t>(index) % microBatches;
   const std::size_t sample = slice * static_cast<std::size_t>(call.batch);
   const bool accumulates = problem_.operation == Operation::kBackwardFilter && slice > 0;
@@ -42,21 +38,22 @@ cudnnStatus_t KernelTimer::enqueue(const KernelCall& call, int index) {
   ConvolutionPointers pointers;
   pointers.alpha = Factor::one(problem_).get();
   pointers.beta = (accumulates || addsZ ? Factor::one(problem_) : Factor::zero(problem_)).get();
-  pointers.x = static_cast<char*>(buffers_.x) + sample * problem_.xBatchStrideBytes();
-  pointers.w = buffers_.w;
-  pointers.y = static_cast<char*>(buffers_.y) + sample * problem_.yBatchStrideBytes();
-  pointers.workspace = call.offer.workspaceBytes > 0 ? buffers_.workspace : nullptr;
+  pointers.x = static_cast<char*>(buffers.x) + sample * problem_.xBatchStrideBytes();
+  pointers.w = buffers.w;
+  pointers.y = static_cast<char*>(buffers.y) + sample * problem_.yBatchStrideBytes();
+  pointers.workspace = call.offer.workspaceBytes > 0 ? buffers.workspace : nullptr;
   pointers.workspaceBytes = call.offer.workspaceBytes;
   const BiasActivation fused{
-      call.descriptors.y, pointers.y, biasDescriptor_.get(), bias_.get(), activation_.get()};
+      descriptors.y, pointers.y, biasDescriptor_.get(), placed.place.bias, activation_.get()};
   return nativeConvolution(
-      handle_, problem_.operation, call.descriptors, call.offer.kernel.algorithm, pointers, &fused);
+      handle_, problem_.operation, descriptors, call.offer.kernel.algorithm, pointers, &fused);
 }
 
-bool KernelTimer::enqueueAll(const KernelCall& call, int first, int calls) {
+cudnnStatus_t KernelTimer::enqueueAll(const PlacedCall& placed, int first, int calls) {
   for (int i = 0; i < calls; ++i)
-    if (enqueue(call, first + i) != CUDNN_STATUS_SUCCESS) return false;
-  return true;
+    if (const cudnnStatus_t status = enqueue(placed, first + i); status != CUDNN_STATUS_SUCCESS)
+      return status;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 void KernelTimer::record(int event) {
@@ -75,32 +72,34 @@ double KernelTimer::sampleMs(int sample, int calls) const {
   return static_cast<double>(elapsedMs) / calls;
 }
 
-std::vector<double> KernelTimer::time(const KernelCall& call, Schedule schedule) {
-  bool accepted = enqueueAll(call, 0, schedule.warmUps);
-  for (int sample = 0; sample < schedule.samples && accepted; ++sample) {
+Timing KernelTimer::time(const PlacedCall& placed, Schedule schedule) {
+  Timing timing;
+  timing.status = enqueueAll(placed, 0, schedule.warmUps);
+  for (int sample = 0; sample < schedule.samples && timing.status == CUDNN_STATUS_SUCCESS;
+       ++sample) {
     record(sample);
-    accepted = enqueueAll(call, sample * schedule.calls, schedule.calls);
+    timing.status = enqueueAll(placed, sample * schedule.calls, schedule.calls);
   }
   record(schedule.samples);
   waitFor(schedule.samples);
-  std::vector<double> samples;
-  if (!accepted) return samples;
+  if (timing.status != CUDNN_STATUS_SUCCESS) return timing;
   for (int sample = 0; sample < schedule.samples; ++sample)
-    samples.push_back(sampleMs(sample, schedule.calls));
-  return samples;
+    timing.samples.push_back(sampleMs(sample, schedule.calls));
+  return timing;
 }
 
-std::optional<double> KernelTimer::timeBehind(const KernelCall& ahead,
-                                              int aheadCalls,
-                                              const KernelCall& call,
-                                              int calls) {
-  bool accepted = enqueueAll(ahead, 0, aheadCalls);
+Timing KernelTimer::timeBehind(const PlacedCall& ahead,
+                               int aheadCalls,
+                               const PlacedCall& placed,
+                               int calls) {
+  Timing timing;
+  timing.status = enqueueAll(ahead, 0, aheadCalls);
   record(0);
-  accepted = enqueueAll(call, 0, calls) && accepted;
+  if (timing.status == CUDNN_STATUS_SUCCESS) timing.status = enqueueAll(placed, 0, calls);
   record(1);
   waitFor(1);
-  if (!accepted) return std::nullopt;
-  return sampleMs(0, calls);
+  if (timing.status == CUDNN_STATUS_SUCCESS) timing.samples.push_back(sampleMs(0, calls));
+  return timing;
 }
 
 }  // namespace ucudnn

@@ -1,7 +1,7 @@
 // Times calls of one kernel on one device, back to back.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "benchmark/buffers.hpp"
@@ -10,22 +10,30 @@
 
 namespace ucudnn {
 
-/// One kernel at one batch size. REQUIRES: `descriptors` are the problem's at `batch` samples;
-/// the workspace fits the timer's buffers.
+/// One kernel at one batch size. REQUIRES: `descriptors` are the problem's at `batch` samples.
 struct KernelCall {
-  ConvolutionDescriptors descriptors;
+  std::shared_ptr<const ProblemDescriptors> descriptors;
   int batch = 0;
   KernelOffer offer;
+};
+
+/// A kernel call and the memory it runs in. REQUIRES: the memory fits.
+struct PlacedCall {
+  KernelCall call;
+  Placement place;
+};
+
+/// Device times in ms of one call each; none where a call failed.
+struct Timing {
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;  ///< of the first call that failed
+  std::vector<double> samples;
 };
 
 /// Enqueues calls on the handle's stream between two events. Not thread-safe.
 class KernelTimer {
  public:
-  /// `buffers` hold `bufferBatch` samples of the problem. Throws Error.
-  KernelTimer(cudnnHandle_t handle,
-              const Problem& problem,
-              const TensorBuffers& buffers,
-              int bufferBatch);
+  /// Throws Error.
+  KernelTimer(cudnnHandle_t handle, const Problem& problem);
 
   /// How to time a kernel: `samples` times `calls` calls, after `warmUps` untimed ones that keep
   /// the device busy until the first timed one arrives.
@@ -35,25 +43,21 @@ class KernelTimer {
     int warmUps = 1;
   };
 
-  /// The samples, each the device time in ms of one call. All calls are enqueued back to back and
-  /// walk over the micro-batches of the buffers as a split convolution does (and, for backward
-  /// filter, add up as it does); the host waits once, at the end. Empty when cuDNN refuses the
-  /// kernel. Throws Error for a failed CUDA call. REQUIRES: at most kMaximumSamples samples.
-  std::vector<double> time(const KernelCall& call, Schedule schedule);
+  /// All calls are enqueued back to back and walk over the micro-batches of the memory as a split
+  /// convolution does (and, for backward filter, add up as it does); the host waits once, at the
+  /// end. Throws Error for a failed CUDA call. REQUIRES: at most kMaximumSamples samples.
+  Timing time(const PlacedCall& placed, Schedule schedule);
 
-  /// The device time in ms of one of `calls` calls that are enqueued while the device is still busy
-  /// with `aheadCalls` others: without what it waits for the host. Empty, and throws, as above.
-  std::optional<double> timeBehind(const KernelCall& ahead,
-                                   int aheadCalls,
-                                   const KernelCall& call,
-                                   int calls);
+  /// One sample, of `calls` calls that are enqueued while the device is still busy with
+  /// `aheadCalls` others: without what it waits for the host. Throws as above.
+  Timing timeBehind(const PlacedCall& ahead, int aheadCalls, const PlacedCall& placed, int calls);
 
   static constexpr int kMaximumSamples = 8;
 
  private:
-  cudnnStatus_t enqueue(const KernelCall& call, int index);
-  /// Calls from number `first` on; false when cuDNN refuses one.
-  bool enqueueAll(const KernelCall& call, int first, int calls);
+  cudnnStatus_t enqueue(const PlacedCall& placed, int index);
+  /// Calls from number `first` on, up to one that fails.
+  cudnnStatus_t enqueueAll(const PlacedCall& placed, int first, int calls);
   /// Between the events `sample` and `sample` + 1, of one call. REQUIRES: both have happened.
   double sampleMs(int sample, int calls) const;
   void record(int event);
@@ -62,13 +66,10 @@ class KernelTimer {
   cudnnHandle_t handle_;
   cudaStream_t stream_ = nullptr;
   Problem problem_;
-  TensorBuffers buffers_;
-  int bufferBatch_;
   std::vector<Event> events_;  ///< one more than kMaximumSamples
   // The further operands of bias_activation_forward.
   TensorDescriptor biasDescriptor_;
   ActivationDescriptor activation_;
-  DeviceBuffer bias_;
 };
 
 }  // namespace ucudnn

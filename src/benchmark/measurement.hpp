@@ -23,11 +23,7 @@ struct Measurement {
 
 /// Every kernel measured at one batch size.
 struct SizeMeasurements {
-  std::size_t coveredBytes = 0;  ///< kernels that need at most this much workspace have been tried
   std::vector<Measurement> kernels;
-
-  /// Nothing but a larger limit could add a kernel.
-  bool covers(std::size_t limitBytes) const noexcept { return coveredBytes >= limitBytes; }
 };
 
 /// Batch size -> what was measured at it.

@@ -169,16 +169,20 @@ ProblemDescriptors::ProblemDescriptors(const Problem& problem)
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          const ConvolutionDescriptors& descriptors,
-                                         int algorithm) {
+                                         int algorithm,
+                                         int* failures) {
   // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
   if (problem.operation == Operation::kBiasActivationForward &&
       problem.activation == CUDNN_ACTIVATION_IDENTITY &&
       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
     return std::nullopt;
   std::size_t bytes = 0;
-  if (nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes) !=
-      CUDNN_STATUS_SUCCESS)
+  const cudnnStatus_t status =
+      nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    if (failures != nullptr && !isRefusal(status)) ++*failures;
     return std::nullopt;
+  }
   return KernelOffer{{algorithm, problem.mathType},
                      bytes,
                      isDeterministic(problem.operation, algorithm),
@@ -187,12 +191,24 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
 
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
-                                        const ConvolutionDescriptors& descriptors) {
+                                        const ConvolutionDescriptors& descriptors,
+                                        int* failures) {
   std::vector<KernelOffer> offers;
   for (int algorithm = 0; algorithm < algorithmsOf(problem.operation).count; ++algorithm)
-    if (const auto offer = offeredKernel(handle, problem, descriptors, algorithm))
+    if (const auto offer = offeredKernel(handle, problem, descriptors, algorithm, failures))
       offers.push_back(*offer);
   return offers;
+}
+
+bool isRefusal(cudnnStatus_t status) noexcept {
+#if CUDNN_VERSION >= 90000
+  // cuDNN 9 has sub-codes for each of its statuses (cudnn_graph.h, CUDNN_STATUS_CATEGORY).
+  const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
+  return category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
+#else
+  return status == CUDNN_STATUS_NOT_SUPPORTED || status == CUDNN_STATUS_ARCH_MISMATCH ||
+         status == CUDNN_STATUS_BAD_PARAM || status == CUDNN_STATUS_INVALID_VALUE;
+#endif
 }
 
 std::vector<KernelOffer> rankedKernels(cudnnHandle_t handle,

@@ -86,16 +86,23 @@ struct BiasActivation {
 
 /// Everything that cuDNN's legacy API has for the problem that the descriptors describe; empty
 /// where it has nothing. Asks cuDNN on the host only; runs nothing. REQUIRES: descriptors have the
-/// problem's values.
+/// problem's values. `failures`, if not null, counts queries that failed otherwise than by saying
+/// that cuDNN has no such kernel.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
-                                        const ConvolutionDescriptors& descriptors);
+                                        const ConvolutionDescriptors& descriptors,
+                                        int* failures = nullptr);
 
 /// The same for one algorithm; empty where cuDNN does not have it.
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          const ConvolutionDescriptors& descriptors,
-                                         int algorithm);
+                                         int algorithm,
+                                         int* failures = nullptr);
+
+/// Whether a status says that cuDNN does not have a kernel: NOT_SUPPORTED or BAD_PARAM. Any other
+/// failure may be gone at the next call.
+bool isRefusal(cudnnStatus_t status) noexcept;
 
 /// What cuDNN's heuristics say works, best first: cudnnGetConvolution*Algorithm_v7. Runs nothing.
 /// Empty where cuDNN has no answer. The first is what cuDNN picks without a workspace limit.

@@ -95,7 +95,6 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
   Measurements measurements;
   for (const auto& [batch, size] : stored) {
     SizeMeasurements& found = measurements[batch];
-    found.coveredBytes = size.coveredBytes;
     for (const StoredMeasurement& row : size.kernels)
       if (const auto kernel = kernelFromText(problem.operation, row.kernel))
         found.kernels.push_back({*kernel,
@@ -112,7 +111,6 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
   StoredMeasurements stored;
   for (const auto& [batch, size] : measurements) {
     StoredSize& row = stored[batch];
-    row.coveredBytes = size.coveredBytes;
     for (const Measurement& m : size.kernels)
       row.kernels.push_back(
           {toText(operation, m.kernel), m.timeMs, m.workspaceBytes, m.deterministic, m.deviceMs});
@@ -121,7 +119,6 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
 }
 
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
-  to.coveredBytes = std::max(to.coveredBytes, from.coveredBytes);
   for (const Measurement& measurement : from.kernels) {
     const auto place =
         std::find_if(to.kernels.begin(), to.kernels.end(), [&](const Measurement& m) {

@@ -44,7 +44,7 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
 Measurements fromStored(const Problem& problem, const StoredMeasurements& stored);
 StoredMeasurements toStored(Operation operation, const Measurements& measurements);
 
-/// Adds or replaces kernels one by one; the larger bound stays.
+/// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
 
 /// Makes the descriptors. REQUIRES: the configuration comes from `candidates(measurements, ...)`.

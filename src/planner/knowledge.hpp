@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmark/measurement.hpp"
+#include "benchmark/benchmark.hpp"
 #include "optimizer/policy.hpp"
 #include "planner/plan.hpp"
 #include "problem/problem.hpp"
@@ -57,6 +57,7 @@ struct Question {
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
+  Refusals refused;        ///< kernels that cuDNN names but does not run
   std::string loadedFrom;  ///< the database that was asked
   std::vector<Question> questions;
 

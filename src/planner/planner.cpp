@@ -1,5 +1,7 @@
 #include "planner/planner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -189,15 +191,18 @@ bool Planner::loadAnswer(const PlanRequest& request) {
 
 void Planner::measure(const PlanRequest& request) {
   Measurements known;
+  Refusals refused;
   {
     const std::lock_guard lock(mutex_);
     known = known_[knownKey(request)].measurements;
+    refused = known_[knownKey(request)].refused;
   }
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
   benchmark.limitBytes = request.limitBytes;
   benchmark.known = &known;
+  benchmark.refused = &refused;
   benchmark.buffers = request.buffers;
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
@@ -207,9 +212,11 @@ void Planner::measure(const PlanRequest& request) {
   const auto begin = Clock::now();
   try {
     result = benchmarkKernels(request.handle, benchmark);
-  } catch (const OutOfMemory& error) {
+    if (result.untried == Untried::kMemory) why = "device memory is short";
+    if (result.failures > 0) why = fmt::format("{} kernels failed", result.failures);
+  } catch (const Error& error) {
     why = error.what();
-    result.untried = Untried::kMemory;
+    result.failures = 1;
   }
   statistics_.kernelsMeasured += result.kernelsMeasured;
   {
@@ -235,6 +242,10 @@ void Planner::note(const PlanRequest& request,
     Known& known = known_[knownKey(request)];
     for (const auto& [size, found] : result.measurements)
       addMeasurements(known.measurements[size], found);
+    for (const auto& [size, kernels] : result.refused) {
+      std::vector<Kernel>& place = known.refused[size];
+      place.insert(place.end(), kernels.begin(), kernels.end());
+    }
     Question& asked = question(request);
     asked.memoryWasShort = result.untried == Untried::kMemory;
     asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);

@@ -19,7 +19,7 @@ Measurement inaccurate(Kernel kernel, double timeMs, std::size_t bytes) {
 }
 
 SizeMeasurements size(std::vector<Measurement> kernels) {
-  return {0, std::move(kernels)};
+  return {std::move(kernels)};
 }
 
 TEST(IsDominatedTest, ByAKernelThatIsFasterEnoughInNoMoreWorkspace) {

@@ -19,7 +19,6 @@ void expectEqual(const Measurements& a, const Measurements& b) {
   for (const auto& [batch, size] : a) {
     ASSERT_EQ(b.count(batch), 1u);
     const SizeMeasurements& other = b.at(batch);
-    EXPECT_EQ(size.coveredBytes, other.coveredBytes);
     ASSERT_EQ(size.kernels.size(), other.kernels.size());
     for (std::size_t i = 0; i < size.kernels.size(); ++i) {
       EXPECT_EQ(size.kernels[i].kernel, other.kernels[i].kernel);
@@ -33,9 +32,9 @@ void expectEqual(const Measurements& a, const Measurements& b) {
 
 TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
   const Measurements measurements = {
-      {2, {100, {{kGemm, 1, 10, true}, {kFft, 2, 20, false}, {kWinograd, 3, 30, true}}}},
-      {4, {100, {{kFft, 4, 40, false}}}},
-      {8, {100, {}}}};
+      {2, {{{kGemm, 1, 10, true}, {kFft, 2, 20, false}, {kWinograd, 3, 30, true}}}},
+      {4, {{{kFft, 4, 40, false}}}},
+      {8, {{}}}};
   const CandidateTable all = candidates(measurements, false, 0);
   ASSERT_EQ(all.at(2).size(), 3u);
   EXPECT_EQ(all.at(2)[1].kernel, 1);
@@ -51,8 +50,8 @@ TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
 }
 
 TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
-  const Measurements measurements = {{2, {100, {{kGemm, 2, 10, true, false}, {kFft, 1, 20}}}},
-                                     {4, {100, {{kGemm, 4, 40, true, false}}}}};
+  const Measurements measurements = {{2, {{{kGemm, 2, 10, true, false}, {kFft, 1, 20}}}},
+                                     {4, {{{kGemm, 4, 40, true, false}}}}};
   const CandidateTable table = candidates(measurements, false, 4);
   ASSERT_EQ(table.at(2).size(), 1u);
   EXPECT_EQ(table.at(2)[0].kernel, 1);
@@ -73,8 +72,8 @@ TEST(ConversionTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
 
 TEST(ConversionTest, StoredMeasurementsComeBack) {
   const Measurements measurements = {
-      {2, {100, {{kGemm, 1.5, 10, true, true, 0.5}, {kFft, 0.1, std::size_t{1} << 40, false}}}},
-      {8, {0, {}}}};
+      {2, {{{kGemm, 1.5, 10, true, true, 0.5}, {kFft, 0.1, std::size_t{1} << 40, false}}}},
+      {8, {{}}}};
   const StoredMeasurements stored = toStored(Operation::kForward, measurements);
   EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
   expectEqual(fromStored(sampleProblem(Operation::kForward, 8), stored), measurements);
@@ -87,21 +86,18 @@ TEST(ConversionTest, RowsThatNameNoKernelAreLeftOut) {
   const Measurements measurements = fromStored(sampleProblem(Operation::kForward, 8), stored);
   ASSERT_EQ(measurements.at(2).kernels.size(), 1u);
   EXPECT_EQ(measurements.at(2).kernels[0].kernel, kGemm);
-  EXPECT_EQ(measurements.at(2).coveredBytes, 100u);
 }
 
 TEST(ConversionTest, AddedMeasurementsReplaceTheirKernelsOnly) {
-  SizeMeasurements to{100, {{kGemm, 1, 10, true}, {kFft, 2, 20, true}}};
-  addMeasurements(to, {50, {{kFft, 3, 25, false}, {kWinograd, 4, 40, true}}});
+  SizeMeasurements to{{{kGemm, 1, 10, true}, {kFft, 2, 20, true}}};
+  addMeasurements(to, {{{kFft, 3, 25, false}, {kWinograd, 4, 40, true}}});
   expectEqual({{1, to}},
-              {{1, {100, {{kGemm, 1, 10, true}, {kFft, 3, 25, false}, {kWinograd, 4, 40, true}}}}});
-  addMeasurements(to, {200, {}});
-  EXPECT_EQ(to.coveredBytes, 200u) << "the larger bound stays";
+              {{1, {{{kGemm, 1, 10, true}, {kFft, 3, 25, false}, {kWinograd, 4, 40, true}}}}});
 }
 
 TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
-  const Measurements measurements = {{2, {100, {{kGemm, 1, 10, true}, {kFft, 2, 20, true}}}},
-                                     {3, {100, {{kFft, 3, 30, true}}}}};
+  const Measurements measurements = {{2, {{{kGemm, 1, 10, true}, {kFft, 2, 20, true}}}},
+                                     {3, {{{kFft, 3, 30, true}}}}};
   const Configuration configuration{{{3, 0, 2}, {2, 1, 1}}, 8.5, 30};
   const auto plan = buildPlan(sampleProblem(), 64, configuration, measurements);
   EXPECT_EQ(plan->problem, sampleProblem());
@@ -123,7 +119,7 @@ TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
 TEST(ConversionTest, DescriptorsHaveTheKernelsMathType) {
   const Kernel tensor{kFft.algorithm, CUDNN_TENSOR_OP_MATH};
   const auto plan =
-      buildPlan(sampleProblem(), 64, {{{4, 0, 2}}, 1, 0}, {{4, {100, {{tensor, 1, 0, true}}}}});
+      buildPlan(sampleProblem(), 64, {{{4, 0, 2}}, 1, 0}, {{4, {{{tensor, 1, 0, true}}}}});
   Problem described;
   ASSERT_TRUE(readProblem(Operation::kForward, plan->steps[0].descriptors->get(), described));
   EXPECT_EQ(described.mathType, CUDNN_TENSOR_OP_MATH);
@@ -133,7 +129,7 @@ TEST(ConversionTest, AnUndividedPlanIsNamedByItsKernel) {
   const auto plan = buildPlan(sampleProblem(),
                               100,
                               {{{8, 1, 1}}, 2, 20},
-                              {{8, {100, {{kGemm, 1, 50, true}, {kFft, 2, 20, true}}}}});
+                              {{8, {{{kGemm, 1, 50, true}, {kFft, 2, 20, true}}}}});
   EXPECT_FALSE(plan->isDivided());
   EXPECT_EQ(plan->algorithm, kFft.algorithm);
   EXPECT_EQ(plan->algorithmBytes, 20u);
@@ -189,8 +185,8 @@ TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedByte
       {"nothing undivided was measured: the plan's own kernel", true, {}, kFft, kBytes},
   };
   for (const auto& expected : kCases) {
-    const Measurements measurements = {{4, {kBytes, {{kFft, 1, kBytes, expected.deterministic}}}},
-                                       {8, {kBytes, expected.undivided}}};
+    const Measurements measurements = {{4, {{{kFft, 1, kBytes, expected.deterministic}}}},
+                                       {8, {expected.undivided}}};
     const auto plan = buildPlan(sampleProblem(), kLimit, {{{4, 0, 2}}, 2, kBytes}, measurements);
     EXPECT_EQ(plan->isDeterministic(), expected.deterministic) << expected.why;
     EXPECT_EQ(plan->algorithm, expected.named.algorithm) << expected.why;

@@ -1,0 +1,256 @@
+#include "benchmark/benchmark_run.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "benchmark/timing_limits.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// With fewer timings left (1 to 3 ms each), waking another device and giving it memory gains
+/// nothing.
+constexpr int kTimingsWorthSharing = 20;
+
+/// The longest first, so that no device is left with a long one when the others have finished. What
+/// nothing is known of may load its code.
+bool takesLonger(const TimingTask& a, const TimingTask& b) {
+  const auto expected = [](const TimingTask& task) {
+    return task.expectedMs > 0 ? task.expectedMs : std::numeric_limits<double>::infinity();
+  };
+  return expected(a) > expected(b);
+}
+
+}  // namespace
+
+BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request)
+    : handle_(handle),
+      request_(request),
+      question_(handle, request),
+      timer_(handle, request, request.buffers, question_) {}
+
+BenchmarkRun::~BenchmarkRun() {
+  queue_.close();
+  for (const auto& invitation : invitations_) invitation->close();
+}
+
+BenchmarkResult BenchmarkRun::run() {
+  if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing) invite();
+  measureAnchors();
+  refineAnchors();
+  lookAgain();
+  queue_.addSizes(question_.between());
+  workOff();
+  queue_.close();
+  const double ownMs = timer_.finish();
+  for (const auto& invitation : invitations_) invitation->close();
+  deviceMs_ = std::max(deviceMs_, ownMs);
+  return result();
+}
+
+void BenchmarkRun::invite() {
+  for (std::size_t i = 0; i < request_.devices.size(); ++i) {
+    const int device = static_cast<int>(i) + 1;
+    invitations_.push_back(std::make_shared<Invitation>(
+        [this, device](cudnnHandle_t handle) { help(device, handle); }));
+    HelperDevices::instance().invite(request_.devices[i], invitations_.back());
+  }
+}
+
+/// Takes one timing of each kernel that may matter: one size after another, as each decides about
+/// the next.
+void BenchmarkRun::measureAnchors() {
+  for (const Question::Anchor& anchor : question_.anchors()) {
+    Question::Judgement judgement = question_.judge(anchor);
+    const std::size_t tasks = judgement.tasks.size();
+    note(anchor.batch, judgement);
+    addTimings(std::move(judgement.tasks));
+    workOff();
+    std::vector<Measurement> measured;
+    for (const Found& found : found_[anchor.batch]) measured.push_back(found.measurement);
+    const bool isTried = !judgement.isLate && (tasks == 0 || !lacksMemory_ || !measured.empty());
+    if (isTried) question_.add(anchor.batch, measured);
+  }
+}
+
+/// Times again what is near the front of all anchors.
+void BenchmarkRun::refineAnchors() {
+  std::vector<TimingTask> tasks;
+  for (const Question::Anchor& anchor : question_.anchors())
+    for (const Found& found : found_[anchor.batch])
+      if (question_.isWorthRefining(anchor.batch, found.measurement))
+        tasks.push_back(question_.refinement(anchor, found.measurement, found.device));
+  addTimings(std::move(tasks));
+  workOff();
+}
+
+/// Times again what the host was found to pace, some time after the first timing.
+void BenchmarkRun::lookAgain() {
+  std::vector<TimingTask> tasks;
+  for (const Question::Anchor& anchor : question_.anchors())
+    for (const Found& found : found_[anchor.batch]) {
+      if (found.measurement.deviceMs >= found.measurement.timeMs) continue;
+      TimingTask task = question_.refinement(anchor, found.measurement, found.device);
+      task.how = TimingTask::How::kAgain;
+      task.limits = kHostPacedAgain;
+      tasks.push_back(std::move(task));
+    }
+  addTimings(std::move(tasks));
+  workOff();
+}
+
+void BenchmarkRun::addTimings(std::vector<TimingTask> tasks) {
+  if (!invitations_.empty()) std::stable_sort(tasks.begin(), tasks.end(), takesLonger);
+  queue_.add(std::move(tasks));
+}
+
+/// Until every task is done, here and elsewhere.
+void BenchmarkRun::workOff() {
+  while (const auto task = queue_.take(0)) {
+    runTask(*task, 0, timer_, handle_);
+    queue_.done();
+  }
+}
+
+void BenchmarkRun::help(int device, cudnnHandle_t handle) noexcept {
+  DeviceTimer timer(handle, request_, nullptr, question_);  // the caller's are on another device
+  bool works = true;
+  while (works) {
+    const auto task = queue_.take(device);
+    if (!task) break;
+    try {
+      runTask(*task, device, timer, handle);
+    } catch (const std::exception& error) {  // left to the handle's own device
+      works = false;
+      logInfo("a further benchmark device stops: {}", error.what());
+      if (task->timing)
+        giveBack(*task->timing);
+      else
+        queue_.addSizes({task->batch});
+    }
+    queue_.done();
+  }
+  const double spentMs = timer.finish();
+  const std::lock_guard lock(mutex_);
+  deviceMs_ = std::max(deviceMs_, spentMs);
+}
+
+void BenchmarkRun::giveBack(TimingTask task) {
+  task.onlyOwn = true;
+  queue_.add({std::move(task)});
+}
+
+void BenchmarkRun::runTask(const TaskQueue::Task& task,
+                           int device,
+                           DeviceTimer& timer,
+                           cudnnHandle_t handle) {
+  if (!task.timing) {
+    Question::Judgement judgement = question_.judgeBetween(handle, task.batch);
+    for (TimingTask& timing : judgement.tasks) timing.device = device;
+    note(task.batch, judgement);
+    queue_.add(std::move(judgement.tasks));
+    return;
+  }
+  timer.prepare();
+  TimingOutcome outcome;
+  try {
+    outcome = timer.run(*task.timing);
+  } catch (const Error& error) {
+    if (device != 0) throw;
+    logInfo("{} N={} {}: {}",
+            request_.problem.text(),
+            task.timing->call.batch,
+            toText(request_.problem.operation, task.timing->call.offer.kernel),
+            error.what());
+    outcome.status = TimingOutcome::Status::kFailed;
+  }
+  using Status = TimingOutcome::Status;
+  if (device != 0 && (outcome.status == Status::kFailed || outcome.status == Status::kNoMemory))
+    giveBack(*task.timing);
+  else
+    note(*task.timing, outcome, device);
+}
+
+void BenchmarkRun::note(int batch, const Question::Judgement& judgement) {
+  const std::lock_guard lock(mutex_);
+  result_.failures += judgement.failures;
+  everyOfferFits_ = everyOfferFits_ && judgement.everyOfferFits && judgement.failures == 0;
+  if (!judgement.isLate) return;
+  lacksTime_ = true;
+  incomplete_.insert(batch);
+}
+
+void BenchmarkRun::note(const TimingTask& task, const TimingOutcome& outcome, int device) {
+  using Status = TimingOutcome::Status;
+  const int batch = task.call.batch;
+  const KernelOffer& offer = task.call.offer;
+  const std::lock_guard lock(mutex_);
+  std::vector<Found>& found = found_[batch];
+  const auto before = std::find_if(found.begin(), found.end(), [&](const Found& other) {
+    return other.measurement.kernel == offer.kernel;
+  });
+  if (before != found.end()) {  // timed again: what is known stays where that fails
+    if (outcome.status == Status::kTimed) update(before->measurement, task, outcome);
+    return;
+  }
+  switch (outcome.status) {
+    case Status::kTimed:
+      ++result_.kernelsMeasured;
+      found.push_back({{offer.kernel,
+                        outcome.timeMs,
+                        offer.workspaceBytes,
+                        offer.deterministic,
+                        offer.accurate,
+                        outcome.deviceMs},
+                       device});
+      return;
+    case Status::kRefused:
+      result_.refused[batch].push_back(offer.kernel);
+      return;
+    case Status::kFailed:
+      ++result_.failures;
+      break;
+    case Status::kNoMemory:
+      lacksMemory_ = true;
+      break;
+  }
+  incomplete_.insert(batch);
+}
+
+void BenchmarkRun::update(Measurement& measurement,
+                          const TimingTask& task,
+                          const TimingOutcome& outcome) {
+  if (task.how == TimingTask::How::kAgain) {
+    measurement.timeMs = std::clamp(outcome.timeMs, measurement.deviceMs, measurement.timeMs);
+    return;
+  }
+  measurement.timeMs = outcome.timeMs;
+  measurement.deviceMs = outcome.deviceMs;
+}
+
+BenchmarkResult BenchmarkRun::result() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [batch, found] : found_) {
+    if (found.empty()) continue;
+    std::vector<Measurement>& kernels = result_.measurements[batch].kernels;
+    for (const Found& one : found) kernels.push_back(one.measurement);
+    // Whichever device was first.
+    std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
+      return a.kernel.algorithm < b.kernel.algorithm;
+    });
+  }
+  result_.failures += question_.failures();
+  result_.everyOfferFits =
+      everyOfferFits_ && question_.everyOfferFits() && question_.failures() == 0 && !lacksTime_;
+  result_.untried = lacksMemory_ ? Untried::kMemory : lacksTime_ ? Untried::kTime : Untried::kNone;
+  result_.undividedMeasured =
+      incomplete_.count(request_.problem.batch()) == 0 && question_.failures() == 0;
+  const std::chrono::duration<double, std::milli> wall = Clock::now() - begin_;
+  result_.spentMs = std::max(wall.count(), deviceMs_);
+  return std::move(result_);
+}
+
+}  // namespace ucudnn

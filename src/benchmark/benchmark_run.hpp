@@ -1,0 +1,72 @@
+// One benchmark: what is asked, dealt out to the devices, and what they have found.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "benchmark/device_timer.hpp"
+#include "benchmark/helper_devices.hpp"
+#include "benchmark/question.hpp"
+#include "benchmark/task_queue.hpp"
+
+namespace ucudnn {
+
+/// Used once, by one thread; the threads of further devices join it. The mutex guards the results
+/// and is never held while a device is waited for.
+class BenchmarkRun {
+ public:
+  /// Throws Error.
+  BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request);
+  ~BenchmarkRun();
+  BenchmarkRun(const BenchmarkRun&) = delete;
+  BenchmarkRun& operator=(const BenchmarkRun&) = delete;
+
+  /// Throws Error where no kernel can be timed.
+  BenchmarkResult run();
+
+ private:
+  /// What has been measured now, and where.
+  struct Found {
+    Measurement measurement;
+    int device = 0;
+  };
+
+  void invite();
+  void measureAnchors();
+  void refineAnchors();
+  void lookAgain();
+  void addTimings(std::vector<TimingTask> tasks);
+  void workOff();
+  void help(int device, cudnnHandle_t handle) noexcept;
+  void runTask(const TaskQueue::Task& task, int device, DeviceTimer& timer, cudnnHandle_t handle);
+  void giveBack(TimingTask task);
+  void note(int batch, const Question::Judgement& judgement);
+  void note(const TimingTask& task, const TimingOutcome& outcome, int device);
+  static void update(Measurement& measurement,
+                     const TimingTask& task,
+                     const TimingOutcome& outcome);
+  BenchmarkResult result();
+
+  using Clock = std::chrono::steady_clock;
+
+  cudnnHandle_t handle_;
+  const BenchmarkRequest& request_;
+  Clock::time_point begin_ = Clock::now();
+  Question question_;
+  DeviceTimer timer_;
+  TaskQueue queue_;
+  std::vector<std::shared_ptr<Invitation>> invitations_;
+
+  std::mutex mutex_;
+  std::map<int, std::vector<Found>> found_;
+  BenchmarkResult result_;
+  std::set<int> incomplete_;  ///< sizes of which something is untried or has failed
+  bool everyOfferFits_ = true, lacksMemory_ = false, lacksTime_ = false;
+  double deviceMs_ = 0;  ///< of the device that took longest
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,142 @@
+#include "benchmark/device_timer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "benchmark/timing_limits.hpp"
+
+namespace ucudnn {
+DeviceTimer::DeviceTimer(cudnnHandle_t handle,
+                         const BenchmarkRequest& request,
+                         const TensorBuffers* buffers,
+                         const Question& question)
+    : handle_(handle), request_(request), buffers_(buffers), question_(question) {}
+
+void DeviceTimer::prepare() {
+  if (timer_) return;
+  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle_, &stream_));
+  begin_ = makeEvent();
+  UCUDNN_CHECK_CUDA(cudaEventRecord(begin_.get(), stream_));
+  if (buffers_ != nullptr)
+    memory_.emplace(request_.problem, *buffers_);
+  else
+    memory_.emplace(request_.problem, question_.largestWorkspace(), request_.memoryBytes, stream_);
+  timer_.emplace(handle_, request_.problem);
+}
+
+double DeviceTimer::finish() noexcept {
+  timer_.reset();
+  memory_.reset();
+  const Event begin = std::move(begin_);
+  if (begin == nullptr) return 0;
+  try {
+    const Event end = makeEvent();
+    float spentMs = 0;
+    UCUDNN_CHECK_CUDA(cudaEventRecord(end.get(), stream_));
+    UCUDNN_CHECK_CUDA(cudaEventSynchronize(end.get()));
+    UCUDNN_CHECK_CUDA(cudaEventElapsedTime(&spentMs, begin.get(), end.get()));
+    return static_cast<double>(spentMs);
+  } catch (const Error&) {  // the wall time is known all the same
+    return 0;
+  }
+}
+
+std::optional<PlacedCall> DeviceTimer::place(const KernelCall& call) {
+  const auto place = memory_->place(call.batch, call.offer.workspaceBytes);
+  if (!place) return std::nullopt;
+  return PlacedCall{call, *place};
+}
+
+TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
+  using Status = TimingOutcome::Status;
+  if (status == CUDNN_STATUS_SUCCESS) return Status::kTimed;
+  // A tensor that the caller has not handed over says nothing about the kernel.
+  const bool isWhole = buffers_ == nullptr ||
+                       (buffers_->x != nullptr && buffers_->w != nullptr && buffers_->y != nullptr);
+  if (isWhole && isRefusal(status)) return Status::kRefused;
+  static_cast<void>(cudaGetLastError());  // not for the client to find
+  return Status::kFailed;
+}
+
+TimingOutcome DeviceTimer::run(const TimingTask& task) {
+  const auto placed = place(task.call);
+  if (!placed) return {TimingOutcome::Status::kNoMemory};
+  const bool isQuick = task.how == TimingTask::How::kQuick;
+  const Timing timing = isQuick ? quickTime(task, *placed) : carefulTime(task, *placed);
+  TimingOutcome outcome{statusOf(timing.status)};
+  if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
+  outcome.timeMs = outcome.deviceMs = timing.samples.front();
+  if (task.how == TimingTask::How::kCareful) outcome.deviceMs = deviceTime(*placed, outcome.timeMs);
+  return outcome;
+}
+
+/// One call. The first call of a kernel may load or compile it: where no smaller size leads to
+/// expect a time, or this is far beyond it, it is taken again. The better of two where it is so
+/// short that a hiccup of the host would leave the kernel out at larger sizes.
+Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) {
+  const double expected = task.expectedMs;
+  const auto fastest = [&](int warmUps) {
+    const int samples = expected > 0 && expected < 2 * kSampleMs ? 2 : 1;
+    Timing timing = timer_->time(placed, {samples, 1, warmUps});
+    if (!timing.samples.empty())
+      timing.samples = {*std::min_element(timing.samples.begin(), timing.samples.end())};
+    return timing;
+  };
+  const Timing first = fastest(expected > kLongMs ? 0 : 1);
+  // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
+  // meanwhile.
+  if (first.samples.empty() || (expected > 0 && first.samples.front() < 2 * expected)) return first;
+  Timing second = fastest(1);
+  if (!second.samples.empty())
+    second.samples.front() = std::min(first.samples.front(), second.samples.front());
+  return second;
+}
+
+/// Until the task's limits are met.
+Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed) {
+  StopRule rule(task.limits);
+  while (!rule.done()) {
+    const double callMs = std::max(rule.count() == 0 ? task.expectedMs : rule.median(), 1e-4);
+    KernelTimer::Schedule schedule;
+    schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
+    const double sampleMs = callMs < kHostPacedMs ? kHostPacedSampleMs : kSampleMs;
+    schedule.calls = static_cast<int>(std::ceil(std::min(sampleMs / callMs, 100.0)));
+    Timing timing = timer_->time(placed, schedule);
+    if (timing.samples.empty()) return timing;
+    for (const double sample : timing.samples) rule.add(sample, sample * schedule.calls);
+  }
+  return {CUDNN_STATUS_SUCCESS, {rule.median()}};
+}
+
+/// Chooses the shortest kernel that is long enough: what is timed behind it waits for no longer
+/// than it must.
+void DeviceTimer::findAhead() {
+  soughtAhead_ = true;
+  for (const auto& [batch, size] : question_.measuredAtAnchors())
+    for (const Measurement& m : size.kernels) {
+      if (m.timeMs < kAheadMs || (ahead_ && m.timeMs >= ahead_->timeMs)) continue;
+      const KernelOffer offer{m.kernel, m.workspaceBytes, m.deterministic, m.accurate};
+      if (batch > request_.problem.batch() || !memory_->fits(batch, offer.workspaceBytes)) continue;
+      ahead_ = Ahead{{nullptr, batch, offer}, m.timeMs};
+    }
+  if (ahead_)
+    ahead_->call.descriptors =
+        std::make_shared<const ProblemDescriptors>(request_.problem.withBatch(ahead_->call.batch));
+}
+
+/// What the device needs of `timeMs`; `timeMs` itself for calls that are too long to be paced by
+/// the host, and where there is nothing to let it run ahead.
+double DeviceTimer::deviceTime(const PlacedCall& placed, double timeMs) {
+  if (timeMs >= kSlowHostPacedMs) return timeMs;
+  if (!soughtAhead_) findAhead();
+  if (!ahead_) return timeMs;
+  const auto ahead = place(ahead_->call);
+  if (!ahead) return timeMs;
+  const double headStartMs = kCallsBehind * timeMs;
+  const int aheadCalls = static_cast<int>(headStartMs / (ahead_->timeMs - kHostPacedMs)) + 1;
+  const Timing timing = timer_->timeBehind(*ahead, aheadCalls, placed, kCallsBehind);
+  const bool isPaced = !timing.samples.empty() && timing.samples.front() < kHostPaced * timeMs;
+  return isPaced ? timing.samples.front() : timeMs;
+}
+
+}  // namespace ucudnn

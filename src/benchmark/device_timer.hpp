@@ -1,0 +1,66 @@
+// Times kernels on one device.
+#pragma once
+
+#include <optional>
+
+#include "benchmark/question.hpp"
+#include "benchmark/task_queue.hpp"
+
+namespace ucudnn {
+
+struct TimingOutcome {
+  enum class Status {
+    kTimed,
+    kRefused,  ///< NOT_SUPPORTED or BAD_PARAM: not offered
+    kFailed,   ///< otherwise
+    kNoMemory
+  };
+  Status status = Status::kTimed;
+  double timeMs = 0;
+  double deviceMs = 0;  ///< what the device needs of it
+};
+
+/// Takes memory and events for the first kernel; until then the device is not touched. Not
+/// thread-safe. REQUIRES: the handle's device is current.
+class DeviceTimer {
+ public:
+  /// `buffers`: the caller's, null: scratch memory.
+  DeviceTimer(cudnnHandle_t handle,
+              const BenchmarkRequest& request,
+              const TensorBuffers* buffers,
+              const Question& question);
+
+  /// Throws Error where no kernel can be timed.
+  void prepare();
+  /// Throws Error for a failed CUDA call. REQUIRES: prepare.
+  TimingOutcome run(const TimingTask& task);
+  /// Gives memory and events back. What was spent since `prepare`, in time of the device's.
+  double finish() noexcept;
+
+ private:
+  std::optional<PlacedCall> place(const KernelCall& call);
+  Timing quickTime(const TimingTask& task, const PlacedCall& placed);
+  Timing carefulTime(const TimingTask& task, const PlacedCall& placed);
+  double deviceTime(const PlacedCall& placed, double timeMs);
+  void findAhead();
+  TimingOutcome::Status statusOf(cudnnStatus_t status) const;
+
+  /// A kernel long enough for the host to run ahead of the device meanwhile.
+  struct Ahead {
+    KernelCall call;
+    double timeMs = 0;
+  };
+
+  cudnnHandle_t handle_;
+  const BenchmarkRequest& request_;
+  const TensorBuffers* buffers_;
+  const Question& question_;
+  cudaStream_t stream_ = nullptr;
+  Event begin_;
+  std::optional<TimingMemory> memory_;
+  std::optional<KernelTimer> timer_;
+  bool soughtAhead_ = false;
+  std::optional<Ahead> ahead_;  ///< empty: none is long enough
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,172 @@
+#include "benchmark/helper_devices.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <deque>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "cuda/owners.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+using Stream = Owner<cudaStream_t, cudaStreamDestroy>;
+
+/// At the process's end, so long is waited for a thread that is inside CUDA.
+constexpr std::chrono::seconds kPatience{5};
+
+/// A handle on a stream of its own, which orders with no other: a client may be capturing one.
+struct Tools {
+  Stream stream;
+  CudnnHandle handle;
+
+  explicit Tools(int device) {
+    UCUDNN_CHECK_CUDA(cudaSetDevice(device));
+    cudaStream_t made = nullptr;
+    UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    stream.reset(made);
+    handle = makeOwned<CudnnHandle>(cudnnCreate);
+    UCUDNN_CHECK_CUDNN(cudnnSetStream(handle.get(), stream.get()));
+  }
+};
+
+/// The client's signals are for its own threads.
+void blockSignals() noexcept {
+  sigset_t all;
+  sigfillset(&all);
+  static_cast<void>(pthread_sigmask(SIG_BLOCK, &all, nullptr));
+}
+
+}  // namespace
+
+void Invitation::accept(cudnnHandle_t handle) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return;
+    ++inside_;
+  }
+  work_(handle);
+  const std::lock_guard lock(mutex_);
+  --inside_;
+  left_.notify_all();
+}
+
+void Invitation::close() noexcept {
+  std::unique_lock lock(mutex_);
+  open_ = false;
+  left_.wait(lock, [this] { return inside_ == 0; });
+}
+
+/// One device's thread. Thread-safe.
+class HelperDevice {
+ public:
+  /// Throws std::system_error where there can't be one more thread.
+  explicit HelperDevice(int device) : device_(device), thread_([this] { run(); }) {}
+
+  /// Null: only gets ready.
+  void invite(std::shared_ptr<Invitation> invitation) {
+    const std::lock_guard lock(mutex_);
+    invitations_.push_back(std::move(invitation));
+    changed_.notify_all();
+  }
+
+  void stop() {
+    std::unique_lock lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+    const bool ended = changed_.wait_for(lock, kPatience, [this] { return ended_; });
+    lock.unlock();
+    ended ? thread_.join() : thread_.detach();
+  }
+
+ private:
+  void run() noexcept {
+    blockSignals();
+    work();
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+  void work() noexcept try {
+    const RelaxedCapture relaxed;
+    std::unique_ptr<Tools> tools;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return stopped_ || !invitations_.empty(); });
+      if (stopped_) break;
+      const std::shared_ptr<Invitation> invitation = std::move(invitations_.front());
+      invitations_.pop_front();
+      lock.unlock();
+      if (!tools) tools = makeTools();
+      if (tools && invitation) invitation->accept(tools->handle.get());
+      lock.lock();
+    }
+    lock.unlock();
+    tools.reset();
+  } catch (const std::exception& error) {
+    logInfo("benchmark device {} is left out: {}", device_, error.what());
+  }
+
+  /// Null: tried again at the next invitation, as memory may be short only now.
+  std::unique_ptr<Tools> makeTools() noexcept {
+    try {
+      return std::make_unique<Tools>(device_);
+    } catch (const std::exception& error) {
+      if (!std::exchange(hasFailed_, true))
+        logWarn("benchmark device {} failed: {}", device_, error.what());
+      return nullptr;
+    }
+  }
+
+  const int device_;
+  bool hasFailed_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Invitation>> invitations_;
+  bool stopped_ = false, ended_ = false;
+  std::thread thread_;  ///< the last: it uses the others
+};
+
+HelperDevices& HelperDevices::instance() {
+  static HelperDevices& devices = *new HelperDevices;
+  // Made after CUDA's own, so run before them; also when the library is unloaded. A forked child
+  // has none of the threads.
+  struct StopAtEnd {
+    pid_t process = getpid();
+    ~StopAtEnd() {
+      if (getpid() == process) devices.stop();
+    }
+  };
+  static const StopAtEnd stopAtEnd;
+  return devices;
+}
+
+void HelperDevices::invite(int device, std::shared_ptr<Invitation> invitation) noexcept try {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  std::unique_ptr<HelperDevice>& helper = devices_[device];
+  if (!helper) helper = std::make_unique<HelperDevice>(device);
+  helper->invite(std::move(invitation));
+} catch (const std::exception& error) {
+  logInfo("benchmark device {} is left out: {}", device, error.what());
+}
+
+void HelperDevices::prepare(int device) noexcept {
+  invite(device, nullptr);
+}
+
+void HelperDevices::stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (auto& [device, helper] : devices_)
+    if (helper) helper->stop();
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,57 @@
+// Threads that help with a benchmark on further devices.
+#pragma once
+
+#include <cudnn.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace ucudnn {
+
+/// Work that helpers may join for as long as it is open. Thread-safe.
+class Invitation {
+ public:
+  /// What a helper does, with its own handle.
+  explicit Invitation(std::function<void(cudnnHandle_t)> work) : work_(std::move(work)) {}
+
+  /// Called by a helper: works, unless the invitation has been closed.
+  void accept(cudnnHandle_t handle) noexcept;
+  /// Nobody joins any more; waits for those who have.
+  void close() noexcept;
+
+ private:
+  std::function<void(cudnnHandle_t)> work_;
+  std::mutex mutex_;
+  std::condition_variable left_;
+  bool open_ = true;
+  int inside_ = 0;
+};
+
+class HelperDevice;
+
+/// One thread for each device that has helped, with a cuDNN handle and a stream, kept until the
+/// process or the library ends: a device's first handle takes longer than many a benchmark.
+/// Thread-safe. Never destroyed; its threads are ended before CUDA is.
+class HelperDevices {
+ public:
+  static HelperDevices& instance();
+
+  /// The device joins when it is ready, if that is in time. Nothing happens where a thread or a
+  /// handle can't be made.
+  void invite(int device, std::shared_ptr<Invitation> invitation) noexcept;
+  /// Makes the device's handle in the background.
+  void prepare(int device) noexcept;
+
+ private:
+  HelperDevices() = default;
+  void stop() noexcept;
+
+  std::mutex mutex_;
+  bool stopped_ = false;
+  std::map<int, std::unique_ptr<HelperDevice>> devices_;
+};
+
+}  // namespace ucudnn

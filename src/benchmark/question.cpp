@@ -1,0 +1,178 @@
+#include "benchmark/question.hpp"
+
+#include <algorithm>
+
+#include "benchmark/selection.hpp"
+#include "benchmark/timing_limits.hpp"
+
+namespace ucudnn {
+namespace {
+
+bool contains(const std::vector<Kernel>& kernels, Kernel kernel) {
+  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
+}
+
+void append(std::vector<Measurement>& to, const std::vector<Measurement>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
+    : request_(request),
+      deadline_(request.budgetMs > 0
+                    ? Clock::now() +
+                          std::chrono::microseconds(static_cast<long long>(request.budgetMs * 1000))
+                    : Clock::time_point::max()) {
+  if (request.known != nullptr) takeOver(*request.known);
+  for (const int batch : request.sizes) {
+    if (!isAnchor(batch)) {
+      between_.push_back(batch);
+      continue;
+    }
+    const Problem problem = request.problem.withBatch(batch);
+    Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
+    const std::vector<KernelOffer> offers =
+        offeredKernels(handle, problem, anchor.descriptors->get(), &failures_);
+    for (const KernelOffer& offer : offers) {
+      if (offer.workspaceBytes > request.limitBytes)
+        everyOfferFits_ = false;
+      else if (!isKnown(batch, offer.kernel))
+        anchor.offers.push_back(offer);
+    }
+    if (batch == request.problem.batch()) undivided_ = offers;
+    anchors_.push_back(std::move(anchor));
+  }
+}
+
+void Question::takeOver(const Measurements& known) {
+  for (const auto& [batch, size] : known) {
+    if (size.kernels.empty()) continue;
+    append(everywhere_[batch].kernels, size.kernels);
+    if (isAnchor(batch)) append(atAnchors_[batch].kernels, size.kernels);
+    if (!isAsked(batch)) continue;
+    append(asked_[batch].kernels, size.kernels);
+    for (const Measurement& m : size.kernels)
+      if (m.workspaceBytes > request_.limitBytes) everyOfferFits_ = false;
+  }
+}
+
+bool Question::isAnchor(int batch) const noexcept {
+  return (batch & (batch - 1)) == 0 || batch == request_.problem.batch();
+}
+
+bool Question::isAsked(int batch) const {
+  return std::binary_search(request_.sizes.begin(), request_.sizes.end(), batch);
+}
+
+bool Question::isKnown(int batch, Kernel kernel) const {
+  if (request_.refused != nullptr) {
+    const auto refused = request_.refused->find(batch);
+    if (refused != request_.refused->end() && contains(refused->second, kernel)) return true;
+  }
+  const auto size = everywhere_.find(batch);
+  if (size == everywhere_.end()) return false;
+  const auto& kernels = size->second.kernels;
+  return std::any_of(
+      kernels.begin(), kernels.end(), [&](const Measurement& m) { return m.kernel == kernel; });
+}
+
+bool Question::isLate() const {
+  return Clock::now() > deadline_;
+}
+
+Question::Judgement Question::judge(const Anchor& anchor) const {
+  Judgement judgement;
+  const bool isWhole = anchor.batch == request_.problem.batch();
+  for (const KernelOffer& offer : anchor.offers) {
+    if (!isWhole && !isWorthTrying(asked_, offer, anchor.batch)) continue;
+    TimingTask task;
+    task.call = {anchor.descriptors, anchor.batch, offer};
+    task.expectedMs = expectedMs(everywhere_, offer.kernel, anchor.batch);
+    judgement.tasks.push_back(std::move(task));
+  }
+  if (isWhole || judgement.tasks.empty() || !isLate()) return judgement;
+  judgement.tasks.clear();
+  judgement.isLate = true;
+  return judgement;
+}
+
+void Question::add(int batch, const std::vector<Measurement>& measured) {
+  for (Measurements* const table : {&atAnchors_, &everywhere_, &asked_})
+    append((*table)[batch].kernels, measured);
+}
+
+Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) const {
+  Judgement judgement;
+  std::vector<Kernel> kernels = neighbouringKernels(atAnchors_, batch);
+  for (const Kernel kernel : neighbouringKernels(everywhere_, batch))
+    if (!contains(kernels, kernel)) kernels.push_back(kernel);
+  kernels.erase(
+      std::remove_if(
+          kernels.begin(), kernels.end(), [&](Kernel kernel) { return isKnown(batch, kernel); }),
+      kernels.end());
+  if (kernels.empty()) return judgement;
+  judgement.isLate = isLate();
+  if (judgement.isLate) return judgement;
+  const Problem problem = request_.problem.withBatch(batch);
+  const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
+  for (const Kernel kernel : kernels) {
+    const auto offer =
+        offeredKernel(handle, problem, descriptors->get(), kernel.algorithm, &judgement.failures);
+    if (!offer) continue;
+    if (offer->workspaceBytes > request_.limitBytes) {
+      judgement.everyOfferFits = false;
+      continue;
+    }
+    const double hopedMs =
+        std::min(hopedForMs(atAnchors_, kernel, batch), hopedForMs(everywhere_, kernel, batch));
+    if (needsNoSplit(asked_, *offer, request_.problem.batch()) ||
+        isOffFront(asked_, batch, hopedMs, *offer, kNearFront))
+      continue;
+    judgement.tasks.push_back(
+        {{descriptors, batch, *offer}, TimingTask::How::kCareful, hopedMs, kBetween});
+  }
+  return judgement;
+}
+
+bool Question::isWorthRefining(int batch, const Measurement& measured) const {
+  const KernelOffer offer{
+      measured.kernel, measured.workspaceBytes, measured.deterministic, measured.accurate};
+  return measured.timeMs <= kLongMs &&
+         !isOffFront(asked_, batch, withoutGap(measured.timeMs), offer, kNearFront);
+}
+
+TimingTask Question::refinement(const Anchor& anchor,
+                                const Measurement& measured,
+                                int device) const {
+  const KernelOffer offer{
+      measured.kernel, measured.workspaceBytes, measured.deterministic, measured.accurate};
+  const bool isShort = withoutGap(measured.timeMs) < kHostPacedMs;
+  return {{anchor.descriptors, anchor.batch, offer},
+          TimingTask::How::kCareful,
+          measured.timeMs,
+          isShort ? kHostPacedAtFirst : StopRule::Limits{},
+          device};
+}
+
+int Question::expectedTimings() const {
+  int timings = 0;
+  for (const Anchor& anchor : anchors_) timings += static_cast<int>(judge(anchor).tasks.size());
+  for (const int batch : between_)
+    if (everywhere_.count(batch) == 0) ++timings;
+  return timings;
+}
+
+std::size_t Question::largestWorkspace() const {
+  std::size_t largest = 0;
+  for (const Anchor& anchor : anchors_)
+    for (const KernelOffer& offer : anchor.offers)
+      largest = std::max(largest, offer.workspaceBytes);
+  // No size between wants more than the mini-batch does, but one that needs too much there may fit.
+  if (!between_.empty())
+    for (const KernelOffer& offer : undivided_)
+      largest = std::max(largest, std::min(offer.workspaceBytes, request_.limitBytes));
+  return largest;
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,80 @@
+// Which kernels a benchmark has to time, given what is known and what it has measured so far.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/task_queue.hpp"
+
+namespace ucudnn {
+
+/// Judges the kernels of a request. Powers of two and the mini-batch are anchors: measured first,
+/// from the smallest up, and what they show decides about the sizes between. A kernel is left out
+/// for this question only, so only sizes of this question rule it out.
+/// Judging sizes between is thread-safe once every anchor has been added.
+class Question {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Asks cuDNN what it has at the anchors. Throws Error.
+  Question(cudnnHandle_t handle, const BenchmarkRequest& request);
+
+  struct Anchor {
+    int batch = 0;
+    std::shared_ptr<const ProblemDescriptors> descriptors;
+    std::vector<KernelOffer> offers;  ///< within the limit, not known
+  };
+  const std::vector<Anchor>& anchors() const noexcept { return anchors_; }
+  /// The sizes that are no anchors.
+  const std::vector<int>& between() const noexcept { return between_; }
+
+  /// What of a size is to be timed, and what was seen of it.
+  struct Judgement {
+    std::vector<TimingTask> tasks;
+    bool everyOfferFits = true;
+    bool isLate = false;  ///< something may be missing, but the budget is spent
+    int failures = 0;     ///< offers that cuDNN failed to name
+  };
+
+  /// REQUIRES: smaller anchors have been added.
+  Judgement judge(const Anchor& anchor) const;
+  /// Adds what has been measured at an anchor.
+  void add(int batch, const std::vector<Measurement>& measured);
+  /// REQUIRES: every anchor has been added; of the two below, too.
+  Judgement judgeBetween(cudnnHandle_t handle, int batch) const;
+  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content.
+  bool isWorthRefining(int batch, const Measurement& measured) const;
+  TimingTask refinement(const Anchor& anchor, const Measurement& measured, int device) const;
+
+  /// About how many kernels will be timed.
+  int expectedTimings() const;
+  /// The largest workspace that a kernel to be timed may have.
+  std::size_t largestWorkspace() const;
+  /// Known or measured, at the anchors.
+  const Measurements& measuredAtAnchors() const noexcept { return atAnchors_; }
+  /// What was seen of the anchors while asking.
+  bool everyOfferFits() const noexcept { return everyOfferFits_; }
+  int failures() const noexcept { return failures_; }
+
+ private:
+  bool isAnchor(int batch) const noexcept;
+  bool isAsked(int batch) const;
+  bool isKnown(int batch, Kernel kernel) const;
+  bool isLate() const;
+  void takeOver(const Measurements& known);
+
+  const BenchmarkRequest& request_;
+  Clock::time_point deadline_;
+  std::vector<Anchor> anchors_;
+  std::vector<int> between_;
+  std::vector<KernelOffer> undivided_;  ///< everything offered at the mini-batch
+  Measurements atAnchors_;              ///< of this question or not
+  Measurements everywhere_;             ///< and at other sizes, as far as known before
+  Measurements asked_;                  ///< at the sizes of this question
+  bool everyOfferFits_ = true;
+  int failures_ = 0;
+};
+
+}  // namespace ucudnn
