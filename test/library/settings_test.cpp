@@ -201,7 +201,9 @@ TEST_F(SettingsTest, EquivalenceTestLogsSmallDistancesForEveryType) {
     for (const ucudnnOperation_t operation : kOperations)
       ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), kLimit}, 1, 0.5));
     const auto lines = linesWith(log, {"equivalence test", "normalized L2 distance"});
-    EXPECT_EQ(3U, lines.size()) << "type " << type;
+    // Filter gradients in half and bfloat16 are not split.
+    const bool splitsAll = type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE;
+    EXPECT_EQ(splitsAll ? 3U : 2U, lines.size()) << "type " << type;
     for (const std::string& line : lines) {
       const std::string number = line.substr(line.rfind(' '));
       EXPECT_LE(std::stod(number), std::max(toleranceBetweenAlgorithms(), tolerance(parameters)))

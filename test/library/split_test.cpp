@@ -106,7 +106,15 @@ void expectSplitEqualsUndivided(Convolution& convolution,
   ucudnnPlan_t plan{};
   std::vector<ucudnnMicroBatches_t> entries;
   ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
-  ASSERT_LE(2, microBatchCount(entries));
+  // Each micro-batch would round the sum of a filter gradient.
+  const cudnnDataType_t type = convolution.parameters().type;
+  const bool roundsSums = operation == UCUDNN_BACKWARD_FILTER &&
+                          (type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16);
+  const int calls = roundsSums ? 0 : convolution.parameters().parts;
+  if (roundsSums)
+    ASSERT_EQ(1, microBatchCount(entries));
+  else
+    ASSERT_LE(2, microBatchCount(entries));
   convolution.fill();
   if (beta == 0) convolution.output(operation).poison();
   const auto expected = undivided(convolution, handles.native, operation, entries, beta);
@@ -118,7 +126,7 @@ void expectSplitEqualsUndivided(Convolution& convolution,
   const long long splitBefore = statistics().splitCalls;
   ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), bytes}, kAlpha, beta));
   const auto result = convolution.output(operation).read();
-  EXPECT_EQ(splitBefore + convolution.parameters().parts, statistics().splitCalls);
+  EXPECT_EQ(splitBefore + calls, statistics().splitCalls);
   const double far = distance(convolution.geometry(operation), result, expected->bytes);
   EXPECT_LE(far, expected->tolerance)
       << entries[0].count << " x " << entries[0].batch << " " << entries[0].kernel;
