@@ -63,6 +63,9 @@ UCUDNN_SIMULATOR_API cudaError_t enqueue(cudaStream_t stream, Work work);
 UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
+/// The seed of random kernel times; 0: the model's or the profile's times as they are.
+UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
+
 /// The live allocation of any device that contains `pointer`; false when there is none.
 UCUDNN_SIMULATOR_API bool findAllocation(const void* pointer, Allocation* allocation);
 
@@ -97,6 +100,8 @@ UCUDNN_SIMULATOR_API std::size_t ucudnnSimulatorLiveBytes(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
+/// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// A stream's virtual clock in ms.
 UCUDNN_SIMULATOR_API double ucudnnSimulatorClock(cudaStream_t stream);
 }
