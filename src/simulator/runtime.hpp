@@ -57,6 +57,10 @@ struct Allocation {
   int device;
 };
 
+/// For functions that allocate (cudnnCreate): while a capture forbids it to the calling thread,
+/// that capture is void and the error is returned.
+UCUDNN_SIMULATOR_API cudaError_t unsafeCall();
+
 /// Runs `work` on the stream in order, or records it when the stream is being captured.
 UCUDNN_SIMULATOR_API cudaError_t enqueue(cudaStream_t stream, Work work);
 

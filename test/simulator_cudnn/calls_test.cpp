@@ -256,6 +256,29 @@ TEST(CaptureTest, ReplaysWithTheValuesOfTheCapture) {
   ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
+// A handle owns device memory, so creating one is what CUDA calls unsafe during a capture.
+TEST(CaptureTest, CreatingAHandleVoidsAGlobalCaptureUnlessTheThreadIsRelaxed) {
+  cudaStream_t stream;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  for (const bool relaxed : {false, true}) {
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    cudaStreamCaptureMode mode =
+        relaxed ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal;
+    ASSERT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+    cudnnHandle_t handle = nullptr;
+    EXPECT_EQ(relaxed ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED, cudnnCreate(&handle));
+    ASSERT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_EQ(relaxed ? cudaSuccess : cudaErrorStreamCaptureInvalidated,
+              cudaStreamEndCapture(stream, &graph));
+    if (!relaxed) continue;
+    EXPECT_CUDNN(cudnnDestroy(handle));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+  }
+  cudaGetLastError();
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
 // Everything a client does for one convolution; stops at the first error, gives back all it got.
 cudnnStatus_t useEverything(void* x, void* w, void* y) {
   cudnnHandle_t handle = nullptr;

@@ -35,7 +35,7 @@ cudaError_t releaseNow(void* pointer, bool host) {
   if (pointer == nullptr) return cudaSuccess;
   if (const cudaError_t error = Machine::instance().checkUnsafeCall()) return error;
   // cudaFree waits for the device: nothing under way may still use the memory.
-  if (const cudaError_t error = Machine::instance().deviceSynchronize()) return error;
+  Machine::instance().waitForDevice();
   return Memory::instance().release(pointer, host) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
