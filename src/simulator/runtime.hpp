@@ -108,6 +108,9 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorFailCall(std::int64_t n);
 UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorCallCount(const char* functionOrNull);
 UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorViolationCount();
 UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorLiveHandles(const char* kindOrNull);
+/// All but cuDNN's descriptors, which are host memory only: what a library may keep for the
+/// process.
+UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorLiveResources();
 UCUDNN_SIMULATOR_API std::size_t ucudnnSimulatorLiveBytes(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);

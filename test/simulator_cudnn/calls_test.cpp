@@ -1,6 +1,7 @@
 // Arguments, streams, graphs, failures, threads.
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -187,6 +188,41 @@ TEST(ConvolutionArgumentsTest, PaddingBeyondAnIntIsRefused) {
   ASSERT_CUDNN(cudnnSetConvolution2dDescriptor(
       c.convDesc(), 1, 1, 1, 1, pad, pad, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, c.workspaceSize(Operation::kForward, 0, &bytes));
+}
+
+void leakADescriptorAndAHandle() {
+  cudnnTensorDescriptor_t tensor = nullptr;
+  cudnnHandle_t handle = nullptr;
+  cudnnCreateTensorDescriptor(&tensor);
+  cudnnCreate(&handle);
+  std::exit(0);
+}
+
+// Each in a process of its own, started anew: settings are read once.
+TEST(LeakTest, DescriptorsAreNamedOnRequestOnly) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  setenv("UCUDNN_SIMULATOR_LEAKS", "1", 1);
+  EXPECT_EXIT(
+      leakADescriptorAndAHandle(), testing::ExitedWithCode(0), "leaked at exit: 1 cudnnHandle\n");
+  setenv("UCUDNN_SIMULATOR_LEAKS", "all", 1);
+  EXPECT_EXIT(leakADescriptorAndAHandle(),
+              testing::ExitedWithCode(0),
+              "leaked at exit: 1 cudnnHandle, 1 cudnnTensorDescriptor\n");
+  unsetenv("UCUDNN_SIMULATOR_LEAKS");
+}
+
+TEST(LeakTest, ResourcesAreAllButDescriptors) {
+  const std::int64_t resources = ucudnnSimulatorLiveResources();
+  const std::int64_t handles = ucudnnSimulatorLiveHandles(nullptr);
+  cudnnTensorDescriptor_t tensor = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_CUDNN(cudnnCreateTensorDescriptor(&tensor));
+  ASSERT_CUDA(cudaEventCreate(&event));
+  EXPECT_EQ(resources + 1, ucudnnSimulatorLiveResources());
+  EXPECT_EQ(handles + 2, ucudnnSimulatorLiveHandles(nullptr));
+  ASSERT_CUDA(cudaEventDestroy(event));
+  EXPECT_EQ(resources, ucudnnSimulatorLiveResources());
+  ASSERT_CUDNN(cudnnDestroyTensorDescriptor(tensor));
 }
 
 TEST(DescriptorTest, GivesBackWhatWasSet) {

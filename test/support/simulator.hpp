@@ -48,6 +48,12 @@ inline std::int64_t liveHandles(const char* kindOrNull = nullptr) {
   return detail::callSimulator<std::int64_t>("ucudnnSimulatorLiveHandles", kindOrNull);
 }
 
+/// All that is live but descriptors, which process-wide plans keep: memory, streams, events,
+/// graphs, cuDNN handles.
+inline std::int64_t liveResources() {
+  return detail::callSimulator<std::int64_t>("ucudnnSimulatorLiveResources");
+}
+
 inline std::size_t liveBytes(int device = 0) {
   return detail::callSimulator<std::size_t>("ucudnnSimulatorLiveBytes", device);
 }

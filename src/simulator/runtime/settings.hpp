@@ -9,6 +9,9 @@
 
 namespace ucudnn::simulator {
 
+/// What is named at exit.
+enum class Leaks { kNone, kResources, kAll };
+
 struct Settings {
   std::vector<std::string> deviceNames;  ///< UCUDNN_SIMULATOR_DEVICES
   Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
@@ -16,7 +19,7 @@ struct Settings {
   std::int64_t callMicroseconds;         ///< UCUDNN_SIMULATOR_CALL_US
   std::uint64_t randomTimesSeed;         ///< UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off
   bool measuringCost;                    ///< UCUDNN_SIMULATOR_MEASURING_COST=1
-  bool reportLeaks;                      ///< UCUDNN_SIMULATOR_LEAKS=1
+  Leaks leaks;                           ///< UCUDNN_SIMULATOR_LEAKS: 0, 1, all
   bool abortOnViolation;                 ///< UCUDNN_SIMULATOR_STRICT=abort
 };
 

@@ -88,6 +88,10 @@ std::int64_t ucudnnSimulatorLiveHandles(const char* kindOrNull) {
   return Accounting::instance().liveHandles(kindOrNull);
 }
 
+std::int64_t ucudnnSimulatorLiveResources() {
+  return Accounting::instance().liveResources();
+}
+
 std::size_t ucudnnSimulatorLiveBytes(int device) {
   return isDevice(device) ? Memory::instance().liveBytes(device) : 0;
 }
