@@ -1,6 +1,7 @@
 // Arguments, streams, graphs, failures, threads.
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -113,6 +114,115 @@ TEST(DescriptorTest, RefusesNonsense) {
   EXPECT_CUDNN(cudnnDestroyConvolutionDescriptor(convolution));
   EXPECT_CUDNN(cudnnDestroyTensorDescriptor(tensor));
   EXPECT_CUDNN(cudnnDestroyTensorDescriptor(nullptr));
+}
+
+// Seen on an H200: fewer than there are, more, and more than CUDNN_DIM_MAX.
+TEST(DescriptorTest, GivesAsManyDimensionsAsThereAreAndAreAskedFor) {
+  cudnnTensorDescriptor_t tensor = nullptr;
+  ASSERT_CUDNN(cudnnCreateTensorDescriptor(&tensor));
+  ASSERT_CUDNN(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 3, 4, 5));
+  const std::vector<int> all{2, 3, 4, 5};
+  const std::vector<int> allStrides{60, 20, 5, 1};
+  for (const int requested : {0, 2, 3, 4, 5, 8, CUDNN_DIM_MAX, CUDNN_DIM_MAX + 1, 1000}) {
+    SCOPED_TRACE(requested);
+    cudnnDataType_t type = CUDNN_DATA_HALF;
+    int rank = 0;
+    std::vector<int> dims(10, -1);
+    std::vector<int> strides(10, -1);
+    ASSERT_CUDNN(
+        cudnnGetTensorNdDescriptor(tensor, requested, &type, &rank, dims.data(), strides.data()));
+    EXPECT_EQ(CUDNN_DATA_FLOAT, type);
+    EXPECT_EQ(4, rank);
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      const bool written = d < 4 && d < static_cast<std::size_t>(requested);
+      EXPECT_EQ(written ? all[d] : -1, dims[d]) << d;
+      EXPECT_EQ(written ? allStrides[d] : -1, strides[d]) << d;
+    }
+  }
+  EXPECT_CUDNN(cudnnDestroyTensorDescriptor(tensor));
+}
+
+// Strides are ints in cuDNN's interface; 65536 * 32768 is the first that is none.
+TEST(DescriptorTest, RefusesStridesThatDoNotFitAnInt) {
+  cudnnTensorDescriptor_t tensor = nullptr;
+  cudnnFilterDescriptor_t filter = nullptr;
+  ASSERT_CUDNN(cudnnCreateTensorDescriptor(&tensor));
+  ASSERT_CUDNN(cudnnCreateFilterDescriptor(&filter));
+  const int kMost = 2147483647;
+  struct {
+    int dims[4];
+    bool fits;
+  } const cases[] = {
+      {{1, 65536, 32768, 1}, false},
+      {{1, 1, 65536, 32768}, false},
+      {{1, 65535, 32768, 1}, true},
+      {{kMost, 1, 1, 1}, true},
+      {{4, 1, 1, kMost}, true},  // more elements than an int holds
+      {{1, 2, 1, kMost}, false},
+      {{kMost, kMost, kMost, kMost}, false},
+  };
+  for (const auto& test : cases) {
+    const int* d = test.dims;
+    SCOPED_TRACE(testing::PrintToString(std::vector<int>(d, d + 4)));
+    const cudnnStatus_t expected = test.fits ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+    for (const cudnnTensorFormat_t format : {CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC}) {
+      EXPECT_EQ(
+          expected,
+          cudnnSetTensor4dDescriptor(tensor, format, CUDNN_DATA_FLOAT, d[0], d[1], d[2], d[3]));
+      EXPECT_EQ(
+          expected,
+          cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, format, d[0], d[1], d[2], d[3]));
+    }
+  }
+  EXPECT_CUDNN(cudnnDestroyFilterDescriptor(filter));
+  EXPECT_CUDNN(cudnnDestroyTensorDescriptor(tensor));
+}
+
+TEST(ConvolutionArgumentsTest, PaddingBeyondAnIntIsRefused) {
+  Convolution c(ConvolutionCase{});
+  std::size_t bytes = 0;
+  const int pad = 2147483647;
+  ASSERT_CUDNN(cudnnSetConvolution2dDescriptor(
+      c.convDesc(), pad, pad, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, c.workspaceSize(Operation::kForward, 0, &bytes));
+  ASSERT_CUDNN(cudnnSetConvolution2dDescriptor(
+      c.convDesc(), 1, 1, 1, 1, pad, pad, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, c.workspaceSize(Operation::kForward, 0, &bytes));
+}
+
+void leakADescriptorAndAHandle() {
+  cudnnTensorDescriptor_t tensor = nullptr;
+  cudnnHandle_t handle = nullptr;
+  cudnnCreateTensorDescriptor(&tensor);
+  cudnnCreate(&handle);
+  std::exit(0);
+}
+
+// Each in a process of its own, started anew: settings are read once.
+TEST(LeakTest, DescriptorsAreNamedOnRequestOnly) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  setenv("UCUDNN_SIMULATOR_LEAKS", "1", 1);
+  EXPECT_EXIT(
+      leakADescriptorAndAHandle(), testing::ExitedWithCode(0), "leaked at exit: 1 cudnnHandle\n");
+  setenv("UCUDNN_SIMULATOR_LEAKS", "all", 1);
+  EXPECT_EXIT(leakADescriptorAndAHandle(),
+              testing::ExitedWithCode(0),
+              "leaked at exit: 1 cudnnHandle, 1 cudnnTensorDescriptor\n");
+  unsetenv("UCUDNN_SIMULATOR_LEAKS");
+}
+
+TEST(LeakTest, ResourcesAreAllButDescriptors) {
+  const std::int64_t resources = ucudnnSimulatorLiveResources();
+  const std::int64_t handles = ucudnnSimulatorLiveHandles(nullptr);
+  cudnnTensorDescriptor_t tensor = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_CUDNN(cudnnCreateTensorDescriptor(&tensor));
+  ASSERT_CUDA(cudaEventCreate(&event));
+  EXPECT_EQ(resources + 1, ucudnnSimulatorLiveResources());
+  EXPECT_EQ(handles + 2, ucudnnSimulatorLiveHandles(nullptr));
+  ASSERT_CUDA(cudaEventDestroy(event));
+  EXPECT_EQ(resources, ucudnnSimulatorLiveResources());
+  ASSERT_CUDNN(cudnnDestroyTensorDescriptor(tensor));
 }
 
 TEST(DescriptorTest, GivesBackWhatWasSet) {
@@ -253,6 +363,29 @@ TEST(CaptureTest, ReplaysWithTheValuesOfTheCapture) {
   ASSERT_CUDA(cudaGraphExecDestroy(executable));
   ASSERT_CUDA(cudaGraphDestroy(graph));
   ASSERT_CUDNN(cudnnSetStream(c.handle(), nullptr));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+// A handle owns device memory, so creating one is what CUDA calls unsafe during a capture.
+TEST(CaptureTest, CreatingAHandleVoidsAGlobalCaptureUnlessTheThreadIsRelaxed) {
+  cudaStream_t stream;
+  ASSERT_CUDA(cudaStreamCreate(&stream));
+  for (const bool relaxed : {false, true}) {
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    cudaStreamCaptureMode mode =
+        relaxed ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal;
+    ASSERT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+    cudnnHandle_t handle = nullptr;
+    EXPECT_EQ(relaxed ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_ALLOC_FAILED, cudnnCreate(&handle));
+    ASSERT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_EQ(relaxed ? cudaSuccess : cudaErrorStreamCaptureInvalidated,
+              cudaStreamEndCapture(stream, &graph));
+    if (!relaxed) continue;
+    EXPECT_CUDNN(cudnnDestroy(handle));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+  }
+  cudaGetLastError();
   ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 

@@ -25,6 +25,62 @@ TEST_P(ConvolutionTest, EqualsItsDefinitionByEveryAlgorithm) {
   }
 }
 
+// The fused call has no query of its own: clients give it what the forward convolution's names.
+TEST_P(ConvolutionTest, FusedWithBiasItNeedsNoMoreThanTheForwardQueryNames) {
+  const Convolution convolution(GetParam());
+  const auto filters = static_cast<std::size_t>(GetParam().filters);
+  const auto type = GetParam().type;
+  std::vector<int> biasDims(GetParam().input.size() + 2, 1);
+  biasDims[1] = GetParam().filters;
+  cudnnTensorDescriptor_t biasDesc = nullptr;
+  cudnnActivationDescriptor_t activation = nullptr;
+  ASSERT_CUDNN(cudnnCreateTensorDescriptor(&biasDesc));
+  ASSERT_CUDNN(cudnnCreateActivationDescriptor(&activation));
+  ASSERT_CUDNN(cudnnSetTensorNdDescriptorEx(
+      biasDesc, CUDNN_TENSOR_NCHW, type, static_cast<int>(biasDims.size()), biasDims.data()));
+  const DeviceBuffer bias(filters * sizeof(double));
+  const double wide = 1;
+  const float narrow = 1;
+  const double wideZero = 0;
+  const float narrowZero = 0;
+  const bool isDouble = type == CUDNN_DATA_DOUBLE;
+  const auto run = [&](int algorithm, void* workspace, std::size_t bytes) {
+    return cudnnConvolutionBiasActivationForward(
+        convolution.handle(),
+        isDouble ? static_cast<const void*>(&wide) : &narrow,
+        convolution.xDesc(),
+        convolution.x().get(),
+        convolution.wDesc(),
+        convolution.w().get(),
+        convolution.convDesc(),
+        static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+        workspace,
+        bytes,
+        isDouble ? static_cast<const void*>(&wideZero) : &narrowZero,
+        convolution.yDesc(),
+        convolution.y().get(),
+        biasDesc,
+        bias.get(),
+        activation,
+        convolution.yDesc(),
+        convolution.y().get());
+  };
+  for (const auto mode : {CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY}) {
+    ASSERT_CUDNN(cudnnSetActivationDescriptor(activation, mode, CUDNN_NOT_PROPAGATE_NAN, 0));
+    for (const int algorithm : convolution.algorithms(Operation::kForward)) {
+      const bool precomputed = algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+      if (mode == CUDNN_ACTIVATION_IDENTITY && !precomputed) continue;
+      SCOPED_TRACE(testing::Message() << mode << ", algorithm " << algorithm);
+      std::size_t bytes = 0;
+      ASSERT_CUDNN(convolution.workspaceSize(Operation::kForward, algorithm, &bytes));
+      const DeviceBuffer workspace(bytes);
+      EXPECT_CUDNN(run(algorithm, workspace.get(), bytes));
+    }
+  }
+  cudnnDestroyActivationDescriptor(activation);
+  cudnnDestroyTensorDescriptor(biasDesc);
+}
+
 TEST_P(ConvolutionTest, SplitsBitForBit) {
   for (const Operation operation : {Operation::kForward, Operation::kBackwardData}) {
     SCOPED_TRACE(static_cast<int>(operation));

@@ -306,6 +306,58 @@ TEST_F(OperationsTest, PoolingForwardAndBackward) {
   EXPECT_CUDNN(cudnnDestroyPoolingDescriptor(pooling));
 }
 
+// Caffe rounds the output up where cuDNN's formula rounds down; cuDNN takes either, and more.
+TEST_F(OperationsTest, PoolingTakesOutputsOfOtherSizesThanTheFormulas) {
+  const float kInfinity = HUGE_VALF;
+  const struct {
+    cudnnPoolingMode_t mode;
+    Values y;
+    Values dx;  // of a gradient of 1 everywhere
+  } cases[] = {
+      // Windows of 2 at stride 2 over {1, 5, 3}: {1, 5}, then {3, pad}, then nothing but padding.
+      {CUDNN_POOLING_MAX, {5, 3, -kInfinity}, {0, 1, 1}},
+      {CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING, {3, 1.5F, 0}, {0.5F, 0.5F, 0.5F}},
+      {CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, {3, 3, 0}, {0.5F, 0.5F, 1}},
+  };
+  cudnnPoolingDescriptor_t pooling;
+  ASSERT_CUDNN(cudnnCreatePoolingDescriptor(&pooling));
+  const Tensor x({1, 1, 1, 3}, {1, 5, 3});
+  for (const auto& expected : cases) {
+    ASSERT_CUDNN(cudnnSetPooling2dDescriptor(
+        pooling, expected.mode, CUDNN_NOT_PROPAGATE_NAN, 1, 2, 0, 0, 1, 2));
+    for (int outputs = 1; outputs <= 3; ++outputs) {
+      SCOPED_TRACE(testing::Message() << expected.mode << ", " << outputs << " outputs");
+      const auto count = static_cast<std::size_t>(outputs);
+      const Tensor y({1, 1, 1, outputs}, Values(count, kNan));
+      const Tensor dy({1, 1, 1, outputs}, Values(count, 1));
+      const Tensor dx({1, 1, 1, 3}, {kNan, kNan, kNan});
+      ASSERT_CUDNN(cudnnPoolingForward(
+          handle_, pooling, &kOne, x.desc(), x.data(), &kZero, y.desc(), y.data()));
+      const Values got = y.values();
+      for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(expected.y[i], got[i]) << i;
+      ASSERT_CUDNN(cudnnPoolingBackward(handle_,
+                                        pooling,
+                                        &kOne,
+                                        y.desc(),
+                                        y.data(),
+                                        dy.desc(),
+                                        dy.data(),
+                                        x.desc(),
+                                        x.data(),
+                                        &kZero,
+                                        dx.desc(),
+                                        dx.data()));
+      if (outputs == 3) expectNear(expected.dx, dx.values());
+    }
+  }
+  const Tensor wrongChannels({1, 2, 1, 1}, {0, 0});
+  EXPECT_EQ(
+      CUDNN_STATUS_BAD_PARAM,
+      cudnnPoolingForward(
+          handle_, pooling, &kOne, x.desc(), x.data(), &kZero, wrongChannels.desc(), x.data()));
+  EXPECT_CUDNN(cudnnDestroyPoolingDescriptor(pooling));
+}
+
 TEST_F(OperationsTest, SoftmaxForwardAndBackward) {
   // exp of the first sample's channels is 1 : 3, of the second's 1 : 1.
   const float three = std::log(3.0F);

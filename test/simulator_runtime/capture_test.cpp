@@ -69,7 +69,6 @@ TEST(SimulatedCaptureTest, BranchesTakeTheTimeOfTheLongest) {
     EXPECT_CUDA(cudaMemsetAsync(two.get(), 0, kBytes, side));
     EXPECT_CUDA(cudaEventRecord(joined, side));
     EXPECT_CUDA(cudaStreamWaitEvent(main, joined, 0));
-    EXPECT_EQ(cudaEventQuery(joined), cudaErrorCapturedEvent);
   });
   EXPECT_EQ(graph.nodes(), 4U);
   EXPECT_CUDA(cudaDeviceSynchronize());
@@ -115,6 +114,24 @@ TEST(SimulatedCaptureTest, ForbiddenCallsInvalidateTheCapture) {
       {"cudaMemcpy",
        cudaErrorStreamCaptureUnsupported,
        [&](cudaStream_t) { return cudaMemcpy(&host, buffer.get(), 1, cudaMemcpyDeviceToHost); }},
+      {"cudaEventQuery of a captured event",
+       cudaErrorCapturedEvent,
+       [&](cudaStream_t stream) {
+         cudaEventRecord(event, stream);
+         return cudaEventQuery(event);
+       }},
+      {"cudaEventSynchronize of a captured event",
+       cudaErrorCapturedEvent,
+       [&](cudaStream_t stream) {
+         cudaEventRecord(event, stream);
+         return cudaEventSynchronize(event);
+       }},
+      {"cudaStreamGetId",
+       cudaErrorStreamCaptureUnsupported,
+       [&](cudaStream_t stream) {
+         unsigned long long id = 0;
+         return cudaStreamGetId(stream, &id);
+       }},
       {"work on the legacy stream",
        cudaErrorStreamCaptureImplicit,
        [&](cudaStream_t) { return cudaMemsetAsync(buffer.get(), 0, 1, nullptr); }},
@@ -139,24 +156,147 @@ TEST(SimulatedCaptureTest, ForbiddenCallsInvalidateTheCapture) {
   cudaGetLastError();
 }
 
-TEST(SimulatedCaptureTest, RelaxedThreadsAndCapturesAllowUnsafeCalls) {
-  const ScopedStream stream;
-  void* pointer = nullptr;
-  cudaGraph_t graph = nullptr;
-  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-  EXPECT_CUDA(cudaMalloc(&pointer, 16));
-  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  EXPECT_CUDA(cudaGraphDestroy(graph));
+/// Sets the calling thread's mode; gives the old one back at the end.
+class ThreadMode {
+ public:
+  explicit ThreadMode(cudaStreamCaptureMode mode) : mode_(mode) { exchange(); }
+  ~ThreadMode() { exchange(); }
+  ThreadMode(const ThreadMode&) = delete;
+  ThreadMode& operator=(const ThreadMode&) = delete;
 
-  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+ private:
+  void exchange() { EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  cudaStreamCaptureMode mode_;
+};
+
+struct UnsafeCase {
+  cudaStreamCaptureMode capture;
+  bool ownThread;  ///< the calls come from the thread that captures
+  cudaStreamCaptureMode thread;
+  bool allowed;
+};
+
+constexpr cudaStreamCaptureMode kGlobal = cudaStreamCaptureModeGlobal;
+constexpr cudaStreamCaptureMode kThreadLocal = cudaStreamCaptureModeThreadLocal;
+constexpr cudaStreamCaptureMode kRelaxed = cudaStreamCaptureModeRelaxed;
+
+// As CUDA's manual has it at cudaThreadExchangeStreamCaptureMode, and as an H200 does.
+constexpr UnsafeCase kUnsafeCases[] = {
+    {kGlobal, true, kGlobal, false},
+    {kGlobal, true, kThreadLocal, false},
+    {kGlobal, true, kRelaxed, true},
+    {kGlobal, false, kGlobal, false},
+    {kGlobal, false, kThreadLocal, true},
+    {kGlobal, false, kRelaxed, true},
+    {kThreadLocal, true, kGlobal, false},
+    {kThreadLocal, true, kThreadLocal, false},
+    {kThreadLocal, true, kRelaxed, true},
+    {kThreadLocal, false, kGlobal, true},
+    {kThreadLocal, false, kThreadLocal, true},
+    {kThreadLocal, false, kRelaxed, true},
+    {kRelaxed, true, kGlobal, true},
+    {kRelaxed, true, kThreadLocal, true},
+    {kRelaxed, true, kRelaxed, true},
+    {kRelaxed, false, kGlobal, true},
+    {kRelaxed, false, kThreadLocal, true},
+    {kRelaxed, false, kRelaxed, true},
+};
+
+/// What planning does beside a capture. Each on memory, a stream and an event that take no part in
+/// it.
+class UnsafeCalls {
+ public:
+  UnsafeCalls() {
+    EXPECT_CUDA(cudaMalloc(&freed_, 16));
+    EXPECT_CUDA(cudaMemsetAsync(buffer_.get(), 0, 16, stream_));
+    EXPECT_CUDA(cudaEventRecord(event_, stream_));
+  }
+  ~UnsafeCalls() {
+    EXPECT_CUDA(cudaFree(allocated_));
+    EXPECT_CUDA(cudaFree(freed_));
+  }
+  UnsafeCalls(const UnsafeCalls&) = delete;
+  UnsafeCalls& operator=(const UnsafeCalls&) = delete;
+
+  static constexpr int kCount = 5;
+  cudaError_t call(int which) {
+    switch (which) {
+      case 0:
+        return cudaMalloc(&allocated_, 16);
+      case 1: {
+        const cudaError_t error = cudaFree(freed_);
+        if (error == cudaSuccess) freed_ = nullptr;
+        return error;
+      }
+      case 2:
+        return cudaStreamSynchronize(stream_);
+      case 3:
+        return cudaEventSynchronize(event_);
+      default: {
+        const cudaError_t error = cudaEventQuery(event_);  // the first finds it under way
+        return error == cudaErrorNotReady ? cudaEventQuery(event_) : error;
+      }
+    }
+  }
+
+ private:
+  DeviceBuffer buffer_{16};
+  ScopedStream stream_;
+  ScopedEvent event_;
+  void* allocated_ = nullptr;
+  void* freed_ = nullptr;
+};
+
+// The captured streams are blocking ones, as most are.
+TEST(SimulatedCaptureTest, UnsafeCallsDisturbOnlyTheCapturesThatTheyMayNot) {
+  for (const UnsafeCase& test : kUnsafeCases) {
+    for (int which = 0; which < UnsafeCalls::kCount; ++which) {
+      SCOPED_TRACE(testing::Message() << "capture " << test.capture << " own " << test.ownThread
+                                      << " thread " << test.thread << " call " << which);
+      const ScopedStream stream(cudaStreamDefault);
+      UnsafeCalls calls;
+      ASSERT_CUDA(cudaStreamBeginCapture(stream, test.capture));
+      cudaError_t error = cudaErrorUnknown;
+      const auto run = [&] {
+        const ThreadMode mode(test.thread);
+        error = calls.call(which);
+      };
+      if (test.ownThread) {
+        run();
+      } else {
+        std::thread(run).join();
+      }
+      EXPECT_EQ(error, test.allowed ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
+      cudaGraph_t graph = nullptr;
+      EXPECT_EQ(cudaStreamEndCapture(stream, &graph),
+                test.allowed ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+      if (graph != nullptr) {
+        EXPECT_CUDA(cudaGraphDestroy(graph));
+      }
+    }
+  }
+  cudaGetLastError();
+}
+
+// A broader handle than a stream encompasses the captured one: no mode allows that.
+TEST(SimulatedCaptureTest, SynchronizingTheDeviceVoidsEveryCapture) {
+  for (const cudaStreamCaptureMode capture : {kGlobal, kThreadLocal, kRelaxed}) {
+    const ScopedStream stream;
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, capture));
+    const ThreadMode mode(kRelaxed);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  }
+  cudaGetLastError();
+}
+
+TEST(SimulatedCaptureTest, ExchangingTheModeGivesTheOldOneBack) {
+  cudaStreamCaptureMode mode = kRelaxed;
   EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
-  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
-  EXPECT_CUDA(cudaMalloc(&pointer, 16));
+  EXPECT_EQ(mode, kGlobal);
   EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
-  EXPECT_EQ(mode, cudaStreamCaptureModeRelaxed);
-  ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  EXPECT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(mode, kRelaxed);
 }
 
 struct ThreadCase {

@@ -48,6 +48,12 @@ inline std::int64_t liveHandles(const char* kindOrNull = nullptr) {
   return detail::callSimulator<std::int64_t>("ucudnnSimulatorLiveHandles", kindOrNull);
 }
 
+/// All that is live but descriptors, which process-wide plans keep: memory, streams, events,
+/// graphs, cuDNN handles.
+inline std::int64_t liveResources() {
+  return detail::callSimulator<std::int64_t>("ucudnnSimulatorLiveResources");
+}
+
 inline std::size_t liveBytes(int device = 0) {
   return detail::callSimulator<std::size_t>("ucudnnSimulatorLiveBytes", device);
 }
@@ -61,6 +67,24 @@ enum class Arithmetic { kFull, kSampled, kOff };  // as ucudnn::simulator::Arith
 
 inline void setArithmetic(Arithmetic arithmetic) {
   detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));
+}
+
+/// Kernel times at random, the same at every run with the same seed; 0: off. What the library has
+/// measured before knows nothing of it.
+inline void setRandomTimes(std::uint64_t seed) {
+  detail::callSimulator<void>("ucudnnSimulatorSetRandomTimes", seed);
+}
+
+/// What calls take of the host's virtual time, as on an H200; on also forgets which kernels are
+/// loaded.
+inline void setMeasuringCost(bool on) {
+  detail::callSimulator<void>("ucudnnSimulatorSetMeasuringCost", static_cast<int>(on));
+}
+
+/// The calling thread's virtual clock: each thread has its own, which begins at 0. It moves when
+/// the thread waits, and with setMeasuringCost at each call.
+inline double hostClockMs() {
+  return detail::callSimulator<double>("ucudnnSimulatorHostClockMs");
 }
 
 /// A stream's virtual clock.

@@ -48,15 +48,17 @@ void outputDims(cudnnConvolutionDescriptor_t convolution,
   const TensorShape& w = filter->shape;
   require(x.rank == rank && w.rank == rank && convolution->spatialRank == rank - 2,
           "numbers of dimensions do not match");
-  require(x.dims[1] == w.dims[1] * convolution->groups, "numbers of channels do not match");
+  require(x.dims[1] == std::int64_t{w.dims[1]} * convolution->groups,
+          "numbers of channels do not match");
   dims[0] = x.dims[0];
   dims[1] = w.dims[0];
   for (int dim = 2; dim < rank; ++dim) {
     const auto d = static_cast<std::size_t>(dim);
-    const int span = (w.dims[d] - 1) * convolution->dilation[d - 2] + 1;
-    const int padded = x.dims[d] + 2 * convolution->pad[d - 2];
+    const std::int64_t span = std::int64_t{w.dims[d] - 1} * convolution->dilation[d - 2] + 1;
+    const std::int64_t padded = x.dims[d] + std::int64_t{2} * convolution->pad[d - 2];
+    requireSupported(padded <= INT32_MAX, "the padded input does not fit an int");
     require(span <= padded, "the filter is larger than the padded input");
-    dims[dim] = (padded - span) / convolution->stride[d - 2] + 1;
+    dims[dim] = static_cast<int>((padded - span) / convolution->stride[d - 2] + 1);
   }
 }
 

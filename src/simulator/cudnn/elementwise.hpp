@@ -26,6 +26,13 @@ void writeElements(const TensorShape& shape, void* data, double beta, Value&& va
   });
 }
 
+/// The same dimensions without gaps, for numbers of the simulator's own. Throws NOT_SUPPORTED where
+/// a stride doesn't fit an int (a tensor whose elements overlap may have any dimensions).
+inline TensorShape packedShape(TensorShape shape) {
+  requireSupported(setPackedStrides(&shape, CUDNN_TENSOR_NCHW), "too many elements");
+  return shape;
+}
+
 /// Throws BAD_PARAM unless every dimension of `shape` is 1 or that of `full`.
 inline void requireBroadcast(const TensorShape& shape, const TensorShape& full) {
   require(shape.rank == full.rank, "numbers of dimensions do not match");

@@ -26,7 +26,7 @@ void setFilter(cudnnFilterDescriptor_t filter,
     shape.dims[static_cast<std::size_t>(dim)] = dims[dim];
   }
   require(shape.dims[1] % vectorLength(type) == 0, "channels are no multiple of the vector length");
-  setPackedStrides(&shape, format);
+  requireSupported(setPackedStrides(&shape, format), "a stride does not fit an int");
   filter->shape = shape;
   filter->format = format;
 }

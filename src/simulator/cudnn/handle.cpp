@@ -16,6 +16,10 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
     if (cudaGetDevice(&device) != cudaSuccess) {
       refuse(CUDNN_STATUS_NOT_INITIALIZED, "no current device");
     }
+    // As on an H200: the real one allocates device memory.
+    if (unsafeCall() != cudaSuccess) {
+      refuse(CUDNN_STATUS_ALLOC_FAILED, "a stream capture forbids allocating");
+    }
     *handle = new cudnnContext{device, nullptr};
     countHandle("cudnnHandle", 1);
   });

@@ -15,7 +15,8 @@ bool isMaximum(const cudnnPoolingStruct& pooling) {
   return pooling.mode == CUDNN_POOLING_MAX || pooling.mode == CUDNN_POOLING_MAX_DETERMINISTIC;
 }
 
-// The part of the input under the window of one output; padding cut off.
+// The part of the input under the window of one output; padding cut off. Nothing of it is left for
+// outputs beyond those of the formula.
 struct Window {
   TensorShape shape;
   Index first{};
@@ -25,16 +26,16 @@ struct Window {
     const bool excludes = pooling.mode == CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
     shape = x;
     for (std::size_t d = 0; d < static_cast<std::size_t>(x.rank); ++d) {
-      int begin = output[d];
-      int end = begin + 1;
-      if (d >= 2) {
-        begin = output[d] * pooling.stride[d - 2] - pooling.pad[d - 2];
-        end = std::min(begin + pooling.window[d - 2], x.dims[d]);
-        begin = std::max(begin, 0);
-        size *= excludes ? end - begin : pooling.window[d - 2];
-      }
-      first[d] = begin;
-      shape.dims[d] = end - begin;
+      first[d] = output[d];
+      shape.dims[d] = 1;
+      if (d < 2) continue;
+      const std::int64_t start =
+          std::int64_t{output[d]} * pooling.stride[d - 2] - pooling.pad[d - 2];
+      const std::int64_t end = std::min<std::int64_t>(start + pooling.window[d - 2], x.dims[d]);
+      const std::int64_t begin = std::clamp<std::int64_t>(start, 0, x.dims[d]);
+      first[d] = static_cast<int>(begin);
+      shape.dims[d] = static_cast<int>(std::max(end, begin) - begin);
+      size *= excludes ? std::max(shape.dims[d], 1) : pooling.window[d - 2];
     }
   }
 
@@ -92,8 +93,7 @@ void poolBackward(const cudnnPoolingStruct& pooling,
                   void* dx,
                   double alpha,
                   double beta) {
-  TensorShape packed = dxShape;
-  setPackedStrides(&packed, CUDNN_TENSOR_NCHW);
+  const TensorShape packed = packedShape(dxShape);
   std::vector<double> sums(elementCount(packed), 0.0);
   const auto sumAt = [&](const Index& index) -> double& {
     return sums[static_cast<std::size_t>(broadcastOffset(packed, index))];

@@ -5,7 +5,8 @@
 
 namespace ucudnn::simulator {
 
-/// y = alpha * pool(x) + beta * y.
+/// y = alpha * pool(x) + beta * y. A window with nothing but padding under it has the maximum
+/// -infinity and the average 0.
 void poolForward(const cudnnPoolingStruct& pooling,
                  const TensorShape& xShape,
                  const void* x,

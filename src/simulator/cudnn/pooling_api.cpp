@@ -42,21 +42,25 @@ void outputDims(cudnnPoolingDescriptor_t pooling,
   dims[0] = x.dims[0];
   dims[1] = x.dims[1];
   for (std::size_t d = 2; d < static_cast<std::size_t>(rank); ++d) {
-    const int room = x.dims[d] + 2 * pooling->pad[d - 2] - pooling->window[d - 2];
+    const std::int64_t room =
+        x.dims[d] + std::int64_t{2} * pooling->pad[d - 2] - pooling->window[d - 2];
     require(room >= 0, "the window is larger than the padded input");
-    dims[d] = room / pooling->stride[d - 2] + 1;
+    const std::int64_t outputs = room / pooling->stride[d - 2] + 1;
+    requireSupported(outputs <= INT32_MAX, "the output does not fit an int");
+    dims[d] = static_cast<int>(outputs);
   }
 }
 
+// cuDNN on an H200 takes any size in space (16 and 17 where the formula says 15): Caffe rounds up.
 void requireOutput(cudnnPoolingDescriptor_t pooling,
                    cudnnTensorDescriptor_t input,
                    const TensorShape& y) {
-  require(y.type == input->shape.type, "the tensors differ in data type");
-  std::array<int, kMaximumRank> dims{};
-  outputDims(pooling, input, input->shape.rank, dims.data());
-  require(y.rank == input->shape.rank &&
-              std::equal(dims.begin(), dims.begin() + y.rank, y.dims.begin()),
-          "the output's size is not that of the pooling");
+  const TensorShape& x = input->shape;
+  require(y.type == x.type, "the tensors differ in data type");
+  require(x.rank == y.rank && pooling->spatialRank == x.rank - 2,
+          "numbers of dimensions do not match");
+  require(y.dims[0] == x.dims[0] && y.dims[1] == x.dims[1],
+          "batch sizes or numbers of channels do not match");
 }
 
 }  // namespace
@@ -221,6 +225,8 @@ cudnnPoolingBackward(cudnnHandle_t handle,
     requireOutput(poolingDesc, xDesc, out);
     requireOutput(poolingDesc, xDesc, outGradient);
     require(in.sameDims(inGradient) && in.type == inGradient.type, "x and dx do not match");
+    require(out.sameDims(outGradient), "y and dy do not match");
+    packedShape(inGradient);  // refuses here what poolBackward could not address
     const double scale = readFactor(alpha, inGradient.type);
     const double keep = readFactor(beta, inGradient.type);
     requireTensor(in, x, "x");

@@ -15,14 +15,16 @@ void checkDims(const ConvolutionProblem& problem) {
   require(problem.convolution.spatialRank == x.rank - 2,
           "the convolution's number of dimensions does not match the tensors'");
   requireSupported(x.rank == 4 || x.rank == 5, "tensors have neither 4 nor 5 dimensions");
-  require(x.dims[1] == w.dims[1] * problem.groups(), "numbers of input channels do not match");
+  require(x.dims[1] == std::int64_t{w.dims[1]} * problem.groups(),
+          "numbers of input channels do not match");
   require(w.dims[0] % problem.groups() == 0, "output channels are no multiple of the group count");
   require(x.dims[0] == y.dims[0], "batch sizes do not match");
   require(w.dims[0] == y.dims[1], "numbers of output channels do not match");
   for (std::size_t d = 2; d < static_cast<std::size_t>(x.rank); ++d) {
     const auto& convolution = problem.convolution;
-    const int span = (w.dims[d] - 1) * convolution.dilation[d - 2] + 1;
-    const int padded = x.dims[d] + 2 * convolution.pad[d - 2];
+    const std::int64_t span = std::int64_t{w.dims[d] - 1} * convolution.dilation[d - 2] + 1;
+    const std::int64_t padded = x.dims[d] + std::int64_t{2} * convolution.pad[d - 2];
+    requireSupported(padded <= INT32_MAX, "the padded input does not fit an int");
     require(span <= padded, "the filter is larger than the padded input");
     require(y.dims[d] == (padded - span) / convolution.stride[d - 2] + 1,
             "the output's size is not that of the convolution");

@@ -210,8 +210,7 @@ cudnnReduceTensor(cudnnHandle_t handle,
     if (!checkRange(workspace, needed, "workspace")) {
       refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
     }
-    TensorShape packed = c;
-    setPackedStrides(&packed, CUDNN_TENSOR_NCHW);
+    const TensorShape packed = packedShape(c);
     submitMemory(handle, "reduceTensor", {{a, A, false}, {c, C, true}}, [=] {
       if (needed > 0) std::memset(workspace, 0xFF, needed);
       const std::vector<double> results = reduceAll(reduce, a, A, packed);

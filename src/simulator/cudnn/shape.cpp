@@ -26,6 +26,12 @@ double saturate(double value, double low, double high) {
   return std::isnan(value) ? 0 : std::clamp(std::nearbyint(value), low, high);
 }
 
+// A dimension's length; channels are counted in vectors. Rounded up without overflow.
+int vectorCount(const TensorShape& shape, std::size_t dim) {
+  const int vector = dim == 1 ? vectorLength(shape.type) : 1;
+  return (shape.dims[dim] - 1) / vector + 1;
+}
+
 }  // namespace
 
 bool TensorShape::sameDims(const TensorShape& other) const {
@@ -80,9 +86,8 @@ std::size_t extentBytes(const TensorShape& shape) {
   std::size_t last = 0;
   for (int dim = 0; dim < shape.rank; ++dim) {
     const auto d = static_cast<std::size_t>(dim);
-    const int vector = dim == 1 ? vectorLength(shape.type) : 1;
-    const int count = (shape.dims[d] + vector - 1) / vector;
-    last += static_cast<std::size_t>(count - 1) * static_cast<std::size_t>(shape.strides[d]);
+    last += static_cast<std::size_t>(vectorCount(shape, d) - 1) *
+            static_cast<std::size_t>(shape.strides[d]);
   }
   return (last + 1) * elementBytes(shape.type);
 }
@@ -90,41 +95,39 @@ std::size_t extentBytes(const TensorShape& shape) {
 std::size_t elementCount(const TensorShape& shape) {
   std::size_t count = 1;
   for (int dim = 0; dim < shape.rank; ++dim) {
-    const int vector = dim == 1 ? vectorLength(shape.type) : 1;
-    count *=
-        static_cast<std::size_t>((shape.dims[static_cast<std::size_t>(dim)] + vector - 1) / vector);
+    count *= static_cast<std::size_t>(vectorCount(shape, static_cast<std::size_t>(dim)));
   }
   return count;
 }
 
-void setPackedStrides(TensorShape* shape, cudnnTensorFormat_t format) {
+bool setPackedStrides(TensorShape* shape, cudnnTensorFormat_t format) {
   const auto rank = static_cast<std::size_t>(shape->rank);
-  const int vector = vectorLength(shape->type);
-  const auto count = [&](std::size_t dim) {
-    return dim == 1 ? (shape->dims[dim] + vector - 1) / vector : shape->dims[dim];
+  std::array<int, kMaximumRank> strides{};
+  std::int64_t stride = 1;
+  bool fits = true;
+  const auto place = [&](std::size_t dim) {
+    fits = fits && stride <= INT32_MAX;
+    if (!fits) return;
+    strides[dim] = static_cast<int>(stride);
+    stride *= vectorCount(*shape, dim);
   };
-  int stride = 1;
+  // The batch comes last in both orders: its own count is no stride of anything.
   if (format == CUDNN_TENSOR_NHWC) {
-    shape->strides[1] = 1;
-    stride = count(1);
-    for (std::size_t dim = rank - 1; dim >= 2; --dim) {
-      shape->strides[dim] = stride;
-      stride *= count(dim);
-    }
-    shape->strides[0] = stride;
-    return;
+    place(1);
+    for (std::size_t dim = rank - 1; dim >= 2; --dim) place(dim);
+    place(0);
+  } else {
+    for (std::size_t dim = rank; dim-- > 0;) place(dim);
   }
-  for (std::size_t dim = rank; dim-- > 0;) {
-    shape->strides[dim] = stride;
-    if (dim > 0) stride *= count(dim);  // the whole tensor's elements need not fit an int
-  }
+  if (fits) shape->strides = strides;
+  return fits;
 }
 
 bool isPackedNchwSample(const TensorShape& shape) {
-  int stride = 1;
+  std::int64_t stride = 1;
   for (int dim = shape.rank - 1; dim >= 1; --dim) {
     const auto d = static_cast<std::size_t>(dim);
-    if (shape.dims[d] != 1 && shape.strides[d] != stride) return false;
+    if (stride > INT32_MAX || (shape.dims[d] != 1 && shape.strides[d] != stride)) return false;
     stride *= shape.dims[d];
   }
   return true;

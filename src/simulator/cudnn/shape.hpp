@@ -39,8 +39,9 @@ std::size_t extentBytes(const TensorShape& shape);
 /// Elements, counted in vectors for vectorized types.
 std::size_t elementCount(const TensorShape& shape);
 
-/// Strides without gaps in the given order of dimensions.
-void setPackedStrides(TensorShape* shape, cudnnTensorFormat_t format);
+/// Strides without gaps in the given order of dimensions; false, and nothing changed, when one
+/// doesn't fit an int.
+[[nodiscard]] bool setPackedStrides(TensorShape* shape, cudnnTensorFormat_t format);
 
 /// Whether the samples (all but the batch stride) are packed in NCHW order.
 bool isPackedNchwSample(const TensorShape& shape);

@@ -12,8 +12,7 @@ TensorShape groupShape(TensorShape shape, cudnnSoftmaxMode_t mode) {
   for (std::size_t d = 1; d < static_cast<std::size_t>(shape.rank); ++d) {
     if (mode == CUDNN_SOFTMAX_MODE_INSTANCE || d == 1) shape.dims[d] = 1;
   }
-  setPackedStrides(&shape, CUDNN_TENSOR_NCHW);
-  return shape;
+  return packedShape(shape);
 }
 
 // Folds value(index) into one number for each softmax.
@@ -62,8 +61,8 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
     const double keep = readFactor(beta, to.type);
     requireTensor(from, x, "x");
     requireTensor(to, y, "y");
+    const TensorShape groups = groupShape(from, mode);
     submitMemory(handle, "softmaxForward", {{from, x, false}, {to, y, true}}, [=] {
-      const TensorShape groups = groupShape(from, mode);
       const auto at = [&](const std::vector<double>& values, const auto& index) {
         return values[static_cast<std::size_t>(broadcastOffset(groups, index))];
       };
@@ -112,10 +111,10 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
     requireTensor(out, y, "y");
     requireTensor(gradient, dy, "dy");
     requireTensor(to, dx, "dx");
+    const TensorShape groups = groupShape(out, mode);
     submitMemory(
         handle, "softmaxBackward", {{out, y, false}, {gradient, dy, false}, {to, dx, true}}, [=] {
           const bool isLog = algo == CUDNN_SOFTMAX_LOG;
-          const TensorShape groups = groupShape(out, mode);
           const std::vector<double> sums = foldGroups(out, groups, 0, add, [&](const auto& index) {
             const double slope = loadAt(gradient, dy, index);
             return isLog ? slope : slope * loadAt(out, y, index);

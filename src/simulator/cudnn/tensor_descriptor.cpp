@@ -38,7 +38,7 @@ TensorShape makePacked(cudnnTensorFormat_t format,
   require((format == CUDNN_TENSOR_NCHW_VECT_C) == (vectorLength(type) > 1),
           "NCHW_VECT_C goes with vectorized data types, and only with them");
   require(shape.dims[1] % vectorLength(type) == 0, "channels are no multiple of the vector length");
-  setPackedStrides(&shape, format);
+  requireSupported(setPackedStrides(&shape, format), "a stride does not fit an int");
   return shape;
 }
 
@@ -156,8 +156,8 @@ cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc,
                            int strideA[]) {
   return guarded(__func__, [&] {
     require(tensorDesc != nullptr, "null descriptor");
+    // As many as there are, however many are asked for: even more than CUDNN_DIM_MAX.
     require(nbDimsRequested >= 0, "negative number of dimensions");
-    requireSupported(nbDimsRequested <= kMaximumRank, "more than CUDNN_DIM_MAX dimensions");
     const TensorShape& shape = tensorDesc->shape;
     give(dataType, shape.type);
     give(nbDims, shape.rank);

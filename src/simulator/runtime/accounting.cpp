@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "simulator/runtime/host_costs.hpp"
 #include "simulator/runtime/memory.hpp"
 #include "simulator/runtime/settings.hpp"
 
@@ -17,12 +18,20 @@ std::int64_t& entry(Map& map, std::string_view key) {
   return found->second;
 }
 
+/// cuDNN's descriptors are host memory that no device knows; a library's process-wide plans keep
+/// theirs for as long as the process lives, reachable to the end.
+bool isDescriptor(std::string_view kind) {
+  constexpr std::string_view kEnd = "Descriptor";
+  return kind.size() > kEnd.size() && kind.substr(kind.size() - kEnd.size()) == kEnd;
+}
+
 /// Runs after the static destructors of everything that is linked with the runtime.
 __attribute__((destructor)) void reportAtExit() {
   Memory::instance().checkGuards();
   Memory::instance().checkFreed();
-  if (!settings().reportLeaks) return;
-  const std::string leaks = Accounting::instance().leaks();
+  const Leaks reported = settings().leaks;
+  if (reported == Leaks::kNone) return;
+  const std::string leaks = Accounting::instance().leaks(reported == Leaks::kAll);
   if (!leaks.empty()) std::fprintf(stderr, "CUDA simulator: leaked at exit: %s\n", leaks.c_str());
 }
 
@@ -64,6 +73,13 @@ std::int64_t Accounting::liveHandles(const char* kindOrNull) {
   return sum;
 }
 
+std::int64_t Accounting::liveResources() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::int64_t sum = 0;
+  for (const auto& [kind, count] : handles_) sum += isDescriptor(kind) ? 0 : count;
+  return sum;
+}
+
 void Accounting::reportViolation(const std::string& message) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -78,16 +94,18 @@ std::int64_t Accounting::violationCount() {
   return violations_;
 }
 
-std::string Accounting::leaks() {
+std::string Accounting::leaks(bool descriptorsToo) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::string text;
   for (const auto& [kind, count] : handles_) {
+    if (isDescriptor(kind) && !descriptorsToo) continue;
     if (count != 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + kind;
   }
   return text;
 }
 
 bool callFails(const char* function) {
+  hostCalls(function);
   return Accounting::instance().callFails(function);
 }
 

@@ -25,12 +25,13 @@ class Accounting {
 
   void countHandle(std::string_view kind, int change);
   std::int64_t liveHandles(const char* kindOrNull);
+  std::int64_t liveResources();  ///< all kinds but descriptors
 
   void reportViolation(const std::string& message);
   std::int64_t violationCount();
 
-  /// "2 stream, 1 event": the kinds that are not 0.
-  std::string leaks();
+  /// "1 event, 2 stream": the kinds that are not 0, of resources or of everything.
+  std::string leaks(bool descriptorsToo);
 
  private:
   Accounting();

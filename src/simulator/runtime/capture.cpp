@@ -41,6 +41,10 @@ cudaError_t Machine::checkUnsafeCall() {
   return checkUnsafeCallLocked();
 }
 
+cudaError_t unsafeCall() {
+  return Machine::instance().checkUnsafeCall();
+}
+
 // The legacy stream waits for blocking streams, and what is captured can't be waited for.
 cudaError_t Machine::checkImplicit(const Stream& stream) {
   if (!stream.legacy) return cudaSuccess;

@@ -7,6 +7,16 @@
 
 namespace ucudnn::simulator {
 
+namespace {
+
+/// An event of a capture stands for nothing that runs: asking for it voids the capture.
+cudaError_t refuseCaptured(const CapturePoint& point) {
+  point.capture->invalid = true;
+  return cudaErrorCapturedEvent;
+}
+
+}  // namespace
+
 cudaEvent_t Machine::createEvent(unsigned int flags) {
   countHandle("event", 1);
   const std::lock_guard<std::mutex> lock(state_);
@@ -61,7 +71,7 @@ cudaError_t Machine::synchronizeEvent(cudaEvent_t handle) {
     const std::lock_guard<std::mutex> lock(state_);
     const Event* const event = events_.find(handle);
     if (event == nullptr) return cudaErrorInvalidResourceHandle;
-    if (event->captured) return cudaErrorCapturedEvent;
+    if (event->captured) return refuseCaptured(*event->captured);
     if (const cudaError_t error = checkUnsafeCallLocked()) return error;
     if (event->recorded) hostWaits(*event->recorded);
   }
@@ -73,7 +83,7 @@ cudaError_t Machine::queryEvent(cudaEvent_t handle) {
   const std::lock_guard<std::mutex> lock(state_);
   const Event* const event = events_.find(handle);
   if (event == nullptr) return cudaErrorInvalidResourceHandle;
-  if (event->captured) return cudaErrorCapturedEvent;
+  if (event->captured) return refuseCaptured(*event->captured);
   if (const cudaError_t error = checkUnsafeCallLocked()) return error;
   return event->recorded ? pollMoment(*event->recorded) : cudaSuccess;
 }

@@ -214,6 +214,18 @@ cudaError_t Machine::deviceSynchronize() {
   return cudaSuccess;
 }
 
+void Machine::waitForDevice() {
+  const int number = thisThread().device;
+  {
+    const std::lock_guard<std::mutex> executing(device(number).execution);
+    const std::lock_guard<std::mutex> lock(state_);
+    Moment all = device(number).departed;
+    forEachStream(number, [&](const Stream& stream) { all.join(stream.reached); });
+    hostWaits(all);
+  }
+  Memory::instance().checkGuards();
+}
+
 cudaError_t Machine::deviceReset() {
   if (const cudaError_t error = deviceSynchronize()) return error;
   const int number = thisThread().device;

@@ -100,6 +100,9 @@ class Machine {
 
   // Devices.
   cudaError_t deviceSynchronize();
+  /// What cudaFree waits for: all works that are under way on the current device. Captures hold
+  /// none, and stay valid.
+  void waitForDevice();
   cudaError_t deviceReset();
   cudaError_t enablePeer(int peer);
   cudaError_t disablePeer(int peer);

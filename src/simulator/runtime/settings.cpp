@@ -27,6 +27,13 @@ Arithmetic parseArithmetic(const std::string& text) {
   refuseSetting("UCUDNN_SIMULATOR_ARITHMETIC is full, sampled or off, not " + text);
 }
 
+Leaks parseLeaks(const std::string& text) {
+  if (text == "0") return Leaks::kNone;
+  if (text == "1") return Leaks::kResources;
+  if (text == "all") return Leaks::kAll;
+  refuseSetting("UCUDNN_SIMULATOR_LEAKS is 0, 1 or all, not " + text);
+}
+
 std::int64_t parseCount(const char* name) {
   const std::string text = variable(name, "0");
   char* end = nullptr;
@@ -55,7 +62,9 @@ const Settings& settings() {
       parseArithmetic(variable("UCUDNN_SIMULATOR_ARITHMETIC", "full")),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
-      parseChoice("UCUDNN_SIMULATOR_LEAKS", "1"),
+      static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),
+      parseChoice("UCUDNN_SIMULATOR_MEASURING_COST", "1"),
+      parseLeaks(variable("UCUDNN_SIMULATOR_LEAKS", "0")),
       parseChoice("UCUDNN_SIMULATOR_STRICT", "abort"),
   };
   return *settings;

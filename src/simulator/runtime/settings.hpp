@@ -9,12 +9,17 @@
 
 namespace ucudnn::simulator {
 
+/// What is named at exit.
+enum class Leaks { kNone, kResources, kAll };
+
 struct Settings {
   std::vector<std::string> deviceNames;  ///< UCUDNN_SIMULATOR_DEVICES
   Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
   std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
   std::int64_t callMicroseconds;         ///< UCUDNN_SIMULATOR_CALL_US
-  bool reportLeaks;                      ///< UCUDNN_SIMULATOR_LEAKS=1
+  std::uint64_t randomTimesSeed;         ///< UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off
+  bool measuringCost;                    ///< UCUDNN_SIMULATOR_MEASURING_COST=1
+  Leaks leaks;                           ///< UCUDNN_SIMULATOR_LEAKS: 0, 1, all
   bool abortOnViolation;                 ///< UCUDNN_SIMULATOR_STRICT=abort
 };
 
