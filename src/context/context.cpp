@@ -274,7 +274,14 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
 
 cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
-  return runNative(handle_, operation, ownsWorkspace() ? runnable(operation, call) : call);
+  const cudnnStatus_t status =
+      runNative(handle_, operation, ownsWorkspace() ? runnable(operation, call) : call);
+  if (status == CUDNN_STATUS_SUCCESS) return status;
+  Problem problem;
+  if (!readProblem(operation, call.descriptors, problem) ||
+      (call.fused != nullptr && !readFused(call, problem)))
+    return status;
+  return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {

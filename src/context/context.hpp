@@ -11,6 +11,7 @@
 #include "context/hot_plans.hpp"
 #include "context/workspace_owner.hpp"
 #include "executor/executor.hpp"
+#include "executor/substitutes.hpp"
 #include "planner/planner.hpp"
 #include "support/settings.hpp"
 
@@ -121,6 +122,7 @@ class Context {
   std::vector<int> benchmarkDevices_;
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
+  Substitutes substitutes_;
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
   std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;

@@ -1,6 +1,7 @@
 // Runs a plan: one cuDNN call for each micro-batch, on the handle's stream.
 #pragma once
 
+#include "kernels/fitting.hpp"
 #include "kernels/kernel.hpp"
 #include "planner/plan.hpp"
 

@@ -82,15 +82,21 @@ TensorDescriptor makeTensor(std::int32_t type,
 
 /// Runs one of cudnnGetConvolution*Algorithm_v7, which takes the last three of its parameters.
 template <typename Performance, typename Get>
-std::optional<int> firstThatWorks(Get get) noexcept {
-  std::array<Performance, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
+std::vector<int> thoseThatWork(Get get) {
+  // cuDNN returns each with and without tensor cores.
+  std::array<Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
   int count = 0;
+  std::vector<int> algorithms;
   if (get(static_cast<int>(results.size()), &count, results.data()) != CUDNN_STATUS_SUCCESS)
-    return std::nullopt;
-  for (int i = 0; i < count; ++i)
-    if (results[static_cast<std::size_t>(i)].status == CUDNN_STATUS_SUCCESS)
-      return static_cast<int>(results[static_cast<std::size_t>(i)].algo);
-  return std::nullopt;
+    return algorithms;
+  for (int i = 0; i < count; ++i) {
+    const Performance& result = results[static_cast<std::size_t>(i)];
+    const auto algorithm = static_cast<int>(result.algo);
+    if (result.status == CUDNN_STATUS_SUCCESS &&
+        std::find(algorithms.begin(), algorithms.end(), algorithm) == algorithms.end())
+      algorithms.push_back(algorithm);
+  }
+  return algorithms;
 }
 
 }  // namespace
@@ -188,26 +194,33 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
   return offers;
 }
 
-std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
-                                   Operation operation,
-                                   const ConvolutionDescriptors& d) noexcept {
+std::vector<int> pickedAlgorithms(cudnnHandle_t handle,
+                                  Operation operation,
+                                  const ConvolutionDescriptors& d) {
   switch (operation) {
     case Operation::kBackwardData:
-      return firstThatWorks<cudnnConvolutionBwdDataAlgoPerf_t>([&](auto... results) {
+      return thoseThatWork<cudnnConvolutionBwdDataAlgoPerf_t>([&](auto... results) {
         return cudnnGetConvolutionBackwardDataAlgorithm_v7(
             handle, d.w, d.y, d.convolution, d.x, results...);
       });
     case Operation::kBackwardFilter:
-      return firstThatWorks<cudnnConvolutionBwdFilterAlgoPerf_t>([&](auto... results) {
+      return thoseThatWork<cudnnConvolutionBwdFilterAlgoPerf_t>([&](auto... results) {
         return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
             handle, d.x, d.y, d.convolution, d.w, results...);
       });
     default:
-      return firstThatWorks<cudnnConvolutionFwdAlgoPerf_t>([&](auto... results) {
+      return thoseThatWork<cudnnConvolutionFwdAlgoPerf_t>([&](auto... results) {
         return cudnnGetConvolutionForwardAlgorithm_v7(
             handle, d.x, d.w, d.convolution, d.y, results...);
       });
   }
+}
+
+std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
+                                   Operation operation,
+                                   const ConvolutionDescriptors& descriptors) {
+  const std::vector<int> picked = pickedAlgorithms(handle, operation, descriptors);
+  return picked.empty() ? std::nullopt : std::optional(picked.front());
 }
 
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,

@@ -97,11 +97,16 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const ConvolutionDescriptors& descriptors,
                                          int algorithm);
 
-/// What cuDNN picks without a workspace limit, by its heuristics: the first that works of
-/// cudnnGetConvolution*Algorithm_v7. Runs nothing. Empty where cuDNN has no answer.
+/// What works of cudnnGetConvolution*Algorithm_v7, in its order: best first by cuDNN's heuristics,
+/// which know no workspace limit. Runs nothing. Empty where cuDNN has no answer.
+std::vector<int> pickedAlgorithms(cudnnHandle_t handle,
+                                  Operation operation,
+                                  const ConvolutionDescriptors& descriptors);
+
+/// The first of them.
 std::optional<int> pickedAlgorithm(cudnnHandle_t handle,
                                    Operation operation,
-                                   const ConvolutionDescriptors& descriptors) noexcept;
+                                   const ConvolutionDescriptors& descriptors);
 
 /// Workspace that cuDNN wants for an algorithm; the plain cuDNN call of the operation.
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,

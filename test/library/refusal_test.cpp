@@ -1,0 +1,172 @@
+// A client that follows the library's answers gets no error that plain cuDNN would not give: plans
+// that no longer hold, micro-batches that are refused, workspaces that the named algorithm exceeds.
+#include "../support/simulator.hpp"
+#include "child.hpp"
+#include "fixture.hpp"
+#include "fused.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+// What a planned call does before its first micro-batch (capture_test.cpp counts it).
+constexpr std::int64_t kGetters = 6;
+
+const char* const kFunctions[] = {
+    "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"};
+
+class RefusalTest : public LibraryTest {
+ protected:
+  std::string log() const { return directory_.file("log"); }
+  /// Warnings go to log().
+  std::map<std::string, std::string> logging() const {
+    return {{"UCUDNN_LOG_LEVEL", "warn"}, {"UCUDNN_LOG_FILE", log()}};
+  }
+  std::size_t warnings() const { return linesWith(log(), {"[warn]"}).size(); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+void expectRight(const Convolution& convolution,
+                 ucudnnOperation_t operation,
+                 const std::vector<char>& result,
+                 const std::optional<std::vector<char>>& expected) {
+  ASSERT_TRUE(expected);
+  EXPECT_LE(distance(convolution.geometry(operation), result, *expected),
+            toleranceBetweenAlgorithms());
+}
+
+class SmallWorkspaceTest : public RefusalTest {
+ protected:
+  /// Calls check(operation, algorithm, needed, given).
+  template <typename Check>
+  void forEachSmallWorkspace(const Handles& handles, const Convolution& convolution, Check check) {
+    for (const ucudnnOperation_t operation : kOperations)
+      for (int algorithm = 0; algorithm < 8; ++algorithm) {  // cuDNN has at most 8 of an operation
+        std::size_t needed = 0;
+        if (convolution.workspaceSize(handles.native, operation, algorithm, &needed) !=
+            CUDNN_STATUS_SUCCESS)
+          continue;
+        for (const std::size_t given : {std::size_t{0}, needed / 2, needed - 1, needed}) {
+          if (given > needed) continue;  // it needs none
+          SCOPED_TRACE(std::string(toText(operation)) + ", algorithm " + std::to_string(algorithm) +
+                       ", " + std::to_string(given) + " of " + std::to_string(needed));
+          check(operation, algorithm, needed, given);
+        }
+      }
+  }
+};
+
+/// A stream whose calls are captured and launched one by one.
+class CapturedCall {
+ public:
+  explicit CapturedCall(cudnnHandle_t handle) : handle_(handle) {
+    EXPECT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    EXPECT_CUDNN(cudnnSetStream(handle_, stream_));
+  }
+  ~CapturedCall() {
+    EXPECT_CUDNN(cudnnSetStream(handle_, nullptr));
+    EXPECT_CUDA(cudaStreamDestroy(stream_));
+  }
+  CapturedCall(const CapturedCall&) = delete;
+  CapturedCall& operator=(const CapturedCall&) = delete;
+
+  template <typename Call>
+  cudnnStatus_t run(Call call) {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    const cudnnStatus_t status = call();
+    EXPECT_CUDA(cudaStreamEndCapture(stream_, &graph));
+    EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    EXPECT_CUDA(cudaGraphLaunch(exec, stream_));
+    EXPECT_CUDA(cudaStreamSynchronize(stream_));
+    EXPECT_CUDA(cudaGraphExecDestroy(exec));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+    return status;
+  }
+
+ private:
+  cudnnHandle_t handle_;
+  cudaStream_t stream_ = nullptr;
+};
+
+// Unknown and captured, it cannot be planned: this is how cuDNN alone runs it.
+TEST_F(SmallWorkspaceTest, AnySizeRunsWithoutAPlanToo) {
+  const EnvironmentGuard settings(logging());
+  const Handles handles;
+  CapturedCall capture(handles.ours);
+  Convolution convolution(fftCase(221));
+  const DeviceBuffer workspace(kLimit);
+  forEachSmallWorkspace(
+      handles,
+      convolution,
+      [&](ucudnnOperation_t operation, int algorithm, std::size_t, std::size_t given) {
+        const auto expected = convolution.undivided(handles.native, operation, 0, 1, 0);
+        convolution.output(operation).poison();
+        ASSERT_CUDNN(capture.run([&] {
+          return convolution.run(handles.ours, operation, algorithm, {workspace.get(), given});
+        }));
+        expectRight(convolution, operation, convolution.output(operation).read(), expected);
+      });
+  // An algorithm that cuDNN does not have (forward DIRECT) is a name like any other.
+  EXPECT_CUDNN(capture.run([&] {
+    return convolution.run(
+        handles.ours, UCUDNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, {workspace.get(), 0});
+  }));
+  EXPECT_EQ(0, statistics().kernelsMeasured);
+}
+
+/// Whether cuDNN has a deterministic algorithm in that little workspace.
+bool hasDeterministic(const Handles& handles,
+                      const Convolution& convolution,
+                      ucudnnOperation_t operation,
+                      std::size_t bytes) {
+  for (int algorithm = 0; algorithm < 8; ++algorithm) {
+    std::size_t needed = 0;
+    const bool deterministic =
+        operation == UCUDNN_FORWARD ||
+        (algorithm != 0 && (operation != UCUDNN_BACKWARD_FILTER || algorithm != 3));
+    if (deterministic &&
+        convolution.workspaceSize(handles.native, operation, algorithm, &needed) ==
+            CUDNN_STATUS_SUCCESS &&
+        needed <= bytes)
+      return true;
+  }
+  return false;
+}
+
+TEST_F(SmallWorkspaceTest, LostDeterminismIsWarnedOfOnceOrRefused) {
+  const EnvironmentGuard settings(logging());
+  const Handles handles;
+  Convolution convolution(fftCase(222));
+  const DeviceBuffer workspace(kLimit);
+  constexpr int kDeterministic = 1;
+  int lost = 0;
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    const std::size_t warningsBefore = warnings();
+    const bool has = hasDeterministic(handles, convolution, operation, 0);
+    if (!has) ++lost;
+    for (const int enabled : {0, 1}) {
+      ASSERT_CUDNN(handles.ours.setDeterministic(enabled != 0));
+      CapturedCall capture(handles.ours);
+      for (int call = 0; call < 3; ++call) {
+        const cudnnStatus_t status = capture.run(
+            [&] { return convolution.run(handles.ours, operation, kDeterministic, {}); });
+        if (has || enabled == 0)
+          EXPECT_EQ(CUDNN_STATUS_SUCCESS, status);
+        else
+          EXPECT_EQ(convolution.run(handles.native, operation, kDeterministic, {}), status);
+      }
+    }
+    EXPECT_EQ(warningsBefore + (has ? 0 : 1), warnings());
+  }
+  if (onSimulator()) {
+    EXPECT_LT(0, lost) << "the test was to have such an operation";
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test
