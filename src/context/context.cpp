@@ -44,17 +44,6 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
          strides == problem.yStrides;
 }
 
-/// Runs a plan between the two halves of the equivalence test.
-cudnnStatus_t runTested(cudnnHandle_t handle,
-                        const Plan& plan,
-                        const ConvolutionCall& call,
-                        int* enqueued) noexcept {
-  std::optional<EquivalenceTest> test = startEquivalenceTest(handle, plan, call);
-  const cudnnStatus_t status = runPlan(handle, plan, call, enqueued);
-  if (test && status == CUDNN_STATUS_SUCCESS) finishEquivalenceTest(*test, plan);
-  return status;
-}
-
 }  // namespace
 
 Context::Context(cudnnHandle_t handle, int device, Settings settings)
