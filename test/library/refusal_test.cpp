@@ -4,6 +4,7 @@
 #include "child.hpp"
 #include "fixture.hpp"
 #include "fused.hpp"
+#include "recording.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -58,45 +59,27 @@ class SmallWorkspaceTest : public RefusalTest {
   }
 };
 
-/// A stream whose calls are captured and launched one by one.
-class CapturedCall {
- public:
-  explicit CapturedCall(cudnnHandle_t handle) : handle_(handle) {
-    EXPECT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    EXPECT_CUDNN(cudnnSetStream(handle_, stream_));
-  }
-  ~CapturedCall() {
-    EXPECT_CUDNN(cudnnSetStream(handle_, nullptr));
-    EXPECT_CUDA(cudaStreamDestroy(stream_));
-  }
-  CapturedCall(const CapturedCall&) = delete;
-  CapturedCall& operator=(const CapturedCall&) = delete;
-
-  template <typename Call>
-  cudnnStatus_t run(Call call) {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t exec = nullptr;
-    EXPECT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
-    const cudnnStatus_t status = call();
-    EXPECT_CUDA(cudaStreamEndCapture(stream_, &graph));
-    EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
-    EXPECT_CUDA(cudaGraphLaunch(exec, stream_));
-    EXPECT_CUDA(cudaStreamSynchronize(stream_));
-    EXPECT_CUDA(cudaGraphExecDestroy(exec));
-    EXPECT_CUDA(cudaGraphDestroy(graph));
-    return status;
-  }
-
- private:
-  cudnnHandle_t handle_;
-  cudaStream_t stream_ = nullptr;
-};
+/// Captures a call and launches it.
+template <typename Call>
+cudnnStatus_t runCaptured(cudnnHandle_t handle, Call call) {
+  Recording recording;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  const auto record = [&] {
+    ASSERT_CUDNN(cudnnSetStream(handle, recording.stream()));
+    ASSERT_NO_FATAL_FAILURE(recording.begin());
+    status = call();
+    ASSERT_NO_FATAL_FAILURE(recording.end());
+    ASSERT_NO_FATAL_FAILURE(recording.launch());
+  };
+  record();
+  EXPECT_CUDNN(cudnnSetStream(handle, nullptr));
+  return status;
+}
 
 // Unknown and captured, it cannot be planned: this is how cuDNN alone runs it.
 TEST_F(SmallWorkspaceTest, AnySizeRunsWithoutAPlanToo) {
   const EnvironmentGuard settings(logging());
   const Handles handles;
-  CapturedCall capture(handles.ours);
   Convolution convolution(fftCase(221));
   const DeviceBuffer workspace(kLimit);
   forEachSmallWorkspace(
@@ -105,13 +88,13 @@ TEST_F(SmallWorkspaceTest, AnySizeRunsWithoutAPlanToo) {
       [&](ucudnnOperation_t operation, int algorithm, std::size_t, std::size_t given) {
         const auto expected = convolution.undivided(handles.native, operation, 0, 1, 0);
         convolution.output(operation).poison();
-        ASSERT_CUDNN(capture.run([&] {
+        ASSERT_CUDNN(runCaptured(handles.ours, [&] {
           return convolution.run(handles.ours, operation, algorithm, {workspace.get(), given});
         }));
         expectRight(convolution, operation, convolution.output(operation).read(), expected);
       });
   // An algorithm that cuDNN does not have (forward DIRECT) is a name like any other.
-  EXPECT_CUDNN(capture.run([&] {
+  EXPECT_CUDNN(runCaptured(handles.ours, [&] {
     return convolution.run(
         handles.ours, UCUDNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, {workspace.get(), 0});
   }));
@@ -151,10 +134,10 @@ TEST_F(SmallWorkspaceTest, LostDeterminismIsWarnedOfOnceOrRefused) {
     if (!has) ++lost;
     for (const int enabled : {0, 1}) {
       ASSERT_CUDNN(handles.ours.setDeterministic(enabled != 0));
-      CapturedCall capture(handles.ours);
       for (int call = 0; call < 3; ++call) {
-        const cudnnStatus_t status = capture.run(
-            [&] { return convolution.run(handles.ours, operation, kDeterministic, {}); });
+        const cudnnStatus_t status = runCaptured(handles.ours, [&] {
+          return convolution.run(handles.ours, operation, kDeterministic, {});
+        });
         if (has || enabled == 0)
           EXPECT_EQ(CUDNN_STATUS_SUCCESS, status);
         else
