@@ -38,6 +38,117 @@ void expectRight(const Convolution& convolution,
             toleranceBetweenAlgorithms());
 }
 
+TEST_F(RefusalTest, RefusedMicroBatchIsMadeUpForOnceAndForgotten) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  int channels = 200;
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const double beta : {0.0, 0.5})
+      for (const std::int64_t microBatch : {1, 2}) {
+        SCOPED_TRACE(std::string(toText(operation)) + ", beta " + std::to_string(beta) +
+                     ", micro-batch " + std::to_string(microBatch));
+        const ConvolutionCase parameters = fftCase(++channels);
+        const ForcedSplits forced({parameters});
+        const EnvironmentGuard settings(logging());
+        const Handles handles;
+        Convolution convolution(parameters);
+        const DeviceBuffer workspace(kLimit);
+        const Workspace all{workspace.get(), kLimit};
+        const auto run = [&] {
+          return convolution.run(handles.ours, operation, 0, all, 1.5, beta);
+        };
+        ASSERT_CUDNN(run());
+        const std::vector<char> original = convolution.output(operation).read();
+        const auto expected = convolution.undivided(handles.native, operation, 0, 1.5, beta);
+        const std::size_t warningsBefore = warnings();
+        failCall(kGetters + microBatch);
+        EXPECT_CUDNN(run());
+        failCall(0);
+        expectRight(convolution, operation, convolution.output(operation).read(), expected);
+        EXPECT_EQ(warningsBefore + 1, warnings());
+
+        const ucudnnStatistics_t before = statistics();
+        for (int again = 0; again < 2; ++again) {
+          convolution.output(operation).write(original);
+          EXPECT_CUDNN(run());
+          expectRight(convolution, operation, convolution.output(operation).read(), expected);
+        }
+        EXPECT_EQ(before.splitCalls, statistics().splitCalls) << "the plan was used again";
+        EXPECT_EQ(before.bypassedCalls + 2, statistics().bypassedCalls);
+        EXPECT_EQ(warningsBefore + 1, warnings());
+
+        const Handles others;  // the plan is given up by this handle only
+        ASSERT_CUDNN(convolution.run(others.ours, operation, 0, all));
+        EXPECT_EQ(before.splitCalls + 1, statistics().splitCalls);
+      }
+}
+
+// z in place is overwritten by what has run; apart, or not added, the call can be repeated.
+TEST_F(RefusalTest, RefusedMicroBatchOfTheFusedOperationIsMadeUpFor) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  constexpr int kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  constexpr std::int64_t kFusedGetters = kGetters + 2;  // of the activation and z
+  ConvolutionCase parameters;
+  parameters.channels = 11;
+  const ForcedSplits forced({parameters}, ForcedSplits::Operations::kFused);
+  const EnvironmentGuard settings(logging());
+  for (const double alpha2 : {0.0, 0.5})
+    for (const bool inPlace : {false, true}) {
+      SCOPED_TRACE("alpha2 " + std::to_string(alpha2) + (inPlace ? ", in place" : ", apart"));
+      const Handles handles;
+      Convolution convolution(parameters);
+      Fused fused(convolution, CUDNN_ACTIVATION_RELU);
+      const DeviceBuffer workspace(kLimit);
+      const auto result = [&](auto handle, std::int64_t failing) {
+        convolution.fill();
+        failCall(failing);
+        EXPECT_CUDNN(
+            fused.run(handle, kAlgorithm, {workspace.get(), kLimit}, 1.5, alpha2, inPlace));
+        failCall(0);
+        return convolution.y().read();
+      };
+      const auto expected = result(handles.native, 0);
+      const long long splitBefore = statistics().splitCalls;
+      result(handles.ours, 0);
+      ASSERT_EQ(splitBefore + 1, statistics().splitCalls);
+      const std::size_t warningsBefore = warnings();
+      EXPECT_LE(distance(convolution.geometry(UCUDNN_FORWARD),
+                         result(handles.ours, kFusedGetters + 2),
+                         expected),
+                toleranceBetweenAlgorithms());
+      EXPECT_EQ(warningsBefore + 1, warnings());
+    }
+}
+
+// Measured by another version of cuDNN, say: the kernels need more workspace than the database has.
+TEST_F(RefusalTest, PlanThatNeedsMoreThanWasMeasuredIsNotBegun) {
+  const ConvolutionCase parameters = fftCase(220);
+  const ForcedSplits forced({parameters});
+  executeSql(forced.database(), "UPDATE measurement SET workspace_bytes = 0");
+  const EnvironmentGuard settings(logging());
+  const Handles handles;
+  Convolution convolution(parameters);
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(convolution.plan(handles.ours, operation, 0, &plan, &entries));
+    ASSERT_LT(1, microBatchCount(entries));
+    const auto expected = convolution.undivided(handles.native, operation, 0, 1, 1);
+    const std::vector<char> original = convolution.output(operation).read();
+    const std::size_t warningsBefore = warnings();
+    for (int call = 0; call < 2; ++call) {
+      const std::int64_t enqueuedBefore = callCount(kFunctions[operation]);
+      convolution.output(operation).write(original);
+      ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {}, 1, 1));
+      expectRight(convolution, operation, convolution.output(operation).read(), expected);
+      if (onSimulator()) {
+        EXPECT_EQ(enqueuedBefore + 1, callCount(kFunctions[operation]));
+      }
+    }
+    EXPECT_EQ(warningsBefore + 1, warnings());
+  }
+}
+
 class SmallWorkspaceTest : public RefusalTest {
  protected:
   /// Calls check(operation, algorithm, needed, given).
