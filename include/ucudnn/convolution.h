@@ -21,6 +21,13 @@ extern "C" {
  * `workSpace` may be NULL with 0 bytes. alpha and beta are `float`, for double tensors `double`. dw
  * is summed over the micro-batches. Whatever can't be planned or split runs through cuDNN with
  * these very arguments. Returns what cuDNN returns.
+ *
+ * Any workspace runs. Where there is no plan and `algo` does not fit it, the best algorithm by
+ * cuDNN's heuristics that fits stands in; if `algo` is deterministic, a deterministic one where one
+ * fits, else another with one warning. With UCUDNN_DETERMINISTIC only deterministic ones stand in;
+ * where none fits, the call gets cuDNN's own error. A plan is checked before its first use on a
+ * handle; a micro-batch that cuDNN refuses all the same is made up for where the output still
+ * allows it, warned of once, and its plan not used again by the handle.
  * https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-cnn-library.html
  */
 UCUDNN_API cudnnStatus_t ucudnnConvolutionForward(cudnnHandle_t handle,

@@ -57,15 +57,14 @@ cudnnStatus_t ucudnnGetConvolutionBackwardDataAlgorithm_v7Layer(
                     std::nullopt,
                     layer};
   return answerPerformances(
-      query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle,
-                                                           wDesc,
-                                                           dyDesc,
-                                                           convDesc,
-                                                           dxDesc,
-                                                           requestedAlgoCount,
-                                                           returnedAlgoCount,
-                                                           perfResults);
+      query,
+      nullptr,
+      requestedAlgoCount,
+      returnedAlgoCount,
+      perfResults,
+      [&](int requested, int* returned, Performance* results) {
+        return cudnnGetConvolutionBackwardDataAlgorithm_v7(
+            handle, wDesc, dyDesc, convDesc, dxDesc, requested, returned, results);
       });
 }
 
@@ -86,15 +85,14 @@ cudnnStatus_t ucudnnFindConvolutionBackwardDataAlgorithmLayer(cudnnHandle_t hand
                     layer,
                     true};
   return answerPerformances(
-      query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnFindConvolutionBackwardDataAlgorithm(handle,
-                                                         wDesc,
-                                                         dyDesc,
-                                                         convDesc,
-                                                         dxDesc,
-                                                         requestedAlgoCount,
-                                                         returnedAlgoCount,
-                                                         perfResults);
+      query,
+      nullptr,
+      requestedAlgoCount,
+      returnedAlgoCount,
+      perfResults,
+      [&](int requested, int* returned, Performance* results) {
+        return cudnnFindConvolutionBackwardDataAlgorithm(
+            handle, wDesc, dyDesc, convDesc, dxDesc, requested, returned, results);
       });
 }
 
@@ -122,22 +120,27 @@ cudnnStatus_t ucudnnFindConvolutionBackwardDataAlgorithmExLayer(
                     layer,
                     true};
   const TensorBuffers buffers{dx, const_cast<void*>(w), const_cast<void*>(dy), workSpace, bytes};
-  return answerPerformances(
-      query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnFindConvolutionBackwardDataAlgorithmEx(handle,
-                                                           wDesc,
-                                                           w,
-                                                           dyDesc,
-                                                           dy,
-                                                           convDesc,
-                                                           dxDesc,
-                                                           dx,
-                                                           requestedAlgoCount,
-                                                           returnedAlgoCount,
-                                                           perfResults,
-                                                           workSpace,
-                                                           workSpaceSizeInBytes);
-      });
+  return answerPerformances(query,
+                            &buffers,
+                            requestedAlgoCount,
+                            returnedAlgoCount,
+                            perfResults,
+                            [&](int requested, int* returned, Performance* results) {
+                              return cudnnFindConvolutionBackwardDataAlgorithmEx(
+                                  handle,
+                                  wDesc,
+                                  w,
+                                  dyDesc,
+                                  dy,
+                                  convDesc,
+                                  dxDesc,
+                                  dx,
+                                  requested,
+                                  returned,
+                                  results,
+                                  workSpace,
+                                  workSpaceSizeInBytes);
+                            });
 }
 
 cudnnStatus_t ucudnnGetConvolutionBackwardDataWorkspaceSizeLayer(

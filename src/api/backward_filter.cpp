@@ -57,15 +57,14 @@ cudnnStatus_t ucudnnGetConvolutionBackwardFilterAlgorithm_v7Layer(
                     std::nullopt,
                     layer};
   return answerPerformances(
-      query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle,
-                                                             xDesc,
-                                                             dyDesc,
-                                                             convDesc,
-                                                             dwDesc,
-                                                             requestedAlgoCount,
-                                                             returnedAlgoCount,
-                                                             perfResults);
+      query,
+      nullptr,
+      requestedAlgoCount,
+      returnedAlgoCount,
+      perfResults,
+      [&](int requested, int* returned, Performance* results) {
+        return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            handle, xDesc, dyDesc, convDesc, dwDesc, requested, returned, results);
       });
 }
 
@@ -87,15 +86,14 @@ cudnnStatus_t ucudnnFindConvolutionBackwardFilterAlgorithmLayer(
                     layer,
                     true};
   return answerPerformances(
-      query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnFindConvolutionBackwardFilterAlgorithm(handle,
-                                                           xDesc,
-                                                           dyDesc,
-                                                           convDesc,
-                                                           dwDesc,
-                                                           requestedAlgoCount,
-                                                           returnedAlgoCount,
-                                                           perfResults);
+      query,
+      nullptr,
+      requestedAlgoCount,
+      returnedAlgoCount,
+      perfResults,
+      [&](int requested, int* returned, Performance* results) {
+        return cudnnFindConvolutionBackwardFilterAlgorithm(
+            handle, xDesc, dyDesc, convDesc, dwDesc, requested, returned, results);
       });
 }
 
@@ -123,22 +121,27 @@ cudnnStatus_t ucudnnFindConvolutionBackwardFilterAlgorithmExLayer(
                     layer,
                     true};
   const TensorBuffers buffers{const_cast<void*>(x), dw, const_cast<void*>(dy), workSpace, bytes};
-  return answerPerformances(
-      query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnFindConvolutionBackwardFilterAlgorithmEx(handle,
-                                                             xDesc,
-                                                             x,
-                                                             dyDesc,
-                                                             dy,
-                                                             convDesc,
-                                                             dwDesc,
-                                                             dw,
-                                                             requestedAlgoCount,
-                                                             returnedAlgoCount,
-                                                             perfResults,
-                                                             workSpace,
-                                                             workSpaceSizeInBytes);
-      });
+  return answerPerformances(query,
+                            &buffers,
+                            requestedAlgoCount,
+                            returnedAlgoCount,
+                            perfResults,
+                            [&](int requested, int* returned, Performance* results) {
+                              return cudnnFindConvolutionBackwardFilterAlgorithmEx(
+                                  handle,
+                                  xDesc,
+                                  x,
+                                  dyDesc,
+                                  dy,
+                                  convDesc,
+                                  dwDesc,
+                                  dw,
+                                  requested,
+                                  returned,
+                                  results,
+                                  workSpace,
+                                  workSpaceSizeInBytes);
+                            });
 }
 
 cudnnStatus_t ucudnnGetConvolutionBackwardFilterWorkspaceSizeLayer(

@@ -56,15 +56,14 @@ cudnnStatus_t ucudnnGetConvolutionForwardAlgorithm_v7Layer(cudnnHandle_t handle,
                     std::nullopt,
                     layer};
   return answerPerformances(
-      query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnGetConvolutionForwardAlgorithm_v7(handle,
-                                                      xDesc,
-                                                      wDesc,
-                                                      convDesc,
-                                                      yDesc,
-                                                      requestedAlgoCount,
-                                                      returnedAlgoCount,
-                                                      perfResults);
+      query,
+      nullptr,
+      requestedAlgoCount,
+      returnedAlgoCount,
+      perfResults,
+      [&](int requested, int* returned, Performance* results) {
+        return cudnnGetConvolutionForwardAlgorithm_v7(
+            handle, xDesc, wDesc, convDesc, yDesc, requested, returned, results);
       });
 }
 
@@ -85,15 +84,14 @@ cudnnStatus_t ucudnnFindConvolutionForwardAlgorithmLayer(cudnnHandle_t handle,
                     layer,
                     true};
   return answerPerformances(
-      query, nullptr, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnFindConvolutionForwardAlgorithm(handle,
-                                                    xDesc,
-                                                    wDesc,
-                                                    convDesc,
-                                                    yDesc,
-                                                    requestedAlgoCount,
-                                                    returnedAlgoCount,
-                                                    perfResults);
+      query,
+      nullptr,
+      requestedAlgoCount,
+      returnedAlgoCount,
+      perfResults,
+      [&](int requested, int* returned, Performance* results) {
+        return cudnnFindConvolutionForwardAlgorithm(
+            handle, xDesc, wDesc, convDesc, yDesc, requested, returned, results);
       });
 }
 
@@ -120,22 +118,26 @@ cudnnStatus_t ucudnnFindConvolutionForwardAlgorithmExLayer(cudnnHandle_t handle,
                     layer,
                     true};
   const TensorBuffers buffers{const_cast<void*>(x), const_cast<void*>(w), y, workSpace, bytes};
-  return answerPerformances(
-      query, &buffers, requestedAlgoCount, returnedAlgoCount, perfResults, [&] {
-        return cudnnFindConvolutionForwardAlgorithmEx(handle,
-                                                      xDesc,
-                                                      x,
-                                                      wDesc,
-                                                      w,
-                                                      convDesc,
-                                                      yDesc,
-                                                      y,
-                                                      requestedAlgoCount,
-                                                      returnedAlgoCount,
-                                                      perfResults,
-                                                      workSpace,
-                                                      workSpaceSizeInBytes);
-      });
+  return answerPerformances(query,
+                            &buffers,
+                            requestedAlgoCount,
+                            returnedAlgoCount,
+                            perfResults,
+                            [&](int requested, int* returned, Performance* results) {
+                              return cudnnFindConvolutionForwardAlgorithmEx(handle,
+                                                                            xDesc,
+                                                                            x,
+                                                                            wDesc,
+                                                                            w,
+                                                                            convDesc,
+                                                                            yDesc,
+                                                                            y,
+                                                                            requested,
+                                                                            returned,
+                                                                            results,
+                                                                            workSpace,
+                                                                            workSpaceSizeInBytes);
+                            });
 }
 
 cudnnStatus_t ucudnnGetConvolutionForwardWorkspaceSizeLayer(cudnnHandle_t handle,

@@ -4,10 +4,12 @@
 #include <ucudnn/removed.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
 #include "api/guard.hpp"
+#include "kernels/fitting.hpp"
 
 namespace ucudnn {
 
@@ -47,7 +49,31 @@ int writePerformances(const std::vector<AlgorithmPerformance>& answer,
   return count;
 }
 
-/// get*Algorithm_v7, find*Algorithm and find*AlgorithmEx; `buffers` are FindEx's.
+/// cuDNN's own answer without the algorithms that UCUDNN_DETERMINISTIC forbids.
+template <typename Performance, typename Native>
+cudnnStatus_t deterministicPerformances(int requested,
+                                        int* returned,
+                                        Performance* results,
+                                        Native native) noexcept {
+  // cuDNN returns each with and without tensor cores.
+  std::array<Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> all{};
+  int count = 0;
+  const cudnnStatus_t status = native(static_cast<int>(all.size()), &count, all.data());
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  auto* const end = std::remove_if(all.data(), all.data() + count, [](const Performance& entry) {
+    return entry.determinism != CUDNN_DETERMINISTIC;
+  });
+  if (std::none_of(all.data(), end, [](const Performance& entry) {
+        return entry.status == CUDNN_STATUS_SUCCESS;
+      }))
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  *returned = std::min(requested, static_cast<int>(end - all.data()));
+  std::copy_n(all.data(), *returned, results);
+  return status;
+}
+
+/// get*Algorithm_v7, find*Algorithm and find*AlgorithmEx; `buffers` are FindEx's. `native` takes
+/// cuDNN's last three arguments.
 template <typename Performance, typename Native>
 cudnnStatus_t answerPerformances(const Query& query,
                                  const TensorBuffers* buffers,
@@ -55,7 +81,11 @@ cudnnStatus_t answerPerformances(const Query& query,
                                  int* returned,
                                  Performance* results,
                                  Native native) noexcept {
-  if (requested < 1 || returned == nullptr || results == nullptr) return native();
+  // What cuDNN refuses gets its own answer.
+  if (requested < 1 || returned == nullptr || results == nullptr ||
+      (buffers != nullptr &&
+       (buffers->x == nullptr || buffers->w == nullptr || buffers->y == nullptr)))
+    return native(requested, returned, results);
   return plannedOrNative(
       query.handle,
       query.function,
@@ -68,7 +98,12 @@ cudnnStatus_t answerPerformances(const Query& query,
         *returned = writePerformances(answer, requested, results);
         return true;
       },
-      native);
+      [&] {
+        const Context* const context = contextOf(query.handle);
+        return context != nullptr && context->settings().deterministic
+                   ? deterministicPerformances(requested, returned, results, native)
+                   : native(requested, returned, results);
+      });
 }
 
 /// get*WorkspaceSize.
@@ -90,6 +125,29 @@ cudnnStatus_t answerWorkspaceSize(const Query& query,
       native);
 }
 
+/// The best deterministic algorithm within the limit, where cuDNN alone would answer otherwise.
+template <typename Algorithm, typename Native>
+cudnnStatus_t deterministicAlgorithm(const Query& query,
+                                     std::size_t limitBytes,
+                                     Algorithm* algorithm,
+                                     Native native) noexcept {
+  const cudnnStatus_t status = native();
+  if (status != CUDNN_STATUS_SUCCESS || isDeterministic(query.operation, *algorithm)) return status;
+  return guarded(query.function, [&] {
+    Problem problem;  // a batch of one is none that can be read
+    problem.operation = query.operation;
+    for (const KernelOffer& picked : rankedKernels(query.handle, problem, query.descriptors)) {
+      const int best = picked.kernel.algorithm;
+      if (!picked.deterministic ||
+          !fitsWorkspace(query.handle, query.operation, query.descriptors, best, limitBytes))
+        continue;
+      *algorithm = static_cast<Algorithm>(best);
+      return CUDNN_STATUS_SUCCESS;
+    }
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  });
+}
+
 /// The get*Algorithm that cuDNN 8 removed: with its preference and limit.
 template <typename Preference, typename Algorithm, typename Native>
 cudnnStatus_t answerAlgorithm(Query query,
@@ -101,8 +159,9 @@ cudnnStatus_t answerAlgorithm(Query query,
   if (algorithm == nullptr ||
       ucudnnPreferredLimit(static_cast<int>(preference), limitBytes, &limit) == 0)
     return CUDNN_STATUS_BAD_PARAM;
-  // PREFER_FASTEST names no limit: the client's setting does.
-  if (limit != static_cast<std::size_t>(-1)) query.limitBytes = limit;
+  // PREFER_FASTEST names no limit: the client's setting does. SIZE_MAX is a limit like any other.
+  if (static_cast<int>(preference) != CUDNN_CONVOLUTION_FWD_PREFER_FASTEST)
+    query.limitBytes = limit;
   return plannedOrNative(
       query.handle,
       query.function,
@@ -113,7 +172,12 @@ cudnnStatus_t answerAlgorithm(Query query,
         *algorithm = static_cast<Algorithm>(answer.front().algorithm);
         return true;
       },
-      native);
+      [&] {
+        const Context* const context = contextOf(query.handle);
+        return context != nullptr && context->settings().deterministic
+                   ? deterministicAlgorithm(query, limit, algorithm, native)
+                   : native();
+      });
 }
 
 }  // namespace ucudnn

@@ -46,17 +46,6 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
          strides == problem.yStrides;
 }
 
-/// Runs a plan between the two halves of the equivalence test.
-cudnnStatus_t runTested(cudnnHandle_t handle,
-                        const Plan& plan,
-                        const ConvolutionCall& call,
-                        int* enqueued) noexcept {
-  std::optional<EquivalenceTest> test = startEquivalenceTest(handle, plan, call);
-  const cudnnStatus_t status = runPlan(handle, plan, call, enqueued);
-  if (test && status == CUDNN_STATUS_SUCCESS) finishEquivalenceTest(*test, plan);
-  return status;
-}
-
 }  // namespace
 
 Context::Context(cudnnHandle_t handle, int device, Settings settings)
@@ -144,6 +133,8 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     PlanAnswer found;
     try {
       found = lookUpPlan(key, call);
+      if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes))
+        found.plan = nullptr;
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
     }
@@ -187,25 +178,60 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
   const auto run = settings_.equivalenceTest && plan.isDivided() ? runTested : runPlan;
   int enqueued = 0;
   const cudnnStatus_t status = run(handle_, plan, call, &enqueued);
+  if (status != CUDNN_STATUS_SUCCESS) return recover(key, plan, call, clients, status, enqueued);
   Statistics& statistics = planner().statistics();
-  if (status == CUDNN_STATUS_SUCCESS) {
-    auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
-    counter.fetch_add(1, std::memory_order_relaxed);
-    return status;
+  auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
+  counter.fetch_add(1, std::memory_order_relaxed);
+  return status;
+}
+
+cudnnStatus_t Context::recover(const HotPlans::Key& key,
+                               const Plan& plan,
+                               const ConvolutionCall& call,
+                               const ConvolutionCall& clients,
+                               cudnnStatus_t refusal,
+                               int enqueued) noexcept {
+  cudnnStatus_t status = refusal;
+  if (enqueued == 0 || isRepeatable(plan.problem, clients)) {
+    status = bypass(plan.problem.operation, clients);
+    // Where cuDNN alone refuses it too, the call is at fault and not the plan.
+    if (enqueued == 0 && status != CUDNN_STATUS_SUCCESS) return status;
+  } else if (!mayHaveRun(refusal)) {
+    const Determinism determinism = settings_.deterministic ? Determinism::kRequired
+                                    : key.deterministic     ? Determinism::kPreferred
+                                                            : Determinism::kAny;
+    if (completePlan(handle_, plan, call, enqueued, determinism) == CUDNN_STATUS_SUCCESS) {
+      status = CUDNN_STATUS_SUCCESS;
+      planner().statistics().splitCalls.fetch_add(1, std::memory_order_relaxed);
+    }
   }
-  if (enqueued > 0) return status;
-  const cudnnStatus_t nativeStatus = bypass(plan.problem.operation, clients);
-  if (nativeStatus == CUDNN_STATUS_SUCCESS) {
-    logWarn(
-        "{} could not be started ({}): left to cuDNN", toText(plan), cudnnGetErrorString(status));
-    hotPlans_.forget(key);
+  giveUp(plan, refusal);
+  return status;
+}
+
+void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
+  try {
+    logWarn("{} N={}: {} was refused ({}): left to cuDNN",
+            plan.problem.text(),
+            plan.problem.batch(),
+            toText(plan),
+            cudnnGetErrorString(refusal));
+    checkedPlans_.refuse(plan);
+  } catch (const std::bad_alloc&) {  // it may be refused once more
   }
-  return nativeStatus;
+  hotPlans_.clear();
 }
 
 cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
-  return runNative(handle_, operation, ownsWorkspace() ? runnable(operation, call) : call);
+  const cudnnStatus_t status =
+      runNative(handle_, operation, ownsWorkspace() ? runnable(operation, call) : call);
+  if (status == CUDNN_STATUS_SUCCESS) return status;
+  Problem problem;
+  if (!readProblem(operation, call.descriptors, problem) ||
+      (call.fused != nullptr && !readFused(call, problem)))
+    return status;
+  return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {

@@ -9,7 +9,9 @@
 
 #include "context/hot_plans.hpp"
 #include "context/workspace_owner.hpp"
+#include "executor/checked_plans.hpp"
 #include "executor/executor.hpp"
+#include "executor/substitutes.hpp"
 #include "planner/planner.hpp"
 #include "support/settings.hpp"
 
@@ -110,6 +112,16 @@ class Context {
                            const Plan& plan,
                            const ConvolutionCall& call,
                            const ConvolutionCall& clients) noexcept;
+  /// After cuDNN has refused a micro-batch behind `enqueued` others: the right result all the same
+  /// where it can still be had, else the refusal.
+  cudnnStatus_t recover(const HotPlans::Key& key,
+                        const Plan& plan,
+                        const ConvolutionCall& call,
+                        const ConvolutionCall& clients,
+                        cudnnStatus_t refusal,
+                        int enqueued) noexcept;
+  /// The plan is not used again by this handle. Ends the life of plans that only it holds.
+  void giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept;
 
   // Where μ-cuDNN owns the workspace: context_owned.cpp.
   bool ownsWorkspace() const noexcept { return owner_ && owner_->works(); }
@@ -153,6 +165,8 @@ class Context {
   std::vector<int> benchmarkDevices_;
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
+  CheckedPlans checkedPlans_;
+  Substitutes substitutes_;
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
   /// Changes when a stated limit does: hot plans of before are void.

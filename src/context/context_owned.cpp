@@ -128,6 +128,9 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
         share = owner_->share(request(key.problem, 0, key.deterministic), key.layer, stream);
       else
         share.lasts = true;
+      if (share.plan &&
+          !checkedPlans_.accepts(handle_, *share.plan, share.region ? share.region->bytes() : 0))
+        share.plan = nullptr;
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
       share.lasts = true;
@@ -163,7 +166,8 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
   try {
     const auto plan =
         WorkspaceOwner::planWithin(request(key.problem, 0, key.deterministic), 0, stream.capturing);
-    if (plan) return runPlanned(key, *plan, withWorkspace(call, nullptr, 0), call);
+    if (plan && checkedPlans_.accepts(handle_, *plan, 0))
+      return runPlanned(key, *plan, withWorkspace(call, nullptr, 0), call);
   } catch (const std::exception& error) {
     logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
   }

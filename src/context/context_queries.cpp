@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "context/context.hpp"
+#include "kernels/fitting.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -156,7 +157,13 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   // A call within the limit runs all the same, if need be with another kernel.
   if (!found.plan && deterministic && !settings_.deterministic)
     found = planner().answer(request(problem, limit.bytes, false), measuring);
-  if (found.plan) return roundUpWorkspace(found.plan->algorithmBytes);
+  if (found.plan)
+    return roundUpWorkspace(bytesToName(handle_,
+                                        operation,
+                                        descriptors,
+                                        algorithm,
+                                        found.plan->algorithmBytes,
+                                        limit.bytes));
   return unmeasuredBytes(problem, descriptors, algorithm, limit);
 }
 

@@ -69,15 +69,26 @@ double EquivalenceTest::distance() {
       handle_, type_, output_, reference_.get(), bytes_ / elementBytes(type_));
 }
 
-std::optional<EquivalenceTest> startEquivalenceTest(cudnnHandle_t handle,
-                                                    const Plan& plan,
-                                                    const ConvolutionCall& call) noexcept {
+namespace {
+
+/// Whether work that nobody captures can be put on the handle's stream. The legacy default stream
+/// can't even be asked while another stream is captured.
+bool isFree(cudnnHandle_t handle) {
+  cudaStream_t stream = nullptr;
+  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream));
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess)
+    return status == cudaStreamCaptureStatusNone;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
+std::optional<EquivalenceTest> start(cudnnHandle_t handle,
+                                     const Plan& plan,
+                                     const ConvolutionCall& call) noexcept {
   try {
-    cudaStream_t stream = nullptr;
-    UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream));
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    UCUDNN_CHECK_CUDA(cudaStreamIsCapturing(stream, &status));
-    if (status != cudaStreamCaptureStatusNone) return std::nullopt;
+    if (!isFree(handle)) return std::nullopt;
+    const RelaxedCapture relaxed;
     return std::make_optional<EquivalenceTest>(handle, plan.problem, call);
   } catch (const std::exception& error) {
     logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
@@ -85,7 +96,7 @@ std::optional<EquivalenceTest> startEquivalenceTest(cudnnHandle_t handle,
   }
 }
 
-void finishEquivalenceTest(EquivalenceTest& test, const Plan& plan) noexcept {
+void logDistance(EquivalenceTest& test, const Plan& plan) noexcept {
   try {
     logInfo("equivalence test of {} N={}: {}: normalized L2 distance {:.3g}",
             plan.problem.text(),
@@ -95,6 +106,25 @@ void finishEquivalenceTest(EquivalenceTest& test, const Plan& plan) noexcept {
   } catch (const std::exception& error) {
     logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
   }
+}
+
+}  // namespace
+
+cudnnStatus_t runTested(cudnnHandle_t handle,
+                        const Plan& plan,
+                        const ConvolutionCall& call,
+                        int* enqueued) noexcept {
+  std::optional<EquivalenceTest> test = start(handle, plan, call);
+  const cudnnStatus_t status = runPlan(handle, plan, call, enqueued);
+  if (!test) return status;
+  try {
+    const RelaxedCapture relaxed;
+    if (status == CUDNN_STATUS_SUCCESS) logDistance(*test, plan);
+    test.reset();  // frees memory, which a capture elsewhere must not notice
+  } catch (const std::exception& error) {
+    logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
+  }
+  return status;
 }
 
 }  // namespace ucudnn

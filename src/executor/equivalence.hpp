@@ -33,12 +33,11 @@ class EquivalenceTest {
   DeviceBuffer reference_;
 };
 
-/// Around a split call: empty when the test cannot be made (logged), or the stream is being
-/// captured.
-std::optional<EquivalenceTest> startEquivalenceTest(cudnnHandle_t handle,
-                                                    const Plan& plan,
-                                                    const ConvolutionCall& call) noexcept;
-/// Logs the distance at level info.
-void finishEquivalenceTest(EquivalenceTest& test, const Plan& plan) noexcept;
+/// runPlan, with the test around it; the distance is logged at level info. A call that is being
+/// captured is not tested, and no other stream's capture is disturbed.
+cudnnStatus_t runTested(cudnnHandle_t handle,
+                        const Plan& plan,
+                        const ConvolutionCall& call,
+                        int* enqueued) noexcept;
 
 }  // namespace ucudnn

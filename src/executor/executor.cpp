@@ -72,6 +72,58 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
   return CUDNN_STATUS_SUCCESS;
 }
 
+bool mayHaveRun(cudnnStatus_t status) noexcept {
+#if CUDNN_VERSION >= 90000
+  return CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_EXECUTION_FAILED;
+#else
+  return status == CUDNN_STATUS_EXECUTION_FAILED || status == CUDNN_STATUS_MAPPING_ERROR;
+#endif
+}
+
+bool isRepeatable(const Problem& problem, const ConvolutionCall& call) noexcept {
+  if (call.fused != nullptr) return problem.addsZ == 0 || call.fused->z != call.pointers.y;
+  const void* const beta = call.pointers.beta;
+  return problem.xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(beta) == 0
+                                            : *static_cast<const float*>(beta) == 0;
+}
+
+cudnnStatus_t completePlan(cudnnHandle_t handle,
+                           const Plan& plan,
+                           const ConvolutionCall& call,
+                           int enqueued,
+                           Determinism determinism) noexcept {
+  Slices slices(plan, call);
+  int left = plan.problem.batch();
+  for (const Plan::Step& step : plan.steps)
+    for (int i = 0; i < step.count && enqueued > 0; ++i, --enqueued) {
+      slices.next(step.batch);
+      left -= step.batch;
+    }
+  try {
+    const Problem rest = plan.problem.withBatch(left);
+    const ProblemDescriptors owned(rest);
+    const ConvolutionDescriptors descriptors = owned.get();
+    const ConvolutionPointers& pointers = slices.pointers();
+    const auto offer =
+        algorithmThatFits(handle,
+                          rest,
+                          descriptors,
+                          pointers.workspace != nullptr ? pointers.workspaceBytes : 0,
+                          determinism);
+    if (!offer) return CUDNN_STATUS_NOT_SUPPORTED;
+    return nativeConvolution(handle,
+                             rest.operation,
+                             descriptors,
+                             offer->kernel.algorithm,
+                             pointers,
+                             slices.fused(descriptors.y));
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception&) {  // out of host memory
+    return CUDNN_STATUS_ALLOC_FAILED;
+  }
+}
+
 cudnnStatus_t runNative(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionCall& call) noexcept {

@@ -1,6 +1,7 @@
 // Runs a plan: one cuDNN call for each micro-batch, on the handle's stream.
 #pragma once
 
+#include "kernels/fitting.hpp"
 #include "kernels/kernel.hpp"
 #include "planner/plan.hpp"
 
@@ -24,6 +25,22 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const Plan& plan,
                       const ConvolutionCall& call,
                       int* enqueued) noexcept;
+
+/// Whether cuDNN may have enqueued something before it returned the error; otherwise it has refused
+/// the call on the host.
+bool mayHaveRun(cudnnStatus_t status) noexcept;
+
+/// Whether the call gives the right result although some of the plan's micro-batches have run: what
+/// they have written is not read.
+bool isRepeatable(const Problem& problem, const ConvolutionCall& call) noexcept;
+
+/// Runs the samples that a plan has left after `enqueued` micro-batches, undivided, by an algorithm
+/// that fits the call's workspace. REQUIRES: as runPlan, which has returned that number.
+cudnnStatus_t completePlan(cudnnHandle_t handle,
+                           const Plan& plan,
+                           const ConvolutionCall& call,
+                           int enqueued,
+                           Determinism determinism) noexcept;
 
 /// The call as it is, by cuDNN alone.
 cudnnStatus_t runNative(cudnnHandle_t handle,

@@ -83,7 +83,8 @@ TensorDescriptor makeTensor(std::int32_t type,
 /// Runs one of cudnnGetConvolution*Algorithm_v7, which takes the last three of its parameters.
 template <typename Performance, typename Get>
 std::vector<KernelOffer> thoseThatWork(const Problem& problem, Get get) {
-  std::array<Performance, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
+  // cuDNN returns each with and without tensor cores.
+  std::array<Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
   int count = 0;
   std::vector<KernelOffer> offers;
   if (get(static_cast<int>(results.size()), &count, results.data()) != CUDNN_STATUS_SUCCESS)
@@ -91,11 +92,17 @@ std::vector<KernelOffer> thoseThatWork(const Problem& problem, Get get) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const Performance& result = results[i];
     if (result.status != CUDNN_STATUS_SUCCESS) continue;
-    const int algorithm = static_cast<int>(result.algo);
-    offers.push_back({{algorithm, problem.mathType},
-                      result.memory,
-                      isDeterministic(problem.operation, algorithm),
-                      isAccurate(problem, algorithm)});
+    const Kernel kernel{static_cast<std::int32_t>(result.algo), problem.mathType};
+    const auto known = std::find_if(offers.begin(), offers.end(), [&](const KernelOffer& offer) {
+      return offer.kernel == kernel;
+    });
+    if (known != offers.end())
+      known->workspaceBytes = std::max(known->workspaceBytes, result.memory);
+    else
+      offers.push_back({kernel,
+                        result.memory,
+                        isDeterministic(problem.operation, kernel.algorithm),
+                        isAccurate(problem, kernel.algorithm)});
   }
   return offers;
 }

@@ -1,7 +1,9 @@
 // A plan: the configuration chosen for a problem, ready to run.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -9,6 +11,11 @@
 #include "problem/problem.hpp"
 
 namespace ucudnn {
+
+inline std::uint64_t nextPlanId() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
 
 /// Immutable once made; shared by every handle and thread that runs the problem.
 struct Plan {
@@ -40,6 +47,7 @@ struct Plan {
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   int algorithm = 0;
   std::size_t algorithmBytes = 0;
+  std::uint64_t id = nextPlanId();  ///< unlike the address, never another plan's
 
   bool isDivided() const noexcept { return divided; }
   bool isDeterministic() const noexcept {

@@ -1,5 +1,6 @@
 #include "tool/device.hpp"
 
+#include <cstdint>
 #include <fmt/format.h>
 
 #include "support/settings.hpp"
@@ -67,6 +68,8 @@ Handles::Handles(cudaStream_t stream) {
     if (status == CUDNN_STATUS_BAD_PARAM) throw BadInput(refusedDevices());
     check(status, "ucudnnCreate");
     check(cudnnSetStream(ours_, stream), "cudnnSetStream");
+    // Nobody else uses the device: what is measured need not fit beside a framework.
+    check(ours_.setBenchmarkMemory(SIZE_MAX), "ucudnnSetBenchmarkMemory");
   } catch (...) {
     if (ours_) cudnnDestroy(ours_);
     if (native_ != nullptr) cudnnDestroy(native_);

@@ -27,7 +27,9 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
   return pointers;
 }
 
-void execute(const std::string& database, const char* sql) {
+}  // namespace
+
+void executeSql(const std::string& database, const char* sql) {
   sqlite3* connection = nullptr;
   char* message = nullptr;
   sqlite3_open_v2(database.c_str(), &connection, SQLITE_OPEN_READWRITE, nullptr);
@@ -37,8 +39,6 @@ void execute(const std::string& database, const char* sql) {
   sqlite3_close(connection);
   if (result != SQLITE_OK) throw std::runtime_error(database + ": " + why);
 }
-
-}  // namespace
 
 ChildResult runClient(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& environment) {
@@ -79,11 +79,11 @@ ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations
   // Times are all that is wanted of the simulator; a GPU knows nothing of this.
   const ChildResult child = runClient(arguments, {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"}});
   if (child.status != 0) throw std::runtime_error("library_client plan: " + child.output);
-  execute(database(),
+  executeSql(database(),
           "UPDATE measurement SET time_ms = time_ms * 1000 WHERE size_id IN (SELECT id FROM size "
           "AS undivided WHERE batch = (SELECT max(batch) FROM size WHERE problem_id = "
           "undivided.problem_id))");
-  execute(database(), "UPDATE measurement SET time_ms = time_ms * 30 WHERE workspace_bytes = 0");
+  executeSql(database(), "UPDATE measurement SET time_ms = time_ms * 30 WHERE workspace_bytes = 0");
 }
 
 }  // namespace ucudnn::test

@@ -22,6 +22,9 @@ struct ChildResult {
 ChildResult runClient(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& environment);
 
+/// Changes a benchmark database. Throws std::runtime_error.
+void executeSql(const std::string& database, const char* sql);
+
 /// While it lives, new handles plan from a database in which every undivided kernel of the given
 /// convolutions is a thousand times slower than it was measured: so all of them are split, whatever
 /// the device. Kernels without workspace are made slow as well, thirty times, so that the plans

@@ -1,0 +1,55 @@
+#include "executor/checked_plans.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::size_t kCannotRun = std::numeric_limits<std::size_t>::max();
+// A program of changing shapes makes plans for ever; to ask again costs microseconds.
+constexpr std::size_t kMaximumPlans = 4096;
+
+std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
+  std::size_t need = 0;
+  for (const Plan::Step& step : plan.steps) {
+    std::size_t bytes = 0;
+    if (step.descriptors == nullptr || nativeWorkspaceSize(handle,
+                                                           plan.problem.operation,
+                                                           step.descriptors->get(),
+                                                           step.kernel.algorithm,
+                                                           &bytes) != CUDNN_STATUS_SUCCESS)
+      return kCannotRun;
+    need = std::max(need, bytes);
+  }
+  return need;
+}
+
+}  // namespace
+
+bool CheckedPlans::accepts(cudnnHandle_t handle, const Plan& plan, std::size_t workspaceBytes) {
+  const auto known = needs_.find(plan.id);
+  if (known != needs_.end()) return known->second <= workspaceBytes;
+  const std::size_t need = needOf(handle, plan);
+  if (need == kCannotRun)
+    logWarn("cuDNN no longer has all kernels of {}: left to cuDNN", toText(plan));
+  else if (need > plan.workspaceBytes)
+    logWarn("{} needs {} bytes of workspace, {} were measured: left to cuDNN where it has less",
+            toText(plan),
+            need,
+            plan.workspaceBytes);
+  if (needs_.size() >= kMaximumPlans) {
+    for (auto entry = needs_.begin(); entry != needs_.end();)
+      entry = entry->second == kCannotRun ? std::next(entry) : needs_.erase(entry);
+  }
+  needs_[plan.id] = need;
+  return need <= workspaceBytes;
+}
+
+void CheckedPlans::refuse(const Plan& plan) {
+  needs_[plan.id] = kCannotRun;
+}
+
+}  // namespace ucudnn

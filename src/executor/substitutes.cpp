@@ -1,0 +1,60 @@
+#include "executor/substitutes.hpp"
+
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Shapes and workspaces may change for ever; to choose again costs some host time and a warning.
+constexpr std::size_t kMaximumKnown = 1024;
+
+}  // namespace
+
+std::optional<int> Substitutes::choose(cudnnHandle_t handle,
+                                       const Key& key,
+                                       const ConvolutionCall& call) {
+  const Operation operation = key.problem.operation;
+  if (fitsWorkspace(handle, operation, call.descriptors, key.algorithm, key.workspaceBytes))
+    return std::nullopt;
+  const bool named = isDeterministic(operation, key.algorithm);
+  const Determinism determinism = key.deterministicOnly ? Determinism::kRequired
+                                  : named               ? Determinism::kPreferred
+                                                        : Determinism::kAny;
+  const auto offer =
+      algorithmThatFits(handle, key.problem, call.descriptors, key.workspaceBytes, determinism);
+  if (!offer) return std::nullopt;
+  if (named && !offer->deterministic)
+    logWarn("no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs",
+            key.problem.text(),
+            key.problem.batch(),
+            key.workspaceBytes,
+            toText(operation, offer->kernel));
+  return offer->kernel.algorithm;
+}
+
+std::optional<cudnnStatus_t> Substitutes::run(cudnnHandle_t handle,
+                                              const Problem& problem,
+                                              const ConvolutionCall& call,
+                                              bool deterministicOnly) noexcept {
+  try {
+    const ConvolutionPointers& pointers = call.pointers;
+    const Key key{problem,
+                  pointers.workspace != nullptr ? pointers.workspaceBytes : 0,
+                  call.algorithm,
+                  deterministicOnly};
+    auto known = known_.find(key);
+    if (known == known_.end()) {
+      if (known_.size() >= kMaximumKnown) known_.clear();
+      known = known_.emplace(key, choose(handle, key, call)).first;
+    }
+    if (!known->second) return std::nullopt;
+    ConvolutionCall other = call;
+    other.algorithm = *known->second;
+    const cudnnStatus_t status = runNative(handle, problem.operation, other);
+    if (status == CUDNN_STATUS_SUCCESS) return status;
+  } catch (const std::exception&) {  // out of host memory
+  }
+  return std::nullopt;
+}
+
+}  // namespace ucudnn

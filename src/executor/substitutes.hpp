@@ -1,0 +1,48 @@
+// Calls that cuDNN refuses since their workspace is too small for the algorithm that they name.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+
+#include "executor/executor.hpp"
+
+namespace ucudnn {
+
+/// Runs such a call with another algorithm, and remembers which. Not thread-safe.
+class Substitutes {
+ public:
+  /// Empty: the named algorithm fits, or none does, or the other one fails as well; then cuDNN's
+  /// answer to the call as it was made stands. `deterministicOnly` is the setting; without it a
+  /// named deterministic algorithm is replaced by a non-deterministic one where nothing else fits,
+  /// with a warning. REQUIRES: the call's descriptors have the problem's values.
+  std::optional<cudnnStatus_t> run(cudnnHandle_t handle,
+                                   const Problem& problem,
+                                   const ConvolutionCall& call,
+                                   bool deterministicOnly) noexcept;
+
+  void clear() noexcept { known_.clear(); }
+
+ private:
+  struct Key {
+    Problem problem;
+    std::size_t workspaceBytes;
+    int algorithm;
+    bool deterministicOnly;
+    bool operator==(const Key& other) const noexcept {
+      return workspaceBytes == other.workspaceBytes && algorithm == other.algorithm &&
+             deterministicOnly == other.deterministicOnly && problem == other.problem;
+    }
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return key.problem.hash() ^ key.workspaceBytes ^ static_cast<std::size_t>(key.algorithm);
+    }
+  };
+
+  std::optional<int> choose(cudnnHandle_t handle, const Key& key, const ConvolutionCall& call);
+
+  std::unordered_map<Key, std::optional<int>, Hash> known_;
+};
+
+}  // namespace ucudnn

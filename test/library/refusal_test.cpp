@@ -1,0 +1,266 @@
+// A client that follows the library's answers gets no error that plain cuDNN would not give: plans
+// that no longer hold, micro-batches that are refused, workspaces that the named algorithm exceeds.
+#include "../support/simulator.hpp"
+#include "child.hpp"
+#include "fixture.hpp"
+#include "fused.hpp"
+#include "recording.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+// What a planned call does before its first micro-batch (capture_test.cpp counts it).
+constexpr std::int64_t kGetters = 6;
+
+const char* const kFunctions[] = {
+    "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"};
+
+class RefusalTest : public LibraryTest {
+ protected:
+  std::string log() const { return directory_.file("log"); }
+  /// Warnings go to log().
+  std::map<std::string, std::string> logging() const {
+    return {{"UCUDNN_LOG_LEVEL", "warn"}, {"UCUDNN_LOG_FILE", log()}};
+  }
+  std::size_t warnings() const { return linesWith(log(), {"[warn]"}).size(); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+void expectRight(const Convolution& convolution,
+                 ucudnnOperation_t operation,
+                 const std::vector<char>& result,
+                 const std::optional<std::vector<char>>& expected) {
+  ASSERT_TRUE(expected);
+  EXPECT_LE(distance(convolution.geometry(operation), result, *expected),
+            toleranceBetweenAlgorithms());
+}
+
+TEST_F(RefusalTest, RefusedMicroBatchIsMadeUpForOnceAndForgotten) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  int channels = 200;
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const double beta : {0.0, 0.5})
+      for (const std::int64_t microBatch : {1, 2}) {
+        SCOPED_TRACE(std::string(toText(operation)) + ", beta " + std::to_string(beta) +
+                     ", micro-batch " + std::to_string(microBatch));
+        const ConvolutionCase parameters = fftCase(++channels);
+        const ForcedSplits forced({parameters});
+        const EnvironmentGuard settings(logging());
+        const Handles handles;
+        Convolution convolution(parameters);
+        const DeviceBuffer workspace(kLimit);
+        const Workspace all{workspace.get(), kLimit};
+        const auto run = [&] {
+          return convolution.run(handles.ours, operation, 0, all, 1.5, beta);
+        };
+        ASSERT_CUDNN(run());
+        const std::vector<char> original = convolution.output(operation).read();
+        const auto expected = convolution.undivided(handles.native, operation, 0, 1.5, beta);
+        const std::size_t warningsBefore = warnings();
+        failCall(kGetters + microBatch);
+        EXPECT_CUDNN(run());
+        failCall(0);
+        expectRight(convolution, operation, convolution.output(operation).read(), expected);
+        EXPECT_EQ(warningsBefore + 1, warnings());
+
+        const ucudnnStatistics_t before = statistics();
+        for (int again = 0; again < 2; ++again) {
+          convolution.output(operation).write(original);
+          EXPECT_CUDNN(run());
+          expectRight(convolution, operation, convolution.output(operation).read(), expected);
+        }
+        EXPECT_EQ(before.splitCalls, statistics().splitCalls) << "the plan was used again";
+        EXPECT_EQ(before.bypassedCalls + 2, statistics().bypassedCalls);
+        EXPECT_EQ(warningsBefore + 1, warnings());
+
+        const Handles others;  // the plan is given up by this handle only
+        ASSERT_CUDNN(convolution.run(others.ours, operation, 0, all));
+        EXPECT_EQ(before.splitCalls + 1, statistics().splitCalls);
+      }
+}
+
+// z in place is overwritten by what has run; apart, or not added, the call can be repeated.
+TEST_F(RefusalTest, RefusedMicroBatchOfTheFusedOperationIsMadeUpFor) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  constexpr int kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  constexpr std::int64_t kFusedGetters = kGetters + 2;  // of the activation and z
+  ConvolutionCase parameters;
+  parameters.channels = 11;
+  const ForcedSplits forced({parameters}, ForcedSplits::Operations::kFused);
+  const EnvironmentGuard settings(logging());
+  for (const double alpha2 : {0.0, 0.5})
+    for (const bool inPlace : {false, true}) {
+      SCOPED_TRACE("alpha2 " + std::to_string(alpha2) + (inPlace ? ", in place" : ", apart"));
+      const Handles handles;
+      Convolution convolution(parameters);
+      Fused fused(convolution, CUDNN_ACTIVATION_RELU);
+      const DeviceBuffer workspace(kLimit);
+      const auto result = [&](auto handle, std::int64_t failing) {
+        convolution.fill();
+        failCall(failing);
+        EXPECT_CUDNN(
+            fused.run(handle, kAlgorithm, {workspace.get(), kLimit}, 1.5, alpha2, inPlace));
+        failCall(0);
+        return convolution.y().read();
+      };
+      const auto expected = result(handles.native, 0);
+      const long long splitBefore = statistics().splitCalls;
+      result(handles.ours, 0);
+      ASSERT_EQ(splitBefore + 1, statistics().splitCalls);
+      const std::size_t warningsBefore = warnings();
+      EXPECT_LE(distance(convolution.geometry(UCUDNN_FORWARD),
+                         result(handles.ours, kFusedGetters + 2),
+                         expected),
+                toleranceBetweenAlgorithms());
+      EXPECT_EQ(warningsBefore + 1, warnings());
+    }
+}
+
+// Measured by another version of cuDNN, say: the kernels need more workspace than the database has.
+TEST_F(RefusalTest, PlanThatNeedsMoreThanWasMeasuredIsNotBegun) {
+  const ConvolutionCase parameters = fftCase(220);
+  const ForcedSplits forced({parameters});
+  executeSql(forced.database(), "UPDATE measurement SET workspace_bytes = 0");
+  const EnvironmentGuard settings(logging());
+  const Handles handles;
+  Convolution convolution(parameters);
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(convolution.plan(handles.ours, operation, 0, &plan, &entries));
+    ASSERT_LT(1, microBatchCount(entries));
+    const auto expected = convolution.undivided(handles.native, operation, 0, 1, 1);
+    const std::vector<char> original = convolution.output(operation).read();
+    const std::size_t warningsBefore = warnings();
+    for (int call = 0; call < 2; ++call) {
+      const std::int64_t enqueuedBefore = callCount(kFunctions[operation]);
+      convolution.output(operation).write(original);
+      ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {}, 1, 1));
+      expectRight(convolution, operation, convolution.output(operation).read(), expected);
+      if (onSimulator()) {
+        EXPECT_EQ(enqueuedBefore + 1, callCount(kFunctions[operation]));
+      }
+    }
+    EXPECT_EQ(warningsBefore + 1, warnings());
+  }
+}
+
+class SmallWorkspaceTest : public RefusalTest {
+ protected:
+  /// Calls check(operation, algorithm, needed, given).
+  template <typename Check>
+  void forEachSmallWorkspace(const Handles& handles, const Convolution& convolution, Check check) {
+    for (const ucudnnOperation_t operation : kOperations)
+      for (int algorithm = 0; algorithm < 8; ++algorithm) {  // cuDNN has at most 8 of an operation
+        std::size_t needed = 0;
+        if (convolution.workspaceSize(handles.native, operation, algorithm, &needed) !=
+            CUDNN_STATUS_SUCCESS)
+          continue;
+        for (const std::size_t given : {std::size_t{0}, needed / 2, needed - 1, needed}) {
+          if (given > needed) continue;  // it needs none
+          SCOPED_TRACE(std::string(toText(operation)) + ", algorithm " + std::to_string(algorithm) +
+                       ", " + std::to_string(given) + " of " + std::to_string(needed));
+          check(operation, algorithm, needed, given);
+        }
+      }
+  }
+};
+
+/// Captures a call and launches it.
+template <typename Call>
+cudnnStatus_t runCaptured(cudnnHandle_t handle, Call call) {
+  Recording recording;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  const auto record = [&] {
+    ASSERT_CUDNN(cudnnSetStream(handle, recording.stream()));
+    ASSERT_NO_FATAL_FAILURE(recording.begin());
+    status = call();
+    ASSERT_NO_FATAL_FAILURE(recording.end());
+    ASSERT_NO_FATAL_FAILURE(recording.launch());
+  };
+  record();
+  EXPECT_CUDNN(cudnnSetStream(handle, nullptr));
+  return status;
+}
+
+// Unknown and captured, it cannot be planned: this is how cuDNN alone runs it.
+TEST_F(SmallWorkspaceTest, AnySizeRunsWithoutAPlanToo) {
+  const EnvironmentGuard settings(logging());
+  const Handles handles;
+  Convolution convolution(fftCase(221));
+  const DeviceBuffer workspace(kLimit);
+  forEachSmallWorkspace(
+      handles,
+      convolution,
+      [&](ucudnnOperation_t operation, int algorithm, std::size_t, std::size_t given) {
+        const auto expected = convolution.undivided(handles.native, operation, 0, 1, 0);
+        convolution.output(operation).poison();
+        ASSERT_CUDNN(runCaptured(handles.ours, [&] {
+          return convolution.run(handles.ours, operation, algorithm, {workspace.get(), given});
+        }));
+        expectRight(convolution, operation, convolution.output(operation).read(), expected);
+      });
+  // An algorithm that cuDNN does not have (forward DIRECT) is a name like any other.
+  EXPECT_CUDNN(runCaptured(handles.ours, [&] {
+    return convolution.run(
+        handles.ours, UCUDNN_FORWARD, CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, {workspace.get(), 0});
+  }));
+  EXPECT_EQ(0, statistics().kernelsMeasured);
+}
+
+/// Whether cuDNN has a deterministic algorithm in that little workspace.
+bool hasDeterministic(const Handles& handles,
+                      const Convolution& convolution,
+                      ucudnnOperation_t operation,
+                      std::size_t bytes) {
+  for (int algorithm = 0; algorithm < 8; ++algorithm) {
+    std::size_t needed = 0;
+    const bool deterministic =
+        operation == UCUDNN_FORWARD ||
+        (algorithm != 0 && (operation != UCUDNN_BACKWARD_FILTER || algorithm != 3));
+    if (deterministic &&
+        convolution.workspaceSize(handles.native, operation, algorithm, &needed) ==
+            CUDNN_STATUS_SUCCESS &&
+        needed <= bytes)
+      return true;
+  }
+  return false;
+}
+
+TEST_F(SmallWorkspaceTest, LostDeterminismIsWarnedOfOnceOrRefused) {
+  const EnvironmentGuard settings(logging());
+  const Handles handles;
+  Convolution convolution(fftCase(222));
+  const DeviceBuffer workspace(kLimit);
+  constexpr int kDeterministic = 1;
+  int lost = 0;
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    const std::size_t warningsBefore = warnings();
+    const bool has = hasDeterministic(handles, convolution, operation, 0);
+    if (!has) ++lost;
+    for (const int enabled : {0, 1}) {
+      ASSERT_CUDNN(handles.ours.setDeterministic(enabled != 0));
+      for (int call = 0; call < 3; ++call) {
+        const cudnnStatus_t status = runCaptured(handles.ours, [&] {
+          return convolution.run(handles.ours, operation, kDeterministic, {});
+        });
+        if (has || enabled == 0)
+          EXPECT_EQ(CUDNN_STATUS_SUCCESS, status);
+        else
+          EXPECT_EQ(convolution.run(handles.native, operation, kDeterministic, {}), status);
+      }
+    }
+    EXPECT_EQ(warningsBefore + (has ? 0 : 1), warnings());
+  }
+  if (onSimulator()) {
+    EXPECT_LT(0, lost) << "the test was to have such an operation";
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test
