@@ -1,6 +1,6 @@
 #include "actor.hpp"
 
-#include <limits>
+#include <stdexcept>
 
 namespace ucudnn::test {
 namespace {
@@ -41,14 +41,31 @@ void Actor::trace(const Site& site, const std::string& step) {
   report_.trace(step + ": " + site.text());
 }
 
-void Actor::act() {
+void Actor::enter() {
   if (cudaSetDevice(part_.runner->device) != cudaSuccess)
     throw std::runtime_error("cudaSetDevice");
   for (ClientHandle* handle : {part_.asker, part_.runner})
     if (cudnnSetStream(handle->handle, part_.stream) != CUDNN_STATUS_SUCCESS)
       throw std::runtime_error("cudnnSetStream");
+}
+
+void Actor::prepare() {
+  if (part_.captures) return;
+  enter();
+  for (Site* site : part_.sites) {
+    prepared_[site] = choose(*site);
+    if (random_.chance(0.7)) call(*site, prepared_[site]);
+  }
+  called_.clear();
+}
+
+void Actor::act() {
+  enter();
   if (part_.captures) return capture();
-  for (Site* site : part_.sites) call(*site, choose(*site));
+  for (Site* site : part_.sites) {
+    const auto prepared = prepared_.find(site);
+    call(*site, prepared != prepared_.end() ? prepared->second : choose(*site));
+  }
   if (part_.ownsStream && cudaStreamDestroy(part_.stream) != cudaSuccess)
     report_.fail("", "a stream can't be destroyed");
 }

@@ -62,6 +62,9 @@ class Actor {
   Actor(const Scenario& scenario, const Part& part, Random random, Report& report)
       : scenario_(scenario), part_(part), random_(random), report_(report) {}
 
+  /// What comes before the calls, where it may come earlier: the questions, and now and then the
+  /// calls once in vain.
+  void prepare();
   void act();
 
   /// Sites whose call succeeded, to be looked at once the devices have been waited for.
@@ -77,6 +80,7 @@ class Actor {
     bool nullMemory = false;
   };
 
+  void enter();
   Choice choose(Site& site);
   Choice followQuery(Site& site);
   Choice followPreference(Site& site);
@@ -92,9 +96,10 @@ class Actor {
   void trace(const Site& site, const std::string& step);
 
   const Scenario& scenario_;
-  Part part_;
+  const Part part_;
   Random random_;
   Report& report_;
+  std::map<Site*, Choice> prepared_;
   std::vector<Site*> called_;
   std::vector<std::unique_ptr<Granted>> memory_;
   ClientGraph graph_;

@@ -142,12 +142,9 @@ void Client::dropGraphs(int device) {
 }
 
 void Client::end() {
-  setMemory(0, kAllMemory);
-  for (int device = 0; device < scenario_.devices; ++device) {
-    dropGraphs(device);
-    check(cudaSetDevice(device));
-    check(cudaDeviceSynchronize());
-  }
+  for (int device = 0; device < scenario_.devices; ++device) setMemory(device, kAllMemory);
+  for (int device = 0; device < scenario_.devices; ++device) dropGraphs(device);
+  waitForDevices();
   const bool streamsFirst = random_.chance(0.5);
   const auto destroyStreams = [&] {
     for (const auto& streams : streams_)

@@ -34,6 +34,9 @@ class Client {
   cudaStream_t pickStream(int device, bool capturing, bool othersCapture, bool* owned);
   bool isTaken(const Part& part, const std::vector<Part>& parts) const;
   std::vector<Part> chooseParts();
+  void waitForDevices();
+  template <typename Do>
+  void together(std::deque<Actor>& actors, Do what);
   void act(const std::vector<Part>& parts);
   void launchGraphs();
   void dropGraphs(int device);

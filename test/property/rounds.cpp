@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../support/simulator.hpp"
 #include "client.hpp"
 
 namespace ucudnn::test {
@@ -81,31 +82,45 @@ std::vector<Part> Client::chooseParts() {
   return parts;
 }
 
-void Client::act(const std::vector<Part>& parts) {
-  std::deque<Actor> actors;
-  for (const Part& part : parts) {
-    check(cudaSetDevice(part.runner->device));
-    for (Site* site : part.sites) site->restore();
-    actors.emplace_back(scenario_, part, random_.split(), report_);
-  }
-  if (actors.size() == 1) {
-    actors.front().act();
-  } else {
-    std::vector<std::thread> threads;
-    for (Actor& actor : actors)
-      threads.emplace_back([&] {
-        try {
-          actor.act();
-        } catch (const std::exception& error) {
-          report_.fail("", std::string("in a thread: ") + error.what());
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-  }
+/// All at the same time.
+template <typename Do>
+void Client::together(std::deque<Actor>& actors, Do what) {
+  const auto guarded = [&](Actor& actor) {
+    try {
+      what(actor);
+    } catch (const std::exception& error) {
+      report_.fail("", std::string("an actor ended: ") + error.what());
+    }
+  };
+  if (actors.size() == 1) return guarded(actors.front());
+  std::vector<std::thread> threads;
+  for (Actor& actor : actors) threads.emplace_back([&] { guarded(actor); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Client::waitForDevices() {
   for (int device = 0; device < scenario_.devices; ++device) {
     check(cudaSetDevice(device));
     check(cudaDeviceSynchronize());
   }
+}
+
+void Client::act(const std::vector<Part>& parts) {
+  std::deque<Actor> actors;
+  for (const Part& part : parts) actors.emplace_back(scenario_, part, random_.split(), report_);
+  // Most of what is measured need not be computed.
+  if (random_.chance(0.8)) {
+    setArithmetic(Arithmetic::kOff);
+    together(actors, [](Actor& actor) { actor.prepare(); });
+    setArithmetic(Arithmetic::kFull);
+    waitForDevices();
+  }
+  for (const Part& part : parts) {
+    check(cudaSetDevice(part.runner->device));
+    for (Site* site : part.sites) site->restore();
+  }
+  together(actors, [](Actor& actor) { actor.act(); });
+  waitForDevices();
   for (Actor& actor : actors) {
     for (Site* site : actor.called()) lookAt(*site, "a call");
     ClientGraph graph = actor.takeGraph();
