@@ -1,5 +1,5 @@
-// What the simulated CUDA runtime (libcudart.so.13) gives the simulated cuDNN (libcudnn.so.9): memory that
-// is watched, streams with virtual clocks, device models, and the N-th call that fails.
+// What the simulated CUDA runtime (libcudart.so.13) gives the simulated cuDNN (libcudnn.so.9):
+// memory that is watched, streams with virtual clocks, device models, and the N-th call that fails.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,14 +18,14 @@ namespace ucudnn::simulator {
 
 /// What a device is made of; chosen by UCUDNN_SIMULATOR_DEVICES.
 struct DeviceModel {
-  std::string name;            ///< as in UCUDNN_SIMULATOR_DEVICES: "H200"
-  int computeCapability;       ///< major * 10 + minor
+  std::string name;       ///< as in UCUDNN_SIMULATOR_DEVICES: "H200"
+  int computeCapability;  ///< major * 10 + minor
   int multiprocessorCount;
   std::size_t memoryBytes;
-  double fmaTeraflops;         ///< float, ordinary units, peak
-  double tensorTeraflops;      ///< TF32 tensor cores, peak (0: none)
+  double fmaTeraflops;     ///< float, ordinary units, peak
+  double tensorTeraflops;  ///< TF32 tensor cores, peak (0: none)
   double memoryGigabytesPerSecond;
-  double launchMs;             ///< what each kernel costs beside its work
+  double launchMs;  ///< what each kernel costs beside its work
 };
 
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
@@ -42,9 +42,11 @@ struct Access {
 struct Work {
   const char* name;
   double durationMs;
-  std::function<void()> execute;  ///< the arithmetic; run in stream order, again at every graph launch
-  /// Optional: what is checked against works on other streams. Two works that no event, capture edge or
-  /// synchronization orders, one of which writes what the other touches, are a violation ("race").
+  std::function<void()>
+      execute;  ///< the arithmetic; run in stream order, again at every graph launch
+  /// Optional: what is checked against works on other streams. Two works that no event, capture
+  /// edge or synchronization orders, one of which writes what the other touches, are a violation
+  /// ("race").
   std::vector<Access> accesses = {};
 };
 
@@ -61,25 +63,32 @@ UCUDNN_SIMULATOR_API cudaError_t enqueue(cudaStream_t stream, Work work);
 UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
+/// The seed of random kernel times; 0: the model's or the profile's times as they are.
+UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
+
 /// The live allocation of any device that contains `pointer`; false when there is none.
 UCUDNN_SIMULATOR_API bool findAllocation(const void* pointer, Allocation* allocation);
 
-/// Whether [pointer, pointer + bytes) lies within one live allocation that the current device can reach; if
-/// not, the violation is reported (see `reportViolation`) with `what` naming the argument. bytes 0 is fine.
+/// Whether [pointer, pointer + bytes) lies within one live allocation that the current device can
+/// reach; if not, the violation is reported (see `reportViolation`) with `what` naming the
+/// argument. bytes 0 is fine.
 UCUDNN_SIMULATOR_API bool checkRange(const void* pointer, std::size_t bytes, const char* what);
 
-/// Counts a misuse that a GPU would not notice, and prints it to stderr; with UCUDNN_SIMULATOR_STRICT=abort
-/// (the tests' setting) aborts.
+/// Counts a misuse that a GPU would not notice, and prints it to stderr; with
+/// UCUDNN_SIMULATOR_STRICT=abort (the tests' setting) aborts.
 UCUDNN_SIMULATOR_API void reportViolation(const std::string& message);
 
 /// Every simulated CUDA and cuDNN function calls this first; true when this is the call that
-/// UCUDNN_SIMULATOR_FAIL_CALL or `failCall` chose. The caller then returns its error and does nothing.
+/// UCUDNN_SIMULATOR_FAIL_CALL or `failCall` chose. The caller then returns its error and does
+/// nothing.
 UCUDNN_SIMULATOR_API bool callFails(const char* function);
 
-/// Counts live handles, descriptors, events, streams; the leak report at exit names the kinds that are not 0.
+/// Counts live handles, descriptors, events, streams; the leak report at exit names the kinds that
+/// are not 0.
 UCUDNN_SIMULATOR_API void countHandle(const char* kind, int change);
 
-// --- For tests -------------------------------------------------------------------------------------------
+// --- For tests
+// -------------------------------------------------------------------------------------------
 extern "C" {
 /// Makes the n-th call from now fail (1: the next one; 0: none). Counts over all threads.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorFailCall(std::int64_t n);
@@ -91,6 +100,8 @@ UCUDNN_SIMULATOR_API std::size_t ucudnnSimulatorLiveBytes(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
+/// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// A stream's virtual clock in ms.
 UCUDNN_SIMULATOR_API double ucudnnSimulatorClock(cudaStream_t stream);
 }

@@ -63,6 +63,12 @@ inline void setArithmetic(Arithmetic arithmetic) {
   detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));
 }
 
+/// Kernel times at random, the same at every run with the same seed; 0: off. What the library has
+/// measured before knows nothing of it.
+inline void setRandomTimes(std::uint64_t seed) {
+  detail::callSimulator<void>("ucudnnSimulatorSetRandomTimes", seed);
+}
+
 /// A stream's virtual clock.
 inline double clockMs(cudaStream_t stream) {
   return detail::callSimulator<double>("ucudnnSimulatorClock", stream);

@@ -1,5 +1,7 @@
 #include "simulator/cudnn/algorithms.hpp"
 
+#include "simulator/cudnn/random_times.hpp"
+
 namespace ucudnn::simulator {
 namespace {
 
@@ -172,10 +174,10 @@ bool isSupported(const ConvolutionProblem& problem, Method method) {
   return false;
 }
 
-bool findCost(const ConvolutionProblem& problem,
-              int algorithm,
-              const DeviceModel& device,
-              Cost* cost) {
+bool expectedCost(const ConvolutionProblem& problem,
+                  int algorithm,
+                  const DeviceModel& device,
+                  Cost* cost) {
   const Method method = methodOf(problem.operation, algorithm);
   if (method == Method::kNone) return false;
   switch (recordedProfile().find(problem, algorithm, cost)) {
@@ -194,6 +196,16 @@ bool findCost(const ConvolutionProblem& problem,
     plain.convolution.mathType = CUDNN_FMA_MATH;
     *cost = {modelTimeMs(plain, method, device), modelWorkspaceBytes(plain, method)};
   }
+  return true;
+}
+
+bool findCost(const ConvolutionProblem& problem,
+              int algorithm,
+              const DeviceModel& device,
+              Cost* cost) {
+  if (!expectedCost(problem, algorithm, device, cost)) return false;
+  const std::uint64_t seed = randomTimesSeed();
+  if (seed != 0) cost->timeMs *= randomTimeFactor(problem, algorithm, seed);
   return true;
 }
 

@@ -40,7 +40,14 @@ std::size_t modelWorkspaceBytes(const ConvolutionProblem& problem, Method method
 /// Time on the device by the model. REQUIRES: isSupported.
 double modelTimeMs(const ConvolutionProblem& problem, Method method, const DeviceModel& device);
 
-/// What the algorithm costs, recorded or modelled; false when it cannot compute the problem.
+/// What the algorithm costs by the profile or the model, which is what cuDNN's heuristics go by;
+/// false when it cannot compute the problem.
+bool expectedCost(const ConvolutionProblem& problem,
+                  int algorithm,
+                  const DeviceModel& device,
+                  Cost* cost);
+
+/// What the algorithm really costs: as expected, unless times are random.
 bool findCost(const ConvolutionProblem& problem,
               int algorithm,
               const DeviceModel& device,

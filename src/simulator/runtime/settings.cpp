@@ -55,6 +55,7 @@ const Settings& settings() {
       parseArithmetic(variable("UCUDNN_SIMULATOR_ARITHMETIC", "full")),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
+      static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),
       parseChoice("UCUDNN_SIMULATOR_LEAKS", "1"),
       parseChoice("UCUDNN_SIMULATOR_STRICT", "abort"),
   };

@@ -14,6 +14,7 @@ struct Settings {
   Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
   std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
   std::int64_t callMicroseconds;         ///< UCUDNN_SIMULATOR_CALL_US
+  std::uint64_t randomTimesSeed;         ///< UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off
   bool reportLeaks;                      ///< UCUDNN_SIMULATOR_LEAKS=1
   bool abortOnViolation;                 ///< UCUDNN_SIMULATOR_STRICT=abort
 };

@@ -18,6 +18,11 @@ std::atomic<Arithmetic>& chosenArithmetic() {
   return chosen;
 }
 
+std::atomic<std::uint64_t>& chosenRandomTimes() {
+  static std::atomic<std::uint64_t> chosen{settings().randomTimesSeed};
+  return chosen;
+}
+
 std::string describeRange(const void* pointer, std::size_t bytes, const char* what) {
   char text[160];
   std::snprintf(text, sizeof text, "%s (%zu bytes at %p)", what, bytes, pointer);
@@ -28,6 +33,10 @@ std::string describeRange(const void* pointer, std::size_t bytes, const char* wh
 
 Arithmetic arithmetic() {
   return chosenArithmetic();
+}
+
+std::uint64_t randomTimesSeed() {
+  return chosenRandomTimes();
 }
 
 bool findAllocation(const void* pointer, Allocation* allocation) {
@@ -89,6 +98,10 @@ void ucudnnSimulatorSetMemory(int device, std::size_t bytes) {
 
 void ucudnnSimulatorSetArithmetic(int arithmetic) {
   chosenArithmetic() = static_cast<Arithmetic>(arithmetic);
+}
+
+void ucudnnSimulatorSetRandomTimes(std::uint64_t seed) {
+  chosenRandomTimes() = seed;
 }
 
 double ucudnnSimulatorClock(cudaStream_t handle) {

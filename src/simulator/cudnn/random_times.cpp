@@ -1,0 +1,66 @@
+#include "simulator/cudnn/random_times.hpp"
+
+#include <cmath>
+
+namespace ucudnn::simulator {
+namespace {
+
+constexpr double kLogOfLargest = 3;  // 2^3: the factors lie between 1/8 and 8
+
+// SplitMix64 (Steele, Lea, Flood 2014), whose every output bit depends on every input bit.
+std::uint64_t mix(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
+class Hash {
+ public:
+  explicit Hash(std::uint64_t seed) : state_(mix(seed)) {}
+
+  void add(int value) { state_ = mix(state_ ^ static_cast<std::uint64_t>(value)); }
+
+  void add(const TensorShape& shape) {
+    add(shape.type);
+    add(shape.rank);
+    for (std::size_t d = 0; d < static_cast<std::size_t>(shape.rank); ++d) {
+      add(shape.dims[d]);
+      if (d > 0 && shape.dims[d] != 1) add(shape.strides[d]);
+    }
+  }
+
+  void add(const cudnnConvolutionStruct& convolution) {
+    for (std::size_t d = 0; d < static_cast<std::size_t>(convolution.spatialRank); ++d) {
+      add(convolution.pad[d]);
+      add(convolution.stride[d]);
+      add(convolution.dilation[d]);
+    }
+    add(convolution.mode);
+    add(convolution.computeType);
+    add(convolution.mathType == CUDNN_FMA_MATH ? 1 : 0);
+    add(convolution.groups);
+  }
+
+  // In [0, 1): the 53 bits that a double holds.
+  double unit() const { return static_cast<double>(state_ >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace
+
+double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed) {
+  Hash hash(seed);
+  hash.add(static_cast<int>(problem.operation));
+  hash.add(algorithm);
+  hash.add(problem.x);
+  hash.add(problem.w);
+  hash.add(problem.y);
+  hash.add(problem.filterFormat);
+  hash.add(problem.convolution);
+  return std::exp2(kLogOfLargest * (2 * hash.unit() - 1));
+}
+
+}  // namespace ucudnn::simulator

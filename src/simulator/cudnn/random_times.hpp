@@ -1,0 +1,15 @@
+// UCUDNN_SIMULATOR_RANDOM_TIMES: kernel times that no model predicts, so that odd plans are chosen.
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/cudnn/problem.hpp"
+
+namespace ucudnn::simulator {
+
+/// Between 1/8 and 8, log-uniform: one number for each seed, problem, batch size, algorithm and
+/// math (FMA or not). Same on all devices; blind to the batch stride and to strides of dimensions
+/// of 1, which are not a kernel's business.
+double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed);
+
+}  // namespace ucudnn::simulator
