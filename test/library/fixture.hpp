@@ -131,7 +131,9 @@ struct Workspace {
 /// same source is a client of either.
 class Convolution {
  public:
-  explicit Convolution(const ConvolutionCase& convolution);
+  enum class Contents { kRandom, kAny };
+
+  explicit Convolution(const ConvolutionCase& convolution, Contents contents = Contents::kRandom);
   ~Convolution();
   Convolution(const Convolution&) = delete;
   Convolution& operator=(const Convolution&) = delete;

@@ -42,8 +42,7 @@ void Actor::trace(const Site& site, const std::string& step) {
 }
 
 void Actor::enter() {
-  if (cudaSetDevice(part_.runner->device) != cudaSuccess)
-    throw std::runtime_error("cudaSetDevice");
+  if (cudaSetDevice(part_.runner->device) != cudaSuccess) throw std::runtime_error("cudaSetDevice");
   for (ClientHandle* handle : {part_.asker, part_.runner})
     if (cudnnSetStream(handle->handle, part_.stream) != CUDNN_STATUS_SUCCESS)
       throw std::runtime_error("cudnnSetStream");
@@ -111,14 +110,12 @@ bool Actor::isVoided(const Site& site, const std::string& by) {
 
 /// Whether the library's error would be one that plain cuDNN does not give.
 bool Actor::mustRun(const Site& site, const Choice& choice, const Workspace& granted) const {
-  const Site::Algorithm& plain =
-      site.algorithms()[static_cast<std::size_t>(choice.algorithm)];
+  const Site::Algorithm& plain = site.algorithms()[static_cast<std::size_t>(choice.algorithm)];
   if (plain.status != CUDNN_STATUS_SUCCESS) return false;
   if (choice.followed || granted.bytes >= plain.bytes) return true;
-  const bool deterministic =
-      scenario_.deterministic ||
-      (plain.deterministic && (site.operation() == UCUDNN_BACKWARD_DATA ||
-                               site.operation() == UCUDNN_BACKWARD_FILTER));
+  const bool deterministic = scenario_.deterministic ||
+                             (plain.deterministic && (site.operation() == UCUDNN_BACKWARD_DATA ||
+                                                      site.operation() == UCUDNN_BACKWARD_FILTER));
   return site.runsWithin(granted.bytes, deterministic);
 }
 
@@ -141,9 +138,9 @@ void Actor::call(Site& site, const Choice& choice) {
     return;
   } else if (mustRun(site, made, {workspace.memory, usable})) {
     fail(site,
-         std::string(made.followed ? "an answer that was followed" : "a call") +
-             " failed with " + cudnnGetErrorString(status) + ", algorithm " +
-             std::to_string(made.algorithm) + " in " + std::to_string(usable) + " bytes");
+         std::string(made.followed ? "an answer that was followed" : "a call") + " failed with " +
+             cudnnGetErrorString(status) + ", algorithm " + std::to_string(made.algorithm) +
+             " in " + std::to_string(usable) + " bytes");
   }
 }
 

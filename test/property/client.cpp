@@ -92,8 +92,8 @@ void Client::replaceStream() {
   cudaStream_t& place = streams[random_.below(streams.size())];
   report_.trace("a stream of device " + std::to_string(device) + " is replaced");
   check(cudaStreamDestroy(place));
-  check(cudaStreamCreateWithFlags(
-      &place, random_.chance(0.5) ? cudaStreamNonBlocking : cudaStreamDefault));
+  check(cudaStreamCreateWithFlags(&place,
+                                  random_.chance(0.5) ? cudaStreamNonBlocking : cudaStreamDefault));
 }
 
 /// As when a framework's allocator holds nearly everything, and gives some back later.
@@ -164,8 +164,8 @@ void Client::checkLeaks(const Baseline& before) {
   for (std::size_t i = 0; i < after.handles.size(); ++i)
     if (after.handles[i] != before.handles[i])
       report_.fail("",
-                   std::to_string(after.handles[i] - before.handles[i]) + " of \"" +
-                       kLeakKinds[i] + "\" are left");
+                   std::to_string(after.handles[i] - before.handles[i]) + " of \"" + kLeakKinds[i] +
+                       "\" are left");
   for (std::size_t i = 0; i < after.bytes.size(); ++i)
     if (after.bytes[i] != before.bytes[i])
       report_.fail("", std::to_string(after.bytes[i] - before.bytes[i]) + " bytes are left");

@@ -8,7 +8,8 @@
 namespace ucudnn::test {
 namespace {
 
-/// A convolution's multiplications are at most that many, for a benchmark runs it some hundred times.
+/// A convolution's multiplications are at most that many, for a benchmark runs it some hundred
+/// times.
 constexpr double kLargestWork = 3e4;
 
 int outputSize(const ConvolutionCase& c, std::size_t d) {

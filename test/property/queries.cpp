@@ -59,8 +59,10 @@ Actor::Choice Actor::chooseFreely(Site& site) {
   Choice choice;
   choice.algorithm = random_.between(0, algorithmCount(site) - 1);
   const std::size_t need = site.queried()[static_cast<std::size_t>(choice.algorithm)].bytes;
-  if (random_.chance(0.3)) choice.bytes = need;
-  else if (random_.chance(0.7)) choice.bytes = site.interestingBytes(random_);
+  if (random_.chance(0.3))
+    choice.bytes = need;
+  else if (random_.chance(0.7))
+    choice.bytes = site.interestingBytes(random_);
   choice.nullMemory = random_.chance(0.1);
   return choice;
 }
@@ -71,10 +73,9 @@ Actor::Choice Actor::followSize(Site& site, int algorithm, ClientHandle& handle)
   choice.algorithm = algorithm;
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
   {
-    const CurrentDevice current(
-        random_.chance(0.2) ? random_.between(0, scenario_.devices - 1) : handle.device);
-    status = site.convolution().workspaceSize(
-        handle.handle, asked(site), algorithm, &choice.bytes);
+    const CurrentDevice current(random_.chance(0.2) ? random_.between(0, scenario_.devices - 1)
+                                                    : handle.device);
+    status = site.convolution().workspaceSize(handle.handle, asked(site), algorithm, &choice.bytes);
   }
   const Site::Algorithm& plain = site.queried()[static_cast<std::size_t>(algorithm)];
   trace(site,
@@ -90,9 +91,10 @@ Actor::Choice Actor::followSize(Site& site, int algorithm, ClientHandle& handle)
   choice.followed = true;
   const auto stated = handle.limits.find(limitKey(site));
   // Bias and activation IDENTITY needs this algorithm's own workspace, and has no query of its own.
-  const bool mayExceed = asked(site) == UCUDNN_FORWARD &&
-                         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM &&
-                         choice.bytes <= (plain.bytes + kGranularity - 1) / kGranularity * kGranularity;
+  const bool mayExceed =
+      asked(site) == UCUDNN_FORWARD &&
+      algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM &&
+      choice.bytes <= (plain.bytes + kGranularity - 1) / kGranularity * kGranularity;
   if (stated != handle.limits.end() && choice.bytes > stated->second && !mayExceed)
     fail(site,
          "GetWorkspaceSize names " + std::to_string(choice.bytes) + " bytes for algorithm " +
@@ -177,8 +179,7 @@ Actor::Choice Actor::followPreference(Site& site) {
   std::size_t limit = kNoLimit;
   if (preference == 0) limit = 0;
   if (preference == 2 && random_.chance(0.8)) limit = site.interestingBytes(random_);
-  trace(site,
-        "preference " + std::to_string(preference) + " within " + std::to_string(limit));
+  trace(site, "preference " + std::to_string(preference) + " within " + std::to_string(limit));
   int algorithm = -1;
   const cudnnStatus_t status = site.convolution().queryPreferred(
       part_.asker->handle, asked(site), preference, limit, &algorithm);

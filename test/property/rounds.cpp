@@ -36,8 +36,7 @@ bool Client::isTaken(const Part& part, const std::vector<Part>& parts) const {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& other) {
     const std::set<const ClientHandle*> handles{other.asker, other.runner};
     if (handles.count(part.asker) + handles.count(part.runner) > 0) return true;
-    if (part.stream == other.stream && part.stream != cudaStreamPerThread &&
-        part.stream != nullptr)
+    if (part.stream == other.stream && part.stream != cudaStreamPerThread && part.stream != nullptr)
       return true;
     return std::any_of(part.sites.begin(), part.sites.end(), [&](const Site* site) {
       return std::find(other.sites.begin(), other.sites.end(), site) != other.sites.end();

@@ -59,8 +59,7 @@ cudnnStatus_t Site::tryPlainCudnn(cudnnHandle_t native,
   const DeviceBuffer workspace(bytes);
   const Workspace granted{workspace.get(), bytes};
   if (fused) return run(native, algorithm, granted);
-  return convolution_.run(
-      native, operation_, algorithm, granted, choice_.alpha, choice_.beta);
+  return convolution_.run(native, operation_, algorithm, granted, choice_.alpha, choice_.beta);
 }
 
 void Site::askPlainCudnn(cudnnHandle_t native) {
@@ -131,10 +130,8 @@ std::size_t Site::interestingBytes(Random& random) const {
 template <typename Handle>
 cudnnStatus_t Site::run(Handle handle, int algorithm, Workspace workspace) {
   if (fused_)
-    return fused_->run(
-        handle, algorithm, workspace, choice_.alpha, choice_.beta, choice_.zInPlace);
-  return convolution_.run(
-      handle, operation_, algorithm, workspace, choice_.alpha, choice_.beta);
+    return fused_->run(handle, algorithm, workspace, choice_.alpha, choice_.beta, choice_.zInPlace);
+  return convolution_.run(handle, operation_, algorithm, workspace, choice_.alpha, choice_.beta);
 }
 template cudnnStatus_t Site::run(cudnnHandle_t, int, Workspace);
 template cudnnStatus_t Site::run(UcudnnHandle_t, int, Workspace);
@@ -172,8 +169,8 @@ std::string Site::sumDifference(const std::vector<char>& result) {
   const std::vector<double> before = toDoubles(type, initial_[operation_]);
   const std::vector<double> plain = toDoubles(type, expected_);
   const std::vector<double> ours = toDoubles(type, result);
-  const double unit = type == CUDNN_DATA_DOUBLE ? 0x1p-52 * static_cast<double>(sums.size() + 4096)
-                                                : 0x1p-23;
+  const double unit =
+      type == CUDNN_DATA_DOUBLE ? 0x1p-52 * static_cast<double>(sums.size() + 4096) : 0x1p-23;
   double ourSquares = 0, plainSquares = 0, roundingSquares = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const double old = choice_.beta == 0 ? 0 : choice_.beta * before[i];
