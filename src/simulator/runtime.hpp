@@ -66,6 +66,14 @@ UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
 
+/// With the cost of measuring on (UCUDNN_SIMULATOR_MEASURING_COST): what a call takes of the
+/// calling thread's virtual time beside what its name says. Nothing while it is off.
+UCUDNN_SIMULATOR_API void hostSpends(double microseconds);
+
+/// As `hostSpends`, once for each `kernel` (any number that names it) and device: CUDA loads a
+/// kernel's code when it is first launched.
+UCUDNN_SIMULATOR_API void hostLoadsKernel(int device, std::uint64_t kernel);
+
 /// The live allocation of any device that contains `pointer`; false when there is none.
 UCUDNN_SIMULATOR_API bool findAllocation(const void* pointer, Allocation* allocation);
 
@@ -102,6 +110,11 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
+/// As UCUDNN_SIMULATOR_MEASURING_COST; 1 also forgets which kernels are loaded, as a new process
+/// would.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMeasuringCost(int on);
+/// The calling thread's virtual time in ms: what a program's wall clock would show.
+UCUDNN_SIMULATOR_API double ucudnnSimulatorHostClockMs();
 /// A stream's virtual clock in ms.
 UCUDNN_SIMULATOR_API double ucudnnSimulatorClock(cudaStream_t stream);
 }

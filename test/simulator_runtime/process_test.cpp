@@ -86,6 +86,7 @@ TEST_F(SimulatedProcessTest, SettingsThatAreNotUnderstoodEndTheProcess) {
       {"UCUDNN_SIMULATOR_FAIL_CALL", "x", "is a number, not x"},
       {"UCUDNN_SIMULATOR_CALL_US", "-1", "is a number, not -1"},
       {"UCUDNN_SIMULATOR_RANDOM_TIMES", "dice", "is a number, not dice"},
+      {"UCUDNN_SIMULATOR_MEASURING_COST", "2", "0 or 1, not 2"},
       {"UCUDNN_SIMULATOR_LEAKS", "yes", "0 or 1, not yes"},
       {"UCUDNN_SIMULATOR_STRICT", "1", "0 or abort, not 1"},
   };

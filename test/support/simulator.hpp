@@ -69,6 +69,18 @@ inline void setRandomTimes(std::uint64_t seed) {
   detail::callSimulator<void>("ucudnnSimulatorSetRandomTimes", seed);
 }
 
+/// What calls take of the host's virtual time, as on an H200; on also forgets which kernels are
+/// loaded.
+inline void setMeasuringCost(bool on) {
+  detail::callSimulator<void>("ucudnnSimulatorSetMeasuringCost", static_cast<int>(on));
+}
+
+/// The calling thread's virtual clock: each thread has its own, which begins at 0. It moves when
+/// the thread waits, and with setMeasuringCost at each call.
+inline double hostClockMs() {
+  return detail::callSimulator<double>("ucudnnSimulatorHostClockMs");
+}
+
 /// A stream's virtual clock.
 inline double clockMs(cudaStream_t stream) {
   return detail::callSimulator<double>("ucudnnSimulatorClock", stream);

@@ -40,6 +40,9 @@ std::size_t modelWorkspaceBytes(const ConvolutionProblem& problem, Method method
 /// Time on the device by the model. REQUIRES: isSupported.
 double modelTimeMs(const ConvolutionProblem& problem, Method method, const DeviceModel& device);
 
+/// How many kernels one call launches.
+int launchCount(const ConvolutionProblem& problem, Method method);
+
 /// What the algorithm costs by the profile or the model, which is what cuDNN's heuristics go by;
 /// false when it cannot compute the problem.
 bool expectedCost(const ConvolutionProblem& problem,

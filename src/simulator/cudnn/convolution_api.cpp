@@ -33,8 +33,12 @@ void runConvolution(cudnnHandle_t handle,
   if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
   const double durationMs = cost.timeMs + memoryTimeMs(extraBytes, device);
   std::vector<Access> accesses = accessesOf(call);
-  submit(handle,
-         {name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)});
+  const ConvolutionProblem problem = call.problem;
+  submitConvolution(
+      handle,
+      problem,
+      algorithm,
+      {name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)});
 }
 
 Epilogue plainEpilogue(const void* alpha, const void* beta, const TensorShape& shape, void* out) {

@@ -220,6 +220,10 @@ std::size_t modelWorkspaceBytes(const ConvolutionProblem& problem, Method method
   return static_cast<std::size_t>(bytes);
 }
 
+int launchCount(const ConvolutionProblem& problem, Method method) {
+  return effortOf(problem, method).launches;
+}
+
 double modelTimeMs(const ConvolutionProblem& problem, Method method, const DeviceModel& device) {
   const Effort effort = effortOf(problem, method);
   const double rate = peakPerMs(problem, effort.tensorCores, device) * effort.efficiency *

@@ -150,7 +150,8 @@ void findAlgorithms(cudnnHandle_t handle,
       continue;
     }
     // Nobody looks at the numbers in these buffers.
-    submit(handle, {"findConvolution", candidate.timeMs, [] {}});
+    submitConvolution(
+        handle, problem, candidate.algorithm, {"findConvolution", candidate.timeMs, [] {}});
   }
   waitFor(handle);
   giveResults(problem, candidates, true, requestedAlgoCount, returnedAlgoCount, perfResults);
@@ -195,7 +196,10 @@ void findAlgorithmsEx(cudnnHandle_t handle,
       work = [call] { execute(call); };
       computed = true;
     }
-    submit(handle, {"findConvolution", candidate.timeMs, std::move(work), accesses});
+    submitConvolution(handle,
+                      problem,
+                      candidate.algorithm,
+                      {"findConvolution", candidate.timeMs, std::move(work), accesses});
   }
   waitFor(handle);
   giveResults(problem, candidates, true, requestedAlgoCount, returnedAlgoCount, perfResults);

@@ -34,6 +34,13 @@ std::vector<Access> accessesOf(std::initializer_list<TensorAccess> tensors);
 /// Hands a kernel to the handle's stream; throws EXECUTION_FAILED when the runtime refuses.
 void submit(cudnnHandle_t handle, Work work);
 
+/// As `submit`, for one algorithm's kernels: spends the host time of its launches, and of loading
+/// the kernels when they run for the first time.
+void submitConvolution(cudnnHandle_t handle,
+                       const ConvolutionProblem& problem,
+                       int algorithm,
+                       Work work);
+
 /// A kernel that does little but read and write the tensors once: its time is that of the memory.
 void submitMemory(cudnnHandle_t handle,
                   const char* name,

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "simulator/runtime/host_costs.hpp"
 #include "simulator/runtime/memory.hpp"
 #include "simulator/runtime/settings.hpp"
 
@@ -88,6 +89,7 @@ std::string Accounting::leaks() {
 }
 
 bool callFails(const char* function) {
+  hostCalls(function);
   return Accounting::instance().callFails(function);
 }
 

@@ -2,6 +2,7 @@
 #include "simulator/runtime/api.hpp"
 #include "simulator/runtime/copies.hpp"
 #include "simulator/runtime/device_models.hpp"
+#include "simulator/runtime/host_costs.hpp"
 #include "simulator/runtime/machine.hpp"
 #include "simulator/runtime/memory.hpp"
 #include "simulator/runtime/thread_state.hpp"
@@ -26,6 +27,7 @@ cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind, unsigned int
 
 cudaError_t allocateNow(void** pointer, size_t bytes, MemoryKind kind, unsigned int flags = 0) {
   if (const cudaError_t error = Machine::instance().checkUnsafeCall()) return error;
+  hostMaps(bytes);
   return allocate(pointer, bytes, kind, flags);
 }
 

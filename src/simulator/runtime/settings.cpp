@@ -56,6 +56,7 @@ const Settings& settings() {
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
       static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),
+      parseChoice("UCUDNN_SIMULATOR_MEASURING_COST", "1"),
       parseChoice("UCUDNN_SIMULATOR_LEAKS", "1"),
       parseChoice("UCUDNN_SIMULATOR_STRICT", "abort"),
   };

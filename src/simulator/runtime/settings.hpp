@@ -15,6 +15,7 @@ struct Settings {
   std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
   std::int64_t callMicroseconds;         ///< UCUDNN_SIMULATOR_CALL_US
   std::uint64_t randomTimesSeed;         ///< UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off
+  bool measuringCost;                    ///< UCUDNN_SIMULATOR_MEASURING_COST=1
   bool reportLeaks;                      ///< UCUDNN_SIMULATOR_LEAKS=1
   bool abortOnViolation;                 ///< UCUDNN_SIMULATOR_STRICT=abort
 };
