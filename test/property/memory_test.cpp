@@ -12,27 +12,33 @@ namespace {
 constexpr std::size_t kLimit = std::size_t{16} << 20;
 constexpr int kCalls = 60;  // measuring may come with a later call
 
-/// Tensors of 26 MB, larger than any setting here.
-ConvolutionCase largeCase() {
+ConvolutionCase caseOf(cudnnMathType_t math, int channels, int image) {
   ConvolutionCase c;
+  c.math = math;
   c.batch = 128;
-  c.channels = 64;
-  c.filters = 64;
-  c.input = {28, 28};
+  c.channels = channels;
+  c.filters = channels;
+  c.input = {image, image};
   c.filter = {5, 5};
   c.pad = {2, 2};
   return c;
 }
+/// Tensors of 26 MB, larger than any setting here.
+const ConvolutionCase kLarge = caseOf(CUDNN_FMA_MATH, 64, 28);
+/// On tensor cores cuDNN's heuristics choose another algorithm than that of the fastest split may
+/// be.
+const ConvolutionCase kTensor = caseOf(CUDNN_DEFAULT_MATH, 64, 14);
 
 /// What was taken at most at once while `act` ran, beside what was there before.
-std::size_t extraBytes(const std::map<std::string, std::string>& environment,
+std::size_t extraBytes(const ConvolutionCase& parameters,
+                       const std::map<std::string, std::string>& environment,
                        const std::function<void(Convolution&, const Handles&, Workspace)>& act) {
   const EnvironmentGuard guard(environment);
   const ForkResult result = runForked(
       [&](const Answer& answer) {
         setArithmetic(Arithmetic::kOff);
         const Handles handles;
-        Convolution convolution(largeCase(), Convolution::Contents::kAny);
+        Convolution convolution(parameters, Convolution::Contents::kAny);
         const DeviceBuffer workspace(kLimit);
         const std::size_t before = liveBytes();
         startPeak();
@@ -54,20 +60,23 @@ class MemoryTest : public ::testing::TestWithParam<ucudnnOperation_t> {
 
 TEST_P(MemoryTest, FindExTakesNone) {
   for (const char* policy : {"undivided", "powerOfTwo", "all"})
-    for (const char* times : {"0", "1", "2", "3"})
-      for (const std::size_t limit : {0, 1 << 20, 4 << 20, 16 << 20}) {
-        const auto find = [&](Convolution& convolution, const Handles& handles, Workspace held) {
-          std::vector<Performance> found;
-          held.bytes = limit;
-          EXPECT_CUDNN(
-              convolution.query(handles.ours, GetParam(), Query::kFindEx, 8, &found, held));
-        };
-        EXPECT_EQ(0U,
-                  extraBytes({{"UCUDNN_BATCH_SIZE_POLICY", policy},
-                              {"UCUDNN_SIMULATOR_RANDOM_TIMES", times}},
-                             find))
-            << policy << ", within " << limit << ", random times " << times;
-      }
+    for (const ConvolutionCase& parameters : {kLarge, kTensor})
+      for (const char* times : {"0", "1", "2", "3"})
+        for (const std::size_t limit : {0, 1 << 20, 4 << 20, 16 << 20}) {
+          const auto find = [&](Convolution& convolution, const Handles& handles, Workspace held) {
+            std::vector<Performance> found;
+            held.bytes = limit;
+            EXPECT_CUDNN(
+                convolution.query(handles.ours, GetParam(), Query::kFindEx, 8, &found, held));
+          };
+          EXPECT_EQ(0U,
+                    extraBytes(parameters,
+                               {{"UCUDNN_BATCH_SIZE_POLICY", policy},
+                                {"UCUDNN_SIMULATOR_RANDOM_TIMES", times}},
+                               find))
+              << policy << ", \"" << parameters.serialized() << "\" within " << limit
+              << ", random times " << times;
+        }
 }
 
 TEST_P(MemoryTest, QueriesAndCallsTakeNoMoreThanTheSetting) {
@@ -84,7 +93,8 @@ TEST_P(MemoryTest, QueriesAndCallsTakeNoMoreThanTheSetting) {
             EXPECT_CUDNN(convolution.run(handles.ours, GetParam(), algorithm, held));
         };
         EXPECT_GE(most,
-                  extraBytes({{"UCUDNN_BATCH_SIZE_POLICY", policy},
+                  extraBytes(kLarge,
+                             {{"UCUDNN_BATCH_SIZE_POLICY", policy},
                               {"UCUDNN_BENCHMARK_MEMORY", std::to_string(most)}},
                              use))
             << policy << (asks ? ", asked" : ", not asked");
