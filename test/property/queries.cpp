@@ -18,6 +18,15 @@ std::string limitKey(Site& site) {
   return toText(asked(site)) + site.convolution().parameters().serialized();
 }
 
+/// Whether plain cuDNN has an algorithm to name within the limit.
+bool hasAnswer(const Site& site, std::size_t limit, bool deterministic) {
+  return std::any_of(
+      site.queried().begin(), site.queried().end(), [&](const Site::Algorithm& plain) {
+        return plain.status == CUDNN_STATUS_SUCCESS && plain.bytes <= limit &&
+               (plain.deterministic || !deterministic);
+      });
+}
+
 int algorithmCount(const Site& site) {
   return static_cast<int>(site.queried().size());
 }
@@ -145,8 +154,12 @@ Actor::Choice Actor::followQuery(Site& site) {
     if (status == CUDNN_STATUS_SUCCESS) part_.asker->limits[limitKey(site)] = limit;
   }
   if (status != CUDNN_STATUS_SUCCESS) {
-    // Find allocates, and may find no memory.
-    if (site.runsAtAll() && !(how == Query::kFind && scenario_.limitsMemory))
+    // Find allocates, and may find no memory. cuDNN has no setting that leaves it without an
+    // answer.
+    const bool excused =
+        (how == Query::kFind && scenario_.limitsMemory) ||
+        (scenario_.deterministic && !hasAnswer(site, limit, scenario_.deterministic));
+    if (site.runsAtAll() && !excused)
       fail(site, std::string("a query failed with ") + cudnnGetErrorString(status));
     return chooseFreely(site);
   }
@@ -155,12 +168,8 @@ Actor::Choice Actor::followQuery(Site& site) {
     if (entry.status == CUDNN_STATUS_SUCCESS) usable.push_back(entry);
   for (const Performance& entry : usable) checkEntry(site, entry, limit);
   if (usable.empty()) {
-    const bool fits = std::any_of(
-        site.queried().begin(), site.queried().end(), [&](const Site::Algorithm& algorithm) {
-          return algorithm.status == CUDNN_STATUS_SUCCESS && algorithm.bytes <= limit &&
-                 (algorithm.deterministic || !scenario_.deterministic);
-        });
-    if (fits && !scenario_.limitsMemory) fail(site, "a query has no answer within its limit");
+    if (hasAnswer(site, limit, scenario_.deterministic) && !scenario_.limitsMemory)
+      fail(site, "a query has no answer within its limit");
     return chooseFreely(site);
   }
   const Performance& chosen = random_.chance(0.7) ? usable.front() : random_.pick(usable);
@@ -185,12 +194,7 @@ Actor::Choice Actor::followPreference(Site& site) {
       part_.asker->handle, asked(site), preference, limit, &algorithm);
   part_.asker->limits.erase(limitKey(site));
   if (status != CUDNN_STATUS_SUCCESS) {
-    const bool fits = std::any_of(
-        site.queried().begin(), site.queried().end(), [&](const Site::Algorithm& plain) {
-          return plain.status == CUDNN_STATUS_SUCCESS && plain.bytes <= limit &&
-                 (plain.deterministic || !scenario_.deterministic);
-        });
-    if (fits)
+    if (hasAnswer(site, limit, scenario_.deterministic))
       fail(site,
            std::string("a query within ") + std::to_string(limit) + " failed with " +
                cudnnGetErrorString(status));
