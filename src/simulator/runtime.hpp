@@ -112,6 +112,9 @@ UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorLiveHandles(const char* kindOrN
 /// process.
 UCUDNN_SIMULATOR_API std::int64_t ucudnnSimulatorLiveResources();
 UCUDNN_SIMULATOR_API std::size_t ucudnnSimulatorLiveBytes(int device);
+/// The most that was live at once since `ucudnnSimulatorStartPeak`, or since the process began.
+UCUDNN_SIMULATOR_API std::size_t ucudnnSimulatorPeakBytes(int device);
+UCUDNN_SIMULATOR_API void ucudnnSimulatorStartPeak(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);

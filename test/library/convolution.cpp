@@ -98,7 +98,8 @@ cudnnStatus_t collect(int requested, std::vector<Performance>* results, Ask ask)
 
 }  // namespace
 
-Convolution::Convolution(const ConvolutionCase& convolution) : case_(convolution) {
+Convolution::Convolution(const ConvolutionCase& convolution, Contents contents)
+    : case_(convolution) {
   std::vector<int> image;
   for (std::size_t d = 0; d < case_.input.size(); ++d) {
     const int reach = (case_.filter[d] - 1) * case_.dilation[d] + 1;
@@ -131,7 +132,7 @@ Convolution::Convolution(const ConvolutionCase& convolution) : case_(convolution
   x_ = std::make_unique<DeviceBuffer>(xGeometry_.bytes());
   w_ = std::make_unique<DeviceBuffer>(wGeometry_.bytes());
   y_ = std::make_unique<DeviceBuffer>(yGeometry_.bytes());
-  fill();
+  if (contents == Contents::kRandom) fill();
 }
 
 Convolution::~Convolution() = default;

@@ -102,6 +102,9 @@ class DeviceBuffer {
 /// Numbers between -1 and 1 in every element, gaps included.
 std::vector<char> randomValues(const Geometry& geometry, unsigned seed);
 
+/// Every element of a buffer, gaps included.
+std::vector<double> toDoubles(cudnnDataType_t type, const std::vector<char>& values);
+
 /// ||a - b|| / ||b|| over the tensor's elements; NaN where one of them is.
 double distance(const Geometry& geometry, const std::vector<char>& a, const std::vector<char>& b);
 
@@ -128,7 +131,9 @@ struct Workspace {
 /// same source is a client of either.
 class Convolution {
  public:
-  explicit Convolution(const ConvolutionCase& convolution);
+  enum class Contents { kRandom, kAny };
+
+  explicit Convolution(const ConvolutionCase& convolution, Contents contents = Contents::kRandom);
   ~Convolution();
   Convolution(const Convolution&) = delete;
   Convolution& operator=(const Convolution&) = delete;
@@ -195,6 +200,10 @@ class Convolution {
 
   /// The same from the definition, on the host, with alpha 1 and beta 0.
   std::vector<char> computedOnHost(ucudnnOperation_t operation) const;
+
+  /// The same before it is rounded, for each element of the output's buffer. `magnitudes`: sums of
+  /// the products' absolute values, which bound what rounding can do.
+  std::vector<double> sumsOnHost(ucudnnOperation_t operation, bool magnitudes = false) const;
 
  private:
   ConvolutionCase case_;

@@ -109,12 +109,18 @@ double distance(const Geometry& geometry, const std::vector<char>& a, const std:
   return difference == 0 ? 0 : std::sqrt(difference / reference);
 }
 
-std::vector<char> Convolution::computedOnHost(ucudnnOperation_t operation) const {
+std::vector<double> toDoubles(cudnnDataType_t type, const std::vector<char>& values) {
+  std::vector<double> numbers;
+  for (std::size_t at = 0; at < values.size(); at += elementBytes(type))
+    numbers.push_back(toDouble(type, values.data() + at));
+  return numbers;
+}
+
+std::vector<double> Convolution::sumsOnHost(ucudnnOperation_t operation, bool magnitudes) const {
   const Geometry& out = geometry(operation);
   const std::vector<char> x = x_->read();
   const std::vector<char> w = w_->read();
   const std::vector<char> y = y_->read();
-  std::vector<char> result(out.bytes());
   std::vector<double> sums(out.bytes() / elementBytes(out.type), 0.0);
   const std::size_t spatial = case_.input.size();
   const int filtersPerGroup = case_.filters / case_.groups;
@@ -138,7 +144,8 @@ std::vector<char> Convolution::computedOnHost(ucudnnOperation_t operation) const
         const std::size_t wAt = byteOffset(wGeometry_, part, wIndex);
         const std::size_t yAt = byteOffset(yGeometry_, part, yIndex);
         const auto value = [&](const std::vector<char>& values, std::size_t offset) {
-          return toDouble(case_.type, values.data() + offset);
+          const double number = toDouble(case_.type, values.data() + offset);
+          return magnitudes ? std::abs(number) : number;
         };
         const std::size_t size = elementBytes(case_.type);
         if (operation == UCUDNN_FORWARD)
@@ -149,6 +156,13 @@ std::vector<char> Convolution::computedOnHost(ucudnnOperation_t operation) const
           sums[wAt / size] += value(x, xAt) * value(y, yAt);
       });
     });
+  return sums;
+}
+
+std::vector<char> Convolution::computedOnHost(ucudnnOperation_t operation) const {
+  const Geometry& out = geometry(operation);
+  const std::vector<double> sums = sumsOnHost(operation);
+  std::vector<char> result(out.bytes());
   for (std::size_t i = 0; i < sums.size(); ++i)
     fromDouble(out.type, sums[i], result.data() + i * elementBytes(out.type));
   return result;

@@ -63,6 +63,21 @@ TEST(SimulatedMemoryTest, IsLimited) {
   EXPECT_EQ(free, all);
 }
 
+TEST(SimulatedMemoryTest, PeakIsTheMostAtOnce) {
+  startPeak();
+  const std::size_t before = liveBytes();
+  EXPECT_EQ(before, peakBytes());
+  {
+    const DeviceBuffer first(512);
+    const DeviceBuffer second(1024);
+  }
+  const DeviceBuffer third(1024);
+  EXPECT_EQ(before + 1536, peakBytes());
+  EXPECT_EQ(before + 1024, liveBytes());
+  startPeak();
+  EXPECT_EQ(before + 1024, peakBytes());
+}
+
 TEST(SimulatedMemoryTest, SizesThatOverflowAreRefused) {
   void* pointer = nullptr;
   EXPECT_EQ(cudaMalloc(&pointer, SIZE_MAX), cudaErrorMemoryAllocation);

@@ -58,6 +58,14 @@ inline std::size_t liveBytes(int device = 0) {
   return detail::callSimulator<std::size_t>("ucudnnSimulatorLiveBytes", device);
 }
 
+/// The most that was live at once since `startPeak`.
+inline std::size_t peakBytes(int device = 0) {
+  return detail::callSimulator<std::size_t>("ucudnnSimulatorPeakBytes", device);
+}
+inline void startPeak(int device = 0) {
+  detail::callSimulator<void>("ucudnnSimulatorStartPeak", device);
+}
+
 /// Limits what is still free on a device.
 inline void setMemory(int device, std::size_t bytes) {
   detail::callSimulator<void>("ucudnnSimulatorSetMemory", device, bytes);

@@ -110,7 +110,10 @@ char* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, unsigned 
   block.mapping = static_cast<char*>(mapping);
   block.base = block.mapping + kGuardBytes;
   poison(block);
-  if (onDevice(block)) memory.live += rounded;
+  if (onDevice(block)) {
+    memory.live += rounded;
+    memory.peak = std::max(memory.peak, memory.live);
+  }
   blocks_.emplace(reinterpret_cast<std::uintptr_t>(block.base), block);
   countHandle(handleKind(kind), 1);
   return block.base;
@@ -199,6 +202,17 @@ std::optional<Block> Memory::find(const void* pointer) {
 std::size_t Memory::liveBytes(int device) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return devices_.at(static_cast<std::size_t>(device)).live;
+}
+
+std::size_t Memory::peakBytes(int device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return devices_.at(static_cast<std::size_t>(device)).peak;
+}
+
+void Memory::startPeak(int device) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  DeviceMemory& memory = devices_.at(static_cast<std::size_t>(device));
+  memory.peak = memory.live;
 }
 
 std::size_t Memory::freeBytes(int device) {

@@ -49,6 +49,9 @@ class Memory {
 
   std::optional<Block> find(const void* pointer);
   std::size_t liveBytes(int device);
+  /// The most that was live at once since the last `startPeak`.
+  std::size_t peakBytes(int device);
+  void startPeak(int device);
   std::size_t freeBytes(int device);
   void setFreeBytes(int device, std::size_t bytes);
   void checkGuards();  ///< reports each broken guard zone once
@@ -58,6 +61,7 @@ class Memory {
   struct DeviceMemory {
     std::size_t live;
     std::size_t limit;
+    std::size_t peak = 0;
   };
 
   Memory();

@@ -96,6 +96,14 @@ std::size_t ucudnnSimulatorLiveBytes(int device) {
   return isDevice(device) ? Memory::instance().liveBytes(device) : 0;
 }
 
+std::size_t ucudnnSimulatorPeakBytes(int device) {
+  return isDevice(device) ? Memory::instance().peakBytes(device) : 0;
+}
+
+void ucudnnSimulatorStartPeak(int device) {
+  if (isDevice(device)) Memory::instance().startPeak(device);
+}
+
 void ucudnnSimulatorSetMemory(int device, std::size_t bytes) {
   if (isDevice(device)) Memory::instance().setFreeBytes(device, bytes);
 }

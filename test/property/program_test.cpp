@@ -1,0 +1,39 @@
+// What measuring costs a whole program, in virtual time with the true cost of every call: one whose
+// shapes change all the time, and one whose shapes never do.
+#include <gtest/gtest.h>
+
+#include "../support/simulator.hpp"
+#include "shapes.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr int kShapes = 2000;
+constexpr int kIterations = 200;
+
+const std::map<std::string, std::string> kTrueCost{{"UCUDNN_SIMULATOR_MEASURING_COST", "1"}};
+
+TEST(ProgramTest, ChangingShapesCostLittleMoreThanCudnn) {
+  if (!onSimulator()) GTEST_SKIP() << "ucudnn_shapes_benchmark runs this on a GPU";
+  const std::vector<Shape> shapes = randomShapes(kShapes, 1);
+  const ProgramTimes plain = runProgramApart(Library::kPlain, shapes, 2, kTrueCost);
+  const ProgramTimes ours = runProgramApart(Library::kOurs, shapes, 2, kTrueCost);
+  ASSERT_EQ(2U, plain.passMs.size());
+  ASSERT_EQ(2U, ours.passMs.size());
+  EXPECT_LE(ours.passMs[0], 1.25 * plain.passMs[0]) << "first pass";
+  EXPECT_LE(ours.passMs[1], 1.05 * plain.passMs[1]) << "second pass";
+}
+
+TEST(ProgramTest, FixedShapesEndWithThePlansOfMeasuringAtOnce) {
+  if (!onSimulator()) GTEST_SKIP() << "needs the simulator's clock";
+  auto atOnce = kTrueCost;
+  atOnce["UCUDNN_BENCHMARK_SHARE"] = "always";
+  const ProgramTimes best = runProgramApart(Library::kOurs, alexnetShapes(), kIterations, atOnce);
+  const ProgramTimes ours =
+      runProgramApart(Library::kOurs, alexnetShapes(), kIterations, kTrueCost);
+  // Plans show in the time of an iteration, to within the virtual clock's ticks.
+  EXPECT_NEAR(best.passMs.back(), ours.passMs.back(), 1e-3 * best.passMs.back());
+}
+
+}  // namespace
+}  // namespace ucudnn::test
