@@ -1,0 +1,148 @@
+// Questions one after another: what is known is not timed again, what was left out is judged anew.
+#include <limits>
+
+#include "benchmark_fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+
+class IncrementalBenchmarkTest : public BenchmarkTest {};
+
+TEST_F(IncrementalBenchmarkTest, TheUndividedKernelsAreAllMeasured) {
+  const BenchmarkResult result = run(question(32, 8 * kMebibyte));
+  EXPECT_TRUE(result.undividedMeasured);
+  EXPECT_EQ(Untried::kNone, result.untried);
+  EXPECT_EQ(0, result.failures);
+  EXPECT_TRUE(includes(kernelsOf(result.measurements), offered(32, 8 * kMebibyte)));
+  EXPECT_FALSE(result.everyOfferFits);
+  EXPECT_EQ(result.kernelsMeasured, static_cast<long long>(kernelsOf(result.measurements).size()));
+}
+
+TEST_F(IncrementalBenchmarkTest, AskedAgainTheDeviceIsNotTouched) {
+  for (const auto& sizes : {powersUpTo(32), allUpTo(32)}) {
+    BenchmarkRequest request = question(32, kUnlimited);
+    request.sizes = sizes;
+    const BenchmarkResult first = run(request);
+    EXPECT_TRUE(first.everyOfferFits);
+    request.known = &first.measurements;
+    const Untouched untouched;
+    const BenchmarkResult again = run(request);
+    untouched.expect();
+    EXPECT_EQ(0, again.kernelsMeasured);
+    EXPECT_TRUE(again.undividedMeasured);
+    EXPECT_TRUE(again.everyOfferFits);
+  }
+}
+
+TEST_F(IncrementalBenchmarkTest, ALimitBeyondEveryOfferIsKnownToAddNothing) {
+  const BenchmarkResult first = run(question(32, 1024 * kMebibyte));
+  ASSERT_TRUE(first.everyOfferFits);
+  BenchmarkRequest larger = question(32, 2048 * kMebibyte);
+  larger.known = &first.measurements;
+  const Untouched untouched;
+  EXPECT_EQ(0, run(larger).kernelsMeasured);
+  untouched.expect();
+}
+
+TEST_F(IncrementalBenchmarkTest, ALargerLimitAddsTheKernelsThatFitNow) {
+  BenchmarkRequest request = question(32, 1 * kMebibyte);
+  const BenchmarkResult small = run(request);
+  request.limitBytes = 64 * kMebibyte;
+  const BenchmarkResult cold = run(request);
+  request.known = &small.measurements;
+  const BenchmarkResult more = run(request);
+  Measurements known = small.measurements;
+  addTo(known, more.measurements);
+  EXPECT_TRUE(more.undividedMeasured);
+  EXPECT_EQ(more.kernelsMeasured + small.kernelsMeasured,
+            static_cast<long long>(kernelsOf(known).size()))
+      << "none is timed twice";
+  EXPECT_TRUE(includes(kernelsOf(known), kernelsOf(cold.measurements)));
+}
+
+/// Among 32 samples' parts kernels are ruled out at 24. For 24 samples undivided that says nothing.
+TEST_F(IncrementalBenchmarkTest, WhatWasRuledOutAtOneMiniBatchIsMeasuredAsAnother) {
+  BenchmarkRequest before = question(32, 64 * kMebibyte);
+  before.sizes = allUpTo(32);
+  Measurements known = run(before).measurements;
+  ASSERT_FALSE(includes(kernelsOf(known), offered(24, 64 * kMebibyte))) << "nothing was ruled out";
+  BenchmarkRequest request = question(24, 64 * kMebibyte);
+  request.known = &known;
+  const BenchmarkResult result = run(request);
+  EXPECT_TRUE(result.undividedMeasured);
+  EXPECT_LT(0, result.kernelsMeasured);
+  addTo(known, result.measurements);
+  EXPECT_TRUE(includes(kernelsOf(known), offered(24, 64 * kMebibyte)));
+}
+
+/// An epoch's last batch: whichever was asked first, all that a plan may need is there.
+TEST_F(IncrementalBenchmarkTest, AnotherMiniBatchFindsAllThatItFindsByItself) {
+  for (const auto& [first, then] : {std::pair(32, 24), std::pair(24, 32), std::pair(32, 31)}) {
+    BenchmarkRequest request = question(then, 32 * kMebibyte);
+    request.sizes = allUpTo(then);
+    const BenchmarkResult cold = run(request);
+    BenchmarkRequest before = question(first, 32 * kMebibyte);
+    before.sizes = allUpTo(first);
+    Measurements known = run(before).measurements;
+    request.known = &known;
+    const BenchmarkResult warm = run(request);
+    EXPECT_LT(warm.kernelsMeasured, cold.kernelsMeasured);
+    addTo(known, warm.measurements);
+    for (const auto& [batch, size] : cold.measurements) {
+      const Measurement* const fastest = fastestOf(size.kernels);
+      if (fastest == nullptr) continue;
+      // A size between may be ruled out by a better one that only the other question has measured.
+      const Measurement* const known_ = fastestOf(known[batch].kernels);
+      if (known_ == nullptr) continue;
+      EXPECT_LE(known_->timeMs, 1.001 * fastest->timeMs) << first << ", " << then << ": " << batch;
+    }
+    EXPECT_TRUE(includes(kernelsOf(known), offered(then, 32 * kMebibyte)));
+  }
+}
+
+/// Only the question's own sizes can take part in its plan.
+TEST_F(IncrementalBenchmarkTest, SizesOfAnotherQuestionRuleNothingOut) {
+  BenchmarkRequest request = question(16, 64 * kMebibyte);
+  const BenchmarkResult cold = run(request);
+  Measurements known;  // at 24 samples each kernel seems to take no time at all
+  for (const auto& [batch, algorithm] : offered(16, 64 * kMebibyte))
+    known[24].kernels.push_back({{algorithm, request.problem.mathType}, 1e-6, 0, true, true, 1e-6});
+  request.known = &known;
+  EXPECT_EQ(kernelsOf(cold.measurements), kernelsOf(run(request).measurements));
+}
+
+TEST_F(IncrementalBenchmarkTest, ARefusedKernelIsNotTriedAgain) {
+  BenchmarkRequest request = question(32, 64 * kMebibyte);
+  const BenchmarkResult all = run(request);
+  Refusals refused;
+  const int algorithm = all.measurements.at(32).kernels.front().kernel.algorithm;
+  refused[32] = {{algorithm, request.problem.mathType}};
+  request.refused = &refused;
+  const BenchmarkResult rest = run(request);
+  EXPECT_EQ(0U, kernelsOf(rest.measurements).count({32, algorithm}));
+  EXPECT_TRUE(rest.undividedMeasured);
+}
+
+TEST_F(IncrementalBenchmarkTest, WithoutTimeTheMiniBatchIsMeasuredAndTheRestIsMissing) {
+  BenchmarkRequest request = question(32, 64 * kMebibyte);
+  request.sizes = allUpTo(32);
+  request.budgetMs = 1e-3;
+  const BenchmarkResult result = run(request);
+  EXPECT_EQ(Untried::kTime, result.untried);
+  EXPECT_TRUE(result.undividedMeasured);
+  EXPECT_FALSE(result.everyOfferFits);
+  EXPECT_EQ(offered(32, 64 * kMebibyte), kernelsOf(result.measurements));
+}
+
+TEST_F(IncrementalBenchmarkTest, WhatItCostIsAtLeastTheDevicesTime) {
+  const BenchmarkResult result = run(question(32, 64 * kMebibyte));
+  double sumMs = 0;
+  for (const auto& [batch, size] : result.measurements)
+    for (const Measurement& m : size.kernels) sumMs += m.deviceMs;
+  EXPECT_LT(sumMs, result.spentMs);
+}
+
+}  // namespace
+}  // namespace ucudnn::test

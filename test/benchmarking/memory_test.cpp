@@ -1,0 +1,128 @@
+// The benchmark takes no device memory that nobody granted, and makes the best of little.
+#include <limits>
+
+#include "benchmark_fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = 64 * kMebibyte;
+
+class BenchmarkMemoryTest : public BenchmarkTest {
+ protected:
+  static std::size_t tensorBytes(int batch) {
+    const Problem problem = conv2(batch);
+    return problem.xBytes() + problem.yBytes() + problem.wBytes();
+  }
+  /// The alignment of the parts.
+  static constexpr std::size_t kSlack = 4096;
+};
+
+TEST_F(BenchmarkMemoryTest, OneBlockForAll) {
+  const auto allocations = callCount("cudaMalloc"), frees = callCount("cudaFree");
+  run(question(32, kLimit));
+  EXPECT_EQ(allocations + 1, callCount("cudaMalloc"));
+  EXPECT_EQ(frees + 1, callCount("cudaFree"));
+  EXPECT_EQ(0U, liveBytes());
+}
+
+TEST_F(BenchmarkMemoryTest, OnTheCallersBuffersNothingIsAllocated) {
+  for (const Operation operation : {Operation::kForward,
+                                    Operation::kBackwardData,
+                                    Operation::kBackwardFilter,
+                                    Operation::kBiasActivationForward}) {
+    BenchmarkRequest request = question(32, kLimit);
+    request.problem = conv2(32, operation);
+    request.sizes = allUpTo(32);
+    const BenchmarkResult expected = run(request);
+    const DeviceBuffer x(request.problem.xBytes()), w(request.problem.wBytes()),
+        y(request.problem.yBytes()), workspace(kLimit);
+    const TensorBuffers buffers{x.get(), w.get(), y.get(), workspace.get(), kLimit};
+    request.buffers = &buffers;
+    request.memoryBytes = 0;  // no scratch memory could be had
+    const auto allocations = callCount("cudaMalloc");
+    const BenchmarkResult result = run(request);
+    EXPECT_EQ(allocations, callCount("cudaMalloc"));
+    EXPECT_EQ(kernelsOf(expected.measurements), kernelsOf(result.measurements));
+    EXPECT_EQ(Untried::kNone, result.untried);
+  }
+}
+
+/// The device has just what was granted: asking for more would fail, and a second cudaMalloc show.
+TEST_F(BenchmarkMemoryTest, NoMoreIsTakenThanGranted) {
+  for (const std::size_t granted : {tensorBytes(32) + 36 * kMebibyte,
+                                    tensorBytes(32),
+                                    tensorBytes(16),
+                                    tensorBytes(2),
+                                    tensorBytes(1) + kSlack,
+                                    std::size_t{4096},
+                                    std::size_t{0}}) {
+    setMemory(0, granted);
+    BenchmarkRequest request = question(32, kLimit);
+    request.memoryBytes = granted;
+    const auto allocations = callCount("cudaMalloc");
+    const BenchmarkResult result = run(request);
+    EXPECT_GE(allocations + 1, callCount("cudaMalloc")) << granted;
+    EXPECT_EQ(Untried::kMemory, result.untried) << granted;
+    EXPECT_EQ(0, result.failures) << granted;
+    EXPECT_EQ(granted > 4096, result.kernelsMeasured > 0) << granted;
+    EXPECT_EQ(0U, liveBytes());
+    setMemory(0, SIZE_MAX);
+  }
+}
+
+TEST_F(BenchmarkMemoryTest, OfADeviceThatHasLessWhatItHasIsUsed) {
+  for (const std::size_t freeBytes : {tensorBytes(32) + 36 * kMebibyte, tensorBytes(2)}) {
+    BenchmarkRequest request = question(32, kLimit);
+    request.memoryBytes = freeBytes;
+    const BenchmarkResult granted = run(request);
+    setMemory(0, freeBytes);
+    request.memoryBytes = SIZE_MAX;
+    const BenchmarkResult found = run(request);
+    setMemory(0, SIZE_MAX);
+    EXPECT_EQ(kernelsOf(granted.measurements), kernelsOf(found.measurements));
+    EXPECT_EQ(Untried::kMemory, found.untried);
+    EXPECT_EQ(cudaSuccess, cudaPeekAtLastError()) << "the client must not see it";
+  }
+}
+
+/// Memory for the mini-batch's tensors and little else: small workspaces go with large sizes, large
+/// ones with small sizes.
+TEST_F(BenchmarkMemoryTest, TensorsAndWorkspaceDoNotCrowdEachOtherOut) {
+  BenchmarkRequest request = question(32, kLimit);
+  const BenchmarkResult everything = run(request);
+  request.memoryBytes = tensorBytes(32) + kSlack;
+  const BenchmarkResult result = run(request);
+  const Kernels measured = kernelsOf(result.measurements);
+  bool wholeWithout = false, partWithMore = false;
+  for (const auto& [batch, size] : everything.measurements)
+    for (const Measurement& m : size.kernels) {
+      const bool fits = tensorBytes(batch) + m.workspaceBytes <= tensorBytes(32);
+      if (!fits) continue;
+      EXPECT_EQ(1U, measured.count({batch, m.kernel.algorithm})) << batch;
+      if (batch == 32 && m.workspaceBytes == 0) wholeWithout = true;
+      if (batch < 32 && m.workspaceBytes > request.memoryBytes / 4) partWithMore = true;
+    }
+  EXPECT_TRUE(wholeWithout);
+  EXPECT_TRUE(partWithMore);
+  EXPECT_FALSE(result.undividedMeasured);
+  EXPECT_FALSE(result.measurements.at(32).kernels.empty());
+}
+
+TEST_F(BenchmarkMemoryTest, WhatDidNotFitIsMeasuredOnceThereIsMemory) {
+  BenchmarkRequest request = question(32, kLimit);
+  const BenchmarkResult everything = run(request);
+  request.memoryBytes = tensorBytes(8);
+  Measurements known = run(request).measurements;
+  EXPECT_EQ(0U, known.count(32));
+  request.memoryBytes = SIZE_MAX;
+  request.known = &known;
+  const BenchmarkResult more = run(request);
+  EXPECT_TRUE(more.undividedMeasured);
+  EXPECT_EQ(Untried::kNone, more.untried);
+  addTo(known, more.measurements);
+  EXPECT_TRUE(includes(kernelsOf(known), kernelsOf(everything.measurements)));
+}
+
+}  // namespace
+}  // namespace ucudnn::test
