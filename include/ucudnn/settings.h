@@ -26,6 +26,10 @@ UCUDNN_API cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle);
  * Destroys the native handle and what μ-cuDNN kept for it; plans and measurements stay with the
  * process. A handle that μ-cuDNN has never seen is destroyed all the same. Returns what
  * cudnnDestroy returns.
+ *
+ * A native handle that μ-cuDNN did not create is served with the environment's settings, as one of
+ * the device that is current whenever it is used. Destroyed by plain cudnnDestroy, it leaves the
+ * settings that it was given to the next native handle that gets its address.
  */
 UCUDNN_API cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle);
 

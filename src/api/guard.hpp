@@ -42,6 +42,7 @@ cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
   Context* const context = contextOf(handle);
   if (context == nullptr) return native();
   try {
+    const DeviceScope scope = context->useDevice();
     if (planned(*context)) return CUDNN_STATUS_SUCCESS;
   } catch (const std::exception& error) {
     logWarn("{} is left to cuDNN: {}", function, error.what());

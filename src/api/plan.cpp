@@ -52,6 +52,7 @@ cudnnStatus_t describe(const char* function,
     if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER ||
         !readProblem(static_cast<Operation>(subject.operation), subject.descriptors, problem))
       return CUDNN_STATUS_NOT_SUPPORTED;
+    const DeviceScope scope = context->useDevice();
     return answer(*context, problem);
   });
 }

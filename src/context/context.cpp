@@ -48,8 +48,11 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
 
 }  // namespace
 
-Context::Context(cudnnHandle_t handle, int device, Settings settings)
-    : handle_(handle), device_(device), machine_(planner().machines().ofDevice(device)) {
+Context::Context(cudnnHandle_t handle, int device, Settings settings, Origin origin)
+    : handle_(handle),
+      device_(device),
+      machine_(planner().machines().ofDevice(device)),
+      origin_(origin) {
   setSettings(std::move(settings));
 }
 
@@ -132,6 +135,7 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     planner().addConvolutionTime(std::exchange(hotMs_, 0));
     PlanAnswer found;
     try {
+      const DeviceScope scope = useDevice();
       found = lookUpPlan(key, call);
       if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes))
         found.plan = nullptr;
@@ -154,6 +158,7 @@ cudnnStatus_t Context::convolve(Operation operation,
       (call.fused != nullptr && !readFused(call, key.problem)))
     return bypass(operation, call);
   key.deterministic = isDeterministic(operation, call.algorithm);
+  if (owner_ && !followDevice()) return bypass(operation, call);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;
     owned.layer = layer;
@@ -175,9 +180,10 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
-  const auto run = settings_.equivalenceTest && plan.isDivided() ? runTested : runPlan;
   int enqueued = 0;
-  const cudnnStatus_t status = run(handle_, plan, call, &enqueued);
+  const cudnnStatus_t status = settings_.equivalenceTest && plan.isDivided()
+                                   ? runTested(handle_, device_, plan, call, &enqueued)
+                                   : runPlan(handle_, plan, call, &enqueued);
   if (status != CUDNN_STATUS_SUCCESS) return recover(key, plan, call, clients, status, enqueued);
   Statistics& statistics = planner().statistics();
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;

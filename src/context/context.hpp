@@ -35,15 +35,23 @@ struct AlgorithmQuery {
   LayerId layer = -1;
 };
 
+/// Whether μ-cuDNN has made a handle, or was handed one.
+enum class Origin { kCreated, kAdopted };
+
 /// The context of one native handle. Not thread-safe, as the handle is not; what contexts share is
 /// the planner's.
 class Context {
  public:
   /// `device` is the one that the handle was made on. Throws Error, BadSetting.
-  Context(cudnnHandle_t handle, int device, Settings settings);
+  Context(cudnnHandle_t handle, int device, Settings settings, Origin origin);
 
   cudnnHandle_t handle() const noexcept { return handle_; }
   const Settings& settings() const noexcept { return settings_; }
+
+  /// Makes the handle's device current, for whatever is done besides the client's calls. An adopted
+  /// handle is one of the device that is current, each time: it may have been destroyed by plain
+  /// cudnnDestroy, and another one have got its address. Throws Error, BadSetting.
+  DeviceScope useDevice();
 
   /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting (nothing has changed
   /// then).
@@ -156,11 +164,16 @@ class Context {
   /// some.
   ConvolutionCall runnable(Operation operation, const ConvolutionCall& call) noexcept;
 
+  /// To the current device, if it is another one and the handle is adopted; false: it can't.
+  bool followDevice() noexcept;
+  void moveTo(int device);
+
   cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call) noexcept;
 
   cudnnHandle_t handle_;
   int device_;
   int machine_;
+  Origin origin_;
   Settings settings_;
   std::vector<int> benchmarkDevices_;
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace

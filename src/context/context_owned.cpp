@@ -123,6 +123,7 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
   try {
     WorkspaceOwner::Share share;
     try {
+      const DeviceScope scope(device_);
       // One that cuDNN cannot run without workspace keeps the caller's, and has no share.
       if (algorithmWithoutWorkspace(offersOf(key.problem, call.descriptors)))
         share = owner_->share(request(key.problem, 0, key.deterministic), key.layer, stream);
@@ -164,6 +165,7 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
                                         const ConvolutionCall& call,
                                         const CallStream& stream) noexcept {
   try {
+    const DeviceScope scope(device_);
     const auto plan =
         WorkspaceOwner::planWithin(request(key.problem, 0, key.deterministic), 0, stream.capturing);
     if (plan && checkedPlans_.accepts(handle_, *plan, 0))

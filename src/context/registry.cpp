@@ -36,7 +36,7 @@ std::unique_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
   try {
     int device = 0;
     UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
-    return std::make_unique<Context>(handle, device, environmentSettings());
+    return std::make_unique<Context>(handle, device, environmentSettings(), Origin::kAdopted);
   } catch (const std::exception& error) {
     logWarn("a handle is left to cuDNN: {}", error.what());
     return nullptr;
@@ -75,7 +75,7 @@ Context* contextOf(cudnnHandle_t handle) noexcept {
 void addContext(cudnnHandle_t handle, Settings settings) {
   int device = 0;
   UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
-  auto context = std::make_unique<Context>(handle, device, std::move(settings));
+  auto context = std::make_unique<Context>(handle, device, std::move(settings), Origin::kCreated);
   Registry& all = registry();
   const std::unique_lock lock(all.mutex);
   all.contexts[handle] = std::move(context);

@@ -8,8 +8,8 @@
 namespace ucudnn {
 
 /// The context of a handle; one that μ-cuDNN did not create is adopted, with settings from the
-/// environment and the current device. Null: it cannot be adopted (warned of once), cuDNN serves it
-/// alone. Thread-safe.
+/// environment and the device that is current when it is used. Null: it cannot be adopted (warned
+/// of once), cuDNN serves it alone. Thread-safe.
 Context* contextOf(cudnnHandle_t handle) noexcept;
 
 /// Registers a handle that has just been made. Throws Error, BadSetting, std::bad_alloc.

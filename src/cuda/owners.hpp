@@ -72,14 +72,18 @@ class DeviceScope {
  public:
   explicit DeviceScope(int device) {
     UCUDNN_CHECK_CUDA(cudaGetDevice(&former_));
-    if (device != former_) UCUDNN_CHECK_CUDA(cudaSetDevice(device));
+    changed_ = device != former_;
+    if (changed_) UCUDNN_CHECK_CUDA(cudaSetDevice(device));
   }
-  ~DeviceScope() { static_cast<void>(cudaSetDevice(former_)); }
+  ~DeviceScope() {
+    if (changed_) static_cast<void>(cudaSetDevice(former_));
+  }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
   int former_ = 0;
+  bool changed_ = false;
 };
 
 /// Lets this thread allocate and synchronize while other streams of the process are being captured:

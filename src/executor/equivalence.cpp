@@ -84,11 +84,13 @@ bool isFree(cudnnHandle_t handle) {
 }
 
 std::optional<EquivalenceTest> start(cudnnHandle_t handle,
+                                     int device,
                                      const Plan& plan,
                                      const ConvolutionCall& call) noexcept {
   try {
     if (!isFree(handle)) return std::nullopt;
     const RelaxedCapture relaxed;
+    const DeviceScope scope(device);
     return std::make_optional<EquivalenceTest>(handle, plan.problem, call);
   } catch (const std::exception& error) {
     logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
@@ -111,14 +113,16 @@ void logDistance(EquivalenceTest& test, const Plan& plan) noexcept {
 }  // namespace
 
 cudnnStatus_t runTested(cudnnHandle_t handle,
+                        int device,
                         const Plan& plan,
                         const ConvolutionCall& call,
                         int* enqueued) noexcept {
-  std::optional<EquivalenceTest> test = start(handle, plan, call);
+  std::optional<EquivalenceTest> test = start(handle, device, plan, call);
   const cudnnStatus_t status = runPlan(handle, plan, call, enqueued);
   if (!test) return status;
   try {
     const RelaxedCapture relaxed;
+    const DeviceScope scope(device);
     if (status == CUDNN_STATUS_SUCCESS) logDistance(*test, plan);
     test.reset();  // frees memory, which a capture elsewhere must not notice
   } catch (const std::exception& error) {

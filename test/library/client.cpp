@@ -4,6 +4,10 @@
 //                                      plans and each device's clock ("clock DEVICE MS")
 //   library_client plan-fused CASE...  runs bias and activation in all its variants
 //   library_client run CASE            one training step, compared with the host's own arithmetic
+//   library_client elsewhere CASE      the same on device 1, but queried while device 0 is current
+//   library_client reuse CASE          runs on device 1 by an adopted handle that plain
+//   cudnnDestroy
+//                                      ends, then on device 0 by a native handle at its address
 //
 // CASE is ConvolutionCase::serialized's. Exit status: 0, all is right; 1, a wrong result; 3, a CUDA
 // or cuDNN call failed, and said so. All print "measured M loaded L split S", and "fewer calls"
@@ -84,24 +88,36 @@ void planFused(const ConvolutionCase& parameters) {
     }
 }
 
-/// False: a result is wrong.
-bool run(const ConvolutionCase& parameters) {
-  const Handle handle;
+void checkCuda(cudaError_t error) {
+  if (error != cudaSuccess) throw Failed(cudaGetErrorString(error));
+}
+
+/// False: a result is wrong. Queries are made while `queryDevice` is current, unless negative.
+bool run(UcudnnHandle_t handle, const ConvolutionCase& parameters, int queryDevice = -1) {
   Convolution convolution(parameters);
+  int ownDevice = 0;
+  checkCuda(cudaGetDevice(&ownDevice));
   bool right = true;
   for (const ucudnnOperation_t operation : kOperations) {
     convolution.fill();
     const std::vector<char> expected = convolution.computedOnHost(operation);
     setArithmetic(Arithmetic::kOff);  // only times are wanted of the benchmark
+    if (queryDevice >= 0) checkCuda(cudaSetDevice(queryDevice));
     std::vector<Performance> results;
-    check(convolution.query(handle.get(), operation, Query::kGet, 1, &results));
+    check(convolution.query(handle, operation, Query::kGet, 1, &results));
     std::size_t bytes = 0;
-    check(convolution.workspaceSize(handle.get(), operation, results.at(0).algorithm, &bytes));
+    check(convolution.workspaceSize(handle, operation, results.at(0).algorithm, &bytes));
+    if (queryDevice >= 0) {
+      int current = -1;
+      checkCuda(cudaGetDevice(&current));
+      if (current != queryDevice) std::printf("the current device has changed\n");
+      right = right && current == queryDevice;
+    }
+    checkCuda(cudaSetDevice(ownDevice));
     setArithmetic(Arithmetic::kFull);
     convolution.output(operation).poison();
     const DeviceBuffer workspace(bytes);
-    check(convolution.run(
-        handle.get(), operation, results.at(0).algorithm, {workspace.get(), bytes}));
+    check(convolution.run(handle, operation, results.at(0).algorithm, {workspace.get(), bytes}));
     const double far =
         distance(convolution.geometry(operation), convolution.output(operation).read(), expected);
     if (!(far <= toleranceBetweenAlgorithms())) {  // NaN is wrong too
@@ -109,6 +125,48 @@ bool run(const ConvolutionCase& parameters) {
       right = false;
     }
   }
+  return right;
+}
+
+bool runElsewhere(const ConvolutionCase& parameters) {
+  checkCuda(cudaSetDevice(1));
+  const Handle handle;
+  const double before = clockMs(nullptr);
+  const bool right = run(handle.get(), parameters, 0);
+  std::printf("planned on its device: %d\n", clockMs(nullptr) > before ? 1 : 0);
+  return right;
+}
+
+/// A native handle, at this address unless it is null.
+cudnnHandle_t nativeHandle(cudnnHandle_t address) {
+  std::vector<cudnnHandle_t> others;
+  cudnnHandle_t found = nullptr;
+  while (found == nullptr && others.size() < 64) {
+    cudnnHandle_t handle = nullptr;
+    check(cudnnCreate(&handle));
+    if (address == nullptr || handle == address)
+      found = handle;
+    else
+      others.push_back(handle);
+  }
+  for (const cudnnHandle_t other : others) check(cudnnDestroy(other));
+  return found;
+}
+
+bool runReused(const ConvolutionCase& parameters) {
+  checkCuda(cudaSetDevice(1));
+  const cudnnHandle_t first = nativeHandle(nullptr);
+  bool right = run(first, parameters);
+  check(cudnnDestroy(first));
+  const double clockBefore = clockMs(nullptr);
+  checkCuda(cudaSetDevice(0));
+  const cudnnHandle_t second = nativeHandle(first);
+  std::printf("address used again: %d\n", second != nullptr ? 1 : 0);
+  if (second == nullptr) return right;
+  right = run(second, parameters) && right;
+  check(cudnnDestroy(second));
+  checkCuda(cudaSetDevice(1));
+  std::printf("the former device's clock stands: %d\n", clockMs(nullptr) == clockBefore ? 1 : 0);
   return right;
 }
 
@@ -124,10 +182,15 @@ int main(int count, char** words) {
         plan(convolution);
       else if (std::strcmp(words[1], "plan-fused") == 0)
         planFused(convolution);
+      else if (std::strcmp(words[1], "elsewhere") == 0)
+        right = runElsewhere(convolution) && right;
+      else if (std::strcmp(words[1], "reuse") == 0)
+        right = runReused(convolution) && right;
       else
-        right = run(convolution) && right;
+        right = run(Handle().get(), convolution) && right;
     }
-    if (std::strcmp(words[1], "plan") == 0) printClocks();
+    if (std::strcmp(words[1], "plan") == 0 || std::strcmp(words[1], "elsewhere") == 0)
+      printClocks();
     const char* const failing = std::getenv("UCUDNN_SIMULATOR_FAIL_CALL");
     if (failing != nullptr && callCount() < std::atoll(failing)) std::printf("fewer calls\n");
     const ucudnnStatistics_t now = statistics();
