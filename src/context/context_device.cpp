@@ -41,6 +41,8 @@ void Context::moveTo(int device) {
   checkedPlans_.clear();
   substitutes_.clear();
   offers_.clear();
+  ranked_.clear();
+  limits_.clear();
 }
 
 }  // namespace ucudnn
