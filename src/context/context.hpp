@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "context/hot_plans.hpp"
@@ -52,6 +53,11 @@ class Context {
                                                const TensorBuffers* buffers,
                                                LayerId layer);
 
+  /// Gives back the workspace of what the handle's network has captured.
+  void releaseGraphs() {
+    if (owner_) owner_->releaseGraphs();
+  }
+
   /// What GetWorkspaceSize answers for an algorithm. Empty: not planned, ask cuDNN. Throws Error.
   std::optional<std::size_t> workspaceBytes(Operation operation,
                                             const ConvolutionDescriptors& descriptors,
@@ -95,9 +101,11 @@ class Context {
                                      const ConvolutionCall& call,
                                      const CallStream& stream,
                                      std::uint64_t epoch) noexcept;
+  std::shared_ptr<WorkspaceRegion> regionForUnplanned(const HotPlans::Key& key,
+                                                      const ConvolutionCall& call,
+                                                      const CallStream& stream);
   WorkspaceRegion::Turn runInRegion(const HotPlans::Key& key,
-                                    const Plan& plan,
-                                    WorkspaceRegion* region,
+                                    const WorkspaceOwner::Share& share,
                                     const ConvolutionCall& call,
                                     const CallStream& stream,
                                     cudnnStatus_t* status) noexcept;
@@ -108,8 +116,8 @@ class Context {
   const std::vector<KernelOffer>& offersOf(const Problem& problem,
                                            const ConvolutionDescriptors& descriptors);
   std::optional<int> algorithmWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
-  /// The call for cuDNN alone: a query may have named no workspace for an algorithm that needs
-  /// some.
+  /// The call for cuDNN alone, with an algorithm that runs in the workspace at hand: a query may
+  /// have named none for an algorithm that needs some.
   ConvolutionCall runnable(Operation operation, const ConvolutionCall& call) noexcept;
 
   cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call) noexcept;
@@ -119,12 +127,15 @@ class Context {
   int machine_;
   Settings settings_;
   std::vector<int> benchmarkDevices_;
+  /// Held by all contexts: what graphs use outlives the handles that captured them.
+  std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
   std::unordered_map<Problem, std::size_t, ProblemHash> defaultLimits_;
   std::unordered_map<Problem, std::vector<KernelOffer>, ProblemHash> offers_;
+  std::unordered_set<Problem, ProblemHash> warned_;  ///< that determinism can't be kept
 };
 
 }  // namespace ucudnn

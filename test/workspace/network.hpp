@@ -75,8 +75,8 @@ class TotalWorkspaceTest : public LibraryTest {
   void setTotal(std::size_t bytes, ucudnnTotalWorkspacePolicy_t policy);
   /// Lines of the log, at level info, since the test began.
   std::vector<std::string> logged(const std::vector<std::string>& words) const;
-  /// How often the network has been laid out.
-  std::size_t layouts() const;
+  /// How often the network has been laid out, and how often so: "one arena", "2 arenas", "divide".
+  std::size_t layouts(const std::string& how = "") const;
 
   static constexpr int kKinds = 4;
 
