@@ -39,7 +39,10 @@ void Layer::prepare(double beta) {
   }
 }
 
-cudnnStatus_t Layer::run(UcudnnHandle_t handle, ucudnnOperation_t operation, double beta) {
+cudnnStatus_t Layer::run(UcudnnHandle_t handle,
+                         ucudnnOperation_t operation,
+                         double beta,
+                         Workspace workspace) {
   const float one = 1;
   const auto factor = static_cast<float>(beta);
   void* const output = outputs_[operation]->get();
@@ -53,8 +56,8 @@ cudnnStatus_t Layer::run(UcudnnHandle_t handle, ucudnnOperation_t operation, dou
                                    c.w().get(),
                                    c.convDesc(),
                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
-                                   nullptr,
-                                   0,
+                                   workspace.memory,
+                                   workspace.bytes,
                                    &factor,
                                    c.yDesc(),
                                    output,
@@ -68,8 +71,8 @@ cudnnStatus_t Layer::run(UcudnnHandle_t handle, ucudnnOperation_t operation, dou
                                         c.y().get(),
                                         c.convDesc(),
                                         CUDNN_CONVOLUTION_BWD_DATA_ALGO_0,
-                                        nullptr,
-                                        0,
+                                        workspace.memory,
+                                        workspace.bytes,
                                         &factor,
                                         c.xDesc(),
                                         output,
@@ -82,8 +85,8 @@ cudnnStatus_t Layer::run(UcudnnHandle_t handle, ucudnnOperation_t operation, dou
                                         c.y().get(),
                                         c.convDesc(),
                                         CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0,
-                                        nullptr,
-                                        0,
+                                        workspace.memory,
+                                        workspace.bytes,
                                         &factor,
                                         c.wDesc(),
                                         output,

@@ -24,8 +24,11 @@ class Layer {
 
   Convolution& convolution() { return convolution_; }
 
-  /// As a client without workspace calls it. `outputs` is one of the layer's own, see `outputs()`.
-  cudnnStatus_t run(UcudnnHandle_t handle, ucudnnOperation_t operation, double beta = 0);
+  /// As a client calls it that names an algorithm which leaves the choice open.
+  cudnnStatus_t run(UcudnnHandle_t handle,
+                    ucudnnOperation_t operation,
+                    double beta = 0,
+                    Workspace workspace = {});
   DeviceBuffer& output(ucudnnOperation_t operation) { return *outputs_[operation]; }
 
   /// Checks an output against plain cuDNN's, undivided, with `beta` and the output's first content.
