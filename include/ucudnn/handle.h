@@ -91,6 +91,7 @@ class UcudnnHandle_t {
   cudnnStatus_t setTotalWorkspacePolicy(ucudnnTotalWorkspacePolicy_t policy) const {
     return ucudnnSetTotalWorkspacePolicy(native_, policy);
   }
+  cudnnStatus_t releaseGraphs() const { return ucudnnReleaseGraphs(native_); }
   cudnnStatus_t setDatabase(const std::string& path) const {
     return ucudnnSetDatabase(native_, path.c_str());
   }

@@ -55,15 +55,29 @@ UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, si
  * With a total μ-cuDNN owns that much device memory: queries name algorithms that need none, and
  * the workspaces and limits that the client passes are ignored. Handles of one device with the same
  * total and policies are one network and share it; it is freed when the last of them is destroyed
- * or changed. A CUDA graph runs in the workspace of the stream that it was captured on: its
- * launches have to be ordered with that stream's other convolutions.
+ * or changed. What is captured in a CUDA graph has workspace besides: see ucudnnReleaseGraphs.
+ *
+ * A call never fails for want of workspace where cuDNN, given what the named algorithm needs, would
+ * not. A deterministic algorithm named at the call, or UCUDNN_DETERMINISTIC, is honoured as far as
+ * any deterministic kernel, split or not, fits what the call may use; where none does, another
+ * kernel runs, and one warning for each convolution says so.
  */
 UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes);
+
+/**
+ * The graphs that handles of this network (see ucudnnSetTotalWorkspaceSize) have captured so far
+ * are launched no more, and none of its streams is being captured: frees their workspace, and waits
+ * for the device. Each capture has workspace of its own, as much as the network's convolutions
+ * need, within the total; 16 captures at a time, further ones run without. It is freed by this
+ * function, else when the last μ-cuDNN handle of the process is destroyed. CUDNN_STATUS_BAD_PARAM:
+ * `handle` is NULL.
+ */
+UCUDNN_API cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle);
 
 /** How the total is used. UCUDNN_TOTAL_WORKSPACE_POLICY */
 typedef enum {
   UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE = 0, /* "divide": a segment for each convolution */
-  UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE = 1,  /* "share": an arena for each stream in use */
+  UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE = 1,  /* "share": one arena in turn, or several */
   UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto": whichever is predicted to be faster */
 } ucudnnTotalWorkspacePolicy_t;
 

@@ -115,6 +115,15 @@ cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
   });
 }
 
+cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle) {
+  Context* const context = contextOf(handle);
+  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnReleaseGraphs", [&] {
+    context->releaseGraphs();
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   return changeSettings("ucudnnSetDatabase", handle, [&](Settings& settings) {
     settings.databasePath = path != nullptr ? path : "";

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "context/hot_plans.hpp"
@@ -65,6 +66,11 @@ class Context {
   std::vector<AlgorithmPerformance> algorithms(Operation operation,
                                                const ConvolutionDescriptors& descriptors,
                                                const AlgorithmQuery& query);
+
+  /// Gives back the workspace of what the handle's network has captured.
+  void releaseGraphs() {
+    if (owner_) owner_->releaseGraphs();
+  }
 
   /// What GetWorkspaceSize answers for an algorithm. Empty: not planned, ask cuDNN. Throws Error.
   std::optional<std::size_t> workspaceBytes(Operation operation,
@@ -147,9 +153,11 @@ class Context {
                                      const ConvolutionCall& call,
                                      const CallStream& stream,
                                      std::uint64_t epoch) noexcept;
+  std::shared_ptr<WorkspaceRegion> regionForUnplanned(const HotPlans::Key& key,
+                                                      const ConvolutionCall& call,
+                                                      const CallStream& stream);
   WorkspaceRegion::Turn runInRegion(const HotPlans::Key& key,
-                                    const Plan& plan,
-                                    WorkspaceRegion* region,
+                                    const WorkspaceOwner::Share& share,
                                     const ConvolutionCall& call,
                                     const CallStream& stream,
                                     cudnnStatus_t* status) noexcept;
@@ -160,8 +168,8 @@ class Context {
   const std::vector<KernelOffer>& offersOf(const Problem& problem,
                                            const ConvolutionDescriptors& descriptors);
   std::optional<int> algorithmWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
-  /// The call for cuDNN alone: a query may have named no workspace for an algorithm that needs
-  /// some.
+  /// The call for cuDNN alone, with an algorithm that runs in the workspace at hand: a query may
+  /// have named none for an algorithm that needs some.
   ConvolutionCall runnable(Operation operation, const ConvolutionCall& call) noexcept;
 
   /// To the current device, if it is another one and the handle is adopted; false: it can't.
@@ -176,6 +184,8 @@ class Context {
   Origin origin_;
   Settings settings_;
   std::vector<int> benchmarkDevices_;
+  /// Held by all contexts: what graphs use outlives the handles that captured them.
+  std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
@@ -191,6 +201,7 @@ class Context {
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};
+  std::unordered_set<Problem, ProblemHash> warned_;  ///< that determinism can't be kept
 };
 
 }  // namespace ucudnn

@@ -9,7 +9,8 @@ namespace {
 
 // The layout may change between the look-up and the turn, each time because another convolution or
 // stream has come; a call that meets that many changes in a row runs without workspace.
-constexpr int kAttempts = 4;
+constexpr int kAttempts = 16;
+
 
 ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::size_t bytes) {
   ConvolutionCall other = call;
@@ -65,23 +66,35 @@ bool Context::addToNetwork(const Problem& problem,
   return true;
 }
 
+/// The rule is ucudnnSetTotalWorkspaceSize's.
 ConvolutionCall Context::runnable(Operation operation, const ConvolutionCall& call) noexcept {
+  const std::size_t available =
+      call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
   std::size_t bytes = 0;
   if (nativeWorkspaceSize(handle_, operation, call.descriptors, call.algorithm, &bytes) ==
           CUDNN_STATUS_SUCCESS &&
-      bytes <= (call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0))
+      bytes <= available)
     return call;
   ConvolutionCall other = call;
   try {
     Problem problem;
     if (!readProblem(operation, call.descriptors, problem)) return call;
+    const bool deterministic =
+        settings_.deterministic || isDeterministic(operation, call.algorithm);
+    std::optional<int> open;
     for (const KernelOffer& offer : offeredKernels(handle_, problem, call.descriptors)) {
-      if (offer.workspaceBytes > 0 ||
-          (!offer.deterministic && isDeterministic(operation, call.algorithm)))
-        continue;
+      if (offer.workspaceBytes > available) continue;
       other.algorithm = offer.kernel.algorithm;
-      break;
+      if (!deterministic || offer.deterministic) return other;
+      if (!open) open = offer.kernel.algorithm;
     }
+    if (!open) return call;
+    other.algorithm = *open;
+    if (warned_.size() < kMostProblems && warned_.insert(problem).second)
+      logWarn("{} N={} has no deterministic kernel within {}: it is not deterministic",
+              problem.text(),
+              problem.batch(),
+              formatSize(available));
   } catch (const std::exception&) {  // no memory for the list
   }
   return other;
@@ -100,16 +113,15 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
   key.stream = stream.id;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::uint64_t epoch = owner_->epoch();
-    const HotPlans::Entry* const hot = hotPlans_.find(key, epoch);
+    const HotPlans::Entry* const hot = stream.capturing ? nullptr : hotPlans_.find(key, epoch);
     WorkspaceOwner::Share share;
     if (hot != nullptr)
       share = {hot->plan, hot->region};
     else
       share = shareForCall(key, call, stream, epoch);
     if (!owner_->works()) return std::nullopt;
-    if (!share.plan) return bypass(operation, call);
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-    const auto turn = runInRegion(key, *share.plan, share.region.get(), call, stream, &status);
+    const auto turn = runInRegion(key, share, call, stream, &status);
     if (turn == WorkspaceRegion::Turn::kReady) return status;
     if (turn == WorkspaceRegion::Turn::kUnavailable) break;
   }
@@ -132,32 +144,60 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
       if (share.plan &&
           !checkedPlans_.accepts(handle_, *share.plan, share.region ? share.region->bytes() : 0))
         share.plan = nullptr;
+      if (!share.plan && !share.region && stream.capturing)
+        share.region = regionForUnplanned(key, call, stream);
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
       share.lasts = true;
     }
-    if (share.lasts) hotPlans_.put(key, epoch, share.plan, share.region);
+    if (share.lasts && !stream.capturing) hotPlans_.put(key, epoch, share.plan, share.region);
     return share;
   } catch (...) {  // out of memory for the table, or for the warning
     return {};
   }
 }
 
+/// What a call needs that is captured before it has been planned: nothing, or workspace for the
+/// deterministic algorithm that it names, where others would not do.
+std::shared_ptr<WorkspaceRegion> Context::regionForUnplanned(const HotPlans::Key& key,
+                                                             const ConvolutionCall& call,
+                                                             const CallStream& stream) {
+  if (!key.deterministic && !settings_.deterministic) return nullptr;
+  std::size_t least = 0;
+  for (const KernelOffer& offer : offersOf(key.problem, call.descriptors)) {
+    if (!offer.deterministic) continue;
+    if (offer.workspaceBytes == 0) return nullptr;
+    if (offer.kernel.algorithm == call.algorithm || least == 0) least = offer.workspaceBytes;
+    if (offer.kernel.algorithm == call.algorithm) break;
+  }
+  return least > 0 ? owner_->captureRegion(stream, least) : nullptr;
+}
+
 WorkspaceRegion::Turn Context::runInRegion(const HotPlans::Key& key,
-                                           const Plan& plan,
-                                           WorkspaceRegion* region,
+                                           const WorkspaceOwner::Share& share,
                                            const ConvolutionCall& call,
                                            const CallStream& stream,
                                            cudnnStatus_t* status) noexcept {
-  if (region == nullptr) {
-    *status = runPlanned(key, plan, withWorkspace(call, nullptr, 0), call);
-    return WorkspaceRegion::Turn::kReady;
-  }
+  WorkspaceRegion* const region = share.region.get();
+  OverlapWatch& watch = owner_->watch();
+  const auto ticket = watch.begin(stream);
   std::unique_lock<std::mutex> lock;
-  const auto turn = region->begin(stream, lock);
-  if (turn != WorkspaceRegion::Turn::kReady) return turn;
-  *status = runPlanned(key, plan, withWorkspace(call, region->memory(), region->bytes()), call);
-  region->end(stream);
+  const auto turn = region != nullptr ? region->begin(stream, lock) : WorkspaceRegion::Turn::kReady;
+  if (turn == WorkspaceRegion::Turn::kReady) {
+    void* const memory = region != nullptr ? region->memory() : nullptr;
+    const std::size_t bytes = region != nullptr ? region->bytes() : 0;
+    const ConvolutionCall inRegion = withWorkspace(call, memory, bytes);
+    const bool callersIsLarger =
+        call.pointers.workspace != nullptr && call.pointers.workspaceBytes > bytes;
+    const ConvolutionCall& unplanned = callersIsLarger ? call : inRegion;
+    *status = share.plan ? runPlanned(key, *share.plan, inRegion, unplanned)
+                         : bypass(key.problem.operation, unplanned);
+    if (region != nullptr) region->end(stream);
+  }
+  if (turn == WorkspaceRegion::Turn::kReady)
+    watch.end(ticket, stream, region, share.plan, key.deterministic);
+  else
+    watch.end(ticket, stream, nullptr, nullptr, key.deterministic);
   return turn;
 }
 

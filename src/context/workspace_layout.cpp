@@ -1,5 +1,8 @@
-// How the owner lays out its memory: a segment for each convolution, or an arena for each stream.
+// How the owner lays out its memory: arenas that streams use in turn, or a segment for each
+// convolution; and what it says of it.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "context/workspace_owner.hpp"
 #include "support/log.hpp"
@@ -13,94 +16,152 @@ constexpr const char* kDiagnosisDirectory = ".";  // as published
 constexpr const char* kDiagnosisDirectory = "";
 #endif
 
-// A stream is idle when for so many uses by all streams, counted in networks, none was its own:
-// two iterations of forward and backward passes that evaluate on other streams in between.
-constexpr std::uint64_t kIdleNetworks = 4;
+// Retired regions are dropped when their work is over, which is asked only when there are many.
+constexpr std::size_t kManyBusy = 64;
 
-/// The time of the fastest configuration within the limit; the least workspace's where none is.
-double timeWithin(const std::vector<Configuration>& front, std::size_t limitBytes) {
-  const auto above = std::find_if(front.begin(), front.end(), [&](const Configuration& point) {
-    return point.workspaceBytes > limitBytes;
-  });
-  return above == front.begin() ? front.front().timeMs : std::prev(above)->timeMs;
+constexpr double kNoTime = std::numeric_limits<double>::infinity();
+
+std::size_t arenaBytes(std::size_t totalBytes, std::size_t arenas) {
+  return totalBytes / arenas / kWorkspaceGranularity * kWorkspaceGranularity;
 }
 
-std::size_t arenaBytes(std::size_t totalBytes, std::size_t streams) {
-  const std::size_t each = totalBytes / std::max<std::size_t>(streams, 1);
-  return each / kWorkspaceGranularity * kWorkspaceGranularity;
+/// What uses are predicted to take, each within so many bytes.
+double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::size_t bytes) {
+  double sum = 0;
+  for (const WatchedUse& watched : seen) {
+    request.problem = watched.plan->problem;
+    request.deterministic = watched.deterministic;
+    const auto plan = WorkspaceOwner::planWithin(request, bytes, false);
+    if (!plan) return kNoTime;
+    sum += plan->predictedMs;
+  }
+  return sum;
 }
 
 }  // namespace
 
-/// On one stream sharing serves each convolution with the whole total: no division is faster.
-bool WorkspaceOwner::mayDivide() const noexcept {
-  if (!workspaceDivisionAvailable()) return false;
-  return key_.policy == TotalWorkspacePolicy::kDivide ||
-         (key_.policy == TotalWorkspacePolicy::kAuto && streams_.size() > 1);
+/// Two iterations of the network, or enough to tell.
+std::size_t WorkspaceOwner::windowUses() const {
+  constexpr std::size_t kFewest = 16, kMost = 256;
+  return std::clamp(2 * convolutions_.size(), kFewest, kMost);
 }
 
-void WorkspaceOwner::solve(const PlanRequest& request) {
-  const bool frozen = isFrozen();
-  if (layout_ == Layout::kShared && !frozen) forgetIdleStreams();
-  const std::vector<Convolution*> convolutions = network();
-  std::optional<Chosen> chosen;
-  if (mayDivide() && !frozen) {
-    chosen = divide(request, convolutions);
-    if (chosen && key_.policy == TotalWorkspacePolicy::kAuto && !isDivisionFaster(*chosen))
-      chosen.reset();
+void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
+  struct Done {
+    WorkspaceOwner& owner;
+    ~Done() {
+      const std::lock_guard lock(owner.mutex_);
+      owner.performing_ = false;
+    }
+  } const done{*this};
+  Convolutions convolutions;
+  {
+    const std::lock_guard lock(mutex_);
+    judged_ = watch_.version();
+    convolutions = network();
   }
-  unsettled_ = false;
-  epoch_.fetch_add(1, std::memory_order_release);
-  if (!clearLayout()) {
-    if (layout_ == Layout::kShared) layOutArenas();
+  if (task == Task::kJudge) {
+    if (const auto seen = watch_.take()) judge(request, convolutions, *seen);
     return;
   }
-  if (chosen)
-    layOutSegments(request, *chosen);
-  else
-    layOutArenas();
-  for (Convolution* const convolution : convolutions) convolution->placed = true;
-  report(request, convolutions);
+  {
+    const std::lock_guard lock(mutex_);
+    attempted_ = true;
+  }
+  const auto divided = divide(request, convolutions);
+  const std::lock_guard lock(mutex_);
+  unsettled_ = false;
+  if (!divided) return;
+  layOut(0, divided);
+  for (const auto& convolution : divided->convolutions)
+    report(requestFor(request, *convolution), *convolution);
 }
 
-/// At first all that were asked about; later those that have run.
-std::vector<WorkspaceOwner::Convolution*> WorkspaceOwner::network() const {
-  std::vector<Convolution*> network;
+void WorkspaceOwner::judge(const PlanRequest& request,
+                           const Convolutions& convolutions,
+                           const std::vector<WatchedUse>& seen) {
+  std::vector<WorkspaceUse> uses;
+  LayoutSearch::Window window;
+  for (const WatchedUse& watched : seen) {
+    uses.push_back(watched.use);
+    window.plannedMs += watched.plan->predictedMs;
+  }
+  window.overlap = overlapOf(uses);
+  window.referenceMs = plannedMs(request, seen, totalBytes_);
+  std::optional<Divided> divided;
+  const auto planned = [&](const LayoutKind& kind) {
+    if (!kind.divided) return plannedMs(request, seen, arenaBytes(totalBytes_, kind.arenas));
+    divided = divide(request, convolutions);
+    return divided ? window.referenceMs * divided->timeMs / divided->sharedMs : kNoTime;
+  };
+  const bool mayDivide = key_.policy == TotalWorkspacePolicy::kAuto && workspaceDivisionAvailable();
+  LayoutSearch search = search_;  // written by this thread alone
+  const LayoutKind former = search.current();
+  const LayoutKind kind = search.next(window, mayDivide, planned);
+  if (kind.divided && !(former == kind) && !divided) divided = divide(request, convolutions);
+  const std::lock_guard lock(mutex_);
+  search_ = std::move(search);
+  if (!(kind == former)) {
+    std::map<std::uint64_t, std::size_t> arenas;
+    for (const auto& [stream, group] : window.overlap.groupOf) arenas[stream] = group % kind.arenas;
+    streams_.assign(std::move(arenas), uses_.load(std::memory_order_relaxed));
+    layOut(kind.arenas, kind.divided ? divided : std::nullopt);
+  }
+  const std::size_t count = windowUses();
+  const std::uint64_t rest = search_.isSearching() ? count / 2 : search_.windowsOfRest() * count;
+  watch_.schedule(uses_.load(std::memory_order_relaxed) + rest, count);
+}
+
+/// At first all that were asked about; later those that have run. REQUIRES: the lock.
+WorkspaceOwner::Convolutions WorkspaceOwner::network() const {
+  Convolutions network;
   for (const auto& convolution : convolutions_)
-    if (layout_ == Layout::kNone || convolution->called) network.push_back(convolution.get());
+    if (!attempted_ || convolution->called) network.push_back(convolution);
   return network;
 }
 
-void WorkspaceOwner::findFront(const PlanRequest& request, Convolution& convolution) const {
-  if (convolution.hasFront) return;
-  convolution.hasFront = true;
-  convolution.front.clear();
-  try {
-    convolution.front = planner().front(requestFor(request, convolution));
-  } catch (const std::exception& error) {
-    logWarn("{} takes no part in the division: {}", convolution.key.problem.text(), error.what());
+std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
+                                                   Convolution& convolution) {
+  PlanRequest own;
+  {
+    const std::lock_guard lock(mutex_);
+    if (convolution.hasFront) return convolution.front;
+    own = requestFor(request, convolution);
+    convolution.hasFront = true;
   }
+  std::vector<Configuration> front;
+  try {
+    front = planner().front(own);
+  } catch (const std::exception& error) {
+    logWarn("{} takes no part in the division: {}", own.problem.text(), error.what());
+  }
+  const std::lock_guard lock(mutex_);
+  convolution.front = front;
+  return front;
 }
 
 /// Empty where there is no division, which is logged.
-std::optional<WorkspaceOwner::Chosen> WorkspaceOwner::divide(
-    const PlanRequest& request, const std::vector<Convolution*>& convolutions) const {
+std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest& request,
+                                                              const Convolutions& convolutions) {
   try {
-    Chosen chosen;
+    Divided divided;
+    std::vector<PlanRequest> requests;
     std::vector<DivisionItem> items;
-    for (Convolution* const convolution : convolutions) {
-      findFront(request, *convolution);
-      if (convolution->front.empty()) continue;
+    for (const auto& convolution : convolutions) {
+      const std::vector<Configuration> front = frontOf(request, *convolution);
+      if (front.empty()) continue;
       DivisionItem& item = items.emplace_back();
-      for (const Configuration& point : convolution->front)
+      for (const Configuration& point : front)
         item.options.push_back({point.timeMs, point.workspaceBytes});
-      chosen.convolutions.push_back(convolution);
+      divided.convolutions.push_back(convolution);
+      const std::lock_guard lock(mutex_);
+      requests.push_back(requestFor(request, *convolution));
     }
     DivisionSettings settings;
     settings.totalBytes = totalBytes_;
     settings.alignmentBytes = kWorkspaceGranularity;
     settings.diagnosisDirectory = kDiagnosisDirectory;
-    auto division = divideWorkspace(items, settings);
+    const auto division = divideWorkspace(items, settings);
     if (!division) {
       logWarn("{} of workspace cannot be divided among {} convolutions: they share it",
               formatSize(totalBytes_),
@@ -110,65 +171,65 @@ std::optional<WorkspaceOwner::Chosen> WorkspaceOwner::divide(
     if (!division->optimal)
       logWarn("the division of {} of workspace is not proven to be the best: time was short",
               formatSize(totalBytes_));
-    chosen.division = std::move(*division);
-    return chosen;
+    divided.timeMs = division->timeMs;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      divided.sharedMs += items[i].options.back().timeMs;
+      divided.bytes.push_back(items[i].options[division->chosen[i]].workspaceBytes);
+      divided.plans.push_back(planWithin(requests[i], divided.bytes.back(), false));
+    }
+    return divided;
   } catch (const std::exception& error) {
     logWarn("the workspace is shared, not divided: {}", error.what());
     return std::nullopt;
   }
 }
 
-bool WorkspaceOwner::isDivisionFaster(const Chosen& chosen) const {
-  const std::size_t each = arenaBytes(totalBytes_, streams_.size());
-  double sharedMs = 0;
-  for (const Convolution* const convolution : chosen.convolutions)
-    sharedMs += timeWithin(convolution->front, each);
-  return chosen.division.timeMs < sharedMs;
+/// REQUIRES: the lock.
+void WorkspaceOwner::layOut(std::size_t arenas, const std::optional<Divided>& divided) {
+  clearLayout();
+  reported_ = {};
+  divided_ = divided.has_value();
+  if (divided_) {
+    for (std::size_t i = 0; i < divided->convolutions.size(); ++i) {
+      Convolution& convolution = *divided->convolutions[i];
+      convolution.share.plan = divided->plans[i];
+      if (divided->bytes[i] > 0)
+        convolution.share.region = takeRegion(roundUpWorkspace(divided->bytes[i]));
+      convolution.placed = true;
+      wantedBytes_ = std::max(wantedBytes_, divided->bytes[i]);
+    }
+    attempted_ = true;
+  } else {
+    const std::size_t each = arenaBytes(totalBytes_, arenas);
+    for (std::size_t i = 0; i < arenas && each > 0; ++i) takeRegion(each);
+  }
+  logInfo("{} of workspace: {}",
+          formatSize(totalBytes_),
+          divided_      ? std::to_string(divided->convolutions.size()) + " convolutions divide it"
+          : arenas == 1 ? std::string("one arena, used in turn")
+                        : std::to_string(arenas) + " arenas");
 }
 
-bool WorkspaceOwner::isFrozen() const {
-  return std::any_of(
-      regions_.begin(), regions_.end(), [](const auto& region) { return region->isBound(); });
-}
-
-/// False: a captured region keeps the layout as it is.
-bool WorkspaceOwner::clearLayout() {
-  if (!WorkspaceRegion::retire(regions_)) return false;
+/// REQUIRES: the lock. Waits for nothing.
+void WorkspaceOwner::clearLayout() {
+  ++layouts_;
+  epoch_.fetch_add(1, std::memory_order_release);
+  for (const auto& region : regions_) region->retire();
   busy_.insert(busy_.end(), regions_.begin(), regions_.end());
-  busy_.erase(std::remove_if(
-                  busy_.begin(), busy_.end(), [](const auto& region) { return !region->isBusy(); }),
-              busy_.end());
+  if (busy_.size() > kManyBusy)
+    busy_.erase(
+        std::remove_if(
+            busy_.begin(), busy_.end(), [](const auto& region) { return !region->isBusy(); }),
+        busy_.end());
   regions_.clear();
   usedBytes_ = 0;
-  for (auto& [id, arena] : streams_) arena = nullptr;
   for (const auto& convolution : convolutions_) {
     convolution->placed = false;
     convolution->share = {};
   }
-  layout_ = Layout::kNone;
-  return true;
 }
 
-void WorkspaceOwner::layOutSegments(const PlanRequest& request, const Chosen& chosen) {
-  layout_ = Layout::kDivided;
-  for (std::size_t i = 0; i < chosen.convolutions.size(); ++i) {
-    Convolution& convolution = *chosen.convolutions[i];
-    const std::size_t bytes = convolution.front[chosen.division.chosen[i]].workspaceBytes;
-    convolution.share.plan = planWithin(requestFor(request, convolution), bytes, false);
-    if (bytes > 0) convolution.share.region = takeRegion(roundUpWorkspace(bytes));
-  }
-}
-
-/// Streams that have one keep it.
-void WorkspaceOwner::layOutArenas() {
-  const bool frozen = layout_ == Layout::kShared;
-  layout_ = Layout::kShared;
-  const std::size_t each = frozen ? leftBytes() : arenaBytes(totalBytes_, streams_.size());
-  for (auto& [id, arena] : streams_)
-    if (!arena && each > 0 && each <= leftBytes()) arena = takeRegion(each);
-}
-
-/// REQUIRES: bytes <= leftBytes().
+/// REQUIRES: the lock; bytes <= leftBytes().
 std::shared_ptr<WorkspaceRegion> WorkspaceOwner::takeRegion(std::size_t bytes) {
   char* const begin = memory_ + usedBytes_;
   std::vector<std::shared_ptr<WorkspaceRegion>> predecessors;
@@ -180,71 +241,38 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::takeRegion(std::size_t bytes) {
   return regions_.back();
 }
 
-void WorkspaceOwner::forgetIdleStreams() {
-  const std::uint64_t idle = kIdleNetworks * convolutions_.size() * streams_.size();
-  const std::uint64_t now = uses_.load(std::memory_order_relaxed);
-  for (auto stream = streams_.begin(); stream != streams_.end();)
-    if (stream->second && stream->second->lastUse() + idle < now)
-      stream = streams_.erase(stream);
-    else
-      ++stream;
-}
-
-/// A line for each convolution, then the totals against cuDNN's own.
-void WorkspaceOwner::report(const PlanRequest& request,
-                            const std::vector<Convolution*>& convolutions) {
-  if (!Log::instance().enabled(LogLevel::kInfo)) return;
-  reported_ = {};
-  const bool divided = layout_ == Layout::kDivided;
-  const std::size_t arena = arenaBytes(totalBytes_, streams_.size());
-  for (const Convolution* const convolution : convolutions) {
-    const PlanRequest own = requestFor(request, *convolution);
-    reportPlan(
-        own, *convolution, divided ? convolution->share.plan : planWithin(own, arena, false));
-  }
-  logInfo("{} convolutions {} {} of {}: {:.3f} ms; cuDNN's own, undivided: {:.3f} ms in {}",
-          reported_.convolutions,
-          divided ? "divide" : "share",
-          formatSize(usedBytes_),
-          formatSize(totalBytes_),
-          reported_.timeMs,
-          reported_.nativeMs,
-          formatSize(reported_.nativeBytes));
-}
-
-void WorkspaceOwner::reportNewcomer(const PlanRequest& request,
-                                    const Convolution& convolution,
-                                    const std::shared_ptr<const Plan>& plan) {
-  if (!plan || !Log::instance().enabled(LogLevel::kInfo)) return;
-  reportPlan(request, convolution, plan);
-  logInfo("  came later: {} of them now take {:.3f} ms; cuDNN's own {:.3f} ms in {}",
-          reported_.convolutions,
-          reported_.timeMs,
-          reported_.nativeMs,
-          formatSize(reported_.nativeBytes));
-}
-
-void WorkspaceOwner::reportPlan(const PlanRequest& request,
-                                const Convolution& convolution,
-                                const std::shared_ptr<const Plan>& plan) {
-  if (!plan) return;
-  logInfo("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
-          convolution.key.layer,
-          convolution.key.problem.text(),
-          convolution.key.problem.batch(),
-          toText(*plan),
-          plan->predictedMs,
-          formatSize(plan->workspaceBytes),
-          100.0 * static_cast<double>(plan->workspaceBytes) / static_cast<double>(totalBytes_));
+/// A line for a convolution that has been placed, unless it says what its latest line said. Says
+/// what is known: measures nothing. REQUIRES: the lock.
+void WorkspaceOwner::report(const PlanRequest& request, Convolution& convolution) {
+  const Plan* const plan = convolution.share.plan.get();
+  if (plan == nullptr || !Log::instance().enabled(LogLevel::kInfo)) return;
   ++reported_.convolutions;
   reported_.timeMs += plan->predictedMs;
-  const Measurements measured = planner().measurements(request);
-  const auto undivided = measured.find(convolution.key.problem.batch());
-  if (undivided == measured.end()) return;
-  const Measurement* const fastest = fastestOf(undivided->second.kernels);
-  if (fastest == nullptr) return;
-  reported_.nativeMs += fastest->timeMs;
-  reported_.nativeBytes += fastest->workspaceBytes;
+  PlanRequest unlimited = request;
+  unlimited.limitBytes = std::numeric_limits<std::size_t>::max();
+  const std::vector<Measurement> undivided = planner().undivided(unlimited);
+  if (const Measurement* const fastest = fastestOf(undivided)) {
+    reported_.nativeMs += fastest->timeMs;
+    reported_.nativeBytes += fastest->workspaceBytes;
+  }
+  const std::string line =
+      fmt::format("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
+                  convolution.key.layer,
+                  convolution.key.problem.text(),
+                  convolution.key.problem.batch(),
+                  toText(*plan),
+                  plan->predictedMs,
+                  formatSize(plan->workspaceBytes),
+                  100.0 * static_cast<double>(plan->workspaceBytes) /
+                      static_cast<double>(std::max<std::size_t>(totalBytes_, 1)));
+  if (line == convolution.logged) return;
+  convolution.logged = line;
+  logInfo("{}", line);
+  logInfo("  {} placed so far: {:.3f} ms; cuDNN's own, undivided: {:.3f} ms in {}",
+          reported_.convolutions,
+          reported_.timeMs,
+          reported_.nativeMs,
+          formatSize(reported_.nativeBytes));
 }
 
 }  // namespace ucudnn

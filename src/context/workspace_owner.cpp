@@ -15,11 +15,9 @@ constexpr std::size_t roundDown(std::size_t bytes) noexcept {
 }  // namespace
 
 WorkspaceOwner::WorkspaceOwner(const Key& key)
-    : key_(key), totalBytes_(roundDown(key.totalBytes)) {}
+    : key_(key), totalBytes_(roundDown(key.totalBytes)), captured_(capturedMemory()) {}
 
 WorkspaceOwner::~WorkspaceOwner() {
-  for (const auto& region : regions_)
-    if (region->isBound()) return;  // a graph may be launched at any time
   if (memory_ == nullptr) return;
   try {
     const RelaxedCapture relaxed;
@@ -61,21 +59,22 @@ bool WorkspaceOwner::add(const Problem& problem,
   return true;
 }
 
-WorkspaceOwner::Convolution& WorkspaceOwner::find(const Problem& problem,
-                                                  LayerId layer,
-                                                  bool deterministic) {
-  Convolution*& place = byKey_[{problem, layer}];
+const std::shared_ptr<WorkspaceOwner::Convolution>& WorkspaceOwner::find(const Problem& problem,
+                                                                         LayerId layer,
+                                                                         bool deterministic) {
+  std::shared_ptr<Convolution>& place = byKey_[{problem, layer}];
   if (place == nullptr) {
-    auto added = std::make_unique<Convolution>();
+    auto added = std::make_shared<Convolution>();
     added->key = {problem, layer};
-    convolutions_.push_back(std::move(added));
-    place = convolutions_.back().get();
-    place->deterministic = deterministic;
+    added->deterministic = deterministic;
+    convolutions_.push_back(added);
+    place = std::move(added);
   } else if (deterministic && !place->deterministic) {
     place->deterministic = true;
     place->hasFront = place->placed = false;
   }
-  return *place;
+  place->seen = uses_.load(std::memory_order_relaxed);
+  return place;
 }
 
 PlanRequest WorkspaceOwner::requestFor(const PlanRequest& request,
@@ -95,73 +94,215 @@ std::shared_ptr<const Plan> WorkspaceOwner::planWithin(PlanRequest request,
   return planner().plan(request);
 }
 
+/// Determinism is given up where it is known that nothing deterministic fits.
+std::shared_ptr<const Plan> WorkspaceOwner::planForShare(PlanRequest request,
+                                                         Convolution& convolution,
+                                                         std::size_t limitBytes,
+                                                         bool capturing) {
+  request.limitBytes = limitBytes;
+  const auto known =
+      capturing ? planner().planWithoutMeasuring(request) : std::optional(planner().plan(request));
+  if (!known || *known || !request.deterministic) return known.value_or(nullptr);
+  request.deterministic = false;
+  const auto plan = planWithin(request, limitBytes, capturing);
+  if (!plan) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(convolution.warned, true))
+    logWarn("{} N={} has no deterministic kernel within {}: it is not deterministic",
+            request.problem.text(),
+            request.problem.batch(),
+            formatSize(limitBytes));
+  return plan;
+}
+
 WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
                                             LayerId layer,
                                             const CallStream& stream) {
-  const std::lock_guard lock(mutex_);
-  Convolution& convolution = find(request.problem, layer, request.deterministic);
-  convolution.called = true;
-  request = requestFor(request, convolution);
-  if (!requireMemory(stream.capturing)) return {};
+  std::shared_ptr<Convolution> convolution;
   if (stream.capturing) {
-    if (layout_ == Layout::kDivided && convolution.placed) return convolution.share;
-    if (layout_ == Layout::kShared) return shareOfArena(request, stream);
-    return {planWithin(request, 0, true), nullptr, false};
+    {
+      const std::lock_guard lock(mutex_);
+      convolution = find(request.problem, layer, request.deterministic);
+      request = requestFor(request, *convolution);
+    }
+    return shareOfCapture(request, *convolution, stream);
   }
   const RelaxedCapture relaxed;
   const DeviceScope device(key_.device);
-  const bool newStream = streams_.try_emplace(stream.id).second;
-  ++callsSinceNewcomer_;
-  if (layout_ == Layout::kNone || (newStream && layout_ == Layout::kShared) ||
-      (unsettled_ && callsSinceNewcomer_ >= convolutions_.size()))
-    solve(request);
-  if (layout_ == Layout::kDivided) return shareOfSegment(request, convolution);
-  const bool newcomer = !std::exchange(convolution.placed, true);
-  if (newcomer && mayDivide()) noticeNewcomer();
-  Share share = shareOfArena(request, stream);
-  if (newcomer) reportNewcomer(request, convolution, share.plan);
-  return share;
-}
-
-/// From here on a new division is waited for.
-void WorkspaceOwner::noticeNewcomer() {
-  callsSinceNewcomer_ = 0;
-  if (unsettled_) return;
-  unsettled_ = true;
-  // The streams in use will all be seen again until it has settled.
-  if (layout_ == Layout::kDivided) streams_.clear();
-  epoch_.fetch_add(1, std::memory_order_release);
-}
-
-/// A newcomer's is cut from what the division has left.
-WorkspaceOwner::Share WorkspaceOwner::shareOfSegment(const PlanRequest& request,
-                                                     Convolution& convolution) {
-  Share& own = convolution.share;
-  if (!convolution.placed) {
-    own.plan = planWithin(request, own.region ? own.region->bytes() : leftBytes(), false);
-    if (own.plan && own.plan->workspaceBytes > 0 && !own.region)
-      own.region = takeRegion(roundUpWorkspace(own.plan->workspaceBytes));
-    convolution.placed = true;
-    noticeNewcomer();
-    reportNewcomer(request, convolution, own.plan);
+  Task task = Task::kNone;
+  {
+    const std::lock_guard lock(mutex_);
+    convolution = find(request.problem, layer, request.deterministic);
+    convolution->called = true;
+    request = requestFor(request, *convolution);
+    if (!requireMemory(false)) return {};
+    forgetIdle();
+    if (regions_.empty() && totalBytes_ > 0) layOut(1, std::nullopt);
+    ++callsSinceNewcomer_;
+    task = nextTask();
+    performing_ = performing_ || task != Task::kNone;
   }
-  Share share = own;
-  if (!share.plan || share.plan->workspaceBytes == 0) share.region = nullptr;
+  if (task != Task::kNone) perform(task, request);
+  return shareOfCall(request, *convolution, stream);
+}
+
+/// REQUIRES: the lock.
+WorkspaceOwner::Task WorkspaceOwner::nextTask() {
+  if (performing_ || totalBytes_ == 0) return Task::kNone;
+  const bool wanted = key_.policy == TotalWorkspacePolicy::kDivide || divided_;
+  if (wanted && workspaceDivisionAvailable() &&
+      (!attempted_ || (unsettled_ && callsSinceNewcomer_ >= convolutions_.size())))
+    return Task::kDivide;
+  return watch_.version() != judged_ ? Task::kJudge : Task::kNone;
+}
+
+WorkspaceOwner::Share WorkspaceOwner::shareOfCall(const PlanRequest& request,
+                                                  Convolution& convolution,
+                                                  const CallStream& stream) {
+  std::shared_ptr<WorkspaceRegion> arena;
+  {
+    const std::lock_guard lock(mutex_);
+    if (divided_ && convolution.placed) {
+      Share share = convolution.share;
+      share.lasts = !unsettled_;
+      return share;
+    }
+    if (!divided_) arena = arenaOf(stream);
+    if (!divided_ && !arena && totalBytes_ > 0) return {};
+  }
+  return arena || totalBytes_ == 0 ? shareOfArena(request, convolution, std::move(arena))
+                                   : shareOfNewcomer(request, convolution);
+}
+
+/// REQUIRES: the lock, arenas.
+std::shared_ptr<WorkspaceRegion> WorkspaceOwner::arenaOf(const CallStream& stream) {
+  if (regions_.size() < 2) return regions_.empty() ? nullptr : regions_.front();
+  std::size_t leastUsed = 0;
+  for (std::size_t i = 0; i < regions_.size(); ++i)
+    if (regions_[i]->lastUse() < regions_[leastUsed]->lastUse()) leastUsed = i;
+  const std::uint64_t now = uses_.load(std::memory_order_relaxed);
+  return regions_[streams_.arenaOf(stream.id, leastUsed, now) % regions_.size()];
+}
+
+WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
+                                                   Convolution& convolution,
+                                                   std::shared_ptr<WorkspaceRegion> arena) {
+  Share share;
+  share.plan = planForShare(request, convolution, arena ? arena->bytes() : 0, false);
+  const std::lock_guard lock(mutex_);
+  if (!share.plan || share.plan->workspaceBytes > 0) share.region = std::move(arena);
+  if (divided_) return share;  // laid out anew meanwhile
+  convolution.share.plan = share.plan;
+  if (share.plan) wantedBytes_ = std::max(wantedBytes_, share.plan->workspaceBytes);
+  if (!std::exchange(convolution.placed, true)) {
+    noticeNewcomer();
+    report(request, convolution);
+  }
   share.lasts = !unsettled_;
   return share;
 }
 
-WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
-                                                   const CallStream& stream) const {
-  const auto use = streams_.find(stream.id);
+/// REQUIRES: the lock. From here on a new division is waited for; or the watch begins anew.
+void WorkspaceOwner::noticeNewcomer() {
+  callsSinceNewcomer_ = 0;
+  const bool waits = key_.policy == TotalWorkspacePolicy::kDivide || divided_;
+  if (!waits && !search_.hasDecided() && !search_.isSearching())
+    watch_.schedule(uses_.load(std::memory_order_relaxed) + windowUses() / 2, windowUses());
+  if (!waits || unsettled_ || !workspaceDivisionAvailable()) return;
+  unsettled_ = true;
+  epoch_.fetch_add(1, std::memory_order_release);
+}
+
+/// A newcomer to a division gets what it has left, else its turn in the largest segment.
+WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request,
+                                                      Convolution& convolution) {
+  std::shared_ptr<WorkspaceRegion> own, largest;
+  std::size_t bytes = 0;
+  std::uint64_t layout = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    own = convolution.share.region;
+    for (const auto& region : regions_)
+      if (!largest || region->bytes() > largest->bytes()) largest = region;
+    bytes = own ? own->bytes() : leftBytes();
+    layout = layouts_;
+  }
+  std::shared_ptr<const Plan> plan;
+  if (!request.deterministic || !largest || bytes >= largest->bytes())
+    plan = planForShare(request, convolution, bytes, false);
+  else if (!(plan = planWithin(request, bytes, false)))
+    plan = planForShare(request, convolution, largest->bytes(), false);
+  const std::lock_guard lock(mutex_);
+  if (layout != layouts_ || !divided_) return {std::move(plan), nullptr, false};
+  Share& share = convolution.share;
+  share = {std::move(plan), nullptr, false};
+  if (!share.plan) {
+    share.region = own ? own : largest;
+  } else if (const std::size_t wanted = roundUpWorkspace(share.plan->workspaceBytes); wanted > 0) {
+    if (own && wanted <= own->bytes())
+      share.region = own;
+    else
+      share.region = wanted <= leftBytes() ? takeRegion(wanted) : largest;
+  }
+  convolution.placed = true;
+  noticeNewcomer();
+  report(request, convolution);
+  Share answer = share;
+  answer.lasts = !unsettled_;
+  return answer;
+}
+
+std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream& stream,
+                                                               std::size_t bytes) {
+  if (auto region = captured_->find(key_, stream.capture))
+    return bytes <= region->bytes() ? region : nullptr;
+  const bool asNeeded = key_.graphBytes == kGraphWorkspaceAsNeeded;
+  std::size_t most = asNeeded ? totalBytes_ : roundDown(key_.graphBytes);
+  if (stream.capture == 0 || bytes > most || bytes == 0) return nullptr;
+  if (asNeeded) {
+    const std::lock_guard lock(mutex_);
+    most = std::min(most, roundUpWorkspace(std::max(bytes, wantedBytes_)));
+  }
+  return captured_->allocate(key_, stream.capture, most);
+}
+
+WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,
+                                                     Convolution& convolution,
+                                                     const CallStream& stream) {
   Share share;
-  share.lasts = !unsettled_ && !stream.capturing;
-  if (use != streams_.end()) share.region = use->second;
-  // A capture often runs on a stream of its own: it may have the arena of the only other one.
-  if (use == streams_.end() && streams_.size() == 1) share.region = streams_.begin()->second;
-  share.plan = planWithin(request, share.region ? share.region->bytes() : 0, stream.capturing);
-  if (!share.plan || share.plan->workspaceBytes == 0) share.region = nullptr;
+  share.region = captured_->find(key_, stream.capture);
+  const std::size_t most =
+      share.region ? share.region->bytes() : std::min(totalBytes_, key_.graphBytes);
+  share.plan = planForShare(request, convolution, most, true);
+  if (!share.plan) {  // measured within less
+    const std::lock_guard lock(mutex_);
+    share.plan = convolution.share.plan;
+  }
+  if (!share.plan) return share;
+  const std::size_t wanted = share.plan->workspaceBytes;
+  if (!share.region) share.region = captureRegion(stream, wanted);
+  const std::size_t bytes = share.region ? share.region->bytes() : 0;
+  if (wanted > bytes) share.plan = planForShare(request, convolution, bytes, true);
+  if (share.plan && share.plan->workspaceBytes == 0) share.region = nullptr;
   return share;
+}
+
+/// REQUIRES: the lock.
+void WorkspaceOwner::forgetIdle() {
+  const std::uint64_t now = uses_.load(std::memory_order_relaxed);
+  if (now < forgotten_ + kIdleUses) return;
+  forgotten_ = now;
+  // What is in use is looked up every kIdleUses uses, when the epoch changes.
+  const std::uint64_t before = now > 2 * kIdleUses ? now - 2 * kIdleUses : 0;
+  streams_.forgetIdleStreams(before);
+  convolutions_.erase(std::remove_if(convolutions_.begin(),
+                                     convolutions_.end(),
+                                     [&](const auto& convolution) {
+                                       if (convolution->seen >= before) return false;
+                                       byKey_.erase(convolution->key);
+                                       return true;
+                                     }),
+                      convolutions_.end());
 }
 
 std::shared_ptr<WorkspaceOwner> workspaceOwner(const WorkspaceOwner::Key& key) {

@@ -1,5 +1,5 @@
 // Workspace that μ-cuDNN owns: one total for all convolutions of a network, divided among them (WD)
-// or shared along each stream.
+// or shared by all streams in turn.
 #pragma once
 
 #include <atomic>
@@ -7,14 +7,19 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "context/arena_streams.hpp"
+#include "context/captured_memory.hpp"
+#include "context/layout_search.hpp"
+#include "context/overlap_watch.hpp"
+#include "context/workspace_key.hpp"
 #include "context/workspace_region.hpp"
 #include "optimizer/workspace_division.hpp"
 #include "planner/planner.hpp"
-#include "support/settings.hpp"
 
 namespace ucudnn {
 
@@ -23,41 +28,29 @@ using LayerId = long long;
 
 /// The workspace of one network on one device: the handles with the same total and policies.
 ///
-///  1. All regions lie in one allocation of the total's size, made before the first answer. Nothing
-///     more is ever allocated; it is freed with the last handle, but never once a graph may use it.
+///  1. All regions lie in one allocation of the total's size, made before the first answer and
+///     freed with the last handle. Captures alone have memory besides: CapturedMemory.
 ///  2. A new layout takes effect at once: the device itself orders the new users of a byte after
 ///     the old ones, the host waits for nothing.
-///  3. During a stream capture nothing is solved, allocated, measured or laid out anew. Once a
-///     region has been captured the layout stays; later convolutions and streams get what is left.
+///  3. During a stream capture nothing is solved, measured or laid out anew.
+///  4. The layout begins as one arena that all streams use in turn. `divide` replaces it when the
+///     network is known; `share` and `auto` when overlap is seen: LayoutSearch.
+///  5. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
-/// Thread-safe. `mutex_` guards all but the counters and is held while the network is planned;
-/// calls that know their share do without it. Locked before the planner's and the regions'.
+/// Thread-safe. `mutex_` guards all but the counters and is never held while something is measured;
+/// calls that know their share do without it.
 class WorkspaceOwner {
  public:
-  /// Handles that agree in these are one network.
-  struct Key {
-    int device = 0;
-    std::size_t totalBytes = 0;
-    TotalWorkspacePolicy policy = TotalWorkspacePolicy::kAuto;
-    BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
-    bool deterministic = false;
+  using Key = WorkspaceKey;
 
-    bool operator<(const Key& other) const noexcept { return tied() < other.tied(); }
-
-   private:
-    std::tuple<int, std::size_t, TotalWorkspacePolicy, BatchSizePolicy, bool> tied()
-        const noexcept {
-      return {device, totalBytes, policy, batchSizePolicy, deterministic};
-    }
-  };
-
-  /// What a convolution call runs with.
+  /// What a call runs with.
   struct Share {
-    std::shared_ptr<const Plan> plan;         ///< null: left to cuDNN
-    std::shared_ptr<WorkspaceRegion> region;  ///< null: the plan needs no workspace
+    std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN, in the region if there is one
+    std::shared_ptr<WorkspaceRegion> region;  ///< null: there is none, or the plan needs none
     bool lasts = false;                       ///< until the epoch changes
   };
 
+  /// Throws std::bad_alloc.
   explicit WorkspaceOwner(const Key& key);
   ~WorkspaceOwner();
   WorkspaceOwner(const WorkspaceOwner&) = delete;
@@ -65,20 +58,33 @@ class WorkspaceOwner {
 
   /// False: the memory could not be had, and every convolution has its own workspace.
   bool works() const noexcept { return !failed_.load(std::memory_order_acquire); }
-  /// Changes whenever a share may have changed.
-  std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_acquire); }
+  /// Changes whenever a share may have changed, and every kIdleUses uses.
+  std::uint64_t epoch() const noexcept {
+    return epoch_.load(std::memory_order_acquire) + watch_.version() +
+           uses_.load(std::memory_order_relaxed) / kIdleUses;
+  }
+  OverlapWatch& watch() noexcept { return watch_; }
 
   /// A convolution of the network has been asked about. False: see `works`.
   bool add(const Problem& problem, LayerId layer, bool deterministic, bool capturing);
 
-  /// What a call on a stream runs with; the first one plans the network. `request` says who asks;
-  /// its limit is not used. Throws Error.
+  /// What a call on a stream runs with. `request` says who asks; its limit is not used. Where
+  /// nothing deterministic fits a call that asks for it, a plan that is not, with one warning.
+  /// Throws Error.
   Share share(PlanRequest request, LayerId layer, const CallStream& stream);
+
+  /// The region of a capture for work that has no plan. Null: none of that size.
+  std::shared_ptr<WorkspaceRegion> captureRegion(const CallStream& stream, std::size_t bytes);
+  /// REQUIRES: see CapturedMemory::release.
+  void releaseGraphs() { captured_->release(key_); }
 
   /// The plan for a call that gets no region. Null: none. Throws Error.
   static std::shared_ptr<const Plan> planWithin(PlanRequest request,
                                                 std::size_t limitBytes,
                                                 bool capturing);
+
+  /// A thousand iterations of AlexNet, fifty of a ResNet-50: evaluations in between are shorter.
+  static constexpr std::uint64_t kIdleUses = 16384;
 
  private:
   struct ConvolutionKey {
@@ -96,73 +102,98 @@ class WorkspaceOwner {
   struct Convolution {
     ConvolutionKey key;
     bool deterministic = false;  ///< a call has asked for it
+    bool warned = false;         ///< and cannot have it
     bool called = false;
-    bool placed = false;  ///< known to the layout
-    Share share;          ///< of a divided layout
+    bool placed = false;     ///< known to the layout
+    std::uint64_t seen = 0;  ///< the latest use when it was looked up
+    Share share;             ///< of a divided layout
     std::vector<Configuration> front;
     bool hasFront = false;
+    std::string logged;  ///< its latest line
   };
-  /// A division, and which option each convolution gets.
-  struct Chosen {
-    std::vector<Convolution*> convolutions;
-    Division division;
+  using Convolutions = std::vector<std::shared_ptr<Convolution>>;
+  /// A division, and the plans of its segments.
+  struct Divided {
+    Convolutions convolutions;
+    std::vector<std::shared_ptr<const Plan>> plans;
+    std::vector<std::size_t> bytes;
+    double timeMs = 0;
+    double sharedMs = 0;  ///< of the same, each with the whole total
   };
-  enum class Layout { kNone, kDivided, kShared };
-  /// Sums over the convolutions that the log has named since the latest layout.
+  /// Sums over the convolutions that the layout has placed.
   struct Reported {
     std::size_t convolutions = 0, nativeBytes = 0;
     double timeMs = 0, nativeMs = 0;
   };
+  /// What is to be done before a share is given, without the lock.
+  enum class Task { kNone, kDivide, kJudge };
 
+  // workspace_owner.cpp
   bool requireMemory(bool capturing);
-  Convolution& find(const Problem& problem, LayerId layer, bool deterministic);
+  const std::shared_ptr<Convolution>& find(const Problem& problem,
+                                           LayerId layer,
+                                           bool deterministic);
   PlanRequest requestFor(const PlanRequest& request, const Convolution& convolution) const;
+  Share shareOfCall(const PlanRequest& request, Convolution& convolution, const CallStream& stream);
+  std::shared_ptr<WorkspaceRegion> arenaOf(const CallStream& stream);
+  Share shareOfArena(const PlanRequest& request,
+                     Convolution& convolution,
+                     std::shared_ptr<WorkspaceRegion> arena);
+  Share shareOfNewcomer(const PlanRequest& request, Convolution& convolution);
+  Share shareOfCapture(const PlanRequest& request,
+                       Convolution& convolution,
+                       const CallStream& stream);
+  std::shared_ptr<const Plan> planForShare(PlanRequest request,
+                                           Convolution& convolution,
+                                           std::size_t limitBytes,
+                                           bool capturing);
   void noticeNewcomer();
-  Share shareOfSegment(const PlanRequest& request, Convolution& convolution);
-  Share shareOfArena(const PlanRequest& request, const CallStream& stream) const;
+  void forgetIdle();
+  Task nextTask();
 
-  bool mayDivide() const noexcept;
-  void solve(const PlanRequest& request);
-  std::vector<Convolution*> network() const;
-  std::optional<Chosen> divide(const PlanRequest& request,
-                               const std::vector<Convolution*>& convolutions) const;
-  bool isDivisionFaster(const Chosen& chosen) const;
-  void findFront(const PlanRequest& request, Convolution& convolution) const;
-  bool isFrozen() const;
-  bool clearLayout();
-  void layOutSegments(const PlanRequest& request, const Chosen& chosen);
-  void layOutArenas();
+  // workspace_layout.cpp
+  void perform(Task task, const PlanRequest& request);
+  void judge(const PlanRequest& request,
+             const Convolutions& convolutions,
+             const std::vector<WatchedUse>& seen);
+  Convolutions network() const;
+  std::optional<Divided> divide(const PlanRequest& request, const Convolutions& convolutions);
+  std::vector<Configuration> frontOf(const PlanRequest& request, Convolution& convolution);
+  void layOut(std::size_t arenas, const std::optional<Divided>& divided);
+  void clearLayout();
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
   std::size_t leftBytes() const noexcept { return totalBytes_ - usedBytes_; }
-  void forgetIdleStreams();
-  void report(const PlanRequest& request, const std::vector<Convolution*>& convolutions);
-  void reportNewcomer(const PlanRequest& request,
-                      const Convolution& convolution,
-                      const std::shared_ptr<const Plan>& plan);
-  void reportPlan(const PlanRequest& request,
-                  const Convolution& convolution,
-                  const std::shared_ptr<const Plan>& plan);
+  std::size_t windowUses() const;
+  void report(const PlanRequest& request, Convolution& convolution);
 
   const Key key_;
   const std::size_t totalBytes_;  ///< what the allocator hands out without rounding it up
+  const std::shared_ptr<CapturedMemory> captured_;
   std::atomic<bool> failed_{false};
   std::atomic<std::uint64_t> epoch_{1};
   std::atomic<std::uint64_t> uses_{0};  ///< of all regions
+  OverlapWatch watch_{uses_};
 
   std::mutex mutex_;
   char* memory_ = nullptr;
   std::size_t usedBytes_ = 0;  ///< of the total, from its beginning, by the regions
-  std::vector<std::shared_ptr<WorkspaceRegion>> regions_;
-  std::vector<std::shared_ptr<WorkspaceRegion>> busy_;  ///< retired, maybe still at work
-  std::unordered_map<ConvolutionKey, Convolution*, Hash> byKey_;
-  std::vector<std::unique_ptr<Convolution>> convolutions_;  ///< as they came: in network order
-  /// The streams in use, by id, and in a shared layout their arenas.
-  std::map<std::uint64_t, std::shared_ptr<WorkspaceRegion>> streams_;
-  Layout layout_ = Layout::kNone;
+  std::vector<std::shared_ptr<WorkspaceRegion>> regions_;  ///< segments, or arenas
+  std::vector<std::shared_ptr<WorkspaceRegion>> busy_;     ///< retired, maybe still at work
+  ArenaStreams streams_;
+  std::unordered_map<ConvolutionKey, std::shared_ptr<Convolution>, Hash> byKey_;
+  Convolutions convolutions_;    ///< as they came: in network order
+  std::size_t wantedBytes_ = 0;  ///< the most workspace of a plan that has run
+  bool divided_ = false;
+  bool attempted_ = false;     ///< a division has been tried
+  std::uint64_t layouts_ = 0;  ///< how many there have been
+  std::uint64_t judged_ = 0;   ///< the watch's version
   /// A division lacks newcomers; it is made anew when as many calls as there are convolutions have
   /// passed without one.
   bool unsettled_ = false;
   std::size_t callsSinceNewcomer_ = 0;
+  bool performing_ = false;      ///< one thread at a time
+  std::uint64_t forgotten_ = 0;  ///< the use at which idle ones were forgotten last
+  LayoutSearch search_;
   Reported reported_;
 };
 

@@ -16,16 +16,16 @@ TEST_F(LateTest, NewcomersGetWhatIsLeftAndOneNewDivisionWhenTheyHaveSettled) {
   first.iterate(handles.ours);
   first.iterate(handles.ours);
   first.expectRight(handles.native);
-  const std::size_t settled = layouts();
+  const std::size_t settled = layouts("divide it");
   EXPECT_EQ(2U, settled);
   first.iterate(handles.ours);
-  EXPECT_EQ(settled, layouts());
+  EXPECT_EQ(settled, layouts("divide it"));
 
   Network late({2, 3});
   late.prepare();
   late.iterate(handles.ours);
   late.expectRight(handles.native);
-  EXPECT_EQ(settled, layouts()) << "solved at once";
+  EXPECT_EQ(settled, layouts("divide it")) << "solved at once";
   for (int iteration = 0; iteration < 4; ++iteration) {
     first.prepare();
     late.prepare();
@@ -34,8 +34,8 @@ TEST_F(LateTest, NewcomersGetWhatIsLeftAndOneNewDivisionWhenTheyHaveSettled) {
     first.expectRight(handles.native);
     late.expectRight(handles.native);
   }
-  EXPECT_EQ(settled + 1, layouts());
-  EXPECT_EQ(1U, logged({"12 convolutions divide"}).size());
+  EXPECT_EQ(settled + 1, layouts("divide it"));
+  EXPECT_EQ(1U, layouts("12 convolutions divide it"));
 }
 
 TEST_F(LateTest, WhatWasAskedAboutButNeverRunsLosesItsSegment) {
@@ -49,8 +49,8 @@ TEST_F(LateTest, WhatWasAskedAboutButNeverRunsLosesItsSegment) {
   network.prepare();
   for (int iteration = 0; iteration < 5; ++iteration) network.iterate(handles.ours);
   network.expectRight(handles.native);
-  EXPECT_EQ(1U, logged({"4 convolutions divide"}).size());  // the three, and the first call
-  EXPECT_EQ(1U, logged({"3 convolutions divide"}).size());
+  EXPECT_EQ(1U, layouts("4 convolutions divide it"));  // the three, and the first call
+  EXPECT_EQ(1U, layouts("3 convolutions divide it"));
 }
 #endif
 
@@ -66,7 +66,7 @@ TEST_F(LateTest, SharingNeedsNoNewSolveForNewcomers) {
   }
   EXPECT_EQ(1U, layouts());
   EXPECT_EQ(6U, logged({"% of the total"}).size()) << "a line for each, whenever it came";
-  EXPECT_EQ(1U, logged({"came later: 6 of them"}).size());
+  EXPECT_EQ(1U, logged({"6 placed so far"}).size());
 }
 
 }  // namespace

@@ -24,8 +24,11 @@ class Layer {
 
   Convolution& convolution() { return convolution_; }
 
-  /// As a client without workspace calls it. `outputs` is one of the layer's own, see `outputs()`.
-  cudnnStatus_t run(UcudnnHandle_t handle, ucudnnOperation_t operation, double beta = 0);
+  /// As a client calls it that names an algorithm which leaves the choice open.
+  cudnnStatus_t run(UcudnnHandle_t handle,
+                    ucudnnOperation_t operation,
+                    double beta = 0,
+                    Workspace workspace = {});
   DeviceBuffer& output(ucudnnOperation_t operation) { return *outputs_[operation]; }
 
   /// Checks an output against plain cuDNN's, undivided, with `beta` and the output's first content.
@@ -75,8 +78,8 @@ class TotalWorkspaceTest : public LibraryTest {
   void setTotal(std::size_t bytes, ucudnnTotalWorkspacePolicy_t policy);
   /// Lines of the log, at level info, since the test began.
   std::vector<std::string> logged(const std::vector<std::string>& words) const;
-  /// How often the network has been laid out.
-  std::size_t layouts() const;
+  /// How often the network has been laid out, and how often so: "one arena", "2 arenas", "divide".
+  std::size_t layouts(const std::string& how = "") const;
 
   static constexpr int kKinds = 4;
 

@@ -23,44 +23,6 @@ TEST_F(StreamsTest, TheSameLayerOnSeveralStreamsNeverUsesASegmentAtTheSameTime) 
   }
 }
 
-#ifdef UCUDNN_HAVE_GLPK
-TEST_F(StreamsTest, AutoTakesWhatIsPredictedToBeFasterForTheStreamsSeen) {
-  const Handles handles;
-  std::vector<ucudnnParetoPoint_t> front;
-  ASSERT_CUDNN(Convolution(layerCase(0)).front(handles.ours, UCUDNN_FORWARD, &front));
-  ASSERT_LT(0U, front.back().workspaceBytes);
-  // One convolution on several streams: a segment of the total holds what a part of it does not.
-  setTotal((front.back().workspaceBytes + 511) / 512 * 512, UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO);
-  const StreamHandle streams[4];
-  std::vector<std::unique_ptr<Layer>> layers;
-  for (std::size_t i = 0; i < 4; ++i) {
-    layers.push_back(std::make_unique<Layer>(layerCase(0), UCUDNN_LAYER_ANY));
-    layers[i]->prepare(0);
-    for (std::size_t j = 0; j <= i; ++j)
-      ASSERT_CUDNN(layers[j]->run(streams[j].handle(), UCUDNN_FORWARD));
-    EXPECT_EQ(1U, logged({"1 convolutions share"}).size());
-    EXPECT_EQ(i == 0 ? 0U : 1U, logged({"1 convolutions divide"}).size());
-  }
-  ASSERT_CUDA(cudaDeviceSynchronize());
-  for (const auto& layer : layers) layer->expectRight(handles.native, UCUDNN_FORWARD);
-}
-#endif
-
-TEST_F(StreamsTest, EachNewStreamDividesTheArenasAnew) {
-  const std::size_t total = 4 * wantedBytes(0);
-  setTotal(total, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
-  const Handles handles;
-  const StreamHandle streams[4];
-  std::vector<std::unique_ptr<Network>> networks;
-  for (std::size_t i = 0; i < 4; ++i) {
-    networks.push_back(std::make_unique<Network>(std::vector<int>{0}));
-    networks[i]->prepare();
-    for (std::size_t j = 0; j <= i; ++j) networks[j]->iterate(streams[j].handle());
-    EXPECT_EQ(i + 1, layouts());
-  }
-  for (const auto& network : networks) network->expectRight(handles.native);
-}
-
 TEST_F(StreamsTest, AStreamForEveryIterationDoesNotStarveTheOthers) {
   setTotal(4 * wantedBytes(0), UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
   const Handles handles;

@@ -1,0 +1,23 @@
+// The stream of a call: who it is, and whether it is being captured.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+
+namespace ucudnn {
+
+/// A handle's value is no identity: cudaStreamPerThread is another stream in each thread, and the
+/// value of a destroyed stream is used again. So a stream is known by its id, and a capture by its
+/// own: CUDA uses neither twice.
+struct CallStream {
+  cudaStream_t stream = nullptr;
+  std::uint64_t id = 0;       ///< 0 while capturing: asking would void the capture
+  std::uint64_t capture = 0;  ///< 0: not known
+  bool capturing = false;
+};
+
+/// Asks a handle for its stream. Voids no capture. Throws Error.
+CallStream streamOf(cudnnHandle_t handle);
+
+}  // namespace ucudnn

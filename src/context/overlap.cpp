@@ -1,0 +1,79 @@
+#include "context/overlap.hpp"
+
+#include <algorithm>
+
+namespace ucudnn {
+namespace {
+
+// Streams that overlap for less of the span gain nothing that could be measured; and what follows
+// one another on two streams may touch by the resolution of events.
+constexpr double kOverlapPart = 0.02;
+
+/// When a use got its region: uses of one region exclude each other.
+double begunMs(const std::vector<WorkspaceUse>& uses, std::size_t i) {
+  double begun = uses[i].requestedMs;
+  for (std::size_t j = 0; j < uses.size(); ++j) {
+    if (uses[j].region == nullptr || uses[j].region != uses[i].region) continue;
+    if (uses[j].endedMs < uses[i].endedMs || (uses[j].endedMs == uses[i].endedMs && j < i))
+      begun = std::max(begun, uses[j].endedMs);
+  }
+  return std::min(begun, uses[i].endedMs);
+}
+
+double spanOf(std::vector<std::pair<double, double>> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  double span = 0;
+  double covered = 0;
+  bool any = false;
+  for (const auto& [begin, end] : intervals) {
+    const double from = any ? std::max(begin, covered) : begin;
+    span += std::max(0.0, end - from);
+    covered = any ? std::max(covered, end) : end;
+    any = true;
+  }
+  return span;
+}
+
+/// Streams in the order of their first use; each gets the first group that it does not overlap.
+void group(const std::vector<WorkspaceUse>& uses, Overlap& overlap) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, double> togetherMs;
+  for (const WorkspaceUse& a : uses)
+    for (const WorkspaceUse& b : uses)
+      if (a.stream != b.stream)
+        togetherMs[{a.stream, b.stream}] +=
+            std::max(0.0, std::min(a.endedMs, b.endedMs) - std::max(a.requestedMs, b.requestedMs));
+  const double least = kOverlapPart * overlap.spanMs;
+  for (const WorkspaceUse& use : uses) {
+    if (overlap.groupOf.count(use.stream) > 0) continue;
+    std::vector<bool> taken(overlap.groups + 1, false);
+    for (const auto& [stream, number] : overlap.groupOf)
+      if (togetherMs[{use.stream, stream}] > least) taken[number] = true;
+    const auto free =
+        static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
+    overlap.groupOf[use.stream] = free;
+    overlap.groups = std::max(overlap.groups, free + 1);
+  }
+}
+
+}  // namespace
+
+Overlap overlapOf(const std::vector<WorkspaceUse>& uses) {
+  Overlap overlap;
+  std::vector<std::pair<double, double>> intervals;
+  std::map<std::uint64_t, double> ofStream;
+  double waitedMs = 0;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const double begun = begunMs(uses, i);
+    waitedMs += begun - uses[i].requestedMs;
+    intervals.emplace_back(begun, uses[i].endedMs);
+    overlap.serialMs += uses[i].endedMs - begun;
+    ofStream[uses[i].stream] += uses[i].endedMs - begun;
+  }
+  overlap.spanMs = spanOf(std::move(intervals));
+  for (const auto& [stream, busyMs] : ofStream) overlap.leastMs = std::max(overlap.leastMs, busyMs);
+  overlap.leastMs = std::max(overlap.leastMs, overlap.spanMs - waitedMs);
+  group(uses, overlap);
+  return overlap;
+}
+
+}  // namespace ucudnn

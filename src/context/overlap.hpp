@@ -1,0 +1,32 @@
+// How uses of workspace on several streams overlapped on the device: numbers alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace ucudnn {
+
+/// A use of workspace. Times from any one moment on.
+struct WorkspaceUse {
+  std::uint64_t stream = 0;
+  const void* region = nullptr;  ///< null: it used none
+  double requestedMs = 0;        ///< its stream had come to it: workspace alone could hold it up
+  double endedMs = 0;
+};
+
+struct Overlap {
+  double spanMs = 0;    ///< during which at least one use was under way
+  double serialMs = 0;  ///< all uses, one after another
+  /// No set of regions can bring the span below it: what uses waited for their regions is won at
+  /// best, and each stream's own uses follow one another.
+  double leastMs = 0;
+  /// Streams whose uses did not overlap, nor would have but for their region, are in one group.
+  std::size_t groups = 0;
+  std::map<std::uint64_t, std::size_t> groupOf;  ///< by stream
+};
+
+Overlap overlapOf(const std::vector<WorkspaceUse>& uses);
+
+}  // namespace ucudnn

@@ -1,0 +1,102 @@
+// Sees how uses of workspace on several streams overlap on the device, without waiting for it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "context/call_stream.hpp"
+#include "context/overlap.hpp"
+#include "cuda/owners.hpp"
+#include "planner/plan.hpp"
+
+namespace ucudnn {
+
+/// A use and the plan that it ran.
+struct WatchedUse {
+  WorkspaceUse use;
+  std::shared_ptr<const Plan> plan;
+  bool deterministic = false;  ///< the call asked for it
+};
+
+/// Watches a number of uses when they are due and more than one stream is in use: an event before a
+/// use asks for its region, one after it. The times are read when all has happened, which is asked
+/// for now and then. Nothing is watched, and no CUDA function called, before that, after that, on
+/// one stream, or in a capture. Whatever fails ends the watch and no call. Thread-safe.
+class OverlapWatch {
+ public:
+  /// `uses` counts the uses of all regions.
+  explicit OverlapWatch(const std::atomic<std::uint64_t>& uses) : uses_(uses) {}
+
+  /// From use number `due` on the next `count` uses are to be watched; drops what was seen.
+  void schedule(std::uint64_t due, std::size_t count);
+
+  /// A use that begins; names no region yet.
+  struct Ticket {
+    std::uint64_t schedule = 0;  ///< 0: not watched
+    std::size_t number = 0;
+  };
+  Ticket begin(const CallStream& stream) noexcept {
+    const State state = state_.load(std::memory_order_acquire);
+    if (state == State::kReady || stream.capturing) return {};
+    if (state == State::kQuiet && !isDue(stream)) return {};
+    return beginWatched(stream);
+  }
+  /// After the work has been enqueued.
+  void end(const Ticket& ticket,
+           const CallStream& stream,
+           const void* region,
+           const std::shared_ptr<const Plan>& plan,
+           bool deterministic) noexcept {
+    if (ticket.schedule != 0) endWatched(ticket, stream, region, plan, deterministic);
+  }
+
+  /// Changes when there is something to take.
+  std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+  /// What was seen, once; then nothing is due until the next schedule.
+  std::optional<std::vector<WatchedUse>> take();
+
+ private:
+  enum class State { kQuiet, kWatching, kReady };
+  struct Slot {
+    WatchedUse watched;
+    Event requested, ended;
+    bool complete = false;
+  };
+
+  bool isDue(const CallStream& stream) noexcept {
+    if (lastStream_.load(std::memory_order_relaxed) == stream.id) return false;
+    const bool isFirst = lastStream_.exchange(stream.id, std::memory_order_relaxed) == kNoStream;
+    return !isFirst &&
+           uses_.load(std::memory_order_relaxed) >= due_.load(std::memory_order_relaxed);
+  }
+  Ticket beginWatched(const CallStream& stream) noexcept;
+  void endWatched(const Ticket& ticket,
+                  const CallStream& stream,
+                  const void* region,
+                  const std::shared_ptr<const Plan>& plan,
+                  bool deterministic) noexcept;
+  bool read();
+  void drop() noexcept;
+
+  static constexpr std::uint64_t kNoStream = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+  const std::atomic<std::uint64_t>& uses_;
+  std::atomic<State> state_{State::kQuiet};
+  std::atomic<std::uint64_t> due_{kNever};
+  std::atomic<std::uint64_t> lastStream_{kNoStream};
+  std::atomic<std::uint64_t> version_{0};
+
+  std::mutex mutex_;  ///< guards what follows
+  std::uint64_t schedule_ = 0;
+  std::size_t count_ = 0;
+  std::size_t completed_ = 0;
+  std::uint64_t beginsSinceRead_ = 0;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace ucudnn

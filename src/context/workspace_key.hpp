@@ -1,0 +1,32 @@
+// Which handles are one network: those that agree in all of this share a workspace total.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <tuple>
+
+#include "support/settings.hpp"
+
+namespace ucudnn {
+
+/// The workspace of a capture is as large as the network's convolutions need, within the total.
+constexpr std::size_t kGraphWorkspaceAsNeeded = std::numeric_limits<std::size_t>::max();
+
+struct WorkspaceKey {
+  int device = 0;
+  std::size_t totalBytes = 0;
+  TotalWorkspacePolicy policy = TotalWorkspacePolicy::kAuto;
+  BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
+  bool deterministic = false;
+  std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
+
+  bool operator<(const WorkspaceKey& other) const noexcept { return tied() < other.tied(); }
+
+ private:
+  std::tuple<int, std::size_t, TotalWorkspacePolicy, BatchSizePolicy, bool, std::size_t> tied()
+      const noexcept {
+    return {device, totalBytes, policy, batchSizePolicy, deterministic, graphBytes};
+  }
+};
+
+}  // namespace ucudnn
