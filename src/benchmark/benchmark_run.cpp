@@ -233,10 +233,14 @@ void BenchmarkRun::update(Measurement& measurement,
 
 BenchmarkResult BenchmarkRun::result() {
   const std::lock_guard lock(mutex_);
+  int elsewhere = 0;
   for (const auto& [batch, found] : found_) {
     if (found.empty()) continue;
     std::vector<Measurement>& kernels = result_.measurements[batch].kernels;
-    for (const Found& one : found) kernels.push_back(one.measurement);
+    for (const Found& one : found) {
+      kernels.push_back(one.measurement);
+      if (one.device != 0) ++elsewhere;
+    }
     // Whichever device was first.
     std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
       return a.kernel.algorithm < b.kernel.algorithm;
@@ -250,6 +254,13 @@ BenchmarkResult BenchmarkRun::result() {
       incomplete_.count(request_.problem.batch()) == 0 && question_.failures() == 0;
   const std::chrono::duration<double, std::milli> wall = Clock::now() - begin_;
   result_.spentMs = std::max(wall.count(), deviceMs_);
+  if (result_.kernelsMeasured > 0)
+    logInfo("{} N={}: {} kernels timed in {:.1f} ms, {} of them on further devices",
+            request_.problem.text(),
+            request_.problem.batch(),
+            result_.kernelsMeasured,
+            result_.spentMs,
+            elsewhere);
   return std::move(result_);
 }
 

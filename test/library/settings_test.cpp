@@ -158,20 +158,30 @@ TEST_F(SettingsTest, UnusableDatabaseIsOneWarningAndRightResults) {
 
 TEST_F(SettingsTest, AllDevicesShareTheBenchmarkAndGiveTheSamePlan) {
   if (!onSimulator()) GTEST_SKIP() << "needs devices of chosen models";
-  const std::string task = fftCase(32).serialized();
-  const std::map<std::string, std::string> off = {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"},
-                                                  {"UCUDNN_SIMULATOR_DEVICES", "H200,H200"}};
-  auto all = off;
-  all["UCUDNN_BENCHMARK_DEVICES"] = "all";
-  const ChildResult one = runClient({"plan", task}, off);
-  const ChildResult two = runClient({"plan", task}, all);
+  ConvolutionCase parameters = fftCase(32);
+  parameters.batch = 64;
+  const std::string task = parameters.serialized();
+  std::map<std::string, std::string> settings = {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"},
+                                                 {"UCUDNN_SIMULATOR_DEVICES", "H200,H200"},
+                                                 {"UCUDNN_BATCH_SIZE_POLICY", "all"},
+                                                 {"UCUDNN_LOG_LEVEL", "info"},
+                                                 {"UCUDNN_LOG_FILE", logFile()}};
+  const ChildResult one = runClient({"plan", task}, settings);
   ASSERT_EQ(0, one.status) << one.output;
-  ASSERT_EQ(0, two.status) << two.output;
+  EXPECT_EQ(3U, linesWith(logFile(), {" 0 of them on further devices"}).size());
+  settings["UCUDNN_BENCHMARK_DEVICES"] = "all";
   const auto plans = [](const std::string& text) { return text.substr(0, text.find("clock")); };
-  EXPECT_EQ(plans(one.output), plans(two.output));
-  EXPECT_NE(std::string::npos, one.output.find("clock 1 0.000\n")) << one.output;
-  EXPECT_EQ(std::string::npos, two.output.find("clock 1 0.000\n")) << "device 1 timed nothing";
-  EXPECT_EQ(std::string::npos, two.output.find("clock 0 0.000\n")) << "device 0 timed nothing";
+  // A device that is not ready in time is not waited for: here a benchmark takes milliseconds.
+  bool tookPart = false;
+  for (int i = 0; i < 20 && !tookPart; ++i) {
+    std::remove(logFile().c_str());
+    const ChildResult two = runClient({"plan", task}, settings);
+    ASSERT_EQ(0, two.status) << two.output;
+    EXPECT_EQ(plans(one.output), plans(two.output));
+    tookPart = linesWith(logFile(), {" 0 of them on further devices"}).size() <
+               linesWith(logFile(), {"of them on further devices"}).size();
+  }
+  EXPECT_TRUE(tookPart);
 }
 
 TEST_F(SettingsTest, DevicesOfDifferentModelsAreRefused) {
