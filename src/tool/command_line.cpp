@@ -121,6 +121,13 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
           [&o](const std::string& text) { o.totalPolicy = parseTotalPolicy(text); },
           "with a total: divide, share, or auto (default: both, side by side)")
       ->type_name("POLICY");
+  bench
+      ->add_option_function<std::string>(
+          "--streams",
+          [&o](const std::string& text) { o.streams = parseStreams(text); },
+          "with a total, what has a stream and a handle of its own: one (default: nothing), "
+          "operation (the three overlap) or layer (each layer's operation, one behind the other)")
+      ->type_name("WHAT");
   bench->add_flag_callback(
       "--no-check", [&o] { o.check = false; }, "do not compare results");
   bench->footer(kBenchFooter);

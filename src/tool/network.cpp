@@ -31,7 +31,7 @@ void addTotals(NetworkReport& report, Way way) {
     totals.summed.predictedMs += plan.predictedMs;
     deviceMs += plan.deviceMs;
     hostPacedMs += plan.hostPacedMs;
-    if (way == Way::kShare)
+    if (way == Way::kShare || way == Way::kAuto)
       totals.workspaceBytes = std::max(totals.workspaceBytes, plan.workspaceBytes);
     else
       totals.workspaceBytes += segmentBytes(plan.workspaceBytes);
@@ -43,11 +43,17 @@ void addTotals(NetworkReport& report, Way way) {
 }  // namespace
 
 const char* toText(Way way) {
-  static const char* const names[] = {"wr", "divide", "share"};
+  static const char* const names[] = {"wr", "divide", "share", "auto"};
   return names[static_cast<std::size_t>(way)];
 }
 
-std::vector<Way> waysOf(TotalWorkspacePolicy policy) {
+ucudnnTotalWorkspacePolicy_t policyOf(Way way) {
+  if (way == Way::kAuto) return UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO;
+  return way == Way::kDivide ? UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE
+                             : UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE;
+}
+
+std::vector<Way> waysOf(TotalWorkspacePolicy policy, Streams streams) {
   switch (policy) {
     case TotalWorkspacePolicy::kDivide:
       return {Way::kReuse, Way::kDivide};
@@ -56,21 +62,33 @@ std::vector<Way> waysOf(TotalWorkspacePolicy policy) {
     case TotalWorkspacePolicy::kAuto:
       break;
   }
-  if (!workspaceDivisionAvailable()) return {Way::kReuse, Way::kShare};
-  return {kWays.begin(), kWays.end()};
+  std::vector<Way> ways = {Way::kReuse};
+  if (workspaceDivisionAvailable()) ways.push_back(Way::kDivide);
+  ways.push_back(Way::kShare);
+  if (streams != Streams::kOne) ways.push_back(Way::kAuto);
+  return ways;
 }
 
 Network::Network(const std::vector<Layer>& layers, const ConvolutionOptions& options) {
   const auto add = [&](const Layer& layer, ucudnnOperation_t operation) {
+    const auto number = static_cast<std::size_t>(&layer - layers.data());
     const auto& asked = options.operations;
     if (std::find(asked.begin(), asked.end(), operation) == asked.end()) return;
     convolutions_.push_back(std::make_unique<Convolution>(layer, operation, options.numerics));
+    layers_.push_back(number);
     rows_.push_back({layer.name, tool::toText(operation), layer.shape(), {}});
   };
   for (const Layer& layer : layers) add(layer, UCUDNN_FORWARD);
   for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
     for (const ucudnnOperation_t operation : {UCUDNN_BACKWARD_FILTER, UCUDNN_BACKWARD_DATA})
       add(*layer, operation);
+}
+
+bool Network::isSamePass(std::size_t i, std::size_t j) const {
+  const auto isForward = [&](std::size_t k) {
+    return convolutions_[k]->operation() == UCUDNN_FORWARD;
+  };
+  return layers_[i] == layers_[j] && isForward(i) == isForward(j);
 }
 
 NetworkReport Network::plan(cudnnHandle_t handle,
@@ -84,8 +102,9 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   for (std::size_t i = 0; i < size(); ++i) {
     progress.begin(rows_[i].layer + " " + rows_[i].operation);
     // The largest limit first: what is measured for it serves the others.
-    for (const auto& [way, bytes] :
-         {std::make_pair(Way::kShare, totalBytes), std::make_pair(Way::kReuse, report.eachBytes)})
+    for (const auto& [way, bytes] : {std::make_pair(Way::kShare, totalBytes),
+                                     std::make_pair(Way::kAuto, totalBytes),
+                                     std::make_pair(Way::kReuse, report.eachBytes)})
       if (std::find(ways.begin(), ways.end(), way) != ways.end())
         report.rows[i].choices[static_cast<std::size_t>(way)] =
             choose(handle, *convolutions_[i], bytes);

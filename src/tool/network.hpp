@@ -17,10 +17,12 @@
 namespace ucudnn::tool {
 
 /// The ways to spend a total that are compared: each convolution has an equal part of it (WR),
-/// `divide` and `share`.
-enum class Way { kReuse, kDivide, kShare };
-constexpr std::array<Way, 3> kWays = {Way::kReuse, Way::kDivide, Way::kShare};
+/// `divide`, `share`, and on several streams `auto`.
+enum class Way { kReuse, kDivide, kShare, kAuto };
+constexpr std::array<Way, 4> kWays = {Way::kReuse, Way::kDivide, Way::kShare, Way::kAuto};
 const char* toText(Way way);
+/// REQUIRES: not kReuse.
+ucudnnTotalWorkspacePolicy_t policyOf(Way way);
 
 /// A convolution by one of the ways.
 struct NetworkChoice {
@@ -30,7 +32,7 @@ struct NetworkChoice {
 
 struct NetworkRow {
   std::string layer, operation, shape;
-  std::array<std::optional<NetworkChoice>, 3> choices;  ///< by Way; empty: left out
+  std::array<std::optional<NetworkChoice>, kWays.size()> choices;  ///< by Way; empty: left out
 };
 
 struct NetworkTimes {
@@ -43,6 +45,7 @@ struct NetworkTotals {
   NetworkTimes summed;  ///< each convolution by itself, back to back
   /// All of them in the order of training, one iteration behind the other. The host runs ahead
   /// there, so that the device needs the sum of its own times; unless enqueueing takes longer.
+  /// Predicted for one stream.
   NetworkTimes iteration;
   std::size_t workspaceBytes = 0;  ///< of device memory that is needed
 };
@@ -52,7 +55,7 @@ struct NetworkReport {
   std::size_t totalBytes = 0;
   std::size_t eachBytes = 0;  ///< a convolution's equal part
   std::vector<NetworkRow> rows;
-  std::array<std::optional<NetworkTotals>, 3> totals;
+  std::array<std::optional<NetworkTotals>, kWays.size()> totals;
   long long kernelsMeasured = 0, kernelsLoaded = 0;
   bool optimal = true;    ///< the division is proven to be the best
   double divisionMs = 0;  ///< host time to find it, Pareto fronts not included
@@ -67,6 +70,9 @@ class Network {
   std::size_t size() const noexcept { return convolutions_.size(); }
   const Convolution& convolution(std::size_t i) const { return *convolutions_[i]; }
 
+  /// Whether two convolutions are of one layer, and both forward or both backward.
+  bool isSamePass(std::size_t i, std::size_t j) const;
+
   /// Plans each convolution by each of the ways. Measures what is not known yet. Throws
   /// DeviceError.
   NetworkReport plan(cudnnHandle_t handle, const std::vector<Way>& ways, std::size_t totalBytes);
@@ -79,11 +85,12 @@ class Network {
 
   std::vector<std::unique_ptr<Convolution>> convolutions_;
   std::vector<NetworkRow> rows_;
+  std::vector<std::size_t> layers_;  ///< by convolution
   std::vector<DivisionItem> fronts_;
 };
 
-/// Which ways a policy asks for.
-std::vector<Way> waysOf(TotalWorkspacePolicy policy);
+/// Which ways a policy asks for. On one stream `auto` is `share`.
+std::vector<Way> waysOf(TotalWorkspacePolicy policy, Streams streams = Streams::kOne);
 
 nlohmann::ordered_json toJson(const NetworkReport& report);
 /// Per convolution, then the totals side by side.

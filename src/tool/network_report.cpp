@@ -129,10 +129,11 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
   writeRemarks(stream, report);
   writeColumns(stream, lines, 2);
 
-  stream << fmt::format("\n{} convolutions, {} in all; wr: {} each\n",
+  stream << fmt::format("\n{} convolutions, {} in all; wr: {} each; streams: {}\n",
                         report.rows.size(),
                         formatSize(report.totalBytes),
-                        formatSize(report.eachBytes));
+                        formatSize(report.eachBytes),
+                        report.settings.at("streams").get<std::string>());
   writeTimes(stream, report, "sum of all, each by itself", &NetworkTotals::summed);
   writeTimes(stream, report, "one iteration after another", &NetworkTotals::iteration);
   if (report.totals[static_cast<std::size_t>(Way::kDivide)] && !report.optimal)

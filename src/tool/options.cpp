@@ -108,6 +108,18 @@ TotalWorkspacePolicy parseTotalPolicy(const std::string& text) {
   }
 }
 
+const char* toText(Streams streams) {
+  static const char* const names[] = {"one", "operation", "layer"};
+  return names[static_cast<std::size_t>(streams)];
+}
+
+Streams parseStreams(const std::string& text) {
+  return choose<Streams>(
+      "--streams",
+      text,
+      {{"one", Streams::kOne}, {"operation", Streams::kOperation}, {"layer", Streams::kLayer}});
+}
+
 nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
   nlohmann::ordered_json operations = nlohmann::ordered_json::array();
   for (const ucudnnOperation_t operation : options.operations)

@@ -34,7 +34,12 @@ struct ConvolutionOptions {
   std::string lpFile;    ///< of `plan` with a total: the division as a CPLEX LP file
 };
 
+/// What runs on a stream of its own, in a network.
+enum class Streams { kOne, kOperation, kLayer };
+const char* toText(Streams streams);
+
 struct BenchOptions : ConvolutionOptions {
+  Streams streams = Streams::kOne;
   int repeats = 5;
   std::optional<Arithmetic> arithmetic;  ///< empty: auto
   bool check = true;
@@ -62,5 +67,6 @@ std::vector<ucudnnOperation_t> parseOperations(const std::string& text);
 std::size_t parseLimit(const std::string& text);
 std::size_t parseTotal(const std::string& text);
 TotalWorkspacePolicy parseTotalPolicy(const std::string& text);
+Streams parseStreams(const std::string& text);
 
 }  // namespace ucudnn::tool

@@ -122,6 +122,10 @@ cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
   ucudnn_test::record("ucudnnSetTotalWorkspacePolicy", handle, policy);
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle) {
+  ucudnn_test::record("ucudnnReleaseGraphs", handle);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   ucudnn_test::record("ucudnnSetDatabase", handle);
   lastText = path;
@@ -267,6 +271,14 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
     EXPECT_EQ(calls()[0].function, each.function);
     EXPECT_EQ(calls()[0].arguments, (std::vector<std::uintptr_t>{kHandle, each.value}));
   }
+}
+
+TEST(SettersTest, GraphsAreReleasedByTheHandle) {
+  const UcudnnHandle_t handle(ucudnn_test::fromWord<cudnnHandle_t>(kHandle));
+  calls().clear();
+  EXPECT_EQ(handle.releaseGraphs(), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(calls().size(), 1u);
+  EXPECT_EQ(calls()[0].function, "ucudnnReleaseGraphs");
 }
 
 TEST(SettersTest, PassTextsAndDeviceLists) {

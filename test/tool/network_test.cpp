@@ -2,6 +2,7 @@
 // an H200 where there are any (all of AlexNet's and ResNet-18's).
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "tool/simulated_tool.hpp"
@@ -112,6 +113,51 @@ TEST_F(SimulatedNetwork, TheDevicesPartOfATimeIsFoundBehindOtherKernels) {
     ++found;
   }
   EXPECT_LT(0, found);
+}
+
+// AlexNet and ResNet-18 with a stream and a handle for each layer's operation, as Caffe has them.
+TEST_F(SimulatedNetwork, StreamsForEachLayerLoseNothingAgainstOne) {
+  for (const Bound& bound :
+       {Bound{"alexnet.csv", 256, 120, 0.60, 1.10}, Bound{"resnet18.csv", 128, 480, 0.65, 1.10}}) {
+    SCOPED_TRACE(bound.list);
+    const auto iterationMs = [&](const std::string& streams) {
+      const Json totals = run("bench " + kLists + bound.list + " --batch-size " +
+                              std::to_string(bound.batch) + " --repeats 1 --total-workspace " +
+                              std::to_string(bound.convolutions) + "MiB --streams " + streams)
+                              .at("network")
+                              .at("totals");
+      std::map<std::string, double> times;
+      for (const auto& [way, of] : totals.items())
+        times[way] = of.at("iteration").at("measured_ms");
+      return times;
+    };
+    auto one = iterationMs("one");
+    auto layer = iterationMs("layer");
+    for (const char* const way : {"share", "auto"}) {
+      EXPECT_LE(layer.at(way), bound.share * one.at("share")) << way;
+#if UCUDNN_HAVE_GLPK
+      EXPECT_LE(layer.at(way), bound.divide * layer.at("divide")) << way;
+#endif
+    }
+  }
+  EXPECT_EQ(2, runTool("bench x.csv --total-workspace 1 --streams many").status);
+}
+
+TEST_F(SimulatedNetwork, OperationsThatOverlapAreLetOverlap) {
+  const Json result = run("bench " + kLists +
+                          "alexnet.csv --batch-size 8 --repeats 1 --total-workspace 60MiB "
+                          "--streams operation");
+  EXPECT_EQ("operation", result.at("settings").at("streams"));
+  const Json& totals = result.at("network").at("totals");
+  const auto iterationMs = [&](const char* way) {
+    return totals.at(way).at("iteration").at("measured_ms").get<double>();
+  };
+  double best = iterationMs("wr");
+#if UCUDNN_HAVE_GLPK
+  best = std::min(best, iterationMs("divide"));
+#endif
+  EXPECT_LE(iterationMs("share"), 1.05 * best);
+  EXPECT_LE(iterationMs("auto"), 1.05 * best);
 }
 
 TEST_F(SimulatedNetwork, APolicyLimitsWhatIsCompared) {

@@ -39,6 +39,27 @@ TEST_F(AnswersTest, QueriesNameAnAlgorithmWithoutWorkspaceAndMeasureNothing) {
   EXPECT_EQ(before.plans, statistics().plans);
 }
 
+TEST_F(AnswersTest, WhatIsLoggedMovesNoMeasuring) {
+  const EnvironmentGuard noDatabase("UCUDNN_DATABASE", "");
+  setTotal(std::size_t{32} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
+  const Handles handles;
+  setArithmetic(Arithmetic::kOff);
+  Convolution first(fftCase(51));  // of no other test: nothing is known of them
+  Convolution second(fftCase(52));
+  for (Convolution* const convolution : {&first, &second}) {
+    std::vector<Performance> results;
+    ASSERT_CUDNN(convolution->query(handles.ours, UCUDNN_FORWARD, Query::kGet, 1, &results));
+  }
+  long long measured = statistics().kernelsMeasured;
+  for (Convolution* const convolution : {&first, &second})
+    for (const bool again : {false, true}) {
+      ASSERT_CUDNN(convolution->run(handles.ours, UCUDNN_FORWARD, 0, {}));
+      EXPECT_EQ(again, measured == statistics().kernelsMeasured) << "by the other's first call";
+      measured = statistics().kernelsMeasured;
+    }
+  EXPECT_EQ(2U, logged({"% of the total"}).size());
+}
+
 TEST_F(AnswersTest, ADeterministicHandleIsNamedDeterministicAlgorithms) {
   setTotal(std::size_t{32} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
   const Handles handles;

@@ -52,6 +52,27 @@ TEST_F(LateTest, WhatWasAskedAboutButNeverRunsLosesItsSegment) {
   EXPECT_EQ(1U, layouts("4 convolutions divide it"));  // the three, and the first call
   EXPECT_EQ(1U, layouts("3 convolutions divide it"));
 }
+
+TEST_F(LateTest, LayersThatRunNoMoreAreForgotten) {
+  setTotal(6 * wantedBytes(0), UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE);
+  const Handles handles;
+  setArithmetic(Arithmetic::kOff);
+  Network stays({0});
+  Network goes({1});
+  Network comes({2});
+  for (int iteration = 0; iteration < 4; ++iteration) {
+    stays.iterate(handles.ours);
+    goes.iterate(handles.ours);
+  }
+  EXPECT_EQ(1U, layouts("6 convolutions divide it"));
+  for (int iteration = 0; iteration < 17000; ++iteration) stays.iterate(handles.ours);
+  for (int iteration = 0; iteration < 8; ++iteration) {
+    stays.iterate(handles.ours);
+    comes.iterate(handles.ours);
+  }
+  EXPECT_EQ(0U, layouts("9 convolutions divide it"));
+  EXPECT_EQ(2U, layouts("6 convolutions divide it"));
+}
 #endif
 
 TEST_F(LateTest, SharingNeedsNoNewSolveForNewcomers) {

@@ -1,5 +1,7 @@
 // Several handles, streams and threads. That nothing races is the simulator's to find: it aborts.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "network.hpp"
@@ -44,6 +46,41 @@ TEST_F(StreamsTest, AStreamForEveryIterationDoesNotStarveTheOthers) {
   EXPECT_EQ(split + 3, statistics().splitCalls) << "nothing was left for the last";
   network.expectRight(handles.native);
   ASSERT_CUDNN(cudnnDestroy(handle));
+}
+
+TEST_F(StreamsTest, HostTimeDoesNotGrowWithTheStreamsSeen) {
+  for (const ucudnnTotalWorkspacePolicy_t policy : policies()) {
+    SCOPED_TRACE(toText(policy));
+    setTotal(4 * wantedBytes(0) + 512 * static_cast<std::size_t>(policy), policy);
+    const Handles handles;
+    setArithmetic(Arithmetic::kOff);
+    UcudnnHandle_t handle;
+    ASSERT_CUDNN(cudnnCreate(&handle));
+    Network network({0});
+    constexpr int kStreams = 2000, kPart = 200;
+    std::vector<double> microseconds;
+    for (int i = 0; i < kStreams; ++i) {
+      cudaStream_t stream = nullptr;
+      ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      ASSERT_CUDNN(cudnnSetStream(handle, stream));
+      const auto begin = std::chrono::steady_clock::now();
+      ASSERT_CUDNN(network.layer(0).run(handle, UCUDNN_FORWARD));
+      microseconds.push_back(
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+              .count());
+      ASSERT_CUDA(cudaStreamSynchronize(stream));
+      ASSERT_CUDNN(cudnnSetStream(handle, nullptr));
+      ASSERT_CUDA(cudaStreamDestroy(stream));
+    }
+    // Medians of 200: a busy machine slows single calls.
+    const auto median = [&](auto begin) {
+      std::nth_element(begin, begin + kPart / 2, begin + kPart);
+      return *(begin + kPart / 2);
+    };
+    const double first = median(microseconds.begin() + kPart);
+    EXPECT_LE(median(microseconds.end() - kPart), 2 * first + 20);
+    ASSERT_CUDNN(cudnnDestroy(handle));
+  }
 }
 
 TEST_F(StreamsTest, TwoThreadsTrainTwoNetworks) {

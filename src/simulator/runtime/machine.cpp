@@ -133,6 +133,9 @@ void Machine::forgetDestroyedStreams() {
   const auto forget = [this](StreamId id) {
     if (log_.mentions(id)) return false;
     hostOrder_.forget(id);
+    events_.forEach([id](Event& event) {
+      if (event.recorded) event.recorded->order.forget(id);
+    });
     for (int number = 0; number < static_cast<int>(devices_.size()); ++number) {
       device(number).departed.order.forget(id);
       forEachStream(number, [id](Stream& stream) { stream.reached.order.forget(id); });
