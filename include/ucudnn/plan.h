@@ -57,7 +57,8 @@ typedef struct {
  *
  * x is x or dx, w is w or dw, y is y or dy. At most `requestedCount` entries are written, largest
  * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL when 0 are requested.
- * CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN as it is.
+ * CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN as it is; or, for all
+ * three functions, the handle's stream is being captured and something would have to be measured.
  */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                        ucudnnOperation_t operation,

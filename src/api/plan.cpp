@@ -104,6 +104,7 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
   const auto answer = [&](Context& context, const Problem& problem) {
     int count = 0;
     const Measurements measured = context.describeCandidates(problem);
+    if (measured.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
     for (const auto& [batch, size] : measured) {
       std::vector<Measurement> kernels = size.kernels;
       std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
@@ -133,6 +134,7 @@ cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
   const auto answer = [&](Context& context, const Problem& problem) {
     const std::vector<Configuration> front = context.describeFront(problem);
+    if (front.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
     *returnedCount = static_cast<int>(front.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Configuration& configuration = front[static_cast<std::size_t>(i)];

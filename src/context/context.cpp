@@ -241,15 +241,17 @@ cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) 
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {
-  return planner().plan(request(problem, limitBytes, false));
+  return planner().answer(request(problem, limitBytes, false), measuringFor(true)).plan;
 }
 
 Measurements Context::describeCandidates(const Problem& problem) {
-  return planner().measurements(request(problem, std::numeric_limits<std::size_t>::max(), false));
+  return planner().measurements(request(problem, std::numeric_limits<std::size_t>::max(), false),
+                                measuringFor(true));
 }
 
 std::vector<Configuration> Context::describeFront(const Problem& problem) {
-  return planner().front(request(problem, std::numeric_limits<std::size_t>::max(), false));
+  return planner().front(request(problem, std::numeric_limits<std::size_t>::max(), false),
+                         measuringFor(true));
 }
 
 }  // namespace ucudnn

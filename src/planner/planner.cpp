@@ -224,8 +224,8 @@ void Planner::measure(const PlanRequest& request) {
     const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
     investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
     Question& asked = question(request);
-    asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * (Clock::now() - begin),
-                                                             kShortestRetry);
+    asked.retryAt = Clock::now() +
+                    std::max<Clock::duration>(kRetryAfter * (Clock::now() - begin), kShortestRetry);
   }
   note(request, result, why);
 }
@@ -257,9 +257,8 @@ void Planner::note(const PlanRequest& request,
   if (path.empty()) return;
   const MachineKey machine = machines_.key(request.machine);
   if (!result.measurements.empty())
-    database(path)->store(machine,
-                          request.problem.text(),
-                          toStored(request.problem.operation, result.measurements));
+    database(path)->store(
+        machine, request.problem.text(), toStored(request.problem.operation, result.measurements));
   if (isAnswered && result.untried == Untried::kNone && result.failures == 0)
     database(path)->store(machine,
                           questionText(request.problem, request.settings->batchSizePolicy),
@@ -401,14 +400,14 @@ std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
   return kernelsWithin(known->measurements, request.problem.batch(), request.limitBytes);
 }
 
-Measurements Planner::measurements(const PlanRequest& request) {
+Measurements Planner::measurements(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  return require(request);
+  return require(request, measuring);
 }
 
-std::vector<Configuration> Planner::front(const PlanRequest& request) {
+std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  const Measurements measurements = require(request);
+  const Measurements measurements = require(request, measuring);
   const int miniBatch = request.problem.batch();
   const auto frontOf = [&](const CandidateTable& table) {
     return paretoFront(table, miniBatch, request.limitBytes, kLaunchMs);
@@ -417,7 +416,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request) {
   if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
         return isInaccurateSplit(point, measurements, miniBatch);
       }))
-    front = frontOf(accurateCandidates(request, measurements, Measuring::kNow));
+    front = frontOf(accurateCandidates(request, measurements, measuring));
   return front;
 }
 
@@ -434,17 +433,18 @@ Measurements Planner::lookUp(const PlanRequest& request) const {
 }
 
 /// Empty where not even the undivided kernels could be measured.
-Measurements Planner::require(const PlanRequest& request) {
+Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
   bool missing = false;
-  {
+  if (measuring != Measuring::kNever) {
     const std::lock_guard lock(mutex_);
-    missing = mustMeasure(request, Measuring::kNow, question(request));
+    missing = mustMeasure(request, measuring, question(request));
   }
-  if (missing) inquire(request, Measuring::kNow);
+  if (missing) inquire(request, measuring);
   {
     const std::lock_guard lock(mutex_);
     const Question* const asked = findQuestion(request);
     if (asked == nullptr || !asked->answeredBytes) return {};
+    if (measuring == Measuring::kNever && !asked->answers(request.limitBytes)) return {};
   }
   return lookUp(request);
 }

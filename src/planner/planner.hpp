@@ -80,11 +80,13 @@ class Planner {
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
   std::vector<Measurement> undivided(const PlanRequest& request) const;
 
-  /// Every kernel measured at the sizes of the policy. Measures what is missing. Throws Error.
-  Measurements measurements(const PlanRequest& request);
+  /// Every kernel measured at the sizes of the policy. `measuring`: kNow measures what is missing;
+  /// kNever answers only what has been asked before, else nothing. Throws Error.
+  Measurements measurements(const PlanRequest& request, Measuring measuring = Measuring::kNow);
 
-  /// The Pareto front under the limit. Measures what is missing. Throws Error.
-  std::vector<Configuration> front(const PlanRequest& request);
+  /// The Pareto front under the limit, likewise. Throws Error.
+  std::vector<Configuration> front(const PlanRequest& request,
+                                   Measuring measuring = Measuring::kNow);
 
   /// Time in convolutions that handles ran by themselves, in ms: measuring may take a share of it.
   void addConvolutionTime(double timeMs);
@@ -110,7 +112,7 @@ class Planner {
   static bool knowsOwnChoice(const PlanRequest& request, const Measurements& measurements);
   void report(const PlanRequest& request, const Plan* plan) const;
   Measurements lookUp(const PlanRequest& request) const;
-  Measurements require(const PlanRequest& request);
+  Measurements require(const PlanRequest& request, Measuring measuring);
   Database* database(const std::string& path);
   std::optional<Configuration> chooseAccurately(const PlanRequest& request,
                                                 const Measurements& measurements,

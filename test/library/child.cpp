@@ -79,10 +79,11 @@ ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations
   // Times are all that is wanted of the simulator; a GPU knows nothing of this.
   const ChildResult child = runClient(arguments, {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"}});
   if (child.status != 0) throw std::runtime_error("library_client plan: " + child.output);
-  executeSql(database(),
-          "UPDATE measurement SET time_ms = time_ms * 1000 WHERE size_id IN (SELECT id FROM size "
-          "AS undivided WHERE batch = (SELECT max(batch) FROM size WHERE problem_id = "
-          "undivided.problem_id))");
+  executeSql(
+      database(),
+      "UPDATE measurement SET time_ms = time_ms * 1000 WHERE size_id IN (SELECT id FROM size "
+      "AS undivided WHERE batch = (SELECT max(batch) FROM size WHERE problem_id = "
+      "undivided.problem_id))");
   executeSql(database(), "UPDATE measurement SET time_ms = time_ms * 30 WHERE workspace_bytes = 0");
 }
 

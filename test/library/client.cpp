@@ -60,7 +60,7 @@ void plan(const ConvolutionCase& parameters) {
     std::printf("plan %s: %zu bytes", toText(operation), plan.workspaceBytes);
     for (const ucudnnMicroBatches_t& entry : entries)
       std::printf(" + %d x %d %s", entry.count, entry.batch, entry.kernel);
-    std::printf("\n");
+    std::printf("\npredicted %s: %.9f\n", toText(operation), plan.predictedMs);
   }
 }
 

@@ -34,13 +34,24 @@ Fused::Fused(Convolution& convolution, cudnnActivationMode_t mode)
                                    bias.strides.data()));
   check(cudnnCreateActivationDescriptor(&activation_));
   check(cudnnSetActivationDescriptor(activation_, mode, CUDNN_NOT_PROPAGATE_NAN, 0));
+  const Geometry& y = convolution.geometry(UCUDNN_FORWARD);
+  check(cudnnCreateTensorDescriptor(&zDesc_));
+  check(cudnnSetTensorNdDescriptor(
+      zDesc_, y.type, static_cast<int>(y.sizes.size()), y.sizes.data(), y.strides.data()));
   bias_.write(randomValues(bias, 5));
   z_.write(randomValues(convolution.geometry(UCUDNN_FORWARD), 6));
 }
 
 Fused::~Fused() {
   cudnnDestroyTensorDescriptor(biasDesc_);
+  cudnnDestroyTensorDescriptor(zDesc_);
   cudnnDestroyActivationDescriptor(activation_);
+}
+
+void Fused::layOutZ(cudnnTensorFormat_t format) {
+  const Geometry& y = convolution_.geometry(UCUDNN_FORWARD);
+  check(cudnnSetTensor4dDescriptor(
+      zDesc_, format, y.type, y.sizes[0], y.sizes[1], y.sizes[2], y.sizes[3]));
 }
 
 template <typename Handle>
@@ -67,7 +78,7 @@ cudnnStatus_t Fused::run(Handle handle,
                                                workspace.memory,
                                                workspace.bytes,
                                                factor(1),
-                                               convolution_.yDesc(),
+                                               zInPlace ? convolution_.yDesc() : zDesc_,
                                                zInPlace ? convolution_.y().get() : z_.get(),
                                                biasDesc_,
                                                bias_.get(),

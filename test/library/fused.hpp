@@ -15,6 +15,9 @@ class Fused {
 
   DeviceBuffer& z() { return z_; }
 
+  /// z in a layout of its own, packed. REQUIRES: two image dimensions.
+  void layOutZ(cudnnTensorFormat_t format);
+
   /// With z in place, z is y.
   template <typename Handle>
   cudnnStatus_t run(Handle handle,
@@ -28,6 +31,7 @@ class Fused {
   Convolution& convolution_;
   cudnnTensorDescriptor_t biasDesc_ = nullptr;
   cudnnActivationDescriptor_t activation_ = nullptr;
+  cudnnTensorDescriptor_t zDesc_ = nullptr;
   DeviceBuffer z_;
   DeviceBuffer bias_;
 };

@@ -153,6 +153,34 @@ TEST_F(HandleTest, NativeHandleIsAdoptedOnFirstUse) {
   }
 }
 
+// What was kept for a raw handle that plain cudnnDestroy ended is not the new handle's.
+TEST_F(HandleTest, CreatedHandleInheritsNothingFromItsAddress) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator's addresses come back soon";
+  Convolution convolution(case_);
+  const DeviceBuffer workspace(kLimit);
+  const Workspace all{workspace.get(), kLimit};
+  cudnnHandle_t native = nullptr;
+  ASSERT_CUDNN(cudnnCreate(&native));
+  UcudnnHandle_t adopted = native;
+  ASSERT_CUDNN(adopted.setOptimizerBatchSizePolicy(ucudnn::BatchSizePolicy::undivided));
+  for (int call = 0; call < 2; ++call)
+    ASSERT_CUDNN(convolution.run(adopted, UCUDNN_FORWARD, 0, all));
+  ASSERT_CUDNN(cudnnDestroy(native));
+
+  std::vector<UcudnnHandle_t> created;
+  bool found = false;
+  while (!found && created.size() < 64) {
+    created.emplace_back();
+    ASSERT_CUDNN(cudnnCreate(&created.back()));
+    found = created.back() == native;
+  }
+  EXPECT_TRUE(found) << "the address was to come back";
+  const ucudnnStatistics_t before = statistics();
+  EXPECT_CUDNN(convolution.run(created.back(), UCUDNN_FORWARD, 0, all));
+  EXPECT_EQ(before.splitCalls + 1, statistics().splitCalls) << "the policy was another handle's";
+  for (const UcudnnHandle_t handle : created) EXPECT_CUDNN(cudnnDestroy(handle));
+}
+
 TEST_F(HandleTest, CreatingOneMeasuresAndAllocatesNothing) {
   const Handles first;  // what the process needs once
   const std::int64_t mallocs = callCount("cudaMalloc");

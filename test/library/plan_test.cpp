@@ -1,10 +1,12 @@
-// What plan.h tells, and that it is what runs: splits that win by themselves, with no help of a
-// doctored database.
+// What plan.h tells, and that it is what runs.
 #include "../support/simulator.hpp"
+#include "child.hpp"
 #include "fixture.hpp"
 
 namespace ucudnn::test {
 namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
 
 class PlanTest : public LibraryTest {};
 
@@ -111,6 +113,35 @@ TEST_F(PlanTest, DescribingAPlanDoesNotChangeTheLimitOfACall) {
 TEST_F(PlanTest, StatisticsAndVersionNeedNoHandle) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistics(nullptr));
   EXPECT_STRNE("", ucudnnGetVersionString());
+}
+
+// Timings repeat within half a percent: a smaller gain may be none.
+TEST_F(PlanTest, SplitMustWinOnePercent) {
+  const std::pair<double, bool> cases[] = {{1.002, false}, {1.005, false}, {1.02, true}};
+  int channels = 260;
+  for (const auto& [undividedTimes, splits] : cases) {
+    SCOPED_TRACE("undivided takes " + std::to_string(undividedTimes) + " of the split's time");
+    const ConvolutionCase parameters = fftCase(++channels);
+    const ForcedSplits forced({parameters});
+    const ChildResult child = runClient({"plan", parameters.serialized()}, {});
+    ASSERT_EQ(0, child.status) << child.output;
+    // The undivided kernels get so much of what the split takes.
+    const std::string text = "predicted forward: ";
+    const auto place = child.output.find(text);
+    ASSERT_NE(std::string::npos, place) << child.output;
+    const double splitMs = std::stod(child.output.substr(place + text.size()));
+    const std::string sql =
+        "UPDATE measurement SET time_ms = " + std::to_string(splitMs * undividedTimes) +
+        " WHERE size_id IN (SELECT id FROM size AS undivided WHERE batch = (SELECT max(batch) FROM "
+        "size WHERE problem_id = undivided.problem_id))";
+    executeSql(forced.database(), sql.c_str());
+    const Handles handles;
+    const Convolution convolution(parameters);
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+    EXPECT_EQ(splits, microBatchCount(entries) > 1);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // CLIENTS.md, "At run time": what holds of the workspace (lines 7, 8, 9, 12 and 14).
+#include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
 
@@ -162,6 +163,37 @@ TEST_F(WorkspaceTest, DefaultLimitOfTheHandleHoldsWithoutAQuery) {
     SCOPED_TRACE(toText(operation));
     EXPECT_EQ(0U, workspaceBytes(operation, 0));
     expectRightResult(operation, 0, {nullptr, 0});
+  }
+}
+
+// A plan that needs more than cuDNN's own pick is known from times of plenty; then little is left.
+TEST_F(WorkspaceTest, WithoutALimitSizesStayWithinTheLittleThatIsFree) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator limits its memory";
+  ConvolutionCase parameters;
+  parameters.channels = 13;
+  const ForcedSplits forced({parameters});
+  executeSql(forced.database(),
+             "UPDATE measurement SET time_ms = time_ms * 1000 WHERE workspace_bytes < 32768");
+  const Handles handles;
+  Convolution convolution(parameters);
+  std::vector<Performance> results;
+  ASSERT_CUDNN(convolution.query(handles.native, UCUDNN_FORWARD, Query::kGet, 1, &results));
+  const std::size_t picked = results.at(0).memory;
+  ucudnnPlan_t plan{};
+  std::vector<ucudnnMicroBatches_t> entries;
+  ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+  ASSERT_LT(picked + kGranularity, plan.workspaceBytes);
+  const std::size_t freeBytes = plan.workspaceBytes - 1;
+  setMemory(0, freeBytes);
+  for (const Query how : {Query::kGet, Query::kFind}) {
+    SCOPED_TRACE("query " + std::to_string(static_cast<int>(how)));
+    const Handles others;
+    ASSERT_CUDNN(convolution.query(others.ours, UCUDNN_FORWARD, how, 1, &results));
+    EXPECT_LE(results.at(0).memory, freeBytes);
+    std::size_t bytes = 0;
+    ASSERT_CUDNN(
+        convolution.workspaceSize(others.ours, UCUDNN_FORWARD, results.at(0).algorithm, &bytes));
+    EXPECT_LE(bytes, freeBytes);
   }
 }
 
