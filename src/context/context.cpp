@@ -65,7 +65,9 @@ void Context::setSettings(Settings settings) {
                             settings.totalWorkspaceBytes,
                             settings.totalWorkspacePolicy,
                             settings.batchSizePolicy,
-                            settings.deterministic});
+                            settings.deterministic,
+                            settings.graphWorkspaceBytes});
+  prepareBenchmarkDevices(benchmarkDevices_);
   hotPlans_.clear();
   owner_ = std::move(owner);
   settings_ = std::move(settings);
@@ -126,7 +128,14 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  return planner().answer(wanted, owed ? Measuring::kNow : Measuring::kWhenItPays);
+  const Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
+  PlanAnswer found = planner().answer(wanted, measuring);
+  // As workspaceBytes decides: where no deterministic kernel fits, another runs.
+  if (!found.plan && found.lasts && key.deterministic && !settings_.deterministic) {
+    wanted.deterministic = false;
+    found = planner().answer(wanted, measuring);
+  }
+  return found;
 }
 
 std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
@@ -231,7 +240,7 @@ void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
 cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   const cudnnStatus_t status =
-      runNative(handle_, operation, ownsWorkspace() ? runnable(operation, call) : call);
+      runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
   Problem problem;
   if (!readProblem(operation, call.descriptors, problem) ||

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "context/hot_plans.hpp"
@@ -92,9 +91,10 @@ class Context {
   /// A limit that a query of this handle has stated.
   struct StatedLimit {
     std::size_t bytes = 0;
-    bool isNamed = false;  ///< by the client, or as what Find may use; else it is the default
+    bool isNamed = false;     ///< by the client; else it is the default, or what Find may use
+    bool mayMeasure = false;  ///< the query was one that measures
     bool operator==(const StatedLimit& other) const noexcept {
-      return bytes == other.bytes && isNamed == other.isNamed;
+      return bytes == other.bytes && isNamed == other.isNamed && mayMeasure == other.mayMeasure;
     }
   };
   struct DefaultLimit {
@@ -143,7 +143,7 @@ class Context {
   /// cuDNN has none without workspace.
   bool addToNetwork(const Problem& problem,
                     const ConvolutionDescriptors& descriptors,
-                    LayerId layer,
+                    const AlgorithmQuery& query,
                     std::vector<AlgorithmPerformance>* answer);
   /// Empty: the memory could not be had, the caller's workspace is to be used.
   std::optional<cudnnStatus_t> convolveInOwned(HotPlans::Key& key,
@@ -168,10 +168,6 @@ class Context {
   const std::vector<KernelOffer>& offersOf(const Problem& problem,
                                            const ConvolutionDescriptors& descriptors);
   std::optional<int> algorithmWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
-  /// The call for cuDNN alone, with an algorithm that runs in the workspace at hand: a query may
-  /// have named none for an algorithm that needs some.
-  ConvolutionCall runnable(Operation operation, const ConvolutionCall& call) noexcept;
-
   /// To the current device, if it is another one and the handle is adopted; false: it can't.
   bool followDevice() noexcept;
   void moveTo(int device);
@@ -201,7 +197,6 @@ class Context {
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};
-  std::unordered_set<Problem, ProblemHash> warned_;  ///< that determinism can't be kept
 };
 
 }  // namespace ucudnn

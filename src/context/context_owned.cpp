@@ -1,5 +1,6 @@
 // The way of queries and calls where μ-cuDNN owns the workspace.
 #include <algorithm>
+#include <cstdint>
 
 #include "context/context.hpp"
 #include "support/log.hpp"
@@ -10,7 +11,6 @@ namespace {
 // The layout may change between the look-up and the turn, each time because another convolution or
 // stream has come; a call that meets that many changes in a row runs without workspace.
 constexpr int kAttempts = 16;
-
 
 ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::size_t bytes) {
   ConvolutionCall other = call;
@@ -42,13 +42,13 @@ std::optional<int> Context::algorithmWithoutWorkspace(
 
 bool Context::addToNetwork(const Problem& problem,
                            const ConvolutionDescriptors& descriptors,
-                           LayerId layer,
+                           const AlgorithmQuery& query,
                            std::vector<AlgorithmPerformance>* answer) {
   const std::vector<KernelOffer>& offers = offersOf(problem, descriptors);
   const auto first = algorithmWithoutWorkspace(offers);
   if (!first) return false;
   const bool deterministic = isDeterministic(problem.operation, *first);
-  owner_->add(problem, layer, deterministic, isCapturing());
+  owner_->add(problem, query.layer, deterministic, isCapturing());
   if (answer == nullptr) return true;
   // Nothing has been measured: the times are unknown, as cuDNN's heuristics leave them.
   const auto entry = [&](int algorithm, std::size_t memory) {
@@ -61,43 +61,14 @@ bool Context::addToNetwork(const Problem& problem,
                        static_cast<cudnnMathType_t>(problem.mathType)});
   };
   entry(*first, 0);
-  for (const KernelOffer& offer : offers)
-    if (offer.kernel.algorithm != *first) entry(offer.kernel.algorithm, offer.workspaceBytes);
-  return true;
-}
-
-/// The rule is ucudnnSetTotalWorkspaceSize's.
-ConvolutionCall Context::runnable(Operation operation, const ConvolutionCall& call) noexcept {
-  const std::size_t available =
-      call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
-  std::size_t bytes = 0;
-  if (nativeWorkspaceSize(handle_, operation, call.descriptors, call.algorithm, &bytes) ==
-          CUDNN_STATUS_SUCCESS &&
-      bytes <= available)
-    return call;
-  ConvolutionCall other = call;
-  try {
-    Problem problem;
-    if (!readProblem(operation, call.descriptors, problem)) return call;
-    const bool deterministic =
-        settings_.deterministic || isDeterministic(operation, call.algorithm);
-    std::optional<int> open;
-    for (const KernelOffer& offer : offeredKernels(handle_, problem, call.descriptors)) {
-      if (offer.workspaceBytes > available) continue;
-      other.algorithm = offer.kernel.algorithm;
-      if (!deterministic || offer.deterministic) return other;
-      if (!open) open = offer.kernel.algorithm;
-    }
-    if (!open) return call;
-    other.algorithm = *open;
-    if (warned_.size() < kMostProblems && warned_.insert(problem).second)
-      logWarn("{} N={} has no deterministic kernel within {}: it is not deterministic",
-              problem.text(),
-              problem.batch(),
-              formatSize(available));
-  } catch (const std::exception&) {  // no memory for the list
+  const std::size_t limitBytes = query.limitBytes.value_or(SIZE_MAX);
+  for (const KernelOffer& offer : offers) {
+    if (offer.kernel.algorithm == *first || offer.workspaceBytes > limitBytes ||
+        (settings_.deterministic && !offer.deterministic))
+      continue;
+    entry(offer.kernel.algorithm, offer.workspaceBytes);
   }
-  return other;
+  return true;
 }
 
 std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
@@ -137,7 +108,9 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
     try {
       const DeviceScope scope(device_);
       // One that cuDNN cannot run without workspace keeps the caller's, and has no share.
-      if (algorithmWithoutWorkspace(offersOf(key.problem, call.descriptors)))
+      // Of a fused call nobody can ask before: it has one whatever it needs.
+      if (call.fused != nullptr ||
+          algorithmWithoutWorkspace(offersOf(key.problem, call.descriptors)))
         share = owner_->share(request(key.problem, 0, key.deterministic), key.layer, stream);
       else
         share.lasts = true;

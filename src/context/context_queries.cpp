@@ -1,5 +1,6 @@
 // What queries are answered where each convolution has its own workspace.
 #include <algorithm>
+#include <cstdint>
 
 #include "context/context.hpp"
 #include "kernels/fitting.hpp"
@@ -78,17 +79,17 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
   if (!readProblem(operation, descriptors, problem)) return {};
   if (ownsWorkspace()) {
     std::vector<AlgorithmPerformance> answer;
-    if (!addToNetwork(problem, descriptors, query.layer, &answer)) return {};
+    if (!addToNetwork(problem, descriptors, query, &answer)) return {};
     if (ownsWorkspace()) return answer;
   }
   const bool isNamed = query.limitBytes.has_value();
   const std::size_t limitBytes = isNamed ? roundDownWorkspace(*query.limitBytes)
                                          : unstatedLimit(problem, descriptors, query.find);
-  stateLimit(problem, {limitBytes, isNamed || query.find});
+  stateLimit(problem, {limitBytes, isNamed, isNamed || query.find});
   PlanRequest wanted = request(problem, limitBytes, false);
   wanted.buffers = query.buffers;
   const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
-  if (found.plan) return answerFrom(*found.plan, wanted);
+  if (found.plan && found.plan->algorithm >= 0) return answerFrom(*found.plan, wanted);
   return isNamed || query.find ? std::vector<AlgorithmPerformance>()
                                : answerUnmeasured(problem, descriptors, limitBytes);
 }
@@ -144,26 +145,26 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   Problem problem;
   if (!readProblem(operation, descriptors, problem)) return std::nullopt;
   if (ownsWorkspace()) {
-    if (!addToNetwork(problem, descriptors, layer, nullptr)) return std::nullopt;
-    if (ownsWorkspace()) return 0;
+    AlgorithmQuery query;
+    query.layer = layer;
+    if (!addToNetwork(problem, descriptors, query, nullptr)) return std::nullopt;
+    // The fused call may need it: cuDNN has no other algorithm for it without an activation.
+    if (ownsWorkspace())
+      return bytesToName(handle_, operation, descriptors, algorithm, 0);
   }
   const StatedLimit* const stated = limits_.find(problem);
   const StatedLimit limit =
-      stated != nullptr ? *stated : StatedLimit{unstatedLimit(problem, descriptors, false), false};
+      stated != nullptr ? *stated : StatedLimit{unstatedLimit(problem, descriptors, false), false, false};
   const bool deterministic = isDeterministic(operation, algorithm);
-  const Measuring measuring = measuringFor(limit.isNamed);
+  const Measuring measuring = measuringFor(limit.mayMeasure);
   PlanAnswer found =
       planner().answer(request(problem, limit.bytes, deterministic), measuring);
   // A call within the limit runs all the same, if need be with another kernel.
   if (!found.plan && deterministic && !settings_.deterministic)
     found = planner().answer(request(problem, limit.bytes, false), measuring);
   if (found.plan)
-    return roundUpWorkspace(bytesToName(handle_,
-                                        operation,
-                                        descriptors,
-                                        algorithm,
-                                        found.plan->algorithmBytes,
-                                        limit.bytes));
+    return roundUpWorkspace(
+        bytesToName(handle_, operation, descriptors, algorithm, found.plan->algorithmBytes));
   return unmeasuredBytes(problem, descriptors, algorithm, limit);
 }
 
@@ -182,11 +183,14 @@ std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
       std::max(roundUpWorkspace(native), reserveWithin(limit.bytes, ranked));
   const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
   if (!isHard || bytes <= limit.bytes || ranked.empty()) return bytes;
-  const auto least = std::min_element(
-      ranked.begin(), ranked.end(), [](const KernelOffer& a, const KernelOffer& b) {
-        return a.workspaceBytes < b.workspaceBytes;
-      });
-  return std::max(limit.bytes, roundUpWorkspace(least->workspaceBytes));
+  std::size_t least = SIZE_MAX;
+  for (const KernelOffer& offer : ranked)
+    if (offer.deterministic || !settings_.deterministic)
+      least = std::min(least, offer.workspaceBytes);
+  if (least == SIZE_MAX) return bytes;
+  // Not rounded up: the limit may be less than what sizes are rounded to.
+  return bytesToName(
+      handle_, problem.operation, descriptors, algorithm, std::max(limit.bytes, least));
 }
 
 }  // namespace ucudnn

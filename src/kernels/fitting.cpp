@@ -47,14 +47,12 @@ std::size_t bytesToName(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionDescriptors& descriptors,
                         int algorithm,
-                        std::size_t planBytes,
-                        std::size_t limitBytes) noexcept {
+                        std::size_t planBytes) noexcept {
   std::size_t bytes = 0;
   if (operation != Operation::kForward ||
       algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM ||
       nativeWorkspaceSize(handle, operation, descriptors, algorithm, &bytes) !=
-          CUDNN_STATUS_SUCCESS ||
-      bytes > limitBytes)
+          CUDNN_STATUS_SUCCESS)
     return planBytes;
   return std::max(planBytes, bytes);
 }

@@ -29,12 +29,11 @@ std::optional<KernelOffer> algorithmThatFits(cudnnHandle_t handle,
 
 /// What GetWorkspaceSize must name for an algorithm where a plan of `planBytes` was made: a forward
 /// convolution may become bias_activation_forward at the call, which without an activation has
-/// IMPLICIT_PRECOMP_GEMM only. So that is given its own need too, where the limit allows it.
+/// IMPLICIT_PRECOMP_GEMM only. So that is given its own need, whatever the limit.
 std::size_t bytesToName(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionDescriptors& descriptors,
                         int algorithm,
-                        std::size_t planBytes,
-                        std::size_t limitBytes) noexcept;
+                        std::size_t planBytes) noexcept;
 
 }  // namespace ucudnn

@@ -134,7 +134,8 @@ void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
 std::shared_ptr<const Plan> buildPlan(const Problem& problem,
                                       std::size_t limitBytes,
                                       const Configuration& configuration,
-                                      const Measurements& measurements) {
+                                      const Measurements& measurements,
+                                      bool deterministicOnly) {
   auto plan = std::make_shared<Plan>();
   plan->problem = problem;
   plan->limitBytes = limitBytes;
@@ -158,7 +159,14 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
   plan->divided = plan->steps.size() > 1 || first.count > 1;
   if (!plan->divided && first.kernel.mathType == problem.mathType)
     plan->callersAlgorithm = first.kernel.algorithm;
-  nameAlgorithm(*plan, kernelsWithin(measurements, problem.batch(), limitBytes));
+  std::vector<Measurement> undivided = kernelsWithin(measurements, problem.batch(), limitBytes);
+  if (deterministicOnly)
+    undivided.erase(std::remove_if(undivided.begin(),
+                                   undivided.end(),
+                                   [](const Measurement& m) { return !m.deterministic; }),
+                    undivided.end());
+  nameAlgorithm(*plan, undivided);
+  if (deterministicOnly && plan->divided && undivided.empty()) plan->algorithm = -1;
   return plan;
 }
 

@@ -45,6 +45,8 @@ struct Plan {
   double predictedMs = 0;
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
+  /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the
+  /// limit undivided).
   int algorithm = 0;
   std::size_t algorithmBytes = 0;
   std::uint64_t id = nextPlanId();  ///< unlike the address, never another plan's

@@ -124,6 +124,11 @@ std::vector<EnvironmentVariable> makeTable() {
        "How the total is used: a segment for each convolution, an arena for each stream, or the "
        "faster of the two",
        [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
+      {"UCUDNN_GRAPH_WORKSPACE_SIZE",
+       "a size, as 67108864 or 64MiB",
+       "what its plans want",
+       "Under a total: workspace of its own for each CUDA graph that is captured, at most the total",
+       [](S& s, T text) { s.graphWorkspaceBytes = parseSize(text); }},
       {"UCUDNN_DATABASE",
        "a path",
        "none",

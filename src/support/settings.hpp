@@ -37,6 +37,8 @@ struct Settings {
   bool defaultWorkspaceLimitGiven = false;
   std::size_t totalWorkspaceBytes = 0;  ///< 0: not set, WR
   TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
+  /// Of each captured graph; the largest: as much as its plans want, at most the total.
+  std::size_t graphWorkspaceBytes = std::numeric_limits<std::size_t>::max();
   std::string databasePath;             ///< empty: measurements live in memory only
   std::vector<int> benchmarkDevices;    ///< empty: the handle's own device
   bool allBenchmarkDevices = false;     ///< UCUDNN_BENCHMARK_DEVICES=all

@@ -113,6 +113,7 @@ bool Actor::mustRun(const Site& site, const Choice& choice, const Workspace& gra
   const Site::Algorithm& plain = site.algorithms()[static_cast<std::size_t>(choice.algorithm)];
   if (plain.status != CUDNN_STATUS_SUCCESS) return false;
   if (choice.followed || granted.bytes >= plain.bytes) return true;
+  if (!site.mayBePlanned()) return false;  // a batch of one is cuDNN's own, its errors too
   const bool deterministic = scenario_.deterministic ||
                              (plain.deterministic && (site.operation() == UCUDNN_BACKWARD_DATA ||
                                                       site.operation() == UCUDNN_BACKWARD_FILTER));

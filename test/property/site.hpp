@@ -33,6 +33,9 @@ class Site {
   /// One line that names it.
   std::string text() const;
 
+  /// A batch of one has nothing to split: cuDNN gets its calls as they are.
+  bool mayBePlanned() const { return choice_.convolution.batch > 1; }
+
   /// Whether plain cuDNN can run it undivided within so much workspace. `deterministic`: by a
   /// deterministic algorithm.
   bool runsWithin(std::size_t bytes, bool deterministic) const;
