@@ -93,10 +93,12 @@ ucudnnConvolutionBiasActivationForward(cudnnHandle_t handle,
                                        void* y);
 
 /*
- * The algorithms to use under the default workspace limit, best first: μ-cuDNN's choice, then
+ * The algorithms to use where the client names no limit, best first: μ-cuDNN's choice, then
  * cuDNN's own. `memory` of the first is what its plan needs, in bytes, a multiple of 512; `time` in
  * ms. At most `requestedAlgoCount` entries are written, `*returnedAlgoCount` says how many.
- * Measures on scratch memory what is not known yet. CUDNN_STATUS_BAD_PARAM: as cuDNN.
+ * Measures nothing (but see ucudnnSetBenchmarkShare): a problem that has not been measured yet gets
+ * cuDNN's heuristics, with `time` -1, and as much `memory` for the first as a plan may use later.
+ * CUDNN_STATUS_BAD_PARAM: as cuDNN.
  */
 UCUDNN_API cudnnStatus_t
 ucudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle,
@@ -128,7 +130,10 @@ ucudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle,
                                                int* returnedAlgoCount,
                                                cudnnConvolutionBwdFilterAlgoPerf_t* perfResults);
 
-/* The same, as measured by cuDNN too, without a limit but what is free on the device. */
+/*
+ * The same, measured now, without a limit but what is free on the device, or the default limit if
+ * one has been set. Scratch memory: ucudnnSetBenchmarkMemory.
+ */
 UCUDNN_API cudnnStatus_t
 ucudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle,
                                       cudnnTensorDescriptor_t xDesc,
@@ -161,8 +166,8 @@ ucudnnFindConvolutionBackwardFilterAlgorithm(cudnnHandle_t handle,
 
 /*
  * The same under `workSpaceSizeInBytes`, measured on the caller's buffers; only the output and the
- * workspace are overwritten. The limit holds for the problem's later calls until a query names
- * another.
+ * workspace are overwritten, and no other memory is taken. The limit holds for the problem's later
+ * calls on this handle until a query names another.
  */
 UCUDNN_API cudnnStatus_t
 ucudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle,
@@ -211,7 +216,8 @@ ucudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle,
 
 /*
  * The bytes that the problem's plan needs, a multiple of 512, under the latest limit that a query
- * named, else the default. `algo` is accepted whether or not a query returned it.
+ * on this handle named, else the default. Not measured yet: what cuDNN needs for `algo`, or, if it
+ * is more, what a plan may use later. `algo` is accepted whether or not a query returned it.
  */
 UCUDNN_API cudnnStatus_t
 ucudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle,

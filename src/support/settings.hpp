@@ -16,7 +16,7 @@ namespace ucudnn {
 /// How one workspace total serves all convolutions.
 enum class TotalWorkspacePolicy {
   kDivide,  ///< each convolution owns a segment
-  kShare,   ///< each stream owns an arena
+  kShare,   ///< streams take one or a few arenas in turn
   kAuto,    ///< whichever is predicted to be faster
 };
 
