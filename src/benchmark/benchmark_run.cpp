@@ -71,6 +71,7 @@ void BenchmarkRun::measureAnchors() {
     workOff();
     std::vector<Measurement> measured;
     for (const Found& found : found_[anchor.batch]) measured.push_back(found.measurement);
+    question_.addKnown(anchor);
     const bool isTried = !judgement.isLate && (tasks == 0 || !lacksMemory_ || !measured.empty());
     if (isTried) question_.add(anchor.batch, measured);
   }

@@ -51,7 +51,6 @@ void Question::takeOver(const Measurements& known) {
     append(everywhere_[batch].kernels, size.kernels);
     if (isAnchor(batch)) append(atAnchors_[batch].kernels, size.kernels);
     if (!isAsked(batch)) continue;
-    append(asked_[batch].kernels, size.kernels);
     for (const Measurement& m : size.kernels)
       if (m.workspaceBytes > request_.limitBytes) everyOfferFits_ = false;
   }
@@ -95,6 +94,20 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
   judgement.tasks.clear();
   judgement.isLate = true;
   return judgement;
+}
+
+void Question::addKnown(const Anchor& anchor) {
+  const auto known = atAnchors_.find(anchor.batch);
+  if (known == atAnchors_.end()) return;
+  const bool isWhole = anchor.batch == request_.problem.batch();
+  std::vector<Measurement> worthy;
+  for (const Measurement& m : known->second.kernels) {
+    const KernelOffer offer{m.kernel, m.workspaceBytes, m.deterministic, m.accurate};
+    if (m.workspaceBytes <= request_.limitBytes &&
+        (isWhole || isWorthTrying(asked_, offer, anchor.batch)))
+      worthy.push_back(m);
+  }
+  if (!worthy.empty()) append(asked_[anchor.batch].kernels, worthy);
 }
 
 void Question::add(int batch, const std::vector<Measurement>& measured) {

@@ -40,6 +40,10 @@ class Question {
 
   /// REQUIRES: smaller anchors have been added.
   Judgement judge(const Anchor& anchor) const;
+  /// Lets what is known of an anchor decide about the next ones, as far as it would have been
+  /// measured for this question: the answer must not depend on what was asked before.
+  /// REQUIRES: smaller anchors have been added.
+  void addKnown(const Anchor& anchor);
   /// Adds what has been measured at an anchor.
   void add(int batch, const std::vector<Measurement>& measured);
   /// REQUIRES: every anchor has been added; of the two below, too.
@@ -72,7 +76,7 @@ class Question {
   std::vector<KernelOffer> undivided_;  ///< everything offered at the mini-batch
   Measurements atAnchors_;              ///< of this question or not
   Measurements everywhere_;             ///< and at other sizes, as far as known before
-  Measurements asked_;                  ///< at the sizes of this question
+  Measurements asked_;                  ///< at anchors, as measured for this question alone
   bool everyOfferFits_ = true;
   int failures_ = 0;
 };

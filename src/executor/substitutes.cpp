@@ -24,7 +24,7 @@ std::optional<int> Substitutes::choose(cudnnHandle_t handle,
       algorithmThatFits(handle, key.problem, call.descriptors, key.workspaceBytes, determinism);
   if (!offer) return std::nullopt;
   if (named && !offer->deterministic)
-    logWarn("no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs",
+    logWarn("no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs, so it is not deterministic",
             key.problem.text(),
             key.problem.batch(),
             key.workspaceBytes,

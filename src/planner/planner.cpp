@@ -333,17 +333,20 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
     return;
   }
   std::string why;
+  bool isOrdinary = false;  // a framework's allocator holds all memory most of the time
   {
     const std::lock_guard lock(mutex_);
     const Question* const asked = findQuestion(request);
     if (asked != nullptr) why = asked->why;
+    isOrdinary = asked != nullptr && asked->memoryWasShort && !asked->failed;
   }
-  logWarn("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
-          request.problem.text(),
-          request.problem.batch(),
-          request.limitBytes,
-          why.empty() ? "" : ": ",
-          why);
+  log(isOrdinary ? LogLevel::kInfo : LogLevel::kWarn,
+      "no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
+      request.problem.text(),
+      request.problem.batch(),
+      request.limitBytes,
+      why.empty() ? "" : ": ",
+      why);
 }
 
 std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& request,

@@ -56,8 +56,10 @@ int listEntries(const DatabaseOptions& options) {
     writeColumns(std::cout, lines, 0);
     lines.clear();
   };
+  std::size_t problems = 0;
   std::size_t kernels = 0;
   for (const DatabaseEntry& entry : entries) {
+    if (entry.kernels == 0) continue;  // what was asked of a problem, not what was measured
     if (describe(entry.machine) != machine) {
       flush();
       machine = describe(entry.machine);
@@ -68,10 +70,11 @@ int listEntries(const DatabaseOptions& options) {
                      fmt::format("{} kernels", entry.kernels),
                      fmt::format("{} sizes", entry.batches.size()),
                      entry.problem});
+    ++problems;
     kernels += entry.kernels;
   }
   flush();
-  std::cout << fmt::format("{} problems, {} kernels\n", entries.size(), kernels);
+  std::cout << fmt::format("{} problems, {} kernels\n", problems, kernels);
   return 0;
 }
 

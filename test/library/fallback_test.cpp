@@ -194,7 +194,7 @@ TEST_F(FallbackTest, NullArgumentsGetCudnnsOwnStatus) {
 
 // A call whose output is overwritten is measured in its own buffers; one that adds to its output
 // needs scratch memory for measuring, and runs as cuDNN runs it where there is none.
-TEST_F(FallbackTest, ShortMemoryWarnsOnceAtMostAndGivesARightResult) {
+TEST_F(FallbackTest, ShortMemoryIsLoggedOnceAndGivesARightResult) {
   if (!onSimulator()) GTEST_SKIP() << "only the simulator limits its memory";
   const TemporaryDirectory directory;
   int problem = 0;
@@ -202,7 +202,7 @@ TEST_F(FallbackTest, ShortMemoryWarnsOnceAtMostAndGivesARightResult) {
     for (const double beta : {0.0, 1.0}) {
       SCOPED_TRACE(std::to_string(freeBytes) + " bytes free, beta " + std::to_string(beta));
       const std::string log = directory.file(std::to_string(++problem));
-      const EnvironmentGuard settings({{"UCUDNN_LOG_LEVEL", "warn"}, {"UCUDNN_LOG_FILE", log}});
+      const EnvironmentGuard settings({{"UCUDNN_LOG_LEVEL", "info"}, {"UCUDNN_LOG_FILE", log}});
       const Handles handles;
       Convolution convolution(fftCase(120 + problem));
       convolution.fill();
@@ -225,9 +225,9 @@ TEST_F(FallbackTest, ShortMemoryWarnsOnceAtMostAndGivesARightResult) {
       }
       EXPECT_EQ(cudaSuccess, cudaGetLastError());
       setMemory(0, std::size_t{100} << 30);
-      const std::size_t warnings = beta == 0 ? 0 : 1;
-      EXPECT_EQ(warnings, linesWith(log, {}).size());
-      EXPECT_EQ(warnings, linesWith(log, {"[warn]", "left to cuDNN", "memory"}).size());
+      // A framework's allocator holds all memory most of the time: nothing to warn of.
+      EXPECT_EQ(0U, linesWith(log, {"[warn]"}).size());
+      EXPECT_EQ(beta == 0 ? 0U : 1U, linesWith(log, {"[info]", "left to cuDNN", "memory"}).size());
     }
 }
 

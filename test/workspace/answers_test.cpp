@@ -32,7 +32,10 @@ TEST_F(AnswersTest, QueriesNameAnAlgorithmWithoutWorkspaceAndMeasureNothing) {
         EXPECT_EQ(native, result.memory) << "not valid by itself";
         std::size_t ours = 1;
         ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, result.algorithm, &ours));
-        EXPECT_EQ(0U, ours);
+        // Without an activation bias_activation_forward has this algorithm only.
+        const bool mayBeFused = operation == UCUDNN_FORWARD &&
+                                result.algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+        EXPECT_EQ(mayBeFused ? native : 0U, ours);
       }
     }
   EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured);
