@@ -24,7 +24,8 @@ bool Context::followDevice() noexcept {
   }
 }
 
-/// Nothing that is remembered of the handle holds on another device but the client's settings.
+/// Nothing that is remembered of the handle holds on another device but what the client has said:
+/// its settings, and the limits that its queries named.
 void Context::moveTo(int device) {
   const int machine = planner().machines().ofDevice(device);
   const int formerDevice = device_;
@@ -42,7 +43,6 @@ void Context::moveTo(int device) {
   substitutes_.clear();
   offers_.clear();
   ranked_.clear();
-  limits_.clear();
 }
 
 }  // namespace ucudnn
