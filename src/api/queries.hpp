@@ -90,10 +90,10 @@ cudnnStatus_t answerPerformances(const Query& query,
       query.handle,
       query.function,
       [&](Context& context) {
-        const auto answer = context.algorithms(
-            query.operation,
-            query.descriptors,
-            {query.limitBytes, query.find, buffers, query.layer});
+        const auto answer =
+            context.algorithms(query.operation,
+                               query.descriptors,
+                               {query.limitBytes, query.find, buffers, query.layer});
         if (answer.empty()) return false;
         *returned = writePerformances(answer, requested, results);
         return true;

@@ -239,8 +239,7 @@ void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
 
 cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
-  const cudnnStatus_t status =
-      runNative(handle_, operation, call);
+  const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
   Problem problem;
   if (!readProblem(operation, call.descriptors, problem) ||

@@ -130,10 +130,10 @@ std::vector<AlgorithmPerformance> Context::answerUnmeasured(
   for (const KernelOffer& offer : ranked) {
     const std::size_t bytes = roundUpWorkspace(offer.workspaceBytes);
     if (bytes > limitBytes || (settings_.deterministic && !offer.deterministic)) continue;
-    answer.push_back(entryOf(offer,
-                             answer.empty() ? std::max(bytes, reserveWithin(limitBytes, ranked))
-                                            : bytes,
-                             kUnknownMs));
+    answer.push_back(
+        entryOf(offer,
+                answer.empty() ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes,
+                kUnknownMs));
   }
   return answer;
 }
@@ -149,16 +149,15 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
     query.layer = layer;
     if (!addToNetwork(problem, descriptors, query, nullptr)) return std::nullopt;
     // The fused call may need it: cuDNN has no other algorithm for it without an activation.
-    if (ownsWorkspace())
-      return bytesToName(handle_, operation, descriptors, algorithm, 0);
+    if (ownsWorkspace()) return bytesToName(handle_, operation, descriptors, algorithm, 0);
   }
   const StatedLimit* const stated = limits_.find(problem);
   const StatedLimit limit =
-      stated != nullptr ? *stated : StatedLimit{unstatedLimit(problem, descriptors, false), false, false};
+      stated != nullptr ? *stated
+                        : StatedLimit{unstatedLimit(problem, descriptors, false), false, false};
   const bool deterministic = isDeterministic(operation, algorithm);
   const Measuring measuring = measuringFor(limit.mayMeasure);
-  PlanAnswer found =
-      planner().answer(request(problem, limit.bytes, deterministic), measuring);
+  PlanAnswer found = planner().answer(request(problem, limit.bytes, deterministic), measuring);
   // A call within the limit runs all the same, if need be with another kernel.
   if (!found.plan && deterministic && !settings_.deterministic)
     found = planner().answer(request(problem, limit.bytes, false), measuring);
@@ -179,8 +178,7 @@ std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
       CUDNN_STATUS_SUCCESS)
     return std::nullopt;
   const auto& ranked = rankedOf(problem, descriptors);
-  const std::size_t bytes =
-      std::max(roundUpWorkspace(native), reserveWithin(limit.bytes, ranked));
+  const std::size_t bytes = std::max(roundUpWorkspace(native), reserveWithin(limit.bytes, ranked));
   const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
   if (!isHard || bytes <= limit.bytes || ranked.empty()) return bytes;
   std::size_t least = SIZE_MAX;

@@ -39,8 +39,9 @@ constexpr double kShortestMs = 0.01;
 }  // namespace
 
 std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy) {
-  const bool roundsSums = problem.operation == Operation::kBackwardFilter &&
-                          (problem.wType == CUDNN_DATA_HALF || problem.wType == CUDNN_DATA_BFLOAT16);
+  const bool roundsSums =
+      problem.operation == Operation::kBackwardFilter &&
+      (problem.wType == CUDNN_DATA_HALF || problem.wType == CUDNN_DATA_BFLOAT16);
   return microBatchSizes(roundsSums ? BatchSizePolicy::kUndivided : policy, problem.batch());
 }
 

@@ -19,8 +19,9 @@ namespace ucudnn {
 /// not differ by launches alone.
 constexpr double kLaunchMs = 1e-4;
 
-/// The micro-batch sizes that the policy tries for a problem, ascending; the last is the mini-batch.
-/// A filter gradient in half or bfloat16 is not split: each micro-batch would round what it adds.
+/// The micro-batch sizes that the policy tries for a problem, ascending; the last is the
+/// mini-batch. A filter gradient in half or bfloat16 is not split: each micro-batch would round
+/// what it adds.
 std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy);
 
 /// About how long a convolution takes that nobody has timed: rather too short, on an H200.

@@ -275,7 +275,8 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   const Measurements measurements = lookUp(request);
   if (asked.answeredBytes || knowsOwnChoice(request, measurements)) {
     if (const auto configuration = chooseAccurately(request, measurements, measuring))
-      plan = buildPlan(request.problem, request.limitBytes, *configuration, measurements, request.deterministic);
+      plan = buildPlan(
+          request.problem, request.limitBytes, *configuration, measurements, request.deterministic);
   }
   KnownPlan made;
   made.deterministic = request.deterministic;

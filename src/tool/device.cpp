@@ -1,7 +1,7 @@
 #include "tool/device.hpp"
 
-#include <cstdint>
 #include <fmt/format.h>
+#include <cstdint>
 
 #include "support/settings.hpp"
 #include "tool/failure.hpp"

@@ -212,16 +212,12 @@ TEST_F(FallbackTest, ShortMemoryIsLoggedOnceAndGivesARightResult) {
       setMemory(0, freeBytes);
       for (int call = 0; call < 2; ++call) {
         convolution.y().write(before);
-        EXPECT_CUDNN(convolution.run(handles.ours,
-                                     UCUDNN_FORWARD,
-                                     0,
-                                     {workspace.get(), workspace.bytes()},
-                                     1,
-                                     beta));
-        EXPECT_LE(distance(convolution.geometry(UCUDNN_FORWARD),
-                           convolution.y().read(),
-                           expected.value()),
-                  1e-6);
+        EXPECT_CUDNN(convolution.run(
+            handles.ours, UCUDNN_FORWARD, 0, {workspace.get(), workspace.bytes()}, 1, beta));
+        EXPECT_LE(
+            distance(
+                convolution.geometry(UCUDNN_FORWARD), convolution.y().read(), expected.value()),
+            1e-6);
       }
       EXPECT_EQ(cudaSuccess, cudaGetLastError());
       setMemory(0, std::size_t{100} << 30);

@@ -33,8 +33,9 @@ TEST_F(AnswersTest, QueriesNameAnAlgorithmWithoutWorkspaceAndMeasureNothing) {
         std::size_t ours = 1;
         ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, result.algorithm, &ours));
         // Without an activation bias_activation_forward has this algorithm only.
-        const bool mayBeFused = operation == UCUDNN_FORWARD &&
-                                result.algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+        const bool mayBeFused =
+            operation == UCUDNN_FORWARD &&
+            result.algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
         EXPECT_EQ(mayBeFused ? native : 0U, ours);
       }
     }
