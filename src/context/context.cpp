@@ -28,10 +28,7 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
     return false;
   problem.activation = mode;
   if (call.pointers.beta == nullptr) return false;
-  const double alpha2 = problem.xType == CUDNN_DATA_DOUBLE
-                            ? *static_cast<const double*>(call.pointers.beta)
-                            : *static_cast<const float*>(call.pointers.beta);
-  problem.addsZ = alpha2 != 0 ? 1 : 0;
+  problem.addsZ = isZero(call.pointers.beta, problem) ? 0 : 1;  // alpha2
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   int dimensions = 0;
   Problem::Sizes sizes{};
@@ -104,8 +101,7 @@ bool Context::isCapturing() const {
 
 Measuring Context::measuringFor(bool mayMeasure) const {
   if (isCapturing()) return Measuring::kNever;
-  const bool always = settings_.benchmarkShare == kMeasureAlways;
-  return mayMeasure || always ? Measuring::kNow : Measuring::kIfKnown;
+  return mayMeasure ? Measuring::kNow : Measuring::kIfKnown;
 }
 
 /// What is passed at the call bounds the plan, and so does a limit that this handle's client has

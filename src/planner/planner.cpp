@@ -266,14 +266,17 @@ void Planner::note(const PlanRequest& request,
 }
 
 PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
-  Question asked;
+  bool isAnswered = false;
+  bool lasts = false;
   {
     const std::lock_guard lock(mutex_);
-    asked = question(request);
+    const Question& asked = question(request);
+    isAnswered = asked.answeredBytes.has_value();
+    lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
   }
   std::shared_ptr<const Plan> plan;
   const Measurements measurements = lookUp(request);
-  if (asked.answeredBytes || knowsOwnChoice(request, measurements)) {
+  if (isAnswered || knowsOwnChoice(request, measurements)) {
     if (const auto configuration = chooseAccurately(request, measurements, measuring))
       plan = buildPlan(
           request.problem, request.limitBytes, *configuration, measurements, request.deterministic);
@@ -282,7 +285,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.deterministic = request.deterministic;
   made.highBytes = request.limitBytes;
   made.lowBytes = plan ? std::max(plan->workspaceBytes, plan->algorithmBytes) : 0;
-  made.lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
+  made.lasts = lasts;
   made.plan = plan;
   bool isNew = true;
   {
