@@ -107,6 +107,7 @@ class Context {
                             const ConvolutionDescriptors& descriptors,
                             bool find);
   void stateLimit(const Problem& problem, StatedLimit limit);
+  void forgetLimit(const Problem& problem);
   Measuring measuringFor(bool mayMeasure) const;
   std::vector<AlgorithmPerformance> answerFrom(const Plan& plan, const PlanRequest& query) const;
   std::vector<AlgorithmPerformance> answerUnmeasured(const Problem& problem,
