@@ -173,12 +173,39 @@ cudnnStatus_t Context::convolve(Operation operation,
 
   const HotPlans::Entry* const hot = hotPlans_.find(key, epoch_);
   if (hot != nullptr) {
-    if (!hot->plan) return bypass(operation, call);
+    if (!hot->plan) return runUnplanned(key, call);
     hotMs_ += hot->plan->predictedMs;
     return runPlanned(key, *hot->plan, call, call);
   }
   const std::shared_ptr<const Plan> plan = planForCall(key, call);
-  return plan ? runPlanned(key, *plan, call, call) : bypass(operation, call);
+  return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call);
+}
+
+cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,
+                                    const ConvolutionCall& call) noexcept {
+  const cudnnStatus_t status = bypass(key.problem.operation, call);
+  if (!isRefusal(status)) return status;
+  const auto plan = planOfOthers(key, call);
+  return plan ? runPlanned(key, *plan, call, call) : status;
+}
+
+std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
+                                                  const ConvolutionCall& call) noexcept {
+  try {
+    const DeviceScope scope = useDevice();
+    const ConvolutionPointers& pointers = call.pointers;
+    const std::size_t bytes = pointers.workspace != nullptr ? pointers.workspaceBytes : 0;
+    PlanRequest wanted = request(key.problem, roundDownWorkspace(bytes), key.deterministic);
+    Settings settings = settings_;
+    wanted.settings = &settings;
+    for (const BatchSizePolicy policy : kBatchSizePolicies) {
+      settings.batchSizePolicy = policy;
+      auto plan = planner().answer(wanted, Measuring::kNever).plan;
+      if (plan && checkedPlans_.accepts(handle_, *plan, bytes)) return plan;
+    }
+  } catch (const std::exception&) {  // cuDNN's refusal says enough
+  }
+  return nullptr;
 }
 
 cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,

@@ -107,6 +107,7 @@ class Context {
                             const ConvolutionDescriptors& descriptors,
                             bool find);
   void stateLimit(const Problem& problem, StatedLimit limit);
+  void forgetLimit(const Problem& problem);
   Measuring measuringFor(bool mayMeasure) const;
   std::vector<AlgorithmPerformance> answerFrom(const Plan& plan, const PlanRequest& query) const;
   std::vector<AlgorithmPerformance> answerUnmeasured(const Problem& problem,
@@ -126,6 +127,12 @@ class Context {
                            const Plan& plan,
                            const ConvolutionCall& call,
                            const ConvolutionCall& clients) noexcept;
+  /// cuDNN as it is; what that refuses runs by a plan of others.
+  cudnnStatus_t runUnplanned(const HotPlans::Key& key, const ConvolutionCall& call) noexcept;
+  /// What is known to fit the call's workspace under any policy: the client may have asked on a
+  /// handle with another policy or limit.
+  std::shared_ptr<const Plan> planOfOthers(const HotPlans::Key& key,
+                                           const ConvolutionCall& call) noexcept;
   /// After cuDNN has refused a micro-batch behind `enqueued` others: the right result all the same
   /// where it can still be had, else the refusal.
   cudnnStatus_t recover(const HotPlans::Key& key,

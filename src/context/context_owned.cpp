@@ -164,7 +164,7 @@ WorkspaceRegion::Turn Context::runInRegion(const HotPlans::Key& key,
         call.pointers.workspace != nullptr && call.pointers.workspaceBytes > bytes;
     const ConvolutionCall& unplanned = callersIsLarger ? call : inRegion;
     *status = share.plan ? runPlanned(key, *share.plan, inRegion, unplanned)
-                         : bypass(key.problem.operation, unplanned);
+                         : runUnplanned(key, unplanned);
     if (region != nullptr) region->end(stream);
   }
   if (turn == WorkspaceRegion::Turn::kReady)
@@ -186,7 +186,7 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
   } catch (const std::exception& error) {
     logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
   }
-  return bypass(key.problem.operation, call);
+  return runUnplanned(key, call);
 }
 
 }  // namespace ucudnn

@@ -72,17 +72,26 @@ void Context::stateLimit(const Problem& problem, StatedLimit limit) {
   limits_[problem] = limit;
 }
 
+void Context::forgetLimit(const Problem& problem) {
+  if (limits_.erase(problem)) ++epoch_;
+}
+
 std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                                                       const ConvolutionDescriptors& descriptors,
                                                       const AlgorithmQuery& query) {
   Problem problem;
   if (!readProblem(operation, descriptors, problem)) return {};
+  const bool isNamed = query.limitBytes.has_value();
   if (ownsWorkspace()) {
+    // It holds from when the workspace is the caller's again: without the total, or elsewhere.
+    if (isNamed)
+      stateLimit(problem, {roundDownWorkspace(*query.limitBytes), true, true});
+    else
+      forgetLimit(problem);
     std::vector<AlgorithmPerformance> answer;
     if (!addToNetwork(problem, descriptors, query, &answer)) return {};
     if (ownsWorkspace()) return answer;
   }
-  const bool isNamed = query.limitBytes.has_value();
   const std::size_t limitBytes = isNamed ? roundDownWorkspace(*query.limitBytes)
                                          : unstatedLimit(problem, descriptors, query.find);
   stateLimit(problem, {limitBytes, isNamed, isNamed || query.find});

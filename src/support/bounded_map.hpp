@@ -41,6 +41,15 @@ class BoundedMap {
     return entries_.front().second;
   }
 
+  /// Whether the key was there.
+  bool erase(const Key& key) {
+    const auto place = places_.find(key);
+    if (place == places_.end()) return false;
+    entries_.erase(place->second);
+    places_.erase(place);
+    return true;
+  }
+
   void clear() {
     places_.clear();
     entries_.clear();

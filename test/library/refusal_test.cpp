@@ -262,5 +262,46 @@ TEST_F(SmallWorkspaceTest, LostDeterminismIsWarnedOfOnceOrRefused) {
   }
 }
 
+/// What the deterministic algorithm that needs the least needs of cuDNN.
+std::size_t leastDeterministicBytes(const Handles& handles, const Convolution& convolution) {
+  std::size_t bytes = 0;
+  while (bytes < kLimit && !hasDeterministic(handles, convolution, UCUDNN_BACKWARD_FILTER, bytes))
+    bytes += 512;
+  return bytes;
+}
+
+TEST_F(SmallWorkspaceTest, AnAnswerRunsOnAHandleOfAnotherPolicy) {
+  ConvolutionCase parameters = fftCase(223);
+  parameters.math = CUDNN_DEFAULT_MATH;
+  parameters.dilation = {2, 2};  // all that is deterministic needs copies of the samples
+  parameters.pad = {4, 4};
+  const ForcedSplits forced({parameters});
+  const EnvironmentGuard setting("UCUDNN_DETERMINISTIC", "1");
+  const Handles handles, others;
+  ASSERT_CUDNN(others.ours.setOptimizerBatchSizePolicy(UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED));
+  Convolution convolution(parameters);
+  const std::size_t least = leastDeterministicBytes(handles, convolution);
+  if (least == 0 || least >= kLimit) GTEST_SKIP() << "no limit is too small undivided only";
+  constexpr int kAlgorithm = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
+  constexpr int kSpecifyLimit = 2;
+  int named = -1;  // undivided none is valid by itself: what is asked for is the limit
+  convolution.queryPreferred(
+      handles.ours, UCUDNN_BACKWARD_FILTER, kSpecifyLimit, least - 512, &named);
+  std::size_t bytes = 0;
+  ASSERT_CUDNN(convolution.workspaceSize(handles.ours, UCUDNN_BACKWARD_FILTER, kAlgorithm, &bytes));
+  if (bytes >= least) GTEST_SKIP() << "split it needs as much";
+  const auto expected = convolution.undivided(handles.native, UCUDNN_BACKWARD_FILTER, 0, 1, 0);
+  const DeviceBuffer workspace(bytes);
+  for (const UcudnnHandle_t& handle : {handles.ours, others.ours}) {
+    convolution.output(UCUDNN_BACKWARD_FILTER).poison();
+    ASSERT_CUDNN(
+        convolution.run(handle, UCUDNN_BACKWARD_FILTER, kAlgorithm, {workspace.get(), bytes}));
+    expectRight(convolution,
+                UCUDNN_BACKWARD_FILTER,
+                convolution.output(UCUDNN_BACKWARD_FILTER).read(),
+                expected);
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn::test

@@ -131,7 +131,8 @@ void Actor::call(Site& site, const Choice& choice) {
   trace(site,
         "call algorithm " + std::to_string(made.algorithm) + " in " +
             std::to_string(workspace.bytes) + " bytes" +
-            (workspace.memory == nullptr ? " at null" : "") + (made.followed ? ", as told" : ""));
+            (workspace.memory == nullptr ? " at null" : "") + (made.followed ? ", as told" : "") +
+            (part_.runner != part_.asker ? ", on another handle" : ""));
   const cudnnStatus_t status = site.run(part_.runner->handle, made.algorithm, workspace);
   if (status == CUDNN_STATUS_SUCCESS) {
     called_.push_back(&site);

@@ -5,6 +5,7 @@
 //
 // runs the clients of the seeds S, ..., S + N - 1, with five problems each. Exit status 1: at least
 // one of them found something wrong, which is printed with the seed that replays it.
+// UCUDNN_LOG_FILE and UCUDNN_LOG_LEVEL make the library's log beside it.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,7 +65,8 @@ std::string complaints(const Scenario& scenario, bool traces) {
 bool runSeed(unsigned long long seed, bool traces) {
   const TemporaryDirectory directory;
   Scenario scenario = randomScenario(seed);
-  scenario.environment["UCUDNN_LOG_FILE"] = directory.file("log");
+  const char* const log = std::getenv("UCUDNN_LOG_FILE");
+  scenario.environment["UCUDNN_LOG_FILE"] = log != nullptr ? log : directory.file("log");
   if (scenario.usesDatabase) scenario.environment["UCUDNN_DATABASE"] = directory.file("database");
   for (int start = 1; start <= (scenario.usesDatabase ? 2 : 1); ++start) {
     const std::string text = complaints(scenario, traces);

@@ -32,6 +32,19 @@ TEST(BoundedMapTest, APeekIsNoUse) {
   EXPECT_NE(map.peek(2), nullptr);
 }
 
+TEST(BoundedMapTest, ErasesOneAndKeepsTheOthers) {
+  Map map(2);
+  map[1] = 10;
+  map[2] = 20;
+  EXPECT_TRUE(map.erase(1));
+  EXPECT_FALSE(map.erase(1));
+  EXPECT_EQ(map.find(1), nullptr);
+  map[3] = 30;
+  EXPECT_EQ(map.size(), 2u);
+  ASSERT_NE(map.find(2), nullptr) << "there was a place again";
+  EXPECT_EQ(*map.find(2), 20);
+}
+
 TEST(BoundedMapTest, IsEmptyAfterClear) {
   Map map(2);
   map[1] = 10;

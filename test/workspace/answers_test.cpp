@@ -129,5 +129,29 @@ TEST_F(AnswersTest, SettersChangeTheTotalAndThePolicy) {
   network.expectRight(handles.native);
 }
 
+// As on a handle that comes to a device where the total can't be had.
+TEST_F(AnswersTest, ALimitNamedUnderATotalHoldsWithoutIt) {
+  setTotal(std::size_t{16} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
+  Convolution convolution(layerCase(0));
+  constexpr int kNoWorkspace = 0;  // preferences of the removed queries
+  constexpr int kPreferFastest = 1;
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const int preference : {kNoWorkspace, kPreferFastest}) {
+      SCOPED_TRACE(std::string(toText(operation)) + ", preference " + std::to_string(preference));
+      const Handles handles;
+      int algorithm = -1;
+      ASSERT_CUDNN(
+          convolution.queryPreferred(handles.ours, operation, kNoWorkspace, 0, &algorithm));
+      ASSERT_CUDNN(convolution.queryPreferred(handles.ours, operation, preference, 0, &algorithm));
+      ASSERT_CUDNN(handles.ours.setTotalWorkspaceSize(0));
+      std::size_t bytes = 0;
+      ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, algorithm, &bytes));
+      if (preference == kNoWorkspace)
+        EXPECT_EQ(0U, bytes);
+      else
+        EXPECT_LT(0U, bytes) << "the limit was named no more";
+    }
+}
+
 }  // namespace
 }  // namespace ucudnn::test
