@@ -195,7 +195,7 @@ std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
     const DeviceScope scope = useDevice();
     const ConvolutionPointers& pointers = call.pointers;
     const std::size_t bytes = pointers.workspace != nullptr ? pointers.workspaceBytes : 0;
-    PlanRequest wanted = request(key.problem, roundDownWorkspace(bytes), key.deterministic);
+    PlanRequest wanted = request(key.problem, bytes, key.deterministic);
     Settings settings = settings_;
     wanted.settings = &settings;
     for (const BatchSizePolicy policy : kBatchSizePolicies) {
