@@ -19,6 +19,8 @@ struct Measurement {
   /// What the device needs of timeMs: less where the host takes longer to enqueue a call than the
   /// device to run it.
   double deviceMs = 0;
+  /// Workspace and support are cuDNN's own word, not a file's.
+  bool confirmed = true;
 };
 
 /// Every kernel measured at one batch size.

@@ -107,7 +107,7 @@ Measuring Context::measuringFor(bool mayMeasure) const {
 /// What is passed at the call bounds the plan, and so does a limit that this handle's client has
 /// named; another handle's limit does not.
 PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
-  std::size_t limitBytes = roundDownWorkspace(key.workspaceBytes);
+  std::size_t limitBytes = key.workspaceBytes;
   const StatedLimit* const stated = limits_.find(key.problem);
   const bool isNamed = stated != nullptr && stated->isNamed;
   if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
@@ -195,7 +195,7 @@ std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
     const DeviceScope scope = useDevice();
     const ConvolutionPointers& pointers = call.pointers;
     const std::size_t bytes = pointers.workspace != nullptr ? pointers.workspaceBytes : 0;
-    PlanRequest wanted = request(key.problem, roundDownWorkspace(bytes), key.deterministic);
+    PlanRequest wanted = request(key.problem, bytes, key.deterministic);
     Settings settings = settings_;
     wanted.settings = &settings;
     for (const BatchSizePolicy policy : kBatchSizePolicies) {

@@ -6,12 +6,15 @@
 namespace ucudnn {
 namespace {
 
-// Spans of two windows differ by a percent or two for no reason.
+// Times of two windows differ by a percent or two for no reason.
 constexpr double kGain = 0.03;
 
-// The first look again comes after 64 windows, so that three tries of a layout that is twice as
-// slow cost a tenth; then four times as late each time.
-constexpr std::uint64_t kFirstRest = 64;
+// The client may pause in one of them, and the first is planned while it runs.
+constexpr int kWindows = 2;
+
+// The first look again comes after 128 windows, so that three tries of a layout that is twice as
+// slow, each for three windows, cost a tenth; then four times as late each time.
+constexpr std::uint64_t kFirstRest = 128;
 constexpr std::uint64_t kMostDoublings = 10;
 
 }  // namespace
@@ -39,6 +42,23 @@ void LayoutSearch::beginRound(const Window& window, bool mayDivide, const Planne
   if (mayDivide) add({1, true}, window.overlap.leastMs);
 }
 
+/// The time that passed, not that during which the device worked: where the host sets the pace,
+/// layouts differ in what they cost it.
+void LayoutSearch::record(double ratio) {
+  if (tried_.empty() || !(tried_.back().kind == current_)) tried_.push_back({current_, ratio, 0});
+  Tried& tried = tried_.back();
+  tried.ratio = std::min(tried.ratio, ratio);
+  ++tried.windows;
+}
+
+void LayoutSearch::dropHopeless() {
+  const double least = best().ratio * (1 - kGain);
+  candidates_.erase(std::remove_if(candidates_.begin(),
+                                   candidates_.end(),
+                                   [&](const Candidate& c) { return c.least >= least; }),
+                    candidates_.end());
+}
+
 const LayoutSearch::Tried& LayoutSearch::best() const {
   return *std::min_element(tried_.begin(), tried_.end(), [](const Tried& a, const Tried& b) {
     return a.ratio < b.ratio;
@@ -48,12 +68,13 @@ const LayoutSearch::Tried& LayoutSearch::best() const {
 LayoutKind LayoutSearch::next(const Window& window, bool mayDivide, const PlannedMs& plannedMs) {
   if (!(window.referenceMs > 0) || !(window.plannedMs > 0)) return current_;
   if (!searching_) beginRound(window, mayDivide, plannedMs);
-  tried_.push_back({current_, window.overlap.spanMs / window.referenceMs});
-  while (!candidates_.empty()) {
-    const Candidate candidate = candidates_.front();
+  record(window.overlap.elapsedMs / window.referenceMs);
+  dropHopeless();
+  const bool compares = tried_.size() > 1 || !candidates_.empty();
+  if (compares && tried_.back().windows < kWindows) return current_;
+  if (!candidates_.empty()) {
+    current_ = candidates_.front().kind;
     candidates_.erase(candidates_.begin());
-    if (candidate.least >= best().ratio * (1 - kGain)) continue;
-    current_ = candidate.kind;
     return current_;
   }
   searching_ = false;

@@ -25,9 +25,9 @@ struct LayoutKind {
 /// The rule: begin with one arena for all streams. When uses wait for it on the device while their
 /// streams could go on, and what they wait is more than smaller arenas must cost by the predicted
 /// times, try as many arenas as there are groups of streams that overlap, half as many, and the
-/// division where it is allowed; each for a window of uses, and keep the layout with the shortest
-/// span for the same work. Look again after ever more windows, for programs change. Several arenas
-/// go back to one when their uses, one after another, would be done sooner in it.
+/// division where it is allowed; each for two windows of uses, and keep the layout in which the
+/// same work took the least time. Look again after ever more windows, for programs change. Several
+/// arenas go back to one when their uses, one after another, would be done sooner in it.
 class LayoutSearch {
  public:
   /// A window of uses in the current layout.
@@ -52,7 +52,8 @@ class LayoutSearch {
  private:
   struct Tried {
     LayoutKind kind;
-    double ratio;  ///< span over the reference
+    double ratio;  ///< of the time that passed to the reference, the lower of two
+    int windows;
   };
   struct Candidate {
     LayoutKind kind;
@@ -60,6 +61,8 @@ class LayoutSearch {
   };
 
   void beginRound(const Window& window, bool mayDivide, const PlannedMs& plannedMs);
+  void record(double ratio);
+  void dropHopeless();
   const Tried& best() const;
 
   LayoutKind current_;

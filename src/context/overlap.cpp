@@ -34,6 +34,17 @@ double spanOf(std::vector<std::pair<double, double>> intervals) {
   return span;
 }
 
+double elapsedMs(const std::vector<WorkspaceUse>& uses) {
+  if (uses.empty()) return 0;
+  double begun = uses.front().requestedMs;
+  double ended = uses.front().endedMs;
+  for (const WorkspaceUse& use : uses) {
+    begun = std::min(begun, use.requestedMs);
+    ended = std::max(ended, use.endedMs);
+  }
+  return ended - begun;
+}
+
 /// Streams in the order of their first use; each gets the first group that it does not overlap.
 void group(const std::vector<WorkspaceUse>& uses, Overlap& overlap) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, double> togetherMs;
@@ -69,6 +80,7 @@ Overlap overlapOf(const std::vector<WorkspaceUse>& uses) {
     overlap.serialMs += uses[i].endedMs - begun;
     ofStream[uses[i].stream] += uses[i].endedMs - begun;
   }
+  overlap.elapsedMs = elapsedMs(uses);
   overlap.spanMs = spanOf(std::move(intervals));
   for (const auto& [stream, busyMs] : ofStream) overlap.leastMs = std::max(overlap.leastMs, busyMs);
   overlap.leastMs = std::max(overlap.leastMs, overlap.spanMs - waitedMs);

@@ -25,6 +25,12 @@ std::size_t arenaBytes(std::size_t totalBytes, std::size_t arenas) {
   return totalBytes / arenas / kWorkspaceGranularity * kWorkspaceGranularity;
 }
 
+std::string describe(const LayoutKind& kind) {
+  return kind.divided       ? "a division"
+         : kind.arenas == 1 ? "one arena, used in turn"
+                            : std::to_string(kind.arenas) + " arenas";
+}
+
 /// What uses are predicted to take, each within so many bytes.
 double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::size_t bytes) {
   double sum = 0;
@@ -97,6 +103,19 @@ void WorkspaceOwner::judge(const PlanRequest& request,
   const bool mayDivide = key_.policy == TotalWorkspacePolicy::kAuto && workspaceDivisionAvailable();
   LayoutSearch search = search_;  // written by this thread alone
   const LayoutKind former = search.current();
+  logDebug(
+      "{} uses of workspace on {} streams in {}: {:.3f} ms of {:.3f}, one after another {:.3f}, at "
+      "least {:.3f}; {} groups; predicted {:.3f}, in one arena {:.3f}",
+      uses.size(),
+      window.overlap.groupOf.size(),
+      describe(former),
+      window.overlap.spanMs,
+      window.overlap.elapsedMs,
+      window.overlap.serialMs,
+      window.overlap.leastMs,
+      window.overlap.groups,
+      window.plannedMs,
+      window.referenceMs);
   const LayoutKind kind = search.next(window, mayDivide, planned);
   if (kind.divided && !(former == kind) && !divided) divided = divide(request, convolutions);
   const std::lock_guard lock(mutex_);
@@ -205,9 +224,8 @@ void WorkspaceOwner::layOut(std::size_t arenas, const std::optional<Divided>& di
   }
   logInfo("{} of workspace: {}",
           formatSize(totalBytes_),
-          divided_      ? std::to_string(divided->convolutions.size()) + " convolutions divide it"
-          : arenas == 1 ? std::string("one arena, used in turn")
-                        : std::to_string(arenas) + " arenas");
+          divided_ ? std::to_string(divided->convolutions.size()) + " convolutions divide it"
+                   : describe({arenas, false}));
 }
 
 /// REQUIRES: the lock. Waits for nothing.

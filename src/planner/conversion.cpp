@@ -92,22 +92,6 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
   return kernels;
 }
 
-Measurements fromStored(const Problem& problem, const StoredMeasurements& stored) {
-  Measurements measurements;
-  for (const auto& [batch, size] : stored) {
-    SizeMeasurements& found = measurements[batch];
-    for (const StoredMeasurement& row : size.kernels)
-      if (const auto kernel = kernelFromText(problem.operation, row.kernel))
-        found.kernels.push_back({*kernel,
-                                 row.timeMs,
-                                 row.workspaceBytes,
-                                 row.deterministic,
-                                 isAccurate(problem, kernel->algorithm),
-                                 row.deviceMs});
-  }
-  return measurements;
-}
-
 StoredMeasurements toStored(Operation operation, const Measurements& measurements) {
   StoredMeasurements stored;
   for (const auto& [batch, size] : measurements) {

@@ -42,7 +42,6 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
                                        int batch,
                                        std::size_t limitBytes);
 
-Measurements fromStored(const Problem& problem, const StoredMeasurements& stored);
 StoredMeasurements toStored(Operation operation, const Measurements& measurements);
 
 /// Adds or replaces kernels one by one.

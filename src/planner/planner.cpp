@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <set>
 
 #include "optimizer/workspace_reuse.hpp"
+#include "planner/belief.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
 
@@ -69,6 +71,12 @@ bool isSamePlan(const Plan* a, const Plan* b) {
   return a->workspaceBytes == b->workspaceBytes && a->predictedMs == b->predictedMs &&
          a->algorithm == b->algorithm && a->algorithmBytes == b->algorithmBytes &&
          toText(*a) == toText(*b);
+}
+
+std::set<int> batchesOf(const Measurements& measurements) {
+  std::set<int> batches;
+  for (const auto& size : measurements) batches.insert(size.first);
+  return batches;
 }
 
 }  // namespace
@@ -170,11 +178,14 @@ bool Planner::loadAnswer(const PlanRequest& request) {
   Database& file = *database(path);
   const MachineKey machine = machines_.key(request.machine);
   const StoredMeasurements stored = file.load(machine, request.problem.text());
-  const Measurements loaded = fromStored(request.problem, stored);
+  int refused = 0;
+  const Measurements loaded = fromStored(request.problem, stored, &refused);
+  if (refused > 0) warnOfLies(path);
   std::vector<StoredMeasurements> answered;
   for (const BatchSizePolicy policy : kBatchSizePolicies)
-    answered.push_back(loaded.empty() ? StoredMeasurements()
-                                      : file.load(machine, questionText(request.problem, policy)));
+    answered.push_back(loaded.empty() || refused > 0
+                           ? StoredMeasurements()  // what is missing is measured
+                           : file.load(machine, questionText(request.problem, policy)));
   const std::lock_guard lock(mutex_);
   Known& known = known_[knownKey(request)];
   for (const auto& [size, found] : loaded) {
@@ -183,6 +194,8 @@ bool Planner::loadAnswer(const PlanRequest& request) {
   }
   for (std::size_t i = 0; i < answered.size(); ++i)
     for (const auto& [miniBatch, size] : answered[i]) {
+      const auto undivided = loaded.find(miniBatch);
+      if (undivided == loaded.end() || undivided->second.kernels.empty()) continue;
       Question& asked = known.question(miniBatch, kBatchSizePolicies[i]);
       if (!asked.answers(size.coveredBytes)) asked.answeredBytes = size.coveredBytes;
     }
@@ -197,6 +210,7 @@ void Planner::measure(const PlanRequest& request) {
     known = known_[knownKey(request)].measurements;
     refused = known_[knownKey(request)].refused;
   }
+  confirmSizes(request, known, batchesOf(known));
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
@@ -275,7 +289,8 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
     lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
   }
   std::shared_ptr<const Plan> plan;
-  const Measurements measurements = lookUp(request);
+  Measurements measurements = lookUp(request);
+  confirmSizes(request, measurements, {request.problem.batch()});
   if (isAnswered || knowsOwnChoice(request, measurements)) {
     if (const auto configuration = chooseAccurately(request, measurements, measuring))
       plan = buildPlan(
@@ -354,15 +369,63 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
 }
 
 std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& request,
-                                                       const Measurements& measurements,
+                                                       Measurements& measurements,
                                                        Measuring measuring) {
   const int miniBatch = request.problem.batch();
-  auto configuration = chooseConfiguration(
-      candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
-  if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
-    configuration = chooseConfiguration(
-        accurateCandidates(request, measurements, measuring), miniBatch, request.limitBytes);
-  return configuration;
+  for (;;) {
+    auto configuration = chooseConfiguration(
+        candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
+    if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
+      configuration = chooseConfiguration(
+          accurateCandidates(request, measurements, measuring), miniBatch, request.limitBytes);
+    if (!configuration || confirmChoice(request, {*configuration}, measurements))
+      return configuration;
+  }
+}
+
+/// True: all that the configurations run is as cuDNN says. False: `measurements` have changed, and
+/// no size of them is unconfirmed any more.
+bool Planner::confirmChoice(const PlanRequest& request,
+                            const std::vector<Configuration>& configurations,
+                            Measurements& measurements) {
+  std::set<int> batches;
+  for (const Configuration& configuration : configurations)
+    for (const MicroBatches& group : configuration.microBatches) batches.insert(group.batch);
+  if (confirmSizes(request, measurements, batches)) return true;
+  confirmSizes(request, measurements, batchesOf(measurements));
+  return false;
+}
+
+/// Only what a plan uses is asked about: a question to cuDNN takes up to 20 us, and a lie that
+/// makes a kernel look worse than it is makes a plan slow at worst.
+bool Planner::confirmSizes(const PlanRequest& request,
+                           Measurements& measurements,
+                           const std::set<int>& batches) {
+  bool isAsStored = true;
+  for (const int batch : batches) {
+    const auto size = measurements.find(batch);
+    if (size == measurements.end()) continue;
+    const auto& kernels = size->second.kernels;
+    if (std::all_of(kernels.begin(), kernels.end(), [](const auto& m) { return m.confirmed; }))
+      continue;
+    int failures = 0;
+    const bool isTrue = confirm(request.handle, request.problem, batch, size->second, &failures);
+    isAsStored = isAsStored && isTrue;
+    if (failures > 0) continue;  // to be asked again
+    const std::lock_guard lock(mutex_);
+    Known& known = known_[knownKey(request)];
+    if (!isTrue) warnOfLies(known.loadedFrom);
+    addConfirmed(known.measurements[batch], size->second);
+  }
+  return isAsStored;
+}
+
+void Planner::warnOfLies(const std::string& path) {
+  if (!warnedOfLies_.exchange(true))
+    logWarn(
+        "UCUDNN_DATABASE=\"{}\": some of what it says can't be true; cuDNN is believed, times "
+        "that can't be are measured",
+        path);
 }
 
 /// An error beyond the math type's is brought into a split only where cuDNN, left alone without a
@@ -393,7 +456,8 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
     const Question* const asked = findQuestion(whole);
     if (asked == nullptr || !asked->answers(kNoLimit)) return false;
   }
-  const Measurements known = lookUp(whole);
+  Measurements known = lookUp(whole);
+  confirmSizes(whole, known, {request.problem.batch()});
   const auto size = known.find(request.problem.batch());
   if (size == known.end()) return false;
   const Measurement* const fastest = fastestOf(size->second.kernels);
@@ -404,27 +468,36 @@ std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
   const std::lock_guard lock(mutex_);
   const Known* const known = known_.peek(knownKey(request));
   if (known == nullptr) return {};
-  return kernelsWithin(known->measurements, request.problem.batch(), request.limitBytes);
+  auto kernels = kernelsWithin(known->measurements, request.problem.batch(), request.limitBytes);
+  kernels.erase(
+      std::remove_if(
+          kernels.begin(), kernels.end(), [](const Measurement& m) { return !m.confirmed; }),
+      kernels.end());
+  return kernels;
 }
 
 Measurements Planner::measurements(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  return require(request, measuring);
+  Measurements measurements = require(request, measuring);
+  confirmSizes(request, measurements, batchesOf(measurements));
+  return measurements;
 }
 
 std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  const Measurements measurements = require(request, measuring);
+  Measurements measurements = require(request, measuring);
   const int miniBatch = request.problem.batch();
   const auto frontOf = [&](const CandidateTable& table) {
     return paretoFront(table, miniBatch, request.limitBytes, kLaunchMs);
   };
-  auto front = frontOf(candidates(measurements, request.deterministic, 0));
-  if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
-        return isInaccurateSplit(point, measurements, miniBatch);
-      }))
-    front = frontOf(accurateCandidates(request, measurements, measuring));
-  return front;
+  for (;;) {
+    auto front = frontOf(candidates(measurements, request.deterministic, 0));
+    if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
+          return isInaccurateSplit(point, measurements, miniBatch);
+        }))
+      front = frontOf(accurateCandidates(request, measurements, measuring));
+    if (confirmChoice(request, front, measurements)) return front;
+  }
 }
 
 /// What is known at the sizes of the policy.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ struct PlanAnswer {
 ///     itself within the same limit; where none could be measured there is no plan.
 ///  2. What was left out for one question is judged anew for another: answers do not depend on the
 ///     order of questions.
+///  3. Of the database only times are believed, and only possible ones (belief.hpp): no plan and no
+///     answer holds a kernel that cuDNN has not confirmed.
 class Planner {
  public:
   Planner() = default;
@@ -114,8 +117,15 @@ class Planner {
   Measurements lookUp(const PlanRequest& request) const;
   Measurements require(const PlanRequest& request, Measuring measuring);
   Database* database(const std::string& path);
+  bool confirmSizes(const PlanRequest& request,
+                    Measurements& measurements,
+                    const std::set<int>& batches);
+  bool confirmChoice(const PlanRequest& request,
+                     const std::vector<Configuration>& configurations,
+                     Measurements& measurements);
+  void warnOfLies(const std::string& path);
   std::optional<Configuration> chooseAccurately(const PlanRequest& request,
-                                                const Measurements& measurements,
+                                                Measurements& measurements,
                                                 Measuring measuring);
   CandidateTable accurateCandidates(const PlanRequest& request,
                                     const Measurements& measurements,
@@ -132,6 +142,7 @@ class Planner {
   Turns turns_;
   Machines machines_;
   Statistics statistics_;
+  std::atomic<bool> warnedOfLies_{false};
 };
 
 /// The process's planner: never destroyed, since handles are used in static destructors.

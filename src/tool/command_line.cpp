@@ -10,6 +10,7 @@
 #include <iostream>
 #include <memory>
 
+#include "support/text.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 
@@ -208,7 +209,7 @@ std::string oneLine(std::string text) {
     if (argument[0] == '-' || all.empty()) break;
     std::string names;
     for (const CLI::App* subcommand : all) names += " " + subcommand->get_name();
-    throw BadInput(fmt::format("\"{}\" is no command; there are{}", argument, names));
+    throw BadInput(fmt::format("\"{}\" is no command; there are{}", excerpt(argument), names));
   }
   throw BadInput(oneLine(error.what()) +
                  (innermost->get_subcommands([](const CLI::App*) { return true; }).empty()

@@ -38,6 +38,7 @@ struct NetworkRow {
 struct NetworkTimes {
   double predictedMs = 0;
   std::optional<double> measuredMs;
+  std::optional<double> hostMs;  ///< to enqueue it; a GPU's alone
 };
 
 /// One way's.

@@ -56,7 +56,7 @@ void writeTimes(std::ostream& stream,
                 const char* title,
                 NetworkTimes NetworkTotals::*times) {
   std::vector<std::vector<std::string>> lines = {
-      {title, "predicted ms", "measured ms", "prediction", "of wr", "workspace"}};
+      {title, "predicted ms", "measured ms", "prediction", "of wr", "workspace", "host ms"}};
   const auto& reuse = report.totals[static_cast<std::size_t>(Way::kReuse)];
   for (const Way way : kWays) {
     const auto& totals = report.totals[static_cast<std::size_t>(way)];
@@ -68,8 +68,12 @@ void writeTimes(std::ostream& stream,
                      milliseconds(measuredMs),
                      percent(predictedMs / measuredMs - 1),
                      fmt::format("{:.3f}", measuredMs / ((*reuse).*times).measuredMs.value()),
-                     formatSize(totals->workspaceBytes)});
+                     formatSize(totals->workspaceBytes),
+                     milliseconds(((*totals).*times).hostMs.value_or(0))});
   }
+  const auto& hostMs = ((*reuse).*times).hostMs;
+  if (!hostMs)
+    for (auto& line : lines) line.pop_back();
   stream << '\n';
   writeColumns(stream, lines, 1);
 }
@@ -92,7 +96,8 @@ Json toJson(const NetworkReport& report) {
                              {"measured_ms", orNull(sum->summed.measuredMs)},
                              {"iteration",
                               {{"predicted_ms", sum->iteration.predictedMs},
-                               {"measured_ms", orNull(sum->iteration.measuredMs)}}},
+                               {"measured_ms", orNull(sum->iteration.measuredMs)},
+                               {"host_ms", orNull(sum->iteration.hostMs)}}},
                              {"workspace_bytes", sum->workspaceBytes}};
   const bool divided = report.totals[static_cast<std::size_t>(Way::kDivide)].has_value();
   return {{"machine", report.machine},

@@ -10,8 +10,8 @@ namespace {
 // A network settles after as many calls without a newcomer as it has convolutions: in the second
 // iteration. One more finds everything as it stays.
 constexpr int kSettlingIterations = 3;
-// On several streams a layout is watched and three more are tried, each for three iterations.
-constexpr int kSearchingIterations = 24;
+// On several streams a layout is watched and three more are tried, each for six iterations.
+constexpr int kSearchingIterations = 36;
 
 std::size_t most(const Network& network, std::size_t (Convolution::*bytes)() const) {
   std::size_t most = 0;

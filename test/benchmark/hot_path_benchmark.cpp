@@ -4,6 +4,8 @@
 //                 at every call
 //   splitCall:    planned_ns is one micro-batch of a split call, bare_ns the same cuDNN call alone
 //   ownedCall:    overhead_ns of a whole split call in a workspace that μ-cuDNN owns
+//   besideGraph:  owned split calls, device time included: bare_ns before another stream's capture,
+//                 planned_ns while its graph is kept, later_ns after the graph is released
 //   workspaceQuery, algorithmQuery, findQuery: answered from memory
 //   create:       cudnnCreate
 // Blocks of bare and of planned calls alternate, so that both meet the same machine; the counters
@@ -163,11 +165,26 @@ class Convolution {
   std::size_t workspaceBytes_ = 0;
 };
 
+cudnnConvolutionFwdAlgo_t algorithmOf(const ucudnnMicroBatches_t& step) {
+  const char* const kNames[] = {"IMPLICIT_GEMM",
+                                "IMPLICIT_PRECOMP_GEMM",
+                                "GEMM",
+                                "DIRECT",
+                                "FFT",
+                                "FFT_TILING",
+                                "WINOGRAD",
+                                "WINOGRAD_NONFUSED"};  // cudnnConvolutionFwdAlgo_t
+  const std::string kernel = step.kernel;
+  const auto name =
+      std::find(std::begin(kNames), std::end(kNames), kernel.substr(0, kernel.find('/')));
+  return static_cast<cudnnConvolutionFwdAlgo_t>(name - std::begin(kNames));
+}
+
 /// So small that the device is done before the host: a batch of 2, 4 channels, 8x8.
 struct TinyConvolution : Convolution {
   TinyConvolution() : Convolution(2, 4, 4, 8, 3, std::size_t{1} << 20) {
     CHECK(handle().setOptimizerBatchSizePolicy(ucudnn::BatchSizePolicy::undivided));
-    algorithm = heuristic(handle());
+    algorithm = algorithmOf(plan().front());
   }
   cudnnConvolutionFwdAlgo_t algorithm;
 };
@@ -257,18 +274,7 @@ void splitCall(benchmark::State& state) {
     state.SkipWithError("the plan is not one of equal micro-batches");
     return;
   }
-  const char* const kNames[] = {"IMPLICIT_GEMM",
-                                "IMPLICIT_PRECOMP_GEMM",
-                                "GEMM",
-                                "DIRECT",
-                                "FFT",
-                                "FFT_TILING",
-                                "WINOGRAD",
-                                "WINOGRAD_NONFUSED"};  // cudnnConvolutionFwdAlgo_t
-  const std::string kernel = plan.front().kernel;
-  const auto name =
-      std::find(std::begin(kNames), std::end(kNames), kernel.substr(0, kernel.find('/')));
-  const auto algorithm = static_cast<cudnnConvolutionFwdAlgo_t>(name - std::begin(kNames));
+  const auto algorithm = algorithmOf(plan.front());
   part.setBatch(plan.front().batch, kChannels, kFilters, kImage);
   state.counters["micro_batches"] = plan.front().count;
   compare(
@@ -295,6 +301,67 @@ void ownedCall(benchmark::State& state) {
       [&] { owned.forward(owned.handle(), algorithm); });
 }
 
+/// A graph of the convolution on a stream of its own, with a handle of its own.
+class CapturedConvolution {
+ public:
+  CapturedConvolution(std::size_t totalBytes, cudnnConvolutionFwdAlgo_t algorithm)
+      : convolution_(32, 64, 192, 27, 5, totalBytes) {
+    CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    CHECK(cudnnSetStream(convolution_.handle(), stream_));
+    CHECK(convolution_.handle().setTotalWorkspaceSize(totalBytes));
+    CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    convolution_.forward(convolution_.handle(), algorithm);
+    CHECK(cudaStreamEndCapture(stream_, &graph_));
+    CHECK(cudaGraphInstantiateWithFlags(&exec_, graph_, 0));
+    CHECK(cudaGraphLaunch(exec_, stream_));
+    CHECK(cudaStreamSynchronize(stream_));
+  }
+  ~CapturedConvolution() {
+    CHECK(cudaGraphExecDestroy(exec_));
+    CHECK(cudaGraphDestroy(graph_));
+    CHECK(convolution_.handle().releaseGraphs());
+    CHECK(cudaStreamDestroy(stream_));
+  }
+  CapturedConvolution(const CapturedConvolution&) = delete;
+  CapturedConvolution& operator=(const CapturedConvolution&) = delete;
+
+ private:
+  Convolution convolution_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+void besideGraph(benchmark::State& state) {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  const auto algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
+  Convolution eager(32, 64, 192, 27, 5, kBytes);
+  CHECK(eager.handle().setTotalWorkspaceSize(kBytes));
+  const auto call = [&] { eager.forward(eager.handle(), algorithm); };
+  const auto blockNs = [&] {
+    const auto begin = std::chrono::steady_clock::now();
+    nanosecondsPerCall(kSplitCalls, call);
+    const std::chrono::duration<double, std::nano> elapsed =
+        std::chrono::steady_clock::now() - begin;
+    return elapsed.count() / kSplitCalls;
+  };
+  const auto medianNs = [&] {
+    blockNs();  // settles
+    std::vector<double> times;
+    for (int i = 0; i < kBlocks; ++i) times.push_back(blockNs());
+    return median(times);
+  };
+  for (auto _ : state) {
+    state.counters["bare_ns"] = medianNs();
+    {
+      const CapturedConvolution captured(kBytes, algorithm);
+      state.counters["planned_ns"] = medianNs();
+    }
+    state.counters["later_ns"] = medianNs();
+    state.SetIterationTime(state.counters["later_ns"].value * 1e-9);
+  }
+}
+
 void create(benchmark::State& state) {
   const auto makeAndDestroy = [](auto handle) {
     CHECK(cudnnCreate(&handle));
@@ -311,6 +378,7 @@ void create(benchmark::State& state) {
 BENCHMARK(plannedCall)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 BENCHMARK(splitCall)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 BENCHMARK(ownedCall)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
+BENCHMARK(besideGraph)->UseManualTime()->Iterations(1)->Unit(benchmark::kNanosecond);
 BENCHMARK(workspaceQuery)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 BENCHMARK(algorithmQuery)->UseManualTime()->Iterations(kBlocks)->Unit(benchmark::kNanosecond);
 // Fewer: cuDNN's own take milliseconds on a GPU.

@@ -110,6 +110,29 @@ TEST_F(PlanTest, DescribingAPlanDoesNotChangeTheLimitOfACall) {
   EXPECT_EQ(0U, bytes);
 }
 
+// A client that asked plain cuDNN passes what a kernel needs to the byte.
+TEST_F(PlanTest, ACallMayUseItsWorkspaceToTheLastByte) {
+  if (!onSimulator()) GTEST_SKIP() << "counts virtual time";
+  const Handles handles;
+  ConvolutionCase odd = fftCase(387);
+  odd.batch = 5;
+  odd.filters = 3;
+  Convolution convolution(odd);
+  setArithmetic(Arithmetic::kOff);
+  std::vector<ucudnnParetoPoint_t> front;
+  ASSERT_CUDNN(convolution.front(handles.ours, UCUDNN_FORWARD, &front));
+  const std::size_t bytes = front.back().workspaceBytes;
+  ASSERT_NE(0U, bytes % 512) << "another case is needed";
+  const DeviceBuffer workspace(bytes);
+  const auto timeMs = [&](std::size_t granted) {
+    EXPECT_CUDNN(convolution.run(handles.ours, UCUDNN_FORWARD, 0, {workspace.get(), granted}));
+    const double before = clockMs(nullptr);
+    EXPECT_CUDNN(convolution.run(handles.ours, UCUDNN_FORWARD, 0, {workspace.get(), granted}));
+    return clockMs(nullptr) - before;
+  };
+  EXPECT_LT(timeMs(bytes), timeMs(bytes - 1));
+}
+
 TEST_F(PlanTest, StatisticsAndVersionNeedNoHandle) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistics(nullptr));
   EXPECT_STRNE("", ucudnnGetVersionString());

@@ -1,4 +1,4 @@
-// From measurements to candidates and database rows, and from a configuration to a plan.
+// From measurements to candidates, and from a configuration to a plan.
 #include "planner/conversion.hpp"
 
 #include <gtest/gtest.h>
@@ -57,35 +57,6 @@ TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
   EXPECT_EQ(table.at(2)[0].kernel, 1);
   EXPECT_EQ(table.at(4).size(), 1u) << "undivided it is what cuDNN runs";
   EXPECT_EQ(candidates(measurements, false, 0).at(2).size(), 2u);
-}
-
-// The database does not say: it follows from the problem.
-TEST(ConversionTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
-  const StoredMeasurements stored = {
-      {2, {100, {{"WINOGRAD_NONFUSED/fma", 1, 10, true}, {"FFT/fma", 1, 10, true}}}}};
-  Problem problem = sampleProblem(Operation::kForward, 8);
-  EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[0].accurate) << "3x3";
-  problem.wSizes[2] = problem.wSizes[3] = 5;
-  EXPECT_FALSE(fromStored(problem, stored).at(2).kernels[0].accurate);
-  EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[1].accurate);
-}
-
-TEST(ConversionTest, StoredMeasurementsComeBack) {
-  const Measurements measurements = {
-      {2, {{{kGemm, 1.5, 10, true, true, 0.5}, {kFft, 0.1, std::size_t{1} << 40, false}}}},
-      {8, {{}}}};
-  const StoredMeasurements stored = toStored(Operation::kForward, measurements);
-  EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
-  expectEqual(fromStored(sampleProblem(Operation::kForward, 8), stored), measurements);
-}
-
-// Another version of μ-cuDNN may have written it.
-TEST(ConversionTest, RowsThatNameNoKernelAreLeftOut) {
-  const StoredMeasurements stored = {
-      {2, {100, {{"GEMM/fma", 1, 10, true}, {"engine 47 {k2=3}", 0.5, 10, true}}}}};
-  const Measurements measurements = fromStored(sampleProblem(Operation::kForward, 8), stored);
-  ASSERT_EQ(measurements.at(2).kernels.size(), 1u);
-  EXPECT_EQ(measurements.at(2).kernels[0].kernel, kGemm);
 }
 
 TEST(ConversionTest, AddedMeasurementsReplaceTheirKernelsOnly) {

@@ -1,0 +1,130 @@
+#include "planner/belief.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ucudnn {
+namespace {
+
+// Ten times what the fastest GPU of 2025 reaches with its narrowest type: 1e16 multiply-adds a
+// second, and 1e14 bytes a second, which is beyond any cache's bandwidth.
+constexpr double kMostMultiplyAddsPerMs = 1e13;
+constexpr double kMostBytesPerMs = 1e11;
+// A launch takes 2 us on an H200.
+constexpr double kShortestMs = 1e-4;
+// Eleven days: sums of such times over a mini-batch stay finite.
+constexpr double kLongestMs = 1e9;
+
+double elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
+  double elements = 1;
+  for (int i = 0; i < dimensions; ++i) elements *= sizes[static_cast<std::size_t>(i)];
+  return elements;
+}
+
+/// No algorithm does with fewer multiplications: Winograd's and Fourier's save a factor that is
+/// below the filter's area.
+double leastMultiplyAdds(const Problem& problem) noexcept {
+  double area = 1;
+  for (int i = 2; i < problem.dimensions; ++i) area *= problem.wSizes[static_cast<std::size_t>(i)];
+  return problem.multiplyAdds() / area;
+}
+
+/// The output at least is written.
+double leastBytes(const Problem& problem) noexcept {
+  switch (problem.operation) {
+    case Operation::kBackwardData:
+      return elementsOf(problem.xSizes, problem.dimensions) *
+             static_cast<double>(elementBytes(problem.xType));
+    case Operation::kBackwardFilter:
+      return elementsOf(problem.wSizes, problem.dimensions) *
+             static_cast<double>(elementBytes(problem.wType));
+    default:
+      return elementsOf(problem.ySizes, problem.dimensions) *
+             static_cast<double>(elementBytes(problem.yType));
+  }
+}
+
+double leastMs(const Problem& problem) noexcept {
+  return std::max({kShortestMs,
+                   leastMultiplyAdds(problem) / kMostMultiplyAddsPerMs,
+                   leastBytes(problem) / kMostBytesPerMs});
+}
+
+/// NaN compares with nothing.
+bool isBetween(double least, double timeMs) noexcept {
+  return timeMs >= least && timeMs <= kLongestMs;
+}
+
+}  // namespace
+
+bool isPossibleTime(const Problem& problem, double timeMs) noexcept {
+  return isBetween(leastMs(problem), timeMs);
+}
+
+Measurements fromStored(const Problem& problem, const StoredMeasurements& stored, int* refused) {
+  Measurements measurements;
+  for (const auto& [batch, size] : stored) {
+    SizeMeasurements& found = measurements[batch];
+    const double least = leastMs(problem.withBatch(batch));
+    for (const StoredMeasurement& row : size.kernels) {
+      const auto kernel = kernelFromText(problem.operation, row.kernel);
+      const bool isPossible = kernel && kernel->mathType == problem.mathType &&
+                              isBetween(least, row.timeMs) && isBetween(least, row.deviceMs);
+      if (!isPossible) {
+        if (refused != nullptr) ++*refused;
+        continue;
+      }
+      found.kernels.push_back({*kernel,
+                               row.timeMs,
+                               row.workspaceBytes,
+                               isDeterministic(problem.operation, kernel->algorithm),
+                               isAccurate(problem, kernel->algorithm),
+                               row.deviceMs,
+                               false});
+    }
+  }
+  return measurements;
+}
+
+bool confirm(cudnnHandle_t handle,
+             const Problem& problem,
+             int batch,
+             SizeMeasurements& size,
+             int* failures) {
+  const auto isConfirmed = [](const Measurement& m) { return m.confirmed; };
+  if (std::all_of(size.kernels.begin(), size.kernels.end(), isConfirmed)) return true;
+  const Problem part = problem.withBatch(batch);
+  const ProblemDescriptors descriptors(part);
+  bool isAsStored = true;
+  std::vector<Measurement> kept;
+  for (Measurement m : size.kernels) {
+    if (!m.confirmed) {
+      const auto offer =
+          offeredKernel(handle, part, descriptors.get(), m.kernel.algorithm, failures);
+      isAsStored = isAsStored && offer && offer->workspaceBytes == m.workspaceBytes;
+      if (!offer) continue;
+      m.workspaceBytes = offer->workspaceBytes;
+      m.confirmed = true;
+    }
+    kept.push_back(m);
+  }
+  size.kernels = std::move(kept);
+  return isAsStored;
+}
+
+void addConfirmed(SizeMeasurements& to, const SizeMeasurements& confirmed) {
+  std::vector<Measurement> kept;
+  for (const Measurement& m : to.kernels) {
+    const auto place = std::find_if(
+        confirmed.kernels.begin(), confirmed.kernels.end(), [&](const Measurement& other) {
+          return other.kernel == m.kernel;
+        });
+    if (m.confirmed)
+      kept.push_back(m);
+    else if (place != confirmed.kernels.end())
+      kept.push_back(*place);
+  }
+  to.kernels = std::move(kept);
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,33 @@
+// What is believed of a database: times that hardware could have. All that cuDNN can tell is asked
+// of cuDNN.
+#pragma once
+
+#include <cudnn.h>
+
+#include "benchmark/measurement.hpp"
+#include "cache/database.hpp"
+#include "planner/plan.hpp"
+
+namespace ucudnn {
+
+/// Whether any GPU, today's or tomorrow's, could compute the problem in this time. Takes no device
+/// into account: a wrong refusal would measure for ever, a wrong acceptance only makes a slow plan.
+bool isPossibleTime(const Problem& problem, double timeMs) noexcept;
+
+/// What the rows say of a problem, as far as it can be true; workspace and support are unconfirmed.
+/// Determinism, accuracy and the math type follow from kernel and problem alone, whatever the rows
+/// say. `refused`, if not null, counts the kernels that were left out.
+Measurements fromStored(const Problem& problem,
+                        const StoredMeasurements& stored,
+                        int* refused = nullptr);
+
+/// Asks cuDNN about a size's unconfirmed kernels: takes its workspace for the stored one, and drops
+/// what it does not have. Asks on the host; runs nothing. False: something was not as stored.
+/// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.
+bool confirm(
+    cudnnHandle_t handle, const Problem& problem, int batch, SizeMeasurements& size, int* failures);
+
+/// Takes over what `confirm` has found out about a copy.
+void addConfirmed(SizeMeasurements& to, const SizeMeasurements& confirmed);
+
+}  // namespace ucudnn

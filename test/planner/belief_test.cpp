@@ -1,0 +1,111 @@
+// What is taken from a database's rows, and what is not.
+#include "planner/belief.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "planner/conversion.hpp"
+#include "support/problems.hpp"
+
+namespace ucudnn {
+namespace {
+
+using test::sampleProblem;
+
+constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
+constexpr Kernel kFft{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH};
+
+// The database does not say: it follows from the problem.
+TEST(BeliefTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
+  const StoredMeasurements stored = {
+      {2, {100, {{"WINOGRAD_NONFUSED/fma", 1, 10, true, 1}, {"FFT/fma", 1, 10, true, 1}}}}};
+  Problem problem = sampleProblem(Operation::kForward, 8);
+  EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[0].accurate) << "3x3";
+  problem.wSizes[2] = problem.wSizes[3] = 5;
+  EXPECT_FALSE(fromStored(problem, stored).at(2).kernels[0].accurate);
+  EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[1].accurate);
+}
+
+TEST(BeliefTest, StoredMeasurementsComeBackUnconfirmed) {
+  const Measurements measurements = {
+      {2,
+       {{{kGemm, 1.5, 10, true, true, 0.5}, {kFft, 0.1, std::size_t{1} << 40, true, true, 0.1}}}},
+      {8, {{}}}};
+  const StoredMeasurements stored = toStored(Operation::kForward, measurements);
+  EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
+  int refused = 0;
+  const Measurements back = fromStored(sampleProblem(Operation::kForward, 8), stored, &refused);
+  EXPECT_EQ(refused, 0);
+  ASSERT_EQ(back.size(), 2u);
+  ASSERT_EQ(back.at(2).kernels.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Measurement& expected = measurements.at(2).kernels[i];
+    const Measurement& found = back.at(2).kernels[i];
+    EXPECT_EQ(found.kernel, expected.kernel);
+    EXPECT_EQ(found.timeMs, expected.timeMs);
+    EXPECT_EQ(found.deviceMs, expected.deviceMs);
+    EXPECT_EQ(found.workspaceBytes, expected.workspaceBytes);
+    EXPECT_FALSE(found.confirmed);
+  }
+}
+
+TEST(BeliefTest, DeterminismIsTheAlgorithmsWhateverTheRowSays) {
+  const StoredMeasurements stored = {
+      {2, {100, {{"ALGO_0/fma", 1, 0, true, 1}, {"ALGO_1/fma", 1, 0, false, 1}}}}};
+  const Measurements found = fromStored(sampleProblem(Operation::kBackwardFilter, 8), stored);
+  EXPECT_FALSE(found.at(2).kernels[0].deterministic);
+  EXPECT_TRUE(found.at(2).kernels[1].deterministic);
+}
+
+TEST(BeliefTest, RowsThatNameNoKernelOfTheProblemAreLeftOut) {
+  StoredMeasurements stored = {{2, {100, {{"GEMM/fma", 1, 10, true, 1}}}}};
+  // Another version of μ-cuDNN, another math type, another operation's, none.
+  const char* const kOthers[] = {"engine 47 {k2=3}",
+                                 "GEMM/default",
+                                 "FFT/tensor",
+                                 "ALGO_3/fma",
+                                 "",
+                                 "/",
+                                 "GEMM/",
+                                 "/fma",
+                                 "GEMM/fma/fma",
+                                 "gemm/fma",
+                                 "GEMM/fma "};
+  for (const char* other : kOthers) stored[2].kernels.push_back({other, 0.5, 10, true, 0.5});
+  int refused = 0;
+  const Measurements found = fromStored(sampleProblem(Operation::kForward, 8), stored, &refused);
+  ASSERT_EQ(found.at(2).kernels.size(), 1u);
+  EXPECT_EQ(found.at(2).kernels[0].kernel, kGemm);
+  EXPECT_EQ(refused, static_cast<int>(std::size(kOthers)));
+}
+
+TEST(BeliefTest, TimesThatNoHardwareCouldHaveAreLeftOut) {
+  const Problem problem = sampleProblem(Operation::kForward, 8);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double bad :
+       {0.0, -0.0, -1.0, 1e-30, 1e-5, 1e10, 1e300, infinity, -infinity, std::nan("")}) {
+    EXPECT_FALSE(isPossibleTime(problem, bad)) << bad;
+    EXPECT_TRUE(
+        fromStored(problem, {{2, {9, {{"GEMM/fma", bad, 0, true, 1}}}}}).at(2).kernels.empty());
+    EXPECT_TRUE(
+        fromStored(problem, {{2, {9, {{"GEMM/fma", 1, 0, true, bad}}}}}).at(2).kernels.empty());
+  }
+  for (const double good : {1e-3, 1.0, 1e6}) EXPECT_TRUE(isPossibleTime(problem, good)) << good;
+}
+
+// AlexNet's second convolution takes 0.3 ms on an H200, at a batch of 256.
+TEST(BeliefTest, TheShortestTimeGrowsWithTheWork) {
+  Problem problem = sampleProblem(Operation::kForward, 256);
+  problem.xSizes = {256, 64, 27, 27, 0};
+  problem.wSizes = {192, 64, 5, 5, 0};
+  problem.ySizes = {256, 192, 27, 27, 0};
+  EXPECT_TRUE(isPossibleTime(problem, 0.03)) << "ten times as fast";
+  EXPECT_FALSE(isPossibleTime(problem, 0.0003)) << "a thousand times as fast";
+  EXPECT_TRUE(isPossibleTime(problem.withBatch(1), 0.0003));
+  EXPECT_FALSE(isPossibleTime(problem.withBatch(std::numeric_limits<int>::max()), 0.3));
+}
+
+}  // namespace
+}  // namespace ucudnn
