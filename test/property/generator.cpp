@@ -108,9 +108,12 @@ void chooseSettings(Scenario& scenario, Random& random) {
       random.pick({"undivided", "powerOfTwo", "powerOfTwo", "all"});
   scenario.deterministic = random.chance(0.15);
   environment["UCUDNN_DETERMINISTIC"] = scenario.deterministic ? "1" : "0";
-  choose(0.4,
-         "UCUDNN_DEFAULT_WORKSPACE_LIMIT",
-         random.pick<std::string>({"0", "1", "511", "4096", "65536", "1MiB", "16GiB"}));
+  const auto limit = random.pick<std::size_t>(
+      {0, 1, 511, 4096, 65536, std::size_t{1} << 20, std::size_t{16} << 30});
+  if (random.chance(0.4)) {
+    scenario.defaultLimit = limit;
+    environment["UCUDNN_DEFAULT_WORKSPACE_LIMIT"] = text(limit);
+  }
   if (random.chance(0.3)) {
     scenario.totalBytes = std::size_t{512} << random.between(0, 14);
     environment["UCUDNN_TOTAL_WORKSPACE_SIZE"] = text(scenario.totalBytes);
