@@ -5,11 +5,12 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include "cache/database_file.hpp"
 #include "cache/records.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
 
 namespace ucudnn {
 namespace {
@@ -20,7 +21,7 @@ auto naming(const std::string& path, Body body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    throw std::runtime_error(path + ": " + error.what());
+    throw std::runtime_error(excerpt(path) + ": " + error.what());
   }
 }
 
@@ -59,16 +60,6 @@ void addToDatabase(const std::string& path, const std::vector<SizeRecord>& recor
   });
 }
 
-std::string readText(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  // A directory opens well, and fails when it is read.
-  if (errno != 0 && (!file || text.str().empty())) throw std::runtime_error(std::strerror(errno));
-  return text.str();
-}
-
 void writeText(const std::string& path, const std::string& text) {
   errno = 0;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -105,7 +96,7 @@ std::size_t exportDatabase(const std::string& path, const std::string& jsonPath)
 
 std::size_t importDatabase(const std::string& path, const std::string& jsonPath) {
   const std::vector<SizeRecord> records =
-      naming(jsonPath, [&] { return recordsFromJson(readText(jsonPath)); });
+      naming(jsonPath, [&] { return recordsFromJson(readFile(jsonPath, kMostJsonBytes)); });
   addToDatabase(path, records);
   return records.size();
 }

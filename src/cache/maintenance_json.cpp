@@ -1,4 +1,6 @@
 // A database's content as JSON and back.
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -6,11 +8,13 @@
 
 #include "cache/database_file.hpp"
 #include "cache/records.hpp"
+#include "support/text.hpp"
 
 namespace ucudnn {
 namespace {
 
 using Json = nlohmann::ordered_json;  // In the order of writing, for people.
+using Parsed = nlohmann::json;        // Finds a name without looking at all others.
 
 constexpr const char* kFormat = "ucudnn measurements";
 constexpr int kFormatVersion = 2;
@@ -41,11 +45,11 @@ Json sizeToJson(const SizeRecord& record) {
           {"kernels", std::move(kernels)}};
 }
 
-[[noreturn]] void refuse(const char* name, const char* what) {
+[[noreturn]] void refuse(const char* name, const std::string& what) {
   throw std::runtime_error(std::string("\"") + name + "\" is not " + what);
 }
 
-const Json& member(const Json& object, const char* name) {
+const Parsed& member(const Parsed& object, const char* name) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   if (!object.is_object() || found == object.end()) {
     throw std::runtime_error(std::string("\"") + name + "\" is missing");
@@ -53,45 +57,75 @@ const Json& member(const Json& object, const char* name) {
   return *found;
 }
 
-std::string text(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+std::string text(const Parsed& object, const char* name) {
+  constexpr std::size_t kMostBytes = 1000;  // A problem's text takes 200.
+  const Parsed& value = member(object, name);
   if (!value.is_string()) refuse(name, "a text");
-  return value.get<std::string>();
+  std::string content = value.get<std::string>();
+  if (content.size() > kMostBytes || !isPrintable(content)) {
+    refuse(name,
+           fmt::format("a text of at most {} bytes without control characters: \"{}\"",
+                       kMostBytes,
+                       excerpt(content)));
+  }
+  return content;
 }
 
-bool truth(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+bool truth(const Parsed& object, const char* name) {
+  const Parsed& value = member(object, name);
   if (!value.is_boolean()) refuse(name, "true or false");
   return value.get<bool>();
 }
 
-std::int64_t integer(const Json& object,
+std::int64_t integer(const Parsed& object,
                      const char* name,
                      std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-  const Json& value = member(object, name);
+  const Parsed& value = member(object, name);
   const bool fits =
       value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
-  if (!fits) refuse(name, "a whole number within its range");
+  if (!fits) refuse(name, fmt::format("a whole number from 0 to {}", most));
   return value.get<std::int64_t>();
 }
 
-int smallInteger(const Json& object, const char* name) {
+int smallInteger(const Parsed& object, const char* name) {
   return static_cast<int>(integer(object, name, std::numeric_limits<int>::max()));
 }
 
-double real(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+std::int64_t time(const Parsed& object, const char* name) {
+  constexpr std::int64_t kEndOfYear9999 = 253402300799;  // the last that has a date of usual length
+  return integer(object, name, kEndOfYear9999);
+}
+
+double real(const Parsed& object, const char* name) {
+  const Parsed& value = member(object, name);
   if (!value.is_number()) refuse(name, "a number");
   return value.get<double>();
 }
 
-const Json& list(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+const Parsed& list(const Parsed& object, const char* name) {
+  const Parsed& value = member(object, name);
   if (!value.is_array()) refuse(name, "a list");
   return value;
 }
 
-MachineKey machineFromJson(const Json& json) {
+/// Looks at each value before it is built.
+class Bounds {
+ public:
+  bool operator()(int depth, Parsed::parse_event_t, const Parsed&) {
+    constexpr int kMostDepth = 16;                 // The format has 9.
+    constexpr std::size_t kMostEvents = 10000000;  // A kernel takes 14: 700,000 kernels.
+    if (depth > kMostDepth)
+      throw std::runtime_error(fmt::format("it is nested deeper than {} levels", kMostDepth));
+    if (++events_ > kMostEvents)
+      throw std::runtime_error(fmt::format("it has more than {} names and values", kMostEvents));
+    return true;
+  }
+
+ private:
+  std::size_t events_ = 0;
+};
+
+MachineKey machineFromJson(const Parsed& json) {
   MachineKey machine;
   machine.deviceName = text(json, "device_name");
   machine.computeCapability = smallInteger(json, "compute_capability");
@@ -103,20 +137,20 @@ MachineKey machineFromJson(const Json& json) {
   return machine;
 }
 
-SizeRecord sizeFromJson(const MachineKey& machine, const std::string& problem, const Json& json) {
+SizeRecord sizeFromJson(const MachineKey& machine, const std::string& problem, const Parsed& json) {
   SizeRecord record;
   record.machine = machine;
   record.problem = problem;
   record.batch = smallInteger(json, "batch");
   record.coveredBytes = fromStoredBytes(integer(json, "covered_bytes"));
-  record.measuredAt = integer(json, "measured_at");
-  for (const Json& kernel : list(json, "kernels")) {
+  record.measuredAt = time(json, "measured_at");
+  for (const Parsed& kernel : list(json, "kernels")) {
     record.kernels.push_back({{text(kernel, "kernel"),
                                real(kernel, "time_ms"),
                                static_cast<std::size_t>(integer(kernel, "workspace_bytes")),
                                truth(kernel, "deterministic"),
                                real(kernel, "device_ms")},
-                              integer(kernel, "measured_at")});
+                              time(kernel, "measured_at")});
   }
   validate(record);
   return record;
@@ -145,14 +179,18 @@ std::string recordsToJson(const std::vector<SizeRecord>& records) {
 }
 
 std::vector<SizeRecord> recordsFromJson(const std::string& source) {
-  const Json whole = Json::parse(source);
+  Bounds bounds;
+  const Parsed whole =
+      Parsed::parse(source, [&bounds](int depth, Parsed::parse_event_t event, const Parsed& value) {
+        return bounds(depth, event, value);
+      });
   if (text(whole, "format") != kFormat) refuse("format", "that of measurements");
   if (integer(whole, "version") != kFormatVersion) refuse("version", "one that this build knows");
   std::vector<SizeRecord> records;
-  for (const Json& entry : list(whole, "machines")) {
+  for (const Parsed& entry : list(whole, "machines")) {
     const MachineKey machine = machineFromJson(member(entry, "machine"));
-    for (const Json& problem : list(entry, "problems")) {
-      for (const Json& size : list(problem, "sizes")) {
+    for (const Parsed& problem : list(entry, "problems")) {
+      for (const Parsed& size : list(problem, "sizes")) {
         records.push_back(sizeFromJson(machine, text(problem, "problem"), size));
       }
     }

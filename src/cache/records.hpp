@@ -48,6 +48,9 @@ inline auto tie(const MachineKey& key) {
                   key.simulated);
 }
 
+/// More than the export of any network's measurements.
+constexpr std::size_t kMostJsonBytes = std::size_t{256} << 20;
+
 /// JSON as misc/DATABASE.md has it. `recordsFromJson` throws std::runtime_error that says what is
 /// wrong.
 std::string recordsToJson(const std::vector<SizeRecord>& records);

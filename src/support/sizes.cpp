@@ -12,12 +12,13 @@
 #include <string_view>
 
 #include "support/settings.hpp"
+#include "support/text.hpp"
 
 namespace ucudnn {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text, const char* why) {
-  throw std::invalid_argument(fmt::format("\"{}\" is not a size: {}", text, why));
+  throw std::invalid_argument(fmt::format("\"{}\" is not a size: {}", excerpt(text), why));
 }
 
 std::string_view trimmed(std::string_view text) {

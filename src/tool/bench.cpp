@@ -42,7 +42,7 @@ nlohmann::ordered_json settingsOf(const BenchOptions& options) {
       !onSimulator()
           ? nlohmann::ordered_json(nullptr)
           : nlohmann::ordered_json(options.arithmetic ? toText(*options.arithmetic) : "auto");
-  const std::string database = settingsFromEnvironment().databasePath;
+  const std::string database = settingsFromEnvironment(Reporting::kNever).databasePath;
   settings["database"] =
       database.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(database);
   return settings;
@@ -112,9 +112,9 @@ int bench(const BenchOptions& options, const std::string& command) {
   }
   addStatistics(report);
 
-  json.write([&](std::ostream& stream) { stream << toJson(report).dump(2) << '\n'; });
-  csv.write([&](std::ostream& stream) { writeCsv(stream, report.rows); });
   if (!json.isStandardOutput() && !csv.isStandardOutput()) writeTable(std::cout, report);
+  json.write([&](std::ostream& stream) { stream << toText(toJson(report)); });
+  csv.write([&](std::ostream& stream) { writeCsv(stream, report.rows); });
   return computeTotals(report.rows).failed == 0 ? 0 : 1;
 }
 

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <memory>
 
+#include "support/text.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 
@@ -208,7 +209,7 @@ std::string oneLine(std::string text) {
     if (argument[0] == '-' || all.empty()) break;
     std::string names;
     for (const CLI::App* subcommand : all) names += " " + subcommand->get_name();
-    throw BadInput(fmt::format("\"{}\" is no command; there are{}", argument, names));
+    throw BadInput(fmt::format("\"{}\" is no command; there are{}", excerpt(argument), names));
   }
   throw BadInput(oneLine(error.what()) +
                  (innermost->get_subcommands([](const CLI::App*) { return true; }).empty()
@@ -216,8 +217,8 @@ std::string oneLine(std::string text) {
                       : fmt::format(" ({} --help lists them)", innermost->get_display_name())));
 }
 
-void readEnvironment(Parsed& parsed) {
-  const Settings settings = settingsFromEnvironment();
+void readEnvironment(Parsed& parsed, Reporting reporting) {
+  const Settings settings = settingsFromEnvironment(reporting);
   for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&parsed.bench), &parsed.plan}) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
@@ -244,8 +245,10 @@ Command parseCommandLine(const std::vector<std::string>& arguments) {
   });
   addDatabase(app, *parsed);
 
-  const bool isInfo = !arguments.empty() && arguments.front() == "info";
-  if (!isInfo) readEnvironment(*parsed);
+  const std::string first = arguments.empty() ? std::string() : arguments.front();
+  // Only `db` creates no handle, which would report.
+  if (first != "info")
+    readEnvironment(*parsed, first == "db" ? Reporting::kOnce : Reporting::kNever);
   // CLI11 takes them from the end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

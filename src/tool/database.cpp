@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "cache/maintenance.hpp"
+#include "support/text.hpp"
 #include "tool/commands.hpp"
 #include "tool/device.hpp"
 #include "tool/failure.hpp"
@@ -46,6 +47,14 @@ std::string describe(const MachineKey& machine) {
                      cudnnVersionText(machine.cudnnVersion));
 }
 
+std::string date(std::int64_t time) {
+  std::tm parts{};
+  const std::time_t seconds = time;
+  // None where the year is more than an int.
+  if (gmtime_r(&seconds, &parts) == nullptr) return "no time";
+  return fmt::format("{:%Y-%m-%d %H:%M}", parts);
+}
+
 }  // namespace
 
 int listEntries(const DatabaseOptions& options) {
@@ -63,10 +72,9 @@ int listEntries(const DatabaseOptions& options) {
     if (describe(entry.machine) != machine) {
       flush();
       machine = describe(entry.machine);
-      std::cout << machine << '\n';
+      std::cout << printable(machine) << '\n';
     }
-    lines.push_back({fmt::format("  {:%Y-%m-%d %H:%M}",
-                                 fmt::gmtime(static_cast<std::time_t>(entry.measuredAt))),
+    lines.push_back({"  " + date(entry.measuredAt),
                      fmt::format("{} kernels", entry.kernels),
                      fmt::format("{} sizes", entry.batches.size()),
                      entry.problem});
@@ -80,19 +88,19 @@ int listEntries(const DatabaseOptions& options) {
 
 int exportEntries(const DatabaseOptions& options) {
   const auto sizes = onFile([&] { return exportDatabase(fileOf(options), options.file); });
-  std::cout << fmt::format("{} batch sizes written to {}\n", sizes, options.file);
+  std::cout << fmt::format("{} batch sizes written to {}\n", sizes, printable(options.file));
   return 0;
 }
 
 int importEntries(const DatabaseOptions& options) {
   const auto sizes = onFile([&] { return importDatabase(fileOf(options), options.file); });
-  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, options.file);
+  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, printable(options.file));
   return 0;
 }
 
 int mergeEntries(const DatabaseOptions& options) {
   const auto sizes = onFile([&] { return mergeDatabase(fileOf(options), options.file); });
-  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, options.file);
+  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, printable(options.file));
   return 0;
 }
 

@@ -6,18 +6,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <functional>
 #include <istream>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string_view>
 
+#include "support/files.hpp"
+#include "support/text.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
@@ -39,6 +39,15 @@ constexpr std::array<const char*, 12> kRequired = {"source",
 constexpr std::array<const char*, 8> kOptional = {
     "dilation_w", "dilation_h", "groups", "D", "kernel_d", "pad_d", "stride_d", "dilation_d"};
 
+// Generous for what is a convolution, and small enough for the sums and products below; a million
+// samples are planned within seconds.
+constexpr int kMostNumber = 1 << 20;
+constexpr double kMostElements = 1e12;  // of a tensor; more than any device holds
+constexpr std::size_t kMostFileBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostLineBytes = 10000;
+constexpr std::size_t kMostNameBytes = 200;
+constexpr std::size_t kMostLayers = 10000;
+
 std::string trimmed(std::string_view text) {
   constexpr const char* kBlank = " \t\r";
   const auto first = text.find_first_not_of(kBlank);
@@ -46,7 +55,8 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(kBlank) - first + 1));
 }
 
-/// Cells of a line; one in double quotes may hold commas, and "" for a quote.
+/// Cells of a line; one in double quotes may hold commas, and "" for a quote. Empty: a quote is not
+/// closed.
 std::vector<std::string> splitCells(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -62,6 +72,7 @@ std::vector<std::string> splitCells(const std::string& line) {
       cells.back() += line[i];
     }
   }
+  if (quoted) return {};
   for (std::string& cell : cells) cell = trimmed(cell);
   return cells;
 }
@@ -79,9 +90,13 @@ class Line {
     const std::string& text = cells.at(column);
     int value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size())
-      refuse(column, fmt::format("\"{}\" is not a whole number", text));
-    if (value < least) refuse(column, fmt::format("{} is less than {}", value, least));
+    if (error == std::errc::invalid_argument || end != text.data() + text.size())
+      refuse(column, fmt::format("\"{}\" is not a whole number", excerpt(text)));
+    const bool isTooLong = error == std::errc::result_out_of_range;
+    if (isTooLong ? text[0] == '-' : value < least)
+      refuse(column, fmt::format("{} is less than {}", excerpt(text), least));
+    if (isTooLong || value > kMostNumber)
+      refuse(column, fmt::format("{} is more than {}", excerpt(text), kMostNumber));
     return value;
   }
   int number(const std::string& column, int least, int otherwise) const {
@@ -89,10 +104,19 @@ class Line {
   }
 
   [[noreturn]] void refuse(const std::string& column, const std::string& why) const {
-    throw BadInput(fmt::format("{}, line {}, column {}: {}", file_, number_, column, why));
+    throw BadInput(
+        fmt::format("{}, line {}, column {}: {}", excerpt(file_), number_, column, why));
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw BadInput(fmt::format("{}, line {}: {}", file_, number_, why));
+    throw BadInput(fmt::format("{}, line {}: {}", excerpt(file_), number_, why));
+  }
+
+  std::vector<std::string> split(const std::string& text) const {
+    if (text.size() > kMostLineBytes)
+      refuse(fmt::format("it has {} bytes, more than {}", text.size(), kMostLineBytes));
+    std::vector<std::string> split = splitCells(text);
+    if (split.empty()) refuse(fmt::format("a quote is not closed: {}", excerpt(text)));
+    return split;
   }
 
  private:
@@ -101,13 +125,13 @@ class Line {
 };
 
 std::vector<std::string> readHeader(const std::string& text, const Line& line) {
-  const std::vector<std::string> header = splitCells(text);
+  const std::vector<std::string> header = line.split(text);
   std::set<std::string> seen;
   for (const std::string& column : header) {
     const auto names = [&](const char* known) { return column == known; };
     if (std::none_of(kRequired.begin(), kRequired.end(), names) &&
         std::none_of(kOptional.begin(), kOptional.end(), names))
-      line.refuse(fmt::format("unknown column \"{}\"", column));
+      line.refuse(fmt::format("unknown column \"{}\"", excerpt(column)));
     if (!seen.insert(column).second) line.refuse(fmt::format("column {} stands twice", column));
   }
   for (const char* column : kRequired)
@@ -116,9 +140,37 @@ std::vector<std::string> readHeader(const std::string& text, const Line& line) {
   return header;
 }
 
+double product(const std::vector<int>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
+}
+
+/// "" where cuDNN's sizes in bytes stay far from 2^63.
+std::string excessOf(const Layer& layer) {
+  for (const auto& [tensor, sizes] : {std::make_pair("input", layer.inputSizes()),
+                                      std::make_pair("filter", layer.filterSizes()),
+                                      std::make_pair("output", layer.outputSizes())})
+    if (product(sizes) > kMostElements)
+      return fmt::format(
+          "the {} has {:.3g} elements, more than {:g}", tensor, product(sizes), kMostElements);
+  return {};
+}
+
+std::string nameOf(const Line& line) {
+  const std::string& name = line.cells.at("source");
+  if (name.size() > kMostNameBytes)
+    line.refuse(
+        "source",
+        fmt::format(
+            "\"{}\" has {} bytes, more than {}", excerpt(name), name.size(), kMostNameBytes));
+  if (!isPrintable(name))
+    line.refuse("source",
+                fmt::format("\"{}\" is not UTF-8 without control characters", excerpt(name)));
+  return name;
+}
+
 Layer toLayer(const Line& line) {
   Layer layer;
-  layer.name = line.cells.at("source");
+  layer.name = nameOf(line);
   layer.batch = line.number("N", 1);
   layer.inputChannels = line.number("C_in", 1);
   layer.outputChannels = line.number("C_out", 1);
@@ -140,6 +192,7 @@ Layer toLayer(const Line& line) {
       line.refuse("kernel_" + dimension,
                   fmt::format("the kernel reaches over {} of {} padded inputs", reach, padded));
   }
+  if (const std::string excess = excessOf(layer); !excess.empty()) line.refuse(excess);
   return layer;
 }
 
@@ -148,10 +201,6 @@ Layer toLayer(const Line& line) {
 void requireCells(const Line& line) {
   for (const char* column : kRequired)
     if (line.cells.at(column).empty()) line.refuse(column, "is empty");
-}
-
-double product(const std::vector<int>& numbers) {
-  return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
 }
 
 }  // namespace
@@ -209,7 +258,7 @@ std::vector<Layer> parseLayers(std::istream& stream, const std::string& file) {
       header = readHeader(text, line);
       continue;
     }
-    const std::vector<std::string> cells = splitCells(text);
+    const std::vector<std::string> cells = line.split(text);
     if (cells.size() != header.size())
       line.refuse(fmt::format("{} cells, but the header has {}", cells.size(), header.size()));
     for (std::size_t i = 0; i < cells.size(); ++i) line.cells[header[i]] = cells[i];
@@ -218,25 +267,43 @@ std::vector<Layer> parseLayers(std::istream& stream, const std::string& file) {
     const int occurrence = ++namesakes[layer.name];
     if (occurrence > 1) layer.name += fmt::format("#{}", occurrence);
     layers.push_back(std::move(layer));
+    if (layers.size() > kMostLayers)
+      line.refuse(
+          fmt::format("it is the list's {}th layer, more than {}", layers.size(), kMostLayers));
   }
-  if (header.empty()) throw BadInput(fmt::format("{}: no header line", file));
-  if (layers.empty()) throw BadInput(fmt::format("{}: no layers", file));
+  if (header.empty()) throw BadInput(fmt::format("{}: no header line", excerpt(file)));
+  if (layers.empty()) throw BadInput(fmt::format("{}: no layers", excerpt(file)));
   return layers;
 }
+
+namespace {
+
+std::string contentOf(const std::string& file) {
+  try {
+    return readFile(file, kMostFileBytes);
+  } catch (const std::runtime_error& reason) {
+    throw BadInput(fmt::format("{}: {}", excerpt(file), reason.what()));
+  }
+}
+
+}  // namespace
 
 std::vector<Layer> readLayers(const std::vector<std::string>& files, int batchSize) {
   std::vector<Layer> all;
   for (const std::string& file : files) {
-    errno = 0;
-    std::ifstream stream(file);
-    // A directory can be opened, but not read.
-    if (!stream || (stream.peek() == std::ifstream::traits_type::eof() && errno != 0))
-      throw BadInput(fmt::format("{}: {}", file, std::strerror(errno)));
+    std::istringstream stream(contentOf(file));
     std::vector<Layer> layers = parseLayers(stream, file);
     std::move(layers.begin(), layers.end(), std::back_inserter(all));
+    if (all.size() > kMostLayers)
+      throw BadInput(
+          fmt::format("{}: with it there are more than {} layers", excerpt(file), kMostLayers));
   }
-  if (batchSize > 0)
-    for (Layer& layer : all) layer.batch = batchSize;
+  if (batchSize == 0) return all;
+  for (Layer& layer : all) {
+    layer.batch = batchSize;
+    if (const std::string excess = excessOf(layer); !excess.empty())
+      throw BadInput(fmt::format("--batch-size: {}: {}", excerpt(layer.name), excess));
+  }
   return all;
 }
 
@@ -250,7 +317,8 @@ std::vector<Layer> filterLayers(std::vector<Layer> layers,
   };
   layers.erase(std::remove_if(layers.begin(), layers.end(), unwanted), layers.end());
   if (layers.empty())
-    throw BadInput(fmt::format("--layers: no layer matches {}", fmt::join(patterns, ", ")));
+    throw BadInput(fmt::format("--layers: no layer matches {}",
+                               excerpt(fmt::format("{}", fmt::join(patterns, ", ")))));
   return layers;
 }
 

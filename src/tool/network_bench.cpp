@@ -80,8 +80,8 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
   timeTrainers(stream.get(), options.repeats, ways, trainers, report);
 
   addStatistics(report);
-  json.write([&](std::ostream& out) { out << toJson(report).dump(2) << '\n'; });
   if (!json.isStandardOutput()) writeTable(std::cout, report);
+  json.write([&](std::ostream& out) { out << toText(toJson(report)); });
   return 0;
 }
 

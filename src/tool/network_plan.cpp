@@ -1,6 +1,4 @@
 // `ucudnn plan --total-workspace`
-#include <fmt/format.h>
-
 #include <iostream>
 
 #include "tool/commands.hpp"
@@ -17,7 +15,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);
-  OutputFile("--lp", options.lpFile);  // a bad name is found out at once
+  OutputFile lp("--lp", options.lpFile);
   useDevice(options.device);
   setArithmetic(Arithmetic::kOff);  // nothing is looked at but times
 
@@ -33,13 +31,15 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   report.machine = describeMachine(options.device, command);
   report.settings = toJson(options);
   addStatistics(report);
-  json.write([&](std::ostream& out) { out << toJson(report).dump(2) << '\n'; });
-  if (!json.isStandardOutput()) writeBars(std::cout, report);
-  if (options.lpFile.empty()) return 0;
-  DivisionSettings settings;
-  settings.totalBytes = options.totalBytes;
-  if (!writeDivisionProblem(network.fronts(), settings, options.lpFile))
-    throw BadInput(fmt::format("--lp: {} cannot be written", options.lpFile));
+  if (!json.isStandardOutput() && !lp.isStandardOutput()) writeBars(std::cout, report);
+  json.write([&](std::ostream& out) { out << toText(toJson(report)); });
+  lp.write([&](std::ostream& out) {
+    DivisionSettings settings;
+    settings.totalBytes = options.totalBytes;
+    out << whatIsWritten([&](const std::string& path) {
+      return writeDivisionProblem(network.fronts(), settings, path);
+    });
+  });
   return 0;
 }
 

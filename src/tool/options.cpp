@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "support/text.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
@@ -21,7 +22,7 @@ Value choose(const char* option, const std::string& text, const Choices<Value>& 
     if (text == name) return value;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
-  throw BadInput(fmt::format("{}: \"{}\" is none of {}", option, text, names));
+  throw BadInput(fmt::format("{}: \"{}\" is none of {}", option, excerpt(text), names));
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ TotalWorkspacePolicy parseTotalPolicy(const std::string& text) {
   } catch (const std::invalid_argument& reason) {
     throw BadInput(
         fmt::format("--total-workspace-policy: \"{}\": {}; accepted: divide, share, auto",
-                    text,
+                    excerpt(text),
                     reason.what()));
   }
 }

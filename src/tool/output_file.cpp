@@ -1,11 +1,15 @@
 #include "tool/output_file.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 
+#include "support/text.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
@@ -13,7 +17,8 @@ namespace ucudnn::tool {
 OutputFile::OutputFile(const char* option, const std::string& path) : option_(option), path_(path) {
   if (path_.empty() || isStandardOutput()) return;
   stream_.open(path_);
-  if (!stream_) throw BadInput(fmt::format("{}: {}: {}", option_, path_, std::strerror(errno)));
+  if (!stream_)
+    throw BadInput(fmt::format("{}: {}: {}", option_, excerpt(path_), std::strerror(errno)));
 }
 
 void OutputFile::write(const std::function<void(std::ostream&)>& content) {
@@ -21,7 +26,21 @@ void OutputFile::write(const std::function<void(std::ostream&)>& content) {
   std::ostream& stream = isStandardOutput() ? std::cout : stream_;
   content(stream);
   stream.flush();
-  if (!stream) throw BadInput(fmt::format("{}: {}: cannot be written", option_, path_));
+  if (!isStandardOutput()) stream_.close();
+  if (!stream) throw BadInput(fmt::format("{}: {}: cannot be written", option_, excerpt(path_)));
+}
+
+std::string whatIsWritten(const std::function<bool(const std::string& path)>& write) {
+  const int descriptor = memfd_create("ucudnn", MFD_CLOEXEC);
+  if (descriptor < 0)
+    throw std::runtime_error(fmt::format("memfd_create: {}", std::strerror(errno)));
+  const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
+  std::ostringstream text;
+  const bool written = write(path);
+  if (written) text << std::ifstream(path).rdbuf();
+  ::close(descriptor);
+  if (!written) throw std::runtime_error("there is nothing to be written");
+  return text.str();
 }
 
 }  // namespace ucudnn::tool

@@ -25,4 +25,8 @@ class OutputFile {
   std::ofstream stream_;
 };
 
+/// The text that a function writes which only knows paths, and may not say that the disk was full.
+/// Throws std::runtime_error when `write` returns false, and what it throws.
+std::string whatIsWritten(const std::function<bool(const std::string& path)>& write);
+
 }  // namespace ucudnn::tool

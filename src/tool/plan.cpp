@@ -125,15 +125,15 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
         rows.push_back(planRow(handles.ours(), layer, operation, options));
       }
   }
+  if (!json.isStandardOutput())
+    for (const Planned& row : rows) print(std::cout, row, options.limitBytes);
   json.write([&](std::ostream& out) {
     nlohmann::ordered_json all = {{"machine", describeMachine(options.device, command)},
                                   {"settings", toJson(options)},
                                   {"rows", nlohmann::ordered_json::array()}};
     for (const Planned& row : rows) all["rows"].push_back(toJson(row, options.limitBytes));
-    out << all.dump(2) << '\n';
+    out << toText(all);
   });
-  if (!json.isStandardOutput())
-    for (const Planned& row : rows) print(std::cout, row, options.limitBytes);
   const auto failed = [](const Planned& row) { return !row.error.empty(); };
   return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
 }

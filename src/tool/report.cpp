@@ -128,6 +128,10 @@ std::string toText(const std::vector<MicroBatches>& configuration) {
   return text;
 }
 
+std::string toText(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
 Json toJson(const Report& report) {
   const Totals totals = computeTotals(report.rows);
   Json rows = Json::array();

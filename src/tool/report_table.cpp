@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "support/settings.hpp"
+#include "support/text.hpp"
 #include "tool/report.hpp"
 
 namespace ucudnn::tool {
@@ -37,10 +38,13 @@ std::size_t width(const std::string& text) {
 }  // namespace
 
 void writeColumns(std::ostream& stream,
-                  const std::vector<std::vector<std::string>>& lines,
+                  const std::vector<std::vector<std::string>>& cells,
                   std::size_t leftColumns) {
   std::vector<std::size_t> widths;
-  for (const auto& line : lines) {
+  std::vector<std::vector<std::string>> lines = cells;
+  for (auto& line : lines) {
+    // Names come from databases and from drivers, too.
+    for (std::string& cell : line) cell = printable(cell);
     widths.resize(std::max(widths.size(), line.size()));
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
   }
@@ -57,7 +61,7 @@ void writeColumns(std::ostream& stream,
 }
 
 void writeTable(std::ostream& stream, const Report& report) {
-  for (const std::string& remark : report.remarks) stream << remark << '\n';
+  for (const std::string& remark : report.remarks) stream << printable(remark) << '\n';
   if (!report.remarks.empty()) stream << '\n';
   std::vector<std::vector<std::string>> lines = {{"layer",
                                                   "operation",

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/temporary_directory.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
@@ -92,7 +93,26 @@ TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
       {kHeader + "a,8,8,1.5,1,1,3,3,1,1,1,1\n",
        "net.csv, line 2, column C_in: \"1.5\" is not a whole number"},
       {kHeader + "a,99999999999,8,1,1,1,3,3,1,1,1,1\n",
-       "net.csv, line 2, column W: \"99999999999\" is not a whole number"},
+       "net.csv, line 2, column W: 99999999999 is more than 1048576"},
+      {kHeader + "a,8,8,1,100000000,1,3,3,1,1,1,1\n",
+       "net.csv, line 2, column N: 100000000 is more than 1048576"},
+      {kHeader + "a,8,8,1,1,1,3,3,2147483647,1,1,1\n",
+       "net.csv, line 2, column pad_w: 2147483647 is more than 1048576"},
+      {kHeader + "a,8,8,1,1,1,3,3,-99999999999,1,1,1\n",
+       "net.csv, line 2, column pad_w: -99999999999 is less than 0"},
+      {kHeader + "a,1048576,1048576,1,1,1,3,3,1,1,1,1\n",
+       "net.csv, line 2: the input has 1.1e+12 elements, more than 1e+12"},
+      {kHeader + "a,8,8,1048576,1,1048576,3,3,1,1,1,1\n",
+       "net.csv, line 2: the filter has 9.9e+12 elements, more than 1e+12"},
+      {kHeader + "a\xff\x1b[31m,8,8,1,1,1,3,3,1,1,1,1\n",
+       "net.csv, line 2, column source: \"a\\xff\\x1b[31m\" is not UTF-8 without control "
+       "characters"},
+      {kHeader + std::string(201, 'a') + ",8,8,1,1,1,3,3,1,1,1,1\n",
+       "net.csv, line 2, column source: \"" + std::string(97, 'a') +
+           "...\" has 201 bytes, more than 200"},
+      {kHeader + "\"a\"\",8,8\n", "net.csv, line 2: a quote is not closed: \"a\"\",8,8"},
+      {kHeader + std::string(10001, ','), "net.csv, line 2: it has 10001 bytes, more than 10000"},
+      {"\x1b]0;title\a\n", "net.csv, line 1: unknown column \"\\x1b]0;title\\x07\""},
       {kHeader + "\na,8,8,1,0,1,3,3,1,1,1,1\n", "net.csv, line 3, column N: 0 is less than 1"},
       {kHeader + "a,8,8,1,1,1,3,3,-1,1,1,1\n", "net.csv, line 2, column pad_w: -1 is less than 0"},
       {kHeader + "a,8,8,1,1,1,3,3,1,1,1,0\n", "net.csv, line 2, column stride_h: 0 is less than 1"},
@@ -127,6 +147,29 @@ TEST(LayerList, ReadsTheListsOfTheRepository) {
 TEST(LayerList, ReplacesTheBatchSize) {
   for (const Layer& layer : readLayers({UCUDNN_LAYERS "/alexnet.csv"}, 32))
     EXPECT_EQ(layer.batch, 32);
+}
+
+TEST(LayerList, BoundsListsAndFiles) {
+  std::string text = kHeader;
+  for (int i = 0; i <= 10000; ++i) text += "a,8,8,1,1,1,3,3,1,1,1,1\n";
+  const auto expectRefused = [](auto read, const std::string& part) {
+    try {
+      read();
+      ADD_FAILURE() << "accepted";
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  expectRefused([&] { parse(text); }, "more than 10000");
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.file("net.csv");
+  std::ofstream(file) << text.substr(0, text.size() / 2);
+  expectRefused([&] { readLayers({file, file, file}, 0); }, "more than 10000 layers");
+  std::ofstream(file) << kHeader << "a,1000,1000,4,1,1,3,3,1,1,1,1\n";
+  expectRefused([&] { readLayers({file}, 1 << 20); }, "--batch-size: a: the input has 4.19e+12");
+  std::ofstream(file) << std::string((16 << 20) + 1, '#');
+  expectRefused([&] { readLayers({file}, 0); }, "it is larger than 16 MiB");
+  expectRefused([&] { readLayers({"/dev/zero"}, 0); }, "/dev/zero: it is larger than 16 MiB");
 }
 
 TEST(LayerList, FiltersByShellPatterns) {

@@ -249,8 +249,12 @@ TEST_F(SimulatedNetwork, PlanDrawsTheDivisionAndWritesTheProgram) {
   const std::string text = readFile(program);
   for (const char* const part : {"Minimize", "Subject To", "End"})
     EXPECT_NE(text.find(part), std::string::npos) << part;
-  EXPECT_EQ(2,
-            runTool("plan " + kLists + "alexnet.csv --total-workspace 1MiB --lp /none/x").status);
+  const std::string plan = "plan " + kLists + "alexnet.csv --total-workspace 120MiB --lp ";
+  EXPECT_EQ(runTool(plan + "/none/x").status, 2);
+  const Outcome full = runTool(plan + "/dev/full");
+  EXPECT_EQ(full.status, 2);
+  EXPECT_EQ(full.error, "ucudnn: --lp: /dev/full: cannot be written\n");
+  EXPECT_EQ(runTool(plan + "-").output, text);
 }
 #endif
 

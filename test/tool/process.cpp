@@ -17,16 +17,18 @@ std::string readFile(const std::string& path) {
   return text.str();
 }
 
-Outcome runTool(const std::string& arguments, const std::string& environment) {
+Outcome runTool(const std::string& arguments,
+                const std::string& environment,
+                const std::string& outputFile) {
   const TemporaryDirectory directory;
-  const std::string out = directory.file("out");
+  const std::string out = outputFile.empty() ? directory.file("out") : outputFile;
   const std::string err = directory.file("err");
   const std::string command =
       environment + " '" UCUDNN_TOOL "' " + arguments + " >" + out + " 2>" + err;
   const int status = std::system(command.c_str());
   Outcome outcome;
   if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
-  outcome.output = readFile(out);
+  if (outputFile.empty()) outcome.output = readFile(out);
   outcome.error = readFile(err);
   return outcome;
 }

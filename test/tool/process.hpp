@@ -11,7 +11,10 @@ struct Outcome {
 };
 
 /// Runs `ucudnn ARGUMENTS` through the shell; `environment` goes before: "NAME=value NAME=value".
-Outcome runTool(const std::string& arguments, const std::string& environment = "");
+/// With `outputFile`, stdout goes there, and no `output` is read.
+Outcome runTool(const std::string& arguments,
+                const std::string& environment = "",
+                const std::string& outputFile = "");
 
 std::string readFile(const std::string& path);
 

@@ -181,6 +181,17 @@ TEST(Report, TableAlignsColumnsAndEndsWithTheTotals) {
   EXPECT_NE(text.find("1 of 2 rows failed\n"), std::string::npos) << text;
 }
 
+TEST(Report, ControlCharactersReachNoTerminal) {
+  std::ostringstream stream;
+  writeColumns(stream, {{"a\x1b[31m\n", "\xff", "\xe2\x80\xae", "μ"}}, 4);
+  EXPECT_EQ(stream.str(), "a\\x1b[31m\\x0a  \\xff  \\xe2\\x80\\xae  μ\n");
+}
+
+TEST(Report, NoTextLosesTheJson) {
+  const nlohmann::ordered_json json = {{"command", "ucudnn \xff\x1b"}};
+  EXPECT_EQ(toText(json), "{\n  \"command\": \"ucudnn \xef\xbf\xbd\\u001b\"\n}\n");
+}
+
 TEST(Report, ColumnsCountCharactersNotBytes) {
   std::ostringstream stream;
   writeColumns(stream, {{"μ", "1", "x"}, {"ab", "22", ""}}, 1);

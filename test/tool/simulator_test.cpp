@@ -2,6 +2,10 @@
 #include <algorithm>
 #include <fstream>
 
+#if UCUDNN_HAVE_SQLITE
+#include <sqlite3.h>
+#endif
+
 #include "tool/simulated_tool.hpp"
 
 namespace ucudnn::test {
@@ -192,7 +196,55 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
   EXPECT_NE(removed.output, "0 batch sizes removed\n");
   EXPECT_EQ(runTool("db list --database " + third).output, "0 problems, 0 kernels\n");
 }
+
+TEST_F(SimulatedTool, ATimeOutOfRangeDoesNotStopTheList) {
+  const std::string database = directory_.file("file.db");
+  run("bench --no-check --layers conv2 " + kAlexNet, "UCUDNN_DATABASE=" + database);
+  for (const char* time : {"9223372036854775807", "-9223372036854775807", "99999999999999"}) {
+    sqlite3* file = nullptr;
+    ASSERT_EQ(sqlite3_open(database.c_str(), &file), SQLITE_OK);
+    const std::string change = std::string("UPDATE size SET measured_at = ") + time;
+    EXPECT_EQ(sqlite3_exec(file, change.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(file);
+    const Outcome list = runTool("db list --database " + database);
+    EXPECT_EQ(list.status, 0) << time << ": " << list.error;
+  }
+}
+
+TEST_F(SimulatedTool, HostileJsonIsRefusedBeforeItIsBuilt) {
+  const std::string file = directory_.file("hostile.json");
+  const auto import = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    const Outcome outcome = runTool("db import " + file + " --database " + directory_.file("x.db"));
+    EXPECT_EQ(outcome.status, 2) << text.substr(0, 20);
+    EXPECT_LE(outcome.error.size(), 500U);
+    return outcome.error;
+  };
+  std::string nested;
+  for (int i = 0; i < 1000000; ++i) nested += "{\"a\":";
+  for (const std::string& text : {std::string(1000000, '['), nested}) {
+    EXPECT_NE(import(text).find("nested deeper than 16 levels"), std::string::npos);
+  }
+  std::string flat = "[";
+  for (int i = 0; i <= 10000000; ++i) flat += "1,";
+  EXPECT_NE(import(flat).find("more than 10000000 names and values"), std::string::npos);
+  EXPECT_NE(import('"' + std::string(20000000, 'a')).find("missing closing quote"),
+            std::string::npos);
+}
 #endif
+
+TEST_F(SimulatedTool, ResultsThatCannotBeWrittenAreAFailure) {
+  const std::string arguments = " --layers conv2 --batch-size 4 " + kAlexNet;
+  for (const char* command : {"bench --no-check", "plan", "plan --json -"}) {
+    const Outcome outcome = runTool(command + arguments, "", "/dev/full");
+    EXPECT_EQ(outcome.status, 2) << command;
+    EXPECT_NE(outcome.error.find("cannot be written"), std::string::npos) << outcome.error;
+  }
+  // The table is there when the file's disk is full.
+  const Outcome table = runTool("plan --json /dev/full" + arguments);
+  EXPECT_EQ(table.status, 2);
+  EXPECT_NE(table.output.find("Pareto front"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace ucudnn::test

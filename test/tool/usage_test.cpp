@@ -42,6 +42,33 @@ TEST(Usage, BadLayerListIsNamedWithLineAndColumn) {
                 file + ", line 2, column N: \"two\" is not a whole number");
 }
 
+TEST(Usage, WhatCannotBeWrittenIsAFailure) {
+  for (const char* arguments : {"--help", "--version", "info"})
+    expectRefused(runTool(arguments, "", "/dev/full"), "stdout cannot be written");
+}
+
+TEST(Usage, MessagesAreBoundedAndPrintable) {
+  const std::string longText(100000, 'a');
+  expectRefused(runTool(longText), "\"" + std::string(97, 'a') + "...\" is no command");
+  for (const std::string& arguments : {"bench " + longText,
+                                       "bench " + kAlexNet + " --" + longText,
+                                       "bench " + kAlexNet + " --policy " + longText,
+                                       "bench " + kAlexNet + " --batch-size " + longText,
+                                       "bench " + kAlexNet + " --layers " + longText,
+                                       "bench " + kAlexNet + " --workspace-limit " + longText,
+                                       "bench " + kAlexNet + " --json " + longText,
+                                       "db list --database " + longText}) {
+    const Outcome outcome = runTool(arguments);
+    expectRefused(outcome, "aaaa");
+    EXPECT_LE(outcome.error.size(), 500U) << arguments.substr(0, 60);
+  }
+  expectRefused(runTool("bench \"$(printf '\\033[31m\\377')\""), "\\x1b[31m\\xff");
+}
+
+TEST(Usage, ABatchBeyondTheBoundNamesIt) {
+  expectRefused(runTool("plan " + kAlexNet + " --batch-size 100000000"), "1048576");
+}
+
 TEST(Usage, HelpAndVersion) {
   for (const char* arguments : {"--help", "bench --help", "plan --help", "db --help"}) {
     const Outcome outcome = runTool(arguments);

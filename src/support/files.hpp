@@ -1,0 +1,13 @@
+// Files from outside.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace ucudnn {
+
+/// What stands in the file. Throws std::runtime_error: it cannot be read, or is larger than
+/// `mostBytes`; no more is read of it then.
+std::string readFile(const std::string& path, std::size_t mostBytes);
+
+}  // namespace ucudnn
