@@ -3,6 +3,7 @@
 #include <ucudnn/settings.h>
 
 #include "api/guard.hpp"
+#include "support/text.hpp"
 
 using namespace ucudnn;
 
@@ -29,7 +30,7 @@ void parseSetting(Settings& settings, const std::string& variable, const std::st
     try {
       return row.parse(settings, value);
     } catch (const std::invalid_argument& error) {
-      throw BadSetting(variable + "=" + value + ": " + error.what() + "; accepted: " + row.type);
+      throw BadSetting(variable + "=" + excerpt(value) + ": " + error.what() + "; accepted: " + row.type);
     }
   }
 }
