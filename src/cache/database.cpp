@@ -85,15 +85,6 @@ bool isLocked(int code) {
   return code == SQLITE_BUSY || code == SQLITE_LOCKED;
 }
 
-/// Messages of SQLite hold names from the file.
-std::string inOneLine(std::string text) {
-  constexpr std::size_t kLongest = 200;
-  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~') c = '?';
-  return text;
-}
-
 /// What is to be stored.
 struct Pending {
   MachineKey machine;
@@ -275,8 +266,7 @@ class Database::Implementation final : public SharedDatabase {
     pending_.clear();
     disabled_ = !passing || ++failuresInARow_ >= kMostFailuresInARow;
     warnOnce(warnedOfFailure_,
-             inOneLine(reason) +
-                 (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
+             reason + (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
   }
 
   void warnOnce(bool& warned, std::string text) {

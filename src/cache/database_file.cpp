@@ -147,9 +147,9 @@ DatabaseFile openForWriting(const std::string& path,
     if (identity == Identity::kEmpty) throw DatabaseRefused("it is empty and cannot be written");
     return {std::move(connection), false};
   }
+  if (identity == Identity::kOursWithLog) replaceLog(connection, path);
   // A power cut may cost the last measurements, never the file.
   connection.execute("PRAGMA synchronous = NORMAL");
-  if (identity == Identity::kOursWithLog) replaceLog(connection, path);
   if (identity == Identity::kEmpty) {
     SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
     // Another process may have come first.

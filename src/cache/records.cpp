@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cache/database_file.hpp"
+#include "support/text.hpp"
 
 namespace ucudnn {
 namespace {
@@ -121,12 +122,16 @@ void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& rec
   SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
   {
     SizeWriter writer(connection);
+    const SizeRecord* last = nullptr;
+    std::int64_t machine = 0, problem = 0;
     for (const SizeRecord& record : records) {
-      const std::int64_t size = writer.addSize(writer.machineId(record.machine),
-                                               writer.problemId(record.problem),
-                                               record.batch,
-                                               record.coveredBytes,
-                                               record.measuredAt);
+      if (last == nullptr || tie(last->machine) != tie(record.machine))
+        machine = writer.machineId(record.machine);
+      if (last == nullptr || last->problem != record.problem)
+        problem = writer.problemId(record.problem);
+      last = &record;
+      const std::int64_t size =
+          writer.addSize(machine, problem, record.batch, record.coveredBytes, record.measuredAt);
       for (const KernelRecord& kernel : record.kernels) {
         writer.addKernel(size, kernel.measurement, kernel.measuredAt);
       }
@@ -137,16 +142,26 @@ void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& rec
 
 void validate(const SizeRecord& record) {
   const auto refuse = [&record](const std::string& what) {
-    throw std::runtime_error("problem \"" + record.problem + "\", batch size " +
+    throw std::runtime_error("problem \"" + excerpt(record.problem) + "\", batch size " +
                              std::to_string(record.batch) + ": " + what);
   };
+  const auto checkTime = [&refuse](std::int64_t measuredAt) {
+    constexpr std::int64_t kEndOfYear9999 = 253402300799;
+    if (measuredAt < 0 || measuredAt > kEndOfYear9999) refuse("it was measured at no time");
+  };
   if (record.problem.empty()) refuse("the problem is empty");
+  if (!isPrintable(record.problem)) refuse("the problem is no text");
+  if (!isPrintable(record.machine.deviceName)) refuse("the device's name is no text");
   if (record.batch < 1) refuse("the batch size is below 1");
+  checkTime(record.measuredAt);
   for (const KernelRecord& kernel : record.kernels) {
-    if (kernel.measurement.kernel.empty()) refuse("a kernel has no name");
+    const std::string& name = kernel.measurement.kernel;
+    if (name.empty()) refuse("a kernel has no name");
+    if (!isPrintable(name)) refuse("the kernel \"" + excerpt(name) + "\" is no text");
+    checkTime(kernel.measuredAt);
     for (const double time : {kernel.measurement.timeMs, kernel.measurement.deviceMs})
       if (!std::isfinite(time) || time < 0)
-        refuse("kernel \"" + kernel.measurement.kernel + "\" has a time that is none");
+        refuse("kernel \"" + excerpt(name) + "\" has a time that is none");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "cache/sqlite_files.hpp"
+#include "support/text.hpp"
 
 namespace ucudnn {
 namespace {
@@ -23,7 +24,9 @@ std::chrono::nanoseconds threadTime() noexcept {
   std::string message = sqlite3_errstr(code);
   if (connection != nullptr && sqlite3_errcode(connection) == code) {
     const std::string detail = sqlite3_errmsg(connection);
-    if (detail != message) message += " (" + detail + ")";
+    // It may hold names and texts from the file.
+    constexpr std::size_t kMostOfDetail = 200;
+    if (detail != message) message += " (" + excerpt(detail, kMostOfDetail) + ")";
     const int primary = code & 0xff;
     const int systemError = sqlite3_system_errno(connection);
     if (systemError != 0 && (primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR)) {

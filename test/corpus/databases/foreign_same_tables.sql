@@ -1,0 +1,3 @@
+CREATE TABLE machine (id INTEGER PRIMARY KEY, device_name TEXT);
+CREATE TABLE problem (id INTEGER PRIMARY KEY, text TEXT); CREATE TABLE size (id INTEGER PRIMARY KEY);
+CREATE TABLE measurement (size_id INTEGER);

@@ -1,0 +1,1 @@
+DROP TABLE measurement; DROP TABLE size; DROP TABLE problem; DROP TABLE machine;

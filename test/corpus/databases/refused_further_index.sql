@@ -1,0 +1,1 @@
+CREATE INDEX more ON measurement (time_ms);

@@ -1,0 +1,1 @@
+DROP INDEX size_problem;

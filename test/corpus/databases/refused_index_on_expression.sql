@@ -1,0 +1,1 @@
+CREATE INDEX more ON problem (length(replace(text, 'a', 'aaaaaaaaaaaaaaaa')));

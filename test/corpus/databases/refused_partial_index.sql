@@ -1,0 +1,1 @@
+CREATE INDEX more ON problem (text) WHERE text LIKE '%a%b%c%d%e%';

@@ -1,0 +1,3 @@
+CREATE TRIGGER t AFTER INSERT ON measurement BEGIN
+  INSERT INTO problem (text) WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r)
+    SELECT hex(randomblob(1000)) || i FROM r; END;

@@ -1,0 +1,2 @@
+WITH RECURSIVE r(i) AS (SELECT 100000 UNION ALL SELECT i + 1 FROM r WHERE i < 300000)
+  INSERT INTO size SELECT NULL, (SELECT min(id) FROM machine), (SELECT min(id) FROM problem), i, 0, 0 FROM r;

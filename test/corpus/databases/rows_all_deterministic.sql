@@ -1,0 +1,1 @@
+UPDATE measurement SET deterministic = 1;

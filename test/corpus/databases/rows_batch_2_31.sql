@@ -1,0 +1,1 @@
+UPDATE size SET batch = batch + 2147483648;

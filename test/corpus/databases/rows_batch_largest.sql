@@ -1,0 +1,1 @@
+UPDATE size SET batch = 9223372036854775807 - batch;

@@ -1,0 +1,1 @@
+UPDATE OR REPLACE size SET batch = batch + 1;

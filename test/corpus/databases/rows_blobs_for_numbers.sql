@@ -1,0 +1,5 @@
+PRAGMA writable_schema = ON; CREATE TEMP TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'measurement';
+UPDATE sqlite_schema SET sql = replace(replace(replace(sql, 'REAL NOT NULL', 'BLOB'), 'INTEGER NOT NULL', 'BLOB'), 'WITHOUT ROWID, STRICT', 'WITHOUT ROWID')
+  WHERE name = 'measurement'; PRAGMA writable_schema = RESET; PRAGMA ignore_check_constraints = ON;
+UPDATE measurement SET time_ms = x'00ff', workspace_bytes = x'', deterministic = x'01', device_ms = zeroblob(1000);
+PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = (SELECT sql FROM kept) WHERE name = 'measurement';

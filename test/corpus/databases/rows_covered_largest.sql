@@ -1,0 +1,1 @@
+UPDATE size SET covered_bytes = 9223372036854775807;

@@ -1,0 +1,1 @@
+UPDATE measurement SET device_ms = 1e9;

@@ -1,0 +1,1 @@
+UPDATE measurement SET kernel = replace(kernel, '/fma', '/default');

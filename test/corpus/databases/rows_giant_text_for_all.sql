@@ -1,0 +1,1 @@
+UPDATE problem SET text = text || hex(zeroblob(20000));

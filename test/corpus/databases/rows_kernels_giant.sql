@@ -1,0 +1,1 @@
+UPDATE OR REPLACE measurement SET kernel = 'FFT/fma' || hex(zeroblob(15000));

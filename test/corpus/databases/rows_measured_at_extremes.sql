@@ -1,0 +1,1 @@
+UPDATE size SET measured_at = 9223372036854775807; UPDATE measurement SET measured_at = -9223372036854775808;

@@ -1,0 +1,1 @@
+UPDATE measurement SET kernel = substr(kernel, 1, instr(kernel || '/', '/')) || 'tensor_conversion';

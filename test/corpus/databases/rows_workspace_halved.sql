@@ -1,0 +1,1 @@
+UPDATE measurement SET workspace_bytes = workspace_bytes / 2;
