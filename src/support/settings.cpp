@@ -12,8 +12,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "optimizer/workspace_division.hpp"
-
 namespace ucudnn {
 namespace {
 
@@ -121,13 +119,15 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_TOTAL_WORKSPACE_POLICY",
        "divide, share or auto",
        "auto",
-       "How the total is used: a segment for each convolution, arenas that streams take in turn, or "
+       "How the total is used: a segment for each convolution, arenas that streams take in turn, "
+       "or "
        "the faster of the two",
        [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
       {"UCUDNN_GRAPH_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
        "what its plans want",
-       "Under a total: workspace of its own for each CUDA graph that is captured, at most the total",
+       "Under a total: workspace of its own for each CUDA graph that is captured, at most the "
+       "total",
        [](S& s, T text) { s.graphWorkspaceBytes = parseSize(text); }},
       {"UCUDNN_DATABASE",
        "a path",
@@ -261,30 +261,6 @@ void reportOnce() {
 }
 
 }  // namespace
-
-const char* toText(TotalWorkspacePolicy policy) noexcept {
-  switch (policy) {
-    case TotalWorkspacePolicy::kDivide:
-      return "divide";
-    case TotalWorkspacePolicy::kShare:
-      return "share";
-    case TotalWorkspacePolicy::kAuto:
-      return "auto";
-  }
-  return "unknown";
-}
-
-TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
-  for (const TotalWorkspacePolicy policy :
-       {TotalWorkspacePolicy::kDivide, TotalWorkspacePolicy::kShare, TotalWorkspacePolicy::kAuto}) {
-    if (text != toText(policy)) continue;
-    if (policy == TotalWorkspacePolicy::kDivide && !workspaceDivisionAvailable())
-      throw std::invalid_argument(
-          "this build divides no workspace; rebuild with -DUCUDNN_USE_GLPK=ON, or use share");
-    return policy;
-  }
-  throw std::invalid_argument("it is no such policy");
-}
 
 const std::vector<EnvironmentVariable>& environmentVariables() {
   static const auto* const table = new std::vector<EnvironmentVariable>(makeTable());
