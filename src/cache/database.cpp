@@ -1,60 +1,40 @@
 #include "cache/database.hpp"
 
-#include <pthread.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cache/database_file.hpp"
+#include "cache/shared_databases.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
-/// What the databases of a process share. `mutex` guards everything in every Database of the
-/// process, and is held across fork(): SQLite is then idle in all threads, and the child inherits
-/// none of its locks. Connections are closed before a fork, because SQLite's record of the locks
-/// that a process holds on a file would be wrong in the child; either side opens again when it
-/// needs to.
-struct Shared {
-  std::mutex mutex;
-  std::vector<std::optional<DatabaseFile>*> files;
-
-  /// REQUIRES: the mutex is held.
-  void closeFiles() noexcept {
-    for (auto* file : files) file->reset();
-  }
-};
-
-/// Never destroyed: a framework may destroy handles, or fork, in its static destructors.
-Shared& shared() {
-  static Shared* const instance = [] {
-    auto* const made = new Shared;
-    ::pthread_atfork(
-        [] {
-          shared().mutex.lock();
-          shared().closeFiles();
-        },
-        [] { shared().mutex.unlock(); },
-        [] { shared().mutex.unlock(); });
-    std::atexit([] {
-      const std::lock_guard<std::mutex> lock(shared().mutex);
-      shared().closeFiles();
-    });
-    return made;
-  }();
-  return *instance;
-}
+/// What one use of a file may take: a thousand times what reading a problem does.
+constexpr std::chrono::milliseconds kMostCpuTime{500};
+/// A stalled start is worse than measuring again.
+constexpr std::chrono::milliseconds kPatience{100};
+constexpr double kPatienceShare = 0.01;
+/// Nothing is stalled but the end of the process, and what was measured would be lost.
+constexpr std::chrono::milliseconds kPatienceAtTheEnd{1000};
+/// Of one problem: all sizes of a mini-batch of 4096, with several kernels each.
+constexpr std::size_t kMostRows = 1 << 16;
+/// Problems that wait to be stored.
+constexpr std::size_t kMostPending = 1024;
 
 bool isValid(const StoredMeasurement& measurement) {
   const auto isTime = [](double ms) { return std::isfinite(ms) && ms >= 0; };
-  return !measurement.kernel.empty() && isTime(measurement.timeMs) && isTime(measurement.deviceMs);
+  return !measurement.kernel.empty() && measurement.kernel.size() <= kLongestKernel &&
+         isTime(measurement.timeMs) && isTime(measurement.deviceMs);
 }
 
 /// Reads one row of kLoad into `found`. False when a value is not what it should be: the size that
@@ -74,7 +54,7 @@ bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) 
   const bool typed = row.has(kKernel, SQLITE_TEXT) && row.has(kTime, SQLITE_FLOAT) &&
                      row.has(kWorkspace, SQLITE_INTEGER) &&
                      row.has(kDeterministic, SQLITE_INTEGER) && row.has(kDeviceTime, SQLITE_FLOAT);
-  if (!typed || row.integer(kWorkspace) < 0) return false;
+  if (!typed || row.integer(kWorkspace) < 0 || row.bytes(kKernel) > kLongestKernel) return false;
   StoredMeasurement measurement{row.text(kKernel),
                                 row.real(kTime),
                                 static_cast<std::size_t>(row.integer(kWorkspace)),
@@ -95,58 +75,141 @@ constexpr const char* kLoad =
     "AND cudnn_version = ? AND simulated = ?";
 
 /// Another attempt may succeed after an error like these; after all others it would repeat them.
+/// CANTOPEN: an older version of this library has made it a write-ahead log again.
 bool isPassing(int code) {
-  return code == SQLITE_NOMEM || code == SQLITE_IOERR || code == SQLITE_INTERRUPT ||
+  return code == SQLITE_NOMEM || code == SQLITE_IOERR || code == SQLITE_CANTOPEN ||
          code == SQLITE_PROTOCOL || code == SQLITE_SCHEMA;
 }
 
+bool isLocked(int code) {
+  return code == SQLITE_BUSY || code == SQLITE_LOCKED;
+}
+
+/// Messages of SQLite hold names from the file.
+std::string inOneLine(std::string text) {
+  constexpr std::size_t kLongest = 200;
+  if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~') c = '?';
+  return text;
+}
+
+/// What is to be stored.
+struct Pending {
+  MachineKey machine;
+  std::string problem;
+  StoredMeasurements measurements;
+  std::int64_t measuredAt;
+};
+
 }  // namespace
 
-/// Everything below is guarded by Shared::mutex. Warnings are logged after it is released, so that
-/// the two locks are never held together.
-class Database::Implementation {
+/// Everything below is guarded by SharedDatabases::mutex. Warnings are logged after it is released,
+/// so that the two locks are never held together.
+class Database::Implementation final : public SharedDatabase {
  public:
   explicit Implementation(std::string path) : path_(std::move(path)), disabled_(path_.empty()) {
     const std::lock_guard<std::mutex> lock(shared().mutex);
-    shared().files.push_back(&file_);
+    shared().databases.push_back(this);
   }
   ~Implementation() {
-    const std::lock_guard<std::mutex> lock(shared().mutex);
-    auto& files = shared().files;
-    files.erase(std::remove(files.begin(), files.end(), &file_), files.end());
-    file_.reset();
+    std::vector<std::string> warnings;
+    {
+      const std::lock_guard<std::mutex> lock(shared().mutex);
+      finish(warnings);
+      auto& databases = shared().databases;
+      databases.erase(std::remove(databases.begin(), databases.end(), this), databases.end());
+    }
+    for (const std::string& warning : warnings) logWarn("{}", warning);
   }
   Implementation(const Implementation&) = delete;
   Implementation& operator=(const Implementation&) = delete;
 
-  /// Runs `body` with the open file. Whatever fails is warned of, once, and goes no further.
+  StoredMeasurements load(const MachineKey& machine, const std::string& problem, bool* isLocked) {
+    StoredMeasurements found;
+    attempt([&] {
+      const bool locked = run([&](Open& open) { found = read(open, machine, problem); });
+      if (isLocked != nullptr) *isLocked = locked;
+      if (!locked && !pending_.empty()) run([this](Open& open) { storePending(open); });
+    });
+    return found;
+  }
+
+  void store(const MachineKey& machine,
+             const std::string& problem,
+             const StoredMeasurements& measurements) {
+    attempt([&] {
+      const auto now = static_cast<std::int64_t>(std::time(nullptr));
+      pending_.push_back({machine, problem, measurements, now});
+      if (pending_.size() > kMostPending) pending_.erase(pending_.begin());
+      run([this](Open& open) { storePending(open); });
+    });
+  }
+
+  void close() noexcept override { open_.reset(); }
+  void dropPending() noexcept override { pending_.clear(); }
+
+  /// Stores what has had to wait.
+  void finish(std::vector<std::string>& warnings) noexcept override {
+    try {
+      patience_ = Patience(kPatienceAtTheEnd, 0);
+      if (!pending_.empty() && !disabled_ && run([this](Open& open) { storePending(open); }))
+        warnOnce(warnedOfFailure_, "others hold it; the latest measurements are not kept");
+      for (std::string& warning : takeWarnings()) warnings.push_back(std::move(warning));
+    } catch (const std::bad_alloc&) {
+    }
+    pending_.clear();
+    close();
+  }
+
+ private:
+  /// The file with the query that each load makes.
+  struct Open {
+    explicit Open(DatabaseFile opened) : file(std::move(opened)), rows(file.connection, kLoad) {}
+    DatabaseFile file;
+    SqliteStatement rows;
+  };
+
+  static SharedDatabases& shared() { return SharedDatabases::instance(); }
+
+  /// Runs `body` under the lock, unless there is no cache.
   template <typename Body>
   void attempt(Body body) {
     std::vector<std::string> warnings;
     {
       const std::lock_guard<std::mutex> lock(shared().mutex);
       if (disabled_) return;
-      try {
-        if (!file_) file_.emplace(openDatabaseFile(path_, IfMissing::kCreate));
-        body(*file_);
-        failuresInARow_ = 0;
-      } catch (const SqliteError& error) {
-        fail(error.what(), isPassing(error.code()));
-      } catch (const std::bad_alloc& error) {
-        fail(error.what(), true);
-      } catch (const std::exception& error) {
-        fail(error.what(), false);
-      }
-      warnings.swap(warnings_);
+      body();
+      warnings = takeWarnings();
     }
-    for (const std::string& warning : warnings)
-      logWarn("UCUDNN_DATABASE=\"{}\": {}", path_, warning);
+    for (const std::string& warning : warnings) logWarn("{}", warning);
   }
 
-  StoredMeasurements load(DatabaseFile& file,
-                          const MachineKey& machine,
-                          const std::string& problem) {
-    SqliteStatement rows(file.connection, kLoad);
+  /// Runs `body` with the open file. Whatever fails is warned of, once, and goes no further. True:
+  /// others hold the file.
+  template <typename Body>
+  bool run(Body body) {
+    try {
+      if (!open_) open_.emplace(openDatabaseFile(path_, IfMissing::kCreate, limits()));
+      open_->file.connection.start();
+      body(*open_);
+      failuresInARow_ = 0;
+    } catch (const SqliteError& error) {
+      if (isLocked(error.code())) return true;
+      fail(error.code() == SQLITE_INTERRUPT ? "reading it takes too long" : error.what(),
+           isPassing(error.code()));
+    } catch (const std::bad_alloc& error) {
+      fail(error.what(), true);
+    } catch (const std::exception& error) {
+      fail(error.what(), false);
+    }
+    return false;
+  }
+
+  StoredMeasurements read(Open& open, const MachineKey& machine, const std::string& problem) {
+    SqliteTransaction transaction(open.file.connection, SqliteTransaction::Kind::kRead);
+    checkSchema(open.file);
+    SqliteStatement& rows = open.rows;
     rows.bind(problem,
               machine.deviceName,
               std::int64_t{machine.computeCapability},
@@ -158,47 +221,47 @@ class Database::Implementation {
     StoredMeasurements found;
     std::vector<int> distrusted;
     int batch = 0;
-    while (rows.step()) {
+    for (std::size_t count = 0; rows.step(); ++count) {
+      if (count == kMostRows) throw DatabaseRefused("it holds too many rows of one problem");
       if (readRow(rows, found, batch)) continue;
       distrusted.push_back(batch);
       warnOnce(warnedOfRows_, "some values in it are not valid; they are ignored");
     }
+    rows.reset();
+    transaction.commit();
     for (const int bad : distrusted) found.erase(bad);
     return found;
   }
 
-  void store(DatabaseFile& file,
-             const MachineKey& machine,
-             const std::string& problem,
-             const StoredMeasurements& measurements) {
-    if (file.writable) {
+  void storePending(Open& open) {
+    if (open.file.writable) {
       try {
-        write(file.connection, machine, problem, measurements);
+        write(open.file);
+        pending_.clear();
         return;
       } catch (const SqliteError& error) {
         // The file may be written but its directory may not, so there is no place for a journal.
         if (error.code() != SQLITE_READONLY && error.code() != SQLITE_CANTOPEN) throw;
-        file.writable = false;
+        open.file.writable = false;
       }
     }
+    pending_.clear();
     warnOnce(warnedOfReadOnly_, "it cannot be written; new measurements are not kept");
   }
 
- private:
-  static void write(SqliteConnection& connection,
-                    const MachineKey& machine,
-                    const std::string& problem,
-                    const StoredMeasurements& measurements) {
-    const auto now = static_cast<std::int64_t>(std::time(nullptr));
-    SqliteTransaction transaction(connection);
+  void write(DatabaseFile& file) {
+    SqliteTransaction transaction(file.connection, SqliteTransaction::Kind::kWrite);
+    checkSchema(file);
     {
-      SizeWriter writer(connection);
-      const std::int64_t machineId = writer.machineId(machine);
-      const std::int64_t problemId = writer.problemId(problem);
-      for (const auto& [batch, size] : measurements) {
-        const std::int64_t id = writer.addSize(machineId, problemId, batch, size.coveredBytes, now);
-        for (const StoredMeasurement& kernel : size.kernels) {
-          if (isValid(kernel)) writer.addKernel(id, kernel, now);
+      SizeWriter writer(file.connection);
+      for (const Pending& pending : pending_) {
+        const std::int64_t machineId = writer.machineId(pending.machine);
+        const std::int64_t problemId = writer.problemId(pending.problem);
+        for (const auto& [batch, size] : pending.measurements) {
+          const std::int64_t id =
+              writer.addSize(machineId, problemId, batch, size.coveredBytes, pending.measuredAt);
+          for (const StoredMeasurement& kernel : size.kernels)
+            if (isValid(kernel)) writer.addKernel(id, kernel, pending.measuredAt);
         }
       }
     }
@@ -208,10 +271,12 @@ class Database::Implementation {
   void fail(const std::string& reason, bool passing) {
     // A device that keeps failing is left alone after as many attempts.
     constexpr int kMostFailuresInARow = 3;
-    file_.reset();
+    close();
+    pending_.clear();
     disabled_ = !passing || ++failuresInARow_ >= kMostFailuresInARow;
     warnOnce(warnedOfFailure_,
-             reason + (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
+             inOneLine(reason) +
+                 (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
   }
 
   void warnOnce(bool& warned, std::string text) {
@@ -219,8 +284,20 @@ class Database::Implementation {
     warned = true;
   }
 
+  /// With the file's name.
+  std::vector<std::string> takeWarnings() {
+    std::vector<std::string> warnings;
+    for (const std::string& warning : std::exchange(warnings_, {}))
+      warnings.push_back(fmt::format("UCUDNN_DATABASE=\"{}\": {}", path_, warning));
+    return warnings;
+  }
+
+  SqliteLimits limits() { return {&patience_, kMostCpuTime}; }
+
   const std::string path_;
-  std::optional<DatabaseFile> file_;
+  Patience patience_{kPatience, kPatienceShare};
+  std::optional<Open> open_;
+  std::vector<Pending> pending_;
   bool disabled_;
   int failuresInARow_ = 0;
   bool warnedOfFailure_ = false;
@@ -233,22 +310,22 @@ Database::Database(std::string path)
     : implementation_(std::make_unique<Implementation>(std::move(path))) {}
 Database::~Database() = default;
 
-StoredMeasurements Database::load(const MachineKey& machine, const std::string& problem) noexcept {
-  StoredMeasurements found;
+StoredMeasurements Database::load(const MachineKey& machine,
+                                  const std::string& problem,
+                                  bool* isLocked) noexcept {
+  if (isLocked != nullptr) *isLocked = false;
   try {
-    implementation_->attempt(
-        [&](DatabaseFile& file) { found = implementation_->load(file, machine, problem); });
+    return implementation_->load(machine, problem, isLocked);
   } catch (...) {  // Out of memory while reporting that memory ran out.
+    return {};
   }
-  return found;
 }
 
 void Database::store(const MachineKey& machine,
                      const std::string& problem,
                      const StoredMeasurements& measurements) noexcept {
   try {
-    implementation_->attempt(
-        [&](DatabaseFile& file) { implementation_->store(file, machine, problem, measurements); });
+    implementation_->store(machine, problem, measurements);
   } catch (...) {  // As above.
   }
 }

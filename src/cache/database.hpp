@@ -43,8 +43,12 @@ struct StoredSize {
 using StoredMeasurements = std::map<int, StoredSize>;
 
 /// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
-/// application's, of another schema, corrupt, read-only or full is warned of once and the database
-/// then answers as if it were empty (read-only: still answers from what it holds).
+/// application's, of another schema, corrupt, read-only or full, or that takes long to read, is
+/// warned of once and the database then answers as if it were empty (read-only: still answers from
+/// what it holds). Others' locks hold it up for 100 ms, and after that for a hundredth of the time
+/// that passes; what could not be stored meanwhile is stored later, at the latest at the end.
+///
+/// What the file says is checked for its form only: whoever wrote it may have meant no good.
 class Database {
  public:
   /// Does not open the file yet. `path` as UCUDNN_DATABASE has it.
@@ -53,8 +57,11 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Everything known of a problem on a machine: one query.
-  StoredMeasurements load(const MachineKey& machine, const std::string& problem) noexcept;
+  /// Everything known of a problem on a machine: one query. `isLocked`, if not null, tells that
+  /// nothing could be read for now, since others hold the file.
+  StoredMeasurements load(const MachineKey& machine,
+                          const std::string& problem,
+                          bool* isLocked = nullptr) noexcept;
 
   /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.
   void store(const MachineKey& machine,

@@ -1,18 +1,25 @@
 #include "cache/database_file.hpp"
 
 #include <sys/stat.h>
-#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <thread>
+#include <iterator>
+#include <string_view>
 
 namespace ucudnn {
 namespace {
 
-constexpr const char* kTables = R"sql(
-CREATE TABLE machine (
+/// A table or an index as we make it, and as SQLite keeps its text.
+struct SchemaEntry {
+  const char* type;
+  const char* name;
+  const char* table;
+  const char* sql;  ///< null: made for a UNIQUE or PRIMARY KEY
+};
+
+constexpr SchemaEntry kSchema[] = {
+    {"table", "machine", "machine", R"sql(CREATE TABLE machine (
   id INTEGER PRIMARY KEY,
   device_name TEXT NOT NULL,
   compute_capability INTEGER NOT NULL,
@@ -23,12 +30,14 @@ CREATE TABLE machine (
   simulated INTEGER NOT NULL CHECK (simulated IN (0, 1)),
   UNIQUE (device_name, compute_capability, multiprocessor_count, driver_version, cuda_version,
           cudnn_version, simulated)
-) STRICT;
-CREATE TABLE problem (
+) STRICT)sql"},
+    {"index", "sqlite_autoindex_machine_1", "machine", nullptr},
+    {"table", "problem", "problem", R"sql(CREATE TABLE problem (
   id INTEGER PRIMARY KEY,
   text TEXT NOT NULL UNIQUE
-) STRICT;
-CREATE TABLE size (
+) STRICT)sql"},
+    {"index", "sqlite_autoindex_problem_1", "problem", nullptr},
+    {"table", "size", "size", R"sql(CREATE TABLE size (
   id INTEGER PRIMARY KEY,
   machine_id INTEGER NOT NULL REFERENCES machine (id) ON DELETE CASCADE,
   problem_id INTEGER NOT NULL REFERENCES problem (id) ON DELETE CASCADE,
@@ -36,9 +45,10 @@ CREATE TABLE size (
   covered_bytes INTEGER NOT NULL CHECK (covered_bytes >= 0),
   measured_at INTEGER NOT NULL,
   UNIQUE (machine_id, problem_id, batch)
-) STRICT;
-CREATE INDEX size_problem ON size (problem_id);
-CREATE TABLE measurement (
+) STRICT)sql"},
+    {"index", "sqlite_autoindex_size_1", "size", nullptr},
+    {"index", "size_problem", "size", "CREATE INDEX size_problem ON size (problem_id)"},
+    {"table", "measurement", "measurement", R"sql(CREATE TABLE measurement (
   size_id INTEGER NOT NULL REFERENCES size (id) ON DELETE CASCADE,
   kernel TEXT NOT NULL,
   time_ms REAL NOT NULL CHECK (time_ms >= 0),
@@ -47,110 +57,112 @@ CREATE TABLE measurement (
   device_ms REAL NOT NULL CHECK (device_ms >= 0),
   measured_at INTEGER NOT NULL,
   PRIMARY KEY (size_id, kernel)
-) WITHOUT ROWID, STRICT;
-PRAGMA application_id = 0x7543444E;
-PRAGMA user_version = 2;
-)sql";
+) WITHOUT ROWID, STRICT)sql"},
+};
 
-enum class Identity { kOurs, kEmpty };
+void createSchema(SqliteConnection& connection) {
+  for (const SchemaEntry& entry : kSchema)
+    if (entry.sql != nullptr) connection.execute(entry.sql);
+  connection.execute("PRAGMA application_id = 0x7543444E");
+  connection.execute("PRAGMA user_version = 2");
+}
 
-/// Throws DatabaseRefused for a file that is neither; SqliteError.
+bool isOurs(const SqliteStatement& row) {
+  const auto is = [&row](int column, const char* text) {
+    return text == nullptr ? row.has(column, SQLITE_NULL)
+                           : row.has(column, SQLITE_TEXT) && row.text(column) == text;
+  };
+  return std::any_of(std::begin(kSchema), std::end(kSchema), [&](const SchemaEntry& entry) {
+    return is(0, entry.type) && is(1, entry.name) && is(2, entry.table) && is(3, entry.sql);
+  });
+}
+
+void checkWholeSchema(SqliteConnection& connection) {
+  // Names are unique in a schema that SQLite accepts: so many that are each one of ours are ours.
+  SqliteStatement rows(connection, "SELECT type, name, tbl_name, sql FROM sqlite_schema");
+  std::size_t found = 0;
+  while (rows.step()) {
+    if (!isOurs(rows)) throw DatabaseRefused("its schema has something that is not ours");
+    ++found;
+  }
+  if (found != std::size(kSchema)) throw DatabaseRefused("its schema lacks a table or an index");
+}
+
+// https://www.sqlite.org/fileformat2.html, "The Database Header", and the first page's own.
+constexpr int kHeaderBytes = 108;
+constexpr std::string_view kMagic{"SQLite format 3\0", 16};
+constexpr std::size_t kReadVersion = 19, kUserVersion = 60, kApplication = 68, kFirstPage = 100;
+constexpr char kWriteAheadLog = 2;
+
+std::int64_t number(const std::string& header, std::size_t offset, int bytes) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < bytes; ++i)
+    value = value << 8 | static_cast<unsigned char>(header[offset + static_cast<std::size_t>(i)]);
+  return bytes == 4 ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value);
+}
+
+enum class Identity { kOurs, kOursWithLog, kEmpty };
+
+/// By the first bytes alone: SQLite, once it reads a database, rolls back its journal or writes its
+/// log into it. Throws DatabaseRefused for a file that is not ours; SqliteError.
 Identity identify(SqliteConnection& connection) {
-  connection.execute(
-      "SAVEPOINT identify");  // One snapshot for all three: others may be making the file.
-  const std::int64_t application = connection.integer("PRAGMA application_id");
-  const std::int64_t version = connection.integer("PRAGMA user_version");
-  const bool hasTables = connection.integer("SELECT count(*) FROM sqlite_master") != 0;
-  connection.execute("RELEASE identify");
+  const std::string header = connection.rawBytes(kHeaderBytes);
+  if (header.empty()) return Identity::kEmpty;
+  if (header.size() < kHeaderBytes || header.compare(0, kMagic.size(), kMagic) != 0)
+    throw DatabaseRefused("file is not a database");
+  const bool hasLog = header[kReadVersion] == kWriteAheadLog;
+  const std::int64_t version = number(header, kUserVersion, 4);
+  const std::int64_t application = number(header, kApplication, 4);
   if (application == kApplicationId) {
-    if (version == kSchemaVersion) return Identity::kOurs;
+    if (version == kSchemaVersion) return hasLog ? Identity::kOursWithLog : Identity::kOurs;
     throw DatabaseRefused("its schema is version " + std::to_string(version) +
                           ", this build knows version " + std::to_string(kSchemaVersion));
   }
-  if (application != 0 || version != 0 || hasTables) {
+  const std::int64_t entries = number(header, kFirstPage + 3, 2);
+  if (application != 0 || version != 0 || hasLog || entries != 0)
     throw DatabaseRefused("it is another application's database");
-  }
   return Identity::kEmpty;
 }
 
-/// Whether the file is a database that is not ours, as far as can be told without locks or
-/// journals.
-bool looksForeign(const std::string& path) {
-  try {
-    SqliteConnection connection(path, SqliteConnection::Access::kImmutable);
-    identify(connection);
-  } catch (const SqliteError&) {
-    // Being written by another process, or left half-written by one that died: opened properly,
-    // with its locks and its journal, it is either whole or reported again.
-  } catch (const DatabaseRefused&) {
-    return true;
-  }
-  return false;
+/// Needs the file for itself alone for a moment. REQUIRES: it is ours. Throws SqliteError.
+void replaceLog(SqliteConnection& connection, const std::string& path) {
+  connection.execute("PRAGMA locking_mode = EXCLUSIVE");
+  connection.execute("PRAGMA journal_mode = DELETE");
+  // Nobody else has the file open as a log: what they shared is of no use any more.
+  ::unlink((path + "-shm").c_str());
+  connection.execute("PRAGMA locking_mode = NORMAL");
+  connection.integer("SELECT count(*) FROM sqlite_schema");  // gives the lock back
 }
 
-/// Refuses what SQLite must not even open for writing, as it would then write another's log into
-/// its file.
-void refuseWhatIsNotOurs(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return;  // Missing; or the opening says why.
-  if (!S_ISREG(status.st_mode)) throw DatabaseRefused("it is not a regular file");
-  if (status.st_size == 0 || !looksForeign(path)) return;
-  // Perhaps it was seen while another process was making it: a page takes far less than this to
-  // write.
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  SqliteConnection connection(path, SqliteConnection::Access::kImmutable);
-  identify(connection);
-}
-
-/// Write-ahead logging needs memory shared by all users of the file, so one machine and a
-/// filesystem known to be local to it; several machines may share any other.
-bool isLocal(const std::string& path) {
-  struct statfs filesystem {};
-  if (::statfs(path.c_str(), &filesystem) != 0) return false;
-  constexpr std::array<unsigned long, 7> kLocal = {// linux/magic.h, and ZFS's own
-                                                   0xEF53UL,
-                                                   0x58465342UL,
-                                                   0x9123683EUL,
-                                                   0x01021994UL,
-                                                   0x794C7630UL,
-                                                   0xF2F52010UL,
-                                                   0x2FC12FC1UL};
-  const auto type = static_cast<unsigned long>(filesystem.f_type) & 0xFFFFFFFFUL;
-  return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
-}
-
-void chooseJournal(SqliteConnection& connection, bool local) {
-  try {
-    connection.execute(local ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE");
-    // The file alone then always holds all that was stored, though processes end without closing
-    // it.
-    connection.execute("PRAGMA wal_autocheckpoint = 1");
-  } catch (const SqliteError& error) {
-    if (error.code() != SQLITE_BUSY) throw;  // In use: the mode stays what its users have chosen.
-  }
-}
-
-DatabaseFile openForWriting(const std::string& path, IfMissing ifMissing) {
+DatabaseFile openForWriting(const std::string& path,
+                            IfMissing ifMissing,
+                            const SqliteLimits& limits) {
   using Access = SqliteConnection::Access;
   SqliteConnection connection(
-      path, ifMissing == IfMissing::kCreate ? Access::kReadWriteCreate : Access::kReadWrite);
-  connection.execute("PRAGMA foreign_keys = ON");
-  // A power cut may cost the last measurements, never the file; storing one need not wait for the
-  // disk.
-  connection.execute("PRAGMA synchronous = NORMAL");
-  Identity identity = identify(connection);
+      path,
+      ifMissing == IfMissing::kCreate ? Access::kReadWriteCreate : Access::kReadWrite,
+      limits);
+  const Identity identity = identify(connection);
   if (connection.readOnly()) {
     if (identity == Identity::kEmpty) throw DatabaseRefused("it is empty and cannot be written");
     return {std::move(connection), false};
   }
+  // A power cut may cost the last measurements, never the file.
+  connection.execute("PRAGMA synchronous = NORMAL");
+  if (identity == Identity::kOursWithLog) replaceLog(connection, path);
   if (identity == Identity::kEmpty) {
-    SqliteTransaction transaction(connection);
-    identity = identify(connection);  // Another process may have come first.
-    if (identity == Identity::kEmpty) connection.execute(kTables);
+    SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
+    // Another process may have come first.
+    if (identify(connection) == Identity::kEmpty) createSchema(connection);
     transaction.commit();
   }
-  chooseJournal(connection, isLocal(path));
   return {std::move(connection), true};
+}
+
+void refuseWhatIsNoFile(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return;  // Missing; or the opening says why.
+  if (!S_ISREG(status.st_mode)) throw DatabaseRefused("it is not a regular file");
 }
 
 bool holdsSomething(const std::string& path) {
@@ -160,21 +172,36 @@ bool holdsSomething(const std::string& path) {
 
 }  // namespace
 
-DatabaseFile openDatabaseFile(const std::string& path, IfMissing ifMissing) {
-  refuseWhatIsNotOurs(path);
+DatabaseFile openDatabaseFile(const std::string& path,
+                              IfMissing ifMissing,
+                              const SqliteLimits& limits) {
+  const auto checked = [](DatabaseFile file) {
+    SqliteTransaction transaction(file.connection, SqliteTransaction::Kind::kRead);
+    checkSchema(file);
+    transaction.commit();
+    return file;
+  };
+  refuseWhatIsNoFile(path);
   try {
-    return openForWriting(path, ifMissing);
+    return checked(openForWriting(path, ifMissing, limits));
   } catch (const SqliteError& error) {
     const bool denied = error.code() == SQLITE_CANTOPEN || error.code() == SQLITE_READONLY ||
                         error.code() == SQLITE_PERM;
     if (!denied || !holdsSomething(path)) throw;
   }
-  // In a directory without write permission the files beside a write-ahead log cannot be made.
-  SqliteConnection connection(path, SqliteConnection::Access::kImmutable);
-  if (identify(connection) == Identity::kEmpty) {
+  // It can't be written, and holds a write-ahead log, or a journal of a process that died: what the
+  // file itself holds is read, which may be a little less, or a mixture that looks damaged.
+  SqliteConnection connection(path, SqliteConnection::Access::kImmutable, limits);
+  if (identify(connection) == Identity::kEmpty)
     throw DatabaseRefused("it is empty and cannot be written");
-  }
-  return {std::move(connection), false};
+  return checked({std::move(connection), false});
+}
+
+void checkSchema(DatabaseFile& file) {
+  const std::int64_t cookie = file.connection.integer("PRAGMA schema_version");
+  if (cookie == file.schemaCookie) return;
+  checkWholeSchema(file.connection);
+  file.schemaCookie = cookie;
 }
 
 std::int64_t toStoredBytes(std::size_t bytes) noexcept {

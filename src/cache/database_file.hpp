@@ -25,12 +25,25 @@ enum class IfMissing { kCreate, kFail };
 struct DatabaseFile {
   SqliteConnection connection;
   bool writable;
+  std::int64_t schemaCookie = -1;  ///< of the schema that was last found to be ours
 };
 
 /// Opens the database, creates its tables in a new or empty file, and falls back to reading alone
-/// where the file or its directory cannot be written. Leaves a file that it refuses as it is.
-/// Throws DatabaseRefused, SqliteError.
-DatabaseFile openDatabaseFile(const std::string& path, IfMissing ifMissing);
+/// where the file or its directory cannot be written. Leaves a file that it refuses as it is, and
+/// makes no file beside it. A write-ahead log, which older versions left, becomes a rollback
+/// journal. Throws DatabaseRefused, SqliteError.
+DatabaseFile openDatabaseFile(const std::string& path,
+                              IfMissing ifMissing,
+                              const SqliteLimits& limits);
+
+/// Throws DatabaseRefused where the schema is not exactly ours, since the file was opened or since:
+/// a view, a trigger, another index or table. REQUIRES: inside a transaction. Throws SqliteError.
+void checkSchema(DatabaseFile& file);
+
+// What a row may hold; longer texts are no row of ours.
+constexpr int kLongestKernel = 128;
+constexpr int kLongestProblem = 1000;
+constexpr int kLongestDevice = 256;  // cudaDeviceProp
 
 /// SQLite's integers are signed: "no bound" (and all above 2^63-1) is stored as 2^63-1, and read as
 /// "no bound" again.

@@ -24,7 +24,7 @@ Database::Database(std::string path)
     : implementation_(std::make_unique<Implementation>(std::move(path))) {}
 Database::~Database() = default;
 
-StoredMeasurements Database::load(const MachineKey&, const std::string&) noexcept {
+StoredMeasurements Database::load(const MachineKey&, const std::string&, bool*) noexcept {
   implementation_->warnOnce();
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -24,23 +25,38 @@ auto naming(const std::string& path, Body body) {
   }
 }
 
+// Somebody waits for the command, and may end it: long enough for a hundred writers in turn.
+constexpr std::chrono::seconds kPatience{10};
+// A million measurements take half of it.
+constexpr std::chrono::seconds kMostCpuTime{4};
+
+/// A file that is used for one command.
+class MaintainedFile {
+ public:
+  MaintainedFile(const std::string& path, IfMissing ifMissing)
+      : file_(openDatabaseFile(path, ifMissing, {&patience_, kMostCpuTime})) {}
+  void requireWritable() const {
+    if (!file_.writable) throw std::runtime_error("it cannot be written");
+  }
+  SqliteConnection& connection() noexcept { return file_.connection; }
+
+ private:
+  Patience patience_{kPatience, 0};
+  DatabaseFile file_;
+};
+
 std::vector<SizeRecord> readDatabase(const std::string& path) {
   return naming(path, [&path] {
-    DatabaseFile file = openDatabaseFile(path, IfMissing::kFail);
-    return readRecords(file.connection);
+    MaintainedFile file(path, IfMissing::kFail);
+    return readRecords(file.connection());
   });
-}
-
-DatabaseFile openToWrite(const std::string& path, IfMissing ifMissing) {
-  DatabaseFile file = openDatabaseFile(path, ifMissing);
-  if (!file.writable) throw std::runtime_error("it cannot be written");
-  return file;
 }
 
 void addToDatabase(const std::string& path, const std::vector<SizeRecord>& records) {
   naming(path, [&] {
-    DatabaseFile file = openToWrite(path, IfMissing::kCreate);
-    addRecords(file.connection, records);
+    MaintainedFile file(path, IfMissing::kCreate);
+    file.requireWritable();
+    addRecords(file.connection(), records);
   });
 }
 
@@ -93,14 +109,15 @@ std::size_t mergeDatabase(const std::string& path, const std::string& otherPath)
 
 std::size_t pruneDatabase(const std::string& path, const PruneFilter& filter) {
   return naming(path, [&] {
-    DatabaseFile file = openToWrite(path, IfMissing::kFail);
-    SqliteConnection& connection = file.connection;
+    MaintainedFile file(path, IfMissing::kFail);
+    file.requireWritable();
+    SqliteConnection& connection = file.connection();
     std::size_t removed = 0;
     const auto removedByLast = [&connection] {
       return static_cast<std::size_t>(sqlite3_changes(connection.get()));
     };
     {
-      SqliteTransaction transaction(connection);
+      SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
       if (filter.otherThan) {
         const MachineKey& kept = *filter.otherThan;
         SqliteStatement(connection,

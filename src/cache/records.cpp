@@ -38,6 +38,27 @@ enum ReadAllColumn {
   kMeasuredAt
 };
 
+/// Some 300 MB of memory: 10000 convolutions as a framework makes them.
+void refuseTooMany(SqliteConnection& connection) {
+  const struct {
+    const char* table;
+    std::int64_t most;
+  } kBounds[] = {
+      {"machine", 10000}, {"problem", 100000}, {"size", 250000}, {"measurement", 1000000}};
+  for (const auto& [table, most] : kBounds) {
+    const std::string count = std::string("SELECT count(*) FROM (SELECT 1 FROM ") + table +
+                              " LIMIT " + std::to_string(most + 1) + ")";
+    if (connection.integer(count.c_str()) > most)
+      throw std::runtime_error("it holds more than " + std::to_string(most) + " rows of " + table);
+  }
+}
+
+std::string shortText(const SqliteStatement& row, int column, int longest) {
+  if (row.bytes(column) > longest)
+    throw std::runtime_error("a text in it is longer than " + std::to_string(longest) + " bytes");
+  return row.text(column);
+}
+
 int smallInteger(const SqliteStatement& row, int column) {
   const std::int64_t value = row.integer(column);
   if (value < 0 || value > std::numeric_limits<int>::max()) {
@@ -54,14 +75,14 @@ std::size_t bytes(const SqliteStatement& row, int column) {
 
 SizeRecord readSize(const SqliteStatement& row) {
   SizeRecord record;
-  record.machine.deviceName = row.text(kDeviceName);
+  record.machine.deviceName = shortText(row, kDeviceName, kLongestDevice);
   record.machine.computeCapability = smallInteger(row, kComputeCapability);
   record.machine.multiprocessorCount = smallInteger(row, kMultiprocessorCount);
   record.machine.driverVersion = smallInteger(row, kDriverVersion);
   record.machine.cudaVersion = smallInteger(row, kCudaVersion);
   record.machine.cudnnVersion = bytes(row, kCudnnVersion);
   record.machine.simulated = row.integer(kSimulated) != 0;
-  record.problem = row.text(kProblem);
+  record.problem = shortText(row, kProblem, kLongestProblem);
   record.batch = smallInteger(row, kBatch);
   record.coveredBytes = bytes(row, kCoveredBytes);
   record.measuredAt = row.integer(kSizeMeasuredAt);
@@ -70,7 +91,7 @@ SizeRecord readSize(const SqliteStatement& row) {
 
 KernelRecord readKernel(const SqliteStatement& row) {
   KernelRecord record;
-  record.measurement.kernel = row.text(kKernel);
+  record.measurement.kernel = shortText(row, kKernel, kLongestKernel);
   record.measurement.timeMs = row.real(kTimeMs);
   record.measurement.workspaceBytes = bytes(row, kWorkspaceBytes);
   record.measurement.deterministic = row.integer(kDeterministic) != 0;
@@ -82,6 +103,8 @@ KernelRecord readKernel(const SqliteStatement& row) {
 }  // namespace
 
 std::vector<SizeRecord> readRecords(SqliteConnection& connection) {
+  SqliteTransaction transaction(connection, SqliteTransaction::Kind::kRead);
+  refuseTooMany(connection);
   SqliteStatement rows(connection, kReadAll);
   std::vector<SizeRecord> records;
   std::int64_t lastId = 0;
@@ -95,7 +118,7 @@ std::vector<SizeRecord> readRecords(SqliteConnection& connection) {
 }
 
 void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& records) {
-  SqliteTransaction transaction(connection);
+  SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
   {
     SizeWriter writer(connection);
     for (const SizeRecord& record : records) {

@@ -1,10 +1,22 @@
 #include "cache/sqlite.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <ctime>
+#include <thread>
+
+#include "cache/sqlite_files.hpp"
 
 namespace ucudnn {
 namespace {
+
+/// Not the time that passes: a busy machine or a slow disk is no hostile file.
+std::chrono::nanoseconds threadTime() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 /// SQLite's words for the code, with what it and the system add where they add anything.
 [[noreturn]] void fail(sqlite3* connection, int code) {
@@ -53,16 +65,96 @@ int openFlags(SqliteConnection::Access access) {
 
 }  // namespace
 
-SqliteConnection::SqliteConnection(const std::string& path, Access access) {
+bool Patience::wait(int attempt) noexcept {
+  const auto now = Clock::now();
+  const auto regained = std::chrono::duration_cast<Clock::duration>((now - last_) * share_);
+  left_ = std::min(atOnce_, left_ + regained);
+  last_ = now;
+  // A transaction takes about a millisecond.
+  constexpr std::chrono::milliseconds kShortest{1}, kLongest{10};
+  const Clock::duration step = std::min(kShortest * (attempt + 1), kLongest);
+  if (left_ < step) return false;
+  std::this_thread::sleep_for(step);
+  const auto after = Clock::now();
+  left_ -= after - now;
+  last_ = after;
+  return true;
+}
+
+SqliteConnection::SqliteConnection(const std::string& path,
+                                   Access access,
+                                   const SqliteLimits& limits)
+    : limits_(std::make_unique<Limits>(Limits{limits, {}})) {
+  const char* const files = safeFiles();
+  if (files == nullptr) fail(nullptr, SQLITE_NOMEM);
   sqlite3* opened = nullptr;
   const std::string uri = uriOf(path, access == Access::kImmutable);
-  const int code = sqlite3_open_v2(uri.c_str(), &opened, openFlags(access), nullptr);
+  const int code = sqlite3_open_v2(uri.c_str(), &opened, openFlags(access), files);
   handle_.reset(opened);  // Also after a failure: the handle then holds the reason.
   if (code != SQLITE_OK) fail(opened, code);
-  // Long enough for a hundred writers in turn on a slow disk; a lock that outlasts it is stuck.
-  constexpr int kBusyTimeoutMs = 10000;
-  const int timeoutCode = sqlite3_busy_timeout(opened, kBusyTimeoutMs);
-  if (timeoutCode != SQLITE_OK) fail(opened, timeoutCode);
+  harden();
+}
+
+void SqliteConnection::harden() {
+  const struct {
+    int option;
+    int value;
+  } kOptions[] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                  {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                  {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                  {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                  {SQLITE_DBCONFIG_ENABLE_FKEY, 1}};
+  for (const auto& [option, value] : kOptions) {
+    const int code = sqlite3_db_config(get(), option, value, static_cast<int*>(nullptr));
+    if (code != SQLITE_OK) fail(get(), code);
+  }
+  const struct {
+    int limit;
+    int most;
+  } kLimits[] = {{SQLITE_LIMIT_LENGTH, 1 << 16},  // a row of ours has 500 bytes
+                 {SQLITE_LIMIT_SQL_LENGTH, 1 << 13},
+                 {SQLITE_LIMIT_COLUMN, 32},
+                 {SQLITE_LIMIT_EXPR_DEPTH, 20},
+                 {SQLITE_LIMIT_COMPOUND_SELECT, 3},
+                 {SQLITE_LIMIT_VDBE_OP, 10000},
+                 {SQLITE_LIMIT_FUNCTION_ARG, 8},
+                 {SQLITE_LIMIT_ATTACHED, 1},  // VACUUM needs one
+                 {SQLITE_LIMIT_TRIGGER_DEPTH, 4},
+                 {SQLITE_LIMIT_WORKER_THREADS, 0}};
+  for (const auto& [limit, most] : kLimits) sqlite3_limit(get(), limit, most);
+
+  const int code = sqlite3_busy_handler(
+      get(),
+      [](void* limits, int attempt) {
+        return static_cast<Limits*>(limits)->given.patience->wait(attempt) ? 1 : 0;
+      },
+      limits_.get());
+  if (code != SQLITE_OK) fail(get(), code);
+  constexpr int kSteps = 2000;  // some 50 us
+  sqlite3_progress_handler(
+      get(),
+      kSteps,
+      [](void* limits) { return threadTime() > static_cast<Limits*>(limits)->deadline ? 1 : 0; },
+      limits_.get());
+  start();
+  execute("PRAGMA cell_size_check = ON");  // Of a page that lies about itself, too.
+}
+
+void SqliteConnection::start() noexcept {
+  limits_->deadline = threadTime() + limits_->given.cpuTime;
+}
+
+std::string SqliteConnection::rawBytes(int count) {
+  sqlite3_file* file = nullptr;
+  int code = sqlite3_file_control(get(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (code == SQLITE_OK && (file == nullptr || file->pMethods == nullptr)) code = SQLITE_CANTOPEN;
+  sqlite3_int64 size = 0;
+  if (code == SQLITE_OK) code = file->pMethods->xFileSize(file, &size);
+  std::string bytes(static_cast<std::size_t>(std::min<sqlite3_int64>(size, count)), '\0');
+  if (code == SQLITE_OK && !bytes.empty())
+    code = file->pMethods->xRead(file, bytes.data(), static_cast<int>(bytes.size()), 0);
+  if (code != SQLITE_OK) fail(nullptr, code);
+  return bytes;
 }
 
 void SqliteConnection::execute(const char* sql) {
@@ -119,8 +211,9 @@ void SqliteStatement::check(int code) const {
   if (code != SQLITE_OK) fail(connection_, code);
 }
 
-SqliteTransaction::SqliteTransaction(SqliteConnection& connection) : connection_(connection) {
-  connection_.execute("BEGIN IMMEDIATE");
+SqliteTransaction::SqliteTransaction(SqliteConnection& connection, Kind kind)
+    : connection_(connection) {
+  connection_.execute(kind == Kind::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
 }
 
 SqliteTransaction::~SqliteTransaction() {

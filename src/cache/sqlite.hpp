@@ -1,8 +1,11 @@
-// Owners of SQLite's C handles, and its error codes as exceptions.
+// Owners of SQLite's C handles, and its error codes as exceptions. Whatever a file holds, it is
+// opened so that reading it runs no code of its maker's, takes bounded time and memory, and writes
+// nothing.
 #pragma once
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -22,7 +25,35 @@ class SqliteError : public std::runtime_error {
   int code_;
 };
 
+/// How long others' locks may hold a caller up. Not thread-safe.
+class Patience {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// So much at once, and after that the given share of the time that passes.
+  Patience(Clock::duration atOnce, double share) noexcept
+      : atOnce_(atOnce), left_(atOnce), share_(share) {}
+
+  /// Sleeps a little; false when nothing is left.
+  bool wait(int attempt) noexcept;
+
+ private:
+  Clock::duration atOnce_;
+  Clock::duration left_;
+  double share_;
+  Clock::time_point last_ = Clock::now();
+};
+
+/// What a connection may cost.
+struct SqliteLimits {
+  Patience* patience;                 ///< REQUIRES: outlives the connection
+  std::chrono::milliseconds cpuTime;  ///< of each `start()`; what takes longer is interrupted
+};
+
 /// One connection. Not thread-safe; must not be open across a fork().
+///
+///  1. It runs no trigger and reads no view; functions in a schema are not trusted.
+///  2. Its files are those of sqlite_files.hpp.
 class SqliteConnection {
  public:
   enum class Access {
@@ -33,7 +64,14 @@ class SqliteConnection {
   };
 
   /// `path` is taken literally, whatever characters it has. Throws SqliteError.
-  SqliteConnection(const std::string& path, Access access);
+  SqliteConnection(const std::string& path, Access access, const SqliteLimits& limits);
+
+  /// Begins anew to count the time that the connection may take.
+  void start() noexcept;
+
+  /// The first bytes of the file as they are, without SQLite's reading them as a database: fewer
+  /// where it has no more. Throws SqliteError.
+  std::string rawBytes(int count);
 
   /// Runs statements that return nothing of interest. Throws SqliteError.
   void execute(const char* sql);
@@ -50,6 +88,14 @@ class SqliteConnection {
   struct Close {
     void operator()(sqlite3* handle) const noexcept { sqlite3_close(handle); }
   };
+  void harden();
+
+  /// At a fixed address: SQLite's callbacks know it.
+  struct Limits {
+    SqliteLimits given;
+    std::chrono::nanoseconds deadline{};  ///< of this thread's time
+  };
+  std::unique_ptr<Limits> limits_;
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
@@ -83,6 +129,10 @@ class SqliteStatement {
   double real(int column) const noexcept { return sqlite3_column_double(handle_.get(), column); }
   /// Throws SqliteError when memory runs out. REQUIRES: the column is not NULL.
   std::string text(int column) const;
+  /// The length of a text or a blob, in bytes.
+  int bytes(int column) const noexcept { return sqlite3_column_bytes(handle_.get(), column); }
+  /// Ends the steps, so that the statement holds no lock.
+  void reset() noexcept { sqlite3_reset(handle_.get()); }
 
  private:
   void bindOne(int index, std::int64_t value);
@@ -97,11 +147,12 @@ class SqliteStatement {
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
 };
 
-/// A write transaction, rolled back unless committed.
+/// A transaction, rolled back unless committed.
 class SqliteTransaction {
  public:
-  /// Waits for other writers as the connection's busy timeout says. Throws SqliteError.
-  explicit SqliteTransaction(SqliteConnection& connection);
+  enum class Kind { kRead, kWrite };
+  /// Waits for others as the connection's patience says. Throws SqliteError.
+  SqliteTransaction(SqliteConnection& connection, Kind kind);
   ~SqliteTransaction();
   SqliteTransaction(const SqliteTransaction&) = delete;
   SqliteTransaction& operator=(const SqliteTransaction&) = delete;

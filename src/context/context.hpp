@@ -117,6 +117,14 @@ class Context {
                                              const ConvolutionDescriptors& descriptors,
                                              int algorithm,
                                              StatedLimit limit);
+  std::optional<std::size_t> bytesWithoutShare(const Problem& problem,
+                                               const ConvolutionDescriptors& descriptors,
+                                               int algorithm);
+  std::size_t keepWithin(std::size_t limitBytes,
+                         const Problem& problem,
+                         const ConvolutionDescriptors& descriptors,
+                         int algorithm,
+                         std::size_t bytes);
 
   /// The plan for a call; null: run cuDNN. Remembers an answer that lasts.
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,

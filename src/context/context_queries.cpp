@@ -156,7 +156,8 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   if (ownsWorkspace()) {
     AlgorithmQuery query;
     query.layer = layer;
-    if (!addToNetwork(problem, descriptors, query, nullptr)) return std::nullopt;
+    if (!addToNetwork(problem, descriptors, query, nullptr))
+      return bytesWithoutShare(problem, descriptors, algorithm);
     // The fused call may need it: cuDNN has no other algorithm for it without an activation.
     if (ownsWorkspace()) return bytesToName(handle_, operation, descriptors, algorithm, 0);
   }
@@ -176,8 +177,7 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   return unmeasuredBytes(problem, descriptors, algorithm, limit);
 }
 
-/// What cuDNN needs for the algorithm, and what a plan may use of the limit once there is one; but
-/// no more than a limit that somebody has named, if cuDNN has anything within it.
+/// What cuDNN needs for the algorithm, and what a plan may use of the limit once there is one.
 std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
                                                     const ConvolutionDescriptors& descriptors,
                                                     int algorithm,
@@ -186,18 +186,42 @@ std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
   if (nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
       CUDNN_STATUS_SUCCESS)
     return std::nullopt;
-  const auto& ranked = rankedOf(problem, descriptors);
-  const std::size_t bytes = std::max(roundUpWorkspace(native), reserveWithin(limit.bytes, ranked));
+  const std::size_t bytes = std::max(roundUpWorkspace(native),
+                                     reserveWithin(limit.bytes, rankedOf(problem, descriptors)));
   const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
-  if (!isHard || bytes <= limit.bytes || ranked.empty()) return bytes;
+  return isHard ? keepWithin(limit.bytes, problem, descriptors, algorithm, bytes) : bytes;
+}
+
+/// What cuDNN needs for an algorithm of a convolution that cannot do without the caller's
+/// workspace.
+std::optional<std::size_t> Context::bytesWithoutShare(const Problem& problem,
+                                                      const ConvolutionDescriptors& descriptors,
+                                                      int algorithm) {
+  std::size_t native = 0;
+  const StatedLimit* const stated = limits_.find(problem);
+  if (stated == nullptr || !stated->isNamed ||
+      nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
+          CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  return keepWithin(stated->bytes, problem, descriptors, algorithm, native);
+}
+
+/// No more than a limit that somebody has named, if cuDNN has anything within it: a call in less
+/// than its algorithm needs runs another.
+std::size_t Context::keepWithin(std::size_t limitBytes,
+                                const Problem& problem,
+                                const ConvolutionDescriptors& descriptors,
+                                int algorithm,
+                                std::size_t bytes) {
+  if (bytes <= limitBytes) return bytes;
   std::size_t least = SIZE_MAX;
-  for (const KernelOffer& offer : ranked)
+  for (const KernelOffer& offer : rankedOf(problem, descriptors))
     if (offer.deterministic || !settings_.deterministic)
       least = std::min(least, offer.workspaceBytes);
   if (least == SIZE_MAX) return bytes;
   // Not rounded up: the limit may be less than what sizes are rounded to.
   return bytesToName(
-      handle_, problem.operation, descriptors, algorithm, std::max(limit.bytes, least));
+      handle_, problem.operation, descriptors, algorithm, std::max(limitBytes, least));
 }
 
 }  // namespace ucudnn

@@ -86,6 +86,13 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
   return measurements;
 }
 
+void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
+  for (const Measurement& m : stored.kernels) {
+    const auto isSame = [&](const Measurement& other) { return other.kernel == m.kernel; };
+    if (std::none_of(to.kernels.begin(), to.kernels.end(), isSame)) to.kernels.push_back(m);
+  }
+}
+
 bool confirm(cudnnHandle_t handle,
              const Problem& problem,
              int batch,

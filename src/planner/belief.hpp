@@ -21,6 +21,9 @@ Measurements fromStored(const Problem& problem,
                         const StoredMeasurements& stored,
                         int* refused = nullptr);
 
+/// Adds kernels that are not there yet: what this process has found out itself stays.
+void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
+
 /// Asks cuDNN about a size's unconfirmed kernels: takes its workspace for the stored one, and drops
 /// what it does not have. Asks on the host; runs nothing. False: something was not as stored.
 /// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.

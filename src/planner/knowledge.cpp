@@ -18,6 +18,15 @@ void Question::dropPlans() {
   plans.clear();
 }
 
+bool Known::mayLoad(const std::string& path) const noexcept {
+  return loadedFrom != path && !path.empty() &&
+         (!wasLocked() || Question::Clock::now() >= loadAgainAt);
+}
+
+void Known::dropPlans() {
+  for (Question& asked : questions) asked.dropPlans();
+}
+
 Question* Known::find(int miniBatch, BatchSizePolicy policy) noexcept {
   const auto place = std::find_if(questions.begin(), questions.end(), [&](const Question& asked) {
     return asked.miniBatch == miniBatch && asked.policy == policy;

@@ -57,10 +57,15 @@ struct Question {
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
-  Refusals refused;        ///< kernels that cuDNN names but does not run
-  std::string loadedFrom;  ///< the database that was asked
+  Refusals refused;                           ///< kernels that cuDNN names but does not run
+  std::string loadedFrom;                     ///< the database that was asked
+  Question::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
   std::vector<Question> questions;
 
+  bool wasLocked() const noexcept { return loadAgainAt != Question::Clock::time_point(); }
+  /// Whether to ask this database now: once, unless others held it.
+  bool mayLoad(const std::string& path) const noexcept;
+  void dropPlans();
   Question* find(int miniBatch, BatchSizePolicy policy) noexcept;
   const Question* find(int miniBatch, BatchSizePolicy policy) const noexcept;
   /// Adds the question where it is new; of too many the one that came first goes.

@@ -141,12 +141,13 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
   if (measuring == Measuring::kWhenItPays)
     investment_.addCall(asked.calls++, estimatedMs(request.problem));
   if (mustMeasure(request, measuring, asked)) return std::nullopt;
+  const Known& problem = known_[knownKey(request)];
+  const bool mayLoad =
+      measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
+  if (mayLoad && problem.wasLocked()) return std::nullopt;
   if (const KnownPlan* const known = asked.find(request.deterministic, request.limitBytes))
     return PlanAnswer{known->plan, known->lasts};
-  // The database may hold the answer, once; else what has not been measured has no plan.
-  const std::string& path = request.settings->databasePath;
-  const bool mayLoad = measuring != Measuring::kNever && !path.empty() &&
-                       known_[knownKey(request)].loadedFrom != path;
+  // The database may hold the answer; else what has not been measured has no plan.
   if (!asked.answeredBytes && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
   return std::nullopt;
 }
@@ -172,34 +173,51 @@ bool Planner::loadAnswer(const PlanRequest& request) {
   {
     const std::lock_guard lock(mutex_);
     Known& known = known_[knownKey(request)];
-    if (path.empty() || known.loadedFrom == path) return false;
+    if (!known.mayLoad(path)) return false;
     known.loadedFrom = path;
   }
-  Database& file = *database(path);
-  const MachineKey machine = machines_.key(request.machine);
-  const StoredMeasurements stored = file.load(machine, request.problem.text());
-  int refused = 0;
-  const Measurements loaded = fromStored(request.problem, stored, &refused);
-  if (refused > 0) warnOfLies(path);
-  std::vector<StoredMeasurements> answered;
-  for (const BatchSizePolicy policy : kBatchSizePolicies)
-    answered.push_back(loaded.empty() || refused > 0
-                           ? StoredMeasurements()  // what is missing is measured
-                           : file.load(machine, questionText(request.problem, policy)));
+  const Loaded loaded = load(path, request);
   const std::lock_guard lock(mutex_);
   Known& known = known_[knownKey(request)];
-  for (const auto& [size, found] : loaded) {
-    statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
-    addMeasurements(known.measurements[size], found);
+  if (loaded.isLocked) {
+    known.loadedFrom.clear();
+    known.loadAgainAt = Clock::now() + kShortestRetry;
+    return false;
   }
-  for (std::size_t i = 0; i < answered.size(); ++i)
-    for (const auto& [miniBatch, size] : answered[i]) {
-      const auto undivided = loaded.find(miniBatch);
-      if (undivided == loaded.end() || undivided->second.kernels.empty()) continue;
-      Question& asked = known.question(miniBatch, kBatchSizePolicies[i]);
-      if (!asked.answers(size.coveredBytes)) asked.answeredBytes = size.coveredBytes;
-    }
+  for (const auto& [size, found] : loaded.measurements) {
+    statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
+    addUnconfirmed(known.measurements[size], found);
+  }
+  for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
+    Question& asked = known.question(miniBatch, policy);
+    if (!asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
+  }
+  if (known.wasLocked()) known.dropPlans();  // made without the database
+  known.loadAgainAt = {};
   return question(request).answers(request.limitBytes);
+}
+
+/// What is missing because it can't be true is measured, so the file has answered nothing.
+Planner::Loaded Planner::load(const std::string& path, const PlanRequest& request) {
+  Loaded loaded;
+  Database& file = *database(path);
+  const MachineKey machine = machines_.key(request.machine);
+  const StoredMeasurements stored = file.load(machine, request.problem.text(), &loaded.isLocked);
+  int refused = 0;
+  loaded.measurements = fromStored(request.problem, stored, &refused);
+  if (refused > 0) warnOfLies(path);
+  if (refused > 0 || stored.empty()) return loaded;
+  for (const BatchSizePolicy policy : kBatchSizePolicies) {
+    bool isLocked = false;
+    for (const auto& [miniBatch, size] :
+         file.load(machine, questionText(request.problem, policy), &isLocked)) {
+      const auto undivided = loaded.measurements.find(miniBatch);
+      if (undivided != loaded.measurements.end() && !undivided->second.kernels.empty())
+        loaded.answered.push_back({policy, miniBatch, size.coveredBytes});
+    }
+    loaded.isLocked = loaded.isLocked || isLocked;
+  }
+  return loaded;
 }
 
 void Planner::measure(const PlanRequest& request) {

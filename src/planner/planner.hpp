@@ -109,6 +109,18 @@ class Planner {
   /// Finds out what the question needs, if its turn comes.
   void inquire(const PlanRequest& request, Measuring measuring);
   bool loadAnswer(const PlanRequest& request);
+  /// What the database says.
+  struct Loaded {
+    bool isLocked = false;
+    Measurements measurements;
+    struct Answered {
+      BatchSizePolicy policy;
+      int miniBatch;
+      std::size_t answeredBytes;
+    };
+    std::vector<Answered> answered;
+  };
+  Loaded load(const std::string& path, const PlanRequest& request);
   void measure(const PlanRequest& request);
   void note(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);

@@ -4,7 +4,6 @@
 #define SPDLOG_LEVEL_NAMES \
   { "trace", "debug", "info", "warn", "error", "critical", "off" }
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
@@ -13,10 +12,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+
+#include "support/log_file.hpp"
+#include "support/text.hpp"
 
 namespace ucudnn {
 namespace {
@@ -36,15 +37,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<spdlog::details::nu
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    const char* rest = line.data();
-    std::size_t size = line.size();
-    while (size > 0) {
-      const ssize_t written = ::write(descriptor_, rest, size);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return;  // Closed or full: there is nowhere left to say so.
-      rest += written;
-      size -= static_cast<std::size_t>(written);
-    }
+    writeLog(descriptor_, line.data(), line.size());
   }
   void flush_() override {}
 
@@ -57,7 +50,8 @@ std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
   auto sink = std::make_shared<DescriptorSink>(descriptor, owned);
   auto logger = std::make_unique<spdlog::logger>("ucudnn", std::move(sink));
   logger->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");
-  logger->set_level(spdlog::level::trace);  // The level is decided by `currentLevel`, before formatting.
+  logger->set_level(
+      spdlog::level::trace);  // The level is decided by `currentLevel`, before formatting.
   return logger;
 }
 
@@ -67,9 +61,10 @@ std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
 struct State {
   std::mutex mutex;
   std::unique_ptr<spdlog::logger> logger = makeLogger(STDERR_FILENO, false);
-  std::string file;         ///< where `logger` writes; empty: stderr
+  std::string file;  ///< where `logger` writes; empty: stderr
   bool environmentSeen = false;
-  LogLevel environmentLevel = LogLevel::kWarn;  ///< with `environmentFile`, what the environment said last
+  LogLevel environmentLevel =
+      LogLevel::kWarn;  ///< with `environmentFile`, what the environment said last
   std::string environmentFile;
   std::string refusedFile;  ///< the last one that could not be opened, so as to say it once
 };
@@ -105,21 +100,25 @@ spdlog::level::level_enum toSpdlog(LogLevel value) {
   return spdlog::level::off;
 }
 
-/// Points the logger at `file`. Returns false, and leaves the logger as it is, when that cannot be
-/// opened; errno then says why. REQUIRES: the mutex is held.
-bool redirect(State& shared, const std::string& file) {
-  if (file == shared.file) return true;
-  if (file.empty()) {
-    shared.logger = makeLogger(STDERR_FILENO, false);
-  } else {
-    constexpr mode_t kReadableByAll = 0644;  // less the user's umask
-    const int descriptor =
-        ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, kReadableByAll);
-    if (descriptor < 0) return false;
-    shared.logger = makeLogger(descriptor, true);
-  }
+/// Points the logger at `file`. Throws std::runtime_error, and leaves the logger as it is, when
+/// that cannot be opened. REQUIRES: the mutex is held.
+void redirect(State& shared, const std::string& file) {
+  if (file == shared.file) return;
+  shared.logger =
+      file.empty() ? makeLogger(STDERR_FILENO, false) : makeLogger(openLogFile(file), true);
   shared.file = file;
-  return true;
+}
+
+/// Sets level and file. Returns why the file cannot be opened; "": it is. REQUIRES: the mutex is
+/// held.
+std::string configureLocked(State& shared, LogLevel level, const std::string& file) {
+  currentLevel.store(level, std::memory_order_relaxed);
+  try {
+    redirect(shared, file);
+    return {};
+  } catch (const std::runtime_error& reason) {
+    return reason.what();
+  }
 }
 
 }  // namespace
@@ -154,41 +153,43 @@ Log& Log::instance() noexcept {
 }
 
 bool Log::configure(LogLevel newLevel, const std::string& file) noexcept {
-  currentLevel.store(newLevel, std::memory_order_relaxed);
   try {
     std::string reason;
     {
       State& shared = state();
       const std::lock_guard<std::mutex> lock(shared.mutex);
-      if (redirect(shared, file)) {
-        shared.refusedFile.clear();
-        return true;
-      }
-      reason = std::strerror(errno);
-      if (shared.refusedFile == file) return false;
-      shared.refusedFile = file;
+      reason = configureLocked(shared, newLevel, file);
+      const bool isSaid = shared.refusedFile == file;
+      shared.refusedFile = reason.empty() ? std::string() : file;
+      if (reason.empty()) return true;
+      if (isSaid) return false;
     }
-    logError("UCUDNN_LOG_FILE=\"{}\": {}; the log goes on where it was", file, reason);
+    logError("UCUDNN_LOG_FILE=\"{}\": {}; the log goes on where it was", excerpt(file), reason);
   } catch (...) {  // Out of memory: the log stays as it was.
   }
   return false;
 }
 
-bool Log::configureFromEnvironment(LogLevel newLevel, const std::string& file) noexcept {
+std::string Log::configureFromEnvironment(LogLevel newLevel, const std::string& file) noexcept {
   try {
     State& shared = state();
     const std::lock_guard<std::mutex> lock(shared.mutex);
-    if (shared.environmentSeen && shared.environmentLevel == newLevel && shared.environmentFile == file)
-      return true;
-    shared.environmentFile = file;
+    if (shared.environmentSeen && shared.environmentLevel == newLevel &&
+        shared.environmentFile == file)
+      return {};
+    std::string reason = configureLocked(shared, newLevel, file);
+    shared.environmentSeen = reason.empty();  // Tried again, and refused again, otherwise.
     shared.environmentLevel = newLevel;
-    shared.environmentSeen = true;
-  } catch (...) {  // Out of memory: then it is configured once more than needed.
+    shared.environmentFile = file;
+    return reason;
+  } catch (...) {  // Out of memory: the log stays as it was.
+    return {};
   }
-  return configure(newLevel, file);
 }
 
-LogLevel Log::level() const noexcept { return currentLevel.load(std::memory_order_relaxed); }
+LogLevel Log::level() const noexcept {
+  return currentLevel.load(std::memory_order_relaxed);
+}
 
 std::string Log::file() const noexcept {
   try {
@@ -207,10 +208,12 @@ bool Log::enabled(LogLevel wanted) const noexcept {
 void Log::write(LogLevel wanted, std::string_view message) noexcept {
   if (!enabled(wanted)) return;
   const int callersErrno = errno;  // A log line must not change what its caller is about to report.
+  constexpr std::size_t kBeginningBytes = 44;  // the pattern's, and the line's end
   try {
+    const std::string line = excerpt(message, kMostMessageBytes - kBeginningBytes);
     State& shared = state();
     const std::lock_guard<std::mutex> lock(shared.mutex);
-    shared.logger->log(toSpdlog(wanted), spdlog::string_view_t(message.data(), message.size()));
+    shared.logger->log(toSpdlog(wanted), spdlog::string_view_t(line.data(), line.size()));
   } catch (...) {  // Out of memory: a log line is not worth failing a call.
   }
   errno = callersErrno;

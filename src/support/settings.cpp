@@ -3,23 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <numeric>
 #include <string_view>
 #include <system_error>
 
+#include "support/text.hpp"
+
 namespace ucudnn {
 namespace {
-
-/// What a variable may be when it is no setting: the simulator's and the fault injection's. A
-/// trailing underscore makes it a prefix.
-constexpr std::array<std::string_view, 2> kOthersVariables = {"UCUDNN_SIMULATOR_",
-                                                              "UCUDNN_SQLITE_"};
-constexpr std::string_view kPrefix = "UCUDNN_";
 
 #ifdef UCUDNN_DEBUG_EQUIVALENCE_TEST
 constexpr bool kEquivalenceTestDefault = true;
@@ -54,7 +48,8 @@ Number parseNumber(const std::string& text) {
 
 double parseMilliseconds(const std::string& text) {
   const double milliseconds = parseNumber<double>(text);
-  if (!std::isfinite(milliseconds)) throw std::invalid_argument("it is not finite");
+  constexpr double kMostMilliseconds = 1e12;  // 30 years; deadlines count nanoseconds in 64 bits
+  if (!(milliseconds <= kMostMilliseconds)) throw std::invalid_argument("it is above 1e12");
   return milliseconds;
 }
 
@@ -72,6 +67,7 @@ bool parseSwitch(const std::string& text) {
 }
 
 void parseDevices(Settings& settings, const std::string& text) {
+  constexpr std::size_t kMostDevices = 1024;  // more than any machine has
   settings.benchmarkDevices.clear();
   settings.allBenchmarkDevices = text == "all";
   if (settings.allBenchmarkDevices) return;
@@ -84,6 +80,8 @@ void parseDevices(Settings& settings, const std::string& text) {
     if (std::find(known.begin(), known.end(), device) != known.end()) {
       throw std::invalid_argument("device " + item + " is named twice");
     }
+    if (known.size() == kMostDevices)
+      throw std::invalid_argument("it names more than 1024 devices");
     settings.benchmarkDevices.push_back(device);
     begin = end + 1;
   }
@@ -133,7 +131,8 @@ std::vector<EnvironmentVariable> makeTable() {
        "a path",
        "none",
        "SQLite file that keeps measurements; none: they live in memory",
-       [](S& s, T text) { s.databasePath = text; }},
+       [](S& s, T text) { s.databasePath = text; },
+       true},
       {"UCUDNN_LOG_LEVEL",
        "off, error, warn, info or debug",
        "warn",
@@ -143,7 +142,8 @@ std::vector<EnvironmentVariable> makeTable() {
        "a path",
        "stderr",
        "File that log lines are appended to",
-       [](S& s, T text) { s.logFile = text; }},
+       [](S& s, T text) { s.logFile = text; },
+       true},
       {"UCUDNN_DETERMINISTIC",
        "0 or 1",
        "0",
@@ -173,13 +173,23 @@ std::vector<EnvironmentVariable> makeTable() {
   };
 }
 
+std::string refusal(const char* name,
+                    std::string_view value,
+                    const std::string& reason,
+                    const char* accepted) {
+  return fmt::format(
+      "{}=\"{}\": {}; accepted: {}", name, excerpt(value), excerpt(reason, 200), accepted);
+}
+
+using Lookup = std::function<const char*(const EnvironmentVariable&)>;
+
 /// Reads every variable into `settings`, the good ones even after a bad one, so that the log goes
 /// where it was told to before the bad one is reported. Returns the message about the first bad
 /// one, or "".
-std::string readInto(Settings& settings, const std::function<const char*(const char*)>& lookup) {
+std::string readInto(Settings& settings, const Lookup& lookup) {
   std::string firstBad;
   for (const EnvironmentVariable& variable : environmentVariables()) {
-    const char* const value = lookup(variable.name);
+    const char* const value = lookup(variable);
     const std::string text = value == nullptr ? std::string() : trimmed(value);
     if (text.empty()) continue;
     try {
@@ -187,9 +197,7 @@ std::string readInto(Settings& settings, const std::function<const char*(const c
       variable.parse(changed, text);
       settings = std::move(changed);
     } catch (const std::invalid_argument& reason) {
-      if (!firstBad.empty()) continue;
-      firstBad = fmt::format(
-          "{}=\"{}\": {}; accepted: {}", variable.name, value, reason.what(), variable.type);
+      if (firstBad.empty()) firstBad = refusal(variable.name, value, reason.what(), variable.type);
     }
   }
   return firstBad;
@@ -200,46 +208,6 @@ Settings defaultSettings() {
   settings.logLevel = kLogLevelDefault;
   settings.equivalenceTest = kEquivalenceTestDefault;
   return settings;
-}
-
-/// Levenshtein's: the fewest letters to insert, delete or replace.
-std::size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, diagonal + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
-bool isKnown(std::string_view name) {
-  for (const EnvironmentVariable& variable : environmentVariables()) {
-    if (name == variable.name) return true;
-  }
-  return std::any_of(kOthersVariables.begin(), kOthersVariables.end(), [name](auto other) {
-    return other.back() == '_' ? name.substr(0, other.size()) == other : name == other;
-  });
-}
-
-/// The setting whose name is closest, or "" when none is close: up to a third of the letters after
-/// the prefix may differ, which a slip or one forgotten word stays within.
-std::string_view nearestName(std::string_view name) {
-  std::string_view nearest;
-  std::size_t least = (name.size() - kPrefix.size()) / 2 + 1;
-  for (const EnvironmentVariable& variable : environmentVariables()) {
-    const std::size_t distance = editDistance(name, variable.name);
-    if (distance < least) {
-      least = distance;
-      nearest = variable.name;
-    }
-  }
-  return nearest;
 }
 
 /// Logs what was read: what nobody knows as a warning, and each setting at info level. Once a
@@ -254,9 +222,10 @@ void reportOnce() {
   }
   for (const std::string& warning : unknownVariableWarnings(names)) logWarn("{}", warning);
   for (const EnvironmentVariable& variable : environmentVariables()) {
-    if (const char* const value = std::getenv(variable.name)) {
+    if (const char* const value = environmentValue(variable))
       logInfo("{}=\"{}\"", variable.name, value);
-    }
+    else if (std::getenv(variable.name) != nullptr)
+      logWarn("{} is ignored: it names a file, and the program runs set-user-id", variable.name);
   }
 }
 
@@ -268,31 +237,26 @@ const std::vector<EnvironmentVariable>& environmentVariables() {
                   // too.
 }
 
-std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names) {
-  std::vector<std::string> warnings;
-  for (const std::string& name : names) {
-    if (name.compare(0, kPrefix.size(), kPrefix) != 0 || isKnown(name)) continue;
-    const std::string_view nearest = nearestName(name);
-    warnings.push_back(
-        nearest.empty()
-            ? fmt::format("{} is not a setting of μ-cuDNN", name)
-            : fmt::format("{} is not a setting of μ-cuDNN; is {} meant?", name, nearest));
-  }
-  return warnings;
+const char* environmentValue(const EnvironmentVariable& variable) noexcept {
+  return variable.namesFile ? ::secure_getenv(variable.name) : std::getenv(variable.name);
 }
 
 Settings settingsFromEnvironment(const std::function<const char*(const char*)>& lookup) {
   Settings settings = defaultSettings();
-  const std::string bad = readInto(settings, lookup);
+  const std::string bad = readInto(
+      settings, [&lookup](const EnvironmentVariable& variable) { return lookup(variable.name); });
   if (!bad.empty()) throw BadSetting(bad);
   return settings;
 }
 
-Settings settingsFromEnvironment() {
+Settings settingsFromEnvironment(Reporting reporting) {
   Settings settings = defaultSettings();
-  const std::string bad = readInto(settings, [](const char* name) { return std::getenv(name); });
-  Log::instance().configureFromEnvironment(settings.logLevel, settings.logFile);
-  reportOnce();
+  std::string bad = readInto(settings, environmentValue);
+  const std::string unopened =
+      Log::instance().configureFromEnvironment(settings.logLevel, settings.logFile);
+  if (bad.empty() && !unopened.empty())
+    bad = refusal("UCUDNN_LOG_FILE", settings.logFile, unopened, "a path");
+  if (reporting == Reporting::kOnce) reportOnce();
   if (!bad.empty()) throw BadSetting(bad);
   return settings;
 }

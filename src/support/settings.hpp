@@ -52,21 +52,29 @@ struct EnvironmentVariable {
   const char* help;
   /// Takes a trimmed value that is not empty. Throws the reason as std::invalid_argument.
   std::function<void(Settings&, const std::string&)> parse;
+  bool namesFile = false;
 };
 const std::vector<EnvironmentVariable>& environmentVariables();
+
+/// What the process's environment says; null: nothing. Who runs a set-user-id program names no
+/// files that it opens: such variables are null there.
+const char* environmentValue(const EnvironmentVariable& variable) noexcept;
 
 /// Reads every UCUDNN_* variable. An unset or empty one keeps its default. Throws BadSetting. An
 /// unknown UCUDNN_* variable is not an error. Defaults are those of Settings but for what the CMake
 /// options UCUDNN_DEBUG_* change. Has no effect but its result.
 Settings settingsFromEnvironment(const std::function<const char*(const char*)>& lookup);
 
-/// The same from the process's environment. Before it returns or throws BadSetting it configures
-/// the Log and, the first time in the process, logs each unknown UCUDNN_* variable (warn) and each
-/// setting (info).
-Settings settingsFromEnvironment();
+/// The same from the process's environment. Throws BadSetting also for a log file that cannot be
+/// opened. Before it returns or throws it configures the Log and, the first time in the process,
+/// logs each unknown UCUDNN_* variable (warn) and each setting (info). The tool, which has a copy
+/// of this code beside libucudnn.so's, leaves that to the library.
+enum class Reporting { kOnce, kNever };
+Settings settingsFromEnvironment(Reporting reporting = Reporting::kOnce);
 
 /// One warning for each of `names` that begins with UCUDNN_ and that neither μ-cuDNN nor its
-/// simulator knows, with the nearest setting's name where one is close.
+/// simulator knows, with the nearest setting's name where one is close. The last of many says how
+/// many there are.
 std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names);
 
 /// "67108864", "64MiB", "64 MiB", "1GiB", "512KiB", "64MB" (decimal), "64M" (binary, as dd has it).

@@ -42,7 +42,7 @@ nlohmann::ordered_json settingsOf(const BenchOptions& options) {
       !onSimulator()
           ? nlohmann::ordered_json(nullptr)
           : nlohmann::ordered_json(options.arithmetic ? toText(*options.arithmetic) : "auto");
-  const std::string database = settingsFromEnvironment().databasePath;
+  const std::string database = settingsFromEnvironment(Reporting::kNever).databasePath;
   settings["database"] =
       database.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(database);
   return settings;

@@ -217,8 +217,8 @@ std::string oneLine(std::string text) {
                       : fmt::format(" ({} --help lists them)", innermost->get_display_name())));
 }
 
-void readEnvironment(Parsed& parsed) {
-  const Settings settings = settingsFromEnvironment();
+void readEnvironment(Parsed& parsed, Reporting reporting) {
+  const Settings settings = settingsFromEnvironment(reporting);
   for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&parsed.bench), &parsed.plan}) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
@@ -245,8 +245,10 @@ Command parseCommandLine(const std::vector<std::string>& arguments) {
   });
   addDatabase(app, *parsed);
 
-  const bool isInfo = !arguments.empty() && arguments.front() == "info";
-  if (!isInfo) readEnvironment(*parsed);
+  const std::string first = arguments.empty() ? std::string() : arguments.front();
+  // Only `db` creates no handle, which would report.
+  if (first != "info")
+    readEnvironment(*parsed, first == "db" ? Reporting::kOnce : Reporting::kNever);
   // CLI11 takes them from the end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

@@ -53,7 +53,7 @@ namespace {
 /// μ-cuDNN's own reason to refuse a handle, after the other settings have been read: the devices.
 /// Empty where its log has said so on stderr: one line is enough.
 std::string refusedDevices() {
-  const Settings settings = settingsFromEnvironment();
+  const Settings settings = settingsFromEnvironment(Reporting::kNever);
   if (settings.logLevel != LogLevel::kOff && settings.logFile.empty()) return {};
   return "UCUDNN_BENCHMARK_DEVICES: a device is not there, or not of the model of the one in use";
 }

@@ -1,10 +1,10 @@
 // `ucudnn info`
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "support/settings.hpp"
+#include "support/text.hpp"
 #include "tool/commands.hpp"
 #include "tool/device.hpp"
 #include "tool/failure.hpp"
@@ -56,7 +56,7 @@ void printDevices() {
 void printSettings() {
   std::vector<std::vector<std::string>> lines = {{"setting", "value", "default", "meaning"}};
   for (const EnvironmentVariable& variable : environmentVariables()) {
-    const char* const value = std::getenv(variable.name);
+    const char* const value = environmentValue(variable);
     std::string text = value != nullptr && *value != '\0' ? value : "-";
     if (text != "-") try {
         Settings scratch;
@@ -64,7 +64,7 @@ void printSettings() {
       } catch (const std::invalid_argument& reason) {
         text += fmt::format(" (refused: {})", reason.what());
       }
-    lines.push_back({variable.name, text, variable.defaultValue, variable.help});
+    lines.push_back({variable.name, excerpt(text, 200), variable.defaultValue, variable.help});
   }
   std::cout << '\n';
   writeColumns(std::cout, lines, 3);

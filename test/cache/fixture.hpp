@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -79,6 +80,21 @@ inline std::string sql(const std::string& path, const std::string& statements) {
   sqlite3_free(error);
   EXPECT_EQ(SQLITE_OK, sqlite3_close(connection));
   return last;
+}
+
+/// Copies a database of an older version while it is in use: what `change` has changed is only in
+/// its write-ahead log.
+inline void copyWithLog(const std::string& path,
+                        const std::string& copy,
+                        const std::string& change) {
+  sqlite3* connection = nullptr;
+  ASSERT_EQ(SQLITE_OK, sqlite3_open(path.c_str(), &connection));
+  const std::string statements =
+      "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;" + change;
+  EXPECT_EQ(SQLITE_OK, sqlite3_exec(connection, statements.c_str(), nullptr, nullptr, nullptr));
+  for (const char* suffix : {"", "-wal", "-shm"})
+    EXPECT_TRUE(std::filesystem::copy_file(path + suffix, copy + suffix)) << suffix;
+  EXPECT_EQ(SQLITE_OK, sqlite3_close(connection));
 }
 
 inline std::string contents(const std::string& path) {

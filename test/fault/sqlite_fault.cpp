@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 
 #include <atomic>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,9 +82,37 @@ int sqlite3_open_v2(const char* path, sqlite3** connection, int flags, const cha
   return failureCode();
 }
 
-int sqlite3_busy_timeout(sqlite3* connection, int milliseconds) {
-  REAL(sqlite3_busy_timeout);
-  return fails() ? failureCode() : original(connection, milliseconds);
+/// Registers the VFSs of its own.
+int sqlite3_initialize() {
+  REAL(sqlite3_initialize);
+  return original();
+}
+
+int sqlite3_vfs_register(sqlite3_vfs* vfs, int isDefault) {
+  REAL(sqlite3_vfs_register);
+  return fails() ? failureCode() : original(vfs, isDefault);
+}
+
+/// Of its forms the one that the cache calls.
+int sqlite3_db_config(sqlite3* connection, int option, ...) {
+  using Function = int(sqlite3*, int, int, int*);
+  static const Original<Function> original(nullptr, "sqlite3_db_config");
+  va_list arguments;
+  va_start(arguments, option);
+  const int value = va_arg(arguments, int);
+  int* const result = va_arg(arguments, int*);
+  va_end(arguments);
+  return fails() ? failureCode() : original(connection, option, value, result);
+}
+
+int sqlite3_busy_handler(sqlite3* connection, int (*handler)(void*, int), void* context) {
+  REAL(sqlite3_busy_handler);
+  return fails() ? failureCode() : original(connection, handler, context);
+}
+
+int sqlite3_file_control(sqlite3* connection, const char* name, int operation, void* argument) {
+  REAL(sqlite3_file_control);
+  return fails() ? failureCode() : original(connection, name, operation, argument);
 }
 
 int sqlite3_exec(sqlite3* connection,

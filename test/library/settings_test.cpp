@@ -1,4 +1,6 @@
 // Settings, as the environment and the handle's setters have them, and the benchmark database.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -42,6 +44,24 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
     EXPECT_EQ(1U, linesWith(logFile(), {variable, value, "accepted"}).size());
   }
   const Handles handles;  // and all is well again
+}
+
+TEST_F(SettingsTest, LogFileThatCannotBeOpenedMakesCreateFail) {
+  const std::string fifo = directory_.file("fifo");
+  ASSERT_EQ(0, ::mkfifo(fifo.c_str(), 0600));
+  for (const std::string& file : {std::string("/nonexistent/log"), std::string("/tmp"), fifo}) {
+    const EnvironmentGuard log("UCUDNN_LOG_FILE", file);
+    ::testing::internal::CaptureStderr();
+    for (int i = 0; i < 2; ++i) {
+      UcudnnHandle_t handle;
+      EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnCreate(&handle));
+      EXPECT_TRUE(handle == nullptr);
+    }
+    const std::string lines = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(2, std::count(lines.begin(), lines.end(), '\n')) << lines;
+    EXPECT_NE(std::string::npos, lines.find("UCUDNN_LOG_FILE=\"" + file + "\": ")) << lines;
+  }
+  const Handles handles;
 }
 
 TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {

@@ -87,6 +87,7 @@ class Actor {
   Choice followSize(Site& site, int algorithm, ClientHandle& handle);
   Choice chooseFreely(Site& site);
   void lookAtPlan(Site& site);
+  std::optional<std::size_t> limitOf(Site& site, ClientHandle& handle) const;
   void checkEntry(const Site& site, const Performance& entry, std::size_t limit);
   void call(Site& site, const Choice& choice);
   bool mustRun(const Site& site, const Choice& choice, const Workspace& granted) const;

@@ -11,28 +11,34 @@ namespace {
 /// A convolution's multiplications are at most that many, for a benchmark runs it some hundred
 /// times.
 constexpr double kLargestWork = 3e4;
+/// Backward data goes over every position of the input, also over those that a stride leaves out.
+constexpr double kLargestBackwardWork = 3e5;
 
 int outputSize(const ConvolutionCase& c, std::size_t d) {
   const int reach = (c.filter[d] - 1) * c.dilation[d] + 1;
   return (c.input[d] + 2 * c.pad[d] - reach) / c.stride[d] + 1;
 }
 
+/// As a part of what is allowed.
 double work(const ConvolutionCase& c) {
-  double products = static_cast<double>(c.batch) * c.parts * c.filters * c.channels / c.groups;
-  for (std::size_t d = 0; d < c.input.size(); ++d)
-    products *= static_cast<double>(c.filter[d]) * outputSize(c, d);
-  return products;
+  double forward = static_cast<double>(c.batch) * c.parts * c.filters * c.channels / c.groups;
+  double backward = forward;
+  for (std::size_t d = 0; d < c.input.size(); ++d) {
+    forward *= static_cast<double>(c.filter[d]) * outputSize(c, d);
+    backward *= static_cast<double>(c.filter[d]) * c.input[d];
+  }
+  return std::max(forward / kLargestWork, backward / kLargestBackwardWork);
 }
 
 /// Fewer channels, then a smaller image, then fewer samples.
 void shrink(ConvolutionCase& c) {
-  while (work(c) > kLargestWork && c.channels + c.filters > 2 * c.groups) {
+  while (work(c) > 1 && c.channels + c.filters > 2 * c.groups) {
     c.channels = std::max(1, c.channels / c.groups / 2) * c.groups;
     c.filters = std::max(1, c.filters / c.groups / 2) * c.groups;
   }
-  for (std::size_t d = 0; d < c.input.size() && work(c) > kLargestWork; ++d)
+  for (std::size_t d = 0; d < c.input.size() && work(c) > 1; ++d)
     c.input[d] = std::max(1, (c.filter[d] - 1) * c.dilation[d] + 2 - 2 * c.pad[d]);
-  while (work(c) > kLargestWork && c.batch > 1) c.batch = (c.batch + 1) / 2;
+  while (work(c) > 1 && c.batch > 1) c.batch = (c.batch + 1) / 2;
 }
 
 cudnnDataType_t randomType(Random& random) {
@@ -102,9 +108,12 @@ void chooseSettings(Scenario& scenario, Random& random) {
       random.pick({"undivided", "powerOfTwo", "powerOfTwo", "all"});
   scenario.deterministic = random.chance(0.15);
   environment["UCUDNN_DETERMINISTIC"] = scenario.deterministic ? "1" : "0";
-  choose(0.4,
-         "UCUDNN_DEFAULT_WORKSPACE_LIMIT",
-         random.pick<std::string>({"0", "1", "511", "4096", "65536", "1MiB", "16GiB"}));
+  const auto limit = random.pick<std::size_t>(
+      {0, 1, 511, 4096, 65536, std::size_t{1} << 20, std::size_t{16} << 30});
+  if (random.chance(0.4)) {
+    scenario.defaultLimit = limit;
+    environment["UCUDNN_DEFAULT_WORKSPACE_LIMIT"] = text(limit);
+  }
   if (random.chance(0.3)) {
     scenario.totalBytes = std::size_t{512} << random.between(0, 14);
     environment["UCUDNN_TOTAL_WORKSPACE_SIZE"] = text(scenario.totalBytes);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kGranularity = 512;
+constexpr int kPreferFastest = 1;  // of the removed queries
 
 ucudnnOperation_t asked(const Site& site) {
   return site.operation() == UCUDNN_BIAS_ACTIVATION_FORWARD ? UCUDNN_FORWARD : site.operation();
@@ -98,18 +99,27 @@ Actor::Choice Actor::followSize(Site& site, int algorithm, ClientHandle& handle)
     return chooseFreely(site);
   }
   choice.followed = true;
-  const auto stated = handle.limits.find(limitKey(site));
   // Bias and activation IDENTITY needs this algorithm's own workspace, and has no query of its own.
   const bool mayExceed =
       asked(site) == UCUDNN_FORWARD &&
       algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM &&
       choice.bytes <= (plain.bytes + kGranularity - 1) / kGranularity * kGranularity;
-  if (site.mayBePlanned() && stated != handle.limits.end() && choice.bytes > stated->second &&
-      !mayExceed)
+  const std::optional<std::size_t> limit = limitOf(site, handle);
+  if (site.mayBePlanned() && limit && choice.bytes > *limit && !mayExceed)
     fail(site,
          "GetWorkspaceSize names " + std::to_string(choice.bytes) + " bytes for algorithm " +
-             std::to_string(algorithm) + ", the limit was " + std::to_string(stated->second));
+             std::to_string(algorithm) + ", the limit was " + std::to_string(*limit));
   return choice;
+}
+
+/// What GetWorkspaceSize may name: the limit that was stated, else the setting if there is one and
+/// anything runs within it. Under a total no limit holds that nobody has stated.
+std::optional<std::size_t> Actor::limitOf(Site& site, ClientHandle& handle) const {
+  const auto stated = handle.limits.find(limitKey(site));
+  if (stated != handle.limits.end()) return stated->second;
+  const bool holds = scenario_.defaultLimit && scenario_.totalBytes == 0 &&
+                     hasAnswer(site, *scenario_.defaultLimit, scenario_.deterministic);
+  return holds ? scenario_.defaultLimit : std::nullopt;
 }
 
 void Actor::checkEntry(const Site& site, const Performance& entry, std::size_t limit) {
@@ -205,7 +215,8 @@ Actor::Choice Actor::followPreference(Site& site) {
     fail(site, "a query names no algorithm");
     return chooseFreely(site);
   }
-  if (limit != kNoLimit) part_.asker->limits[limitKey(site)] = limit;
+  // To prefer the fastest is to name none; the largest is a limit like any other.
+  if (preference != kPreferFastest) part_.asker->limits[limitKey(site)] = limit;
   return followSize(site, algorithm, *part_.asker);
 }
 

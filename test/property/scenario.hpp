@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Scenario {
   std::map<std::string, std::string> environment;
   bool deterministic = false;
   std::size_t totalBytes = 0;
+  std::optional<std::size_t> defaultLimit;  ///< UCUDNN_DEFAULT_WORKSPACE_LIMIT
   bool usesDatabase = false;  ///< the client runs twice, the second time from the database
   bool limitsMemory = false;
   int devices = 1;

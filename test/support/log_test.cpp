@@ -1,6 +1,10 @@
 #include "support/log.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +119,82 @@ TEST_F(LogTest, FullDiskAndClosedDescriptorAreBorne) {
   errno = ENOTTY;
   logWarn("no room for this");
   EXPECT_EQ(ENOTTY, errno);
+}
+
+TEST_F(LogTest, LinesArePrintableAndBounded) {
+  ASSERT_TRUE(Log::instance().configure(LogLevel::kWarn, path_));
+  logWarn("a\x1b[31m\nforged {}", "\xff");
+  logError("{}", std::string(1000000, 'a'));
+  const auto found = lines();
+  ASSERT_EQ(2U, found.size());
+  EXPECT_NE(std::string::npos, found[0].find("a\\x1b[31m\\x0aforged \\xff")) << found[0];
+  EXPECT_LE(found[1].size(), 499U);
+  EXPECT_GE(found[1].size(), 490U);
+}
+
+TEST_F(LogTest, PipeThatNobodyReadsIsRefusedAtOnce) {
+  ASSERT_EQ(0, ::mkfifo(path_.c_str(), 0600));
+  expectChildEnds([this] { ::_exit(Log::instance().configure(LogLevel::kWarn, path_) ? 1 : 0); });
+}
+
+TEST_F(LogTest, ReaderOfAPipeMayBeSlowAndMayLeave) {
+  ASSERT_EQ(0, ::mkfifo(path_.c_str(), 0600));
+  expectChildEnds([this] {
+    const int reader = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+    if (!Log::instance().configure(LogLevel::kWarn, path_)) ::_exit(1);
+    logWarn("read");
+    char text[200];
+    if (::read(reader, text, sizeof text) < 40) ::_exit(2);
+    for (int i = 0; i < 10000; ++i) logWarn("more than a pipe holds when nobody reads {}", i);
+    ::close(reader);
+    logWarn("to nobody");
+    // Not only later: nothing is left that would kill when the signal is let through again.
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGPIPE) != 0) ::_exit(3);
+  });
+}
+
+TEST_F(LogTest, StderrThatNobodyReadsKillsNobody) {
+  expectChildEnds([] {
+    int ends[2];
+    if (::pipe(ends) != 0) ::_exit(1);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[0]);
+    logWarn("to nobody");
+  });
+}
+
+TEST_F(LogTest, ASignalThatOthersSentIsKept) {
+  expectChildEnds([this] {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    ::raise(SIGPIPE);
+    Log::instance().configure(LogLevel::kWarn, path_);
+    logWarn("line");
+    sigset_t pending;
+    sigpending(&pending);
+    if (sigismember(&pending, SIGPIPE) != 1) ::_exit(1);
+  });
+}
+
+TEST_F(LogTest, FileSizeLimitKillsNobody) {
+  expectChildEnds([this] {
+    const rlimit limit = {100, 100};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    Log::instance().configure(LogLevel::kWarn, path_);
+    for (int i = 0; i < 10; ++i) logWarn("a line of the log");
+  });
+  EXPECT_EQ(1U, lines().size() - 1);
+}
+
+TEST_F(LogTest, TakesWhatAUserNamesAsAFile) {
+  for (const char* file : {"/dev/null", "/dev/stderr", "/proc/self/fd/2"})
+    EXPECT_TRUE(Log::instance().configure(LogLevel::kWarn, file)) << file;
+  for (const char* file : {"/tmp", "/nonexistent/log"})
+    EXPECT_FALSE(Log::instance().configure(LogLevel::kWarn, file)) << file;
 }
 
 TEST_F(LogTest, ThreadsDoNotMixLines) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/text.hpp"
 #include "temporary_directory.hpp"
 
 namespace ucudnn {
@@ -101,7 +102,13 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_LOG_LEVEL", {"warning", "WARN", "3", "trace"}},
       {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
       {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
-      {"UCUDNN_BENCHMARK_BUDGET", {"-1", "-0", "nan", "inf", "1e999", "5ms", "0x10", "1,5", "+5"}},
+      {"UCUDNN_BENCHMARK_BUDGET",
+       {"-1", "-0", "nan", "-nan", "inf", "1e999", "1e308", "1e13", "1000000000000.1", "1e-999", "5ms",
+        "0x10", "1,5", "+5"}},
+      {"UCUDNN_BENCHMARK_SHARE",
+       {"-0", "nan", "inf", "1e308", "1.0000001", "-1e-300", "Always", "1e-999"}},
+      {"UCUDNN_BENCHMARK_MEMORY", {"18446744073709551616", "1e308", "nan", "16777216TiB"}},
+      {"UCUDNN_GRAPH_WORKSPACE_SIZE", {"-0", "18446744073709551616"}},
   };
   for (const auto& [name, values] : bad) {
     for (const std::string& value : values) {
@@ -122,6 +129,49 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       }
     }
   }
+}
+
+TEST(SettingsTest, RefusalsAreShortAndPrintable) {
+  std::string devices = "0";
+  for (int i = 1; i < 200000; ++i) devices += "," + std::to_string(i);
+  for (const auto& row : environmentVariables()) {
+    if (row.namesFile) continue;
+    for (const std::string& value :
+         {std::string(1000000, 'a'), std::string(1000000, '1') + "x", std::string("\x1b[31m\n\xff"), devices}) {
+      try {
+        read({{row.name, value}});
+        ADD_FAILURE() << row.name << " is accepted";
+      } catch (const BadSetting& error) {
+        const std::string message = error.what();
+        EXPECT_LE(message.size(), 440U) << message;
+        EXPECT_TRUE(isPrintable(message)) << message;
+        EXPECT_NE(std::string::npos, message.find("accepted: ")) << message;
+      }
+    }
+  }
+}
+
+TEST(SettingsTest, TakesTheLargestBudget) {
+  EXPECT_EQ(1e12, read({{"UCUDNN_BENCHMARK_BUDGET", "1e12"}}).benchmarkBudgetMs);
+}
+
+TEST(SettingsTest, LogFileThatCannotBeOpenedIsABadSettingEachTime) {
+  EXPECT_EXIT(
+      {
+        ::setenv("UCUDNN_LOG_FILE", "/nonexistent/log", 1);
+        int refused = 0;
+        for (int i = 0; i < 2; ++i) try {
+            settingsFromEnvironment();
+          } catch (const BadSetting& error) {
+            refused += std::string(error.what()) ==
+                       "UCUDNN_LOG_FILE=\"/nonexistent/log\": No such file or directory; accepted: a path";
+          }
+        ::setenv("UCUDNN_LOG_FILE", "/dev/null", 1);
+        settingsFromEnvironment();
+        std::exit(refused == 2 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0),
+      "");
 }
 
 TEST(SettingsTest, TableIsWellFormed) {
@@ -203,6 +253,16 @@ std::size_t occurrences(const std::string& text, const std::string& what) {
   std::size_t count = 0;
   for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
   return count;
+}
+
+TEST(SettingsTest, ManyOrLongUnknownVariablesAreFewShortWarnings) {
+  std::vector<std::string> names(100000, "UCUDNN_FOO");
+  const auto many = unknownVariableWarnings(names);
+  ASSERT_EQ(10U, many.size());
+  EXPECT_EQ("100000 variables are not settings of μ-cuDNN", many.back());
+  const auto one = unknownVariableWarnings({"UCUDNN_" + std::string(1000000, 'A') + "\x1b"});
+  ASSERT_EQ(1U, one.size());
+  EXPECT_LE(one[0].size(), 200U);
 }
 
 TEST(SettingsTest, ProcessSaysOnceWhatItReadAndWhatItDoesNotKnow) {

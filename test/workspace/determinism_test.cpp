@@ -1,6 +1,9 @@
 // A deterministic algorithm is named and no workspace is given, as queries answer where there is a
 // total: the call runs, deterministic if any such kernel fits what it may use. On the simulator, as
 // mostly on an H200, no backward filter is deterministic without workspace.
+#include <algorithm>
+#include <cstdint>
+
 #include "network.hpp"
 
 namespace ucudnn::test {
@@ -81,6 +84,50 @@ TEST_F(DeterminismTest, WhereOthersHaveDividedTheTotalTheLargestSegmentIsUsedInT
     ASSERT_CUDA(cudaDeviceSynchronize());
     network.expectRight(handles.native);
   }
+}
+
+// Where nothing else is allowed, such a convolution keeps its caller's workspace, and its limit.
+TEST_F(DeterminismTest, AllowedAloneItKeepsTheLimitOfItsCaller) {
+  setTotal(std::size_t{32} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeterministic(true));
+  Convolution convolution(layerCase(3));
+  convolution.fill();
+  const auto expected = convolution.undivided(handles.native, UCUDNN_BACKWARD_FILTER, kOpen, 1, 0);
+  std::size_t limit = SIZE_MAX;  // the least that any needs
+  for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT; ++algorithm) {
+    std::size_t bytes = 0;
+    if (algorithm != kOpen && algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3 &&
+        convolution.workspaceSize(handles.native, UCUDNN_BACKWARD_FILTER, algorithm, &bytes) ==
+            CUDNN_STATUS_SUCCESS)
+      limit = std::min(limit, bytes);
+  }
+  if (limit == 0) GTEST_SKIP() << "one needs none";
+  limit = (limit + 511) / 512 * 512;
+  int named = -1;
+  constexpr int kSpecifyLimit = 2;
+  ASSERT_CUDNN(convolution.queryPreferred(
+      handles.ours, UCUDNN_BACKWARD_FILTER, kSpecifyLimit, limit, &named));
+  const DeviceBuffer workspace(limit);
+  int larger = 0;
+  for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT; ++algorithm) {
+    std::size_t native = 0, bytes = 0;
+    if (convolution.workspaceSize(handles.native, UCUDNN_BACKWARD_FILTER, algorithm, &native) !=
+        CUDNN_STATUS_SUCCESS)
+      continue;
+    SCOPED_TRACE(algorithm);
+    larger += native > limit ? 1 : 0;
+    ASSERT_CUDNN(
+        convolution.workspaceSize(handles.ours, UCUDNN_BACKWARD_FILTER, algorithm, &bytes));
+    ASSERT_LE(bytes, limit);
+    EXPECT_EQ(std::min(native, limit), bytes);
+    if (algorithm == kOpen || algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3) continue;
+    convolution.output(UCUDNN_BACKWARD_FILTER).poison();
+    ASSERT_CUDNN(
+        convolution.run(handles.ours, UCUDNN_BACKWARD_FILTER, algorithm, {workspace.get(), bytes}));
+    expectEqual(convolution, *expected);
+  }
+  EXPECT_LT(0, larger) << "no algorithm was to be kept within the limit";
 }
 
 TEST_F(DeterminismTest, AlsoBesideAndAfterACapture) {
