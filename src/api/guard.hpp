@@ -36,7 +36,7 @@ cudnnStatus_t guarded(const char* function, Door door) noexcept {
 /// plain cuDNN does.
 template <typename Planned, typename Native>
 cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
-                              const char* function,
+                              Operation operation,
                               Planned planned,
                               Native native) noexcept {
   Context* const context = contextOf(handle);
@@ -45,7 +45,7 @@ cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
     const DeviceScope scope = context->useDevice();
     if (planned(*context)) return CUDNN_STATUS_SUCCESS;
   } catch (const std::exception& error) {
-    logWarn("{} is left to cuDNN: {}", function, error.what());
+    logWarn("a query of {} is left to cuDNN: {}", toText(operation), error.what());
   }
   return native();
 }

@@ -3,6 +3,7 @@
 #include <ucudnn/settings.h>
 
 #include "api/guard.hpp"
+#include "cuda/cudnn.hpp"
 #include "support/text.hpp"
 
 using namespace ucudnn;
@@ -61,7 +62,7 @@ cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle) {
   return guarded("cudnnCreate", [&] {
     Settings settings = environmentSettings();
     cudnnHandle_t native = nullptr;
-    const cudnnStatus_t status = cudnnCreate(&native);
+    const cudnnStatus_t status = cudnn().create(&native);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     CudnnHandle owner(native);
     addContext(native, std::move(settings));
@@ -72,7 +73,7 @@ cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle) {
 
 cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle) {
   removeContext(handle);
-  return cudnnDestroy(handle);
+  return cudnn().destroy(handle);
 }
 
 cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle, ucudnnBatchSizePolicy_t policy) {

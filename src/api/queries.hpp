@@ -1,4 +1,4 @@
-// What the query functions of the three operations have in common.
+// What the functions of the three operations have in common.
 #pragma once
 
 #include <ucudnn/removed.h>
@@ -15,7 +15,6 @@ namespace ucudnn {
 
 /// A query as its door has unpacked it.
 struct Query {
-  const char* function;
   cudnnHandle_t handle;
   Operation operation;
   ConvolutionDescriptors descriptors;
@@ -23,6 +22,15 @@ struct Query {
   ucudnnLayerId_t layer;                  ///< matters to workspace division only
   bool find = false;                      ///< Find and FindEx: the client expects to wait
 };
+
+inline cudnnStatus_t convolveOrNative(cudnnHandle_t handle,
+                                      Operation operation,
+                                      const ConvolutionCall& call,
+                                      ucudnnLayerId_t layer) noexcept {
+  Context* const context = contextOf(handle);
+  return context != nullptr ? context->convolve(operation, call, layer)
+                            : runNative(handle, operation, call);
+}
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at
 /// all and room for two (CLIENTS, "At run time", 10).
@@ -88,7 +96,7 @@ cudnnStatus_t answerPerformances(const Query& query,
     return native(requested, returned, results);
   return plannedOrNative(
       query.handle,
-      query.function,
+      query.operation,
       [&](Context& context) {
         const auto answer =
             context.algorithms(query.operation,
@@ -107,15 +115,16 @@ cudnnStatus_t answerPerformances(const Query& query,
 }
 
 /// get*WorkspaceSize.
-template <typename Native>
-cudnnStatus_t answerWorkspaceSize(const Query& query,
-                                  int algorithm,
-                                  std::size_t* bytes,
-                                  Native native) noexcept {
+inline cudnnStatus_t answerWorkspaceSize(const Query& query,
+                                         int algorithm,
+                                         std::size_t* bytes) noexcept {
+  const auto native = [&] {
+    return nativeWorkspaceSize(query.handle, query.operation, query.descriptors, algorithm, bytes);
+  };
   if (bytes == nullptr) return native();
   return plannedOrNative(
       query.handle,
-      query.function,
+      query.operation,
       [&](Context& context) {
         const auto answer =
             context.workspaceBytes(query.operation, query.descriptors, algorithm, query.layer);
@@ -125,58 +134,61 @@ cudnnStatus_t answerWorkspaceSize(const Query& query,
       native);
 }
 
-/// The best deterministic algorithm within the limit, where cuDNN alone would answer otherwise.
-template <typename Algorithm, typename Native>
-cudnnStatus_t deterministicAlgorithm(const Query& query,
-                                     std::size_t limitBytes,
-                                     Algorithm* algorithm,
-                                     Native native) noexcept {
-  const cudnnStatus_t status = native();
-  if (status != CUDNN_STATUS_SUCCESS || isDeterministic(query.operation, *algorithm)) return status;
-  return guarded(query.function, [&] {
-    Problem problem;  // a batch of one is none that can be read
-    problem.operation = query.operation;
-    for (const KernelOffer& picked : rankedKernels(query.handle, problem, query.descriptors)) {
-      const int best = picked.kernel.algorithm;
-      if (!picked.deterministic ||
-          !fitsWorkspace(query.handle, query.operation, query.descriptors, best, limitBytes))
-        continue;
-      *algorithm = static_cast<Algorithm>(best);
-      return CUDNN_STATUS_SUCCESS;
-    }
-    return CUDNN_STATUS_NOT_SUPPORTED;
+/// cuDNN's best within the limit. Its entry's own `memory` may be that of another math type, so it
+/// is asked what each needs.
+template <typename Row>
+cudnnStatus_t heuristicAlgorithm(Row row,
+                                 const Query& query,
+                                 std::size_t limitBytes,
+                                 bool deterministicOnly,
+                                 typename Row::Algorithm* algorithm) noexcept {
+  std::array<typename Row::Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> found{};
+  int count = 0;
+  const cudnnStatus_t status = callNative(row,
+                                          Row::kRank,
+                                          query.handle,
+                                          query.descriptors,
+                                          static_cast<int>(found.size()),
+                                          &count,
+                                          found.data());
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  auto* const end = found.data() + count;
+  auto* const best = std::find_if(found.data(), end, [&](const auto& entry) {
+    return entry.status == CUDNN_STATUS_SUCCESS &&
+           (!deterministicOnly || isDeterministic(query.operation, entry.algo)) &&
+           fitsWorkspace(query.handle, query.operation, query.descriptors, entry.algo, limitBytes);
   });
+  if (best == end) return CUDNN_STATUS_NOT_SUPPORTED;
+  *algorithm = best->algo;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 /// The get*Algorithm that cuDNN 8 removed: with its preference and limit.
-template <typename Preference, typename Algorithm, typename Native>
-cudnnStatus_t answerAlgorithm(Query query,
-                              Preference preference,
+template <typename Row>
+cudnnStatus_t answerAlgorithm(Row row,
+                              Query query,
+                              int preference,
                               std::size_t limitBytes,
-                              Algorithm* algorithm,
-                              Native native) noexcept {
+                              typename Row::Algorithm* algorithm) noexcept {
   std::size_t limit = 0;
-  if (algorithm == nullptr ||
-      ucudnnPreferredLimit(static_cast<int>(preference), limitBytes, &limit) == 0)
+  if (algorithm == nullptr || ucudnnPreferredLimit(preference, limitBytes, &limit) == 0)
     return CUDNN_STATUS_BAD_PARAM;
   // PREFER_FASTEST names no limit: the client's setting does. SIZE_MAX is a limit like any other.
-  if (static_cast<int>(preference) != CUDNN_CONVOLUTION_FWD_PREFER_FASTEST)
-    query.limitBytes = limit;
+  if (preference != CUDNN_CONVOLUTION_FWD_PREFER_FASTEST) query.limitBytes = limit;
   return plannedOrNative(
       query.handle,
-      query.function,
+      query.operation,
       [&](Context& context) {
         const auto answer = context.algorithms(
             query.operation, query.descriptors, {query.limitBytes, false, nullptr, query.layer});
         if (answer.empty()) return false;
-        *algorithm = static_cast<Algorithm>(answer.front().algorithm);
+        *algorithm = static_cast<typename Row::Algorithm>(answer.front().algorithm);
         return true;
       },
       [&] {
         const Context* const context = contextOf(query.handle);
-        return context != nullptr && context->settings().deterministic
-                   ? deterministicAlgorithm(query, limit, algorithm, native)
-                   : native();
+        const bool deterministicOnly = context != nullptr && context->settings().deterministic;
+        return heuristicAlgorithm(row, query, limit, deterministicOnly, algorithm);
       });
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "benchmark/timing_limits.hpp"
+#include "cuda/cudnn.hpp"
 
 namespace ucudnn {
 DeviceTimer::DeviceTimer(cudnnHandle_t handle,
@@ -14,7 +15,7 @@ DeviceTimer::DeviceTimer(cudnnHandle_t handle,
 
 void DeviceTimer::prepare() {
   if (timer_) return;
-  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle_, &stream_));
+  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle_, &stream_));
   begin_ = makeEvent();
   UCUDNN_CHECK_CUDA(cudaEventRecord(begin_.get(), stream_));
   if (buffers_ != nullptr)

@@ -31,8 +31,8 @@ struct Tools {
     cudaStream_t made = nullptr;
     UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
     stream.reset(made);
-    handle = makeOwned<CudnnHandle>(cudnnCreate);
-    UCUDNN_CHECK_CUDNN(cudnnSetStream(handle.get(), stream.get()));
+    handle = makeOwned<CudnnHandle>(cudnn().create);
+    UCUDNN_CHECK_CUDNN(cudnn().setStream(handle.get(), stream.get()));
   }
 };
 

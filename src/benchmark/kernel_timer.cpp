@@ -1,5 +1,6 @@
 #include "benchmark/kernel_timer.hpp"
 
+#include "cuda/cudnn.hpp"
 #include "kernels/factor.hpp"
 
 namespace ucudnn {
@@ -7,22 +8,22 @@ namespace ucudnn {
 KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
     : handle_(handle), problem_(problem) {
   for (int i = 0; i <= kMaximumSamples; ++i) events_.push_back(makeEvent());
-  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream_));
+  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &stream_));
   if (problem.operation != Operation::kBiasActivationForward) return;
   Problem::Sizes sizes{1, problem.ySizes[1], 1, 1, 1};
   Problem::Sizes strides{problem.ySizes[1], 1, 1, 1, 1};
-  biasDescriptor_ = makeOwned<TensorDescriptor>(cudnnCreateTensorDescriptor);
-  UCUDNN_CHECK_CUDNN(cudnnSetTensorNdDescriptor(biasDescriptor_.get(),
-                                                static_cast<cudnnDataType_t>(problem.yType),
-                                                problem.dimensions,
-                                                sizes.data(),
-                                                strides.data()));
-  activation_ = makeOwned<ActivationDescriptor>(cudnnCreateActivationDescriptor);
+  biasDescriptor_ = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(biasDescriptor_.get(),
+                                                   static_cast<cudnnDataType_t>(problem.yType),
+                                                   problem.dimensions,
+                                                   sizes.data(),
+                                                   strides.data()));
+  activation_ = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
   UCUDNN_CHECK_CUDNN(
-      cudnnSetActivationDescriptor(activation_.get(),
-                                   static_cast<cudnnActivationMode_t>(problem.activation),
-                                   CUDNN_NOT_PROPAGATE_NAN,
-                                   0.0));
+      cudnn().setActivationDescriptor(activation_.get(),
+                                      static_cast<cudnnActivationMode_t>(problem.activation),
+                                      CUDNN_NOT_PROPAGATE_NAN,
+                                      0.0));
 }
 
 cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {

@@ -1,5 +1,6 @@
 #include "context/call_stream.hpp"
 
+#include "cuda/cudnn.hpp"
 #include "cuda/error.hpp"
 
 namespace ucudnn {
@@ -23,7 +24,7 @@ std::uint64_t idOf(cudaStream_t stream) {
 
 CallStream streamOf(cudnnHandle_t handle) {
   CallStream call;
-  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &call.stream));
+  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &call.stream));
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long capture = 0;
   // The legacy default stream cannot be asked while another stream is captured, and is never

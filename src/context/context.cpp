@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "cuda/cudnn.hpp"
 #include "executor/equivalence.hpp"
 #include "support/log.hpp"
 
@@ -23,7 +24,7 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
   cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
   cudnnNanPropagation_t nan = CUDNN_NOT_PROPAGATE_NAN;
   double coefficient = 0;
-  if (cudnnGetActivationDescriptor(call.fused->activation, &mode, &nan, &coefficient) !=
+  if (cudnn().getActivationDescriptor(call.fused->activation, &mode, &nan, &coefficient) !=
       CUDNN_STATUS_SUCCESS)
     return false;
   problem.activation = mode;
@@ -33,12 +34,12 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
   int dimensions = 0;
   Problem::Sizes sizes{};
   Problem::Sizes strides{};
-  return cudnnGetTensorNdDescriptor(call.fused->zDescriptor,
-                                    Problem::kMaxDimensions,
-                                    &type,
-                                    &dimensions,
-                                    sizes.data(),
-                                    strides.data()) == CUDNN_STATUS_SUCCESS &&
+  return cudnn().getTensorNdDescriptor(call.fused->zDescriptor,
+                                       Problem::kMaxDimensions,
+                                       &type,
+                                       &dimensions,
+                                       sizes.data(),
+                                       strides.data()) == CUDNN_STATUS_SUCCESS &&
          type == problem.yType && dimensions == problem.dimensions && sizes == problem.ySizes &&
          strides == problem.yStrides;
 }
@@ -88,7 +89,7 @@ PlanRequest Context::request(const Problem& problem,
 
 bool Context::isCapturing() const {
   cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle_, &stream));
+  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle_, &stream));
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   // The legacy default stream cannot be asked while another stream is captured, and is never
   // captured itself.
@@ -253,7 +254,7 @@ void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
             plan.problem.text(),
             plan.problem.batch(),
             toText(plan),
-            cudnnGetErrorString(refusal));
+            cudnn().getErrorString(refusal));
     checkedPlans_.refuse(plan);
   } catch (const std::bad_alloc&) {  // it may be refused once more
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "context/workspace_region.hpp"
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
 

@@ -11,7 +11,7 @@
 #include "context/call_stream.hpp"
 #include "context/overlap.hpp"
 #include "cuda/owners.hpp"
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
 

@@ -1,5 +1,6 @@
 // Owners of CUDA's and cuDNN's handles: a unique_ptr each, whose deleter names the handle as its
-// pointer. Deleters ignore failures: there is nobody to tell, and the process may be ending.
+// pointer; cuDNN's are members of its table. Deleters ignore failures: there is nobody to tell, and
+// the process may be ending.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +8,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 
+#include "cuda/cudnn.hpp"
 #include "cuda/error.hpp"
 
 namespace ucudnn {
@@ -15,21 +18,27 @@ namespace ucudnn {
 template <typename Handle, auto Destroy>
 struct HandleDeleter {
   using pointer = Handle;
-  void operator()(Handle handle) const noexcept { static_cast<void>(Destroy(handle)); }
+  void operator()(Handle handle) const noexcept {
+    if constexpr (std::is_member_pointer_v<decltype(Destroy)>)
+      static_cast<void>((cudnn().*Destroy)(handle));
+    else
+      static_cast<void>(Destroy(handle));
+  }
 };
 
 template <typename Handle, auto Destroy>
 using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, HandleDeleter<Handle, Destroy>>;
 
-using CudnnHandle = Owner<cudnnHandle_t, cudnnDestroy>;
-using TensorDescriptor = Owner<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
-using FilterDescriptor = Owner<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
+using CudnnHandle = Owner<cudnnHandle_t, &Cudnn::destroy>;
+using TensorDescriptor = Owner<cudnnTensorDescriptor_t, &Cudnn::destroyTensorDescriptor>;
+using FilterDescriptor = Owner<cudnnFilterDescriptor_t, &Cudnn::destroyFilterDescriptor>;
 using ConvolutionDescriptor =
-    Owner<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
-using ActivationDescriptor = Owner<cudnnActivationDescriptor_t, cudnnDestroyActivationDescriptor>;
-using OpTensorDescriptor = Owner<cudnnOpTensorDescriptor_t, cudnnDestroyOpTensorDescriptor>;
+    Owner<cudnnConvolutionDescriptor_t, &Cudnn::destroyConvolutionDescriptor>;
+using ActivationDescriptor =
+    Owner<cudnnActivationDescriptor_t, &Cudnn::destroyActivationDescriptor>;
+using OpTensorDescriptor = Owner<cudnnOpTensorDescriptor_t, &Cudnn::destroyOpTensorDescriptor>;
 using ReduceTensorDescriptor =
-    Owner<cudnnReduceTensorDescriptor_t, cudnnDestroyReduceTensorDescriptor>;
+    Owner<cudnnReduceTensorDescriptor_t, &Cudnn::destroyReduceTensorDescriptor>;
 using Event = Owner<cudaEvent_t, cudaEventDestroy>;
 
 /// Makes a handle by a `Create(Handle*)` function. Throws Error.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
 

@@ -20,53 +20,53 @@ class ChunkNorms {
         chunk_(makeTensor(type, length)),
         wideChunk_(makeTensor(wideType_, length)),
         scalar_(makeTensor(wideType_, 1)),
-        add_(makeOwned<OpTensorDescriptor>(cudnnCreateOpTensorDescriptor)),
-        norm_(makeOwned<ReduceTensorDescriptor>(cudnnCreateReduceTensorDescriptor)),
+        add_(makeOwned<OpTensorDescriptor>(cudnn().createOpTensorDescriptor)),
+        norm_(makeOwned<ReduceTensorDescriptor>(cudnn().createReduceTensorDescriptor)),
         wide_(static_cast<std::size_t>(length) * elementBytes(wideType_)),
         result_(elementBytes(wideType_)) {
-    UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream_));
-    UCUDNN_CHECK_CUDNN(cudnnSetOpTensorDescriptor(
+    UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &stream_));
+    UCUDNN_CHECK_CUDNN(cudnn().setOpTensorDescriptor(
         add_.get(), CUDNN_OP_TENSOR_ADD, wideType_, CUDNN_PROPAGATE_NAN));
-    UCUDNN_CHECK_CUDNN(cudnnSetReduceTensorDescriptor(norm_.get(),
-                                                      CUDNN_REDUCE_TENSOR_NORM2,
-                                                      wideType_,
-                                                      CUDNN_PROPAGATE_NAN,
-                                                      CUDNN_REDUCE_TENSOR_NO_INDICES,
-                                                      CUDNN_32BIT_INDICES));
+    UCUDNN_CHECK_CUDNN(cudnn().setReduceTensorDescriptor(norm_.get(),
+                                                         CUDNN_REDUCE_TENSOR_NORM2,
+                                                         wideType_,
+                                                         CUDNN_PROPAGATE_NAN,
+                                                         CUDNN_REDUCE_TENSOR_NO_INDICES,
+                                                         CUDNN_32BIT_INDICES));
     std::size_t bytes = 0;
-    UCUDNN_CHECK_CUDNN(cudnnGetReductionWorkspaceSize(
+    UCUDNN_CHECK_CUDNN(cudnn().getReductionWorkspaceSize(
         handle, norm_.get(), wideChunk_.get(), scalar_.get(), &bytes));
     workspace_ = DeviceBuffer(bytes);
   }
 
   double ofDifference(const void* a, const void* b) {
     // Into memory of its own: cudnnOpTensor refuses a result in the place of its second operand.
-    UCUDNN_CHECK_CUDNN(cudnnOpTensor(handle_,
-                                     add_.get(),
-                                     factor(1),
-                                     chunk_.get(),
-                                     a,
-                                     factor(-1),
-                                     chunk_.get(),
-                                     b,
-                                     factor(0),
-                                     wideChunk_.get(),
-                                     wide_.get()));
+    UCUDNN_CHECK_CUDNN(cudnn().opTensor(handle_,
+                                        add_.get(),
+                                        factor(1),
+                                        chunk_.get(),
+                                        a,
+                                        factor(-1),
+                                        chunk_.get(),
+                                        b,
+                                        factor(0),
+                                        wideChunk_.get(),
+                                        wide_.get()));
     return ofWide(wide_.get());
   }
 
   double of(const void* data) {
     if (isWide_) return ofWide(data);
-    UCUDNN_CHECK_CUDNN(cudnnTransformTensor(
+    UCUDNN_CHECK_CUDNN(cudnn().transformTensor(
         handle_, factor(1), chunk_.get(), data, factor(0), wideChunk_.get(), wide_.get()));
     return ofWide(wide_.get());
   }
 
  private:
   static TensorDescriptor makeTensor(cudnnDataType_t type, int length) {
-    auto descriptor = makeOwned<TensorDescriptor>(cudnnCreateTensorDescriptor);
+    auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
     UCUDNN_CHECK_CUDNN(
-        cudnnSetTensor4dDescriptor(descriptor.get(), CUDNN_TENSOR_NCHW, type, 1, 1, 1, length));
+        cudnn().setTensor4dDescriptor(descriptor.get(), CUDNN_TENSOR_NCHW, type, 1, 1, 1, length));
     return descriptor;
   }
 
@@ -81,18 +81,18 @@ class ChunkNorms {
   double ofWide(const void* data) {
     // cuDNN refuses to reduce one element to one: it is its own norm.
     if (length_ == 1) return std::abs(read(data));
-    UCUDNN_CHECK_CUDNN(cudnnReduceTensor(handle_,
-                                         norm_.get(),
-                                         nullptr,
-                                         0,
-                                         workspace_.get(),
-                                         workspace_.bytes(),
-                                         factor(1),
-                                         wideChunk_.get(),
-                                         data,
-                                         factor(0),
-                                         scalar_.get(),
-                                         result_.get()));
+    UCUDNN_CHECK_CUDNN(cudnn().reduceTensor(handle_,
+                                            norm_.get(),
+                                            nullptr,
+                                            0,
+                                            workspace_.get(),
+                                            workspace_.bytes(),
+                                            factor(1),
+                                            wideChunk_.get(),
+                                            data,
+                                            factor(0),
+                                            scalar_.get(),
+                                            result_.get()));
     return read(result_.get());
   }
 

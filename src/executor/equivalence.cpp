@@ -1,5 +1,6 @@
 #include "executor/equivalence.hpp"
 
+#include "cuda/cudnn.hpp"
 #include "executor/distance.hpp"
 #include "support/log.hpp"
 
@@ -28,7 +29,7 @@ EquivalenceTest::EquivalenceTest(cudnnHandle_t handle,
   }
   reference_ = DeviceBuffer(bytes_);
   cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream));
+  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &stream));
   UCUDNN_CHECK_CUDA(
       cudaMemcpyAsync(reference_.get(), output_, bytes_, cudaMemcpyDeviceToDevice, stream));
 }
@@ -75,7 +76,7 @@ namespace {
 /// can't even be asked while another stream is captured.
 bool isFree(cudnnHandle_t handle) {
   cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDNN(cudnnGetStream(handle, &stream));
+  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &stream));
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   if (cudaStreamIsCapturing(stream, &status) == cudaSuccess)
     return status == cudaStreamCaptureStatusNone;

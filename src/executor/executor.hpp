@@ -3,17 +3,10 @@
 
 #include "kernels/fitting.hpp"
 #include "kernels/kernel.hpp"
-#include "planner/plan.hpp"
+#include "plan/call.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
-
-/// A convolution call as the client makes it.
-struct ConvolutionCall {
-  ConvolutionDescriptors descriptors;
-  ConvolutionPointers pointers;
-  const BiasActivation* fused = nullptr;  ///< of bias_activation_forward
-  int algorithm = 0;                      ///< the one that the client named
-};
 
 /// Enqueues the plan's micro-batches one after another; they share the call's workspace.
 /// Synchronizes nothing and allocates nothing, so a call can be captured in a CUDA graph. Forward

@@ -24,11 +24,13 @@ std::optional<int> Substitutes::choose(cudnnHandle_t handle,
       algorithmThatFits(handle, key.problem, call.descriptors, key.workspaceBytes, determinism);
   if (!offer) return std::nullopt;
   if (named && !offer->deterministic)
-    logWarn("no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs, so it is not deterministic",
-            key.problem.text(),
-            key.problem.batch(),
-            key.workspaceBytes,
-            toText(operation, offer->kernel));
+    logWarn(
+        "no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs, so it is "
+        "not deterministic",
+        key.problem.text(),
+        key.problem.batch(),
+        key.workspaceBytes,
+        toText(operation, offer->kernel));
   return offer->kernel.algorithm;
 }
 

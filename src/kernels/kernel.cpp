@@ -71,25 +71,22 @@ TensorDescriptor makeTensor(std::int32_t type,
                             int dimensions,
                             const Problem::Sizes& sizes,
                             const Problem::Sizes& strides) {
-  auto descriptor = makeOwned<TensorDescriptor>(cudnnCreateTensorDescriptor);
-  UCUDNN_CHECK_CUDNN(cudnnSetTensorNdDescriptor(descriptor.get(),
-                                                static_cast<cudnnDataType_t>(type),
-                                                dimensions,
-                                                sizes.data(),
-                                                strides.data()));
+  auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(descriptor.get(),
+                                                   static_cast<cudnnDataType_t>(type),
+                                                   dimensions,
+                                                   sizes.data(),
+                                                   strides.data()));
   return descriptor;
 }
 
-/// Runs one of cudnnGetConvolution*Algorithm_v7, which takes the last three of its parameters.
-template <typename Performance, typename Get>
-std::vector<KernelOffer> thoseThatWork(const Problem& problem, Get get) {
-  // cuDNN returns each with and without tensor cores.
-  std::array<Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> results{};
-  int count = 0;
+/// What cudnnGetConvolution*Algorithm_v7 says works.
+template <typename Performance>
+std::vector<KernelOffer> thoseThatWork(const Problem& problem,
+                                       const Performance* results,
+                                       int count) {
   std::vector<KernelOffer> offers;
-  if (get(static_cast<int>(results.size()), &count, results.data()) != CUDNN_STATUS_SUCCESS)
-    return offers;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+  for (int i = 0; i < count; ++i) {
     const Performance& result = results[i];
     if (result.status != CUDNN_STATUS_SUCCESS) continue;
     const Kernel kernel{static_cast<std::int32_t>(result.algo), problem.mathType};
@@ -152,25 +149,26 @@ bool isAccurate(const Problem& problem, int algorithm) noexcept {
 
 ProblemDescriptors::ProblemDescriptors(const Problem& problem)
     : x_(makeTensor(problem.xType, problem.dimensions, problem.xSizes, problem.xStrides)),
-      w_(makeOwned<FilterDescriptor>(cudnnCreateFilterDescriptor)),
-      convolution_(makeOwned<ConvolutionDescriptor>(cudnnCreateConvolutionDescriptor)),
+      w_(makeOwned<FilterDescriptor>(cudnn().createFilterDescriptor)),
+      convolution_(makeOwned<ConvolutionDescriptor>(cudnn().createConvolutionDescriptor)),
       y_(makeTensor(problem.yType, problem.dimensions, problem.ySizes, problem.yStrides)) {
-  UCUDNN_CHECK_CUDNN(cudnnSetFilterNdDescriptor(w_.get(),
-                                                static_cast<cudnnDataType_t>(problem.wType),
-                                                static_cast<cudnnTensorFormat_t>(problem.wFormat),
-                                                problem.dimensions,
-                                                problem.wSizes.data()));
   UCUDNN_CHECK_CUDNN(
-      cudnnSetConvolutionNdDescriptor(convolution_.get(),
-                                      problem.dimensions - 2,
-                                      problem.pads.data(),
-                                      problem.strides.data(),
-                                      problem.dilations.data(),
-                                      static_cast<cudnnConvolutionMode_t>(problem.mode),
-                                      static_cast<cudnnDataType_t>(problem.computeType)));
-  UCUDNN_CHECK_CUDNN(cudnnSetConvolutionGroupCount(convolution_.get(), problem.groups));
-  UCUDNN_CHECK_CUDNN(cudnnSetConvolutionMathType(convolution_.get(),
-                                                 static_cast<cudnnMathType_t>(problem.mathType)));
+      cudnn().setFilterNdDescriptor(w_.get(),
+                                    static_cast<cudnnDataType_t>(problem.wType),
+                                    static_cast<cudnnTensorFormat_t>(problem.wFormat),
+                                    problem.dimensions,
+                                    problem.wSizes.data()));
+  UCUDNN_CHECK_CUDNN(
+      cudnn().setConvolutionNdDescriptor(convolution_.get(),
+                                         problem.dimensions - 2,
+                                         problem.pads.data(),
+                                         problem.strides.data(),
+                                         problem.dilations.data(),
+                                         static_cast<cudnnConvolutionMode_t>(problem.mode),
+                                         static_cast<cudnnDataType_t>(problem.computeType)));
+  UCUDNN_CHECK_CUDNN(cudnn().setConvolutionGroupCount(convolution_.get(), problem.groups));
+  UCUDNN_CHECK_CUDNN(cudnn().setConvolutionMathType(
+      convolution_.get(), static_cast<cudnnMathType_t>(problem.mathType)));
 }
 
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
@@ -220,60 +218,39 @@ bool isRefusal(cudnnStatus_t status) noexcept {
 
 std::vector<KernelOffer> rankedKernels(cudnnHandle_t handle,
                                        const Problem& problem,
-                                       const ConvolutionDescriptors& d) {
-  switch (problem.operation) {
-    case Operation::kBackwardData:
-      return thoseThatWork<cudnnConvolutionBwdDataAlgoPerf_t>(problem, [&](auto... results) {
-        return cudnnGetConvolutionBackwardDataAlgorithm_v7(
-            handle, d.w, d.y, d.convolution, d.x, results...);
-      });
-    case Operation::kBackwardFilter:
-      return thoseThatWork<cudnnConvolutionBwdFilterAlgoPerf_t>(problem, [&](auto... results) {
-        return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-            handle, d.x, d.y, d.convolution, d.w, results...);
-      });
-    default:
-      return thoseThatWork<cudnnConvolutionFwdAlgoPerf_t>(problem, [&](auto... results) {
-        return cudnnGetConvolutionForwardAlgorithm_v7(
-            handle, d.x, d.w, d.convolution, d.y, results...);
-      });
-  }
+                                       const ConvolutionDescriptors& descriptors) {
+  return withNative(problem.operation, [&](auto row) {
+    using Row = decltype(row);
+    // cuDNN returns each with and without tensor cores.
+    std::array<typename Row::Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT>
+        results{};
+    int count = 0;
+    const cudnnStatus_t status = callNative(row,
+                                            Row::kRank,
+                                            handle,
+                                            descriptors,
+                                            static_cast<int>(results.size()),
+                                            &count,
+                                            results.data());
+    return status == CUDNN_STATUS_SUCCESS ? thoseThatWork(problem, results.data(), count)
+                                          : std::vector<KernelOffer>();
+  });
 }
 
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
                                   Operation operation,
-                                  const ConvolutionDescriptors& d,
+                                  const ConvolutionDescriptors& descriptors,
                                   int algorithm,
                                   std::size_t* bytes) noexcept {
-  switch (operation) {
-    case Operation::kBackwardData:
-      return cudnnGetConvolutionBackwardDataWorkspaceSize(
-          handle,
-          d.w,
-          d.y,
-          d.convolution,
-          d.x,
-          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-          bytes);
-    case Operation::kBackwardFilter:
-      return cudnnGetConvolutionBackwardFilterWorkspaceSize(
-          handle,
-          d.x,
-          d.y,
-          d.convolution,
-          d.w,
-          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-          bytes);
-    default:
-      return cudnnGetConvolutionForwardWorkspaceSize(
-          handle,
-          d.x,
-          d.w,
-          d.convolution,
-          d.y,
-          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-          bytes);
-  }
+  return withNative(operation, [&](auto row) {
+    using Row = decltype(row);
+    return callNative(row,
+                      Row::kWorkspaceSize,
+                      handle,
+                      descriptors,
+                      static_cast<typename Row::Algorithm>(algorithm),
+                      bytes);
+  });
 }
 
 cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
@@ -283,71 +260,42 @@ cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
                                 const ConvolutionPointers& p,
                                 const BiasActivation* fused) noexcept {
   // One of x, w, y is the output, which the caller handed over as a pointer to non-const.
-  switch (operation) {
-    case Operation::kForward:
-      return cudnnConvolutionForward(handle,
+  if (operation == Operation::kBiasActivationForward)
+    return cudnn().convolutionBiasActivationForward(
+        handle,
+        p.alpha,
+        d.x,
+        p.x,
+        d.w,
+        p.w,
+        d.convolution,
+        static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+        p.workspace,
+        p.workspaceBytes,
+        p.beta,
+        fused->zDescriptor,
+        fused->z,
+        fused->biasDescriptor,
+        fused->bias,
+        fused->activation,
+        d.y,
+        const_cast<void*>(p.y));
+  return withNative(operation, [&](auto row) {
+    using Row = decltype(row);
+    return (cudnn().*Row::kConvolve)(handle,
                                      p.alpha,
-                                     d.x,
-                                     p.x,
-                                     d.w,
-                                     p.w,
+                                     d.*Row::kFirstDescriptor,
+                                     p.*Row::kFirst,
+                                     d.*Row::kSecondDescriptor,
+                                     p.*Row::kSecond,
                                      d.convolution,
-                                     static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                     static_cast<typename Row::Algorithm>(algorithm),
                                      p.workspace,
                                      p.workspaceBytes,
                                      p.beta,
-                                     d.y,
-                                     const_cast<void*>(p.y));
-    case Operation::kBackwardData:
-      return cudnnConvolutionBackwardData(handle,
-                                          p.alpha,
-                                          d.w,
-                                          p.w,
-                                          d.y,
-                                          p.y,
-                                          d.convolution,
-                                          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-                                          p.workspace,
-                                          p.workspaceBytes,
-                                          p.beta,
-                                          d.x,
-                                          const_cast<void*>(p.x));
-    case Operation::kBackwardFilter:
-      return cudnnConvolutionBackwardFilter(handle,
-                                            p.alpha,
-                                            d.x,
-                                            p.x,
-                                            d.y,
-                                            p.y,
-                                            d.convolution,
-                                            static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-                                            p.workspace,
-                                            p.workspaceBytes,
-                                            p.beta,
-                                            d.w,
-                                            const_cast<void*>(p.w));
-    case Operation::kBiasActivationForward:
-      return cudnnConvolutionBiasActivationForward(
-          handle,
-          p.alpha,
-          d.x,
-          p.x,
-          d.w,
-          p.w,
-          d.convolution,
-          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-          p.workspace,
-          p.workspaceBytes,
-          p.beta,
-          fused->zDescriptor,
-          fused->z,
-          fused->biasDescriptor,
-          fused->bias,
-          fused->activation,
-          d.y,
-          const_cast<void*>(p.y));
-  }
-  return CUDNN_STATUS_BAD_PARAM;
+                                     d.*Row::kOutputDescriptor,
+                                     const_cast<void*>(p.*Row::kOutput));
+  });
 }
 
 }  // namespace ucudnn

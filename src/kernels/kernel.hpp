@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuda/owners.hpp"
+#include "kernels/native.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -61,18 +62,6 @@ class ProblemDescriptors {
   FilterDescriptor w_;
   ConvolutionDescriptor convolution_;
   TensorDescriptor y_;
-};
-
-/// The pointers of one convolution call. The output is x for backward data, w for backward filter,
-/// else y.
-struct ConvolutionPointers {
-  const void* alpha = nullptr;
-  const void* beta = nullptr;  ///< bias_activation_forward: alpha2, the factor of z
-  const void* x = nullptr;
-  const void* w = nullptr;
-  const void* y = nullptr;
-  void* workspace = nullptr;
-  std::size_t workspaceBytes = 0;
 };
 
 /// What bias_activation_forward has besides.

@@ -1,7 +1,6 @@
 #include "optimizer/policy.hpp"
 
 #include <cassert>
-#include <stdexcept>
 
 namespace ucudnn {
 
@@ -30,28 +29,6 @@ std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch) {
   }
   sizes.push_back(miniBatch);
   return sizes;
-}
-
-const char* toText(BatchSizePolicy policy) noexcept {
-  switch (policy) {
-    case BatchSizePolicy::kUndivided:
-      return "undivided";
-    case BatchSizePolicy::kPowerOfTwo:
-      return "powerOfTwo";
-    case BatchSizePolicy::kAll:
-      return "all";
-  }
-  return "unknown";
-}
-
-BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
-  std::string accepted;
-  for (const BatchSizePolicy policy : kBatchSizePolicies) {
-    if (text == toText(policy)) return policy;
-    accepted += accepted.empty() ? "" : ", ";
-    accepted += toText(policy);
-  }
-  throw std::invalid_argument("\"" + text + "\" is no batch size policy; accepted: " + accepted);
 }
 
 }  // namespace ucudnn

@@ -1,30 +1,13 @@
 // Which micro-batch sizes are tried (μ-cuDNN paper, section III-D).
 #pragma once
 
-#include <string>
 #include <vector>
+
+#include "support/policies.hpp"
 
 namespace ucudnn {
 
-enum class BatchSizePolicy {
-  kUndivided,  ///< the mini-batch only
-  /// 1, 2, 4, ..., the mini-batch itself, and what is left of it beside one of them from a
-  /// sixteenth up, if that is larger: 192, 224 and 240 of 256. The paper has no rests: a fast
-  /// kernel that just misses the limit runs best on as many samples as fit.
-  kPowerOfTwo,
-  kAll,  ///< every size from 1 to the mini-batch
-};
-
-constexpr BatchSizePolicy kBatchSizePolicies[] = {
-    BatchSizePolicy::kUndivided, BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll};
-
 /// The sizes in ascending order; the last one is `miniBatch`. REQUIRES: miniBatch >= 1.
 std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch);
-
-/// "undivided", "powerOfTwo", "all".
-const char* toText(BatchSizePolicy policy) noexcept;
-
-/// Throws std::invalid_argument that names the text and what is accepted.
-BatchSizePolicy batchSizePolicyFromText(const std::string& text);
 
 }  // namespace ucudnn

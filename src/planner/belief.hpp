@@ -6,7 +6,7 @@
 
 #include "benchmark/measurement.hpp"
 #include "cache/database.hpp"
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
 

@@ -54,17 +54,6 @@ std::string questionText(const Problem& problem, BatchSizePolicy policy) {
   return fmt::format("{} asked {}", problem.text(), toText(policy));
 }
 
-std::string toText(const Plan& plan) {
-  std::string text;
-  for (const Plan::Step& step : plan.steps)
-    text += fmt::format("{}{} x {} {}",
-                        text.empty() ? "" : " + ",
-                        step.count,
-                        step.batch,
-                        toText(plan.problem.operation, step.kernel));
-  return text;
-}
-
 CandidateTable candidates(const Measurements& measurements,
                           bool deterministicOnly,
                           int accurateBelow) {

@@ -10,7 +10,7 @@
 #include "cache/database.hpp"
 #include "optimizer/configuration.hpp"
 #include "optimizer/policy.hpp"
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
 

@@ -12,7 +12,7 @@
 
 #include "benchmark/benchmark.hpp"
 #include "optimizer/policy.hpp"
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 #include "problem/problem.hpp"
 #include "support/bounded_map.hpp"
 

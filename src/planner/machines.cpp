@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cuda/cudnn.hpp"
 #include "cuda/error.hpp"
 #include "support/settings.hpp"
 
@@ -28,7 +29,7 @@ MachineKey describe(int device) {
   key.multiprocessorCount = properties.multiProcessorCount;
   UCUDNN_CHECK_CUDA(cudaDriverGetVersion(&key.driverVersion));
   UCUDNN_CHECK_CUDA(cudaRuntimeGetVersion(&key.cudaVersion));
-  key.cudnnVersion = cudnnGetVersion();
+  key.cudnnVersion = cudnn().getVersion();
   key.simulated = key.deviceName.find("(simulated)") != std::string::npos;
   return key;
 }

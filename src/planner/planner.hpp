@@ -18,7 +18,7 @@
 #include "planner/investment.hpp"
 #include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
-#include "planner/plan.hpp"
+#include "plan/plan.hpp"
 #include "planner/statistics.hpp"
 #include "planner/turns.hpp"
 #include "support/settings.hpp"

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cuda/cudnn.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -61,7 +63,7 @@ bool readTensor(cudnnTensorDescriptor_t descriptor,
                 Problem::Sizes& strides) noexcept {
   cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
   int count = 0;
-  if (cudnnGetTensorNdDescriptor(
+  if (cudnn().getTensorNdDescriptor(
           descriptor, Problem::kMaxDimensions, &dataType, &count, sizes.data(), strides.data()) !=
       CUDNN_STATUS_SUCCESS)
     return false;
@@ -76,12 +78,12 @@ bool readTensor(cudnnTensorDescriptor_t descriptor,
 bool readFilter(cudnnFilterDescriptor_t descriptor, int& dimensions, Problem& problem) noexcept {
   cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
   cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;
-  if (cudnnGetFilterNdDescriptor(descriptor,
-                                 Problem::kMaxDimensions,
-                                 &dataType,
-                                 &format,
-                                 &dimensions,
-                                 problem.wSizes.data()) != CUDNN_STATUS_SUCCESS)
+  if (cudnn().getFilterNdDescriptor(descriptor,
+                                    Problem::kMaxDimensions,
+                                    &dataType,
+                                    &format,
+                                    &dimensions,
+                                    problem.wSizes.data()) != CUDNN_STATUS_SUCCESS)
     return false;
   problem.wType = dataType;
   problem.wFormat = format;
@@ -95,16 +97,16 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
   cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
   int groups = 1;
-  if (cudnnGetConvolutionNdDescriptor(descriptor,
-                                      Problem::kMaxSpatial,
-                                      &length,
-                                      problem.pads.data(),
-                                      problem.strides.data(),
-                                      problem.dilations.data(),
-                                      &mode,
-                                      &computeType) != CUDNN_STATUS_SUCCESS ||
-      cudnnGetConvolutionMathType(descriptor, &mathType) != CUDNN_STATUS_SUCCESS ||
-      cudnnGetConvolutionGroupCount(descriptor, &groups) != CUDNN_STATUS_SUCCESS)
+  if (cudnn().getConvolutionNdDescriptor(descriptor,
+                                         Problem::kMaxSpatial,
+                                         &length,
+                                         problem.pads.data(),
+                                         problem.strides.data(),
+                                         problem.dilations.data(),
+                                         &mode,
+                                         &computeType) != CUDNN_STATUS_SUCCESS ||
+      cudnn().getConvolutionMathType(descriptor, &mathType) != CUDNN_STATUS_SUCCESS ||
+      cudnn().getConvolutionGroupCount(descriptor, &groups) != CUDNN_STATUS_SUCCESS)
     return false;
   problem.mode = mode;
   problem.computeType = computeType;

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "optimizer/workspace_division.hpp"
 #include "support/text.hpp"
 
 namespace ucudnn {
@@ -231,30 +230,6 @@ void reportOnce() {
 }
 
 }  // namespace
-
-const char* toText(TotalWorkspacePolicy policy) noexcept {
-  switch (policy) {
-    case TotalWorkspacePolicy::kDivide:
-      return "divide";
-    case TotalWorkspacePolicy::kShare:
-      return "share";
-    case TotalWorkspacePolicy::kAuto:
-      return "auto";
-  }
-  return "unknown";
-}
-
-TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
-  for (const TotalWorkspacePolicy policy :
-       {TotalWorkspacePolicy::kDivide, TotalWorkspacePolicy::kShare, TotalWorkspacePolicy::kAuto}) {
-    if (text != toText(policy)) continue;
-    if (policy == TotalWorkspacePolicy::kDivide && !workspaceDivisionAvailable())
-      throw std::invalid_argument(
-          "this build divides no workspace; rebuild with -DUCUDNN_USE_GLPK=ON, or use share");
-    return policy;
-  }
-  throw std::invalid_argument("it is no such policy");
-}
 
 const std::vector<EnvironmentVariable>& environmentVariables() {
   static const auto* const table = new std::vector<EnvironmentVariable>(makeTable());

@@ -8,23 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/policy.hpp"
 #include "support/log.hpp"
+#include "support/policies.hpp"
 
 namespace ucudnn {
-
-/// How one workspace total serves all convolutions.
-enum class TotalWorkspacePolicy {
-  kDivide,  ///< each convolution owns a segment
-  kShare,   ///< streams take one or a few arenas in turn
-  kAuto,    ///< whichever is predicted to be faster
-};
-
-/// "divide", "share", "auto".
-const char* toText(TotalWorkspacePolicy policy) noexcept;
-
-/// Throws std::invalid_argument; also for "divide" in a build without GLPK.
-TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text);
 
 /// A benchmark share without bound.
 constexpr double kMeasureAlways = std::numeric_limits<double>::infinity();
@@ -39,12 +26,12 @@ struct Settings {
   TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
   /// Of each captured graph; the largest: as much as its plans want, at most the total.
   std::size_t graphWorkspaceBytes = std::numeric_limits<std::size_t>::max();
-  std::string databasePath;             ///< empty: measurements live in memory only
-  std::vector<int> benchmarkDevices;    ///< empty: the handle's own device
-  bool allBenchmarkDevices = false;     ///< UCUDNN_BENCHMARK_DEVICES=all
-  double benchmarkBudgetMs = 0;         ///< 0: no budget beyond the stop rule's own
+  std::string databasePath;           ///< empty: measurements live in memory only
+  std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
+  bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
+  double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own
   std::size_t benchmarkMemoryBytes = std::size_t{1} << 30;
-  double benchmarkShare = 0.03;         ///< kMeasureAlways: each problem when it is first seen
+  double benchmarkShare = 0.03;  ///< kMeasureAlways: each problem when it is first seen
   LogLevel logLevel = LogLevel::kWarn;
   std::string logFile;
   bool deterministic = false;
@@ -69,27 +56,30 @@ struct EnvironmentVariable {
 };
 const std::vector<EnvironmentVariable>& environmentVariables();
 
-/// What the process's environment says; null: nothing. Who runs a set-user-id program names no files that
-/// it opens: such variables are null there.
+/// What the process's environment says; null: nothing. Who runs a set-user-id program names no
+/// files that it opens: such variables are null there.
 const char* environmentValue(const EnvironmentVariable& variable) noexcept;
 
-/// Reads every UCUDNN_* variable. An unset or empty one keeps its default. Throws BadSetting. An unknown
-/// UCUDNN_* variable is not an error. Defaults are those of Settings but for what the CMake options
-/// UCUDNN_DEBUG_* change. Has no effect but its result.
+/// Reads every UCUDNN_* variable. An unset or empty one keeps its default. Throws BadSetting. An
+/// unknown UCUDNN_* variable is not an error. Defaults are those of Settings but for what the CMake
+/// options UCUDNN_DEBUG_* change. Has no effect but its result.
 Settings settingsFromEnvironment(const std::function<const char*(const char*)>& lookup);
 
-/// The same from the process's environment. Throws BadSetting also for a log file that cannot be opened.
-/// Before it returns or throws it configures the Log and, the first time in the process, logs each unknown UCUDNN_* variable (warn) and each setting (info).
-/// The tool, which has a copy of this code beside libucudnn.so's, leaves that to the library.
+/// The same from the process's environment. Throws BadSetting also for a log file that cannot be
+/// opened. Before it returns or throws it configures the Log and, the first time in the process,
+/// logs each unknown UCUDNN_* variable (warn) and each setting (info). The tool, which has a copy
+/// of this code beside libucudnn.so's, leaves that to the library.
 enum class Reporting { kOnce, kNever };
 Settings settingsFromEnvironment(Reporting reporting = Reporting::kOnce);
 
-/// One warning for each of `names` that begins with UCUDNN_ and that neither μ-cuDNN nor its simulator
-/// knows, with the nearest setting's name where one is close. The last of many says how many there are.
+/// One warning for each of `names` that begins with UCUDNN_ and that neither μ-cuDNN nor its
+/// simulator knows, with the nearest setting's name where one is close. The last of many says how
+/// many there are.
 std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names);
 
 /// "67108864", "64MiB", "64 MiB", "1GiB", "512KiB", "64MB" (decimal), "64M" (binary, as dd has it).
-/// Throws std::invalid_argument: empty, negative, not a number, a fraction of a byte, or above SIZE_MAX.
+/// Throws std::invalid_argument: empty, negative, not a number, a fraction of a byte, or above
+/// SIZE_MAX.
 std::size_t parseSize(const std::string& text);
 
 /// "64 MiB", "1.5 GiB", "512 B": for people.

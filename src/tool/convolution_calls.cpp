@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/native.hpp"
 #include "tool/convolution.hpp"
 
 // cuDNN 9 marks the convolution API deprecated; it is what frameworks call and what this measures.
@@ -35,197 +36,152 @@ struct Factors {
   float floats[2] = {0, 1};
 };
 
+/// cuDNN's functions by the names of kernels/native.hpp. Overloads: the handle decides whose they
+/// are.
+template <Operation operation>
+struct Functions;
+#define UCUDNN_TOOL_FUNCTIONS(NAME)                                  \
+  template <>                                                        \
+  struct Functions<Operation::k##NAME> {                             \
+    template <typename... Arguments>                                 \
+    static cudnnStatus_t convolve(Arguments... arguments) {          \
+      return cudnnConvolution##NAME(arguments...);                   \
+    }                                                                \
+    template <typename... Arguments>                                 \
+    static cudnnStatus_t rank(Arguments... arguments) {              \
+      return cudnnGetConvolution##NAME##Algorithm_v7(arguments...);  \
+    }                                                                \
+    template <typename... Arguments>                                 \
+    static cudnnStatus_t findEx(Arguments... arguments) {            \
+      return cudnnFindConvolution##NAME##AlgorithmEx(arguments...);  \
+    }                                                                \
+    template <typename... Arguments>                                 \
+    static cudnnStatus_t workspaceSize(Arguments... arguments) {     \
+      return cudnnGetConvolution##NAME##WorkspaceSize(arguments...); \
+    }                                                                \
+  };
+UCUDNN_TOOL_FUNCTIONS(Forward)
+UCUDNN_TOOL_FUNCTIONS(BackwardData)
+UCUDNN_TOOL_FUNCTIONS(BackwardFilter)
+#undef UCUDNN_TOOL_FUNCTIONS
+
+/// A convolution's operands in the order of its operation's functions.
+template <typename Row>
+struct Operands {
+  using Of = Functions<Row::kOperation>;
+  using Algorithm = typename Row::Algorithm;
+  using Results = std::array<typename Row::Performance, kMostResults>;
+
+  explicit Operands(const Convolution& c, const Tensors* t = nullptr)
+      : descriptors{c.x(), c.w(), c.convolution(), c.y()} {
+    if (t == nullptr) return;
+    pointers.x = t->x.get();
+    pointers.w = t->w.get();
+    pointers.y = t->y.get();
+  }
+  auto firstDesc() const { return descriptors.*Row::kFirstDescriptor; }
+  auto secondDesc() const { return descriptors.*Row::kSecondDescriptor; }
+  auto outputDesc() const { return descriptors.*Row::kOutputDescriptor; }
+  const void* first() const { return pointers.*Row::kFirst; }
+  const void* second() const { return pointers.*Row::kSecond; }
+  void* output() const { return const_cast<void*>(pointers.*Row::kOutput); }
+
+  ConvolutionDescriptors descriptors;
+  ConvolutionPointers pointers;
+};
+
+/// Calls `use` with the operands of the convolution's operation.
+template <typename Use>
+auto withOperands(const Convolution& c, const Tensors* tensors, Use use) {
+  return withNative(static_cast<Operation>(c.operation()),
+                    [&](auto row) { return use(Operands<decltype(row)>(c, tensors)); });
+}
+
 }  // namespace
 
 template <typename Handle>
 std::vector<Choice> findAlgorithms(Handle handle,
                                    const Convolution& c,
-                                   const Tensors& t,
+                                   const Tensors& tensors,
                                    const DeviceBuffer& workspace) {
-  int count = 0;
-  switch (c.operation()) {
-    case UCUDNN_BACKWARD_DATA: {
-      std::array<cudnnConvolutionBwdDataAlgoPerf_t, kMostResults> results{};
-      check(cudnnFindConvolutionBackwardDataAlgorithmEx(handle,
-                                                        c.w(),
-                                                        t.w.get(),
-                                                        c.y(),
-                                                        t.y.get(),
-                                                        c.convolution(),
-                                                        c.x(),
-                                                        t.x.get(),
-                                                        kMostResults,
-                                                        &count,
-                                                        results.data(),
-                                                        workspace.get(),
-                                                        workspace.bytes()),
-            "cudnnFindConvolutionBackwardDataAlgorithmEx");
-      return successful(results.data(), count, workspace.bytes());
-    }
-    case UCUDNN_BACKWARD_FILTER: {
-      std::array<cudnnConvolutionBwdFilterAlgoPerf_t, kMostResults> results{};
-      check(cudnnFindConvolutionBackwardFilterAlgorithmEx(handle,
-                                                          c.x(),
-                                                          t.x.get(),
-                                                          c.y(),
-                                                          t.y.get(),
-                                                          c.convolution(),
-                                                          c.w(),
-                                                          t.w.get(),
-                                                          kMostResults,
-                                                          &count,
-                                                          results.data(),
-                                                          workspace.get(),
-                                                          workspace.bytes()),
-            "cudnnFindConvolutionBackwardFilterAlgorithmEx");
-      return successful(results.data(), count, workspace.bytes());
-    }
-    default: {
-      std::array<cudnnConvolutionFwdAlgoPerf_t, kMostResults> results{};
-      check(cudnnFindConvolutionForwardAlgorithmEx(handle,
-                                                   c.x(),
-                                                   t.x.get(),
-                                                   c.w(),
-                                                   t.w.get(),
-                                                   c.convolution(),
-                                                   c.y(),
-                                                   t.y.get(),
-                                                   kMostResults,
-                                                   &count,
-                                                   results.data(),
-                                                   workspace.get(),
-                                                   workspace.bytes()),
-            "cudnnFindConvolutionForwardAlgorithmEx");
-      return successful(results.data(), count, workspace.bytes());
-    }
-  }
+  return withOperands(c, &tensors, [&](auto o) {
+    typename decltype(o)::Results results{};
+    int count = 0;
+    check(decltype(o)::Of::findEx(handle,
+                                  o.firstDesc(),
+                                  o.first(),
+                                  o.secondDesc(),
+                                  o.second(),
+                                  c.convolution(),
+                                  o.outputDesc(),
+                                  o.output(),
+                                  kMostResults,
+                                  &count,
+                                  results.data(),
+                                  workspace.get(),
+                                  workspace.bytes()),
+          "cudnnFindConvolution*AlgorithmEx");
+    return successful(results.data(), count, workspace.bytes());
+  });
 }
 
 std::optional<Choice> pickAlgorithm(cudnnHandle_t handle, const Convolution& c) {
-  const auto first = [](auto performance, auto get) -> std::optional<Choice> {
-    std::array<decltype(performance), kMostResults> results{};
+  return withOperands(c, nullptr, [&](auto o) -> std::optional<Choice> {
+    typename decltype(o)::Results results{};
     int count = 0;
-    check(get(kMostResults, &count, results.data()), "cudnnGetConvolution*Algorithm_v7");
+    check(decltype(o)::Of::rank(handle,
+                                o.firstDesc(),
+                                o.secondDesc(),
+                                c.convolution(),
+                                o.outputDesc(),
+                                kMostResults,
+                                &count,
+                                results.data()),
+          "cudnnGetConvolution*Algorithm_v7");
     const auto choices = successful(results.data(), count, SIZE_MAX);
     return choices.empty() ? std::nullopt : std::optional(choices.front());
-  };
-  switch (c.operation()) {
-    case UCUDNN_BACKWARD_DATA:
-      return first(cudnnConvolutionBwdDataAlgoPerf_t{}, [&](auto... results) {
-        return cudnnGetConvolutionBackwardDataAlgorithm_v7(
-            handle, c.w(), c.y(), c.convolution(), c.x(), results...);
-      });
-    case UCUDNN_BACKWARD_FILTER:
-      return first(cudnnConvolutionBwdFilterAlgoPerf_t{}, [&](auto... results) {
-        return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-            handle, c.x(), c.y(), c.convolution(), c.w(), results...);
-      });
-    default:
-      return first(cudnnConvolutionFwdAlgoPerf_t{}, [&](auto... results) {
-        return cudnnGetConvolutionForwardAlgorithm_v7(
-            handle, c.x(), c.w(), c.convolution(), c.y(), results...);
-      });
-  }
+  });
 }
 
 template <typename Handle>
 bool getWorkspaceSize(Handle handle, const Convolution& c, int algorithm, std::size_t* bytes) {
-  cudnnStatus_t status;
-  switch (c.operation()) {
-    case UCUDNN_BACKWARD_DATA:
-      status = cudnnGetConvolutionBackwardDataWorkspaceSize(
-          handle,
-          c.w(),
-          c.y(),
-          c.convolution(),
-          c.x(),
-          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-          bytes);
-      break;
-    case UCUDNN_BACKWARD_FILTER:
-      status = cudnnGetConvolutionBackwardFilterWorkspaceSize(
-          handle,
-          c.x(),
-          c.y(),
-          c.convolution(),
-          c.w(),
-          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-          bytes);
-      break;
-    default:
-      status =
-          cudnnGetConvolutionForwardWorkspaceSize(handle,
-                                                  c.x(),
-                                                  c.w(),
-                                                  c.convolution(),
-                                                  c.y(),
-                                                  static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-                                                  bytes);
-  }
-  return status == CUDNN_STATUS_SUCCESS;
+  return withOperands(c, nullptr, [&](auto o) {
+    return decltype(o)::Of::workspaceSize(handle,
+                                          o.firstDesc(),
+                                          o.secondDesc(),
+                                          c.convolution(),
+                                          o.outputDesc(),
+                                          static_cast<typename decltype(o)::Algorithm>(algorithm),
+                                          bytes) == CUDNN_STATUS_SUCCESS;
+  });
 }
 
 template <typename Handle, typename... LayerIds>
 void run(Handle handle,
          const Convolution& c,
-         const Tensors& t,
+         const Tensors& tensors,
          int algorithm,
          const Workspace& workspace,
          void* output,
          LayerIds... layer) {
   const Factors factors(c.numerics().dataType);
-  switch (c.operation()) {
-    case UCUDNN_BACKWARD_DATA:
-      check(cudnnConvolutionBackwardData(handle,
-                                         factors.one(),
-                                         c.w(),
-                                         t.w.get(),
-                                         c.y(),
-                                         t.y.get(),
-                                         c.convolution(),
-                                         static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-                                         workspace.memory,
-                                         workspace.bytes,
-                                         factors.zero(),
-                                         c.x(),
-                                         output,
-                                         layer...),
-            "cudnnConvolutionBackwardData");
-      break;
-    case UCUDNN_BACKWARD_FILTER:
-      check(cudnnConvolutionBackwardFilter(handle,
-                                           factors.one(),
-                                           c.x(),
-                                           t.x.get(),
-                                           c.y(),
-                                           t.y.get(),
-                                           c.convolution(),
-                                           static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-                                           workspace.memory,
-                                           workspace.bytes,
-                                           factors.zero(),
-                                           c.w(),
-                                           output,
-                                           layer...),
-            "cudnnConvolutionBackwardFilter");
-      break;
-    default:
-      check(cudnnConvolutionForward(handle,
+  withOperands(c, &tensors, [&](auto o) {
+    check(decltype(o)::Of::convolve(handle,
                                     factors.one(),
-                                    c.x(),
-                                    t.x.get(),
-                                    c.w(),
-                                    t.w.get(),
+                                    o.firstDesc(),
+                                    o.first(),
+                                    o.secondDesc(),
+                                    o.second(),
                                     c.convolution(),
-                                    static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+                                    static_cast<typename decltype(o)::Algorithm>(algorithm),
                                     workspace.memory,
                                     workspace.bytes,
                                     factors.zero(),
-                                    c.y(),
+                                    o.outputDesc(),
                                     output,
                                     layer...),
-            "cudnnConvolutionForward");
-  }
+          "cudnnConvolution*");
+  });
 }
 
 #define UCUDNN_TOOL_INSTANTIATE(HANDLE)                                          \

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/policy.hpp"
+#include "support/policies.hpp"
 #include "support/settings.hpp"
 #include "tool/convolution.hpp"
 #include "tool/simulator_control.hpp"

@@ -1,0 +1,95 @@
+// The one place that names cuDNN's functions: all of the library calls them through a table.
+// Linked, it holds their addresses; a library that is loaded in front of cuDNN looks them up.
+#pragma once
+
+#include <cudnn.h>
+
+namespace ucudnn {
+
+/* Formatted by hand: a function a line. */
+/* clang-format off */
+#define UCUDNN_FOR_EACH_CUDNN_FUNCTION(X) \
+  X(convolutionBackwardData, cudnnConvolutionBackwardData)                            \
+  X(convolutionBackwardFilter, cudnnConvolutionBackwardFilter)                        \
+  X(convolutionBiasActivationForward, cudnnConvolutionBiasActivationForward)          \
+  X(convolutionForward, cudnnConvolutionForward)                                      \
+  X(create, cudnnCreate)                                                              \
+  X(createActivationDescriptor, cudnnCreateActivationDescriptor)                      \
+  X(createConvolutionDescriptor, cudnnCreateConvolutionDescriptor)                    \
+  X(createFilterDescriptor, cudnnCreateFilterDescriptor)                              \
+  X(createOpTensorDescriptor, cudnnCreateOpTensorDescriptor)                          \
+  X(createReduceTensorDescriptor, cudnnCreateReduceTensorDescriptor)                  \
+  X(createTensorDescriptor, cudnnCreateTensorDescriptor)                              \
+  X(destroy, cudnnDestroy)                                                            \
+  X(destroyActivationDescriptor, cudnnDestroyActivationDescriptor)                    \
+  X(destroyConvolutionDescriptor, cudnnDestroyConvolutionDescriptor)                  \
+  X(destroyFilterDescriptor, cudnnDestroyFilterDescriptor)                            \
+  X(destroyOpTensorDescriptor, cudnnDestroyOpTensorDescriptor)                        \
+  X(destroyReduceTensorDescriptor, cudnnDestroyReduceTensorDescriptor)                \
+  X(destroyTensorDescriptor, cudnnDestroyTensorDescriptor)                            \
+  X(findConvolutionBackwardDataAlgorithm, cudnnFindConvolutionBackwardDataAlgorithm)  \
+  X(findConvolutionBackwardDataAlgorithmEx, cudnnFindConvolutionBackwardDataAlgorithmEx) \
+  X(findConvolutionBackwardFilterAlgorithm, cudnnFindConvolutionBackwardFilterAlgorithm) \
+  X(findConvolutionBackwardFilterAlgorithmEx, cudnnFindConvolutionBackwardFilterAlgorithmEx) \
+  X(findConvolutionForwardAlgorithm, cudnnFindConvolutionForwardAlgorithm)            \
+  X(findConvolutionForwardAlgorithmEx, cudnnFindConvolutionForwardAlgorithmEx)        \
+  X(getActivationDescriptor, cudnnGetActivationDescriptor)                            \
+  X(getConvolutionBackwardDataAlgorithm_v7, cudnnGetConvolutionBackwardDataAlgorithm_v7) \
+  X(getConvolutionBackwardDataWorkspaceSize, cudnnGetConvolutionBackwardDataWorkspaceSize) \
+  X(getConvolutionBackwardFilterAlgorithm_v7, cudnnGetConvolutionBackwardFilterAlgorithm_v7) \
+  X(getConvolutionBackwardFilterWorkspaceSize, cudnnGetConvolutionBackwardFilterWorkspaceSize) \
+  X(getConvolutionForwardAlgorithm_v7, cudnnGetConvolutionForwardAlgorithm_v7)        \
+  X(getConvolutionForwardWorkspaceSize, cudnnGetConvolutionForwardWorkspaceSize)      \
+  X(getConvolutionGroupCount, cudnnGetConvolutionGroupCount)                          \
+  X(getConvolutionMathType, cudnnGetConvolutionMathType)                              \
+  X(getConvolutionNdDescriptor, cudnnGetConvolutionNdDescriptor)                      \
+  X(getErrorString, cudnnGetErrorString)                                              \
+  X(getFilterNdDescriptor, cudnnGetFilterNdDescriptor)                                \
+  X(getReductionWorkspaceSize, cudnnGetReductionWorkspaceSize)                        \
+  X(getStream, cudnnGetStream)                                                        \
+  X(getTensorNdDescriptor, cudnnGetTensorNdDescriptor)                                \
+  X(getVersion, cudnnGetVersion)                                                      \
+  X(opTensor, cudnnOpTensor)                                                          \
+  X(reduceTensor, cudnnReduceTensor)                                                  \
+  X(setActivationDescriptor, cudnnSetActivationDescriptor)                            \
+  X(setConvolutionGroupCount, cudnnSetConvolutionGroupCount)                          \
+  X(setConvolutionMathType, cudnnSetConvolutionMathType)                              \
+  X(setConvolutionNdDescriptor, cudnnSetConvolutionNdDescriptor)                      \
+  X(setFilterNdDescriptor, cudnnSetFilterNdDescriptor)                                \
+  X(setOpTensorDescriptor, cudnnSetOpTensorDescriptor)                                \
+  X(setReduceTensorDescriptor, cudnnSetReduceTensorDescriptor)                        \
+  X(setStream, cudnnSetStream)                                                        \
+  X(setTensor4dDescriptor, cudnnSetTensor4dDescriptor)                                \
+  X(setTensorNdDescriptor, cudnnSetTensorNdDescriptor)                                \
+  X(transformTensor, cudnnTransformTensor)
+/* clang-format on */
+
+// The legacy convolution API is marked deprecated in cuDNN 9; it is what μ-cuDNN stands in for.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/// Each member is cuDNN's function of that name, which is documented at
+/// https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
+struct Cudnn {
+#define UCUDNN_MEMBER(NAME, FUNCTION) decltype(&::FUNCTION) NAME;
+  UCUDNN_FOR_EACH_CUDNN_FUNCTION(UCUDNN_MEMBER)
+#undef UCUDNN_MEMBER
+#if CUDNN_VERSION >= 90000
+  decltype(&::cudnnGetLastErrorString) getLastErrorString;
+#endif
+};
+
+#pragma GCC diagnostic pop
+
+namespace detail {
+extern Cudnn cudnnFunctions;
+}
+
+inline const Cudnn& cudnn() noexcept {
+  return detail::cudnnFunctions;
+}
+
+/// From here on these are called. REQUIRES: no other thread is in the library.
+void setCudnn(const Cudnn& functions) noexcept;
+
+}  // namespace ucudnn

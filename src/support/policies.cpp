@@ -1,0 +1,55 @@
+#include "support/policies.hpp"
+
+#include <stdexcept>
+
+namespace ucudnn {
+
+const char* toText(BatchSizePolicy policy) noexcept {
+  switch (policy) {
+    case BatchSizePolicy::kUndivided:
+      return "undivided";
+    case BatchSizePolicy::kPowerOfTwo:
+      return "powerOfTwo";
+    case BatchSizePolicy::kAll:
+      return "all";
+  }
+  return "unknown";
+}
+
+BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
+  std::string accepted;
+  for (const BatchSizePolicy policy : kBatchSizePolicies) {
+    if (text == toText(policy)) return policy;
+    accepted += accepted.empty() ? "" : ", ";
+    accepted += toText(policy);
+  }
+  throw std::invalid_argument("\"" + text + "\" is no batch size policy; accepted: " + accepted);
+}
+
+const char* toText(TotalWorkspacePolicy policy) noexcept {
+  switch (policy) {
+    case TotalWorkspacePolicy::kDivide:
+      return "divide";
+    case TotalWorkspacePolicy::kShare:
+      return "share";
+    case TotalWorkspacePolicy::kAuto:
+      return "auto";
+  }
+  return "unknown";
+}
+
+TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
+  for (const TotalWorkspacePolicy policy :
+       {TotalWorkspacePolicy::kDivide, TotalWorkspacePolicy::kShare, TotalWorkspacePolicy::kAuto}) {
+    if (text != toText(policy)) continue;
+#ifndef UCUDNN_HAVE_GLPK
+    if (policy == TotalWorkspacePolicy::kDivide)
+      throw std::invalid_argument(
+          "this build divides no workspace; rebuild with -DUCUDNN_USE_GLPK=ON, or use share");
+#endif
+    return policy;
+  }
+  throw std::invalid_argument("it is no such policy");
+}
+
+}  // namespace ucudnn

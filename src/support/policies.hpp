@@ -1,0 +1,40 @@
+// What a client may choose between.
+#pragma once
+
+#include <string>
+
+namespace ucudnn {
+
+/// Which micro-batch sizes are tried (μ-cuDNN paper, section III-D).
+enum class BatchSizePolicy {
+  kUndivided,  ///< the mini-batch only
+  /// 1, 2, 4, ..., the mini-batch itself, and what is left of it beside one of them from a
+  /// sixteenth up, if that is larger: 192, 224 and 240 of 256. The paper has no rests: a fast
+  /// kernel that just misses the limit runs best on as many samples as fit.
+  kPowerOfTwo,
+  kAll,  ///< every size from 1 to the mini-batch
+};
+
+constexpr BatchSizePolicy kBatchSizePolicies[] = {
+    BatchSizePolicy::kUndivided, BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll};
+
+/// "undivided", "powerOfTwo", "all".
+const char* toText(BatchSizePolicy policy) noexcept;
+
+/// Throws std::invalid_argument that names the text and what is accepted.
+BatchSizePolicy batchSizePolicyFromText(const std::string& text);
+
+/// How one workspace total serves all convolutions.
+enum class TotalWorkspacePolicy {
+  kDivide,  ///< each convolution owns a segment
+  kShare,   ///< streams take one or a few arenas in turn
+  kAuto,    ///< whichever is predicted to be faster
+};
+
+/// "divide", "share", "auto".
+const char* toText(TotalWorkspacePolicy policy) noexcept;
+
+/// Throws std::invalid_argument; also for "divide" in a build without GLPK.
+TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text);
+
+}  // namespace ucudnn

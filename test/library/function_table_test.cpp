@@ -1,0 +1,111 @@
+// Every call of cuDNN goes through the table: the library built into this program, with wrappers
+// that count in the table, against the simulator's own count of what has reached it.
+#include "../support/simulator.hpp"
+#include "cuda/cudnn.hpp"
+#include "fixture.hpp"
+#include "fused.hpp"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace ucudnn::test {
+namespace {
+
+const Cudnn real = cudnn();
+
+template <auto member, typename Function>
+struct Counting;
+template <auto member, typename Result, typename... Arguments>
+struct Counting<member, Result (*)(Arguments...)> {
+  inline static std::int64_t calls = 0;
+  static Result call(Arguments... arguments) {
+    ++calls;
+    return (real.*member)(arguments...);
+  }
+};
+
+struct Counted {
+  const char* name;
+  const std::int64_t* calls;
+};
+
+/// The table of wrappers, with a name and a counter for each.
+Cudnn countingTable(std::vector<Counted>* counted) {
+  Cudnn table = real;
+#define UCUDNN_COUNT(NAME, FUNCTION)                               \
+  {                                                                \
+    using Wrapper = Counting<&Cudnn::NAME, decltype(Cudnn::NAME)>; \
+    table.NAME = Wrapper::call;                                    \
+    counted->push_back({#FUNCTION, &Wrapper::calls});              \
+  }
+  UCUDNN_FOR_EACH_CUDNN_FUNCTION(UCUDNN_COUNT)
+#undef UCUDNN_COUNT
+  return table;
+}
+
+class FunctionTableTest : public LibraryTest {
+ protected:
+  void SetUp() override {
+    LibraryTest::SetUp();
+    if (!onSimulator()) GTEST_SKIP() << "the simulator counts what reaches it";
+    setArithmetic(Arithmetic::kOff);
+    setCudnn(countingTable(&counted_));
+  }
+  void TearDown() override {
+    setCudnn(real);
+    LibraryTest::TearDown();
+  }
+
+  std::vector<Counted> counted_;
+};
+
+/// All of the library's functions, as a client would call them.
+void train(Convolution& convolution, Fused& fused, std::size_t totalBytes) {
+  UcudnnHandle_t handle;
+  ASSERT_CUDNN(cudnnCreate(&handle));
+  ASSERT_CUDNN(handle.setTotalWorkspaceSize(totalBytes));
+  const DeviceBuffer workspace(std::size_t{1} << 20);
+  for (const ucudnnOperation_t operation : kOperations) {
+    std::vector<Performance> results;
+    for (const Query how : kQueries)
+      ASSERT_CUDNN(convolution.query(
+          handle, operation, how, 4, &results, {workspace.get(), workspace.bytes()}));
+    int algorithm = 0;
+    ASSERT_CUDNN(convolution.queryPreferred(
+        handle, operation, CUDNN_CONVOLUTION_FWD_PREFER_FASTEST, 0, &algorithm));
+    std::size_t bytes = 0;
+    ASSERT_CUDNN(convolution.workspaceSize(handle, operation, algorithm, &bytes));
+    ASSERT_CUDNN(
+        convolution.run(handle, operation, algorithm, {workspace.get(), workspace.bytes()}));
+  }
+  const int algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  ASSERT_CUDNN(fused.run(handle, algorithm, {workspace.get(), workspace.bytes()}, 1, 0.5, false));
+  ASSERT_CUDNN(cudnnDestroy(handle));
+}
+
+TEST_F(FunctionTableTest, NoCallEscapesIt) {
+  // What a batch of one, or a handle that is not ours, gets is cuDNN's own answer.
+  ConvolutionCase one = fftCase(44);
+  one.batch = 1;
+  for (const ConvolutionCase& parameters : {fftCase(43), one}) {
+    Convolution convolution(parameters);
+    Fused fused(convolution, CUDNN_ACTIVATION_RELU);
+    for (const std::size_t totalBytes : {std::size_t{0}, std::size_t{1} << 20}) {
+      std::vector<std::int64_t> before;
+      for (const Counted& row : counted_) before.push_back(callCount(row.name) - *row.calls);
+      train(convolution, fused, totalBytes);
+      for (std::size_t i = 0; i < counted_.size(); ++i) {
+        const std::string name = counted_[i].name;
+        if (name == "cudnnGetVersion" || name == "cudnnGetErrorString") continue;  // not counted
+        EXPECT_EQ(before[i], callCount(name.c_str()) - *counted_[i].calls) << name;
+      }
+    }
+  }
+  // The rest belongs to tests of equivalence and to helper devices.
+  for (const Counted& row : counted_) {
+    if (std::string(row.name).find("Convolution") == std::string::npos) continue;
+    EXPECT_LT(0, *row.calls) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test
