@@ -10,7 +10,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/ucudnn" DESTINATION "${CMAKE_IN
 if(TARGET ucudnn)
   # Where cuDNN and the CUDA runtime were found is kept as a RUNPATH, for the linker as much as for the loader:
   # `-lucudnn` alone must resolve them. LD_LIBRARY_PATH still goes first, as the simulator needs.
-  set_target_properties(ucudnn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  # The build tree has the same: one that CMake replaces later ends in a colon, and the empty element behind it is
+  # the current folder.
+  set_target_properties(ucudnn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS ucudnn EXPORT ucudnnTargets
           LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
           RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
@@ -40,11 +42,11 @@ endif()
 if(TARGET ucudnn_tool)
   file(RELATIVE_PATH bindir_to_libdir "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(ucudnn_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${bindir_to_libdir}"
-                                               INSTALL_RPATH_USE_LINK_PATH ON)
+                                               INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS ucudnn_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-foreach(document IN ITEMS LICENSE README.md CHANGELOG.md)
+foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/SECURITY.md)
   if(EXISTS "${PROJECT_SOURCE_DIR}/${document}")
     install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
   endif()

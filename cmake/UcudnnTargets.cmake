@@ -6,6 +6,13 @@ target_compile_features(ucudnn_flags INTERFACE cxx_std_17)
 target_compile_options(ucudnn_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>)
 target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags)
+# What makes a mistake of ours harder to exploit (misc/SECURITY.md); checked on the installed files.
+target_compile_options(ucudnn_flags INTERFACE -fstack-protector-strong)
+target_link_options(ucudnn_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+if(NOT UCUDNN_SANITIZE)  # They check more, and miss what the fortified functions do.
+  # glibc wants optimization for it. Distributions may have set another level.
+  target_compile_options(ucudnn_flags INTERFACE "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+endif()
 if(UCUDNN_SANITIZE)
   list(JOIN UCUDNN_SANITIZE "," sanitizers)
   target_compile_options(ucudnn_flags INTERFACE -fsanitize=${sanitizers} -fno-omit-frame-pointer

@@ -30,7 +30,8 @@ void parseSetting(Settings& settings, const std::string& variable, const std::st
     try {
       return row.parse(settings, value);
     } catch (const std::invalid_argument& error) {
-      throw BadSetting(variable + "=" + excerpt(value) + ": " + error.what() + "; accepted: " + row.type);
+      throw BadSetting(variable + "=" + excerpt(value) + ": " + error.what() +
+                       "; accepted: " + row.type);
     }
   }
 }

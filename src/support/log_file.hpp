@@ -6,10 +6,10 @@
 
 namespace ucudnn {
 
-/// Opens `file` to append to and returns its descriptor: a file, which is made where there is none, a
-/// character device as /dev/stderr, or a pipe that somebody reads. Never waits: neither for a pipe's
-/// reader to come nor, when it is written to, for him to read. Throws std::runtime_error: why it cannot
-/// be opened.
+/// Opens `file` to append to and returns its descriptor: a file, which is made where there is none,
+/// a character device as /dev/stderr, or a pipe that somebody reads. Never waits: neither for a
+/// pipe's reader to come nor, when it is written to, for him to read. Throws std::runtime_error:
+/// why it cannot be opened.
 int openLogFile(const std::string& file);
 
 /// What cannot be written is lost. Raises no signal.

@@ -104,8 +104,7 @@ class Line {
   }
 
   [[noreturn]] void refuse(const std::string& column, const std::string& why) const {
-    throw BadInput(
-        fmt::format("{}, line {}, column {}: {}", excerpt(file_), number_, column, why));
+    throw BadInput(fmt::format("{}, line {}, column {}: {}", excerpt(file_), number_, column, why));
   }
   [[noreturn]] void refuse(const std::string& why) const {
     throw BadInput(fmt::format("{}, line {}: {}", excerpt(file_), number_, why));

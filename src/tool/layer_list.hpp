@@ -27,8 +27,8 @@ struct Layer {
 ///   source,W,H,C_in,N,C_out,kernel_w,kernel_h,pad_w,pad_h,stride_w,stride_h
 /// and, optional: dilation_w, dilation_h, groups; for 3-D convolutions also D, kernel_d, pad_d,
 /// stride_d, dilation_d. A byte-order mark, CRLF, quotes, empty lines and lines that begin with #
-/// are fine. No number is above 2^20, no tensor has more than 1e12 elements, no list more than 10000
-/// layers. Throws BadInput: "FILE, line 3, column C_in: ...".
+/// are fine. No number is above 2^20, no tensor has more than 1e12 elements, no list more than
+/// 10000 layers. Throws BadInput: "FILE, line 3, column C_in: ...".
 std::vector<Layer> parseLayers(std::istream& stream, const std::string& file);
 
 /// The lists one after another; batchSize > 0 replaces every N. Throws BadInput.

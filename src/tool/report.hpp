@@ -78,7 +78,8 @@ nlohmann::ordered_json toJson(const std::vector<MicroBatches>& configuration);
 /// null where it is not known, or empty.
 nlohmann::ordered_json orNull(const std::optional<double>& value);
 nlohmann::ordered_json orNull(const std::string& text);
-/// As it is written to files. What is not UTF-8, as a file's name may be, is replaced: no result is lost for it.
+/// As it is written to files. What is not UTF-8, as a file's name may be, is replaced: no result is
+/// lost for it.
 std::string toText(const nlohmann::ordered_json& json);
 void writeCsv(std::ostream& stream, const std::vector<Row>& rows);
 void writeTable(std::ostream& stream, const Report& report);
@@ -86,8 +87,8 @@ void writeTable(std::ostream& stream, const Report& report);
 /// "4x64 FFT_TILING/default + 1x8 ..."
 std::string toText(const std::vector<MicroBatches>& configuration);
 
-/// Lines of cells, made printable, under a header, columns as wide as their widest cell. The first `leftColumns` and
-/// the last are left-aligned.
+/// Lines of cells, made printable, under a header, columns as wide as their widest cell. The first
+/// `leftColumns` and the last are left-aligned.
 void writeColumns(std::ostream& stream,
                   const std::vector<std::vector<std::string>>& cells,
                   std::size_t leftColumns);

@@ -103,8 +103,20 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
       {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
       {"UCUDNN_BENCHMARK_BUDGET",
-       {"-1", "-0", "nan", "-nan", "inf", "1e999", "1e308", "1e13", "1000000000000.1", "1e-999", "5ms",
-        "0x10", "1,5", "+5"}},
+       {"-1",
+        "-0",
+        "nan",
+        "-nan",
+        "inf",
+        "1e999",
+        "1e308",
+        "1e13",
+        "1000000000000.1",
+        "1e-999",
+        "5ms",
+        "0x10",
+        "1,5",
+        "+5"}},
       {"UCUDNN_BENCHMARK_SHARE",
        {"-0", "nan", "inf", "1e308", "1.0000001", "-1e-300", "Always", "1e-999"}},
       {"UCUDNN_BENCHMARK_MEMORY", {"18446744073709551616", "1e308", "nan", "16777216TiB"}},
@@ -136,8 +148,10 @@ TEST(SettingsTest, RefusalsAreShortAndPrintable) {
   for (int i = 1; i < 200000; ++i) devices += "," + std::to_string(i);
   for (const auto& row : environmentVariables()) {
     if (row.namesFile) continue;
-    for (const std::string& value :
-         {std::string(1000000, 'a'), std::string(1000000, '1') + "x", std::string("\x1b[31m\n\xff"), devices}) {
+    for (const std::string& value : {std::string(1000000, 'a'),
+                                     std::string(1000000, '1') + "x",
+                                     std::string("\x1b[31m\n\xff"),
+                                     devices}) {
       try {
         read({{row.name, value}});
         ADD_FAILURE() << row.name << " is accepted";
@@ -163,8 +177,9 @@ TEST(SettingsTest, LogFileThatCannotBeOpenedIsABadSettingEachTime) {
         for (int i = 0; i < 2; ++i) try {
             settingsFromEnvironment();
           } catch (const BadSetting& error) {
-            refused += std::string(error.what()) ==
-                       "UCUDNN_LOG_FILE=\"/nonexistent/log\": No such file or directory; accepted: a path";
+            refused +=
+                std::string(error.what()) ==
+                "UCUDNN_LOG_FILE=\"/nonexistent/log\": No such file or directory; accepted: a path";
           }
         ::setenv("UCUDNN_LOG_FILE", "/dev/null", 1);
         settingsFromEnvironment();
@@ -285,69 +300,6 @@ TEST(SettingsTest, BadSettingStillLeavesTheLogWhereItWasTold) {
     }
   });
   EXPECT_EQ(1U, occurrences(log, "[error] UCUDNN_BATCH_SIZE_POLICY=\"some\"")) << log;
-}
-
-TEST(SizeTest, ParsesUnitsExactly) {
-  const std::vector<std::pair<std::string, std::size_t>> cases = {
-      {"0", 0},
-      {"67108864", 67108864},
-      {"64MiB", 67108864},
-      {"64 MiB", 67108864},
-      {" 64mib ", 67108864},
-      {"64M", 67108864},
-      {"64MB", 64000000},
-      {"512KiB", 524288},
-      {"1GiB", 1073741824},
-      {"1.5GiB", 1610612736},
-      {"0.1GB", 100000000},
-      {"0.125K", 128},
-      {"1.000", 1},
-      {"2T", 2199023255552},
-      {"7B", 7},
-      {"18446744073709551615", SIZE_MAX},
-  };
-  for (const auto& [text, bytes] : cases) EXPECT_EQ(bytes, parseSize(text)) << text;
-}
-
-TEST(SizeTest, RefusesWhatIsNoSize) {
-  for (const char* text : {"",
-                           " ",
-                           "-1",
-                           "MiB",
-                           "1.",
-                           ".5K",
-                           "1.5",
-                           "0.1K",
-                           "1 2",
-                           "1MiBs",
-                           "1PiB",
-                           "1i",
-                           "1e3",
-                           "0x10",
-                           "1,5M",
-                           "+1",
-                           "18446744073709551616",
-                           "16777216T",
-                           "18446744073709551615.5K",
-                           "nan"}) {
-    EXPECT_THROW(parseSize(text), std::invalid_argument) << text;
-  }
-}
-
-TEST(SizeTest, FormatsForPeople) {
-  const std::vector<std::pair<std::size_t, std::string>> cases = {
-      {0, "0 B"},
-      {512, "512 B"},
-      {1023, "1023 B"},
-      {1024, "1 KiB"},
-      {1536, "1.5 KiB"},
-      {67108864, "64 MiB"},
-      {67108863, "64 MiB"},
-      {1048575, "1 MiB"},
-      {1610612736, "1.5 GiB"},
-      {SIZE_MAX, "16777216 TiB"},
-  };
-  for (const auto& [bytes, text] : cases) EXPECT_EQ(text, formatSize(bytes));
 }
 
 }  // namespace

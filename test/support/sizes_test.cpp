@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/settings.hpp"
+
+namespace ucudnn {
+namespace {
+
+TEST(SizeTest, ParsesUnitsExactly) {
+  const std::vector<std::pair<std::string, std::size_t>> cases = {
+      {"0", 0},
+      {"67108864", 67108864},
+      {"64MiB", 67108864},
+      {"64 MiB", 67108864},
+      {" 64mib ", 67108864},
+      {"64M", 67108864},
+      {"64MB", 64000000},
+      {"512KiB", 524288},
+      {"1GiB", 1073741824},
+      {"1.5GiB", 1610612736},
+      {"0.1GB", 100000000},
+      {"0.125K", 128},
+      {"1.000", 1},
+      {"2T", 2199023255552},
+      {"7B", 7},
+      {"18446744073709551615", SIZE_MAX},
+  };
+  for (const auto& [text, bytes] : cases) EXPECT_EQ(bytes, parseSize(text)) << text;
+}
+
+TEST(SizeTest, RefusesWhatIsNoSize) {
+  for (const char* text : {"",
+                           " ",
+                           "-1",
+                           "MiB",
+                           "1.",
+                           ".5K",
+                           "1.5",
+                           "0.1K",
+                           "1 2",
+                           "1MiBs",
+                           "1PiB",
+                           "1i",
+                           "1e3",
+                           "0x10",
+                           "1,5M",
+                           "+1",
+                           "18446744073709551616",
+                           "16777216T",
+                           "18446744073709551615.5K",
+                           "nan"}) {
+    EXPECT_THROW(parseSize(text), std::invalid_argument) << text;
+  }
+}
+
+TEST(SizeTest, FormatsForPeople) {
+  const std::vector<std::pair<std::size_t, std::string>> cases = {
+      {0, "0 B"},
+      {512, "512 B"},
+      {1023, "1023 B"},
+      {1024, "1 KiB"},
+      {1536, "1.5 KiB"},
+      {67108864, "64 MiB"},
+      {67108863, "64 MiB"},
+      {1048575, "1 MiB"},
+      {1610612736, "1.5 GiB"},
+      {SIZE_MAX, "16777216 TiB"},
+  };
+  for (const auto& [bytes, text] : cases) EXPECT_EQ(text, formatSize(bytes));
+}
+
+}  // namespace
+}  // namespace ucudnn
