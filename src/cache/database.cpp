@@ -137,6 +137,10 @@ class Database::Implementation final : public SharedDatabase {
     });
   }
 
+  void warnOfLies() {
+    attempt([this] { warnOnce("not all that it says is true; the rest is found out anew"); });
+  }
+
   void close() noexcept override { open_.reset(); }
   void dropPending() noexcept override { pending_.clear(); }
 
@@ -145,7 +149,7 @@ class Database::Implementation final : public SharedDatabase {
     try {
       patience_ = Patience(kPatienceAtTheEnd, 0);
       if (!pending_.empty() && !disabled_ && run([this](Open& open) { storePending(open); }))
-        warnOnce(warnedOfFailure_, "others hold it; the latest measurements are not kept");
+        warnOnce("others hold it; the latest measurements are not kept");
       for (std::string& warning : takeWarnings()) warnings.push_back(std::move(warning));
     } catch (const std::bad_alloc&) {
     }
@@ -216,7 +220,7 @@ class Database::Implementation final : public SharedDatabase {
       if (count == kMostRows) throw DatabaseRefused("it holds too many rows of one problem");
       if (readRow(rows, found, batch)) continue;
       distrusted.push_back(batch);
-      warnOnce(warnedOfRows_, "some values in it are not valid; they are ignored");
+      warnOnce("some values in it are not valid; they are ignored");
     }
     rows.reset();
     transaction.commit();
@@ -237,7 +241,7 @@ class Database::Implementation final : public SharedDatabase {
       }
     }
     pending_.clear();
-    warnOnce(warnedOfReadOnly_, "it cannot be written; new measurements are not kept");
+    warnOnce("it cannot be written; new measurements are not kept");
   }
 
   void write(DatabaseFile& file) {
@@ -265,13 +269,13 @@ class Database::Implementation final : public SharedDatabase {
     close();
     pending_.clear();
     disabled_ = !passing || ++failuresInARow_ >= kMostFailuresInARow;
-    warnOnce(warnedOfFailure_,
-             reason + (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
+    warnOnce(reason + (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
   }
 
-  void warnOnce(bool& warned, std::string text) {
-    if (!warned) warnings_.push_back(std::move(text));
-    warned = true;
+  /// A file is warned of once, whatever comes after.
+  void warnOnce(std::string text) {
+    if (!warned_) warnings_.push_back(std::move(text));
+    warned_ = true;
   }
 
   /// With the file's name.
@@ -290,9 +294,7 @@ class Database::Implementation final : public SharedDatabase {
   std::vector<Pending> pending_;
   bool disabled_;
   int failuresInARow_ = 0;
-  bool warnedOfFailure_ = false;
-  bool warnedOfReadOnly_ = false;
-  bool warnedOfRows_ = false;
+  bool warned_ = false;
   std::vector<std::string> warnings_;  ///< to be logged when the lock is released
 };
 
@@ -316,6 +318,13 @@ void Database::store(const MachineKey& machine,
                      const StoredMeasurements& measurements) noexcept {
   try {
     implementation_->store(machine, problem, measurements);
+  } catch (...) {  // As above.
+  }
+}
+
+void Database::warnOfLies() noexcept {
+  try {
+    implementation_->warnOfLies();
   } catch (...) {  // As above.
   }
 }

@@ -68,6 +68,9 @@ class Database {
              const std::string& problem,
              const StoredMeasurements& measurements) noexcept;
 
+  /// Warns, unless this file has been warned of, that some of what it says can't be true.
+  void warnOfLies() noexcept;
+
  private:
   class Implementation;
   std::unique_ptr<Implementation> implementation_;

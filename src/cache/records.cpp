@@ -150,14 +150,11 @@ void validate(const SizeRecord& record) {
     if (measuredAt < 0 || measuredAt > kEndOfYear9999) refuse("it was measured at no time");
   };
   if (record.problem.empty()) refuse("the problem is empty");
-  if (!isPrintable(record.problem)) refuse("the problem is no text");
-  if (!isPrintable(record.machine.deviceName)) refuse("the device's name is no text");
   if (record.batch < 1) refuse("the batch size is below 1");
   checkTime(record.measuredAt);
   for (const KernelRecord& kernel : record.kernels) {
     const std::string& name = kernel.measurement.kernel;
     if (name.empty()) refuse("a kernel has no name");
-    if (!isPrintable(name)) refuse("the kernel \"" + excerpt(name) + "\" is no text");
     checkTime(kernel.measuredAt);
     for (const double time : {kernel.measurement.timeMs, kernel.measurement.deviceMs})
       if (!std::isfinite(time) || time < 0)

@@ -205,7 +205,7 @@ Planner::Loaded Planner::load(const std::string& path, const PlanRequest& reques
   const StoredMeasurements stored = file.load(machine, request.problem.text(), &loaded.isLocked);
   int refused = 0;
   loaded.measurements = fromStored(request.problem, stored, &refused);
-  if (refused > 0) warnOfLies(path);
+  if (refused > 0) file.warnOfLies();
   if (refused > 0 || stored.empty()) return loaded;
   for (const BatchSizePolicy policy : kBatchSizePolicies) {
     bool isLocked = false;
@@ -431,19 +431,10 @@ bool Planner::confirmSizes(const PlanRequest& request,
     isAsStored = isAsStored && isTrue;
     if (failures > 0) continue;  // to be asked again
     const std::lock_guard lock(mutex_);
-    Known& known = known_[knownKey(request)];
-    if (!isTrue) warnOfLies(known.loadedFrom);
-    addConfirmed(known.measurements[batch], size->second);
+    addConfirmed(known_[knownKey(request)].measurements[batch], size->second);
   }
+  if (!isAsStored) database(request.settings->databasePath)->warnOfLies();
   return isAsStored;
-}
-
-void Planner::warnOfLies(const std::string& path) {
-  if (!warnedOfLies_.exchange(true))
-    logWarn(
-        "UCUDNN_DATABASE=\"{}\": some of what it says can't be true; cuDNN is believed, times "
-        "that can't be are measured",
-        path);
 }
 
 /// An error beyond the math type's is brought into a split only where cuDNN, left alone without a

@@ -135,7 +135,6 @@ class Planner {
   bool confirmChoice(const PlanRequest& request,
                      const std::vector<Configuration>& configurations,
                      Measurements& measurements);
-  void warnOfLies(const std::string& path);
   std::optional<Configuration> chooseAccurately(const PlanRequest& request,
                                                 Measurements& measurements,
                                                 Measuring measuring);
@@ -154,7 +153,6 @@ class Planner {
   Turns turns_;
   Machines machines_;
   Statistics statistics_;
-  std::atomic<bool> warnedOfLies_{false};
 };
 
 /// The process's planner: never destroyed, since handles are used in static destructors.

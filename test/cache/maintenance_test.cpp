@@ -70,7 +70,7 @@ TEST_F(MaintenanceTest, ListsByMachineAndProblem) {
 TEST_F(MaintenanceTest, ExportedAndImportedIsTheSame) {
   Database(path_).store(
       machine(),
-      "quotes \" \\ μ",
+      "quotes \" \\ \n μ",
       {{3, {std::numeric_limits<std::size_t>::max(), {{"k", 1.0 / 3, 7, true}}}}});
   EXPECT_EQ(6U, exportDatabase(path_, json_));
   const std::string copy = directory_.file("copy.db");
@@ -78,8 +78,8 @@ TEST_F(MaintenanceTest, ExportedAndImportedIsTheSame) {
   const std::string again = directory_.file("again.json");
   EXPECT_EQ(6U, exportDatabase(copy, again));
   EXPECT_EQ(test::contents(json_), test::contents(again));
-  EXPECT_EQ(describe(Database(path_).load(machine(), "quotes \" \\ μ")),
-            describe(Database(copy).load(machine(), "quotes \" \\ μ")));
+  EXPECT_EQ(describe(Database(path_).load(machine(), "quotes \" \\ \n μ")),
+            describe(Database(copy).load(machine(), "quotes \" \\ \n μ")));
   EXPECT_EQ(describe({{1, sizeOf(2)}, {2, sizeOf(0)}, {256, sizeOf(3)}}),
             describe(Database(copy).load(machine(), "b")));
 }
