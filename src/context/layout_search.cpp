@@ -28,18 +28,22 @@ void LayoutSearch::beginRound(const Window& window, bool mayDivide, const Planne
   searching_ = true;
   tried_.clear();
   candidates_.clear();
-  const auto add = [&](const LayoutKind& kind, double uncontendedMs) {
-    if (kind == current_) return;
-    const double slower = plannedMs(kind) / window.plannedMs;
-    if (std::isfinite(slower))
-      candidates_.push_back({kind, uncontendedMs * slower / window.referenceMs});
+  const auto add = [&](const LayoutKind& kind, double leastMs) {
+    if (!(kind == current_) && std::isfinite(leastMs))
+      candidates_.push_back({kind, leastMs / window.referenceMs});
   };
-  add({1, false}, window.overlap.serialMs);
+  const LayoutKind one{1, false};
+  if (!(one == current_)) add(one, window.overlap.serialMs * plannedMs(one) / window.plannedMs);
   const std::size_t groups = window.overlap.groups;
   if (groups < 2) return;
-  add({groups, false}, window.overlap.leastMs);
-  if (groups > 2) add({(groups + 1) / 2, false}, window.overlap.leastMs);
-  if (mayDivide) add({1, true}, window.overlap.leastMs);
+  // Small kernels side by side may cost nothing of what they are predicted to take alone, so at
+  // best all groups overlap.
+  const auto addOverlapping = [&](const LayoutKind& kind) {
+    if (!(kind == current_)) add(kind, plannedMs(kind) / static_cast<double>(groups));
+  };
+  addOverlapping({groups, false});
+  if (groups > 2) addOverlapping({(groups + 1) / 2, false});
+  if (mayDivide) addOverlapping({1, true});
 }
 
 /// The time that passed, not that during which the device worked: where the host sets the pace,

@@ -22,9 +22,8 @@ struct LayoutKind {
   }
 };
 
-/// The rule: begin with one arena for all streams. When uses wait for it on the device while their
-/// streams could go on, and what they wait is more than smaller arenas must cost by the predicted
-/// times, try as many arenas as there are groups of streams that overlap, half as many, and the
+/// The rule: begin with one arena for all streams. When uses overlap, or would but for their
+/// region, try as many arenas as there are groups of streams that overlap, half as many, and the
 /// division where it is allowed; each for two windows of uses, and keep the layout in which the
 /// same work took the least time. Look again after ever more windows, for programs change. Several
 /// arenas go back to one when their uses, one after another, would be done sooner in it.

@@ -72,9 +72,9 @@ TEST(LayoutSearchTest, WithoutOverlapOneArenaStays) {
 
 TEST(LayoutSearchTest, WhatCannotPayIsNotTried) {
   LayoutSearch search;
-  // At best 10 % are won, and smaller arenas cost 20 %.
+  // If all three groups overlapped at any time, 107 ms were the least.
   EXPECT_EQ((LayoutKind{1, false}),
-            search.next(window(100, 90, 3, 100), false, [](const auto&) { return 120.0; }));
+            search.next(window(100, 90, 3, 100), false, [](const auto&) { return 320.0; }));
   EXPECT_FALSE(search.isSearching());
 }
 
@@ -103,12 +103,11 @@ TEST(LayoutSearchTest, APauseDecidesNothing) {
   EXPECT_FALSE(search.isSearching());
 }
 
-// The device is done before the host has enqueued what is next: what a layout is predicted to cost
-// says little then.
-TEST(LayoutSearchTest, WhereTheHostSetsThePaceMoreIsTried) {
+// Small kernels do not fill the device: side by side they take less than they are predicted to.
+TEST(LayoutSearchTest, WhatOverlapMayMakeUpForIsTried) {
   LayoutSearch search;
   const auto planned = [](const LayoutKind&) { return 150.0; };
-  EXPECT_EQ((LayoutKind{2, false}), nextOfTwo(search, window(170, 100, 2, 100), false, planned));
+  EXPECT_EQ((LayoutKind{2, false}), nextOfTwo(search, window(100, 95, 2, 100), false, planned));
 }
 
 TEST(LayoutSearchTest, ALayoutThatIsNotPossibleIsNotTried) {
