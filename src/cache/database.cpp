@@ -116,10 +116,12 @@ class Database::Implementation final : public SharedDatabase {
   Implementation(const Implementation&) = delete;
   Implementation& operator=(const Implementation&) = delete;
 
-  StoredMeasurements load(const MachineKey& machine, const std::string& problem, bool* isLocked) {
-    StoredMeasurements found;
+  std::vector<StoredMeasurements> load(const MachineKey& machine,
+                                       const std::vector<std::string>& problems,
+                                       bool* isLocked) {
+    std::vector<StoredMeasurements> found(problems.size());
     attempt([&] {
-      const bool locked = run([&](Open& open) { found = read(open, machine, problem); });
+      const bool locked = run([&](Open& open) { found = read(open, machine, problems); });
       if (isLocked != nullptr) *isLocked = locked;
       if (!locked && !pending_.empty()) run([this](Open& open) { storePending(open); });
     });
@@ -201,9 +203,25 @@ class Database::Implementation final : public SharedDatabase {
     return false;
   }
 
-  StoredMeasurements read(Open& open, const MachineKey& machine, const std::string& problem) {
+  /// In one transaction: each locks the file anew and looks at its schema.
+  std::vector<StoredMeasurements> read(Open& open,
+                                       const MachineKey& machine,
+                                       const std::vector<std::string>& problems) {
     SqliteTransaction transaction(open.file.connection, SqliteTransaction::Kind::kRead);
     checkSchema(open.file);
+    std::vector<StoredMeasurements> found;
+    for (const std::string& problem : problems) {
+      found.push_back(readProblem(open, machine, problem));
+      if (found.front().empty()) break;
+    }
+    found.resize(problems.size());
+    transaction.commit();
+    return found;
+  }
+
+  StoredMeasurements readProblem(Open& open,
+                                 const MachineKey& machine,
+                                 const std::string& problem) {
     SqliteStatement& rows = open.rows;
     rows.bind(problem,
               machine.deviceName,
@@ -223,7 +241,6 @@ class Database::Implementation final : public SharedDatabase {
       warnOnce("some values in it are not valid; they are ignored");
     }
     rows.reset();
-    transaction.commit();
     for (const int bad : distrusted) found.erase(bad);
     return found;
   }
@@ -302,12 +319,12 @@ Database::Database(std::string path)
     : implementation_(std::make_unique<Implementation>(std::move(path))) {}
 Database::~Database() = default;
 
-StoredMeasurements Database::load(const MachineKey& machine,
-                                  const std::string& problem,
-                                  bool* isLocked) noexcept {
+std::vector<StoredMeasurements> Database::load(const MachineKey& machine,
+                                               const std::vector<std::string>& problems,
+                                               bool* isLocked) noexcept {
   if (isLocked != nullptr) *isLocked = false;
   try {
-    return implementation_->load(machine, problem, isLocked);
+    return implementation_->load(machine, problems, isLocked);
   } catch (...) {  // Out of memory while reporting that memory ran out.
     return {};
   }

@@ -57,11 +57,19 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Everything known of a problem on a machine: one query. `isLocked`, if not null, tells that
-  /// nothing could be read for now, since others hold the file.
+  /// Everything known of problems on a machine, in one transaction; where nothing is known of the
+  /// first, the others are not looked up. `isLocked`, if not null, tells that nothing could be read
+  /// for now, since others hold the file. Empty: host memory ran out.
+  std::vector<StoredMeasurements> load(const MachineKey& machine,
+                                       const std::vector<std::string>& problems,
+                                       bool* isLocked = nullptr) noexcept;
+  /// Of one.
   StoredMeasurements load(const MachineKey& machine,
                           const std::string& problem,
-                          bool* isLocked = nullptr) noexcept;
+                          bool* isLocked = nullptr) noexcept {
+    auto found = load(machine, std::vector<std::string>{problem}, isLocked);
+    return found.empty() ? StoredMeasurements() : std::move(found.front());
+  }
 
   /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.
   void store(const MachineKey& machine,

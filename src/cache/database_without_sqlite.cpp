@@ -24,7 +24,9 @@ Database::Database(std::string path)
     : implementation_(std::make_unique<Implementation>(std::move(path))) {}
 Database::~Database() = default;
 
-StoredMeasurements Database::load(const MachineKey&, const std::string&, bool*) noexcept {
+std::vector<StoredMeasurements> Database::load(const MachineKey&,
+                                               const std::vector<std::string>&,
+                                               bool*) noexcept {
   implementation_->warnOnce();
   return {};
 }

@@ -202,21 +202,23 @@ Planner::Loaded Planner::load(const std::string& path, const PlanRequest& reques
   Loaded loaded;
   Database& file = *database(path);
   const MachineKey machine = machines_.key(request.machine);
-  const StoredMeasurements stored = file.load(machine, request.problem.text(), &loaded.isLocked);
+  std::vector<std::string> texts{request.problem.text()};
+  for (const BatchSizePolicy policy : kBatchSizePolicies)
+    texts.push_back(questionText(request.problem, policy));
+  const std::vector<StoredMeasurements> stored = file.load(machine, texts, &loaded.isLocked);
+  if (stored.empty()) return loaded;
   int refused = 0;
-  loaded.measurements = fromStored(request.problem, stored, &refused);
-  if (refused > 0) file.warnOfLies();
-  if (refused > 0 || stored.empty()) return loaded;
-  for (const BatchSizePolicy policy : kBatchSizePolicies) {
-    bool isLocked = false;
-    for (const auto& [miniBatch, size] :
-         file.load(machine, questionText(request.problem, policy), &isLocked)) {
+  loaded.measurements = fromStored(request.problem, stored.front(), &refused);
+  if (refused > 0) {
+    file.warnOfLies();
+    return loaded;
+  }
+  for (std::size_t i = 1; i < stored.size(); ++i)
+    for (const auto& [miniBatch, size] : stored[i]) {
       const auto undivided = loaded.measurements.find(miniBatch);
       if (undivided != loaded.measurements.end() && !undivided->second.kernels.empty())
-        loaded.answered.push_back({policy, miniBatch, size.coveredBytes});
+        loaded.answered.push_back({kBatchSizePolicies[i - 1], miniBatch, size.coveredBytes});
     }
-    loaded.isLocked = loaded.isLocked || isLocked;
-  }
   return loaded;
 }
 
