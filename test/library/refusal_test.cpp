@@ -119,33 +119,47 @@ TEST_F(RefusalTest, RefusedMicroBatchOfTheFusedOperationIsMadeUpFor) {
     }
 }
 
-// A database says that all kernels need no workspace: cuDNN is asked when the plan is made.
-TEST_F(RefusalTest, PlanNeedsWhatCudnnSaysWhateverTheDatabaseHas) {
+// Any of the calls before the first micro-batch fails: where it is the look whether cuDNN has the
+// plan's kernels, the plan is not begun, now or later.
+TEST_F(RefusalTest, PlanThatCudnnNoLongerHasIsNotBegun) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  constexpr std::int64_t kCalls = kGetters + 16;
   const ConvolutionCase parameters = fftCase(220);
   const ForcedSplits forced({parameters});
-  executeSql(forced.database(), "UPDATE measurement SET workspace_bytes = 0");
   const EnvironmentGuard settings(logging());
-  const Handles handles;
   Convolution convolution(parameters);
+  const DeviceBuffer workspace(kLimit);
+  const auto run = [&](const Handles& handles, ucudnnOperation_t operation) {
+    return convolution.run(handles.ours, operation, 0, {workspace.get(), kLimit}, 1, 1);
+  };
   for (const ucudnnOperation_t operation : kOperations) {
     SCOPED_TRACE(toText(operation));
-    ucudnnPlan_t plan{};
-    std::vector<ucudnnMicroBatches_t> entries;
-    ASSERT_CUDNN(convolution.plan(handles.ours, operation, 0, &plan, &entries));
-    ASSERT_LT(1, microBatchCount(entries));
+    const Handles handles;
     const auto expected = convolution.undivided(handles.native, operation, 0, 1, 1);
     const std::vector<char> original = convolution.output(operation).read();
-    const std::size_t warningsBefore = warnings();
-    for (int call = 0; call < 2; ++call) {
-      const std::int64_t enqueuedBefore = callCount(kFunctions[operation]);
-      convolution.output(operation).write(original);
-      ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {}, 1, 1));
-      expectRight(convolution, operation, convolution.output(operation).read(), expected);
-      if (onSimulator()) {
-        EXPECT_EQ(enqueuedBefore + microBatchCount(entries), callCount(kFunctions[operation]));
+    ASSERT_CUDNN(run(handles, operation));  // plans
+    int refusedPlans = 0;
+    for (std::int64_t n = 1; n <= kCalls && refusedPlans == 0; ++n) {
+      const Handles others;  // it looks for itself
+      const std::size_t warningsBefore = warnings();
+      const auto refused = [&] { return linesWith(log(), {"no longer has all kernels"}).size(); };
+      const std::size_t refusedBefore = refused();
+      for (const bool fails : {true, false}) {
+        const std::int64_t enqueuedBefore = callCount(kFunctions[operation]);
+        convolution.output(operation).write(original);
+        failCall(fails ? n : 0);
+        const cudnnStatus_t status = run(others, operation);
+        failCall(0);
+        if (refused() == refusedBefore) break;
+        ++refusedPlans;
+        ASSERT_CUDNN(status);
+        expectRight(convolution, operation, convolution.output(operation).read(), expected);
+        EXPECT_EQ(enqueuedBefore + 1, callCount(kFunctions[operation]));
+        EXPECT_EQ(warningsBefore + 1, warnings());
       }
     }
-    EXPECT_EQ(warningsBefore, warnings());
+    EXPECT_EQ(2, refusedPlans);
+    convolution.output(operation).write(original);
   }
 }
 
