@@ -21,7 +21,8 @@ auto naming(const std::string& path, Body body) {
   try {
     return body();
   } catch (const std::exception& error) {
-    throw std::runtime_error(excerpt(path) + ": " + error.what());
+    constexpr std::size_t kMostOfReason = 350;  // it may quote what it refuses
+    throw std::runtime_error(excerpt(path) + ": " + excerpt(error.what(), kMostOfReason));
   }
 }
 

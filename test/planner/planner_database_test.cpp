@@ -1,7 +1,9 @@
 // Measurements that outlive a planner.
 #include <sqlite3.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
@@ -227,6 +229,32 @@ TEST_F(PlannerDatabaseTest, ATimeThatCantBeIsMeasuredAgainAndReplaced) {
     EXPECT_EQ(toText(*plan), expected);
     EXPECT_EQ(measured(planner) == 0, isReplaced);
   }
+}
+
+TEST_F(PlannerDatabaseTest, AFileThatOthersHoldIsReadLater) {
+  std::string expected;
+  {
+    Planner planner;
+    expected = toText(*planner.plan(request(planner, kDividedLimit)));
+  }
+  Planner planner;
+  const auto ask = [&] {
+    return planner.answer(request(planner, kDividedLimit), Measuring::kIfKnown).plan;
+  };
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(settings_.databasePath.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(ask());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(300))
+      << "100 ms, and some work";
+  EXPECT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_close(other), SQLITE_OK);
+  std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  const auto plan = ask();
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(toText(*plan), expected);
+  EXPECT_EQ(measured(planner), 0);
 }
 
 TEST_F(PlannerDatabaseTest, AQueryThatNamesNoLimitReadsIt) {
