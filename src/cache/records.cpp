@@ -10,6 +10,16 @@
 namespace ucudnn {
 namespace {
 
+bool isTime(std::int64_t seconds) {
+  constexpr std::int64_t kEndOfYear9999 = 253402300799;
+  return seconds >= 0 && seconds <= kEndOfYear9999;
+}
+
+/// When a row was measured is for people alone: one that says nonsense stays, with the epoch.
+std::int64_t measuredAt(std::int64_t stored) {
+  return isTime(stored) ? stored : 0;
+}
+
 constexpr const char* kReadAll =
     "SELECT size.id, device_name, compute_capability, multiprocessor_count, driver_version, "
     "cuda_version, cudnn_version, simulated, problem.text, batch, covered_bytes, "
@@ -86,7 +96,7 @@ SizeRecord readSize(const SqliteStatement& row) {
   record.problem = shortText(row, kProblem, kLongestProblem);
   record.batch = smallInteger(row, kBatch);
   record.coveredBytes = bytes(row, kCoveredBytes);
-  record.measuredAt = row.integer(kSizeMeasuredAt);
+  record.measuredAt = measuredAt(row.integer(kSizeMeasuredAt));
   return record;
 }
 
@@ -97,7 +107,7 @@ KernelRecord readKernel(const SqliteStatement& row) {
   record.measurement.workspaceBytes = bytes(row, kWorkspaceBytes);
   record.measurement.deterministic = row.integer(kDeterministic) != 0;
   record.measurement.deviceMs = row.real(kDeviceMs);
-  record.measuredAt = row.integer(kMeasuredAt);
+  record.measuredAt = measuredAt(row.integer(kMeasuredAt));
   return record;
 }
 
@@ -146,8 +156,7 @@ void validate(const SizeRecord& record) {
                              std::to_string(record.batch) + ": " + what);
   };
   const auto checkTime = [&refuse](std::int64_t measuredAt) {
-    constexpr std::int64_t kEndOfYear9999 = 253402300799;
-    if (measuredAt < 0 || measuredAt > kEndOfYear9999) refuse("it was measured at no time");
+    if (!isTime(measuredAt)) refuse("it was measured at no time");
   };
   if (record.problem.empty()) refuse("the problem is empty");
   if (record.batch < 1) refuse("the batch size is below 1");
