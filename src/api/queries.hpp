@@ -101,7 +101,7 @@ cudnnStatus_t answerPerformances(const Query& query,
         const auto answer =
             context.algorithms(query.operation,
                                query.descriptors,
-                               {query.limitBytes, query.find, buffers, query.layer});
+                               {query.limitBytes, query.find, buffers, query.layer, requested});
         if (answer.empty()) return false;
         *returned = writePerformances(answer, requested, results);
         return true;
@@ -180,7 +180,7 @@ cudnnStatus_t answerAlgorithm(Row row,
       query.operation,
       [&](Context& context) {
         const auto answer = context.algorithms(
-            query.operation, query.descriptors, {query.limitBytes, false, nullptr, query.layer});
+            query.operation, query.descriptors, {query.limitBytes, false, nullptr, query.layer, 1});
         if (answer.empty()) return false;
         *algorithm = static_cast<typename Row::Algorithm>(answer.front().algorithm);
         return true;

@@ -11,18 +11,15 @@
 
 namespace ucudnn {
 
-/// Batch size -> kernels that cuDNN names for it, but refuses to run.
-using Refusals = std::map<int, std::vector<Kernel>>;
-
 /// What is asked: the kernels of a problem that a plan may need.
 struct BenchmarkRequest {
-  Problem problem;                         ///< at the mini-batch
-  std::vector<int> sizes;                  ///< ascending, the mini-batch included
-  std::size_t limitBytes = 0;              ///< kernels that need more are not tried
-  const Measurements* known = nullptr;     ///< kernels found here are not timed again (any size)
-  const Refusals* refused = nullptr;       ///< kernels found here are not tried again
-  const TensorBuffers* buffers = nullptr;  ///< the caller's: then nothing is allocated on the
-                                           ///< device; null: scratch memory
+  Problem problem;                          ///< at the mini-batch
+  std::vector<int> sizes;                   ///< ascending, the mini-batch included
+  std::size_t limitBytes = 0;               ///< kernels that need more are not tried
+  const Measurements* known = nullptr;      ///< kernels found here are not timed again (any size)
+  const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
+  const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
+                                            ///< device; null: scratch memory
   std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
                                        ///< device
   std::vector<int> devices;            ///< beside the handle's own
@@ -35,7 +32,8 @@ enum class Untried { kNone, kMemory, kTime };
 
 struct BenchmarkResult {
   Measurements measurements;  ///< kernels measured now, by size
-  Refusals refused;           ///< kernels refused now: NOT_SUPPORTED or BAD_PARAM
+  KernelsAtSizes refused;     ///< kernels that cuDNN names, but now refuses to run:
+                              ///< NOT_SUPPORTED or BAD_PARAM
   long long kernelsMeasured = 0;
   bool everyOfferFits = false;  ///< no offer of any size of the question needs more than the limit:
                                 ///< a larger one adds nothing

@@ -31,6 +31,9 @@ struct SizeMeasurements {
 /// Batch size -> what was measured at it.
 using Measurements = std::map<int, SizeMeasurements>;
 
+/// Batch size -> some of the kernels at it.
+using KernelsAtSizes = std::map<int, std::vector<Kernel>>;
+
 /// Whether `other` can stand in for `kernel` as far as workspace, determinism and accuracy go.
 /// Either is a Measurement or a KernelOffer.
 template <typename Other, typename Wanted>

@@ -33,6 +33,7 @@ struct AlgorithmQuery {
   bool find = false;                       ///< it expects to wait for measurements
   const TensorBuffers* buffers = nullptr;  ///< FindEx's
   LayerId layer = -1;
+  int most = 1;  ///< entries that are read
 };
 
 /// Whether μ-cuDNN has made a handle, or was handed one.
@@ -109,7 +110,9 @@ class Context {
   void stateLimit(const Problem& problem, StatedLimit limit);
   void forgetLimit(const Problem& problem);
   Measuring measuringFor(bool mayMeasure) const;
-  std::vector<AlgorithmPerformance> answerFrom(const Plan& plan, const PlanRequest& query) const;
+  std::vector<AlgorithmPerformance> answerFrom(const Plan& plan,
+                                               const PlanRequest& query,
+                                               int most) const;
   std::vector<AlgorithmPerformance> answerUnmeasured(const Problem& problem,
                                                      const ConvolutionDescriptors& descriptors,
                                                      std::size_t limitBytes);

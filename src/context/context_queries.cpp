@@ -98,14 +98,15 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
   PlanRequest wanted = request(problem, limitBytes, false);
   wanted.buffers = query.buffers;
   const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
-  if (found.plan && found.plan->algorithm >= 0) return answerFrom(*found.plan, wanted);
+  if (found.plan && found.plan->algorithm >= 0) return answerFrom(*found.plan, wanted, query.most);
   return isNamed || query.find ? std::vector<AlgorithmPerformance>()
                                : answerUnmeasured(problem, descriptors, limitBytes);
 }
 
-/// Ours first, then cuDNN's own by time.
+/// Ours first, then cuDNN's own by time: no more than `most` matter.
 std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
-                                                      const PlanRequest& query) const {
+                                                      const PlanRequest& query,
+                                                      int most) const {
   const auto mathType = static_cast<cudnnMathType_t>(query.problem.mathType);
   std::vector<AlgorithmPerformance> answer;
   answer.push_back({plan.algorithm,
@@ -114,6 +115,7 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
                     roundUpWorkspace(plan.algorithmBytes),
                     plan.isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
                     mathType});
+  if (most == 1) return answer;
   std::vector<Measurement> undivided = planner().undivided(query);
   std::sort(undivided.begin(), undivided.end(), [](const Measurement& a, const Measurement& b) {
     return a.timeMs < b.timeMs;

@@ -96,16 +96,19 @@ void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
 bool confirm(cudnnHandle_t handle,
              const Problem& problem,
              int batch,
+             const std::vector<Kernel>& wanted,
              SizeMeasurements& size,
              int* failures) {
-  const auto isConfirmed = [](const Measurement& m) { return m.confirmed; };
-  if (std::all_of(size.kernels.begin(), size.kernels.end(), isConfirmed)) return true;
+  const auto isOpen = [&](const Measurement& m) {
+    return !m.confirmed && std::find(wanted.begin(), wanted.end(), m.kernel) != wanted.end();
+  };
+  if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return true;
   const Problem part = problem.withBatch(batch);
   const ProblemDescriptors descriptors(part);
   bool isAsStored = true;
   std::vector<Measurement> kept;
   for (Measurement m : size.kernels) {
-    if (!m.confirmed) {
+    if (isOpen(m)) {
       const auto offer =
           offeredKernel(handle, part, descriptors.get(), m.kernel.algorithm, failures);
       isAsStored = isAsStored && offer && offer->workspaceBytes == m.workspaceBytes;
@@ -119,14 +122,17 @@ bool confirm(cudnnHandle_t handle,
   return isAsStored;
 }
 
-void addConfirmed(SizeMeasurements& to, const SizeMeasurements& confirmed) {
+void addConfirmed(SizeMeasurements& to,
+                  const std::vector<Kernel>& wanted,
+                  const SizeMeasurements& confirmed) {
   std::vector<Measurement> kept;
   for (const Measurement& m : to.kernels) {
+    const bool isWanted = std::find(wanted.begin(), wanted.end(), m.kernel) != wanted.end();
     const auto place = std::find_if(
         confirmed.kernels.begin(), confirmed.kernels.end(), [&](const Measurement& other) {
           return other.kernel == m.kernel;
         });
-    if (m.confirmed)
+    if (m.confirmed || !isWanted)
       kept.push_back(m);
     else if (place != confirmed.kernels.end())
       kept.push_back(*place);

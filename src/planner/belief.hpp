@@ -24,13 +24,20 @@ Measurements fromStored(const Problem& problem,
 /// Adds kernels that are not there yet: what this process has found out itself stays.
 void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
 
-/// Asks cuDNN about a size's unconfirmed kernels: takes its workspace for the stored one, and drops
-/// what it does not have. Asks on the host; runs nothing. False: something was not as stored.
-/// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.
-bool confirm(
-    cudnnHandle_t handle, const Problem& problem, int batch, SizeMeasurements& size, int* failures);
+/// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its workspace
+/// for the stored one, and drops what it does not have. Asks on the host; runs nothing. False:
+/// something was not as stored. `failures` counts kernels that cuDNN could not be asked about; they
+/// are dropped. Throws Error.
+bool confirm(cudnnHandle_t handle,
+             const Problem& problem,
+             int batch,
+             const std::vector<Kernel>& wanted,
+             SizeMeasurements& size,
+             int* failures);
 
 /// Takes over what `confirm` has found out about a copy.
-void addConfirmed(SizeMeasurements& to, const SizeMeasurements& confirmed);
+void addConfirmed(SizeMeasurements& to,
+                  const std::vector<Kernel>& wanted,
+                  const SizeMeasurements& confirmed);
 
 }  // namespace ucudnn

@@ -57,7 +57,7 @@ struct Question {
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
-  Refusals refused;                           ///< kernels that cuDNN names but does not run
+  KernelsAtSizes refused;                     ///< kernels that cuDNN names but does not run
   std::string loadedFrom;                     ///< the database that was asked
   Question::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
   std::vector<Question> questions;

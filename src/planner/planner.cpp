@@ -73,10 +73,17 @@ bool isSamePlan(const Plan* a, const Plan* b) {
          toText(*a) == toText(*b);
 }
 
-std::set<int> batchesOf(const Measurements& measurements) {
-  std::set<int> batches;
-  for (const auto& size : measurements) batches.insert(size.first);
-  return batches;
+KernelsAtSizes kernelsOf(const Measurements& measurements) {
+  KernelsAtSizes kernels;
+  for (const auto& [batch, size] : measurements)
+    for (const Measurement& m : size.kernels) kernels[batch].push_back(m.kernel);
+  return kernels;
+}
+
+/// Those known at the mini-batch.
+KernelsAtSizes kernelsUndivided(const Measurements& measurements, int miniBatch) {
+  const auto size = measurements.find(miniBatch);
+  return size == measurements.end() ? KernelsAtSizes() : kernelsOf({*size});
 }
 
 }  // namespace
@@ -224,13 +231,13 @@ Planner::Loaded Planner::load(const std::string& path, const PlanRequest& reques
 
 void Planner::measure(const PlanRequest& request) {
   Measurements known;
-  Refusals refused;
+  KernelsAtSizes refused;
   {
     const std::lock_guard lock(mutex_);
     known = known_[knownKey(request)].measurements;
     refused = known_[knownKey(request)].refused;
   }
-  confirmSizes(request, known, batchesOf(known));
+  confirmKernels(request, kernelsOf(known), known);
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
@@ -299,23 +306,33 @@ void Planner::note(const PlanRequest& request,
                           {{request.problem.batch(), {answeredBytes, {}}}});
 }
 
-PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
+/// The plan, all that it runs or names confirmed.
+std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Measuring measuring) {
   bool isAnswered = false;
+  {
+    const std::lock_guard lock(mutex_);
+    isAnswered = question(request).answeredBytes.has_value();
+  }
+  Measurements measurements = lookUp(request);
+  if (!isAnswered && !knowsOwnChoice(request, measurements)) return nullptr;
+  for (;;) {
+    const auto configuration = chooseAccurately(request, measurements, measuring);
+    if (!configuration) return nullptr;
+    auto plan = buildPlan(
+        request.problem, request.limitBytes, *configuration, measurements, request.deterministic);
+    const Kernel named{plan->algorithm, request.problem.mathType};
+    if (confirmKernels(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
+  }
+}
+
+PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   bool lasts = false;
   {
     const std::lock_guard lock(mutex_);
     const Question& asked = question(request);
-    isAnswered = asked.answeredBytes.has_value();
     lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
   }
-  std::shared_ptr<const Plan> plan;
-  Measurements measurements = lookUp(request);
-  confirmSizes(request, measurements, {request.problem.batch()});
-  if (isAnswered || knowsOwnChoice(request, measurements)) {
-    if (const auto configuration = chooseAccurately(request, measurements, measuring))
-      plan = buildPlan(
-          request.problem, request.limitBytes, *configuration, measurements, request.deterministic);
-  }
+  const std::shared_ptr<const Plan> plan = choosePlan(request, measuring);
   KnownPlan made;
   made.deterministic = request.deterministic;
   made.highBytes = request.limitBytes;
@@ -398,42 +415,43 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
     if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
       configuration = chooseConfiguration(
           accurateCandidates(request, measurements, measuring), miniBatch, request.limitBytes);
-    if (!configuration || confirmChoice(request, {*configuration}, measurements))
+    if (configuration ? confirmChoice(request, {*configuration}, measurements)
+                      : confirmKernels(request, kernelsOf(measurements), measurements))
       return configuration;
   }
 }
 
 /// True: all that the configurations run is as cuDNN says. False: `measurements` have changed, and
-/// no size of them is unconfirmed any more.
+/// none of them is unconfirmed any more.
 bool Planner::confirmChoice(const PlanRequest& request,
                             const std::vector<Configuration>& configurations,
                             Measurements& measurements) {
-  std::set<int> batches;
+  KernelsAtSizes wanted;
   for (const Configuration& configuration : configurations)
-    for (const MicroBatches& group : configuration.microBatches) batches.insert(group.batch);
-  if (confirmSizes(request, measurements, batches)) return true;
-  confirmSizes(request, measurements, batchesOf(measurements));
+    for (const MicroBatches& group : configuration.microBatches)
+      wanted[group.batch].push_back(
+          measurements.at(group.batch).kernels[static_cast<std::size_t>(group.kernel)].kernel);
+  if (confirmKernels(request, wanted, measurements)) return true;
+  confirmKernels(request, kernelsOf(measurements), measurements);
   return false;
 }
 
 /// Only what a plan uses is asked about: a question to cuDNN takes up to 20 us, and a lie that
 /// makes a kernel look worse than it is makes a plan slow at worst.
-bool Planner::confirmSizes(const PlanRequest& request,
-                           Measurements& measurements,
-                           const std::set<int>& batches) {
+bool Planner::confirmKernels(const PlanRequest& request,
+                             const KernelsAtSizes& wanted,
+                             Measurements& measurements) {
   bool isAsStored = true;
-  for (const int batch : batches) {
+  for (const auto& [batch, kernels] : wanted) {
     const auto size = measurements.find(batch);
     if (size == measurements.end()) continue;
-    const auto& kernels = size->second.kernels;
-    if (std::all_of(kernels.begin(), kernels.end(), [](const auto& m) { return m.confirmed; }))
-      continue;
     int failures = 0;
-    const bool isTrue = confirm(request.handle, request.problem, batch, size->second, &failures);
+    const bool isTrue =
+        confirm(request.handle, request.problem, batch, kernels, size->second, &failures);
     isAsStored = isAsStored && isTrue;
     if (failures > 0) continue;  // to be asked again
     const std::lock_guard lock(mutex_);
-    addConfirmed(known_[knownKey(request)].measurements[batch], size->second);
+    addConfirmed(known_[knownKey(request)].measurements[batch], kernels, size->second);
   }
   if (!isAsStored) database(request.settings->databasePath)->warnOfLies();
   return isAsStored;
@@ -468,29 +486,30 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
     if (asked == nullptr || !asked->answers(kNoLimit)) return false;
   }
   Measurements known = lookUp(whole);
-  confirmSizes(whole, known, {request.problem.batch()});
+  confirmKernels(whole, kernelsUndivided(known, request.problem.batch()), known);
   const auto size = known.find(request.problem.batch());
   if (size == known.end()) return false;
   const Measurement* const fastest = fastestOf(size->second.kernels);
   return fastest != nullptr && !fastest->accurate;
 }
 
-std::vector<Measurement> Planner::undivided(const PlanRequest& request) const {
-  const std::lock_guard lock(mutex_);
-  const Known* const known = known_.peek(knownKey(request));
-  if (known == nullptr) return {};
-  auto kernels = kernelsWithin(known->measurements, request.problem.batch(), request.limitBytes);
-  kernels.erase(
-      std::remove_if(
-          kernels.begin(), kernels.end(), [](const Measurement& m) { return !m.confirmed; }),
-      kernels.end());
-  return kernels;
+std::vector<Measurement> Planner::undivided(const PlanRequest& request) {
+  const int miniBatch = request.problem.batch();
+  Measurements known;
+  {
+    const std::lock_guard lock(mutex_);
+    const Known* const found = known_.peek(knownKey(request));
+    if (found == nullptr) return {};
+    known[miniBatch].kernels = kernelsWithin(found->measurements, miniBatch, request.limitBytes);
+  }
+  confirmKernels(request, kernelsOf(known), known);
+  return kernelsWithin(known, miniBatch, request.limitBytes);
 }
 
 Measurements Planner::measurements(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
   Measurements measurements = require(request, measuring);
-  confirmSizes(request, measurements, batchesOf(measurements));
+  confirmKernels(request, kernelsOf(measurements), measurements);
   return measurements;
 }
 
@@ -507,7 +526,9 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
           return isInaccurateSplit(point, measurements, miniBatch);
         }))
       front = frontOf(accurateCandidates(request, measurements, measuring));
-    if (confirmChoice(request, front, measurements)) return front;
+    if (front.empty() ? confirmKernels(request, kernelsOf(measurements), measurements)
+                      : confirmChoice(request, front, measurements))
+      return front;
   }
 }
 

@@ -15,10 +15,10 @@
 #include "benchmark/benchmark.hpp"
 #include "cache/database.hpp"
 #include "optimizer/configuration.hpp"
+#include "plan/plan.hpp"
 #include "planner/investment.hpp"
 #include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
-#include "plan/plan.hpp"
 #include "planner/statistics.hpp"
 #include "planner/turns.hpp"
 #include "support/settings.hpp"
@@ -81,7 +81,8 @@ class Planner {
   std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
-  std::vector<Measurement> undivided(const PlanRequest& request) const;
+  /// Throws Error.
+  std::vector<Measurement> undivided(const PlanRequest& request);
 
   /// Every kernel measured at the sizes of the policy. `measuring`: kNow measures what is missing;
   /// kNever answers only what has been asked before, else nothing. Throws Error.
@@ -129,9 +130,10 @@ class Planner {
   Measurements lookUp(const PlanRequest& request) const;
   Measurements require(const PlanRequest& request, Measuring measuring);
   Database* database(const std::string& path);
-  bool confirmSizes(const PlanRequest& request,
-                    Measurements& measurements,
-                    const std::set<int>& batches);
+  std::shared_ptr<const Plan> choosePlan(const PlanRequest& request, Measuring measuring);
+  bool confirmKernels(const PlanRequest& request,
+                      const KernelsAtSizes& wanted,
+                      Measurements& measurements);
   bool confirmChoice(const PlanRequest& request,
                      const std::vector<Configuration>& configurations,
                      Measurements& measurements);

@@ -116,7 +116,7 @@ TEST_F(IncrementalBenchmarkTest, SizesOfAnotherQuestionRuleNothingOut) {
 TEST_F(IncrementalBenchmarkTest, ARefusedKernelIsNotTriedAgain) {
   BenchmarkRequest request = question(32, 64 * kMebibyte);
   const BenchmarkResult all = run(request);
-  Refusals refused;
+  KernelsAtSizes refused;
   const int algorithm = all.measurements.at(32).kernels.front().kernel.algorithm;
   refused[32] = {{algorithm, request.problem.mathType}};
   request.refused = &refused;
