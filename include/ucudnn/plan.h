@@ -1,4 +1,5 @@
-/* What μ-cuDNN decided, and from what: for tools, tests and the curious. A framework needs none of it. */
+/* What μ-cuDNN decided, and from what: for tools, tests and the curious. A framework needs none of
+ * it. */
 #ifndef UCUDNN_PLAN_H_
 #define UCUDNN_PLAN_H_
 
@@ -20,17 +21,19 @@ typedef enum {
 typedef struct {
   int batch;
   int count;
-  double timeMs;         /* of one micro-batch among many, back to back, measured */
-  double deviceMs;       /* what the device needs of it: less where enqueueing a call takes longer */
+  double timeMs;   /* of one micro-batch among many, back to back, measured */
+  double deviceMs; /* what the device needs of it: less where enqueueing a call takes longer */
   size_t workspaceBytes; /* of one micro-batch */
   int deterministic;
-  char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example "FFT_TILING/default" */
+  char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example
+                      "FFT_TILING/default" */
 } ucudnnMicroBatches_t;
 
 /** The configuration chosen for a convolution under a limit. */
 typedef struct {
   size_t limitBytes;
-  size_t workspaceBytes; /* the largest micro-batch's; what GetWorkspaceSize reports is this rounded up to 512 */
+  size_t workspaceBytes; /* the largest micro-batch's; what GetWorkspaceSize reports is this rounded
+                            up to 512 */
   double predictedMs;
 } ucudnnPlan_t;
 
@@ -52,47 +55,50 @@ typedef struct {
 } ucudnnStatistics_t;
 
 /**
- * Plans a convolution under `limitBytes` (measuring what is not known yet) without making that limit the one
- * that a later call runs under.
+ * Plans a convolution under `limitBytes` (measuring what is not known yet) without making that
+ * limit the one that a later call runs under.
  *
  * x is x or dx, w is w or dw, y is y or dy. At most `requestedCount` entries are written, largest
- * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL when 0 are requested.
- * CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN as it is; or, for all
- * three functions, the handle's stream is being captured and something would have to be measured.
+ * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL when 0 are
+ * requested. CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN
+ * as it is; or, for all three functions, the handle's stream is being captured and something would
+ * have to be measured.
  */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
-                                       ucudnnOperation_t operation,
-                                       cudnnTensorDescriptor_t xDesc,
-                                       cudnnFilterDescriptor_t wDesc,
-                                       cudnnConvolutionDescriptor_t convDesc,
-                                       cudnnTensorDescriptor_t yDesc,
-                                       size_t limitBytes,
-                                       ucudnnPlan_t* plan,
-                                       int requestedCount,
-                                       int* returnedCount,
-                                       ucudnnMicroBatches_t* entries);
+                                                  ucudnnOperation_t operation,
+                                                  cudnnTensorDescriptor_t xDesc,
+                                                  cudnnFilterDescriptor_t wDesc,
+                                                  cudnnConvolutionDescriptor_t convDesc,
+                                                  cudnnTensorDescriptor_t yDesc,
+                                                  size_t limitBytes,
+                                                  ucudnnPlan_t* plan,
+                                                  int requestedCount,
+                                                  int* returnedCount,
+                                                  ucudnnMicroBatches_t* entries);
 
-/** Every kernel measured for the convolution, by batch size, then time; `count` is 1 in each entry. */
+/** Every kernel measured for the convolution, by batch size, then time; `count` is 1 in each entry.
+ */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
-                                             ucudnnOperation_t operation,
-                                             cudnnTensorDescriptor_t xDesc,
-                                             cudnnFilterDescriptor_t wDesc,
-                                             cudnnConvolutionDescriptor_t convDesc,
-                                             cudnnTensorDescriptor_t yDesc,
-                                             int requestedCount,
-                                             int* returnedCount,
-                                             ucudnnMicroBatches_t* entries);
+                                                        ucudnnOperation_t operation,
+                                                        cudnnTensorDescriptor_t xDesc,
+                                                        cudnnFilterDescriptor_t wDesc,
+                                                        cudnnConvolutionDescriptor_t convDesc,
+                                                        cudnnTensorDescriptor_t yDesc,
+                                                        int requestedCount,
+                                                        int* returnedCount,
+                                                        ucudnnMicroBatches_t* entries);
 
-/** The Pareto front, by ascending workspace. ucudnnGetConvolutionPlan at a point's workspace gives its plan. */
+/** The Pareto front, by ascending workspace. ucudnnGetConvolutionPlan at a point's workspace gives
+ * its plan. */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
-                                              ucudnnOperation_t operation,
-                                              cudnnTensorDescriptor_t xDesc,
-                                              cudnnFilterDescriptor_t wDesc,
-                                              cudnnConvolutionDescriptor_t convDesc,
-                                              cudnnTensorDescriptor_t yDesc,
-                                              int requestedCount,
-                                              int* returnedCount,
-                                              ucudnnParetoPoint_t* points);
+                                                         ucudnnOperation_t operation,
+                                                         cudnnTensorDescriptor_t xDesc,
+                                                         cudnnFilterDescriptor_t wDesc,
+                                                         cudnnConvolutionDescriptor_t convDesc,
+                                                         cudnnTensorDescriptor_t yDesc,
+                                                         int requestedCount,
+                                                         int* returnedCount,
+                                                         ucudnnParetoPoint_t* points);
 
 /** What the library has done in this process. Needs no handle. */
 UCUDNN_API cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);

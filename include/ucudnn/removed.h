@@ -70,8 +70,8 @@ typedef enum {
 
 /*
  * cuDNN 7's way to ask for one algorithm: `memoryLimitInBytes` counts only with
- * SPECIFY_WORKSPACE_LIMIT. It holds for the problem's later calls on this handle until a query names
- * another; NO_WORKSPACE means a plan of 0 bytes. CUDNN_STATUS_BAD_PARAM: `algo` is NULL, or
+ * SPECIFY_WORKSPACE_LIMIT. It holds for the problem's later calls on this handle until a query
+ * names another; NO_WORKSPACE means a plan of 0 bytes. CUDNN_STATUS_BAD_PARAM: `algo` is NULL, or
  * `preference` is none of the three. CUDNN_STATUS_NOT_SUPPORTED: no algorithm within the limit.
  * https://docs.nvidia.com/deeplearning/cudnn/archives/cudnn_765/cudnn-api/index.html#cudnnGetConvolutionForwardAlgorithm
  */

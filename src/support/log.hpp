@@ -18,19 +18,20 @@ const char* toText(LogLevel level) noexcept;
 LogLevel logLevelFromText(const std::string& text);
 
 /// The process's log. Thread-safe; never destroyed, so that static destructors may still log;
-/// never throws. Until `configure` is called, `warn` and above go to stderr. A line is printable and
-/// has at most kMostMessageBytes.
+/// never throws. Until `configure` is called, `warn` and above go to stderr. A line is printable
+/// and has at most kMostMessageBytes.
 class Log {
  public:
   static Log& instance() noexcept;
 
-  /// Sets the level and the file that is appended to; empty: stderr. A file that cannot be opened leaves
-  /// the log where it was and is itself logged as an error, once; returns whether it could. Cheap when
-  /// nothing changes.
+  /// Sets the level and the file that is appended to; empty: stderr. A file that cannot be opened
+  /// leaves the log where it was and is itself logged as an error, once; returns whether it could.
+  /// Cheap when nothing changes.
   bool configure(LogLevel level, const std::string& file) noexcept;
 
-  /// The same with what the environment says: has no effect when it says what it said before, so that a new handle
-  /// does not undo what the client has set since. Returns why the file cannot be opened and logs nothing.
+  /// The same with what the environment says: has no effect when it says what it said before, so
+  /// that a new handle does not undo what the client has set since. Returns why the file cannot be
+  /// opened and logs nothing.
   std::string configureFromEnvironment(LogLevel level, const std::string& file) noexcept;
 
   LogLevel level() const noexcept;
