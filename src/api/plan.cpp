@@ -17,19 +17,16 @@ struct Subject {
   ConvolutionDescriptors descriptors;
 };
 
-ucudnnMicroBatches_t entryOf(Operation operation,
-                             int batch,
-                             int count,
-                             const Measurement& measurement) {
+ucudnnMicroBatches_t entryOf(
+    Operation operation, int batch, int count, const KernelOffer& offer, KernelTiming timing) {
   ucudnnMicroBatches_t entry{};
   entry.batch = batch;
   entry.count = count;
-  entry.timeMs = measurement.timeMs;
-  entry.deviceMs = measurement.deviceMs;
-  entry.workspaceBytes = measurement.workspaceBytes;
-  entry.deterministic = measurement.deterministic ? 1 : 0;
-  std::snprintf(
-      entry.kernel, sizeof(entry.kernel), "%s", toText(operation, measurement.kernel).c_str());
+  entry.timeMs = timing.timeMs;
+  entry.deviceMs = timing.deviceMs;
+  entry.workspaceBytes = offer.workspaceBytes;
+  entry.deterministic = offer.deterministic ? 1 : 0;
+  std::snprintf(entry.kernel, sizeof(entry.kernel), "%s", toText(operation, offer.kernel).c_str());
   return entry;
 }
 
@@ -50,7 +47,8 @@ cudnnStatus_t describe(const char* function,
     // How the activation of the fused operation is set is not known here; it is planned at its
     // call.
     if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER ||
-        !readProblem(static_cast<Operation>(subject.operation), subject.descriptors, problem))
+        !readProblem(static_cast<Operation>(subject.operation), subject.descriptors, problem) ||
+        !Planner::plans(problem))
       return CUDNN_STATUS_NOT_SUPPORTED;
     const DeviceScope scope = context->useDevice();
     return answer(*context, problem);
@@ -81,9 +79,7 @@ cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
     *returnedCount = static_cast<int>(found->steps.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Plan::Step& step = found->steps[static_cast<std::size_t>(i)];
-      const Measurement measurement{
-          step.kernel, step.timeMs, step.workspaceBytes, step.deterministic, true, step.deviceMs};
-      entries[i] = entryOf(problem.operation, step.batch, step.count, measurement);
+      entries[i] = entryOf(problem.operation, step.batch, step.count, step, step);
     }
     return CUDNN_STATUS_SUCCESS;
   };
@@ -111,7 +107,8 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
         return a.timeMs < b.timeMs;
       });
       for (const Measurement& kernel : kernels) {
-        if (count < requestedCount) entries[count] = entryOf(problem.operation, batch, 1, kernel);
+        if (count < requestedCount)
+          entries[count] = entryOf(problem.operation, batch, 1, kernel, kernel);
         ++count;
       }
     }

@@ -200,13 +200,7 @@ void BenchmarkRun::note(const TimingTask& task, const TimingOutcome& outcome, in
   switch (outcome.status) {
     case Status::kTimed:
       ++result_.kernelsMeasured;
-      found.push_back({{offer.kernel,
-                        outcome.timeMs,
-                        offer.workspaceBytes,
-                        offer.deterministic,
-                        offer.accurate,
-                        outcome.deviceMs},
-                       device});
+      found.push_back({{offer, {outcome.timeMs, outcome.deviceMs}}, device});
       return;
     case Status::kRefused:
       result_.refused[batch].push_back(offer.kernel);
@@ -244,7 +238,7 @@ BenchmarkResult BenchmarkRun::result() {
     }
     // Whichever device was first.
     std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
-      return a.kernel.algorithm < b.kernel.algorithm;
+      return a.kernel < b.kernel;
     });
   }
   result_.failures += question_.failures();

@@ -45,7 +45,12 @@ double DeviceTimer::finish() noexcept {
 std::optional<PlacedCall> DeviceTimer::place(const KernelCall& call) {
   const auto place = memory_->place(call.batch, call.offer.workspaceBytes);
   if (!place) return std::nullopt;
-  return PlacedCall{call, *place};
+  return PlacedCall{
+      buildKernel(
+          handle_, request_.problem.withBatch(call.batch), call.descriptors, call.offer.kernel),
+      call.batch,
+      call.offer.workspaceBytes,
+      *place};
 }
 
 TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
@@ -116,9 +121,8 @@ void DeviceTimer::findAhead() {
   for (const auto& [batch, size] : question_.measuredAtAnchors())
     for (const Measurement& m : size.kernels) {
       if (m.timeMs < kAheadMs || (ahead_ && m.timeMs >= ahead_->timeMs)) continue;
-      const KernelOffer offer{m.kernel, m.workspaceBytes, m.deterministic, m.accurate};
-      if (batch > request_.problem.batch() || !memory_->fits(batch, offer.workspaceBytes)) continue;
-      ahead_ = Ahead{{nullptr, batch, offer}, m.timeMs};
+      if (batch > request_.problem.batch() || !memory_->fits(batch, m.workspaceBytes)) continue;
+      ahead_ = Ahead{{nullptr, batch, m}, m.timeMs};
     }
   if (ahead_)
     ahead_->call.descriptors =

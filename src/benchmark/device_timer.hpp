@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "benchmark/kernel_timer.hpp"
 #include "benchmark/question.hpp"
 #include "benchmark/task_queue.hpp"
 

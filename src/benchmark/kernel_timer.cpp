@@ -2,6 +2,7 @@
 
 #include "cuda/cudnn.hpp"
 #include "kernels/factor.hpp"
+#include "kernels/slices.hpp"
 
 namespace ucudnn {
 
@@ -27,27 +28,22 @@ KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
 }
 
 cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {
-  const KernelCall& call = placed.call;
   const TensorBuffers& buffers = placed.place.buffers;
-  const ConvolutionDescriptors descriptors = call.descriptors->get();
-  const std::size_t microBatches = static_cast<std::size_t>(placed.place.samples / call.batch);
-  const std::size_t slice = static_cast<std::size_t>(index) % microBatches;
-  const std::size_t sample = slice * static_cast<std::size_t>(call.batch);
-  const bool accumulates = problem_.operation == Operation::kBackwardFilter && slice > 0;
   const bool addsZ = problem_.operation == Operation::kBiasActivationForward && problem_.addsZ != 0;
-
   ConvolutionPointers pointers;
   pointers.alpha = Factor::one(problem_).get();
-  pointers.beta = (accumulates || addsZ ? Factor::one(problem_) : Factor::zero(problem_)).get();
-  pointers.x = static_cast<char*>(buffers.x) + sample * problem_.xBatchStrideBytes();
+  pointers.beta = (addsZ ? Factor::one(problem_) : Factor::zero(problem_)).get();
+  pointers.x = buffers.x;
   pointers.w = buffers.w;
-  pointers.y = static_cast<char*>(buffers.y) + sample * problem_.yBatchStrideBytes();
-  pointers.workspace = call.offer.workspaceBytes > 0 ? buffers.workspace : nullptr;
-  pointers.workspaceBytes = call.offer.workspaceBytes;
+  pointers.y = buffers.y;
+  pointers.workspace = placed.workspaceBytes > 0 ? buffers.workspace : nullptr;
+  pointers.workspaceBytes = placed.workspaceBytes;
   const BiasActivation fused{
-      descriptors.y, pointers.y, biasDescriptor_.get(), placed.place.bias, activation_.get()};
-  return nativeConvolution(
-      handle_, problem_.operation, descriptors, call.offer.kernel.algorithm, pointers, &fused);
+      nullptr, buffers.y, biasDescriptor_.get(), placed.place.bias, activation_.get()};
+  Slices slices(problem_, pointers, &fused);
+  const int slice = index % (placed.place.samples / placed.batch);
+  if (slice > 0) slices.next(slice * placed.batch);
+  return placed.kernel->enqueue(handle_, slices.pointers(), slices.fused());
 }
 
 cudnnStatus_t KernelTimer::enqueueAll(const PlacedCall& placed, int first, int calls) {

@@ -10,16 +10,11 @@
 
 namespace ucudnn {
 
-/// One kernel at one batch size. REQUIRES: `descriptors` are the problem's at `batch` samples.
-struct KernelCall {
-  std::shared_ptr<const ProblemDescriptors> descriptors;
-  int batch = 0;
-  KernelOffer offer;
-};
-
-/// A kernel call and the memory it runs in. REQUIRES: the memory fits.
+/// A kernel, ready to run `batch` samples, and the memory it runs in. REQUIRES: the memory fits.
 struct PlacedCall {
-  KernelCall call;
+  std::shared_ptr<const BuiltKernel> kernel;
+  int batch = 0;
+  std::size_t workspaceBytes = 0;
   Placement place;
 };
 

@@ -10,15 +10,7 @@
 namespace ucudnn {
 
 /// One kernel at one batch size.
-struct Measurement {
-  Kernel kernel;
-  double timeMs = 0;  ///< of one call among many enqueued back to back
-  std::size_t workspaceBytes = 0;
-  bool deterministic = true;
-  bool accurate = true;  ///< isAccurate
-  /// What the device needs of timeMs: less where the host takes longer to enqueue a call than the
-  /// device to run it.
-  double deviceMs = 0;
+struct Measurement : KernelOffer, KernelTiming {
   /// Workspace and support are cuDNN's own word, not a file's.
   bool confirmed = true;
 };
@@ -33,14 +25,6 @@ using Measurements = std::map<int, SizeMeasurements>;
 
 /// Batch size -> some of the kernels at it.
 using KernelsAtSizes = std::map<int, std::vector<Kernel>>;
-
-/// Whether `other` can stand in for `kernel` as far as workspace, determinism and accuracy go.
-/// Either is a Measurement or a KernelOffer.
-template <typename Other, typename Wanted>
-bool canStandInFor(const Other& other, const Wanted& kernel) noexcept {
-  return other.workspaceBytes <= kernel.workspaceBytes &&
-         (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate);
-}
 
 /// Null: there is none.
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;

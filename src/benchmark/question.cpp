@@ -102,9 +102,8 @@ void Question::addKnown(const Anchor& anchor) {
   const bool isWhole = anchor.batch == request_.problem.batch();
   std::vector<Measurement> worthy;
   for (const Measurement& m : known->second.kernels) {
-    const KernelOffer offer{m.kernel, m.workspaceBytes, m.deterministic, m.accurate};
     if (m.workspaceBytes <= request_.limitBytes &&
-        (isWhole || isWorthTrying(asked_, offer, anchor.batch)))
+        (isWhole || isWorthTrying(asked_, m, anchor.batch)))
       worthy.push_back(m);
   }
   if (!worthy.empty()) append(asked_[anchor.batch].kernels, worthy);
@@ -131,7 +130,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   for (const Kernel kernel : kernels) {
     const auto offer =
-        offeredKernel(handle, problem, descriptors->get(), kernel.algorithm, &judgement.failures);
+        offeredKernel(handle, problem, descriptors->get(), kernel, &judgement.failures);
     if (!offer) continue;
     if (offer->workspaceBytes > request_.limitBytes) {
       judgement.everyOfferFits = false;
@@ -149,19 +148,15 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
 }
 
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
-  const KernelOffer offer{
-      measured.kernel, measured.workspaceBytes, measured.deterministic, measured.accurate};
   return measured.timeMs <= kLongMs &&
-         !isOffFront(asked_, batch, withoutGap(measured.timeMs), offer, kNearFront);
+         !isOffFront(asked_, batch, withoutGap(measured.timeMs), measured, kNearFront);
 }
 
 TimingTask Question::refinement(const Anchor& anchor,
                                 const Measurement& measured,
                                 int device) const {
-  const KernelOffer offer{
-      measured.kernel, measured.workspaceBytes, measured.deterministic, measured.accurate};
   const bool isShort = withoutGap(measured.timeMs) < kHostPacedMs;
-  return {{anchor.descriptors, anchor.batch, offer},
+  return {{anchor.descriptors, anchor.batch, measured},
           TimingTask::How::kCareful,
           measured.timeMs,
           isShort ? kHostPacedAtFirst : StopRule::Limits{},

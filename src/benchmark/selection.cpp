@@ -33,8 +33,8 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   bool worth = true;
   atLargestBelow(
       measured, offer.kernel, batch, [&](int below, const Measurement& m, const auto& others) {
-        const Measurement here{
-            m.kernel, m.timeMs, offer.workspaceBytes, m.deterministic, m.accurate};
+        Measurement here = m;
+        here.workspaceBytes = offer.workspaceBytes;
         worth = !isDominated(here, others, static_cast<double>(batch) / below);
       });
   return worth;

@@ -4,14 +4,22 @@
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
-#include "benchmark/kernel_timer.hpp"
 #include "benchmark/stop_rule.hpp"
+#include "kernels/source.hpp"
 
 namespace ucudnn {
+
+/// One kernel at one batch size. REQUIRES: `descriptors` are the problem's at `batch` samples.
+struct KernelCall {
+  std::shared_ptr<const ProblemDescriptors> descriptors;
+  int batch = 0;
+  KernelOffer offer;
+};
 
 /// One kernel at one batch size, and how it is timed.
 struct TimingTask {

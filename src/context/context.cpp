@@ -18,6 +18,12 @@ bool isZero(const void* factor, const Problem& problem) noexcept {
                                             : *static_cast<const float*>(factor) == 0;
 }
 
+bool readPlanned(Operation operation,
+                 const ConvolutionDescriptors& descriptors,
+                 Problem& problem) noexcept {
+  return readProblem(operation, descriptors, problem) && Planner::plans(problem);
+}
+
 /// Reads what bias_activation_forward has besides. False: not planned (z is not laid out as y is,
 /// so that it cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
@@ -160,7 +166,7 @@ cudnnStatus_t Context::convolve(Operation operation,
                                 LayerId layer) noexcept {
   HotPlans::Key& key = callsKey_;
   key.workspaceBytes = 0;
-  if (!readProblem(operation, call.descriptors, key.problem) ||
+  if (!readPlanned(operation, call.descriptors, key.problem) ||
       (call.fused != nullptr && !readFused(call, key.problem)))
     return bypass(operation, call);
   key.deterministic = isDeterministic(operation, call.algorithm);
@@ -266,7 +272,7 @@ cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) 
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
   Problem problem;
-  if (!readProblem(operation, call.descriptors, problem) ||
+  if (!readPlanned(operation, call.descriptors, problem) ||
       (call.fused != nullptr && !readFused(call, problem)))
     return status;
   return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);

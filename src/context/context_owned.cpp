@@ -24,7 +24,7 @@ ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::si
 const std::vector<KernelOffer>& Context::offersOf(const Problem& problem,
                                                   const ConvolutionDescriptors& descriptors) {
   if (const auto* const known = offers_.find(problem)) return *known;
-  return offers_[problem] = offeredKernels(handle_, problem, descriptors);
+  return offers_[problem] = offeredAlgorithms(handle_, problem, descriptors);
 }
 
 /// One that leaves the choice of kernels open where there is one: naming a deterministic algorithm
@@ -34,7 +34,7 @@ std::optional<int> Context::algorithmWithoutWorkspace(
   std::optional<int> found;
   for (const KernelOffer& offer : offers) {
     if (offer.workspaceBytes > 0 || (settings_.deterministic && !offer.deterministic)) continue;
-    if (!found || !offer.deterministic) found = offer.kernel.algorithm;
+    if (!found || !offer.deterministic) found = offer.kernel.id;
     if (!offer.deterministic) break;
   }
   return found;
@@ -63,10 +63,10 @@ bool Context::addToNetwork(const Problem& problem,
   entry(*first, 0);
   const std::size_t limitBytes = query.limitBytes.value_or(SIZE_MAX);
   for (const KernelOffer& offer : offers) {
-    if (offer.kernel.algorithm == *first || offer.workspaceBytes > limitBytes ||
+    if (offer.kernel.id == *first || offer.workspaceBytes > limitBytes ||
         (settings_.deterministic && !offer.deterministic))
       continue;
-    entry(offer.kernel.algorithm, offer.workspaceBytes);
+    entry(offer.kernel.id, offer.workspaceBytes);
   }
   return true;
 }
@@ -140,8 +140,8 @@ std::shared_ptr<WorkspaceRegion> Context::regionForUnplanned(const HotPlans::Key
   for (const KernelOffer& offer : offersOf(key.problem, call.descriptors)) {
     if (!offer.deterministic) continue;
     if (offer.workspaceBytes == 0) return nullptr;
-    if (offer.kernel.algorithm == call.algorithm || least == 0) least = offer.workspaceBytes;
-    if (offer.kernel.algorithm == call.algorithm) break;
+    if (offer.kernel.id == call.algorithm || least == 0) least = offer.workspaceBytes;
+    if (offer.kernel.id == call.algorithm) break;
   }
   return least > 0 ? owner_->captureRegion(stream, least) : nullptr;
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kWorkspaceGranularity;
 
 AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) {
-  return {offer.kernel.algorithm,
+  return {offer.kernel.id,
           CUDNN_STATUS_SUCCESS,
           static_cast<float>(timeMs),
           memory,
@@ -33,7 +33,7 @@ std::size_t reserveWithin(std::size_t limitBytes, const std::vector<KernelOffer>
 const std::vector<KernelOffer>& Context::rankedOf(const Problem& problem,
                                                   const ConvolutionDescriptors& descriptors) {
   if (const auto* const known = ranked_.find(problem)) return *known;
-  return ranked_[problem] = rankedKernels(handle_, problem, descriptors);
+  return ranked_[problem] = rankedAlgorithms(handle_, problem, descriptors);
 }
 
 /// The limit of a client that states none. As long as nobody has set the default, it is no less
@@ -80,7 +80,7 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                                                       const ConvolutionDescriptors& descriptors,
                                                       const AlgorithmQuery& query) {
   Problem problem;
-  if (!readProblem(operation, descriptors, problem)) return {};
+  if (!readProblem(operation, descriptors, problem) || !Planner::plans(problem)) return {};
   const bool isNamed = query.limitBytes.has_value();
   if (ownsWorkspace()) {
     // It holds from when the workspace is the caller's again: without the total, or elsewhere.
@@ -121,12 +121,11 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
     return a.timeMs < b.timeMs;
   });
   for (const Measurement& m : undivided) {
-    const bool same = m.kernel.algorithm == answer.front().algorithm &&
+    const auto algorithm = algorithmOf(m.kernel);
+    const bool same = algorithm == answer.front().algorithm &&
                       roundUpWorkspace(m.workspaceBytes) == answer.front().memory;
-    if (same || (query.deterministic && !m.deterministic)) continue;
-    const KernelOffer offer{
-        {m.kernel.algorithm, query.problem.mathType}, m.workspaceBytes, m.deterministic, true};
-    answer.push_back(entryOf(offer, roundUpWorkspace(m.workspaceBytes), m.timeMs));
+    if (!algorithm || same || (query.deterministic && !m.deterministic)) continue;
+    answer.push_back(entryOf(m, roundUpWorkspace(m.workspaceBytes), m.timeMs));
   }
   return answer;
 }
@@ -154,7 +153,8 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                                                    int algorithm,
                                                    LayerId layer) {
   Problem problem;
-  if (!readProblem(operation, descriptors, problem)) return std::nullopt;
+  if (!readProblem(operation, descriptors, problem) || !Planner::plans(problem))
+    return std::nullopt;
   if (ownsWorkspace()) {
     AlgorithmQuery query;
     query.layer = layer;

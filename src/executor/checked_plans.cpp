@@ -16,11 +16,7 @@ std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
   std::size_t need = 0;
   for (const Plan::Step& step : plan.steps) {
     std::size_t bytes = 0;
-    if (step.descriptors == nullptr || nativeWorkspaceSize(handle,
-                                                           plan.problem.operation,
-                                                           step.descriptors->get(),
-                                                           step.kernel.algorithm,
-                                                           &bytes) != CUDNN_STATUS_SUCCESS)
+    if (step.built == nullptr || step.built->workspaceSize(handle, &bytes) != CUDNN_STATUS_SUCCESS)
       return kCannotRun;
     need = std::max(need, bytes);
   }

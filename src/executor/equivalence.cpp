@@ -2,6 +2,8 @@
 
 #include "cuda/cudnn.hpp"
 #include "executor/distance.hpp"
+#include "kernels/algorithms.hpp"
+#include "kernels/slices.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -11,22 +13,9 @@ EquivalenceTest::EquivalenceTest(cudnnHandle_t handle,
                                  const ConvolutionCall& call)
     : handle_(handle), problem_(problem), call_(call) {
   if (call.fused != nullptr) fused_ = *call.fused;
-  switch (problem.operation) {
-    case Operation::kBackwardData:
-      type_ = problem.xType;
-      bytes_ = problem.xBytes();
-      output_ = call.pointers.x;
-      break;
-    case Operation::kBackwardFilter:
-      type_ = problem.wType;
-      bytes_ = problem.wBytes();
-      output_ = call.pointers.w;
-      break;
-    default:
-      type_ = problem.yType;
-      bytes_ = problem.yBytes();
-      output_ = call.pointers.y;
-  }
+  type_ = problem.outputType();
+  bytes_ = problem.outputBytes();
+  output_ = call.pointers.*outputOf(problem.operation);
   reference_ = DeviceBuffer(bytes_);
   cudaStream_t stream = nullptr;
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &stream));
@@ -37,19 +26,14 @@ EquivalenceTest::EquivalenceTest(cudnnHandle_t handle,
 /// With the algorithm that the client named where cuDNN has it, else with any other.
 void EquivalenceTest::runUndivided() {
   ConvolutionCall call = call_;
-  if (problem_.operation == Operation::kBackwardData)
-    call.pointers.x = reference_.get();
-  else if (problem_.operation == Operation::kBackwardFilter)
-    call.pointers.w = reference_.get();
-  else
-    call.pointers.y = reference_.get();
+  call.pointers.*outputOf(problem_.operation) = reference_.get();
   if (call.fused != nullptr) {
     if (fused_.z == output_) fused_.z = reference_.get();
     call.fused = &fused_;
   }
   std::vector<int> algorithms{call.algorithm};
-  for (const KernelOffer& offer : offeredKernels(handle_, problem_, call.descriptors))
-    algorithms.push_back(offer.kernel.algorithm);
+  for (const KernelOffer& offer : offeredAlgorithms(handle_, problem_, call.descriptors))
+    algorithms.push_back(offer.kernel.id);
   for (const int algorithm : algorithms) {
     std::size_t bytes = 0;
     if (nativeWorkspaceSize(handle_, problem_.operation, call.descriptors, algorithm, &bytes) !=

@@ -1,5 +1,6 @@
 #include "executor/substitutes.hpp"
 
+#include "kernels/fitting.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -31,7 +32,7 @@ std::optional<int> Substitutes::choose(cudnnHandle_t handle,
         key.problem.batch(),
         key.workspaceBytes,
         toText(operation, offer->kernel));
-  return offer->kernel.algorithm;
+  return offer->kernel.id;
 }
 
 std::optional<cudnnStatus_t> Substitutes::run(cudnnHandle_t handle,

@@ -21,14 +21,14 @@ std::optional<KernelOffer> algorithmThatFits(cudnnHandle_t handle,
                                              const ConvolutionDescriptors& descriptors,
                                              std::size_t workspaceBytes,
                                              Determinism determinism) {
-  std::vector<KernelOffer> offers = offeredKernels(handle, problem, descriptors);
+  std::vector<KernelOffer> offers = offeredAlgorithms(handle, problem, descriptors);
   const auto isOut = [&](const KernelOffer& offer) {
     return offer.workspaceBytes > workspaceBytes ||
            (determinism == Determinism::kRequired && !offer.deterministic);
   };
   offers.erase(std::remove_if(offers.begin(), offers.end(), isOut), offers.end());
   if (offers.empty()) return std::nullopt;
-  const std::vector<KernelOffer> ranked = rankedKernels(handle, problem, descriptors);
+  const std::vector<KernelOffer> ranked = rankedAlgorithms(handle, problem, descriptors);
   const auto rank = [&](const KernelOffer& offer) {
     const auto place = std::find_if(ranked.begin(), ranked.end(), [&](const KernelOffer& picked) {
       return picked.kernel == offer.kernel;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "kernels/kernel.hpp"
+#include "kernels/algorithms.hpp"
 
 namespace ucudnn {
 

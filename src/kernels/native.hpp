@@ -20,6 +20,15 @@ struct ConvolutionPointers {
   std::size_t workspaceBytes = 0;
 };
 
+/// What bias_activation_forward has besides.
+struct BiasActivation {
+  cudnnTensorDescriptor_t zDescriptor = nullptr;
+  const void* z = nullptr;
+  cudnnTensorDescriptor_t biasDescriptor = nullptr;
+  const void* bias = nullptr;
+  cudnnActivationDescriptor_t activation = nullptr;
+};
+
 template <Operation operation>
 struct Native;
 
@@ -104,5 +113,24 @@ cudnnStatus_t callNative(
                              d.*Row::kOutputDescriptor,
                              rest...);
 }
+
+/// Workspace that cuDNN wants for an algorithm.
+cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
+                                  Operation operation,
+                                  const ConvolutionDescriptors& descriptors,
+                                  int algorithm,
+                                  std::size_t* bytes) noexcept;
+
+/// Enqueues the convolution. `fused` is used, and needed, by bias_activation_forward only.
+cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
+                                Operation operation,
+                                const ConvolutionDescriptors& descriptors,
+                                int algorithm,
+                                const ConvolutionPointers& pointers,
+                                const BiasActivation* fused) noexcept;
+
+/// Whether a status says that cuDNN does not have a kernel: NOT_SUPPORTED or BAD_PARAM. Any other
+/// failure may be gone at the next call.
+bool isRefusal(cudnnStatus_t status) noexcept;
 
 }  // namespace ucudnn

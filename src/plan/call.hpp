@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/kernel.hpp"
+#include "kernels/native.hpp"
 
 namespace ucudnn {
 

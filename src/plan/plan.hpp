@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/kernel.hpp"
+#include "kernels/source.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -20,16 +20,10 @@ inline std::uint64_t nextPlanId() noexcept {
 /// Immutable once made; shared by every handle and thread that runs the problem.
 struct Plan {
   /// `count` micro-batches of `batch` samples, one after another.
-  struct Step {
+  struct Step : KernelOffer, KernelTiming {
     int batch = 0;
     int count = 0;
-    Kernel kernel;
-    double timeMs = 0;    ///< of one micro-batch
-    double deviceMs = 0;  ///< what the device needs of it
-    std::size_t workspaceBytes = 0;
-    bool deterministic = true;
-    std::unique_ptr<ProblemDescriptors>
-        descriptors;  ///< at `batch` samples, with the kernel's math type
+    std::shared_ptr<const BuiltKernel> built;  ///< at `batch` samples
   };
 
   // First, and not looked up in `steps`: every call reads them, mostly from a cold cache.

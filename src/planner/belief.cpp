@@ -67,20 +67,13 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
     SizeMeasurements& found = measurements[batch];
     const double least = leastMs(problem.withBatch(batch));
     for (const StoredMeasurement& row : size.kernels) {
-      const auto kernel = kernelFromText(problem.operation, row.kernel);
-      const bool isPossible = kernel && kernel->mathType == problem.mathType &&
-                              isBetween(least, row.timeMs) && isBetween(least, row.deviceMs);
-      if (!isPossible) {
+      auto offer = parseKernel(problem, row.kernel);
+      if (!offer || !isBetween(least, row.timeMs) || !isBetween(least, row.deviceMs)) {
         if (refused != nullptr) ++*refused;
         continue;
       }
-      found.kernels.push_back({*kernel,
-                               row.timeMs,
-                               row.workspaceBytes,
-                               isDeterministic(problem.operation, kernel->algorithm),
-                               isAccurate(problem, kernel->algorithm),
-                               row.deviceMs,
-                               false});
+      offer->workspaceBytes = row.workspaceBytes;
+      found.kernels.push_back({*offer, {row.timeMs, row.deviceMs}, false});
     }
   }
   return measurements;
@@ -109,11 +102,10 @@ bool confirm(cudnnHandle_t handle,
   std::vector<Measurement> kept;
   for (Measurement m : size.kernels) {
     if (isOpen(m)) {
-      const auto offer =
-          offeredKernel(handle, part, descriptors.get(), m.kernel.algorithm, failures);
+      const auto offer = offeredKernel(handle, part, descriptors.get(), m.kernel, failures);
       isAsStored = isAsStored && offer && offer->workspaceBytes == m.workspaceBytes;
       if (!offer) continue;
-      m.workspaceBytes = offer->workspaceBytes;
+      static_cast<KernelOffer&>(m) = *offer;
       m.confirmed = true;
     }
     kept.push_back(m);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "kernels/algorithms.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -12,9 +14,10 @@ namespace {
 /// deterministic as the plan (naming a deterministic algorithm at the call asks for a deterministic
 /// plan) and runs within the plan's own workspace, or else needs the least.
 void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
-  plan.algorithm = plan.steps.front().kernel.algorithm;
+  const auto own = algorithmOf(plan.steps.front().kernel);
+  plan.algorithm = own.value_or(-1);
   plan.algorithmBytes = plan.workspaceBytes;
-  if (!plan.isDivided() || undivided.empty()) return;
+  if ((!plan.isDivided() && own) || undivided.empty()) return;
   const bool deterministic = plan.isDeterministic();
   const std::size_t granted = roundUpWorkspace(plan.workspaceBytes);
   const auto rank = [&](const Measurement& m) {
@@ -26,7 +29,7 @@ void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
       undivided.begin(), undivided.end(), [&](const Measurement& a, const Measurement& b) {
         return rank(a) < rank(b);
       });
-  plan.algorithm = best.kernel.algorithm;
+  plan.algorithm = best.kernel.id;
   plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
 }
 
@@ -105,7 +108,8 @@ void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
   }
 }
 
-std::shared_ptr<const Plan> buildPlan(const Problem& problem,
+std::shared_ptr<const Plan> buildPlan(cudnnHandle_t handle,
+                                      const Problem& problem,
                                       std::size_t limitBytes,
                                       const Configuration& configuration,
                                       const Measurements& measurements,
@@ -118,27 +122,22 @@ std::shared_ptr<const Plan> buildPlan(const Problem& problem,
   for (const MicroBatches& group : configuration.microBatches) {
     const Measurement& m =
         measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
-    Problem part = problem.withBatch(group.batch);
-    part.mathType = m.kernel.mathType;
-    plan->steps.push_back({group.batch,
-                           group.count,
-                           m.kernel,
-                           m.timeMs,
-                           m.deviceMs,
-                           m.workspaceBytes,
-                           m.deterministic,
-                           std::make_unique<ProblemDescriptors>(part)});
+    const Problem part = problem.withBatch(group.batch);
+    plan->steps.push_back(
+        {m,
+         m,
+         group.batch,
+         group.count,
+         buildKernel(handle, part, std::make_shared<const ProblemDescriptors>(part), m.kernel)});
   }
   const Plan::Step& first = plan->steps.front();
   plan->divided = plan->steps.size() > 1 || first.count > 1;
-  if (!plan->divided && first.kernel.mathType == problem.mathType)
-    plan->callersAlgorithm = first.kernel.algorithm;
+  if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);
   std::vector<Measurement> undivided = kernelsWithin(measurements, problem.batch(), limitBytes);
-  if (deterministicOnly)
-    undivided.erase(std::remove_if(undivided.begin(),
-                                   undivided.end(),
-                                   [](const Measurement& m) { return !m.deterministic; }),
-                    undivided.end());
+  const auto isOut = [&](const Measurement& m) {
+    return !algorithmOf(m.kernel) || (deterministicOnly && !m.deterministic);
+  };
+  undivided.erase(std::remove_if(undivided.begin(), undivided.end(), isOut), undivided.end());
   nameAlgorithm(*plan, undivided);
   if (deterministicOnly && plan->divided && undivided.empty()) plan->algorithm = -1;
   return plan;

@@ -47,10 +47,11 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
 /// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
 
-/// Makes the descriptors. With `deterministicOnly` a query names no other algorithm either.
+/// Builds the kernels. With `deterministicOnly` a query names no other algorithm either.
 /// REQUIRES: the configuration comes from `candidates(measurements, deterministicOnly, ...)`.
 /// Throws Error.
-std::shared_ptr<const Plan> buildPlan(const Problem& problem,
+std::shared_ptr<const Plan> buildPlan(cudnnHandle_t handle,
+                                      const Problem& problem,
                                       std::size_t limitBytes,
                                       const Configuration& configuration,
                                       const Measurements& measurements,

@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "kernels/algorithms.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/belief.hpp"
 #include "planner/conversion.hpp"
@@ -318,8 +319,12 @@ std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Meas
   for (;;) {
     const auto configuration = chooseAccurately(request, measurements, measuring);
     if (!configuration) return nullptr;
-    auto plan = buildPlan(
-        request.problem, request.limitBytes, *configuration, measurements, request.deterministic);
+    auto plan = buildPlan(request.handle,
+                          request.problem,
+                          request.limitBytes,
+                          *configuration,
+                          measurements,
+                          request.deterministic);
     const Kernel named{plan->algorithm, request.problem.mathType};
     if (confirmKernels(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
   }
@@ -366,7 +371,7 @@ bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& mea
   const auto size = measurements.find(request.problem.batch());
   if (size == measurements.end()) return false;
   const ProblemDescriptors descriptors(request.problem);
-  for (const KernelOffer& own : rankedKernels(request.handle, request.problem, descriptors.get())) {
+  for (const KernelOffer& own : rankedAlgorithms(request.handle, request.problem, descriptors.get())) {
     if (own.workspaceBytes > request.limitBytes || (request.deterministic && !own.deterministic))
       continue;
     const auto& kernels = size->second.kernels;
@@ -468,7 +473,7 @@ CandidateTable Planner::accurateCandidates(const PlanRequest& request,
 
 bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   const ProblemDescriptors descriptors(request.problem);
-  const auto ranked = rankedKernels(request.handle, request.problem, descriptors.get());
+  const auto ranked = rankedAlgorithms(request.handle, request.problem, descriptors.get());
   if (!ranked.empty() && !ranked.front().accurate) return true;
   // Not the heuristics; but measured it may be the fastest.
   Settings undivided = *request.settings;

@@ -172,6 +172,17 @@ std::size_t Problem::wBytes() const noexcept {
   return elements * elementBytes(wType);
 }
 
+std::int32_t Problem::outputType() const noexcept {
+  return operation == Operation::kBackwardData     ? xType
+         : operation == Operation::kBackwardFilter ? wType
+                                                   : yType;
+}
+std::size_t Problem::outputBytes() const noexcept {
+  return operation == Operation::kBackwardData     ? xBytes()
+         : operation == Operation::kBackwardFilter ? wBytes()
+                                                   : yBytes();
+}
+
 double Problem::multiplyAdds() const noexcept {
   double product = ySizes[0];
   for (int i = 0; i < dimensions; ++i) product *= wSizes[i];
@@ -245,9 +256,7 @@ bool readProblem(Operation operation,
   int yDimensions = 0;
   int wDimensions = 0;
   if (!readTensor(descriptors.x, problem.xType, xDimensions, problem.xSizes, problem.xStrides) ||
-      problem.xSizes[0] < 2)
-    return false;
-  if (!readTensor(descriptors.y, problem.yType, yDimensions, problem.ySizes, problem.yStrides) ||
+      !readTensor(descriptors.y, problem.yType, yDimensions, problem.ySizes, problem.yStrides) ||
       !readFilter(descriptors.w, wDimensions, problem))
     return false;
   problem.dimensions = xDimensions;

@@ -69,6 +69,9 @@ struct Problem {
   std::size_t xBytes() const noexcept;
   std::size_t wBytes() const noexcept;
   std::size_t yBytes() const noexcept;
+  /// Of the output: x for backward data, w for backward filter, else y.
+  std::int32_t outputType() const noexcept;
+  std::size_t outputBytes() const noexcept;
   /// Multiply-adds of the whole problem.
   double multiplyAdds() const noexcept;
 
@@ -88,9 +91,9 @@ struct ProblemHash {
 /// another type.
 std::size_t elementBytes(std::int32_t dataType) noexcept;
 
-/// Reads a problem from its descriptors. False: not one that μ-cuDNN plans (a batch of one, a
-/// vectorized or integer type, too many dimensions, descriptors that do not belong together); cuDNN
-/// gets the call as it is, and what `problem` holds means nothing.
+/// Reads a problem from its descriptors. False: not one that μ-cuDNN knows (a vectorized or integer
+/// type, too many dimensions, descriptors that do not belong together); cuDNN gets the call as it
+/// is, and what `problem` holds means nothing.
 bool readProblem(Operation operation,
                  const ConvolutionDescriptors& descriptors,
                  Problem& problem) noexcept;

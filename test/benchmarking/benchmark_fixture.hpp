@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
+#include "kernels/source.hpp"
 #include "support/problems.hpp"
 #include "support/simulator.hpp"
 
@@ -48,7 +49,7 @@ using Kernels = std::set<std::pair<int, int>>;
 inline Kernels kernelsOf(const Measurements& measurements) {
   Kernels kernels;
   for (const auto& [batch, size] : measurements)
-    for (const Measurement& m : size.kernels) kernels.emplace(batch, m.kernel.algorithm);
+    for (const Measurement& m : size.kernels) kernels.emplace(batch, m.kernel.id);
   return kernels;
 }
 
@@ -92,7 +93,7 @@ class BenchmarkTest : public ::testing::Test {
     const ProblemDescriptors descriptors(conv2(batch));
     Kernels kernels;
     for (const auto& offer : offeredKernels(handle_.get(), conv2(batch), descriptors.get()))
-      if (offer.workspaceBytes <= limitBytes) kernels.emplace(batch, offer.kernel.algorithm);
+      if (offer.workspaceBytes <= limitBytes) kernels.emplace(batch, offer.kernel.id);
     return kernels;
   }
 

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "benchmark_fixture.hpp"
+#include "support/measured.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -108,7 +109,8 @@ TEST_F(IncrementalBenchmarkTest, SizesOfAnotherQuestionRuleNothingOut) {
   const BenchmarkResult cold = run(request);
   Measurements known;  // at 24 samples each kernel seems to take no time at all
   for (const auto& [batch, algorithm] : offered(16, 64 * kMebibyte))
-    known[24].kernels.push_back({{algorithm, request.problem.mathType}, 1e-6, 0, true, true, 1e-6});
+    known[24].kernels.push_back(
+        measured({algorithm, request.problem.mathType}, 1e-6, 0, true, true, 1e-6));
   request.known = &known;
   EXPECT_EQ(kernelsOf(cold.measurements), kernelsOf(run(request).measurements));
 }
@@ -117,7 +119,7 @@ TEST_F(IncrementalBenchmarkTest, ARefusedKernelIsNotTriedAgain) {
   BenchmarkRequest request = question(32, 64 * kMebibyte);
   const BenchmarkResult all = run(request);
   KernelsAtSizes refused;
-  const int algorithm = all.measurements.at(32).kernels.front().kernel.algorithm;
+  const int algorithm = all.measurements.at(32).kernels.front().kernel.id;
   refused[32] = {{algorithm, request.problem.mathType}};
   request.refused = &refused;
   const BenchmarkResult rest = run(request);

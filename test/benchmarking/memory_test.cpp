@@ -99,7 +99,7 @@ TEST_F(BenchmarkMemoryTest, TensorsAndWorkspaceDoNotCrowdEachOtherOut) {
     for (const Measurement& m : size.kernels) {
       const bool fits = tensorBytes(batch) + m.workspaceBytes <= tensorBytes(32);
       if (!fits) continue;
-      EXPECT_EQ(1U, measured.count({batch, m.kernel.algorithm})) << batch;
+      EXPECT_EQ(1U, measured.count({batch, m.kernel.id})) << batch;
       if (batch == 32 && m.workspaceBytes == 0) wholeWithout = true;
       if (batch < 32 && m.workspaceBytes > request.memoryBytes / 4) partWithMore = true;
     }

@@ -5,17 +5,21 @@
 
 #include <cmath>
 
+#include "support/measured.hpp"
+
 namespace ucudnn {
 namespace {
 
 constexpr Kernel kA{0, 0}, kB{1, 0}, kC{2, 0};
 
-Measurement measured(Kernel kernel, double timeMs, std::size_t bytes, bool deterministic = true) {
-  return {kernel, timeMs, bytes, deterministic};
-}
+using test::measured;
 
 Measurement inaccurate(Kernel kernel, double timeMs, std::size_t bytes) {
-  return {kernel, timeMs, bytes, true, false};
+  return measured(kernel, timeMs, bytes, true, false);
+}
+
+KernelOffer offered(Kernel kernel, std::size_t bytes, bool deterministic, bool accurate = true) {
+  return {{bytes, deterministic, accurate}, kernel};
 }
 
 SizeMeasurements size(std::vector<Measurement> kernels) {
@@ -50,7 +54,7 @@ TEST(IsDominatedTest, ByAKernelThatIsFasterEnoughInNoMoreWorkspace) {
 }
 
 TEST(IsDominatedTest, MathTypesAreDifferentKernels) {
-  const Kernel sameAlgorithm{kA.algorithm, 1};
+  const Kernel sameAlgorithm{kA.id, 1};
   EXPECT_TRUE(isDominated(measured(kA, 2, 0), {measured(sameAlgorithm, 1, 0)}, 1));
 }
 
@@ -72,7 +76,7 @@ TEST(ExpectedMsTest, ScalesFromTheLargestSmallerSize) {
   };
   for (const auto& expected : kCases)
     EXPECT_DOUBLE_EQ(expectedMs(sizes, expected.kernel, expected.batch), expected.expectedMs)
-        << expected.kernel.algorithm << " at " << expected.batch;
+        << expected.kernel.id << " at " << expected.batch;
 }
 
 TEST(IsWorthTryingTest, UnlessRepeatingAnotherAtASmallerSizeIsBetter) {
@@ -84,11 +88,11 @@ TEST(IsWorthTryingTest, UnlessRepeatingAnotherAtASmallerSizeIsBetter) {
     int batch;
     bool worth;
   } kCases[] = {
-      {"never measured", {kC, 1 << 20, true}, 8, true},
-      {"two of B take 8 ms in 100 bytes", {kA, 100, true}, 8, false},
-      {"three of B take 12 ms", {kA, 100, true}, 12, true},
-      {"B does not fit into 99 bytes", {kA, 99, true}, 8, true},
-      {"A is slower than B itself", {kB, 1 << 20, true}, 8, true},
+      {"never measured", offered(kC, 1 << 20, true), 8, true},
+      {"two of B take 8 ms in 100 bytes", offered(kA, 100, true), 8, false},
+      {"three of B take 12 ms", offered(kA, 100, true), 12, true},
+      {"B does not fit into 99 bytes", offered(kA, 99, true), 8, true},
+      {"A is slower than B itself", offered(kB, 1 << 20, true), 8, true},
   };
   for (const auto& expected : kCases)
     EXPECT_EQ(isWorthTrying(sizes, expected.offer, expected.batch), expected.worth) << expected.why;
@@ -96,16 +100,17 @@ TEST(IsWorthTryingTest, UnlessRepeatingAnotherAtASmallerSizeIsBetter) {
 
 TEST(IsWorthTryingTest, ADeterministicKernelIsNotReplacedByAnother) {
   const Measurements sizes = {{4, size({measured(kA, 10, 0), measured(kB, 1, 0, false)})}};
-  EXPECT_TRUE(isWorthTrying(sizes, {kA, 0, true}, 8));
-  EXPECT_FALSE(isWorthTrying(
-      {{4, size({measured(kA, 10, 0, false), measured(kB, 1, 0, false)})}}, {kA, 0, false}, 8));
+  EXPECT_TRUE(isWorthTrying(sizes, offered(kA, 0, true), 8));
+  EXPECT_FALSE(isWorthTrying({{4, size({measured(kA, 10, 0, false), measured(kB, 1, 0, false)})}},
+                             offered(kA, 0, false),
+                             8));
 }
 
 TEST(IsWorthTryingTest, AnAccurateKernelIsNotReplacedByAnother) {
   EXPECT_TRUE(isWorthTrying(
-      {{4, size({measured(kA, 10, 0), inaccurate(kB, 1, 0)})}}, {kA, 0, true, true}, 8));
+      {{4, size({measured(kA, 10, 0), inaccurate(kB, 1, 0)})}}, offered(kA, 0, true, true), 8));
   EXPECT_FALSE(isWorthTrying(
-      {{4, size({inaccurate(kA, 10, 0), inaccurate(kB, 1, 0)})}}, {kA, 0, true, false}, 8));
+      {{4, size({inaccurate(kA, 10, 0), inaccurate(kB, 1, 0)})}}, offered(kA, 0, true, false), 8));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
@@ -118,20 +123,20 @@ TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace)
     double timeMs;
     bool off;
   } kCases[] = {
-      {"1.5 ms for each", {kB, 100, true}, 4, 6, true},
-      {"1.25 ms for each", {kB, 100, true}, 4, 5, false},
-      {"in less workspace", {kB, 99, true}, 4, 60, false},
-      {"at a larger size", {kB, 200, true}, 16, 24, true},
-      {"not deterministic itself", {kB, 100, false}, 4, 6, true},
+      {"1.5 ms for each", offered(kB, 100, true), 4, 6, true},
+      {"1.25 ms for each", offered(kB, 100, true), 4, 5, false},
+      {"in less workspace", offered(kB, 99, true), 4, 60, false},
+      {"at a larger size", offered(kB, 200, true), 16, 24, true},
+      {"not deterministic itself", offered(kB, 100, false), 4, 6, true},
   };
   for (const auto& expected : kCases)
     EXPECT_EQ(isOffFront(sizes, expected.batch, expected.timeMs, expected.offer, 1.5), expected.off)
         << expected.why;
   const Measurements nondeterministic = {{8, size({measured(kA, 8, 100, false)})}};
-  EXPECT_FALSE(isOffFront(nondeterministic, 4, 60, {kB, 100, true}, 1.5));
+  EXPECT_FALSE(isOffFront(nondeterministic, 4, 60, offered(kB, 100, true), 1.5));
   const Measurements rough = {{8, size({inaccurate(kA, 8, 100)})}};
-  EXPECT_FALSE(isOffFront(rough, 4, 60, {kB, 100, true, true}, 1.5));
-  EXPECT_TRUE(isOffFront(rough, 4, 60, {kB, 100, true, false}, 1.5));
+  EXPECT_FALSE(isOffFront(rough, 4, 60, offered(kB, 100, true, true), 1.5));
+  EXPECT_TRUE(isOffFront(rough, 4, 60, offered(kB, 100, true, false), 1.5));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {
@@ -145,17 +150,17 @@ TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {
     double factor;
     bool off;
   } kCases[] = {
-      {"slower than A", {kC, 0, true}, 4.4, 1.05, true},
-      {"slower than A, not by the factor", {kC, 0, true}, 4.4, 1.2, false},
-      {"faster than A, B does not fit", {kC, 99, false}, 3, 1, false},
-      {"faster than A, slower than B", {kC, 100, false}, 3, 1, true},
-      {"faster than A, B is not deterministic", {kC, 100, true}, 3, 1, false},
-      {"faster than either", {kC, 100, false}, 1.9, 1, false},
+      {"slower than A", offered(kC, 0, true), 4.4, 1.05, true},
+      {"slower than A, not by the factor", offered(kC, 0, true), 4.4, 1.2, false},
+      {"faster than A, B does not fit", offered(kC, 99, false), 3, 1, false},
+      {"faster than A, slower than B", offered(kC, 100, false), 3, 1, true},
+      {"faster than A, B is not deterministic", offered(kC, 100, true), 3, 1, false},
+      {"faster than either", offered(kC, 100, false), 1.9, 1, false},
   };
   for (const auto& expected : kCases)
     EXPECT_EQ(isOffFront(sizes, 4, expected.timeMs, expected.offer, expected.factor), expected.off)
         << expected.why;
-  EXPECT_FALSE(isOffFront({}, 4, 1e9, {kC, 0, true}, 1)) << "nothing is known";
+  EXPECT_FALSE(isOffFront({}, 4, 1e9, offered(kC, 0, true), 1)) << "nothing is known";
 }
 
 TEST(HopedForMsTest, TheBetterTimePerSampleOfTheNeighbours) {
@@ -189,10 +194,11 @@ TEST(NeighbouringKernelsTest, OfTheNextSizesBelowAndAbove) {
 
 TEST(NeedsNoSplitTest, WhenTheWholeBatchNeedsNoMoreWorkspaceThanAPart) {
   const Measurements sizes = {{8, size({measured(kA, 1, 100)})}};
-  EXPECT_TRUE(needsNoSplit(sizes, {kA, 100, true}, 8));
-  EXPECT_FALSE(needsNoSplit(sizes, {kA, 99, true}, 8)) << "a part needs less";
-  EXPECT_FALSE(needsNoSplit(sizes, {kB, 100, true}, 8)) << "it did not fit the limit as a whole";
-  EXPECT_FALSE(needsNoSplit(sizes, {kA, 100, true}, 16)) << "nothing is known of the whole";
+  EXPECT_TRUE(needsNoSplit(sizes, offered(kA, 100, true), 8));
+  EXPECT_FALSE(needsNoSplit(sizes, offered(kA, 99, true), 8)) << "a part needs less";
+  EXPECT_FALSE(needsNoSplit(sizes, offered(kB, 100, true), 8))
+      << "it did not fit the limit as a whole";
+  EXPECT_FALSE(needsNoSplit(sizes, offered(kA, 100, true), 16)) << "nothing is known of the whole";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 TimingTask timing(int algorithm, int device = TimingTask::kAnyDevice, bool onlyOwn = false) {
   TimingTask task;
-  task.call.offer.kernel.algorithm = algorithm;
+  task.call.offer.kernel.id = algorithm;
   task.device = device;
   task.onlyOwn = onlyOwn;
   return task;
@@ -22,7 +22,7 @@ TimingTask timing(int algorithm, int device = TimingTask::kAnyDevice, bool onlyO
 int taken(TaskQueue& queue, int device) {
   const auto task = queue.take(device);
   if (!task) return 0;
-  return task->timing ? task->timing->call.offer.kernel.algorithm : -task->batch;
+  return task->timing ? task->timing->call.offer.kernel.id : -task->batch;
 }
 
 TEST(TaskQueueTest, ADeviceFirstGetsWhatItHasRunThenWhatNoneHas) {

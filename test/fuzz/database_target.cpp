@@ -140,10 +140,9 @@ class DatabaseTarget final : public Target {
     require(plan.workspaceBytes <= request.limitBytes, text + " needs more than the limit");
     for (const Plan::Step& step : plan.steps) {
       samples += step.batch * step.count;
-      const auto offer = offeredKernel(handle_.get(),
-                                       plan.problem.withBatch(step.batch),
-                                       step.descriptors->get(),
-                                       step.kernel.algorithm);
+      const Problem part = plan.problem.withBatch(step.batch);
+      const ProblemDescriptors descriptors(part);
+      const auto offer = offeredKernel(handle_.get(), part, descriptors.get(), step.kernel);
       require(offer.has_value(), text + " is not what cuDNN has");
       require(offer->workspaceBytes == step.workspaceBytes, text + " lies about its workspace");
       require(step.workspaceBytes <= plan.workspaceBytes, text + " has too little workspace");

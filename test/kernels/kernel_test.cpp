@@ -1,4 +1,4 @@
-#include "kernels/kernel.hpp"
+#include "kernels/algorithms.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,15 @@ TEST(KernelTest, EveryNameIsItsOwnAndComesBackAsTheKernel) {
         const Kernel kernel{algorithm, mathType};
         const std::string name = toText(set.operation, kernel);
         EXPECT_TRUE(names.insert(name).second) << name;
-        EXPECT_EQ(kernelFromText(set.operation, name), kernel) << name;
+        Problem problem = test::sampleProblem(set.operation, 2);
+        problem.mathType = mathType;
+        const auto parsed = parseKernel(problem, name);
+        ASSERT_TRUE(parsed) << name;
+        EXPECT_EQ(parsed->kernel, kernel) << name;
+        EXPECT_EQ(parsed->deterministic, isDeterministic(set.operation, algorithm)) << name;
+        EXPECT_EQ(parsed->accurate, isAccurate(problem, algorithm)) << name;
+        problem.mathType = (mathType + 1) % 4;
+        EXPECT_FALSE(parseKernel(problem, name)) << name << " is another math type's";
       }
   }
 }
@@ -78,9 +86,10 @@ TEST(KernelTest, NamesAreCudnns) {
 TEST(KernelTest, TextThatNamesNoKernelIsRefused) {
   for (const char* text :
        {"", "FFT", "FFT/", "/fma", "fft/fma", "FFT/FMA", "FFT/fma ", "ALGO_0/fma"})  // backward's
-    EXPECT_EQ(kernelFromText(Operation::kForward, text), std::nullopt) << text;
-  EXPECT_EQ(kernelFromText(Operation::kBackwardData, "ALGO_3/fma"), std::nullopt);
-  EXPECT_EQ(kernelFromText(Operation::kBackwardFilter, "IMPLICIT_GEMM/fma"), std::nullopt);
+    EXPECT_FALSE(parseKernel(test::sampleProblem(Operation::kForward, 2), text)) << text;
+  EXPECT_FALSE(parseKernel(test::sampleProblem(Operation::kBackwardData, 2), "ALGO_3/fma"));
+  EXPECT_FALSE(
+      parseKernel(test::sampleProblem(Operation::kBackwardFilter, 2), "IMPLICIT_GEMM/fma"));
 }
 
 TEST(KernelTest, DeterminismIsAsCudnnDocumentsIt) {

@@ -7,11 +7,13 @@
 #include <limits>
 
 #include "planner/conversion.hpp"
+#include "support/measured.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn {
 namespace {
 
+using test::measured;
 using test::sampleProblem;
 
 constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
@@ -31,7 +33,8 @@ TEST(BeliefTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
 TEST(BeliefTest, StoredMeasurementsComeBackUnconfirmed) {
   const Measurements measurements = {
       {2,
-       {{{kGemm, 1.5, 10, true, true, 0.5}, {kFft, 0.1, std::size_t{1} << 40, true, true, 0.1}}}},
+       {{measured(kGemm, 1.5, 10, true, true, 0.5),
+         measured(kFft, 0.1, std::size_t{1} << 40, true, true, 0.1)}}},
       {8, {{}}}};
   const StoredMeasurements stored = toStored(Operation::kForward, measurements);
   EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");

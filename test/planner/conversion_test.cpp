@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "support/measured.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn {
 namespace {
 
+using test::measured;
 using test::sampleProblem;
 
 constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
@@ -31,10 +33,12 @@ void expectEqual(const Measurements& a, const Measurements& b) {
 }
 
 TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
-  const Measurements measurements = {
-      {2, {{{kGemm, 1, 10, true}, {kFft, 2, 20, false}, {kWinograd, 3, 30, true}}}},
-      {4, {{{kFft, 4, 40, false}}}},
-      {8, {{}}}};
+  const Measurements measurements = {{2,
+                                      {{measured(kGemm, 1, 10, true),
+                                        measured(kFft, 2, 20, false),
+                                        measured(kWinograd, 3, 30, true)}}},
+                                     {4, {{measured(kFft, 4, 40, false)}}},
+                                     {8, {{}}}};
   const CandidateTable all = candidates(measurements, false, 0);
   ASSERT_EQ(all.at(2).size(), 3u);
   EXPECT_EQ(all.at(2)[1].kernel, 1);
@@ -50,8 +54,9 @@ TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
 }
 
 TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
-  const Measurements measurements = {{2, {{{kGemm, 2, 10, true, false}, {kFft, 1, 20}}}},
-                                     {4, {{{kGemm, 4, 40, true, false}}}}};
+  const Measurements measurements = {
+      {2, {{measured(kGemm, 2, 10, true, false), measured(kFft, 1, 20)}}},
+      {4, {{measured(kGemm, 4, 40, true, false)}}}};
   const CandidateTable table = candidates(measurements, false, 4);
   ASSERT_EQ(table.at(2).size(), 1u);
   EXPECT_EQ(table.at(2)[0].kernel, 1);
@@ -60,17 +65,21 @@ TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
 }
 
 TEST(ConversionTest, AddedMeasurementsReplaceTheirKernelsOnly) {
-  SizeMeasurements to{{{kGemm, 1, 10, true}, {kFft, 2, 20, true}}};
-  addMeasurements(to, {{{kFft, 3, 25, false}, {kWinograd, 4, 40, true}}});
+  SizeMeasurements to{{measured(kGemm, 1, 10, true), measured(kFft, 2, 20, true)}};
+  addMeasurements(to, {{measured(kFft, 3, 25, false), measured(kWinograd, 4, 40, true)}});
   expectEqual({{1, to}},
-              {{1, {{{kGemm, 1, 10, true}, {kFft, 3, 25, false}, {kWinograd, 4, 40, true}}}}});
+              {{1,
+                {{measured(kGemm, 1, 10, true),
+                  measured(kFft, 3, 25, false),
+                  measured(kWinograd, 4, 40, true)}}}});
 }
 
 TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
-  const Measurements measurements = {{2, {{{kGemm, 1, 10, true}, {kFft, 2, 20, true}}}},
-                                     {3, {{{kFft, 3, 30, true}}}}};
+  const Measurements measurements = {
+      {2, {{measured(kGemm, 1, 10, true), measured(kFft, 2, 20, true)}}},
+      {3, {{measured(kFft, 3, 30, true)}}}};
   const Configuration configuration{{{3, 0, 2}, {2, 1, 1}}, 8.5, 30};
-  const auto plan = buildPlan(sampleProblem(), 64, configuration, measurements);
+  const auto plan = buildPlan(nullptr, sampleProblem(), 64, configuration, measurements);
   EXPECT_EQ(plan->problem, sampleProblem());
   EXPECT_EQ(plan->limitBytes, 64u);
   EXPECT_EQ(plan->workspaceBytes, 30u);
@@ -80,29 +89,17 @@ TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
   EXPECT_EQ(plan->steps[1].workspaceBytes, 20u);
   EXPECT_TRUE(plan->isDivided());
   EXPECT_EQ(toText(*plan), "2 x 3 FFT/fma + 1 x 2 FFT/fma");
-  Problem described;
-  for (const Plan::Step& step : plan->steps) {
-    ASSERT_TRUE(readProblem(Operation::kForward, step.descriptors->get(), described));
-    EXPECT_EQ(described, sampleProblem().withBatch(step.batch));
-  }
-}
-
-TEST(ConversionTest, DescriptorsHaveTheKernelsMathType) {
-  const Kernel tensor{kFft.algorithm, CUDNN_TENSOR_OP_MATH};
-  const auto plan =
-      buildPlan(sampleProblem(), 64, {{{4, 0, 2}}, 1, 0}, {{4, {{{tensor, 1, 0, true}}}}});
-  Problem described;
-  ASSERT_TRUE(readProblem(Operation::kForward, plan->steps[0].descriptors->get(), described));
-  EXPECT_EQ(described.mathType, CUDNN_TENSOR_OP_MATH);
+  for (const Plan::Step& step : plan->steps) EXPECT_NE(step.built, nullptr);
 }
 
 TEST(ConversionTest, AnUndividedPlanIsNamedByItsKernel) {
-  const auto plan = buildPlan(sampleProblem(),
+  const auto plan = buildPlan(nullptr,
+                              sampleProblem(),
                               100,
                               {{{8, 1, 1}}, 2, 20},
-                              {{8, {{{kGemm, 1, 50, true}, {kFft, 2, 20, true}}}}});
+                              {{8, {{measured(kGemm, 1, 50, true), measured(kFft, 2, 20, true)}}}});
   EXPECT_FALSE(plan->isDivided());
-  EXPECT_EQ(plan->algorithm, kFft.algorithm);
+  EXPECT_EQ(plan->algorithm, kFft.id);
   EXPECT_EQ(plan->algorithmBytes, 20u);
 }
 
@@ -119,48 +116,51 @@ TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedByte
   } kCases[] = {
       {"the fastest that fits",
        true,
-       {{kGemm, 9, 0, true}, {kWinograd, 5, 900, true}, {kFft, 1, 5000, true}},
+       {measured(kGemm, 9, 0, true),
+        measured(kWinograd, 5, 900, true),
+        measured(kFft, 1, 5000, true)},
        kWinograd,
        kBytes},
       {"it fits into what is reported, though not into the plan's own workspace",
        true,
-       {{kGemm, 9, 0, true}, {kWinograd, 5, 1024, true}},
+       {measured(kGemm, 9, 0, true), measured(kWinograd, 5, 1024, true)},
        kWinograd,
        1024},
       {"nothing fits: the one that needs the least",
        true,
-       {{kFft, 1, 5000, true}, {kWinograd, 5, 3000, true}},
+       {measured(kFft, 1, 5000, true), measured(kWinograd, 5, 3000, true)},
        kWinograd,
        3000},
       {"as deterministic as the plan before all else",
        true,
-       {{kGemm, 1, 0, false}, {kFft, 5, 5000, true}},
+       {measured(kGemm, 1, 0, false), measured(kFft, 5, 5000, true)},
        kFft,
        5000},
       {"as little deterministic as the plan",
        false,
-       {{kGemm, 1, 0, true}, {kFft, 5, 500, false}},
+       {measured(kGemm, 1, 0, true), measured(kFft, 5, 500, false)},
        kFft,
        kBytes},
-      {"no other: a deterministic one", false, {{kGemm, 1, 0, true}}, kGemm, kBytes},
+      {"no other: a deterministic one", false, {measured(kGemm, 1, 0, true)}, kGemm, kBytes},
       {"never more than the limit, where a larger one has been measured",
        true,
-       {{kGemm, 1, 0, false}, {kFft, 5, kLimit + 1, true}},
+       {measured(kGemm, 1, 0, false), measured(kFft, 5, kLimit + 1, true)},
        kGemm,
        kBytes},
       {"nothing undivided within the limit: the plan's own kernel",
        true,
-       {{kGemm, 1, kLimit + 1, true}},
+       {measured(kGemm, 1, kLimit + 1, true)},
        kFft,
        kBytes},
       {"nothing undivided was measured: the plan's own kernel", true, {}, kFft, kBytes},
   };
   for (const auto& expected : kCases) {
-    const Measurements measurements = {{4, {{{kFft, 1, kBytes, expected.deterministic}}}},
+    const Measurements measurements = {{4, {{measured(kFft, 1, kBytes, expected.deterministic)}}},
                                        {8, {expected.undivided}}};
-    const auto plan = buildPlan(sampleProblem(), kLimit, {{{4, 0, 2}}, 2, kBytes}, measurements);
+    const auto plan =
+        buildPlan(nullptr, sampleProblem(), kLimit, {{{4, 0, 2}}, 2, kBytes}, measurements);
     EXPECT_EQ(plan->isDeterministic(), expected.deterministic) << expected.why;
-    EXPECT_EQ(plan->algorithm, expected.named.algorithm) << expected.why;
+    EXPECT_EQ(plan->algorithm, expected.named.id) << expected.why;
     EXPECT_EQ(plan->algorithmBytes, expected.algorithmBytes) << expected.why;
     EXPECT_EQ(plan->workspaceBytes, kBytes) << expected.why;
   }

@@ -129,10 +129,9 @@ void PlannerDatabaseTest::lie(const std::string& statement) const {
 /// Each step's workspace and determinism as cuDNN itself says.
 void PlannerDatabaseTest::expectConfirmed(const Plan& plan) const {
   for (const Plan::Step& step : plan.steps) {
-    const auto offer = offeredKernel(handle_.get(),
-                                     plan.problem.withBatch(step.batch),
-                                     step.descriptors->get(),
-                                     step.kernel.algorithm);
+    const Problem part = plan.problem.withBatch(step.batch);
+    const ProblemDescriptors descriptors(part);
+    const auto offer = offeredKernel(handle_.get(), part, descriptors.get(), step.kernel);
     ASSERT_TRUE(offer) << toText(plan);
     EXPECT_EQ(step.workspaceBytes, offer->workspaceBytes) << toText(plan);
     EXPECT_EQ(step.deterministic, offer->deterministic) << toText(plan);

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "kernels/algorithms.hpp"
 #include "planner_fixture.hpp"
 
 namespace ucudnn {
@@ -139,7 +140,7 @@ TEST_F(PlannerTest, ASplitMayHaveTheErrorThatCudnnsOwnChoiceHas) {
   const auto first = planner.plan(request(planner, kDividedLimit));
   ASSERT_TRUE(first);
   const int winograd = CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
-  ASSERT_EQ(first->steps[0].kernel.algorithm, winograd);
+  ASSERT_EQ(first->steps[0].kernel.id, winograd);
   ASSERT_FALSE(isAccurate(first->problem, winograd));
   int unanswered = 0;
   for (int n = 1; n <= 40; ++n) {

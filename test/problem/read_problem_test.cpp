@@ -166,11 +166,6 @@ struct Refused {
 };
 
 const Refused kRefused[] = {
-    {"a batch of one",
-     [](const Descriptors& d) {
-       setTensor(d.x, CUDNN_DATA_FLOAT, {1, 4, 9, 8}, {288, 72, 8, 1});
-       setTensor(d.y, CUDNN_DATA_FLOAT, {1, 4, 9, 8}, {288, 72, 8, 1});
-     }},
     {"INT8",
      [](const Descriptors& d) {
        setTensor(d.x, CUDNN_DATA_INT8, {8, 4, 9, 8}, {288, 72, 8, 1});

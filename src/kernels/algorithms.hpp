@@ -1,0 +1,48 @@
+// The algorithms of cuDNN's legacy convolution API: what clients name, and the first of the kernel
+// sources.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kernels/source.hpp"
+
+namespace ucudnn {
+
+/// The source's place: before any other.
+constexpr std::int32_t kAlgorithms = 0;
+
+/// What a client can name of a kernel; empty for kernels of other sources.
+inline std::optional<int> algorithmOf(Kernel kernel) noexcept {
+  return kernel.source == kAlgorithms ? std::optional<int>(kernel.id) : std::nullopt;
+}
+
+std::unique_ptr<KernelSource> makeAlgorithmSource();
+
+/// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
+bool isDeterministic(Operation operation, int algorithm) noexcept;
+
+/// Whether the algorithm rounds no worse than its math type makes any other. WINOGRAD_NONFUSED does
+/// on filters beyond 3x3: 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and the others 2e-5.
+bool isAccurate(const Problem& problem, int algorithm) noexcept;
+
+/// The algorithms that cuDNN has for the problem that the descriptors describe; empty where it has
+/// none. Asks cuDNN on the host; runs nothing. REQUIRES: descriptors have the problem's values.
+/// `failures`, if not null, counts queries that failed otherwise than by saying that cuDNN has no
+/// such kernel.
+std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,
+                                           const Problem& problem,
+                                           const ConvolutionDescriptors& descriptors,
+                                           int* failures = nullptr);
+
+/// What cuDNN's heuristics say works, best first: cudnnGetConvolution*Algorithm_v7. Runs nothing.
+/// Empty where cuDNN has no answer. The first is what cuDNN picks without a workspace limit.
+std::vector<KernelOffer> rankedAlgorithms(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          const ConvolutionDescriptors& descriptors);
+
+}  // namespace ucudnn

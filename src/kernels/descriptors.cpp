@@ -1,0 +1,48 @@
+#include "kernels/descriptors.hpp"
+
+// The legacy convolution API is marked deprecated in cuDNN 9; it is what μ-cuDNN stands in for.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace ucudnn {
+namespace {
+
+TensorDescriptor makeTensor(std::int32_t type,
+                            int dimensions,
+                            const Problem::Sizes& sizes,
+                            const Problem::Sizes& strides) {
+  auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(descriptor.get(),
+                                                   static_cast<cudnnDataType_t>(type),
+                                                   dimensions,
+                                                   sizes.data(),
+                                                   strides.data()));
+  return descriptor;
+}
+
+}  // namespace
+
+ProblemDescriptors::ProblemDescriptors(const Problem& problem)
+    : x_(makeTensor(problem.xType, problem.dimensions, problem.xSizes, problem.xStrides)),
+      w_(makeOwned<FilterDescriptor>(cudnn().createFilterDescriptor)),
+      convolution_(makeOwned<ConvolutionDescriptor>(cudnn().createConvolutionDescriptor)),
+      y_(makeTensor(problem.yType, problem.dimensions, problem.ySizes, problem.yStrides)) {
+  UCUDNN_CHECK_CUDNN(
+      cudnn().setFilterNdDescriptor(w_.get(),
+                                    static_cast<cudnnDataType_t>(problem.wType),
+                                    static_cast<cudnnTensorFormat_t>(problem.wFormat),
+                                    problem.dimensions,
+                                    problem.wSizes.data()));
+  UCUDNN_CHECK_CUDNN(
+      cudnn().setConvolutionNdDescriptor(convolution_.get(),
+                                         problem.dimensions - 2,
+                                         problem.pads.data(),
+                                         problem.strides.data(),
+                                         problem.dilations.data(),
+                                         static_cast<cudnnConvolutionMode_t>(problem.mode),
+                                         static_cast<cudnnDataType_t>(problem.computeType)));
+  UCUDNN_CHECK_CUDNN(cudnn().setConvolutionGroupCount(convolution_.get(), problem.groups));
+  UCUDNN_CHECK_CUDNN(cudnn().setConvolutionMathType(
+      convolution_.get(), static_cast<cudnnMathType_t>(problem.mathType)));
+}
+
+}  // namespace ucudnn

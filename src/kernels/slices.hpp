@@ -1,0 +1,37 @@
+// How a convolution is cut along the batch.
+#pragma once
+
+#include "kernels/native.hpp"
+
+namespace ucudnn {
+
+/// The output's place among a call's pointers.
+const void* ConvolutionPointers::*outputOf(Operation operation) noexcept;
+
+/// Walks a call's pointers over the micro-batches. The filter gradient of the first is added to by
+/// the others.
+class Slices {
+ public:
+  /// REQUIRES: `problem` outlives it. `fused`: null, or bias_activation_forward's.
+  Slices(const Problem& problem,
+         const ConvolutionPointers& pointers,
+         const BiasActivation* fused) noexcept
+      : problem_(problem), pointers_(pointers), isFused_(fused != nullptr) {
+    if (isFused_) fused_ = *fused;
+  }
+
+  const ConvolutionPointers& pointers() const noexcept { return pointers_; }
+  /// The bias stays; z is cut as y is.
+  const BiasActivation* fused() const noexcept { return isFused_ ? &fused_ : nullptr; }
+
+  /// Steps over so many samples.
+  void next(int samples) noexcept;
+
+ private:
+  const Problem& problem_;
+  ConvolutionPointers pointers_;
+  BiasActivation fused_;
+  bool isFused_;
+};
+
+}  // namespace ucudnn
