@@ -81,12 +81,6 @@ KernelsAtSizes kernelsOf(const Measurements& measurements) {
   return kernels;
 }
 
-/// Those known at the mini-batch.
-KernelsAtSizes kernelsUndivided(const Measurements& measurements, int miniBatch) {
-  const auto size = measurements.find(miniBatch);
-  return size == measurements.end() ? KernelsAtSizes() : kernelsOf({*size});
-}
-
 }  // namespace
 
 /// Measurements belong to the problem at any mini-batch.
@@ -371,7 +365,8 @@ bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& mea
   const auto size = measurements.find(request.problem.batch());
   if (size == measurements.end()) return false;
   const ProblemDescriptors descriptors(request.problem);
-  for (const KernelOffer& own : rankedAlgorithms(request.handle, request.problem, descriptors.get())) {
+  for (const KernelOffer& own :
+       rankedAlgorithms(request.handle, request.problem, descriptors.get())) {
     if (own.workspaceBytes > request.limitBytes || (request.deterministic && !own.deterministic))
       continue;
     const auto& kernels = size->second.kernels;
@@ -472,30 +467,39 @@ CandidateTable Planner::accurateCandidates(const PlanRequest& request,
 }
 
 bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
-  const ProblemDescriptors descriptors(request.problem);
-  const auto ranked = rankedAlgorithms(request.handle, request.problem, descriptors.get());
-  if (!ranked.empty() && !ranked.front().accurate) return true;
-  // Not the heuristics; but measured it may be the fastest.
   Settings undivided = *request.settings;
   undivided.batchSizePolicy = BatchSizePolicy::kUndivided;
   PlanRequest whole = request;
   whole.settings = &undivided;
   whole.limitBytes = kNoLimit;
   whole.buffers = nullptr;
+  // What is known is looked up sooner than cuDNN ranks its kernels.
+  if (fastestIsInaccurate(whole)) return true;
+  const ProblemDescriptors descriptors(request.problem);
+  const auto ranked = rankedAlgorithms(request.handle, request.problem, descriptors.get());
+  if (!ranked.empty() && !ranked.front().accurate) return true;
   // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
-  const bool mayMeasure = measuring == Measuring::kNow && request.buffers == nullptr;
-  if (mayMeasure) inquire(whole, Measuring::kNow);
+  if (measuring != Measuring::kNow || request.buffers != nullptr) return false;
+  inquire(whole, Measuring::kNow);
+  return fastestIsInaccurate(whole);
+}
+
+/// Of the kernels that an answered question has found undivided.
+bool Planner::fastestIsInaccurate(const PlanRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(whole);
-    if (asked == nullptr || !asked->answers(kNoLimit)) return false;
+    const Question* const asked = findQuestion(request);
+    if (asked == nullptr || !asked->answers(request.limitBytes)) return false;
   }
-  Measurements known = lookUp(whole);
-  confirmKernels(whole, kernelsUndivided(known, request.problem.batch()), known);
-  const auto size = known.find(request.problem.batch());
-  if (size == known.end()) return false;
-  const Measurement* const fastest = fastestOf(size->second.kernels);
-  return fastest != nullptr && !fastest->accurate;
+  const int miniBatch = request.problem.batch();
+  Measurements known = lookUp(request);
+  for (;;) {
+    const auto size = known.find(miniBatch);
+    if (size == known.end()) return false;
+    const Measurement* const fastest = fastestOf(size->second.kernels);
+    if (fastest == nullptr || fastest->accurate) return false;
+    if (confirmKernels(request, {{miniBatch, {fastest->kernel}}}, known)) return true;
+  }
 }
 
 std::vector<Measurement> Planner::undivided(const PlanRequest& request) {

@@ -150,6 +150,7 @@ class Planner {
   /// first, or one is the fastest. Measuring that takes more than the limit, for as long as it
   /// lasts.
   bool picksInaccurate(const PlanRequest& request, Measuring measuring);
+  bool fastestIsInaccurate(const PlanRequest& request);
 
   mutable std::mutex mutex_;
   Knowledge known_{kMostProblems};
