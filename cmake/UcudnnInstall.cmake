@@ -46,7 +46,7 @@ if(TARGET ucudnn_tool)
   install(TARGETS ucudnn_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/SECURITY.md)
+foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/RESULTS.md misc/SECURITY.md)
   if(EXISTS "${PROJECT_SOURCE_DIR}/${document}")
     install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
   endif()
