@@ -46,8 +46,12 @@ if(TARGET ucudnn_tool)
   install(TARGETS ucudnn_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/SECURITY.md)
+# In the folders that they have here, so that links between them hold.
+foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/DATABASE.md misc/RESULTS.md misc/SECURITY.md
+                          misc/SIMULATOR.md misc/figures/alexnet_h200.png misc/figures/network_alexnet_h200.png
+                          misc/figures/network_resnet18_h200.png)
   if(EXISTS "${PROJECT_SOURCE_DIR}/${document}")
-    install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+    get_filename_component(folder "${document}" DIRECTORY)
+    install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")
   endif()
 endforeach()

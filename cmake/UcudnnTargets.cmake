@@ -20,7 +20,7 @@ if(UCUDNN_SANITIZE)
   target_link_options(ucudnn_flags INTERFACE -fsanitize=${sanitizers})
 endif()
 
-# A room of the house (DESIGN: "The way through the house"): a static library ucudnn_NAME, position
+# A room (misc/ARCHITECTURE.md): a static library ucudnn_NAME, position
 # independent and hidden, so that libucudnn.so exports nothing of it and the unit tests can link it.
 #   ucudnn_add_room(NAME SOURCES file... [LINK target...] [PRIVATE_LINK target...])
 function(ucudnn_add_room name)

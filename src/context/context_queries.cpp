@@ -9,7 +9,7 @@
 namespace ucudnn {
 namespace {
 
-// Clients without a limit of their own keep bytes / 4 in an int (CLIENTS, "At run time", 12).
+// Some clients without a limit keep bytes / 4 in an int (misc/CLIENTS.md, "At run time", 12).
 constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kWorkspaceGranularity;
 
 AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) {

@@ -57,7 +57,7 @@ struct Plan {
 std::string toText(const Plan& plan);
 
 /// Workspace sizes are reported as multiples of this: clients round them down to 4 or 8 bytes, and
-/// up to 512 (CLIENTS, "At run time", 12).
+/// up to 512 (misc/CLIENTS.md, "At run time", 12).
 constexpr std::size_t kWorkspaceGranularity = 512;
 
 constexpr std::size_t roundUpWorkspace(std::size_t bytes) noexcept {

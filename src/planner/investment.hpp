@@ -16,7 +16,7 @@ namespace ucudnn {
 class Investment {
  public:
   static constexpr int kRepetitions = 3;
-  /// AlexNet's 15 convolutions take 1.3 s on an H200, ResNet-18's 60 take 2.0 s (README).
+  /// On an H200 AlexNet's 15 convolutions take 1.4 s, ResNet-18's 60 take 2.0 s: misc/RESULTS.md.
   static constexpr double kSettledMs = 2000;
 
   /// A call of a problem that has been called `before` times, and takes about `timeMs`.

@@ -1,5 +1,5 @@
-// UcudnnHandle_t in all the places where real clients put a cudnnHandle_t (CLIENTS.md, "At compile
-// time", 4).
+// UcudnnHandle_t in all the places where real clients put a cudnnHandle_t: misc/CLIENTS.md,
+// "At compile time", 4.
 #include <gtest/gtest.h>
 #include <ucudnn/ucudnn.h>
 

@@ -1,5 +1,5 @@
-// Issue 2: "the N-th CUDA, cuDNN or SQLite call failing, for every N": a correct result or cuDNN's
-// own error; no leak, crash or hang.
+// The N-th CUDA, cuDNN or SQLite call fails, for every N: the result is correct, or cuDNN's own
+// error; no leak, crash or hang.
 #include <regex>
 
 #include "../support/simulator.hpp"

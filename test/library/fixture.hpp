@@ -64,7 +64,7 @@ ConvolutionCase splitFrontCase();
 double tolerance(const ConvolutionCase& convolution);
 
 /// The same where no one algorithm of cuDNN's is there to compare with. On a GPU the algorithms'
-/// own errors lie between the two (issue 2: 5x5 Winograd 1e-3, TF32 3e-4); on the simulator none
+/// own errors lie between the two (on an H200 5x5 Winograd 1e-3, TF32 3e-4); on the simulator none
 /// do.
 double toleranceBetweenAlgorithms();
 

@@ -1,5 +1,4 @@
-// CLIENTS.md, "At run time": what clients do to handles, streams and threads (lines 1, 2, 3 and
-// 13).
+// What clients do to handles, streams and threads: misc/CLIENTS.md, "At run time", 1, 2, 3, 13.
 #include <thread>
 
 #include "../support/simulator.hpp"

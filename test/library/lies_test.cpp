@@ -1,4 +1,4 @@
-// Issue 9: with a database in which every number is a lie, plans are slow at worst.
+// With a database in which every number is a lie, plans are slow at worst.
 #include "../support/lies.hpp"
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// CLIENTS.md, "At run time": what holds of queries and their perfResults (lines 10, 11, 13, 15,
-// 16).
+// What holds of queries and their perfResults: misc/CLIENTS.md, "At run time", 10, 11, 13, 15, 16.
 #include <algorithm>
 
 #include "../support/simulator.hpp"

@@ -1,4 +1,4 @@
-// Issue 2: "split against undivided", for every operation, beta, type, layout and shape.
+// Split against undivided results, for every operation, beta, type, layout and shape.
 #include <cmath>
 
 #include "../support/simulator.hpp"

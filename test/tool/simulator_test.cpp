@@ -15,9 +15,9 @@ const std::string kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
 
 class SimulatedTool : public ToolTest {};
 
-// Part 10 of the issue: what ./misc/demo.sh shows. The sums are those of the recorded times
-// (DESIGN, "What is measured"): 47.4 ms undivided, 14.6 ms split, 11.3 ms without a limit; split
-// 0.15 ms more, for conv2's forward is kept from Winograd.
+// What misc/demo.sh shows. The sums are those of misc/profiles/h200_legacy_algorithms.csv: 47.4 ms
+// undivided, 14.6 ms split, 11.3 ms without a limit; split 0.15 ms more, for conv2's forward is
+// kept from Winograd.
 TEST_F(SimulatedTool, BenchesAlexNet) {
   const Json result = run("bench " + kAlexNet + " --csv " + directory_.file("rows.csv"));
   EXPECT_TRUE(result.at("machine").at("simulated"));
