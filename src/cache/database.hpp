@@ -19,6 +19,14 @@ struct MachineKey {
   int cudaVersion = 0;
   std::size_t cudnnVersion = 0;
   bool simulated = false;  ///< never mixed with a GPU's
+
+  bool operator==(const MachineKey& other) const noexcept {
+    return deviceName == other.deviceName && computeCapability == other.computeCapability &&
+           multiprocessorCount == other.multiprocessorCount &&
+           driverVersion == other.driverVersion && cudaVersion == other.cudaVersion &&
+           cudnnVersion == other.cudnnVersion && simulated == other.simulated;
+  }
+  bool operator!=(const MachineKey& other) const noexcept { return !(*this == other); }
 };
 
 /// One kernel measured at one batch size.

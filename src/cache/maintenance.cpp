@@ -70,7 +70,7 @@ void writeText(const std::string& path, const std::string& text) {
 }
 
 bool sameEntry(const DatabaseEntry& entry, const SizeRecord& record) {
-  return tie(entry.machine) == tie(record.machine) && entry.problem == record.problem;
+  return entry.machine == record.machine && entry.problem == record.problem;
 }
 
 }  // namespace

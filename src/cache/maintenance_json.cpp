@@ -157,7 +157,7 @@ std::string recordsToJson(const std::vector<SizeRecord>& records) {
   Json machines = Json::array();
   const SizeRecord* last = nullptr;
   for (const SizeRecord& record : records) {
-    const bool sameMachine = last != nullptr && tie(last->machine) == tie(record.machine);
+    const bool sameMachine = last != nullptr && last->machine == record.machine;
     if (!sameMachine) {
       machines.push_back({{"machine", machineToJson(record.machine)}, {"problems", Json::array()}});
     }

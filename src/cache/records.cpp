@@ -135,7 +135,7 @@ void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& rec
     const SizeRecord* last = nullptr;
     std::int64_t machine = 0, problem = 0;
     for (const SizeRecord& record : records) {
-      if (last == nullptr || tie(last->machine) != tie(record.machine))
+      if (last == nullptr || last->machine != record.machine)
         machine = writer.machineId(record.machine);
       if (last == nullptr || last->problem != record.problem)
         problem = writer.problemId(record.problem);

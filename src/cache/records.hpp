@@ -37,17 +37,6 @@ void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& rec
 /// Throws std::runtime_error that names the value, when one is not as database.hpp has it.
 void validate(const SizeRecord& record);
 
-/// A key's members, for comparison.
-inline auto tie(const MachineKey& key) {
-  return std::tie(key.deviceName,
-                  key.computeCapability,
-                  key.multiprocessorCount,
-                  key.driverVersion,
-                  key.cudaVersion,
-                  key.cudnnVersion,
-                  key.simulated);
-}
-
 /// More than the export of any network's measurements.
 constexpr std::size_t kMostJsonBytes = std::size_t{256} << 20;
 

@@ -14,12 +14,6 @@
 namespace ucudnn {
 namespace {
 
-bool operator==(const MachineKey& a, const MachineKey& b) {
-  return a.deviceName == b.deviceName && a.computeCapability == b.computeCapability &&
-         a.multiprocessorCount == b.multiprocessorCount && a.driverVersion == b.driverVersion &&
-         a.cudaVersion == b.cudaVersion && a.cudnnVersion == b.cudnnVersion;
-}
-
 MachineKey describe(int device) {
   cudaDeviceProp properties{};
   UCUDNN_CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
@@ -40,8 +34,7 @@ int Machines::ofDevice(int device) {
   const std::lock_guard lock(mutex_);
   if (const auto known = byDevice_.find(device); known != byDevice_.end()) return known->second;
   const MachineKey key = describe(device);
-  const auto place = std::find_if(
-      keys_.begin(), keys_.end(), [&](const MachineKey& other) { return other == key; });
+  const auto place = std::find(keys_.begin(), keys_.end(), key);
   const int machine = static_cast<int>(place - keys_.begin());
   if (place == keys_.end()) keys_.push_back(key);
   byDevice_.emplace(device, machine);
