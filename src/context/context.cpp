@@ -93,21 +93,8 @@ PlanRequest Context::request(const Problem& problem,
   return request;
 }
 
-bool Context::isCapturing() const {
-  cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle_, &stream));
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  // The legacy default stream cannot be asked while another stream is captured, and is never
-  // captured itself.
-  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());
-    return true;
-  }
-  return status != cudaStreamCaptureStatusNone;
-}
-
 Measuring Context::measuringFor(bool mayMeasure) const {
-  if (isCapturing()) return Measuring::kNever;
+  if (isCapturing(handle_)) return Measuring::kNever;
   return mayMeasure ? Measuring::kNow : Measuring::kIfKnown;
 }
 
@@ -120,7 +107,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
   if (stated == nullptr) ranWithoutLimit_ = true;
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
-  if (isCapturing()) return planner().answer(wanted, Measuring::kNever);
+  if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
                               const_cast<void*>(call.pointers.w),
                               const_cast<void*>(call.pointers.y),

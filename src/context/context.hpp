@@ -86,7 +86,6 @@ class Context {
 
  private:
   PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
-  bool isCapturing() const;
 
   // Queries: context_queries.cpp.
   /// A limit that a query of this handle has stated.

@@ -48,7 +48,7 @@ bool Context::addToNetwork(const Problem& problem,
   const auto first = algorithmWithoutWorkspace(offers);
   if (!first) return false;
   const bool deterministic = isDeterministic(problem.operation, *first);
-  owner_->add(problem, query.layer, deterministic, isCapturing());
+  owner_->add(problem, query.layer, deterministic, isCapturing(handle_));
   if (answer == nullptr) return true;
   // Nothing has been measured: the times are unknown, as cuDNN's heuristics leave them.
   const auto entry = [&](int algorithm, std::size_t memory) {

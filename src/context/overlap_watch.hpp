@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "context/call_stream.hpp"
 #include "context/overlap.hpp"
+#include "cuda/call_stream.hpp"
 #include "cuda/owners.hpp"
 #include "plan/plan.hpp"
 

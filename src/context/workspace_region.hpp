@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "context/call_stream.hpp"
+#include "cuda/call_stream.hpp"
 #include "cuda/owners.hpp"
 
 namespace ucudnn {

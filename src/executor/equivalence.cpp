@@ -1,5 +1,6 @@
 #include "executor/equivalence.hpp"
 
+#include "cuda/call_stream.hpp"
 #include "cuda/cudnn.hpp"
 #include "executor/distance.hpp"
 #include "kernels/algorithms.hpp"
@@ -56,24 +57,12 @@ double EquivalenceTest::distance() {
 
 namespace {
 
-/// Whether work that nobody captures can be put on the handle's stream. The legacy default stream
-/// can't even be asked while another stream is captured.
-bool isFree(cudnnHandle_t handle) {
-  cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &stream));
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  if (cudaStreamIsCapturing(stream, &status) == cudaSuccess)
-    return status == cudaStreamCaptureStatusNone;
-  static_cast<void>(cudaGetLastError());
-  return false;
-}
-
 std::optional<EquivalenceTest> start(cudnnHandle_t handle,
                                      int device,
                                      const Plan& plan,
                                      const ConvolutionCall& call) noexcept {
   try {
-    if (!isFree(handle)) return std::nullopt;
+    if (isCapturing(handle)) return std::nullopt;
     const RelaxedCapture relaxed;
     const DeviceScope scope(device);
     return std::make_optional<EquivalenceTest>(handle, plan.problem, call);

@@ -1,4 +1,4 @@
-#include "context/call_stream.hpp"
+#include "cuda/call_stream.hpp"
 
 #include "cuda/cudnn.hpp"
 #include "cuda/error.hpp"
@@ -20,9 +20,8 @@ std::uint64_t idOf(cudaStream_t stream) {
 #endif
 }
 
-}  // namespace
-
-CallStream streamOf(cudnnHandle_t handle) {
+/// The stream without its id.
+CallStream capturedStreamOf(cudnnHandle_t handle) {
   CallStream call;
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &call.stream));
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -35,10 +34,20 @@ CallStream streamOf(cudnnHandle_t handle) {
   } else if (status != cudaStreamCaptureStatusNone) {
     call.capturing = true;
     call.capture = capture;
-  } else {
-    call.id = idOf(call.stream);
   }
   return call;
+}
+
+}  // namespace
+
+CallStream streamOf(cudnnHandle_t handle) {
+  CallStream call = capturedStreamOf(handle);
+  if (!call.capturing) call.id = idOf(call.stream);
+  return call;
+}
+
+bool isCapturing(cudnnHandle_t handle) {
+  return capturedStreamOf(handle).capturing;
 }
 
 }  // namespace ucudnn

@@ -20,4 +20,8 @@ struct CallStream {
 /// Asks a handle for its stream. Voids no capture. Throws Error.
 CallStream streamOf(cudnnHandle_t handle);
 
+/// Whether nothing but work to be captured may be put on the handle's stream: it is being captured,
+/// or is the legacy default stream while another one is. Throws Error.
+bool isCapturing(cudnnHandle_t handle);
+
 }  // namespace ucudnn
