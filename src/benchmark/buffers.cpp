@@ -3,17 +3,11 @@
 #include <algorithm>
 
 #include "benchmark/random_values.hpp"
+#include "support/alignment.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
-
-/// The parts of a block begin at multiples of this: more than any kernel asks of a pointer.
-constexpr std::size_t kAlignment = 512;
-
-constexpr std::size_t aligned(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 std::size_t biasBytes(const Problem& problem) {
   return static_cast<std::size_t>(problem.ySizes[1]) * elementBytes(problem.yType);
@@ -30,7 +24,7 @@ DeviceBuffer allocate(std::size_t leastBytes, std::size_t mostBytes) {
       std::size_t freeBytes = 0, totalBytes = 0;
       UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
       // What is free may lie in pieces.
-      bytes = std::min(bytes - bytes / 4, freeBytes) / kAlignment * kAlignment;
+      bytes = roundDownToAlignment(std::min(bytes - bytes / 4, freeBytes));
       if (bytes < leastBytes) return DeviceBuffer();
     }
   }
@@ -46,8 +40,8 @@ TimingMemory::TimingMemory(const Problem& problem,
                            std::size_t mostBytes,
                            cudaStream_t stream)
     : problem_(problem), stream_(stream) {
-  const std::size_t wanted = tensorBytes(problem.batch()) + aligned(workspaceBytes);
-  block_ = allocate(tensorBytes(1), std::min(wanted, mostBytes) / kAlignment * kAlignment);
+  const std::size_t wanted = tensorBytes(problem.batch()) + roundUpToAlignment(workspaceBytes);
+  block_ = allocate(tensorBytes(1), roundDownToAlignment(std::min(wanted, mostBytes)));
   if (block_.bytes() < wanted)
     logInfo("{} N={}: kernels are timed in {} bytes of device memory, of {} wanted",
             problem.text(),
@@ -58,14 +52,14 @@ TimingMemory::TimingMemory(const Problem& problem,
 
 std::size_t TimingMemory::tensorBytes(int samples) const {
   const Problem part = problem_.withBatch(samples);
-  return aligned(part.wBytes()) + aligned(biasBytes(part)) + aligned(part.xBytes()) +
-         aligned(part.yBytes());
+  return roundUpToAlignment(part.wBytes()) + roundUpToAlignment(biasBytes(part)) +
+         roundUpToAlignment(part.xBytes()) + roundUpToAlignment(part.yBytes());
 }
 
 /// The most samples, up to the mini-batch, whose tensors fit beside a workspace; 0: none.
 int TimingMemory::samplesBeside(std::size_t workspaceBytes) const {
-  if (aligned(workspaceBytes) > block_.bytes()) return 0;
-  const std::size_t left = block_.bytes() - aligned(workspaceBytes);
+  if (roundUpToAlignment(workspaceBytes) > block_.bytes()) return 0;
+  const std::size_t left = block_.bytes() - roundUpToAlignment(workspaceBytes);
   if (tensorBytes(problem_.batch()) <= left) return problem_.batch();
   int fits = 0;
   for (int beyond = problem_.batch(); beyond - fits > 1;) {
@@ -79,19 +73,19 @@ int TimingMemory::samplesBeside(std::size_t workspaceBytes) const {
 Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
   const Problem part = problem_.withBatch(samples);
   char* const w = static_cast<char*>(block_.get());
-  char* const bias = w + aligned(part.wBytes());
-  char* const x = bias + aligned(biasBytes(part));
-  char* const y = x + aligned(part.xBytes());
+  char* const bias = w + roundUpToAlignment(part.wBytes());
+  char* const x = bias + roundUpToAlignment(biasBytes(part));
+  char* const y = x + roundUpToAlignment(part.xBytes());
   char* const end = w + block_.bytes();
-  void* const workspace = workspaceBytes > 0 ? end - aligned(workspaceBytes) : nullptr;
+  void* const workspace = workspaceBytes > 0 ? end - roundUpToAlignment(workspaceBytes) : nullptr;
   return {{x, w, y, workspace, workspaceBytes}, bias, samples};
 }
 
 void TimingMemory::fill(int samples) {
   const Placement place = layOut(samples, 0);
   const Problem part = problem_.withBatch(samples);
-  fillRandom(place.buffers.x, aligned(part.xBytes()), problem_.xType, stream_);
-  fillRandom(place.buffers.w, aligned(part.wBytes()), problem_.wType, stream_);
+  fillRandom(place.buffers.x, roundUpToAlignment(part.xBytes()), problem_.xType, stream_);
+  fillRandom(place.buffers.w, roundUpToAlignment(part.wBytes()), problem_.wType, stream_);
   fillRandom(place.buffers.y, part.yBytes(), problem_.yType, stream_);
   UCUDNN_CHECK_CUDA(
       cudaMemsetAsync(const_cast<void*>(place.bias), 0, biasBytes(problem_), stream_));
@@ -109,7 +103,7 @@ std::optional<Placement> TimingMemory::place(int batch, std::size_t workspaceByt
   if (callers_) return Placement{*callers_, callers_->w, problem_.batch()};
   const int samples = samplesBeside(workspaceBytes);
   if (samples != filledSamples_ || tensorBytes(samples) > dirtyFrom_) fill(samples);
-  dirtyFrom_ = std::min(dirtyFrom_, block_.bytes() - aligned(workspaceBytes));
+  dirtyFrom_ = std::min(dirtyFrom_, block_.bytes() - roundUpToAlignment(workspaceBytes));
   return layOut(samples, workspaceBytes);
 }
 

@@ -4,13 +4,14 @@
 
 #include "context/context.hpp"
 #include "kernels/fitting.hpp"
+#include "support/alignment.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
 // Some clients without a limit keep bytes / 4 in an int (misc/CLIENTS.md, "At run time", 12).
-constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kWorkspaceGranularity;
+constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kMemoryAlignment;
 
 AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) {
   return {offer.kernel.id,
@@ -25,7 +26,7 @@ AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, doubl
 std::size_t reserveWithin(std::size_t limitBytes, const std::vector<KernelOffer>& kernels) {
   std::size_t mostBytes = 0;
   for (const KernelOffer& kernel : kernels) mostBytes = std::max(mostBytes, kernel.workspaceBytes);
-  return std::min(limitBytes, roundUpWorkspace(mostBytes));
+  return std::min(limitBytes, roundUpToAlignment(mostBytes));
 }
 
 }  // namespace
@@ -50,13 +51,13 @@ std::size_t Context::unstatedLimit(const Problem& problem,
   std::size_t totalBytes = 0;
   UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
   const auto& ranked = rankedOf(problem, descriptors);
-  const std::size_t picked = ranked.empty() ? 0 : roundUpWorkspace(ranked.front().workspaceBytes);
+  const std::size_t picked = ranked.empty() ? 0 : roundUpToAlignment(ranked.front().workspaceBytes);
   const std::size_t wanted = find ? kMaximumDefaultLimit : settings_.defaultWorkspaceLimitBytes;
   std::size_t bytes = std::max(picked, std::min(wanted, freeBytes));
   if (settings_.defaultWorkspaceLimitGiven)
     bytes = std::min(bytes, settings_.defaultWorkspaceLimitBytes);
   limit.memoryWasShort = freeBytes < settings_.defaultWorkspaceLimitBytes;
-  known = roundDownWorkspace(std::min(bytes, kMaximumDefaultLimit));
+  known = roundDownToAlignment(std::min(bytes, kMaximumDefaultLimit));
   return known;
 }
 
@@ -85,14 +86,14 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
   if (ownsWorkspace()) {
     // It holds from when the workspace is the caller's again: without the total, or elsewhere.
     if (isNamed)
-      stateLimit(problem, {roundDownWorkspace(*query.limitBytes), true, true});
+      stateLimit(problem, {roundDownToAlignment(*query.limitBytes), true, true});
     else
       forgetLimit(problem);
     std::vector<AlgorithmPerformance> answer;
     if (!addToNetwork(problem, descriptors, query, &answer)) return {};
     if (ownsWorkspace()) return answer;
   }
-  const std::size_t limitBytes = isNamed ? roundDownWorkspace(*query.limitBytes)
+  const std::size_t limitBytes = isNamed ? roundDownToAlignment(*query.limitBytes)
                                          : unstatedLimit(problem, descriptors, query.find);
   stateLimit(problem, {limitBytes, isNamed, isNamed || query.find});
   PlanRequest wanted = request(problem, limitBytes, false);
@@ -112,7 +113,7 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
   answer.push_back({plan.algorithm,
                     CUDNN_STATUS_SUCCESS,
                     static_cast<float>(plan.predictedMs),
-                    roundUpWorkspace(plan.algorithmBytes),
+                    roundUpToAlignment(plan.algorithmBytes),
                     plan.isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
                     mathType});
   if (most == 1) return answer;
@@ -123,9 +124,9 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
   for (const Measurement& m : undivided) {
     const auto algorithm = algorithmOf(m.kernel);
     const bool same = algorithm == answer.front().algorithm &&
-                      roundUpWorkspace(m.workspaceBytes) == answer.front().memory;
+                      roundUpToAlignment(m.workspaceBytes) == answer.front().memory;
     if (!algorithm || same || (query.deterministic && !m.deterministic)) continue;
-    answer.push_back(entryOf(m, roundUpWorkspace(m.workspaceBytes), m.timeMs));
+    answer.push_back(entryOf(m, roundUpToAlignment(m.workspaceBytes), m.timeMs));
   }
   return answer;
 }
@@ -138,7 +139,7 @@ std::vector<AlgorithmPerformance> Context::answerUnmeasured(
   const auto& ranked = rankedOf(problem, descriptors);
   std::vector<AlgorithmPerformance> answer;
   for (const KernelOffer& offer : ranked) {
-    const std::size_t bytes = roundUpWorkspace(offer.workspaceBytes);
+    const std::size_t bytes = roundUpToAlignment(offer.workspaceBytes);
     if (bytes > limitBytes || (settings_.deterministic && !offer.deterministic)) continue;
     answer.push_back(
         entryOf(offer,
@@ -174,7 +175,7 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   if (!found.plan && deterministic && !settings_.deterministic)
     found = planner().answer(request(problem, limit.bytes, false), measuring);
   if (found.plan)
-    return roundUpWorkspace(
+    return roundUpToAlignment(
         bytesToName(handle_, operation, descriptors, algorithm, found.plan->algorithmBytes));
   return unmeasuredBytes(problem, descriptors, algorithm, limit);
 }
@@ -188,7 +189,7 @@ std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
   if (nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
       CUDNN_STATUS_SUCCESS)
     return std::nullopt;
-  const std::size_t bytes = std::max(roundUpWorkspace(native),
+  const std::size_t bytes = std::max(roundUpToAlignment(native),
                                      reserveWithin(limit.bytes, rankedOf(problem, descriptors)));
   const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
   return isHard ? keepWithin(limit.bytes, problem, descriptors, algorithm, bytes) : bytes;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "context/workspace_owner.hpp"
+#include "support/alignment.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -22,7 +23,7 @@ constexpr std::size_t kManyBusy = 64;
 constexpr double kNoTime = std::numeric_limits<double>::infinity();
 
 std::size_t arenaBytes(std::size_t totalBytes, std::size_t arenas) {
-  return totalBytes / arenas / kWorkspaceGranularity * kWorkspaceGranularity;
+  return totalBytes / arenas / kMemoryAlignment * kMemoryAlignment;
 }
 
 std::string describe(const LayoutKind& kind) {
@@ -178,7 +179,6 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
     }
     DivisionSettings settings;
     settings.totalBytes = totalBytes_;
-    settings.alignmentBytes = kWorkspaceGranularity;
     settings.diagnosisDirectory = kDiagnosisDirectory;
     const auto division = divideWorkspace(items, settings);
     if (!division) {
@@ -213,7 +213,7 @@ void WorkspaceOwner::layOut(std::size_t arenas, const std::optional<Divided>& di
       Convolution& convolution = *divided->convolutions[i];
       convolution.share.plan = divided->plans[i];
       if (divided->bytes[i] > 0)
-        convolution.share.region = takeRegion(roundUpWorkspace(divided->bytes[i]));
+        convolution.share.region = takeRegion(roundUpToAlignment(divided->bytes[i]));
       convolution.placed = true;
       wantedBytes_ = std::max(wantedBytes_, divided->bytes[i]);
     }

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/alignment.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
 constexpr std::size_t roundDown(std::size_t bytes) noexcept {
-  return bytes / kWorkspaceGranularity * kWorkspaceGranularity;
+  return bytes / kMemoryAlignment * kMemoryAlignment;
 }
 
 }  // namespace
@@ -238,7 +239,8 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   share = {std::move(plan), nullptr, false};
   if (!share.plan) {
     share.region = own ? own : largest;
-  } else if (const std::size_t wanted = roundUpWorkspace(share.plan->workspaceBytes); wanted > 0) {
+  } else if (const std::size_t wanted = roundUpToAlignment(share.plan->workspaceBytes);
+             wanted > 0) {
     if (own && wanted <= own->bytes())
       share.region = own;
     else
@@ -261,7 +263,7 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream&
   if (stream.capture == 0 || bytes > most || bytes == 0) return nullptr;
   if (asNeeded) {
     const std::lock_guard lock(mutex_);
-    most = std::min(most, roundUpWorkspace(std::max(bytes, wantedBytes_)));
+    most = std::min(most, roundUpToAlignment(std::max(bytes, wantedBytes_)));
   }
   return captured_->allocate(key_, stream.capture, most);
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "support/alignment.hpp"
+
 namespace ucudnn {
 
 /// A point of a convolution's Pareto front.
@@ -22,9 +24,8 @@ struct DivisionItem {
 
 struct DivisionSettings {
   std::size_t totalBytes = 0;
-  /// Each segment is rounded up to it, so that each begins aligned; 512 is what cudaMalloc gives at
-  /// least.
-  std::size_t alignmentBytes = 512;
+  /// Each segment is rounded up to it, so that each begins aligned.
+  std::size_t alignmentBytes = kMemoryAlignment;
   /// After it the best division found so far is used. Far above what a network needs (tens of ms).
   double timeLimitSeconds = 10;
   /// Where glpk_prob_, glpk_mip_ and glpk_sol_<stamp> are written; empty: nowhere. REQUIRES: it

@@ -56,16 +56,4 @@ struct Plan {
 /// "2 x 128 FFT/default + 1 x 3 GEMM/default"
 std::string toText(const Plan& plan);
 
-/// Workspace sizes are reported as multiples of this: clients round them down to 4 or 8 bytes, and
-/// up to 512 (misc/CLIENTS.md, "At run time", 12).
-constexpr std::size_t kWorkspaceGranularity = 512;
-
-constexpr std::size_t roundUpWorkspace(std::size_t bytes) noexcept {
-  return (bytes + kWorkspaceGranularity - 1) / kWorkspaceGranularity * kWorkspaceGranularity;
-}
-
-constexpr std::size_t roundDownWorkspace(std::size_t bytes) noexcept {
-  return bytes / kWorkspaceGranularity * kWorkspaceGranularity;
-}
-
 }  // namespace ucudnn

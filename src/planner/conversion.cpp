@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "kernels/algorithms.hpp"
+#include "support/alignment.hpp"
 
 namespace ucudnn {
 namespace {
@@ -19,7 +20,7 @@ void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
   plan.algorithmBytes = plan.workspaceBytes;
   if ((!plan.isDivided() && own) || undivided.empty()) return;
   const bool deterministic = plan.isDeterministic();
-  const std::size_t granted = roundUpWorkspace(plan.workspaceBytes);
+  const std::size_t granted = roundUpToAlignment(plan.workspaceBytes);
   const auto rank = [&](const Measurement& m) {
     const bool fits = m.workspaceBytes <= granted;
     const double cost = fits ? m.timeMs : static_cast<double>(m.workspaceBytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "support/alignment.hpp"
 #include "tool/failure.hpp"
 #include "tool/progress.hpp"
 
@@ -13,12 +14,6 @@ NetworkChoice choose(cudnnHandle_t handle, const Convolution& convolution, std::
   auto plan = describePlan(handle, convolution, bytes);
   if (!plan) throw DeviceError("a convolution has no plan within its part of the workspace");
   return {std::move(*plan), std::nullopt};
-}
-
-/// cudaMalloc's alignment: what a segment takes.
-std::size_t segmentBytes(std::size_t bytes) {
-  const std::size_t alignment = DivisionSettings().alignmentBytes;
-  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 void addTotals(NetworkReport& report, Way way) {
@@ -34,7 +29,7 @@ void addTotals(NetworkReport& report, Way way) {
     if (way == Way::kShare || way == Way::kAuto)
       totals.workspaceBytes = std::max(totals.workspaceBytes, plan.workspaceBytes);
     else
-      totals.workspaceBytes += segmentBytes(plan.workspaceBytes);
+      totals.workspaceBytes += roundUpToAlignment(plan.workspaceBytes);
   }
   totals.iteration.predictedMs = std::max(deviceMs, hostPacedMs);
   report.totals[index] = totals;

@@ -10,8 +10,8 @@ namespace {
 // A network settles after as many calls without a newcomer as it has convolutions: in the second
 // iteration. One more finds everything as it stays.
 constexpr int kSettlingIterations = 3;
-// On several streams a layout is watched and three more are tried, each for six iterations and those
-// that the host was ahead.
+// On several streams a layout is watched and three more are tried, each for six iterations and
+// those that the host was ahead.
 constexpr int kSearchingIterations = 60;
 constexpr int kIterationsBetweenWaits = 6;
 

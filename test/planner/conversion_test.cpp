@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/alignment.hpp"
 #include "support/measured.hpp"
 #include "support/problems.hpp"
 
@@ -167,10 +168,10 @@ TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedByte
 }
 
 TEST(ConversionTest, WorkspacesAreReportedInMultiplesOf512) {
-  EXPECT_EQ(roundUpWorkspace(0), 0u);
-  EXPECT_EQ(roundUpWorkspace(1), 512u);
-  EXPECT_EQ(roundUpWorkspace(512), 512u);
-  EXPECT_EQ(roundUpWorkspace(513), 1024u);
+  EXPECT_EQ(roundUpToAlignment(0), 0u);
+  EXPECT_EQ(roundUpToAlignment(1), 512u);
+  EXPECT_EQ(roundUpToAlignment(512), 512u);
+  EXPECT_EQ(roundUpToAlignment(513), 1024u);
 }
 
 }  // namespace
