@@ -19,6 +19,7 @@ double ruleOfThumbMs(double timeMs) {
 }  // namespace
 
 void Investment::addCall(std::uint64_t before, double timeMs) {
+  const std::lock_guard lock(mutex_);
   convolutionMs_ += timeMs;
   if (before == 0) {
     ++problems_;
@@ -29,19 +30,27 @@ void Investment::addCall(std::uint64_t before, double timeMs) {
 }
 
 void Investment::addCost(double timeMs, double costMs) {
+  const std::lock_guard lock(mutex_);
   spentMs_ += costMs;
   const double ratio = std::clamp(costMs / ruleOfThumbMs(timeMs), 0.1, 10.0);
   costRatio_ += kLearningRate * (ratio - costRatio_);
 }
 
 double Investment::expectedCostMs(double timeMs) const {
+  const std::lock_guard lock(mutex_);
+  return expected(timeMs);
+}
+
+/// REQUIRES: the lock.
+double Investment::expected(double timeMs) const {
   return costRatio_ * ruleOfThumbMs(timeMs);
 }
 
 bool Investment::pays(std::uint64_t calls, double timeMs, double share) const {
   if (calls < kRepetitions) return false;
+  const std::lock_guard lock(mutex_);
   const double budgetMs = share * convolutionMs_ + (share > 0 && isSettled() ? kSettledMs : 0);
-  return spentMs_ + expectedCostMs(timeMs) <= budgetMs;
+  return spentMs_ + expected(timeMs) <= budgetMs;
 }
 
 }  // namespace ucudnn

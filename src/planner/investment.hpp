@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 namespace ucudnn {
 
@@ -12,7 +13,7 @@ namespace ucudnn {
 ///  3. A program whose problems have settled (kRepetitions calls for each since the last new one)
 ///     may spend kSettledMs at once: that is what a fixed network costs, and it pays for days.
 ///
-/// Not thread-safe.
+/// Thread-safe.
 class Investment {
  public:
   static constexpr int kRepetitions = 3;
@@ -22,7 +23,10 @@ class Investment {
   /// A call of a problem that has been called `before` times, and takes about `timeMs`.
   void addCall(std::uint64_t before, double timeMs);
   /// Calls that were not looked at one by one.
-  void addTime(double timeMs) { convolutionMs_ += timeMs; }
+  void addTime(double timeMs) {
+    const std::lock_guard lock(mutex_);
+    convolutionMs_ += timeMs;
+  }
   /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
   void addCost(double timeMs, double costMs);
 
@@ -33,8 +37,10 @@ class Investment {
   double expectedCostMs(double timeMs) const;
 
  private:
+  double expected(double timeMs) const;
   bool isSettled() const { return callsSinceNew_ >= kRepetitions * problems_; }
 
+  mutable std::mutex mutex_;
   double convolutionMs_ = 0;
   double spentMs_ = 0;
   double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says

@@ -9,7 +9,6 @@
 
 #include "kernels/algorithms.hpp"
 #include "optimizer/workspace_reuse.hpp"
-#include "planner/belief.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
 
@@ -74,33 +73,9 @@ bool isSamePlan(const Plan* a, const Plan* b) {
          toText(*a) == toText(*b);
 }
 
-KernelsAtSizes kernelsOf(const Measurements& measurements) {
-  KernelsAtSizes kernels;
-  for (const auto& [batch, size] : measurements)
-    for (const Measurement& m : size.kernels) kernels[batch].push_back(m.kernel);
-  return kernels;
-}
-
 }  // namespace
 
-/// Measurements belong to the problem at any mini-batch.
-KnownKey Planner::knownKey(const PlanRequest& request) {
-  return {request.machine, request.problem.withBatch(0)};
-}
-
-const Question* Planner::findQuestion(const PlanRequest& request) const {
-  const Known* const known = known_.peek(knownKey(request));
-  if (known == nullptr) return nullptr;
-  return known->find(request.problem.batch(), request.settings->batchSizePolicy);
-}
-
-Question& Planner::question(const PlanRequest& request) {
-  return known_[knownKey(request)].question(request.problem.batch(),
-                                            request.settings->batchSizePolicy);
-}
-
 void Planner::addConvolutionTime(double timeMs) {
-  const std::lock_guard lock(mutex_);
   investment_.addTime(timeMs);
 }
 
@@ -115,11 +90,7 @@ PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
-  {
-    const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
-    if (asked == nullptr || !asked->answers(request.limitBytes)) return std::nullopt;
-  }
+  if (!isAnswered(request)) return std::nullopt;
   return answer(request, Measuring::kNever).plan;
 }
 
@@ -137,102 +108,47 @@ bool Planner::mustMeasure(const PlanRequest& request,
 }
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
-  const std::lock_guard lock(mutex_);
-  if (measuring == Measuring::kNever && findQuestion(request) == nullptr) return PlanAnswer{};
-  Question& asked = question(request);
-  if (measuring == Measuring::kWhenItPays)
-    investment_.addCall(asked.calls++, estimatedMs(request.problem));
-  if (mustMeasure(request, measuring, asked)) return std::nullopt;
-  const Known& problem = known_[knownKey(request)];
-  const bool mayLoad =
-      measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
-  if (mayLoad && problem.wasLocked()) return std::nullopt;
-  if (const KnownPlan* const known = asked.find(request.deterministic, request.limitBytes))
-    return PlanAnswer{known->plan, known->lasts};
-  // The database may hold the answer; else what has not been measured has no plan.
-  if (!asked.answeredBytes && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
-  return std::nullopt;
+  const bool isNew =
+      store_.look(request, [](const Known*, const Question* asked) { return asked == nullptr; });
+  if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
+  return store_.use(
+      request, [&](const Known& problem, Question& asked) -> std::optional<PlanAnswer> {
+        if (measuring == Measuring::kWhenItPays)
+          investment_.addCall(asked.calls++, estimatedMs(request.problem));
+        if (mustMeasure(request, measuring, asked)) return std::nullopt;
+        const bool mayLoad =
+            measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
+        if (mayLoad && problem.wasLocked()) return std::nullopt;
+        if (const KnownPlan* const known = asked.find(request.deterministic, request.limitBytes))
+          return PlanAnswer{known->plan, known->lasts};
+        // The database may hold the answer; else what has not been measured has no plan.
+        if (!asked.answeredBytes && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
+        return std::nullopt;
+      });
 }
 
 void Planner::inquire(const PlanRequest& request, Measuring measuring) {
-  if (loadAnswer(request)) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!mustMeasure(request, measuring, question(request))) return;
-  }
+  if (store_.load(request)) return;
+  const auto isToBeMeasured = [&] {
+    return store_.use(request, [&](const Known&, const Question& asked) {
+      return mustMeasure(request, measuring, asked);
+    });
+  };
+  if (!isToBeMeasured()) return;
   const Turn turn(turns_, request.device, measuring == Measuring::kNow);
   if (!turn.isTaken() && measuring != Measuring::kNow) return;
-  {
-    const std::lock_guard lock(mutex_);  // another thread may have measured meanwhile
-    if (!mustMeasure(request, measuring, question(request))) return;
-  }
-  measure(request);
-}
-
-/// True: the database has answered the question.
-bool Planner::loadAnswer(const PlanRequest& request) {
-  const std::string& path = request.settings->databasePath;
-  {
-    const std::lock_guard lock(mutex_);
-    Known& known = known_[knownKey(request)];
-    if (!known.mayLoad(path)) return false;
-    known.loadedFrom = path;
-  }
-  const Loaded loaded = load(path, request);
-  const std::lock_guard lock(mutex_);
-  Known& known = known_[knownKey(request)];
-  if (loaded.isLocked) {
-    known.loadedFrom.clear();
-    known.loadAgainAt = Clock::now() + kShortestRetry;
-    return false;
-  }
-  for (const auto& [size, found] : loaded.measurements) {
-    statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
-    addUnconfirmed(known.measurements[size], found);
-  }
-  for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
-    Question& asked = known.question(miniBatch, policy);
-    if (!asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
-  }
-  if (known.wasLocked()) known.dropPlans();  // made without the database
-  known.loadAgainAt = {};
-  return question(request).answers(request.limitBytes);
-}
-
-/// What is missing because it can't be true is measured, so the file has answered nothing.
-Planner::Loaded Planner::load(const std::string& path, const PlanRequest& request) {
-  Loaded loaded;
-  Database& file = *database(path);
-  const MachineKey machine = machines_.key(request.machine);
-  std::vector<std::string> texts{request.problem.text()};
-  for (const BatchSizePolicy policy : kBatchSizePolicies)
-    texts.push_back(questionText(request.problem, policy));
-  const std::vector<StoredMeasurements> stored = file.load(machine, texts, &loaded.isLocked);
-  if (stored.empty()) return loaded;
-  int refused = 0;
-  loaded.measurements = fromStored(request.problem, stored.front(), &refused);
-  if (refused > 0) {
-    file.warnOfLies();
-    return loaded;
-  }
-  for (std::size_t i = 1; i < stored.size(); ++i)
-    for (const auto& [miniBatch, size] : stored[i]) {
-      const auto undivided = loaded.measurements.find(miniBatch);
-      if (undivided != loaded.measurements.end() && !undivided->second.kernels.empty())
-        loaded.answered.push_back({kBatchSizePolicies[i - 1], miniBatch, size.coveredBytes});
-    }
-  return loaded;
+  // Another thread may have measured meanwhile.
+  if (isToBeMeasured()) measure(request);
 }
 
 void Planner::measure(const PlanRequest& request) {
   Measurements known;
   KernelsAtSizes refused;
-  {
-    const std::lock_guard lock(mutex_);
-    known = known_[knownKey(request)].measurements;
-    refused = known_[knownKey(request)].refused;
-  }
-  confirmKernels(request, kernelsOf(known), known);
+  store_.use(request, [&](const Known& problem, const Question&) {
+    known = problem.measurements;
+    refused = problem.refused;
+  });
+  store_.confirmAll(request, known);
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
@@ -255,61 +171,22 @@ void Planner::measure(const PlanRequest& request) {
     result.failures = 1;
   }
   statistics_.kernelsMeasured += result.kernelsMeasured;
-  {
-    const std::lock_guard lock(mutex_);
-    const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
-    investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
-    Question& asked = question(request);
-    asked.retryAt = Clock::now() +
-                    std::max<Clock::duration>(kRetryAfter * (Clock::now() - begin), kShortestRetry);
-  }
-  note(request, result, why);
-}
-
-/// What could not be tried for want of time is not tried again in this process; the database does
-/// not learn of it.
-void Planner::note(const PlanRequest& request,
-                   const BenchmarkResult& result,
-                   const std::string& why) {
-  const bool isAnswered = result.undividedMeasured;
-  const std::size_t answeredBytes = result.everyOfferFits ? kNoLimit : request.limitBytes;
-  {
-    const std::lock_guard lock(mutex_);
-    Known& known = known_[knownKey(request)];
-    for (const auto& [size, found] : result.measurements)
-      addMeasurements(known.measurements[size], found);
-    for (const auto& [size, kernels] : result.refused) {
-      std::vector<Kernel>& place = known.refused[size];
-      place.insert(place.end(), kernels.begin(), kernels.end());
-    }
-    Question& asked = question(request);
-    asked.memoryWasShort = result.untried == Untried::kMemory;
-    asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);
-    asked.why = why;
-    if (isAnswered && !asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
-    asked.dropPlans();
-  }
-  const std::string& path = request.settings->databasePath;
-  if (path.empty()) return;
-  const MachineKey machine = machines_.key(request.machine);
-  if (!result.measurements.empty())
-    database(path)->store(
-        machine, request.problem.text(), toStored(request.problem.operation, result.measurements));
-  if (isAnswered && result.untried == Untried::kNone && result.failures == 0)
-    database(path)->store(machine,
-                          questionText(request.problem, request.settings->batchSizePolicy),
-                          {{request.problem.batch(), {answeredBytes, {}}}});
+  const auto elapsed = Clock::now() - begin;
+  const std::chrono::duration<double, std::milli> wall = elapsed;
+  investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
+  store_.use(request, [&](const Known&, Question& asked) {
+    asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
+  });
+  store_.add(request, result, why);
 }
 
 /// The plan, all that it runs or names confirmed.
 std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Measuring measuring) {
-  bool isAnswered = false;
-  {
-    const std::lock_guard lock(mutex_);
-    isAnswered = question(request).answeredBytes.has_value();
-  }
-  Measurements measurements = lookUp(request);
-  if (!isAnswered && !knowsOwnChoice(request, measurements)) return nullptr;
+  const bool wasAsked = store_.look(request, [](const Known*, const Question* asked) {
+    return asked != nullptr && asked->answeredBytes;
+  });
+  Measurements measurements = store_.measurements(request);
+  if (!wasAsked && !knowsOwnChoice(request, measurements)) return nullptr;
   for (;;) {
     const auto configuration = chooseAccurately(request, measurements, measuring);
     if (!configuration) return nullptr;
@@ -320,43 +197,43 @@ std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Meas
                           measurements,
                           request.deterministic);
     const Kernel named{plan->algorithm, request.problem.mathType};
-    if (confirmKernels(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
+    if (store_.confirm(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
   }
 }
 
 PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
-  bool lasts = false;
-  {
-    const std::lock_guard lock(mutex_);
-    const Question& asked = question(request);
-    lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
-  }
-  const std::shared_ptr<const Plan> plan = choosePlan(request, measuring);
   KnownPlan made;
+  made.lasts = store_.look(request, [&](const Known*, const Question* asked) {
+    return asked != nullptr && asked->answers(request.limitBytes) && !asked->isIncomplete();
+  });
+  made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
   made.highBytes = request.limitBytes;
-  made.lowBytes = plan ? std::max(plan->workspaceBytes, plan->algorithmBytes) : 0;
-  made.lasts = lasts;
-  made.plan = plan;
-  bool isNew = true;
-  {
-    const std::lock_guard lock(mutex_);
-    Question& place = question(request);
-    if (const KnownPlan* const other = place.find(request.deterministic, request.limitBytes))
-      return {other->plan, other->lasts};  // another thread was faster: all hold the same plan
-    for (const auto* list : {&place.plans, &place.formerPlans})
+  made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
+  const auto [kept, isNew] = keep(request, made);
+  if (isNew) report(request, kept.plan.get());
+  if (isNew && kept.plan) ++statistics_.plans;
+  return kept;
+}
+
+/// All threads hold the same plan, and an equal one of before is kept. The second: whether this
+/// one is new.
+std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
+  return store_.use(request, [&](const Known&, Question& asked) {
+    if (const KnownPlan* const other = asked.find(request.deterministic, request.limitBytes))
+      return std::make_pair(PlanAnswer{other->plan, other->lasts}, false);
+    bool isNew = true;
+    for (const auto* list : {&asked.plans, &asked.formerPlans})
       for (const KnownPlan& former : *list)
         if (isNew && former.deterministic == made.deterministic &&
             isSamePlan(former.plan.get(), made.plan.get())) {
           made.plan = former.plan;
           isNew = false;
         }
-    if (place.plans.size() >= kMostPlans) place.plans.erase(place.plans.begin());
-    place.plans.push_back(made);
-  }
-  if (isNew) report(request, made.plan.get());
-  if (isNew && made.plan) ++statistics_.plans;
-  return {made.plan, made.lasts};
+    if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());
+    asked.plans.push_back(made);
+    return std::make_pair(PlanAnswer{made.plan, made.lasts}, isNew);
+  });
 }
 
 /// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
@@ -390,12 +267,11 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
   }
   std::string why;
   bool isOrdinary = false;  // a framework's allocator holds all memory most of the time
-  {
-    const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
-    if (asked != nullptr) why = asked->why;
-    isOrdinary = asked != nullptr && asked->memoryWasShort && !asked->failed;
-  }
+  store_.look(request, [&](const Known*, const Question* asked) {
+    if (asked == nullptr) return;
+    why = asked->why;
+    isOrdinary = asked->memoryWasShort && !asked->failed;
+  });
   log(isOrdinary ? LogLevel::kInfo : LogLevel::kWarn,
       "no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
       request.problem.text(),
@@ -416,7 +292,7 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
       configuration = chooseConfiguration(
           accurateCandidates(request, measurements, measuring), miniBatch, request.limitBytes);
     if (configuration ? confirmChoice(request, {*configuration}, measurements)
-                      : confirmKernels(request, kernelsOf(measurements), measurements))
+                      : store_.confirmAll(request, measurements))
       return configuration;
   }
 }
@@ -431,30 +307,9 @@ bool Planner::confirmChoice(const PlanRequest& request,
     for (const MicroBatches& group : configuration.microBatches)
       wanted[group.batch].push_back(
           measurements.at(group.batch).kernels[static_cast<std::size_t>(group.kernel)].kernel);
-  if (confirmKernels(request, wanted, measurements)) return true;
-  confirmKernels(request, kernelsOf(measurements), measurements);
+  if (store_.confirm(request, wanted, measurements)) return true;
+  store_.confirmAll(request, measurements);
   return false;
-}
-
-/// Only what a plan uses is asked about: a question to cuDNN takes up to 20 us, and a lie that
-/// makes a kernel look worse than it is makes a plan slow at worst.
-bool Planner::confirmKernels(const PlanRequest& request,
-                             const KernelsAtSizes& wanted,
-                             Measurements& measurements) {
-  bool isAsStored = true;
-  for (const auto& [batch, kernels] : wanted) {
-    const auto size = measurements.find(batch);
-    if (size == measurements.end()) continue;
-    int failures = 0;
-    const bool isTrue =
-        confirm(request.handle, request.problem, batch, kernels, size->second, &failures);
-    isAsStored = isAsStored && isTrue;
-    if (failures > 0) continue;  // to be asked again
-    const std::lock_guard lock(mutex_);
-    addConfirmed(known_[knownKey(request)].measurements[batch], kernels, size->second);
-  }
-  if (!isAsStored) database(request.settings->databasePath)->warnOfLies();
-  return isAsStored;
 }
 
 /// An error beyond the math type's is brought into a split only where cuDNN, left alone without a
@@ -486,39 +341,22 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
 
 /// Of the kernels that an answered question has found undivided.
 bool Planner::fastestIsInaccurate(const PlanRequest& request) {
-  {
-    const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
-    if (asked == nullptr || !asked->answers(request.limitBytes)) return false;
-  }
+  if (!isAnswered(request)) return false;
   const int miniBatch = request.problem.batch();
-  Measurements known = lookUp(request);
+  Measurements known = store_.measurements(request);
   for (;;) {
     const auto size = known.find(miniBatch);
     if (size == known.end()) return false;
     const Measurement* const fastest = fastestOf(size->second.kernels);
     if (fastest == nullptr || fastest->accurate) return false;
-    if (confirmKernels(request, {{miniBatch, {fastest->kernel}}}, known)) return true;
+    if (store_.confirm(request, {{miniBatch, {fastest->kernel}}}, known)) return true;
   }
-}
-
-std::vector<Measurement> Planner::undivided(const PlanRequest& request) {
-  const int miniBatch = request.problem.batch();
-  Measurements known;
-  {
-    const std::lock_guard lock(mutex_);
-    const Known* const found = known_.peek(knownKey(request));
-    if (found == nullptr) return {};
-    known[miniBatch].kernels = kernelsWithin(found->measurements, miniBatch, request.limitBytes);
-  }
-  confirmKernels(request, kernelsOf(known), known);
-  return kernelsWithin(known, miniBatch, request.limitBytes);
 }
 
 Measurements Planner::measurements(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
   Measurements measurements = require(request, measuring);
-  confirmKernels(request, kernelsOf(measurements), measurements);
+  store_.confirmAll(request, measurements);
   return measurements;
 }
 
@@ -535,46 +373,30 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
           return isInaccurateSplit(point, measurements, miniBatch);
         }))
       front = frontOf(accurateCandidates(request, measurements, measuring));
-    if (front.empty() ? confirmKernels(request, kernelsOf(measurements), measurements)
+    if (front.empty() ? store_.confirmAll(request, measurements)
                       : confirmChoice(request, front, measurements))
       return front;
   }
 }
 
-/// What is known at the sizes of the policy.
-Measurements Planner::lookUp(const PlanRequest& request) const {
-  Measurements found;
-  const std::lock_guard lock(mutex_);
-  const Known* const known = known_.peek(knownKey(request));
-  if (known == nullptr) return found;
-  for (const int size : sizesFor(request.problem, request.settings->batchSizePolicy))
-    if (const auto at = known->measurements.find(size); at != known->measurements.end())
-      found.insert(*at);
-  return found;
+bool Planner::isAnswered(const PlanRequest& request) const {
+  return store_.look(request, [&](const Known*, const Question* asked) {
+    return asked != nullptr && asked->answers(request.limitBytes);
+  });
 }
 
 /// Empty where not even the undivided kernels could be measured.
 Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
-  bool missing = false;
-  if (measuring != Measuring::kNever) {
-    const std::lock_guard lock(mutex_);
-    missing = mustMeasure(request, measuring, question(request));
-  }
+  const bool missing = measuring != Measuring::kNever &&
+                       store_.use(request, [&](const Known&, const Question& asked) {
+                         return mustMeasure(request, measuring, asked);
+                       });
   if (missing) inquire(request, measuring);
-  {
-    const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
-    if (asked == nullptr || !asked->answeredBytes) return {};
-    if (measuring == Measuring::kNever && !asked->answers(request.limitBytes)) return {};
-  }
-  return lookUp(request);
-}
-
-Database* Planner::database(const std::string& path) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<Database>& database = databases_[path];
-  if (!database) database = std::make_unique<Database>(path);
-  return database.get();
+  const bool isKnown = store_.look(request, [&](const Known*, const Question* asked) {
+    return asked != nullptr && asked->answeredBytes &&
+           (measuring != Measuring::kNever || asked->answers(request.limitBytes));
+  });
+  return isKnown ? store_.measurements(request) : Measurements();
 }
 
 Planner& planner() noexcept {

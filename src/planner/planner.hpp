@@ -2,42 +2,21 @@
 // the benchmark), then the optimizer. One planner serves the whole process.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "benchmark/benchmark.hpp"
-#include "cache/database.hpp"
 #include "optimizer/configuration.hpp"
 #include "plan/plan.hpp"
 #include "planner/investment.hpp"
-#include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
+#include "planner/measurement_store.hpp"
+#include "planner/request.hpp"
 #include "planner/statistics.hpp"
 #include "planner/turns.hpp"
-#include "support/settings.hpp"
 
 namespace ucudnn {
-
-/// Who asks, and for what.
-struct PlanRequest {
-  cudnnHandle_t handle = nullptr;
-  int device = 0;
-  int machine = 0;  ///< of Machines
-  Problem problem;
-  std::size_t limitBytes = 0;
-  bool deterministic = false;  ///< only deterministic kernels
-  const Settings* settings = nullptr;
-  const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
-  /// The caller's, whose output may be overwritten; null: scratch memory.
-  const TensorBuffers* buffers = nullptr;
-};
 
 /// What may be done to find an answer.
 enum class Measuring {
@@ -52,8 +31,7 @@ struct PlanAnswer {
   bool lasts = false;                ///< asked again it would be the same
 };
 
-/// Thread-safe. `mutex_` guards the tables and is held for look-ups only, never while a device, a
-/// file or another thread is waited for.
+/// Thread-safe.
 ///
 ///  1. A plan has been compared with the undivided kernels that were measured at the mini-batch
 ///     itself within the same limit; where none could be measured there is no plan.
@@ -85,7 +63,9 @@ class Planner {
 
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
   /// Throws Error.
-  std::vector<Measurement> undivided(const PlanRequest& request);
+  std::vector<Measurement> undivided(const PlanRequest& request) {
+    return store_.undivided(request);
+  }
 
   /// Every kernel measured at the sizes of the policy. `measuring`: kNow measures what is missing;
   /// kNever answers only what has been asked before, else nothing. Throws Error.
@@ -102,41 +82,20 @@ class Planner {
   Statistics& statistics() noexcept { return statistics_; }
 
  private:
-  static KnownKey knownKey(const PlanRequest& request);
-  const Question* findQuestion(const PlanRequest& request) const;
-  Question& question(const PlanRequest& request);
-
   /// Under the lock: whether to measure before answering.
   bool mustMeasure(const PlanRequest& request, Measuring measuring, const Question& asked) const;
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// Finds out what the question needs, if its turn comes.
   void inquire(const PlanRequest& request, Measuring measuring);
-  bool loadAnswer(const PlanRequest& request);
-  /// What the database says.
-  struct Loaded {
-    bool isLocked = false;
-    Measurements measurements;
-    struct Answered {
-      BatchSizePolicy policy;
-      int miniBatch;
-      std::size_t answeredBytes;
-    };
-    std::vector<Answered> answered;
-  };
-  Loaded load(const std::string& path, const PlanRequest& request);
   void measure(const PlanRequest& request);
-  void note(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
+  bool isAnswered(const PlanRequest& request) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
+  std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
   static bool knowsOwnChoice(const PlanRequest& request, const Measurements& measurements);
   void report(const PlanRequest& request, const Plan* plan) const;
-  Measurements lookUp(const PlanRequest& request) const;
   Measurements require(const PlanRequest& request, Measuring measuring);
-  Database* database(const std::string& path);
   std::shared_ptr<const Plan> choosePlan(const PlanRequest& request, Measuring measuring);
-  bool confirmKernels(const PlanRequest& request,
-                      const KernelsAtSizes& wanted,
-                      Measurements& measurements);
   bool confirmChoice(const PlanRequest& request,
                      const std::vector<Configuration>& configurations,
                      Measurements& measurements);
@@ -152,13 +111,11 @@ class Planner {
   bool picksInaccurate(const PlanRequest& request, Measuring measuring);
   bool fastestIsInaccurate(const PlanRequest& request);
 
-  mutable std::mutex mutex_;
-  Knowledge known_{kMostProblems};
-  Investment investment_;
-  std::map<std::string, std::unique_ptr<Database>> databases_;
-  Turns turns_;
   Machines machines_;
   Statistics statistics_;
+  MeasurementStore store_{machines_, statistics_};
+  Investment investment_;
+  Turns turns_;
 };
 
 /// The process's planner: never destroyed, since handles are used in static destructors.

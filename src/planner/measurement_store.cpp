@@ -1,0 +1,168 @@
+#include "planner/measurement_store.hpp"
+
+#include <limits>
+
+#include "planner/belief.hpp"
+#include "planner/conversion.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+// What others held is asked again so much later: not more often than a person would notice.
+constexpr std::chrono::milliseconds kRetryLocked{100};
+
+KernelsAtSizes kernelsOf(const Measurements& measurements) {
+  KernelsAtSizes kernels;
+  for (const auto& [batch, size] : measurements)
+    for (const Measurement& m : size.kernels) kernels[batch].push_back(m.kernel);
+  return kernels;
+}
+
+}  // namespace
+
+/// Measurements belong to the problem at any mini-batch.
+KnownKey MeasurementStore::keyOf(const PlanRequest& request) {
+  return {request.machine, request.problem.withBatch(0)};
+}
+
+Database& MeasurementStore::database(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Database>& database = databases_[path];
+  if (!database) database = std::make_unique<Database>(path);
+  return *database;
+}
+
+Measurements MeasurementStore::measurements(const PlanRequest& request) const {
+  return look(request, [&](const Known* known, const Question*) {
+    Measurements found;
+    if (known == nullptr) return found;
+    for (const int size : sizesFor(request.problem, request.settings->batchSizePolicy))
+      if (const auto at = known->measurements.find(size); at != known->measurements.end())
+        found.insert(*at);
+    return found;
+  });
+}
+
+std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request) {
+  const int miniBatch = request.problem.batch();
+  Measurements found = look(request, [&](const Known* known, const Question*) {
+    Measurements within;
+    if (known != nullptr)
+      within[miniBatch].kernels = kernelsWithin(known->measurements, miniBatch, request.limitBytes);
+    return within;
+  });
+  confirmAll(request, found);
+  return kernelsWithin(found, miniBatch, request.limitBytes);
+}
+
+bool MeasurementStore::load(const PlanRequest& request) {
+  const std::string& path = request.settings->databasePath;
+  const bool mayLoad = use(request, [&](Known& known, Question&) {
+    const bool may = known.mayLoad(path);
+    if (may) known.loadedFrom = path;
+    return may;
+  });
+  if (!mayLoad) return false;
+  const Loaded loaded = read(request);
+  return use(request, [&](Known& known, Question&) {
+    if (loaded.isLocked) {
+      known.loadedFrom.clear();
+      known.loadAgainAt = Question::Clock::now() + kRetryLocked;
+      return false;
+    }
+    for (const auto& [size, found] : loaded.measurements) {
+      statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
+      addUnconfirmed(known.measurements[size], found);
+    }
+    for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
+      Question& answered = known.question(miniBatch, policy);
+      if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
+    }
+    if (known.wasLocked()) known.dropPlans();  // made without the database
+    known.loadAgainAt = {};
+    return known.question(request.problem.batch(), request.settings->batchSizePolicy)
+        .answers(request.limitBytes);
+  });
+}
+
+/// What is missing because it can't be true is measured, so the file has answered nothing.
+MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
+  Loaded loaded;
+  Database& file = database(request.settings->databasePath);
+  const MachineKey machine = machines_.key(request.machine);
+  std::vector<std::string> texts{request.problem.text()};
+  for (const BatchSizePolicy policy : kBatchSizePolicies)
+    texts.push_back(questionText(request.problem, policy));
+  const std::vector<StoredMeasurements> stored = file.load(machine, texts, &loaded.isLocked);
+  if (stored.empty()) return loaded;
+  int refused = 0;
+  loaded.measurements = fromStored(request.problem, stored.front(), &refused);
+  if (refused > 0) {
+    file.warnOfLies();
+    return loaded;
+  }
+  for (std::size_t i = 1; i < stored.size(); ++i)
+    for (const auto& [miniBatch, size] : stored[i]) {
+      const auto undivided = loaded.measurements.find(miniBatch);
+      if (undivided != loaded.measurements.end() && !undivided->second.kernels.empty())
+        loaded.answered.push_back({kBatchSizePolicies[i - 1], miniBatch, size.coveredBytes});
+    }
+  return loaded;
+}
+
+void MeasurementStore::add(const PlanRequest& request,
+                           const BenchmarkResult& result,
+                           const std::string& why) {
+  const bool isAnswered = result.undividedMeasured;
+  const std::size_t answeredBytes = result.everyOfferFits ? kNoLimit : request.limitBytes;
+  use(request, [&](Known& known, Question& asked) {
+    for (const auto& [size, found] : result.measurements)
+      addMeasurements(known.measurements[size], found);
+    for (const auto& [size, kernels] : result.refused) {
+      std::vector<Kernel>& place = known.refused[size];
+      place.insert(place.end(), kernels.begin(), kernels.end());
+    }
+    asked.memoryWasShort = result.untried == Untried::kMemory;
+    asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);
+    asked.why = why;
+    if (isAnswered && !asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
+    asked.dropPlans();
+  });
+  const std::string& path = request.settings->databasePath;
+  if (path.empty()) return;
+  const MachineKey machine = machines_.key(request.machine);
+  if (!result.measurements.empty())
+    database(path).store(
+        machine, request.problem.text(), toStored(request.problem.operation, result.measurements));
+  if (isAnswered && result.untried == Untried::kNone && result.failures == 0)
+    database(path).store(machine,
+                         questionText(request.problem, request.settings->batchSizePolicy),
+                         {{request.problem.batch(), {answeredBytes, {}}}});
+}
+
+bool MeasurementStore::confirm(const PlanRequest& request,
+                               const KernelsAtSizes& wanted,
+                               Measurements& measurements) {
+  bool isAsStored = true;
+  for (const auto& [batch, kernels] : wanted) {
+    const auto size = measurements.find(batch);
+    if (size == measurements.end()) continue;
+    int failures = 0;
+    const bool isTrue =
+        ucudnn::confirm(request.handle, request.problem, batch, kernels, size->second, &failures);
+    isAsStored = isAsStored && isTrue;
+    if (failures > 0) continue;  // to be asked again
+    const std::lock_guard lock(mutex_);
+    addConfirmed(known_[keyOf(request)].measurements[batch], kernels, size->second);
+  }
+  if (!isAsStored) database(request.settings->databasePath).warnOfLies();
+  return isAsStored;
+}
+
+bool MeasurementStore::confirmAll(const PlanRequest& request, Measurements& measurements) {
+  return confirm(request, kernelsOf(measurements), measurements);
+}
+
+}  // namespace ucudnn

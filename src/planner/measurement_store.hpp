@@ -1,0 +1,89 @@
+// What the process knows of problems: in memory, and in the database.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.hpp"
+#include "cache/database.hpp"
+#include "planner/knowledge.hpp"
+#include "planner/machines.hpp"
+#include "planner/request.hpp"
+#include "planner/statistics.hpp"
+
+namespace ucudnn {
+
+/// Thread-safe. The lock is held for look-ups only, never while a device, a file or another thread
+/// is waited for. Of the database only times are believed, and only possible ones (belief.hpp).
+class MeasurementStore {
+ public:
+  MeasurementStore(const Machines& machines, Statistics& statistics)
+      : machines_(machines), statistics_(statistics) {}
+
+  /// Calls `use(Known&, Question&)` under the lock; what is new is added.
+  template <typename Use>
+  auto use(const PlanRequest& request, Use use) {
+    const std::lock_guard lock(mutex_);
+    Known& known = known_[keyOf(request)];
+    return use(known, known.question(request.problem.batch(), request.settings->batchSizePolicy));
+  }
+  /// Calls `look(const Known*, const Question*)` under the lock, null where there is none.
+  template <typename Look>
+  auto look(const PlanRequest& request, Look look) const {
+    const std::lock_guard lock(mutex_);
+    const Known* const known = known_.peek(keyOf(request));
+    return look(known,
+                known == nullptr
+                    ? nullptr
+                    : known->find(request.problem.batch(), request.settings->batchSizePolicy));
+  }
+
+  /// What is known at the sizes of the policy.
+  Measurements measurements(const PlanRequest& request) const;
+  /// What is known at the mini-batch itself and needs no more than the limit. Throws Error.
+  std::vector<Measurement> undivided(const PlanRequest& request);
+
+  /// Asks the request's database, once. True: it has answered the question.
+  bool load(const PlanRequest& request);
+  /// Takes over what a benchmark has found for the question, here and in the database. What could
+  /// not be tried for want of time is not tried again in this process; the database does not learn
+  /// of it. `why`: what stood in the way.
+  void add(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
+
+  /// Asks cuDNN about the wanted kernels among the measurements, and takes over what it says. Only
+  /// what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that makes a
+  /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored,
+  /// and the measurements have changed. Throws Error.
+  bool confirm(const PlanRequest& request,
+               const KernelsAtSizes& wanted,
+               Measurements& measurements);
+  bool confirmAll(const PlanRequest& request, Measurements& measurements);
+
+ private:
+  /// What a database says.
+  struct Loaded {
+    bool isLocked = false;
+    Measurements measurements;
+    struct Answered {
+      BatchSizePolicy policy;
+      int miniBatch;
+      std::size_t answeredBytes;
+    };
+    std::vector<Answered> answered;
+  };
+
+  static KnownKey keyOf(const PlanRequest& request);
+  Database& database(const std::string& path);
+  Loaded read(const PlanRequest& request);
+
+  const Machines& machines_;
+  Statistics& statistics_;
+  mutable std::mutex mutex_;
+  Knowledge known_{kMostProblems};
+  std::map<std::string, std::unique_ptr<Database>> databases_;
+};
+
+}  // namespace ucudnn
