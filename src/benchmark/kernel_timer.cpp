@@ -30,7 +30,7 @@ cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {
   const KernelCall& call = placed.call;
   const TensorBuffers& buffers = placed.place.buffers;
   const ConvolutionDescriptors descriptors = call.descriptors->get();
-  const std::size_t microBatches = static_cast<std::size_t>(placed.place.samples / call.batch);
+  const auto microBatches = static_cast<std::size_t>(placed.place.samples / call.batch);
   const std::size_t slice = static_cast<std::size_t>(index) % microBatches;
   const std::size_t sample = slice * static_cast<std::size_t>(call.batch);
   const bool accumulates = problem_.operation == Operation::kBackwardFilter && slice > 0;

@@ -59,10 +59,10 @@ bool isInaccurateSplit(const Configuration& configuration,
 std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  int miniBatch,
                                                  std::size_t limitBytes) {
-  const auto fastest = fastestConfiguration(table, miniBatch, limitBytes, kLaunchMs);
+  auto fastest = fastestConfiguration(table, miniBatch, limitBytes, kLaunchMs);
   const auto whole = table.find(miniBatch);
   if (!fastest || whole == table.end()) return fastest;
-  const auto undivided = fastestConfiguration({*whole}, miniBatch, limitBytes, kLaunchMs);
+  auto undivided = fastestConfiguration({*whole}, miniBatch, limitBytes, kLaunchMs);
   return undivided && undivided->timeMs <= fastest->timeMs * kSplitGain ? undivided : fastest;
 }
 
