@@ -5,6 +5,7 @@ add_library(ucudnn_flags INTERFACE)
 target_compile_features(ucudnn_flags INTERFACE cxx_std_17)
 target_compile_options(ucudnn_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>  # as g++: no part of -Wconversion
   $<$<BOOL:${UCUDNN_WERROR}>:-Werror>)
 target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags)
 # What makes a mistake of ours harder to exploit (misc/SECURITY.md); checked on the installed files.
