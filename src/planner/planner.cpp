@@ -15,7 +15,7 @@
 namespace ucudnn {
 namespace {
 
-using Clock = Question::Clock;
+using Clock = KnownQuestion::Clock;
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
@@ -93,13 +93,13 @@ KnownKey Planner::knownKey(const PlanRequest& request) {
   return {request.machine, request.problem.withBatch(0)};
 }
 
-const Question* Planner::findQuestion(const PlanRequest& request) const {
+const KnownQuestion* Planner::findQuestion(const PlanRequest& request) const {
   const Known* const known = known_.peek(knownKey(request));
   if (known == nullptr) return nullptr;
   return known->find(request.problem.batch(), request.settings->batchSizePolicy);
 }
 
-Question& Planner::question(const PlanRequest& request) {
+KnownQuestion& Planner::question(const PlanRequest& request) {
   return known_[knownKey(request)].question(request.problem.batch(),
                                             request.settings->batchSizePolicy);
 }
@@ -122,7 +122,7 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
+    const KnownQuestion* const asked = findQuestion(request);
     if (asked == nullptr || !asked->answers(request.limitBytes)) return std::nullopt;
   }
   return answer(request, Measuring::kNever).plan;
@@ -130,7 +130,7 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 
 bool Planner::mustMeasure(const PlanRequest& request,
                           Measuring measuring,
-                          const Question& asked) const {
+                          const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   const bool complete = asked.answers(request.limitBytes) && !asked.isIncomplete();
   if (complete) return false;
@@ -144,7 +144,7 @@ bool Planner::mustMeasure(const PlanRequest& request,
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
   const std::lock_guard lock(mutex_);
   if (measuring == Measuring::kNever && findQuestion(request) == nullptr) return PlanAnswer{};
-  Question& asked = question(request);
+  KnownQuestion& asked = question(request);
   if (measuring == Measuring::kWhenItPays)
     investment_.addCall(asked.calls++, estimatedMs(request.problem));
   if (mustMeasure(request, measuring, asked)) return std::nullopt;
@@ -196,7 +196,7 @@ bool Planner::loadAnswer(const PlanRequest& request) {
     addUnconfirmed(known.measurements[size], found);
   }
   for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
-    Question& asked = known.question(miniBatch, policy);
+    KnownQuestion& asked = known.question(miniBatch, policy);
     if (!asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
   }
   if (known.wasLocked()) known.dropPlans();  // made without the database
@@ -264,7 +264,7 @@ void Planner::measure(const PlanRequest& request) {
     const std::lock_guard lock(mutex_);
     const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
     investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
-    Question& asked = question(request);
+    KnownQuestion& asked = question(request);
     asked.retryAt = Clock::now() +
                     std::max<Clock::duration>(kRetryAfter * (Clock::now() - begin), kShortestRetry);
   }
@@ -287,7 +287,7 @@ void Planner::note(const PlanRequest& request,
       std::vector<Kernel>& place = known.refused[size];
       place.insert(place.end(), kernels.begin(), kernels.end());
     }
-    Question& asked = question(request);
+    KnownQuestion& asked = question(request);
     asked.memoryWasShort = result.untried == Untried::kMemory;
     asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);
     asked.why = why;
@@ -329,7 +329,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   bool lasts = false;
   {
     const std::lock_guard lock(mutex_);
-    const Question& asked = question(request);
+    const KnownQuestion& asked = question(request);
     lasts = asked.answers(request.limitBytes) && !asked.isIncomplete();
   }
   const std::shared_ptr<const Plan> plan = choosePlan(request, measuring);
@@ -342,7 +342,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   bool isNew = true;
   {
     const std::lock_guard lock(mutex_);
-    Question& place = question(request);
+    KnownQuestion& place = question(request);
     if (const KnownPlan* const other = place.find(request.deterministic, request.limitBytes))
       return {other->plan, other->lasts};  // another thread was faster: all hold the same plan
     for (const auto* list : {&place.plans, &place.formerPlans})
@@ -392,7 +392,7 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
   bool isOrdinary = false;  // a framework's allocator holds all memory most of the time
   {
     const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
+    const KnownQuestion* const asked = findQuestion(request);
     if (asked != nullptr) why = asked->why;
     isOrdinary = asked != nullptr && asked->memoryWasShort && !asked->failed;
   }
@@ -482,7 +482,7 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   if (mayMeasure) inquire(whole, Measuring::kNow);
   {
     const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(whole);
+    const KnownQuestion* const asked = findQuestion(whole);
     if (asked == nullptr || !asked->answers(kNoLimit)) return false;
   }
   Measurements known = lookUp(whole);
@@ -554,7 +554,7 @@ Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
   if (missing) inquire(request, measuring);
   {
     const std::lock_guard lock(mutex_);
-    const Question* const asked = findQuestion(request);
+    const KnownQuestion* const asked = findQuestion(request);
     if (asked == nullptr || !asked->answeredBytes) return {};
     if (measuring == Measuring::kNever && !asked->answers(request.limitBytes)) return {};
   }
