@@ -4,7 +4,9 @@
 add_library(ucudnn_flags INTERFACE)
 target_compile_features(ucudnn_flags INTERFACE cxx_std_17)
 target_compile_options(ucudnn_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>  # as g++: no part of -Wconversion
+  $<$<BOOL:${UCUDNN_WERROR}>:-Werror>)
 target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags)
 # What makes a mistake of ours harder to exploit (misc/SECURITY.md); checked on the installed files.
 target_compile_options(ucudnn_flags INTERFACE -fstack-protector-strong)
@@ -19,6 +21,8 @@ if(UCUDNN_SANITIZE)
                          -fno-sanitize-recover=all)
   target_link_options(ucudnn_flags INTERFACE -fsanitize=${sanitizers})
 endif()
+
+set(UCUDNN_SIMULATOR_DIR "${PROJECT_BINARY_DIR}/simulator")
 
 # A room (misc/ARCHITECTURE.md): a static library ucudnn_NAME, position
 # independent and hidden, so that libucudnn.so exports nothing of it and the unit tests can link it.

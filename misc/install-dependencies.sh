@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what the build needs and Debian 12 and Ubuntu 24.04 have as packages. CUDA and cuDNN are NVIDIA's: they
-# must be there already. Asks for nothing and does nothing when all is installed.
+# Installs what the build needs and Debian 12 and Ubuntu 24.04 have as packages, and PACKAGE... besides:
+#   misc/install-dependencies.sh [PACKAGE...]
+# CUDA and cuDNN are NVIDIA's: they must be there already. Asks for nothing and does nothing when all is installed.
 set -euo pipefail
 
 packages=(cmake g++ ninja-build git pkg-config libsqlite3-dev libglpk-dev libspdlog-dev libfmt-dev libcli11-dev
-          nlohmann-json3-dev libgtest-dev libbenchmark-dev)
+          nlohmann-json3-dev libgtest-dev libbenchmark-dev "$@")
 missing=()
 for package in "${packages[@]}"; do
   [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == 'install ok installed' ]] || missing+=("$package")

@@ -15,7 +15,7 @@ std::size_t biasBytes(const Problem& problem) {
 
 /// A block of `mostBytes`, or of what the device has, if it is at least `leastBytes`.
 DeviceBuffer allocate(std::size_t leastBytes, std::size_t mostBytes) {
-  if (mostBytes < leastBytes) return DeviceBuffer();
+  if (mostBytes < leastBytes) return {};
   std::size_t bytes = mostBytes;
   for (;;) {
     try {
@@ -25,7 +25,7 @@ DeviceBuffer allocate(std::size_t leastBytes, std::size_t mostBytes) {
       UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
       // What is free may lie in pieces.
       bytes = roundDownToAlignment(std::min(bytes - bytes / 4, freeBytes));
-      if (bytes < leastBytes) return DeviceBuffer();
+      if (bytes < leastBytes) return {};
     }
   }
 }

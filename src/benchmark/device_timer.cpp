@@ -88,7 +88,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
       timing.samples = {*std::min_element(timing.samples.begin(), timing.samples.end())};
     return timing;
   };
-  const Timing first = fastest(expected > kLongMs ? 0 : 1);
+  Timing first = fastest(expected > kLongMs ? 0 : 1);
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
   if (first.samples.empty() || (expected > 0 && first.samples.front() < 2 * expected)) return first;

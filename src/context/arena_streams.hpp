@@ -13,7 +13,7 @@ class ArenaStreams {
   static constexpr std::size_t kMostStreams = 256;
 
   /// Forgets all and takes these.
-  void assign(std::map<std::uint64_t, std::size_t> arenas, std::uint64_t now) {
+  void assign(const std::map<std::uint64_t, std::size_t>& arenas, std::uint64_t now) {
     streams_.clear();
     for (const auto& [stream, arena] : arenas) streams_[stream] = {arena, now};
   }

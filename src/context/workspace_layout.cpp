@@ -124,7 +124,7 @@ void WorkspaceOwner::judge(const PlanRequest& request,
   if (!(kind == former)) {
     std::map<std::uint64_t, std::size_t> arenas;
     for (const auto& [stream, group] : window.overlap.groupOf) arenas[stream] = group % kind.arenas;
-    streams_.assign(std::move(arenas), uses_.load(std::memory_order_relaxed));
+    streams_.assign(arenas, uses_.load(std::memory_order_relaxed));
     layOut(kind.arenas, kind.divided ? divided : std::nullopt);
   }
   const std::size_t count = windowUses();

@@ -105,7 +105,7 @@ std::shared_ptr<const Plan> WorkspaceOwner::planForShare(PlanRequest request,
       capturing ? planner().planWithoutMeasuring(request) : std::optional(planner().plan(request));
   if (!known || *known || !request.deterministic) return known.value_or(nullptr);
   request.deterministic = false;
-  const auto plan = planWithin(request, limitBytes, capturing);
+  auto plan = planWithin(request, limitBytes, capturing);
   if (!plan) return nullptr;
   const std::lock_guard lock(mutex_);
   if (!std::exchange(convolution.warned, true))

@@ -252,7 +252,7 @@ DivisionCounts boundDivision(DivisionProblem& problem) {
     const double leastPriced = priced(*least, multiplier);
     for (DivisionChoice& choice : group.choices) {
       const double reducedMs = priced(choice, multiplier) - leastPriced;
-      const double members = static_cast<double>(group.members.size());
+      const auto members = static_cast<double>(group.members.size());
       choice.most = static_cast<int>(reducedMs * members <= gap ? members : gap / reducedMs);
     }
   }

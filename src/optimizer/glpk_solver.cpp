@@ -38,7 +38,7 @@ glp_prob* makeProgram(const DivisionProblem& problem) {
   glp_set_row_bnds(program, 1, GLP_UP, 0, static_cast<double>(problem.totalUnits));
   int row = 1;
   for (const DivisionGroup& group : problem.groups) {
-    const double members = static_cast<double>(group.members.size());
+    const auto members = static_cast<double>(group.members.size());
     glp_set_row_bnds(program, ++row, GLP_FX, members, members);
     for (const DivisionChoice& choice : group.choices) {
       const int column = glp_add_cols(program, 1);

@@ -5,7 +5,7 @@
 
 namespace ucudnn {
 
-const KnownPlan* Question::find(bool deterministic, std::size_t limitBytes) const noexcept {
+const KnownPlan* KnownQuestion::find(bool deterministic, std::size_t limitBytes) const noexcept {
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == deterministic && known.lowBytes <= limitBytes &&
            limitBytes <= known.highBytes;
@@ -13,33 +13,34 @@ const KnownPlan* Question::find(bool deterministic, std::size_t limitBytes) cons
   return place == plans.end() ? nullptr : &*place;
 }
 
-void Question::dropPlans() {
+void KnownQuestion::dropPlans() {
   if (!plans.empty()) formerPlans = std::move(plans);
   plans.clear();
 }
 
 bool Known::mayLoad(const std::string& path) const noexcept {
   return loadedFrom != path && !path.empty() &&
-         (!wasLocked() || Question::Clock::now() >= loadAgainAt);
+         (!wasLocked() || KnownQuestion::Clock::now() >= loadAgainAt);
 }
 
 void Known::dropPlans() {
-  for (Question& asked : questions) asked.dropPlans();
+  for (KnownQuestion& asked : questions) asked.dropPlans();
 }
 
-Question* Known::find(int miniBatch, BatchSizePolicy policy) noexcept {
-  const auto place = std::find_if(questions.begin(), questions.end(), [&](const Question& asked) {
-    return asked.miniBatch == miniBatch && asked.policy == policy;
-  });
+KnownQuestion* Known::find(int miniBatch, BatchSizePolicy policy) noexcept {
+  const auto place =
+      std::find_if(questions.begin(), questions.end(), [&](const KnownQuestion& asked) {
+        return asked.miniBatch == miniBatch && asked.policy == policy;
+      });
   return place == questions.end() ? nullptr : &*place;
 }
 
-const Question* Known::find(int miniBatch, BatchSizePolicy policy) const noexcept {
+const KnownQuestion* Known::find(int miniBatch, BatchSizePolicy policy) const noexcept {
   return const_cast<Known*>(this)->find(miniBatch, policy);
 }
 
-Question& Known::question(int miniBatch, BatchSizePolicy policy) {
-  if (Question* const asked = find(miniBatch, policy)) return *asked;
+KnownQuestion& Known::question(int miniBatch, BatchSizePolicy policy) {
+  if (KnownQuestion* const asked = find(miniBatch, policy)) return *asked;
   if (questions.size() >= kMostQuestions) questions.erase(questions.begin());
   questions.emplace_back();
   questions.back().miniBatch = miniBatch;

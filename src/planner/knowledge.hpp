@@ -29,7 +29,7 @@ struct KnownPlan {
 
 /// What has been asked of a problem: one mini-batch under one policy. A kernel that was left out
 /// because others beat it was left out for this question only: another judges anew.
-struct Question {
+struct KnownQuestion {
   using Clock = std::chrono::steady_clock;
 
   int miniBatch = 0;
@@ -57,19 +57,19 @@ struct Question {
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
-  KernelsAtSizes refused;                     ///< kernels that cuDNN names but does not run
-  std::string loadedFrom;                     ///< the database that was asked
-  Question::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
-  std::vector<Question> questions;
+  KernelsAtSizes refused;                          ///< kernels that cuDNN names but does not run
+  std::string loadedFrom;                          ///< the database that was asked
+  KnownQuestion::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
+  std::vector<KnownQuestion> questions;
 
-  bool wasLocked() const noexcept { return loadAgainAt != Question::Clock::time_point(); }
+  bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }
   /// Whether to ask this database now: once, unless others held it.
   bool mayLoad(const std::string& path) const noexcept;
   void dropPlans();
-  Question* find(int miniBatch, BatchSizePolicy policy) noexcept;
-  const Question* find(int miniBatch, BatchSizePolicy policy) const noexcept;
+  KnownQuestion* find(int miniBatch, BatchSizePolicy policy) noexcept;
+  const KnownQuestion* find(int miniBatch, BatchSizePolicy policy) const noexcept;
   /// Adds the question where it is new; of too many the one that came first goes.
-  Question& question(int miniBatch, BatchSizePolicy policy);
+  KnownQuestion& question(int miniBatch, BatchSizePolicy policy);
 };
 
 /// A problem on a kind of device, at batch 0.

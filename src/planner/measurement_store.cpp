@@ -35,7 +35,7 @@ Database& MeasurementStore::database(const std::string& path) {
 }
 
 Measurements MeasurementStore::measurements(const PlanRequest& request) const {
-  return look(request, [&](const Known* known, const Question*) {
+  return look(request, [&](const Known* known, const KnownQuestion*) {
     Measurements found;
     if (known == nullptr) return found;
     for (const int size : sizesFor(request.problem, request.settings->batchSizePolicy))
@@ -47,7 +47,7 @@ Measurements MeasurementStore::measurements(const PlanRequest& request) const {
 
 std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request) {
   const int miniBatch = request.problem.batch();
-  Measurements found = look(request, [&](const Known* known, const Question*) {
+  Measurements found = look(request, [&](const Known* known, const KnownQuestion*) {
     Measurements within;
     if (known != nullptr)
       within[miniBatch].kernels = kernelsWithin(known->measurements, miniBatch, request.limitBytes);
@@ -59,17 +59,17 @@ std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request)
 
 bool MeasurementStore::load(const PlanRequest& request) {
   const std::string& path = request.settings->databasePath;
-  const bool mayLoad = use(request, [&](Known& known, Question&) {
+  const bool mayLoad = use(request, [&](Known& known, KnownQuestion&) {
     const bool may = known.mayLoad(path);
     if (may) known.loadedFrom = path;
     return may;
   });
   if (!mayLoad) return false;
   const Loaded loaded = read(request);
-  return use(request, [&](Known& known, Question&) {
+  return use(request, [&](Known& known, KnownQuestion&) {
     if (loaded.isLocked) {
       known.loadedFrom.clear();
-      known.loadAgainAt = Question::Clock::now() + kRetryLocked;
+      known.loadAgainAt = KnownQuestion::Clock::now() + kRetryLocked;
       return false;
     }
     for (const auto& [size, found] : loaded.measurements) {
@@ -77,7 +77,7 @@ bool MeasurementStore::load(const PlanRequest& request) {
       addUnconfirmed(known.measurements[size], found);
     }
     for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
-      Question& answered = known.question(miniBatch, policy);
+      KnownQuestion& answered = known.question(miniBatch, policy);
       if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
     }
     if (known.wasLocked()) known.dropPlans();  // made without the database
@@ -117,7 +117,7 @@ void MeasurementStore::add(const PlanRequest& request,
                            const std::string& why) {
   const bool isAnswered = result.undividedMeasured;
   const std::size_t answeredBytes = result.everyOfferFits ? kNoLimit : request.limitBytes;
-  use(request, [&](Known& known, Question& asked) {
+  use(request, [&](Known& known, KnownQuestion& asked) {
     for (const auto& [size, found] : result.measurements)
       addMeasurements(known.measurements[size], found);
     for (const auto& [size, kernels] : result.refused) {

@@ -23,14 +23,14 @@ class MeasurementStore {
   MeasurementStore(const Machines& machines, Statistics& statistics)
       : machines_(machines), statistics_(statistics) {}
 
-  /// Calls `use(Known&, Question&)` under the lock; what is new is added.
+  /// Calls `use(Known&, KnownQuestion&)` under the lock; what is new is added.
   template <typename Use>
   auto use(const PlanRequest& request, Use use) {
     const std::lock_guard lock(mutex_);
     Known& known = known_[keyOf(request)];
     return use(known, known.question(request.problem.batch(), request.settings->batchSizePolicy));
   }
-  /// Calls `look(const Known*, const Question*)` under the lock, null where there is none.
+  /// Calls `look(const Known*, const KnownQuestion*)` under the lock, null where there is none.
   template <typename Look>
   auto look(const PlanRequest& request, Look look) const {
     const std::lock_guard lock(mutex_);

@@ -15,7 +15,7 @@
 namespace ucudnn {
 namespace {
 
-using Clock = Question::Clock;
+using Clock = KnownQuestion::Clock;
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
@@ -96,7 +96,7 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 
 bool Planner::mustMeasure(const PlanRequest& request,
                           Measuring measuring,
-                          const Question& asked) const {
+                          const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   const bool complete = asked.answers(request.limitBytes) && !asked.isIncomplete();
   if (complete) return false;
@@ -109,10 +109,10 @@ bool Planner::mustMeasure(const PlanRequest& request,
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
   const bool isNew =
-      store_.look(request, [](const Known*, const Question* asked) { return asked == nullptr; });
+      store_.look(request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
   return store_.use(
-      request, [&](const Known& problem, Question& asked) -> std::optional<PlanAnswer> {
+      request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
         if (measuring == Measuring::kWhenItPays)
           investment_.addCall(asked.calls++, estimatedMs(request.problem));
         if (mustMeasure(request, measuring, asked)) return std::nullopt;
@@ -130,7 +130,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
 void Planner::inquire(const PlanRequest& request, Measuring measuring) {
   if (store_.load(request)) return;
   const auto isToBeMeasured = [&] {
-    return store_.use(request, [&](const Known&, const Question& asked) {
+    return store_.use(request, [&](const Known&, const KnownQuestion& asked) {
       return mustMeasure(request, measuring, asked);
     });
   };
@@ -144,7 +144,7 @@ void Planner::inquire(const PlanRequest& request, Measuring measuring) {
 void Planner::measure(const PlanRequest& request) {
   Measurements known;
   KernelsAtSizes refused;
-  store_.use(request, [&](const Known& problem, const Question&) {
+  store_.use(request, [&](const Known& problem, const KnownQuestion&) {
     known = problem.measurements;
     refused = problem.refused;
   });
@@ -174,7 +174,7 @@ void Planner::measure(const PlanRequest& request) {
   const auto elapsed = Clock::now() - begin;
   const std::chrono::duration<double, std::milli> wall = elapsed;
   investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
-  store_.use(request, [&](const Known&, Question& asked) {
+  store_.use(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
   });
   store_.add(request, result, why);
@@ -182,7 +182,7 @@ void Planner::measure(const PlanRequest& request) {
 
 /// The plan, all that it runs or names confirmed.
 std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Measuring measuring) {
-  const bool wasAsked = store_.look(request, [](const Known*, const Question* asked) {
+  const bool wasAsked = store_.look(request, [](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answeredBytes;
   });
   Measurements measurements = store_.measurements(request);
@@ -203,7 +203,7 @@ std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Meas
 
 PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   KnownPlan made;
-  made.lasts = store_.look(request, [&](const Known*, const Question* asked) {
+  made.lasts = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answers(request.limitBytes) && !asked->isIncomplete();
   });
   made.plan = choosePlan(request, measuring);
@@ -219,7 +219,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
 /// All threads hold the same plan, and an equal one of before is kept. The second: whether this
 /// one is new.
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
-  return store_.use(request, [&](const Known&, Question& asked) {
+  return store_.use(request, [&](const Known&, KnownQuestion& asked) {
     if (const KnownPlan* const other = asked.find(request.deterministic, request.limitBytes))
       return std::make_pair(PlanAnswer{other->plan, other->lasts}, false);
     bool isNew = true;
@@ -267,7 +267,7 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
   }
   std::string why;
   bool isOrdinary = false;  // a framework's allocator holds all memory most of the time
-  store_.look(request, [&](const Known*, const Question* asked) {
+  store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked == nullptr) return;
     why = asked->why;
     isOrdinary = asked->memoryWasShort && !asked->failed;
@@ -380,7 +380,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
 }
 
 bool Planner::isAnswered(const PlanRequest& request) const {
-  return store_.look(request, [&](const Known*, const Question* asked) {
+  return store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answers(request.limitBytes);
   });
 }
@@ -388,11 +388,11 @@ bool Planner::isAnswered(const PlanRequest& request) const {
 /// Empty where not even the undivided kernels could be measured.
 Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
   const bool missing = measuring != Measuring::kNever &&
-                       store_.use(request, [&](const Known&, const Question& asked) {
+                       store_.use(request, [&](const Known&, const KnownQuestion& asked) {
                          return mustMeasure(request, measuring, asked);
                        });
   if (missing) inquire(request, measuring);
-  const bool isKnown = store_.look(request, [&](const Known*, const Question* asked) {
+  const bool isKnown = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answeredBytes &&
            (measuring != Measuring::kNever || asked->answers(request.limitBytes));
   });

@@ -47,7 +47,7 @@ Number parseNumber(const std::string& text) {
 }
 
 double parseMilliseconds(const std::string& text) {
-  const double milliseconds = parseNumber<double>(text);
+  const auto milliseconds = parseNumber<double>(text);
   constexpr double kMostMilliseconds = 1e12;  // 30 years; deadlines count nanoseconds in 64 bits
   if (!(milliseconds <= kMostMilliseconds)) throw std::invalid_argument("it is above 1e12");
   return milliseconds;
@@ -55,7 +55,7 @@ double parseMilliseconds(const std::string& text) {
 
 double parseShare(const std::string& text) {
   if (text == "always") return kMeasureAlways;
-  const double share = parseNumber<double>(text);
+  const auto share = parseNumber<double>(text);
   if (!(share >= 0 && share <= 1)) throw std::invalid_argument("it is not between 0 and 1");
   return share;
 }

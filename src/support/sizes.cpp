@@ -94,7 +94,7 @@ std::size_t parseSize(const std::string& text) {
 
 std::string formatSize(std::size_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
+  auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   // 1023.95 would be printed as "1024.0" of the smaller unit.
   while (value >= 1023.95 && unit + 1 < kUnits.size()) {

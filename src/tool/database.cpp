@@ -17,7 +17,7 @@
 namespace ucudnn::tool {
 namespace {
 
-constexpr std::int64_t kSecondsInDay = 24 * 60 * 60;
+constexpr std::int64_t kSecondsInDay = 86400;
 
 const std::string& fileOf(const DatabaseOptions& options) {
   if (options.database.empty())

@@ -124,7 +124,7 @@ class Line {
 };
 
 std::vector<std::string> readHeader(const std::string& text, const Line& line) {
-  const std::vector<std::string> header = line.split(text);
+  std::vector<std::string> header = line.split(text);
   std::set<std::string> seen;
   for (const std::string& column : header) {
     const auto names = [&](const char* known) { return column == known; };

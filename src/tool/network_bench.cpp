@@ -42,6 +42,7 @@ void timeTrainers(cudaStream_t stream,
   // Calls `store(index of the way, ms)` for what `enqueue(trainer)` takes.
   const auto compare = [&](auto enqueue, auto store) {
     std::vector<Contestant> contestants;
+    contestants.reserve(trainers.size());
     for (const auto& trainer : trainers)
       contestants.push_back({[&enqueue, &trainer = *trainer] { enqueue(trainer); }});
     timeBackToBack(stream, repeats, contestants);

@@ -119,7 +119,7 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
   for (const Way way : kWays)
     if (report.totals[static_cast<std::size_t>(way)]) {
       header.push_back(fmt::format("{} ms", toText(way)));
-      header.push_back("workspace");
+      header.emplace_back("workspace");
     }
   std::vector<std::vector<std::string>> lines = {header};
   for (const NetworkRow& row : report.rows) {

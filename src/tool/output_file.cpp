@@ -8,13 +8,15 @@
 #include <cstring>
 #include <iostream>
 #include <sstream>
+#include <utility>
 
 #include "support/text.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
 
-OutputFile::OutputFile(const char* option, const std::string& path) : option_(option), path_(path) {
+OutputFile::OutputFile(const char* option, std::string path)
+    : option_(option), path_(std::move(path)) {
   if (path_.empty() || isStandardOutput()) return;
   stream_.open(path_);
   if (!stream_)

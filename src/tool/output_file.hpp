@@ -13,7 +13,7 @@ class OutputFile {
  public:
   /// `option` names the option in the message. An empty path: nothing is written; "-": to stdout.
   /// Throws BadInput.
-  OutputFile(const char* option, const std::string& path);
+  OutputFile(const char* option, std::string path);
 
   bool isStandardOutput() const noexcept { return path_ == "-"; }
 

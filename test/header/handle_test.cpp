@@ -260,7 +260,7 @@ TEST(UcudnnHandleTest, LivesInThreadLocalPools) {
 
 TEST(UcudnnHandleTest, IsAtomicWithoutALock) {
   std::atomic<UcudnnHandle_t> handle{UcudnnHandle_t(native())};
-  EXPECT_TRUE(handle.is_lock_free());
+  EXPECT_TRUE(std::atomic<UcudnnHandle_t>::is_always_lock_free);
   EXPECT_EQ(handle.exchange(nullptr).operator cudnnHandle_t(), native());
 }
 

@@ -2,6 +2,10 @@
 #include <cudnn.h>
 #include <ucudnn/ucudnn.h>
 
+#if UCUDNN_VERSION < 100 || UCUDNN_VERSION / 10000 != UCUDNN_MAJOR
+#error "the preprocessor can't compare versions"
+#endif
+
 typedef cudnnStatus_t (*Destroy)(UcudnnHandle_t handle);
 
 cudnnStatus_t run(UcudnnHandle_t handle, const char* layer, cudnnConvolutionFwdAlgo_t* algo);

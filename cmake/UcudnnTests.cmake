@@ -1,0 +1,28 @@
+# How tests are registered that need a device.
+include(GoogleTest)
+
+# Registers the tests of TARGET on the simulator, as simulator.* (with NO_PREFIX: under their own names), where it
+# is built; with GPU also as gpu.*, where tests that find no GPU skip themselves. ENVIRONMENT is the simulator's.
+#   ucudnn_discover_device_tests(TARGET [GPU] [NO_PREFIX] [ENVIRONMENT variable=value...] [PROPERTIES ...])
+function(ucudnn_discover_device_tests target)
+  cmake_parse_arguments(PARSE_ARGV 1 test "GPU;NO_PREFIX" "" "ENVIRONMENT;PROPERTIES")
+  if(test_GPU)
+    gtest_discover_tests(${target} TEST_PREFIX "gpu." DISCOVERY_MODE PRE_TEST PROPERTIES LABELS gpu ${test_PROPERTIES})
+  endif()
+  if(NOT UCUDNN_BUILD_SIMULATOR)
+    return()
+  endif()
+  set(prefix "simulator.")
+  if(test_NO_PREFIX)
+    set(prefix "")
+  endif()
+  add_dependencies(${target} ucudnn_simulated_cudnn ucudnn_simulated_cudart)
+  gtest_discover_tests(${target} TEST_PREFIX "${prefix}" DISCOVERY_MODE PRE_TEST TEST_LIST ${target}_on_simulator
+    PROPERTIES LABELS simulator ${test_PROPERTIES}
+               ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${UCUDNN_SIMULATOR_DIR}")
+  # gtest_discover_tests takes a list apart and keeps its first element: a script of ours sets the whole of it.
+  set(script "${CMAKE_CURRENT_BINARY_DIR}/${target}_environment.cmake")
+  file(CONFIGURE OUTPUT "${script}" @ONLY CONTENT
+    "set_tests_properties(\${@target@_on_simulator} PROPERTIES ENVIRONMENT [==[@test_ENVIRONMENT@]==])\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
+endfunction()

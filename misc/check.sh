@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Checks the sources themselves:
+#   misc/check.sh          format, include arrows, clang-tidy (src/ without the simulator, and include/), and the rest
+#                          of the tree past clang++'s warnings; installs what is missing
+#   misc/check.sh --full   builds all of it with clang++ (build-clang/) and g++ (build-werror/) besides, warnings being
+#                          errors, and runs the unit tests of both
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+full=0
+[[ ${1:-} != --full ]] || { full=1; shift; }
+(($# == 0)) || { echo "usage: misc/check.sh [--full]" >&2; exit 2; }
+misc/install-dependencies.sh clang clang-tidy-14 clang-format-14 python3
+
+step() {  # title, command...: says how long it took
+  local start=$SECONDS
+  "${@:2}" || { echo "misc/check.sh: $1: failed" >&2; exit 1; }
+  echo "misc/check.sh: $1: $((SECONDS - start)) s"
+}
+format() { git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c' | xargs -0 clang-format-14 --dry-run --Werror; }
+configure() {  # directory, CMake options...
+  local generator=()
+  [[ -f $1/CMakeCache.txt ]] || generator=(-G Ninja)
+  cmake -S . -B "$1" "${generator[@]}" "${@:2}" >/dev/null
+}
+clang_options=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DUCUDNN_WERROR=ON)
+build_and_test() {  # directory, CMake options...
+  misc/build.sh --dir "$@"
+  ctest --test-dir "$1" --output-on-failure --parallel "$(nproc)" --no-tests=error --label-regex '^unit$'
+}
+
+step "format" format
+step "include arrows" misc/check_includes.py
+# Both read clang++'s command lines, which nothing needs to be built for.
+step "configuration for clang++" configure build-clang "${clang_options[@]}"
+step "clang-tidy" misc/for_each_command.py build-clang 'src/(?!simulator/).*\.cpp' clang-tidy-14 --quiet -p build-clang
+if ((full)); then
+  step "clang++" build_and_test build-clang "${clang_options[@]}"
+  step "g++" build_and_test build-werror -DUCUDNN_WERROR=ON
+else
+  step "clang++ -fsyntax-only" misc/for_each_command.py build-clang '(src/simulator|test)/.*'
+fi
