@@ -216,7 +216,7 @@ void askOurs(const Handles& handles,
              Row& row) {
   restDevice(kBusyBeforePlanningMs);
   const auto start = std::chrono::steady_clock::now();
-  const auto choices = findAlgorithms(handles.ours(), convolution, tensors, workspace);
+  const auto choices = findAlgorithms(handles.ours(), convolution, tensors, workspace, 1);
   row.planningMs = elapsedMs(start);
   if (choices.empty()) throw DeviceError("μ-cuDNN's query names no algorithm within the limit");
   if (auto plan = describePlan(handles.ours(), convolution, limitBytes)) {

@@ -84,12 +84,16 @@ struct Tensors {
 /// The functions below are cuDNN's for a cudnnHandle_t and μ-cuDNN's for a UcudnnHandle_t: the
 /// overloads that the handle's type chooses are what a framework gets. They throw DeviceError.
 
-/// cudnnFindConvolution*AlgorithmEx: what works within the workspace, fastest first.
+/// An algorithm comes once for each math type (ordinary and tensor units) at the most.
+constexpr int kMostResults = 2 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+
+/// cudnnFindConvolution*AlgorithmEx: the `most` that work within the workspace, fastest first.
 template <typename Handle>
 std::vector<Choice> findAlgorithms(Handle handle,
                                    const Convolution& convolution,
                                    const Tensors& tensors,
-                                   const DeviceBuffer& workspace);
+                                   const DeviceBuffer& workspace,
+                                   int most = kMostResults);
 
 /// What cuDNN picks by its heuristics, without a workspace limit: the first that works of
 /// cudnnGetConvolution*Algorithm_v7.

@@ -23,8 +23,6 @@ std::vector<Choice> successful(const Performance* results, int count, std::size_
   return choices;
 }
 
-// An algorithm comes once for each math type (ordinary and tensor units) at the most.
-constexpr int kMostResults = 2 * CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
 
 /// alpha and beta: double for double tensors, else float.
 struct Factors {
@@ -103,7 +101,8 @@ template <typename Handle>
 std::vector<Choice> findAlgorithms(Handle handle,
                                    const Convolution& c,
                                    const Tensors& tensors,
-                                   const DeviceBuffer& workspace) {
+                                   const DeviceBuffer& workspace,
+                                   int most) {
   return withOperands(c, &tensors, [&](auto o) {
     typename decltype(o)::Results results{};
     int count = 0;
@@ -115,7 +114,7 @@ std::vector<Choice> findAlgorithms(Handle handle,
                                   c.convolution(),
                                   o.outputDesc(),
                                   o.output(),
-                                  kMostResults,
+                                  std::min(most, static_cast<int>(results.size())),
                                   &count,
                                   results.data(),
                                   workspace.get(),
@@ -186,7 +185,7 @@ void run(Handle handle,
 
 #define UCUDNN_TOOL_INSTANTIATE(HANDLE)                                          \
   template std::vector<Choice> findAlgorithms(                                   \
-      HANDLE, const Convolution&, const Tensors&, const DeviceBuffer&);          \
+      HANDLE, const Convolution&, const Tensors&, const DeviceBuffer&, int);     \
   template bool getWorkspaceSize(HANDLE, const Convolution&, int, std::size_t*); \
   template void run(HANDLE, const Convolution&, const Tensors&, int, const Workspace&, void*);
 UCUDNN_TOOL_INSTANTIATE(cudnnHandle_t)
