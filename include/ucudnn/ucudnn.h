@@ -21,7 +21,7 @@
 #include <ucudnn/version.h>
 
 UCUDNN_QUIET_BEGIN
-#include <ucudnn/plan.h>
+#include <ucudnn/diagnosis.h>
 UCUDNN_QUIET_END
 
 /* Last: from here on cuDNN's names mean ours in C. */

@@ -1,5 +1,5 @@
 // The handle's life and its settings.
-#include <ucudnn/plan.h>
+#include <ucudnn/diagnosis.h>
 #include <ucudnn/settings.h>
 
 #include "api/guard.hpp"

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "support/log.hpp"
+#include "support/sizes.hpp"
 
 namespace ucudnn {
 namespace {

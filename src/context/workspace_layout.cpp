@@ -7,6 +7,7 @@
 #include "context/workspace_owner.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
+#include "support/sizes.hpp"
 
 namespace ucudnn {
 namespace {

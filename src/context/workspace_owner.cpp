@@ -5,6 +5,7 @@
 
 #include "support/alignment.hpp"
 #include "support/log.hpp"
+#include "support/sizes.hpp"
 
 namespace ucudnn {
 namespace {

@@ -108,8 +108,8 @@ bool Planner::mustMeasure(const PlanRequest& request,
 }
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
-  const bool isNew =
-      store_.look(request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
+  const bool isNew = store_.look(
+      request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
   return store_.use(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {

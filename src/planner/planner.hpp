@@ -83,7 +83,9 @@ class Planner {
 
  private:
   /// Under the lock: whether to measure before answering.
-  bool mustMeasure(const PlanRequest& request, Measuring measuring, const KnownQuestion& asked) const;
+  bool mustMeasure(const PlanRequest& request,
+                   Measuring measuring,
+                   const KnownQuestion& asked) const;
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// Finds out what the question needs, if its turn comes.

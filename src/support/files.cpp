@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "support/settings.hpp"
+#include "support/sizes.hpp"
 
 namespace ucudnn {
 namespace {

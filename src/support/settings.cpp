@@ -10,7 +10,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "support/sizes.hpp"
 #include "support/text.hpp"
+#include "support/unknown_variables.hpp"
 
 namespace ucudnn {
 namespace {

@@ -72,17 +72,4 @@ Settings settingsFromEnvironment(const std::function<const char*(const char*)>& 
 enum class Reporting { kOnce, kNever };
 Settings settingsFromEnvironment(Reporting reporting = Reporting::kOnce);
 
-/// One warning for each of `names` that begins with UCUDNN_ and that neither μ-cuDNN nor its
-/// simulator knows, with the nearest setting's name where one is close. The last of many says how
-/// many there are.
-std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names);
-
-/// "67108864", "64MiB", "64 MiB", "1GiB", "512KiB", "64MB" (decimal), "64M" (binary, as dd has it).
-/// Throws std::invalid_argument: empty, negative, not a number, a fraction of a byte, or above
-/// SIZE_MAX.
-std::size_t parseSize(const std::string& text);
-
-/// "64 MiB", "1.5 GiB", "512 B": for people.
-std::string formatSize(std::size_t bytes);
-
 }  // namespace ucudnn

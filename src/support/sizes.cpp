@@ -1,4 +1,5 @@
-// Sizes in bytes as people write and read them.
+#include "support/sizes.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -11,7 +12,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "support/settings.hpp"
 #include "support/text.hpp"
 
 namespace ucudnn {

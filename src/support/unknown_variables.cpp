@@ -1,4 +1,5 @@
-// Slips in the names of settings.
+#include "support/unknown_variables.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "support/sizes.hpp"
 #include "tool/bench_row.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"

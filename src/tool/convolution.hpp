@@ -1,7 +1,7 @@
 // One convolution of a network, ready to be run through cuDNN or μ-cuDNN: descriptors and tensors.
 #pragma once
 
-#include <ucudnn/plan.h>
+#include <ucudnn/diagnosis.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -23,7 +23,6 @@ std::vector<Choice> successful(const Performance* results, int count, std::size_
   return choices;
 }
 
-
 /// alpha and beta: double for double tensors, else float.
 struct Factors {
   explicit Factors(cudnnDataType_t type) : isDouble(type == CUDNN_DATA_DOUBLE) {}

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "support/settings.hpp"
+#include "support/sizes.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {

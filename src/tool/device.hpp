@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
-#include <ucudnn/plan.h>
+#include <ucudnn/diagnosis.h>
 #include <ucudnn/ucudnn.h>
 
 #include <cstddef>

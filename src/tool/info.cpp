@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "support/settings.hpp"
+#include "support/sizes.hpp"
 #include "support/text.hpp"
 #include "tool/commands.hpp"
 #include "tool/device.hpp"

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "support/settings.hpp"
+#include "support/sizes.hpp"
 #include "tool/network.hpp"
 
 namespace ucudnn::tool {

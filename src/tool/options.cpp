@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "support/sizes.hpp"
 #include "support/text.hpp"
 #include "tool/failure.hpp"
 

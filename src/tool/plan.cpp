@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "support/sizes.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/machine.hpp"

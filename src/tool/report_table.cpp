@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "support/settings.hpp"
+#include "support/sizes.hpp"
 #include "support/text.hpp"
 #include "tool/report.hpp"
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/text.hpp"
+#include "support/unknown_variables.hpp"
 #include "temporary_directory.hpp"
 
 namespace ucudnn {

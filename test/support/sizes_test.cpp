@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/settings.hpp"
+#include "support/sizes.hpp"
 
 namespace ucudnn {
 namespace {

@@ -1,7 +1,7 @@
 /* What μ-cuDNN decided, and from what: for tools, tests and the curious. A framework needs none of
  * it. */
-#ifndef UCUDNN_PLAN_H_
-#define UCUDNN_PLAN_H_
+#ifndef UCUDNN_DIAGNOSIS_H_
+#define UCUDNN_DIAGNOSIS_H_
 
 #include <ucudnn/preamble.h>
 
@@ -110,4 +110,4 @@ UCUDNN_API const char* ucudnnGetVersionString(void);
 }
 #endif
 
-#endif /* UCUDNN_PLAN_H_ */
+#endif /* UCUDNN_DIAGNOSIS_H_ */

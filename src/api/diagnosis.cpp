@@ -1,5 +1,5 @@
-// The diagnosis functions of plan.h.
-#include <ucudnn/plan.h>
+// The diagnosis functions of diagnosis.h.
+#include <ucudnn/diagnosis.h>
 
 #include <algorithm>
 #include <cstdio>

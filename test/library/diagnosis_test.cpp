@@ -1,4 +1,4 @@
-// What plan.h tells, and that it is what runs.
+// What diagnosis.h tells, and that it is what runs.
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::size_t kLimit = std::size_t{64} << 20;
 
-class PlanTest : public LibraryTest {};
+class DiagnosisTest : public LibraryTest {};
 
-TEST_F(PlanTest, EachPointOfTheParetoFrontIsAPlanThatRuns) {
+TEST_F(DiagnosisTest, EachPointOfTheParetoFrontIsAPlanThatRuns) {
   const Handles handles;
   Convolution convolution(splitFrontCase());
   int splits = 0;
@@ -63,7 +63,7 @@ TEST_F(PlanTest, EachPointOfTheParetoFrontIsAPlanThatRuns) {
   }
 }
 
-TEST_F(PlanTest, FewerEntriesThanThereAreMayBeAskedFor) {
+TEST_F(DiagnosisTest, FewerEntriesThanThereAreMayBeAskedFor) {
   const Handles handles;
   ConvolutionCase parameters;
   parameters.channels = 12;
@@ -94,7 +94,7 @@ TEST_F(PlanTest, FewerEntriesThanThereAreMayBeAskedFor) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, candidates(1, entries, nullptr));
 }
 
-TEST_F(PlanTest, DescribingAPlanDoesNotChangeTheLimitOfACall) {
+TEST_F(DiagnosisTest, DescribingAPlanDoesNotChangeTheLimitOfACall) {
   const Handles handles;
   Convolution convolution(splitFrontCase());
   int algorithm = 0;
@@ -111,7 +111,7 @@ TEST_F(PlanTest, DescribingAPlanDoesNotChangeTheLimitOfACall) {
 }
 
 // A client that asked plain cuDNN passes what a kernel needs to the byte.
-TEST_F(PlanTest, ACallMayUseItsWorkspaceToTheLastByte) {
+TEST_F(DiagnosisTest, ACallMayUseItsWorkspaceToTheLastByte) {
   if (!onSimulator()) GTEST_SKIP() << "counts virtual time";
   const Handles handles;
   ConvolutionCase odd = fftCase(387);
@@ -133,7 +133,7 @@ TEST_F(PlanTest, ACallMayUseItsWorkspaceToTheLastByte) {
   EXPECT_LT(timeMs(bytes), timeMs(bytes - 1));
 }
 
-TEST_F(PlanTest, StatisticsAndVersionNeedNoHandle) {
+TEST_F(DiagnosisTest, StatisticsAndVersionNeedNoHandle) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistics(nullptr));
   EXPECT_EQ(std::to_string(UCUDNN_MAJOR) + "." + std::to_string(UCUDNN_MINOR) + "." +
                 std::to_string(UCUDNN_PATCHLEVEL),
@@ -141,7 +141,7 @@ TEST_F(PlanTest, StatisticsAndVersionNeedNoHandle) {
 }
 
 // Timings repeat within half a percent: a smaller gain may be none.
-TEST_F(PlanTest, SplitMustWinOnePercent) {
+TEST_F(DiagnosisTest, SplitMustWinOnePercent) {
   const std::pair<double, bool> cases[] = {{1.002, false}, {1.005, false}, {1.02, true}};
   int channels = 260;
   for (const auto& [undividedTimes, splits] : cases) {

@@ -1,0 +1,17 @@
+// Sizes in bytes as people write and read them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace ucudnn {
+
+/// "67108864", "64MiB", "64 MiB", "1GiB", "512KiB", "64MB" (decimal), "64M" (binary, as dd has it).
+/// Throws std::invalid_argument: empty, negative, not a number, a fraction of a byte, or above
+/// SIZE_MAX.
+std::size_t parseSize(const std::string& text);
+
+/// "64 MiB", "1.5 GiB", "512 B": for people.
+std::string formatSize(std::size_t bytes);
+
+}  // namespace ucudnn
