@@ -102,10 +102,9 @@ Measuring Context::measuringFor(bool mayMeasure) const {
 /// named; another handle's limit does not.
 PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
   std::size_t limitBytes = key.workspaceBytes;
-  const StatedLimit* const stated = limits_.find(key.problem);
+  const StatedLimit* const stated = limits_.findForCall(key.problem);
   const bool isNamed = stated != nullptr && stated->isNamed;
   if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
-  if (stated == nullptr) ranWithoutLimit_ = true;
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
   if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
@@ -141,7 +140,7 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
     }
-    if (found.lasts) hotPlans_.put(key, epoch_, found.plan);
+    if (found.lasts) hotPlans_.put(key, limits_.epoch(), found.plan);
     return found.plan;
   } catch (...) {  // out of memory for the table, or for the warning
     return nullptr;
@@ -165,7 +164,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   }
   key.workspaceBytes = call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
 
-  const HotPlans::Entry* const hot = hotPlans_.find(key, epoch_);
+  const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
   if (hot != nullptr) {
     if (!hot->plan) return runUnplanned(key, call);
     hotMs_ += hot->plan->predictedMs;

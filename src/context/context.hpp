@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "context/hot_plans.hpp"
+#include "context/stated_limits.hpp"
 #include "context/workspace_owner.hpp"
 #include "executor/checked_plans.hpp"
 #include "executor/executor.hpp"
@@ -88,15 +89,6 @@ class Context {
   PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
 
   // Queries: context_queries.cpp.
-  /// A limit that a query of this handle has stated.
-  struct StatedLimit {
-    std::size_t bytes = 0;
-    bool isNamed = false;     ///< by the client; else it is the default, or what Find may use
-    bool mayMeasure = false;  ///< the query was one that measures
-    bool operator==(const StatedLimit& other) const noexcept {
-      return bytes == other.bytes && isNamed == other.isNamed && mayMeasure == other.mayMeasure;
-    }
-  };
   struct DefaultLimit {
     std::size_t bytes = 0, findBytes = 0;  ///< 0: not asked yet, or none
     bool memoryWasShort = false;
@@ -106,8 +98,6 @@ class Context {
   std::size_t unstatedLimit(const Problem& problem,
                             const ConvolutionDescriptors& descriptors,
                             bool find);
-  void stateLimit(const Problem& problem, StatedLimit limit);
-  void forgetLimit(const Problem& problem);
   Measuring measuringFor(bool mayMeasure) const;
   std::vector<AlgorithmPerformance> answerFrom(const Plan& plan,
                                                const PlanRequest& query,
@@ -200,17 +190,14 @@ class Context {
   /// Held by all contexts: what graphs use outlives the handles that captured them.
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
+  StatedLimits limits_;
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
-  /// Changes when a stated limit does: hot plans of before are void.
-  std::uint64_t epoch_ = 1;
-  bool ranWithoutLimit_ = false;  ///< there are hot plans of problems without a stated limit
-  double hotMs_ = 0;              ///< predicted time of hot calls that the planner has not heard of
+  double hotMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of
   // As many as the planner remembers problems.
-  BoundedMap<Problem, StatedLimit, ProblemHash> limits_{kMostProblems};
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};

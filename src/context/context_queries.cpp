@@ -61,22 +61,6 @@ std::size_t Context::unstatedLimit(const Problem& problem,
   return known;
 }
 
-/// Remembers what a query of this handle has stated.
-void Context::stateLimit(const Problem& problem, StatedLimit limit) {
-  const StatedLimit* const former = limits_.find(problem);
-  if (former != nullptr && *former == limit) return;
-  // Calls of a problem that had no limit yet may be in the table of hot plans.
-  if (former != nullptr || ranWithoutLimit_) {
-    ++epoch_;
-    ranWithoutLimit_ = false;
-  }
-  limits_[problem] = limit;
-}
-
-void Context::forgetLimit(const Problem& problem) {
-  if (limits_.erase(problem)) ++epoch_;
-}
-
 std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                                                       const ConvolutionDescriptors& descriptors,
                                                       const AlgorithmQuery& query) {
@@ -86,16 +70,16 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
   if (ownsWorkspace()) {
     // It holds from when the workspace is the caller's again: without the total, or elsewhere.
     if (isNamed)
-      stateLimit(problem, {roundDownToAlignment(*query.limitBytes), true, true});
+      limits_.state(problem, {roundDownToAlignment(*query.limitBytes), true, true});
     else
-      forgetLimit(problem);
+      limits_.forget(problem);
     std::vector<AlgorithmPerformance> answer;
     if (!addToNetwork(problem, descriptors, query, &answer)) return {};
     if (ownsWorkspace()) return answer;
   }
   const std::size_t limitBytes = isNamed ? roundDownToAlignment(*query.limitBytes)
                                          : unstatedLimit(problem, descriptors, query.find);
-  stateLimit(problem, {limitBytes, isNamed, isNamed || query.find});
+  limits_.state(problem, {limitBytes, isNamed, isNamed || query.find});
   PlanRequest wanted = request(problem, limitBytes, false);
   wanted.buffers = query.buffers;
   const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));

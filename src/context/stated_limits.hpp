@@ -1,0 +1,59 @@
+// The workspace limits that the queries of one handle have stated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "planner/knowledge.hpp"
+#include "problem/problem.hpp"
+#include "support/bounded_map.hpp"
+
+namespace ucudnn {
+
+struct StatedLimit {
+  std::size_t bytes = 0;
+  bool isNamed = false;     ///< by the client; else it is the default, or what Find may use
+  bool mayMeasure = false;  ///< the query was one that measures
+  bool operator==(const StatedLimit& other) const noexcept {
+    return bytes == other.bytes && isNamed == other.isNamed && mayMeasure == other.mayMeasure;
+  }
+};
+
+/// Not thread-safe, as the handle is not. As many as the planner remembers problems.
+class StatedLimits {
+ public:
+  /// Changes when a limit does that calls have gone by: plans looked up before are void.
+  std::uint64_t epoch() const noexcept { return epoch_; }
+
+  /// Null: no query has stated one.
+  const StatedLimit* find(const Problem& problem) { return limits_.find(problem); }
+
+  /// The same for a call, which runs without one.
+  const StatedLimit* findForCall(const Problem& problem) {
+    const StatedLimit* const stated = find(problem);
+    if (stated == nullptr) ranWithoutLimit_ = true;
+    return stated;
+  }
+
+  void state(const Problem& problem, StatedLimit limit) {
+    const StatedLimit* const former = find(problem);
+    if (former != nullptr && *former == limit) return;
+    // Calls of a problem that had no limit yet may be in a table of plans.
+    if (former != nullptr || ranWithoutLimit_) {
+      ++epoch_;
+      ranWithoutLimit_ = false;
+    }
+    limits_[problem] = limit;
+  }
+
+  void forget(const Problem& problem) {
+    if (limits_.erase(problem)) ++epoch_;
+  }
+
+ private:
+  BoundedMap<Problem, StatedLimit, ProblemHash> limits_{kMostProblems};
+  std::uint64_t epoch_ = 1;
+  bool ranWithoutLimit_ = false;
+};
+
+}  // namespace ucudnn
