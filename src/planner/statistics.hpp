@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 
 namespace ucudnn {
 
@@ -10,6 +11,22 @@ struct Statistics {
   std::atomic<long long> kernelsMeasured{0}, kernelsLoaded{0}, plans{0};
   std::atomic<long long> splitCalls{0}, undividedCalls{0}, bypassedCalls{0};
   std::atomic<long long> planningMicroseconds{0};
+};
+
+/// Adds its own lifetime to a counter.
+class PlanningTime {
+ public:
+  explicit PlanningTime(std::atomic<long long>& microseconds) : microseconds_(microseconds) {}
+  ~PlanningTime() {
+    const auto elapsed = std::chrono::steady_clock::now() - begin_;
+    microseconds_ += std::chrono::duration_cast<std::chrono::microseconds>(elapsed).count();
+  }
+  PlanningTime(const PlanningTime&) = delete;
+  PlanningTime& operator=(const PlanningTime&) = delete;
+
+ private:
+  std::atomic<long long>& microseconds_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace ucudnn
