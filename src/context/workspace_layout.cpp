@@ -81,8 +81,7 @@ void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
   unsettled_ = false;
   if (!divided) return;
   layOut(0, divided);
-  for (const auto& convolution : divided->convolutions)
-    report(requestFor(request, *convolution), *convolution);
+  for (const auto& convolution : divided->convolutions) report(request, *convolution);
 }
 
 void WorkspaceOwner::judge(const PlanRequest& request,
@@ -207,7 +206,7 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
 /// REQUIRES: the lock.
 void WorkspaceOwner::layOut(std::size_t arenas, const std::optional<Divided>& divided) {
   clearLayout();
-  reported_ = {};
+  report_.clear();
   divided_ = divided.has_value();
   if (divided_) {
     for (std::size_t i = 0; i < divided->convolutions.size(); ++i) {
@@ -258,40 +257,6 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::takeRegion(std::size_t bytes) {
       std::make_shared<WorkspaceRegion>(begin, bytes, uses_, std::move(predecessors)));
   usedBytes_ += bytes;
   return regions_.back();
-}
-
-/// A line for a convolution that has been placed, unless it says what its latest line said. Says
-/// what is known: measures nothing. REQUIRES: the lock.
-void WorkspaceOwner::report(const PlanRequest& request, Convolution& convolution) {
-  const Plan* const plan = convolution.share.plan.get();
-  if (plan == nullptr || !Log::instance().enabled(LogLevel::kInfo)) return;
-  ++reported_.convolutions;
-  reported_.timeMs += plan->predictedMs;
-  PlanRequest unlimited = request;
-  unlimited.limitBytes = std::numeric_limits<std::size_t>::max();
-  const std::vector<Measurement> undivided = planner().undivided(unlimited);
-  if (const Measurement* const fastest = fastestOf(undivided)) {
-    reported_.nativeMs += fastest->timeMs;
-    reported_.nativeBytes += fastest->workspaceBytes;
-  }
-  const std::string line =
-      fmt::format("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
-                  convolution.key.layer,
-                  convolution.key.problem.text(),
-                  convolution.key.problem.batch(),
-                  toText(*plan),
-                  plan->predictedMs,
-                  formatSize(plan->workspaceBytes),
-                  100.0 * static_cast<double>(plan->workspaceBytes) /
-                      static_cast<double>(std::max<std::size_t>(totalBytes_, 1)));
-  if (line == convolution.logged) return;
-  convolution.logged = line;
-  logInfo("{}", line);
-  logInfo("  {} placed so far: {:.3f} ms; cuDNN's own, undivided: {:.3f} ms in {}",
-          reported_.convolutions,
-          reported_.timeMs,
-          reported_.nativeMs,
-          formatSize(reported_.nativeBytes));
 }
 
 }  // namespace ucudnn

@@ -14,6 +14,7 @@
 
 #include "context/arena_streams.hpp"
 #include "context/captured_memory.hpp"
+#include "context/layout_report.hpp"
 #include "context/layout_search.hpp"
 #include "context/overlap_watch.hpp"
 #include "context/workspace_key.hpp"
@@ -120,11 +121,6 @@ class WorkspaceOwner {
     double timeMs = 0;
     double sharedMs = 0;  ///< of the same, each with the whole total
   };
-  /// Sums over the convolutions that the layout has placed.
-  struct Reported {
-    std::size_t convolutions = 0, nativeBytes = 0;
-    double timeMs = 0, nativeMs = 0;
-  };
   /// What is to be done before a share is given, without the lock.
   enum class Task { kNone, kDivide, kJudge };
 
@@ -164,7 +160,13 @@ class WorkspaceOwner {
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
   std::size_t leftBytes() const noexcept { return totalBytes_ - usedBytes_; }
   std::size_t windowUses() const;
-  void report(const PlanRequest& request, Convolution& convolution);
+  void report(const PlanRequest& request, Convolution& convolution) {
+    report_.add(requestFor(request, convolution),
+                convolution.key.layer,
+                convolution.share.plan.get(),
+                totalBytes_,
+                convolution.logged);
+  }
 
   const Key key_;
   const std::size_t totalBytes_;  ///< what the allocator hands out without rounding it up
@@ -194,7 +196,7 @@ class WorkspaceOwner {
   bool performing_ = false;      ///< one thread at a time
   std::uint64_t forgotten_ = 0;  ///< the use at which idle ones were forgotten last
   LayoutSearch search_;
-  Reported reported_;
+  LayoutReport report_;
 };
 
 /// The owner that the handles with this key share, for as long as one holds it. Throws

@@ -1,0 +1,49 @@
+#include "context/layout_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/planner.hpp"
+#include "support/log.hpp"
+#include "support/sizes.hpp"
+
+namespace ucudnn {
+
+void LayoutReport::add(const PlanRequest& request,
+                       long long layer,
+                       const Plan* plan,
+                       std::size_t totalBytes,
+                       std::string& latest) {
+  if (plan == nullptr || !Log::instance().enabled(LogLevel::kInfo)) return;
+  ++sums_.convolutions;
+  sums_.timeMs += plan->predictedMs;
+  PlanRequest unlimited = request;
+  unlimited.limitBytes = std::numeric_limits<std::size_t>::max();
+  const std::vector<Measurement> undivided = planner().undivided(unlimited);
+  if (const Measurement* const fastest = fastestOf(undivided)) {
+    sums_.nativeMs += fastest->timeMs;
+    sums_.nativeBytes += fastest->workspaceBytes;
+  }
+  const std::string line =
+      fmt::format("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
+                  layer,
+                  request.problem.text(),
+                  request.problem.batch(),
+                  toText(*plan),
+                  plan->predictedMs,
+                  formatSize(plan->workspaceBytes),
+                  100.0 * static_cast<double>(plan->workspaceBytes) /
+                      static_cast<double>(std::max<std::size_t>(totalBytes, 1)));
+  if (line == latest) return;
+  latest = line;
+  logInfo("{}", line);
+  logInfo("  {} placed so far: {:.3f} ms; cuDNN's own, undivided: {:.3f} ms in {}",
+          sums_.convolutions,
+          sums_.timeMs,
+          sums_.nativeMs,
+          formatSize(sums_.nativeBytes));
+}
+
+}  // namespace ucudnn
