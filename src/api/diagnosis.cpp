@@ -47,8 +47,7 @@ cudnnStatus_t describe(const char* function,
     // How the activation of the fused operation is set is not known here; it is planned at its
     // call.
     if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER ||
-        !readProblem(static_cast<Operation>(subject.operation), subject.descriptors, problem) ||
-        !Planner::plans(problem))
+        !readPlanned(static_cast<Operation>(subject.operation), subject.descriptors, problem))
       return CUDNN_STATUS_NOT_SUPPORTED;
     const DeviceScope scope = context->useDevice();
     return answer(*context, problem);

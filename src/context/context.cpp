@@ -18,12 +18,6 @@ bool isZero(const void* factor, const Problem& problem) noexcept {
                                             : *static_cast<const float*>(factor) == 0;
 }
 
-bool readPlanned(Operation operation,
-                 const ConvolutionDescriptors& descriptors,
-                 Problem& problem) noexcept {
-  return readProblem(operation, descriptors, problem) && Planner::plans(problem);
-}
-
 /// Reads what bias_activation_forward has besides. False: not planned (z is not laid out as y is,
 /// so that it cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {

@@ -79,7 +79,7 @@ class Context {
                                             int algorithm,
                                             LayerId layer);
 
-  /// Room for the diagnosis functions of diagnosis.h. Throw Error; an empty plan, or no candidates:
+  /// For the functions of diagnosis.h. Throw Error; an empty plan, or no candidates:
   /// not planned.
   std::shared_ptr<const Plan> describePlan(const Problem& problem, std::size_t limitBytes);
   Measurements describeCandidates(const Problem& problem);

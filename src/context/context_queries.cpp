@@ -65,7 +65,7 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                                                       const ConvolutionDescriptors& descriptors,
                                                       const AlgorithmQuery& query) {
   Problem problem;
-  if (!readProblem(operation, descriptors, problem) || !Planner::plans(problem)) return {};
+  if (!readPlanned(operation, descriptors, problem)) return {};
   const bool isNamed = query.limitBytes.has_value();
   if (ownsWorkspace()) {
     // It holds from when the workspace is the caller's again: without the total, or elsewhere.
@@ -138,8 +138,7 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                                                    int algorithm,
                                                    LayerId layer) {
   Problem problem;
-  if (!readProblem(operation, descriptors, problem) || !Planner::plans(problem))
-    return std::nullopt;
+  if (!readPlanned(operation, descriptors, problem)) return std::nullopt;
   if (ownsWorkspace()) {
     AlgorithmQuery query;
     query.layer = layer;

@@ -24,7 +24,7 @@ constexpr std::size_t kManyBusy = 64;
 constexpr double kNoTime = std::numeric_limits<double>::infinity();
 
 std::size_t arenaBytes(std::size_t totalBytes, std::size_t arenas) {
-  return totalBytes / arenas / kMemoryAlignment * kMemoryAlignment;
+  return roundDownToAlignment(totalBytes / arenas);
 }
 
 std::string describe(const LayoutKind& kind) {

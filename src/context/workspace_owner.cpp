@@ -8,16 +8,9 @@
 #include "support/sizes.hpp"
 
 namespace ucudnn {
-namespace {
-
-constexpr std::size_t roundDown(std::size_t bytes) noexcept {
-  return bytes / kMemoryAlignment * kMemoryAlignment;
-}
-
-}  // namespace
 
 WorkspaceOwner::WorkspaceOwner(const Key& key)
-    : key_(key), totalBytes_(roundDown(key.totalBytes)), captured_(capturedMemory()) {}
+    : key_(key), totalBytes_(roundDownToAlignment(key.totalBytes)), captured_(capturedMemory()) {}
 
 WorkspaceOwner::~WorkspaceOwner() {
   if (memory_ == nullptr) return;
@@ -260,7 +253,7 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream&
   if (auto region = captured_->find(key_, stream.capture))
     return bytes <= region->bytes() ? region : nullptr;
   const bool asNeeded = key_.graphBytes == kGraphWorkspaceAsNeeded;
-  std::size_t most = asNeeded ? totalBytes_ : roundDown(key_.graphBytes);
+  std::size_t most = asNeeded ? totalBytes_ : roundDownToAlignment(key_.graphBytes);
   if (stream.capture == 0 || bytes > most || bytes == 0) return nullptr;
   if (asNeeded) {
     const std::lock_guard lock(mutex_);

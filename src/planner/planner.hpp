@@ -120,6 +120,13 @@ class Planner {
   Turns turns_;
 };
 
+/// Reads a problem that is planned. False: cuDNN gets the call as it is.
+inline bool readPlanned(Operation operation,
+                        const ConvolutionDescriptors& descriptors,
+                        Problem& problem) noexcept {
+  return readProblem(operation, descriptors, problem) && Planner::plans(problem);
+}
+
 /// The process's planner: never destroyed, since handles are used in static destructors.
 Planner& planner() noexcept;
 
