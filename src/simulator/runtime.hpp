@@ -38,7 +38,8 @@ struct Access {
   bool write;
 };
 
-/// One kernel: it advances the stream's clock by `durationMs` (the caller has added launchMs).
+/// One or more kernels in a row: they advance the stream's clock by `durationMs` (the caller has
+/// added launchMs for each). In a graph they take less.
 struct Work {
   const char* name;
   double durationMs;
@@ -48,6 +49,7 @@ struct Work {
   /// edge or synchronization orders, one of which writes what the other touches, are a violation
   /// ("race").
   std::vector<Access> accesses = {};
+  int launches = 1;  ///< of kernels: so many nodes of a real graph
 };
 
 /// A live device allocation (without its guard zones).
@@ -70,12 +72,13 @@ UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
 
-/// With the cost of measuring on (UCUDNN_SIMULATOR_MEASURING_COST): what a call takes of the
-/// calling thread's virtual time beside what its name says. Nothing while it is off.
-UCUDNN_SIMULATOR_API void hostSpends(double microseconds);
+/// With the cost of measuring on (UCUDNN_SIMULATOR_MEASURING_COST): what enqueueing kernels on the
+/// stream takes of the calling thread's virtual time; less where the stream is being captured.
+/// Nothing while it is off.
+UCUDNN_SIMULATOR_API void hostLaunches(cudaStream_t stream, double microseconds);
 
-/// As `hostSpends`, once for each `kernel` (any number that names it) and device: CUDA loads a
-/// kernel's code when it is first launched.
+/// With the cost of measuring on: what loading takes, once for each `kernel` (any number that names
+/// it) and device: CUDA loads a kernel's code when it is first launched.
 UCUDNN_SIMULATOR_API void hostLoadsKernel(int device, std::uint64_t kernel);
 
 /// The live allocation of any device that contains `pointer`; false when there is none.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <functional>
 
 #include "support/simulator.hpp"
 
@@ -50,6 +51,31 @@ class ScopedEvent {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+/// A graph of what `enqueue` puts on the stream, instantiated.
+class CapturedGraph {
+ public:
+  CapturedGraph(cudaStream_t stream,
+                const std::function<void()>& enqueue,
+                cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
+    EXPECT_CUDA(cudaStreamBeginCapture(stream, mode));
+    enqueue();
+    cudaGraph_t graph = nullptr;
+    EXPECT_CUDA(cudaStreamEndCapture(stream, &graph));
+    EXPECT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes_));
+    EXPECT_CUDA(cudaGraphInstantiate(&exec_, graph, 0));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+  ~CapturedGraph() { EXPECT_CUDA(cudaGraphExecDestroy(exec_)); }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  std::size_t nodes() const { return nodes_; }
+  cudaGraphExec_t exec() const { return exec_; }
+
+ private:
+  std::size_t nodes_ = 0;
+  cudaGraphExec_t exec_ = nullptr;
 };
 
 }  // namespace ucudnn::test

@@ -77,6 +77,43 @@ TEST_F(SimulatedHostCostTest, ShortWorksWaitForTheHost) {
   EXPECT_NEAR(clockMs(stream) - hostClockMs(), 0.0025, 1e-4);
 }
 
+// Microseconds, as on an H200: 30 + 2.5 a kernel, 10 + 1 for the first launch, 3 for each later
+// one, 10 + 1 to destroy. Nothing waits for the device.
+TEST_F(SimulatedHostCostTest, AGraphCostsByItsKernels) {
+  constexpr std::size_t kBytes = 4'800'000'000;  // written in 1 ms
+  const DeviceBuffer busy(kBytes);
+  const ScopedStream stream;
+  for (const int kernels : {1, 8, 100}) {
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < kernels; ++i) {
+      EXPECT_CUDA(cudaMemsetAsync(busy.get(), 0, kBytes, stream));
+    }
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0)); }),
+                0.030 + 0.0025 * kernels,
+                kTolerance);
+    const auto launch = [&] { EXPECT_CUDA(cudaGraphLaunch(exec, stream)); };
+    EXPECT_NEAR(costOf(launch), 0.010 + 0.001 * kernels, kTolerance);
+    EXPECT_NEAR(costOf(launch), 0.003, kTolerance);
+    EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaGraphExecDestroy(exec)); }),
+                0.010 + 0.001 * kernels,
+                kTolerance);
+    EXPECT_GT(clockMs(stream), hostClockMs());  // still under way
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+}
+
+TEST_F(SimulatedHostCostTest, AnUploadedGraphIsLaunchedAsQuicklyAsLater) {
+  const DeviceBuffer buffer(16);
+  const ScopedStream stream;
+  const CapturedGraph graph(stream,
+                            [&] { EXPECT_CUDA(cudaMemsetAsync(buffer.get(), 0, 16, stream)); });
+  EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaGraphUpload(graph.exec(), stream)); }), 0.011, 1e-6);
+  EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaGraphLaunch(graph.exec(), stream)); }), 0.003, 1e-6);
+}
+
 TEST_F(SimulatedHostCostTest, EachThreadHasItsOwnClock) {
   const double mine = hostClockMs();
   std::thread([] {

@@ -38,6 +38,24 @@ TEST_F(SimulatedProcessTest, LeaksAreReportedAtExit) {
               "leaked at exit: 1 device memory, 1 event");
 }
 
+void leakGraph() {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaStreamCreate(&stream);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&exec, graph, 0);
+  cudaStreamDestroy(stream);
+}
+
+TEST_F(SimulatedProcessTest, GraphsAreLeaksToo) {
+  setenv("UCUDNN_SIMULATOR_LEAKS", "1", 1);
+  EXPECT_EXIT((leakGraph(), std::exit(0)),
+              testing::ExitedWithCode(0),
+              "leaked at exit: 1 graph, 1 graphExec");
+}
+
 TEST_F(SimulatedProcessTest, LeaksAreNotReportedUnasked) {
   unsetenv("UCUDNN_SIMULATOR_LEAKS");
   EXPECT_EXIT((leak(), std::exit(0)), testing::ExitedWithCode(0), "^$");

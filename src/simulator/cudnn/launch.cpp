@@ -86,7 +86,8 @@ void submitConvolution(cudnnHandle_t handle,
   constexpr double kCallMicroseconds = 12;
   constexpr double kLaunchMicroseconds = 8;
   const Method method = methodOf(problem.operation, algorithm);
-  hostSpends(kCallMicroseconds + kLaunchMicroseconds * launchCount(problem, method));
+  work.launches = launchCount(problem, method);
+  hostLaunches(handle->stream, kCallMicroseconds + kLaunchMicroseconds * work.launches);
   // Kernels differ in operation, method, type and units; sizes are their arguments.
   const int parts[] = {static_cast<int>(problem.operation),
                        static_cast<int>(method),
@@ -107,7 +108,7 @@ void submitMemory(cudnnHandle_t handle,
   double bytes = 0;
   for (const TensorAccess& tensor : tensors) bytes += tensorBytes(tensor.shape);
   constexpr double kLaunchMicroseconds = 8;
-  hostSpends(kLaunchMicroseconds);
+  hostLaunches(handle->stream, kLaunchMicroseconds);
   submit(handle,
          {name,
           device.launchMs + memoryTimeMs(bytes, device),

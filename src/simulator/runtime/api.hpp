@@ -31,3 +31,9 @@ bool isDevice(int device);
   if (const cudaError_t enterError = ::ucudnn::simulator::enter(__func__)) { \
     return ::ucudnn::simulator::finish(enterError);                          \
   }
+
+#define UCUDNN_SIMULATED_ALLOCATION()                                        \
+  if (const cudaError_t enterError =                                         \
+          ::ucudnn::simulator::enter(__func__, cudaErrorMemoryAllocation)) { \
+    return ::ucudnn::simulator::finish(enterError);                          \
+  }

@@ -68,7 +68,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
-  UCUDNN_SIMULATED_CALL();
+  UCUDNN_SIMULATED_ALLOCATION();
   if (exec == nullptr) return finish(cudaErrorInvalidValue);
   return finish(Machine::instance().instantiate(exec, graph));
 }
@@ -76,14 +76,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec,
                                           cudaGraph_t graph,
                                           unsigned long long) {
-  UCUDNN_SIMULATED_CALL();
+  UCUDNN_SIMULATED_ALLOCATION();
   if (exec == nullptr) return finish(cudaErrorInvalidValue);
   return finish(Machine::instance().instantiate(exec, graph));
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
   UCUDNN_SIMULATED_CALL();
-  return finish(Machine::instance().isGraphExec(exec) ? cudaSuccess : cudaErrorInvalidValue);
+  return finish(Machine::instance().upload(exec));
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {

@@ -11,11 +11,6 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-#define UCUDNN_SIMULATED_ALLOCATION()                                              \
-  if (const cudaError_t enterError = enter(__func__, cudaErrorMemoryAllocation)) { \
-    return finish(enterError);                                                     \
-  }
-
 /// cudaMalloc of 0 bytes succeeds and gives null.
 cudaError_t allocate(void** pointer, size_t bytes, MemoryKind kind, unsigned int flags) {
   if (pointer == nullptr) return cudaErrorInvalidValue;

@@ -1,4 +1,4 @@
-// The machine's captures and graphs.
+// The machine's captures.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -140,7 +140,7 @@ cudaError_t Machine::endCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
   if (!joined) return cudaErrorStreamCaptureUnjoined;
   auto nodes = std::make_shared<const GraphNodes>(std::move(capture.nodes));
-  *graph = graphs_.add(std::make_unique<Graph>(Graph{std::move(nodes)}));
+  *graph = graphs_.add(std::make_unique<Graph>(Graph{std::move(nodes), turn.stream->device}));
   countHandle("graph", 1);
   return cudaSuccess;
 }
@@ -164,71 +164,6 @@ cudaError_t Machine::captureInfo(cudaStream_t handle, CaptureInfo* info) {
       capture.invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
   info->id = capture.id;
   return cudaSuccess;
-}
-
-cudaError_t Machine::instantiate(cudaGraphExec_t* exec, cudaGraph_t handle) {
-  const std::lock_guard<std::mutex> lock(state_);
-  const Graph* const graph = graphs_.find(handle);
-  if (graph == nullptr) return cudaErrorInvalidValue;
-  *exec = graphExecs_.add(std::make_unique<GraphExec>(GraphExec{graph->nodes}));
-  countHandle("graphExec", 1);
-  return cudaSuccess;
-}
-
-cudaError_t Machine::launch(cudaGraphExec_t handle, cudaStream_t streamHandle) {
-  Turn turn(*this, streamHandle);
-  const GraphExec* const exec = graphExecs_.find(handle);
-  if (exec == nullptr) return cudaErrorInvalidValue;
-  if (turn.stream == nullptr) return cudaErrorInvalidResourceHandle;
-  Stream& stream = *turn.stream;
-  if (stream.capturing) {
-    stream.capturing->capture->invalid = true;
-    return cudaErrorStreamCaptureUnsupported;
-  }
-  if (const cudaError_t error = checkImplicit(stream)) return error;
-  startWork(stream);
-  stream.reached.order.advance(stream.id);
-  const Ticks start = stream.reached.time;
-  const std::shared_ptr<const GraphNodes> nodes = exec->nodes;
-  std::vector<Ticks> ends;
-  for (const GraphNode& node : *nodes) {
-    Ticks ready = start;
-    for (const std::size_t dependency : node.dependencies)
-      ready = std::max(ready, ends[dependency]);
-    ends.push_back(ready + ticksFromMs(node.work.durationMs));
-    stream.reached.time = std::max(stream.reached.time, ends.back());
-    log_.add(stream.id, stream.reached.order, node.work);
-  }
-  turn.state.unlock();
-  for (const GraphNode& node : *nodes) execute(node.work);
-  return cudaSuccess;
-}
-
-cudaError_t Machine::destroyGraph(cudaGraph_t graph) {
-  const std::lock_guard<std::mutex> lock(state_);
-  if (!graphs_.erase(graph)) return cudaErrorInvalidValue;
-  countHandle("graph", -1);
-  return cudaSuccess;
-}
-
-cudaError_t Machine::destroyGraphExec(cudaGraphExec_t exec) {
-  const std::lock_guard<std::mutex> lock(state_);
-  if (!graphExecs_.erase(exec)) return cudaErrorInvalidValue;
-  countHandle("graphExec", -1);
-  return cudaSuccess;
-}
-
-cudaError_t Machine::nodeCount(cudaGraph_t handle, std::size_t* count) {
-  const std::lock_guard<std::mutex> lock(state_);
-  const Graph* const graph = graphs_.find(handle);
-  if (graph == nullptr) return cudaErrorInvalidValue;
-  *count = graph->nodes->size();
-  return cudaSuccess;
-}
-
-bool Machine::isGraphExec(cudaGraphExec_t exec) {
-  const std::lock_guard<std::mutex> lock(state_);
-  return graphExecs_.find(exec) != nullptr;
 }
 
 }  // namespace ucudnn::simulator

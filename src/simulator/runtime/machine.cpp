@@ -133,6 +133,7 @@ void Machine::forgetDestroyedStreams() {
   const auto forget = [this](StreamId id) {
     if (log_.mentions(id)) return false;
     hostOrder_.forget(id);
+    graphExecs_.forEach([id](GraphExec& exec) { exec.finished.order.forget(id); });
     events_.forEach([id](Event& event) {
       if (event.recorded) event.recorded->order.forget(id);
     });

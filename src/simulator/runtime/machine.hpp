@@ -17,6 +17,14 @@
 
 namespace ucudnn::simulator {
 
+/// A moment in the virtual life of a stream.
+struct Moment {
+  Ticks time = 0;
+  VectorClock order;
+
+  void join(const Moment& other);
+};
+
 /// What a graph is made of, in the order of capture.
 struct GraphNode {
   Work work;
@@ -26,10 +34,14 @@ using GraphNodes = std::vector<GraphNode>;
 
 struct Graph {
   std::shared_ptr<const GraphNodes> nodes;
+  int device;  ///< of the stream that was captured
 };
 
 struct GraphExec {
   std::shared_ptr<const GraphNodes> nodes;
+  int device;
+  bool uploaded = false;
+  Moment finished = {};  ///< the end of its last launch
 };
 
 /// A capture from cudaStreamBeginCapture to cudaStreamEndCapture.
@@ -49,14 +61,6 @@ struct CapturePoint {
   std::shared_ptr<Capture> capture;
   std::vector<std::size_t> tips;  ///< the nodes that the next one depends on
   VectorClock order;
-};
-
-/// A moment in the virtual life of a stream.
-struct Moment {
-  Ticks time = 0;
-  VectorClock order;
-
-  void join(const Moment& other);
 };
 
 struct Stream {
@@ -92,6 +96,7 @@ struct CaptureInfo {
 /// it, are there.
 /// 2. The legacy stream of a device and its blocking streams wait for each other, as CUDA promises.
 /// 3. Nothing that is captured executes or takes time before its graph is launched.
+/// 4. Launches of one executable graph never overlap, whatever their streams.
 ///
 /// All functions return what the CUDA function of that name would.
 class Machine {
@@ -148,7 +153,7 @@ class Machine {
   cudaError_t destroyGraph(cudaGraph_t graph);
   cudaError_t destroyGraphExec(cudaGraphExec_t exec);
   cudaError_t nodeCount(cudaGraph_t graph, std::size_t* count);
-  bool isGraphExec(cudaGraphExec_t exec);
+  cudaError_t upload(cudaGraphExec_t exec);
 
  private:
   struct DeviceState {

@@ -95,9 +95,7 @@ char* Memory::allocate(std::size_t bytes, MemoryKind kind, int device, unsigned 
   const std::lock_guard<std::mutex> lock(mutex_);
   DeviceMemory& memory = devices_.at(static_cast<std::size_t>(device));
   Block block = {nullptr, bytes, device, kind, flags, nullptr, rounded + 2 * kGuardBytes, false};
-  if (onDevice(block) && (memory.live > memory.limit || rounded > memory.limit - memory.live)) {
-    return nullptr;
-  }
+  if (onDevice(block) && rounded > memory.free()) return nullptr;
   // NORESERVE: a simulated GPU may have more memory than this machine; pages that nobody touches
   // cost nothing.
   void* const mapping = mmap(nullptr,
@@ -217,15 +215,28 @@ void Memory::startPeak(int device) {
 
 std::size_t Memory::freeBytes(int device) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const DeviceMemory& memory = devices_.at(static_cast<std::size_t>(device));
-  return memory.limit - std::min(memory.limit, memory.live);
+  return devices_.at(static_cast<std::size_t>(device)).free();
 }
 
 void Memory::setFreeBytes(int device, std::size_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   DeviceMemory& memory = devices_.at(static_cast<std::size_t>(device));
   const std::size_t all = deviceModel(device).memoryBytes;
-  memory.limit = bytes > all - memory.live ? all : memory.live + bytes;
+  const std::size_t used = memory.live + memory.reserved;
+  memory.limit = bytes > all - used ? all : used + bytes;
+}
+
+bool Memory::reserve(int device, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  DeviceMemory& memory = devices_.at(static_cast<std::size_t>(device));
+  if (bytes > memory.free()) return false;
+  memory.reserved += bytes;
+  return true;
+}
+
+void Memory::unreserve(int device, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  devices_.at(static_cast<std::size_t>(device)).reserved -= bytes;
 }
 
 void Memory::checkGuards() {

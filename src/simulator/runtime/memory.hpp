@@ -1,6 +1,7 @@
 // Device and pinned memory: ordinary memory of this process with guard zones around it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -54,6 +55,10 @@ class Memory {
   void startPeak(int device);
   std::size_t freeBytes(int device);
   void setFreeBytes(int device, std::size_t bytes);
+  /// What the driver keeps on a device for itself: out of the same memory, but not live. False
+  /// when there is not as much.
+  bool reserve(int device, std::size_t bytes);
+  void unreserve(int device, std::size_t bytes);
   void checkGuards();  ///< reports each broken guard zone once
   void checkFreed();   ///< reports each freed block that was written to
 
@@ -62,6 +67,9 @@ class Memory {
     std::size_t live;
     std::size_t limit;
     std::size_t peak = 0;
+    std::size_t reserved = 0;
+
+    std::size_t free() const { return limit - std::min(limit, live + reserved); }
   };
 
   Memory();
