@@ -35,6 +35,7 @@ typedef struct {
   size_t workspaceBytes; /* the largest micro-batch's; what GetWorkspaceSize reports is this rounded
                             up to 512 */
   double predictedMs;
+  int replayed; /* 1: predictedMs is that of a repeated call, launched as a CUDA graph */
 } ucudnnPlan_t;
 
 /** A point of the Pareto front: the fastest time within that much workspace. */
@@ -52,6 +53,10 @@ typedef struct {
   long long undividedCalls;  /* convolution calls that ran as one planned kernel */
   long long bypassedCalls;   /* convolution calls handed to cuDNN as they were */
   double planningMs;         /* wall time spent measuring, loading and optimizing */
+  long long replayedCalls;   /* calls that ran as one launch of a CUDA graph; they count as
+                                splitCalls or undividedCalls too */
+  long long graphs;          /* graphs kept now */
+  long long graphBytes;      /* device memory that they take, as estimated */
 } ucudnnStatistics_t;
 
 /**

@@ -92,6 +92,9 @@ class UcudnnHandle_t {
     return ucudnnSetTotalWorkspacePolicy(native_, policy);
   }
   cudnnStatus_t releaseGraphs() const { return ucudnnReleaseGraphs(native_); }
+  cudnnStatus_t setGraphMemory(std::size_t bytes) const {
+    return ucudnnSetGraphMemory(native_, bytes);
+  }
   cudnnStatus_t setDatabase(const std::string& path) const {
     return ucudnnSetDatabase(native_, path.c_str());
   }

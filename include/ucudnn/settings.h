@@ -85,6 +85,15 @@ typedef enum {
 UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
                                                        ucudnnTotalWorkspacePolicy_t policy);
 
+/**
+ * Device memory in bytes, on each device, for the CUDA graphs by which calls are replayed, 64 MiB
+ * by default; 0: the handle's calls are not replayed. UCUDNN_GRAPH_MEMORY
+ *
+ * A call of several kernels that repeats with the same pointers and factors becomes one launch of a
+ * graph. The graphs that were used least recently make room for new ones.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes);
+
 /** An SQLite file that keeps measurements; NULL or "": they live in memory only. UCUDNN_DATABASE */
 UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path);
 

@@ -74,7 +74,8 @@ cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
   const auto answer = [&](Context& context, const Problem& problem) {
     const auto found = context.describePlan(problem, limitBytes);
     if (!found) return CUDNN_STATUS_NOT_SUPPORTED;
-    *plan = {limitBytes, found->workspaceBytes, found->predictedMs};
+    *plan = {
+        limitBytes, found->workspaceBytes, found->predictedMs, static_cast<int>(found->replayed)};
     *returnedCount = static_cast<int>(found->steps.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Plan::Step& step = found->steps[static_cast<std::size_t>(i)];
@@ -152,6 +153,9 @@ cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics) {
   statistics->undividedCalls = now.undividedCalls;
   statistics->bypassedCalls = now.bypassedCalls;
   statistics->planningMs = static_cast<double>(now.planningMicroseconds) / 1000;
+  statistics->replayedCalls = now.replayedCalls;
+  statistics->graphs = now.graphs;
+  statistics->graphBytes = now.graphBytes;
   return CUDNN_STATUS_SUCCESS;
 }
 

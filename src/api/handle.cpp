@@ -127,6 +127,12 @@ cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle) {
   });
 }
 
+cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes) {
+  return changeSettings("ucudnnSetGraphMemory", handle, [&](Settings& settings) {
+    settings.graphMemoryBytes = bytes;
+  });
+}
+
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   return changeSettings("ucudnnSetDatabase", handle, [&](Settings& settings) {
     settings.databasePath = path != nullptr ? path : "";

@@ -23,6 +23,7 @@ struct BenchmarkRequest {
   std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
                                        ///< device
   std::vector<int> devices;            ///< beside the handle's own
+  bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none
 };
@@ -39,6 +40,7 @@ struct BenchmarkResult {
                                 ///< a larger one adds nothing
   Untried untried = Untried::kNone;  ///< memory: kernels or sizes were left out for want of it;
                                      ///< time: the budget ended. Both: memory
+  bool replaysUntried = false;       ///< for want of memory
   bool undividedMeasured = false;    ///< at the mini-batch itself every offer within the limit is
                                      ///< known, timed or refused
   int failures = 0;    ///< kernels whose call failed otherwise; it may succeed the next time

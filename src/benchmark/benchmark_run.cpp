@@ -93,7 +93,10 @@ void BenchmarkRun::lookAgain() {
   std::vector<TimingTask> tasks;
   for (const Question::Anchor& anchor : question_.anchors())
     for (const Found& found : found_[anchor.batch]) {
-      if (found.measurement.deviceMs >= found.measurement.timeMs) continue;
+      const Measurement& measured = found.measurement;
+      const bool isPaced =
+          !measured.isReplayTimed || measured.deviceMs < kHostPaced * measured.timeMs;
+      if (measured.timeMs >= kSlowHostPacedMs || !isPaced) continue;
       TimingTask task = question_.refinement(anchor, found.measurement, found.device);
       task.how = TimingTask::How::kAgain;
       task.limits = kHostPacedAgain;
@@ -189,6 +192,7 @@ void BenchmarkRun::note(const TimingTask& task, const TimingOutcome& outcome, in
   const int batch = task.call.batch;
   const KernelOffer& offer = task.call.offer;
   const std::lock_guard lock(mutex_);
+  if (outcome.lacksMemory) result_.replaysUntried = true;
   std::vector<Found>& found = found_[batch];
   const auto before = std::find_if(found.begin(), found.end(), [&](const Found& other) {
     return other.measurement.kernel == offer.kernel;
@@ -200,7 +204,8 @@ void BenchmarkRun::note(const TimingTask& task, const TimingOutcome& outcome, in
   switch (outcome.status) {
     case Status::kTimed:
       ++result_.kernelsMeasured;
-      found.push_back({{offer, {outcome.timeMs, outcome.deviceMs}}, device});
+      found.push_back(
+          {{offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed}, device});
       return;
     case Status::kRefused:
       result_.refused[batch].push_back(offer.kernel);
@@ -224,6 +229,7 @@ void BenchmarkRun::update(Measurement& measurement,
   }
   measurement.timeMs = outcome.timeMs;
   measurement.deviceMs = outcome.deviceMs;
+  measurement.isReplayTimed = outcome.isReplayTimed;
 }
 
 BenchmarkResult BenchmarkRun::result() {

@@ -72,7 +72,7 @@ TimingOutcome DeviceTimer::run(const TimingTask& task) {
   TimingOutcome outcome{statusOf(timing.status)};
   if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
   outcome.timeMs = outcome.deviceMs = timing.samples.front();
-  if (task.how == TimingTask::How::kCareful) outcome.deviceMs = deviceTime(*placed, outcome.timeMs);
+  if (task.how != TimingTask::How::kAgain) timeReplayed(*placed, isQuick, outcome);
   return outcome;
 }
 
@@ -114,34 +114,28 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
   return {CUDNN_STATUS_SUCCESS, {rule.median()}};
 }
 
-/// Chooses the shortest kernel that is long enough: what is timed behind it waits for no longer
-/// than it must.
-void DeviceTimer::findAhead() {
-  soughtAhead_ = true;
-  for (const auto& [batch, size] : question_.measuredAtAnchors())
-    for (const Measurement& m : size.kernels) {
-      if (m.timeMs < kAheadMs || (ahead_ && m.timeMs >= ahead_->timeMs)) continue;
-      if (batch > request_.problem.batch() || !memory_->fits(batch, m.workspaceBytes)) continue;
-      ahead_ = Ahead{{nullptr, batch, m}, m.timeMs};
-    }
-  if (ahead_)
-    ahead_->call.descriptors =
-        std::make_shared<const ProblemDescriptors>(request_.problem.withBatch(ahead_->call.batch));
-}
-
-/// What the device needs of `timeMs`; `timeMs` itself for calls that are too long to be paced by
-/// the host, and where there is nothing to let it run ahead.
-double DeviceTimer::deviceTime(const PlacedCall& placed, double timeMs) {
-  if (timeMs >= kSlowHostPacedMs) return timeMs;
-  if (!soughtAhead_) findAhead();
-  if (!ahead_) return timeMs;
-  const auto ahead = place(ahead_->call);
-  if (!ahead) return timeMs;
-  const double headStartMs = kCallsBehind * timeMs;
-  const int aheadCalls = static_cast<int>(headStartMs / (ahead_->timeMs - kHostPacedMs)) + 1;
-  const Timing timing = timer_->timeBehind(*ahead, aheadCalls, placed, kCallsBehind);
-  const bool isPaced = !timing.samples.empty() && timing.samples.front() < kHostPaced * timeMs;
-  return isPaced ? timing.samples.front() : timeMs;
+/// Finds out what the device needs where the calls are replayed; of calls so long that it makes no
+/// difference, `timeMs`.
+void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome) {
+  const double timeMs = outcome.timeMs;
+  if (timeMs >= (isQuick ? kShortMs : kReplayMattersMs)) return;
+  const bool isWhole = !isQuick && timeMs < kShortMs;
+  const int calls =
+      isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)
+              : kFewReplayed;
+  outcome.isReplayTimed = false;
+  if (!request_.replays) return;
+  try {
+    const Timing timing = timer_->timeReplayed(placed, calls, isQuick ? 1 : 2);
+    if (timing.samples.empty()) return;
+    const double fastest = *std::min_element(timing.samples.begin(), timing.samples.end());
+    outcome.deviceMs = std::min(timeMs, std::max(fastest - kReplayMs / calls, fastest / 2));
+    outcome.isReplayTimed = true;
+  } catch (const OutOfMemory&) {
+    outcome.lacksMemory = true;
+  } catch (const Error&) {  // it can't be captured, so it is never replayed
+    outcome.isReplayTimed = true;
+  }
 }
 
 }  // namespace ucudnn

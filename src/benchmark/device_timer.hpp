@@ -18,7 +18,9 @@ struct TimingOutcome {
   };
   Status status = Status::kTimed;
   double timeMs = 0;
-  double deviceMs = 0;  ///< what the device needs of it
+  double deviceMs = 0;        ///< what the device needs of it, replayed
+  bool isReplayTimed = true;  ///< false: it was not, deviceMs is timeMs
+  bool lacksMemory = false;   ///< for a replay
 };
 
 /// Takes memory and events for the first kernel; until then the device is not touched. Not
@@ -42,15 +44,8 @@ class DeviceTimer {
   std::optional<PlacedCall> place(const KernelCall& call);
   Timing quickTime(const TimingTask& task, const PlacedCall& placed);
   Timing carefulTime(const TimingTask& task, const PlacedCall& placed);
-  double deviceTime(const PlacedCall& placed, double timeMs);
-  void findAhead();
+  void timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome);
   TimingOutcome::Status statusOf(cudnnStatus_t status) const;
-
-  /// A kernel long enough for the host to run ahead of the device meanwhile.
-  struct Ahead {
-    KernelCall call;
-    double timeMs = 0;
-  };
 
   cudnnHandle_t handle_;
   const BenchmarkRequest& request_;
@@ -60,8 +55,6 @@ class DeviceTimer {
   Event begin_;
   std::optional<TimingMemory> memory_;
   std::optional<KernelTimer> timer_;
-  bool soughtAhead_ = false;
-  std::optional<Ahead> ahead_;  ///< empty: none is long enough
 };
 
 }  // namespace ucudnn

@@ -16,8 +16,6 @@
 namespace ucudnn {
 namespace {
 
-using Stream = Owner<cudaStream_t, cudaStreamDestroy>;
-
 /// At the process's end, so long is waited for a thread that is inside CUDA.
 constexpr std::chrono::seconds kPatience{5};
 

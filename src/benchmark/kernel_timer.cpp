@@ -1,5 +1,6 @@
 #include "benchmark/kernel_timer.hpp"
 
+#include "cuda/captured_calls.hpp"
 #include "cuda/cudnn.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/slices.hpp"
@@ -85,17 +86,22 @@ Timing KernelTimer::time(const PlacedCall& placed, Schedule schedule) {
   return timing;
 }
 
-Timing KernelTimer::timeBehind(const PlacedCall& ahead,
-                               int aheadCalls,
-                               const PlacedCall& placed,
-                               int calls) {
+/// The first launch takes the host longer than the later ones, which run behind it.
+Timing KernelTimer::timeReplayed(const PlacedCall& placed, int calls, int samples) {
   Timing timing;
-  timing.status = enqueueAll(ahead, 0, aheadCalls);
-  record(0);
-  if (timing.status == CUDNN_STATUS_SUCCESS) timing.status = enqueueAll(placed, 0, calls);
-  record(1);
-  waitFor(1);
-  if (timing.status == CUDNN_STATUS_SUCCESS) timing.samples.push_back(sampleMs(0, calls));
+  const auto captured = captureCalls(handle_, [&] { return enqueueAll(placed, 0, calls); });
+  if (!captured) return timing;
+  const GraphExec graph = instantiate(*captured);
+  const auto launch = [&] { UCUDNN_CHECK_CUDA(cudaGraphLaunch(graph.get(), stream_)); };
+  launch();
+  for (int sample = 0; sample < samples; ++sample) {
+    record(sample);
+    launch();
+  }
+  record(samples);
+  waitFor(samples);
+  for (int sample = 0; sample < samples; ++sample)
+    timing.samples.push_back(sampleMs(sample, calls));
   return timing;
 }
 

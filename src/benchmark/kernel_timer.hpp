@@ -43,9 +43,10 @@ class KernelTimer {
   /// end. Throws Error for a failed CUDA call. REQUIRES: at most kMaximumSamples samples.
   Timing time(const PlacedCall& placed, Schedule schedule);
 
-  /// One sample, of `calls` calls that are enqueued while the device is still busy with
-  /// `aheadCalls` others: without what it waits for the host. Throws as above.
-  Timing timeBehind(const PlacedCall& ahead, int aheadCalls, const PlacedCall& placed, int calls);
+  /// Samples of `calls` calls each that are launched as one CUDA graph: without what they wait for
+  /// the host. No samples: nothing may be captured now. Throws Error where the calls can't be
+  /// captured. REQUIRES: at most kMaximumSamples samples.
+  Timing timeReplayed(const PlacedCall& placed, int calls, int samples);
 
   static constexpr int kMaximumSamples = 8;
 

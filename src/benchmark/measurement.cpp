@@ -17,7 +17,7 @@ bool isDominated(const Measurement& kernel,
                  double factor) {
   return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& other) {
     return !(other.kernel == kernel.kernel) && other.timeMs * factor <= kernel.timeMs &&
-           canStandInFor(other, kernel);
+           other.deviceMs * factor <= kernel.deviceMs && canStandInFor(other, kernel);
   });
 }
 

@@ -13,6 +13,8 @@ namespace ucudnn {
 struct Measurement : KernelOffer, KernelTiming {
   /// Workspace and support are cuDNN's own word, not a file's.
   bool confirmed = true;
+  /// False: it is not known what the device needs, and deviceMs is timeMs.
+  bool isReplayTimed = true;
 };
 
 /// Every kernel measured at one batch size.
@@ -30,7 +32,8 @@ using KernelsAtSizes = std::map<int, std::vector<Kernel>>;
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;
 
 /// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace,
-/// takes at most 1/`factor` of the time, and is deterministic and accurate where `kernel` is.
+/// takes at most 1/`factor` of the time, enqueued as well as replayed, and is deterministic and
+/// accurate where `kernel` is.
 bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);
 
 }  // namespace ucudnn

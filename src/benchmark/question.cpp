@@ -72,8 +72,9 @@ bool Question::isKnown(int batch, Kernel kernel) const {
   const auto size = everywhere_.find(batch);
   if (size == everywhere_.end()) return false;
   const auto& kernels = size->second.kernels;
-  return std::any_of(
-      kernels.begin(), kernels.end(), [&](const Measurement& m) { return m.kernel == kernel; });
+  return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
+    return m.kernel == kernel && (m.isReplayTimed || !request_.replays);
+  });
 }
 
 bool Question::isLate() const {
@@ -136,20 +137,24 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
       judgement.everyOfferFits = false;
       continue;
     }
-    const double hopedMs =
-        std::min(hopedForMs(atAnchors_, kernel, batch), hopedForMs(everywhere_, kernel, batch));
+    const KernelTiming atAnchors = hopedFor(atAnchors_, kernel, batch);
+    const KernelTiming everywhere = hopedFor(everywhere_, kernel, batch);
+    const KernelTiming hoped{std::min(atAnchors.timeMs, everywhere.timeMs),
+                             std::min(atAnchors.deviceMs, everywhere.deviceMs)};
     if (needsNoSplit(asked_, *offer, request_.problem.batch()) ||
-        isOffFront(asked_, batch, hopedMs, *offer, kNearFront))
+        isOffFront(asked_, batch, hoped, *offer, kNearFront))
       continue;
     judgement.tasks.push_back(
-        {{descriptors, batch, *offer}, TimingTask::How::kCareful, hopedMs, kBetween});
+        {{descriptors, batch, *offer}, TimingTask::How::kCareful, hoped.timeMs, kBetween});
   }
   return judgement;
 }
 
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
+  const double leastMs = withoutGap(measured.timeMs);
   return measured.timeMs <= kLongMs &&
-         !isOffFront(asked_, batch, withoutGap(measured.timeMs), measured, kNearFront);
+         !isOffFront(
+             asked_, batch, {leastMs, std::min(leastMs, measured.deviceMs)}, measured, kNearFront);
 }
 
 TimingTask Question::refinement(const Anchor& anchor,

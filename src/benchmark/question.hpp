@@ -56,8 +56,6 @@ class Question {
   int expectedTimings() const;
   /// The largest workspace that a kernel to be timed may have.
   std::size_t largestWorkspace() const;
-  /// Known or measured, at the anchors.
-  const Measurements& measuredAtAnchors() const noexcept { return atAnchors_; }
   /// What was seen of the anchors while asking.
   bool everyOfferFits() const noexcept { return everyOfferFits_; }
   int failures() const noexcept { return failures_; }

@@ -19,6 +19,46 @@ void atLargestBelow(const Measurements& measured, Kernel kernel, int batch, Visi
         return visit(size->first, measurement, size->second.kernels);
 }
 
+/// One of the two times of a kernel.
+using Clock = double KernelTiming::*;
+
+bool isOffFront(Clock clock,
+                const Measurements& measured,
+                int batch,
+                KernelTiming timing,
+                const KernelOffer& offer,
+                double factor) {
+  const double perSample = timing.*clock / batch;
+  for (const auto& [other, size] : measured)
+    for (const Measurement& m : size.kernels)
+      if (m.*clock / other * factor <= perSample && canStandInFor(m, offer)) return true;
+  return false;
+}
+
+double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int batch) {
+  double hopedMs = std::numeric_limits<double>::infinity();
+  const auto timeAt = [&](Measurements::const_iterator size) -> std::optional<double> {
+    for (const Measurement& m : size->second.kernels)
+      if (m.kernel == kernel) return m.*clock;
+    return std::nullopt;
+  };
+  const auto above = measured.upper_bound(batch);
+  if (above != measured.end())
+    if (const auto timeMs = timeAt(above)) hopedMs = *timeMs * batch / above->first;
+  if (above == measured.begin()) return hopedMs;
+  const auto below = std::prev(above);
+  const auto timeMs = timeAt(below);
+  if (!timeMs) return hopedMs;
+  hopedMs = std::min(hopedMs, *timeMs * batch / below->first);
+  if (below == measured.begin()) return hopedMs;
+  const auto further = std::prev(below);
+  if (const auto furtherMs = timeAt(further)) {
+    const double slope = (*timeMs - *furtherMs) / (below->first - further->first);
+    hopedMs = std::min(hopedMs, *timeMs + slope * (batch - below->first));
+  }
+  return hopedMs;
+}
+
 }  // namespace
 
 double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
@@ -42,38 +82,16 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 
 bool isOffFront(const Measurements& measured,
                 int batch,
-                double timeMs,
+                KernelTiming timing,
                 const KernelOffer& offer,
                 double factor) {
-  const double perSample = timeMs / batch;
-  for (const auto& [other, size] : measured)
-    for (const Measurement& m : size.kernels)
-      if (m.timeMs / other * factor <= perSample && canStandInFor(m, offer)) return true;
-  return false;
+  return isOffFront(&KernelTiming::timeMs, measured, batch, timing, offer, factor) &&
+         isOffFront(&KernelTiming::deviceMs, measured, batch, timing, offer, factor);
 }
 
-double hopedForMs(const Measurements& measured, Kernel kernel, int batch) {
-  double hopedMs = std::numeric_limits<double>::infinity();
-  const auto timeAt = [&](Measurements::const_iterator size) -> std::optional<double> {
-    for (const Measurement& m : size->second.kernels)
-      if (m.kernel == kernel) return m.timeMs;
-    return std::nullopt;
-  };
-  const auto above = measured.upper_bound(batch);
-  if (above != measured.end())
-    if (const auto timeMs = timeAt(above)) hopedMs = *timeMs * batch / above->first;
-  if (above == measured.begin()) return hopedMs;
-  const auto below = std::prev(above);
-  const auto timeMs = timeAt(below);
-  if (!timeMs) return hopedMs;
-  hopedMs = std::min(hopedMs, *timeMs * batch / below->first);
-  if (below == measured.begin()) return hopedMs;
-  const auto further = std::prev(below);
-  if (const auto furtherMs = timeAt(further)) {
-    const double slope = (*timeMs - *furtherMs) / (below->first - further->first);
-    hopedMs = std::min(hopedMs, *timeMs + slope * (batch - below->first));
-  }
-  return hopedMs;
+KernelTiming hopedFor(const Measurements& measured, Kernel kernel, int batch) {
+  return {hopedForMs(&KernelTiming::timeMs, measured, kernel, batch),
+          hopedForMs(&KernelTiming::deviceMs, measured, kernel, batch)};
 }
 
 std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch) {

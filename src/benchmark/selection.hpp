@@ -19,17 +19,17 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 
 /// Whether some kernel at some measured size beats this by `factor` in time per sample, in no more
 /// workspace, as deterministically and as accurately: then no plan is better for having it,
-/// whatever the limit. `batch` samples take `timeMs`.
+/// whatever the limit; enqueued as well as replayed. `batch` samples take `timing`.
 bool isOffFront(const Measurements& measured,
                 int batch,
-                double timeMs,
+                KernelTiming timing,
                 const KernelOffer& offer,
                 double factor);
 
 /// The least that the kernel may take at `batch`, judged by its time per sample at the next
 /// measured sizes below and above, and by the line through its times at the two sizes below;
 /// infinite where it was measured at neither neighbour.
-double hopedForMs(const Measurements& measured, Kernel kernel, int batch);
+KernelTiming hopedFor(const Measurements& measured, Kernel kernel, int batch);
 
 /// The kernels that were measured at the next size below or above.
 std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch);

@@ -19,10 +19,19 @@ constexpr double kHostPacedSampleMs = 1.0;
 constexpr double kSlowHostPacedMs = 0.1;
 constexpr StopRule::Limits kHostPacedAtFirst{2, 2, 0.01, 4.0};
 constexpr StopRule::Limits kHostPacedAgain{1, 1, 0.01, 1.0};
-// To find out what the device alone takes, so many calls are enqueued behind others, each long
-// enough for the host to gain on the device.
-constexpr int kCallsBehind = 8;
-constexpr double kAheadMs = 3 * kHostPacedMs;
+// Below this a slow host may pace calls of several kernels (0.13 ms were seen): what they take when
+// they are replayed decides even about the first single timing.
+constexpr double kShortMs = 0.2;
+// Between nodes of a graph the gap is shorter than between launches, by 3 us for each of a call's
+// kernels: 1 % of this.
+constexpr double kReplayMattersMs = 1.5;
+// So many calls make up the graph for a single timing, and for longer kernels.
+constexpr int kFewReplayed = 4;
+// Short ones are replayed over the whole mini-batch, or so many micro-batches of it: over fewer the
+// device's cache holds what a plan finds in memory, which is 5 % of their time.
+constexpr int kMostReplayed = 16;
+// What a launch of a graph adds on the device, where it follows another one.
+constexpr double kReplayMs = 2e-3;
 // Where that differs by less than the noise of timings, the host paces nothing.
 constexpr double kHostPaced = 0.98;
 // What a single timing has of the gap before a first call: measured on an H200 where the call

@@ -35,7 +35,7 @@ struct StoredMeasurement {
   double timeMs;
   std::size_t workspaceBytes;
   bool deterministic;
-  double deviceMs = 0;  ///< what the device needs of timeMs
+  double deviceMs = 0;  ///< what the device needs of timeMs when replayed; 0: not known
 };
 
 /// What is known of one batch size.

@@ -44,14 +44,25 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
          strides == problem.yStrides;
 }
 
+/// Names a context to what contexts share. None outlives its context there.
+std::uint64_t ownerOf(const Context* context) noexcept {
+  return reinterpret_cast<std::uintptr_t>(context);
+}
+
 }  // namespace
 
 Context::Context(cudnnHandle_t handle, int device, Settings settings, Origin origin)
     : handle_(handle),
       device_(device),
       machine_(planner().machines().ofDevice(device)),
+      threads_(&callingThreads(device)),
       origin_(origin) {
+  noteThread();
   setSettings(std::move(settings));
+}
+
+Context::~Context() {
+  if (replays_) replays_->forget(ownerOf(this));
 }
 
 void Context::setSettings(Settings settings) {
@@ -65,7 +76,11 @@ void Context::setSettings(Settings settings) {
                             settings.batchSizePolicy,
                             settings.deterministic,
                             settings.graphWorkspaceBytes});
+  std::shared_ptr<Replays> replays;
+  if (settings.graphMemoryBytes > 0) replays = replaysOf(device_);
   prepareBenchmarkDevices(benchmarkDevices_);
+  if (replays_) replays_->forget(ownerOf(this));
+  replays_ = std::move(replays);
   hotPlans_.clear();
   owner_ = std::move(owner);
   settings_ = std::move(settings);
@@ -150,7 +165,7 @@ cudnnStatus_t Context::convolve(Operation operation,
       (call.fused != nullptr && !readFused(call, key.problem)))
     return bypass(operation, call);
   key.deterministic = isDeterministic(operation, call.algorithm);
-  if (owner_ && !followDevice()) return bypass(operation, call);
+  if ((owner_ || replays_) && !followDevice()) return bypass(operation, call);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;
     owned.layer = layer;
@@ -199,6 +214,34 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
+  bool isGraph = false;  // the client's own: there, too, the device sets the pace
+  if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))
+    return CUDNN_STATUS_SUCCESS;
+  const bool isOther = plan.enqueued && !isGraph;
+  return enqueuePlan(key, isOther ? *plan.enqueued : plan, call, clients);
+}
+
+bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept {
+  try {
+    const CallStream stream = streamOf(handle_);
+    *clientsGraph = stream.capturing;
+    if (stream.capturing ||
+        !replays_->run(ownerOf(this), handle_, plan, call, stream, settings_.graphMemoryBytes))
+      return false;
+  } catch (const std::exception&) {  // the call itself says what is wrong with the stream
+    return false;
+  }
+  Statistics& statistics = planner().statistics();
+  auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
+  counter.fetch_add(1, std::memory_order_relaxed);
+  statistics.replayedCalls.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+cudnnStatus_t Context::enqueuePlan(const HotPlans::Key& key,
+                                   const Plan& plan,
+                                   const ConvolutionCall& call,
+                                   const ConvolutionCall& clients) noexcept {
   int enqueued = 0;
   const cudnnStatus_t status = settings_.equivalenceTest && plan.isDivided()
                                    ? runTested(handle_, device_, plan, call, &enqueued)

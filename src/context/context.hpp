@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "context/hot_plans.hpp"
+#include "context/replays.hpp"
 #include "context/stated_limits.hpp"
 #include "context/workspace_owner.hpp"
+#include "cuda/calling_threads.hpp"
 #include "executor/checked_plans.hpp"
 #include "executor/executor.hpp"
 #include "executor/substitutes.hpp"
@@ -46,6 +48,12 @@ class Context {
  public:
   /// `device` is the one that the handle was made on. Throws Error, BadSetting.
   Context(cudnnHandle_t handle, int device, Settings settings, Origin origin);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  /// A call of the client's, on this thread.
+  void noteThread() noexcept { threads_->note(); }
 
   cudnnHandle_t handle() const noexcept { return handle_; }
   const Settings& settings() const noexcept { return settings_; }
@@ -127,6 +135,14 @@ class Context {
                            const Plan& plan,
                            const ConvolutionCall& call,
                            const ConvolutionCall& clients) noexcept;
+  /// A cuDNN call for each micro-batch.
+  cudnnStatus_t enqueuePlan(const HotPlans::Key& key,
+                            const Plan& plan,
+                            const ConvolutionCall& call,
+                            const ConvolutionCall& clients) noexcept;
+  /// Launches a call that repeats as a CUDA graph. False: it is to be enqueued, perhaps into a
+  /// graph of the client's.
+  bool replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept;
   /// cuDNN as it is; what that refuses runs by a plan of others.
   cudnnStatus_t runUnplanned(const HotPlans::Key& key, const ConvolutionCall& call) noexcept;
   /// What is known to fit the call's workspace under any policy: the client may have asked on a
@@ -184,12 +200,14 @@ class Context {
   cudnnHandle_t handle_;
   int device_;
   int machine_;
+  CallingThreads* threads_;  ///< the device's
   Origin origin_;
   Settings settings_;
   std::vector<int> benchmarkDevices_;
   /// Held by all contexts: what graphs use outlives the handles that captured them.
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
+  std::shared_ptr<Replays> replays_;       ///< null: nothing is replayed
   StatedLimits limits_;
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;

@@ -32,11 +32,14 @@ void Context::moveTo(int device) {
   const int formerMachine = machine_;
   device_ = device;
   machine_ = machine;
+  threads_ = &callingThreads(device);
+  noteThread();
   try {
     setSettings(settings_);
   } catch (...) {
     device_ = formerDevice;
     machine_ = formerMachine;
+    threads_ = &callingThreads(formerDevice);
     throw;
   }
   checkedPlans_.clear();

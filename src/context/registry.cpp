@@ -60,12 +60,11 @@ Context* findOrAdopt(cudnnHandle_t handle) {
 Context* contextOf(cudnnHandle_t handle) noexcept {
   if (handle == nullptr) return nullptr;
   const std::uint64_t generation = registry().generation.load(std::memory_order_acquire);
-  if (lastContext.handle == handle && lastContext.generation == generation)
-    return lastContext.context;
   try {
-    Context* const context = findOrAdopt(handle);
-    lastContext = {handle, context, generation};
-    return context;
+    if (lastContext.handle != handle || lastContext.generation != generation)
+      lastContext = {handle, findOrAdopt(handle), generation};
+    if (lastContext.context != nullptr) lastContext.context->noteThread();
+    return lastContext.context;
   } catch (const std::exception& error) {  // out of memory, or no lock to be had
     logWarn("a handle is left to cuDNN: {}", error.what());
     return nullptr;
@@ -84,8 +83,12 @@ void addContext(cudnnHandle_t handle, Settings settings) {
 
 void removeContext(cudnnHandle_t handle) noexcept {
   Registry& all = registry();
+  std::unique_ptr<Context> removed;  // destroyed without the lock: its graphs take a while
   const std::unique_lock lock(all.mutex);
-  all.contexts.erase(handle);
+  if (const auto place = all.contexts.find(handle); place != all.contexts.end()) {
+    removed = std::move(place->second);
+    all.contexts.erase(place);
+  }
   all.generation.fetch_add(1, std::memory_order_release);
 }
 

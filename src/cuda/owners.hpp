@@ -40,6 +40,10 @@ using OpTensorDescriptor = Owner<cudnnOpTensorDescriptor_t, &Cudnn::destroyOpTen
 using ReduceTensorDescriptor =
     Owner<cudnnReduceTensorDescriptor_t, &Cudnn::destroyReduceTensorDescriptor>;
 using Event = Owner<cudaEvent_t, cudaEventDestroy>;
+using Stream = Owner<cudaStream_t, cudaStreamDestroy>;
+using Graph = Owner<cudaGraph_t, cudaGraphDestroy>;
+/// Destroyed while it runs, CUDA frees it when it has run.
+using GraphExec = Owner<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 /// Makes a handle by a `Create(Handle*)` function. Throws Error.
 template <typename OwnerType, typename Create>
@@ -101,11 +105,20 @@ class DeviceScope {
 class RelaxedCapture {
  public:
   RelaxedCapture() { UCUDNN_CHECK_CUDA(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  ~RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  /// The client's captures in this thread must not stay relaxed: a failure is not taken for an
+  /// answer.
+  ~RelaxedCapture() {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      if (cudaThreadExchangeStreamCaptureMode(&mode_) == cudaSuccess) return;
+      static_cast<void>(cudaGetLastError());
+    }
+  }
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
+  static constexpr int kAttempts = 3;
+
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  ///< afterwards: the former one
 };
 

@@ -37,8 +37,8 @@ struct KernelTraits {
 /// What one call of a kernel takes.
 struct KernelTiming {
   double timeMs = 0;  ///< among many enqueued back to back
-  /// What the device needs of timeMs: less where the host takes longer to enqueue a call than the
-  /// device to run it.
+  /// Among many replayed as a CUDA graph: less where the host takes longer to enqueue a call than
+  /// the device to run it, and by what the gaps between kernels are shorter.
   double deviceMs = 0;
 };
 

@@ -37,6 +37,9 @@ struct Plan {
   std::size_t limitBytes = 0;
   std::size_t workspaceBytes = 0;  ///< the largest step's
   double predictedMs = 0;
+  bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
+  /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
+  std::shared_ptr<const Plan> enqueued;
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the
@@ -46,10 +49,15 @@ struct Plan {
   std::uint64_t id = nextPlanId();  ///< unlike the address, never another plan's
 
   bool isDivided() const noexcept { return divided; }
+  std::size_t microBatches() const noexcept {
+    std::size_t count = 0;
+    for (const Step& step : steps) count += static_cast<std::size_t>(step.count);
+    return count;
+  }
   bool isDeterministic() const noexcept {
     for (const Step& step : steps)
       if (!step.deterministic) return false;
-    return true;
+    return enqueued == nullptr || enqueued->isDeterministic();
   }
 };
 

@@ -68,12 +68,14 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
     const double least = leastMs(problem.withBatch(batch));
     for (const StoredMeasurement& row : size.kernels) {
       auto offer = parseKernel(problem, row.kernel);
-      if (!offer || !isBetween(least, row.timeMs) || !isBetween(least, row.deviceMs)) {
+      const bool isReplayTimed = row.deviceMs != 0;
+      const double deviceMs = isReplayTimed ? row.deviceMs : row.timeMs;
+      if (!offer || !isBetween(least, row.timeMs) || !isBetween(least, deviceMs)) {
         if (refused != nullptr) ++*refused;
         continue;
       }
       offer->workspaceBytes = row.workspaceBytes;
-      found.kernels.push_back({*offer, {row.timeMs, row.deviceMs}, false});
+      found.kernels.push_back({*offer, {row.timeMs, deviceMs}, false, isReplayTimed});
     }
   }
   return measurements;

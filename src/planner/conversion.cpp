@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
 #include "support/alignment.hpp"
 
@@ -34,6 +35,11 @@ void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
   plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
 }
 
+/// Of a kernel that makes up a plan alone.
+bool paysToReplay(KernelTiming timing) noexcept {
+  return (timing.deviceMs + kReplayMs) * kSplitGain <= timing.timeMs;
+}
+
 // For estimates only: what cuDNN's TF32 kernels reach on an H200 (misc/results/alexnet_*.json),
 // half of its memory's bandwidth, and a launch.
 constexpr double kMultiplyAddsPerMs = 5e10;
@@ -58,17 +64,30 @@ std::string questionText(const Problem& problem, BatchSizePolicy policy) {
   return fmt::format("{} asked {}", problem.text(), toText(policy));
 }
 
-CandidateTable candidates(const Measurements& measurements,
-                          bool deterministicOnly,
-                          int accurateBelow) {
+bool isDivided(const Configuration& configuration) noexcept {
+  const auto& groups = configuration.microBatches;
+  return groups.size() > 1 || (groups.size() == 1 && groups.front().count > 1);
+}
+
+/// A graph of a single call has a launch for it alone. What is undivided is compared by the better
+/// of both ways: a host that runs ahead must not lose by a split.
+CandidateTable candidates(const PlanRequest& request,
+                          const Measurements& measurements,
+                          int accurateBelow,
+                          Pace pace) {
+  const auto timeOf = [&](int batch, const Measurement& kernel) {
+    if (pace == Pace::kHost) return kernel.timeMs;
+    if (batch < request.problem.batch()) return kernel.deviceMs;
+    return paysToReplay(kernel) ? kernel.deviceMs + kReplayMs : kernel.timeMs;
+  };
   CandidateTable table;
   for (const auto& [batch, size] : measurements) {
     std::vector<Candidate>& list = table[batch];
     for (std::size_t i = 0; i < size.kernels.size(); ++i) {
       const Measurement& kernel = size.kernels[i];
-      if (deterministicOnly && !kernel.deterministic) continue;
+      if (request.deterministic && !kernel.deterministic) continue;
       if (batch < accurateBelow && !kernel.accurate) continue;
-      list.push_back({static_cast<int>(i), kernel.timeMs, kernel.workspaceBytes});
+      list.push_back({static_cast<int>(i), timeOf(batch, kernel), kernel.workspaceBytes});
     }
   }
   return table;
@@ -90,8 +109,11 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
   for (const auto& [batch, size] : measurements) {
     StoredSize& row = stored[batch];
     for (const Measurement& m : size.kernels)
-      row.kernels.push_back(
-          {toText(operation, m.kernel), m.timeMs, m.workspaceBytes, m.deterministic, m.deviceMs});
+      row.kernels.push_back({toText(operation, m.kernel),
+                             m.timeMs,
+                             m.workspaceBytes,
+                             m.deterministic,
+                             m.isReplayTimed ? m.deviceMs : 0});
   }
   return stored;
 }
@@ -109,38 +131,46 @@ void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
   }
 }
 
-std::shared_ptr<const Plan> buildPlan(cudnnHandle_t handle,
-                                      const Problem& problem,
-                                      std::size_t limitBytes,
+std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
                                       const Configuration& configuration,
+                                      Pace pace,
                                       const Measurements& measurements,
-                                      bool deterministicOnly) {
+                                      std::shared_ptr<const Plan> enqueued) {
+  const Problem& problem = request.problem;
   auto plan = std::make_shared<Plan>();
   plan->problem = problem;
-  plan->limitBytes = limitBytes;
-  plan->workspaceBytes = configuration.workspaceBytes;
+  plan->limitBytes = request.limitBytes;
+  plan->workspaceBytes =
+      std::max(configuration.workspaceBytes, enqueued ? enqueued->workspaceBytes : 0);
   plan->predictedMs = configuration.timeMs;
+  plan->enqueued = std::move(enqueued);
+  double replayedMs = kReplayMs;
   for (const MicroBatches& group : configuration.microBatches) {
     const Measurement& m =
         measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
     const Problem part = problem.withBatch(group.batch);
+    replayedMs += group.count * m.deviceMs;
     plan->steps.push_back(
         {m,
          m,
          group.batch,
          group.count,
-         buildKernel(handle, part, std::make_shared<const ProblemDescriptors>(part), m.kernel)});
+         buildKernel(
+             request.handle, part, std::make_shared<const ProblemDescriptors>(part), m.kernel)});
   }
   const Plan::Step& first = plan->steps.front();
-  plan->divided = plan->steps.size() > 1 || first.count > 1;
+  plan->divided = isDivided(configuration);
+  plan->replayed = request.replay() != Replay::kNever && (plan->divided || paysToReplay(first));
+  if (plan->replayed && pace == Pace::kHost) plan->predictedMs = replayedMs;
   if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);
-  std::vector<Measurement> undivided = kernelsWithin(measurements, problem.batch(), limitBytes);
+  std::vector<Measurement> undivided =
+      kernelsWithin(measurements, problem.batch(), request.limitBytes);
   const auto isOut = [&](const Measurement& m) {
-    return !algorithmOf(m.kernel) || (deterministicOnly && !m.deterministic);
+    return !algorithmOf(m.kernel) || (request.deterministic && !m.deterministic);
   };
   undivided.erase(std::remove_if(undivided.begin(), undivided.end(), isOut), undivided.end());
   nameAlgorithm(*plan, undivided);
-  if (deterministicOnly && plan->divided && undivided.empty()) plan->algorithm = -1;
+  if (request.deterministic && plan->divided && undivided.empty()) plan->algorithm = -1;
   return plan;
 }
 

@@ -11,6 +11,7 @@
 #include "optimizer/configuration.hpp"
 #include "optimizer/policy.hpp"
 #include "plan/plan.hpp"
+#include "planner/request.hpp"
 
 namespace ucudnn {
 
@@ -18,6 +19,18 @@ namespace ucudnn {
 /// each time holds its own launch already; this much is kept so that equally fast configurations do
 /// not differ by launches alone.
 constexpr double kLaunchMs = 1e-4;
+
+// Timings repeat within half a percent (median prediction error of misc/results/*.json, H200); two
+// of them are compared.
+constexpr double kSplitGain = 1.01;
+
+/// What paces the micro-batches of a plan.
+enum class Pace {
+  kHost,   ///< each is enqueued
+  kDevice  ///< all are replayed, where that gains
+};
+
+bool isDivided(const Configuration& configuration) noexcept;
 
 /// The micro-batch sizes that the policy tries for a problem, ascending; the last is the
 /// mini-batch. A filter gradient in half or bfloat16 is not split: each micro-batch would round
@@ -30,11 +43,13 @@ double estimatedMs(const Problem& problem);
 /// What the database keeps a question under, beside the problem's text.
 std::string questionText(const Problem& problem, BatchSizePolicy policy);
 
-/// Kernels are numbered by their place in the size's list. With `deterministicOnly` others are left
-/// out, and so are those that are not accurate at batch sizes below `accurateBelow`.
-CandidateTable candidates(const Measurements& measurements,
-                          bool deterministicOnly,
-                          int accurateBelow);
+/// Kernels are numbered by their place in the size's list, their times those at the pace. Where
+/// only deterministic ones are asked for others are left out, and so are those that are not
+/// accurate at batch sizes below `accurateBelow`.
+CandidateTable candidates(const PlanRequest& request,
+                          const Measurements& measurements,
+                          int accurateBelow,
+                          Pace pace);
 
 /// Those measured at one batch size that need no more than the limit; a larger one may have been
 /// measured as well, here or by another process.
@@ -47,14 +62,13 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
 /// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
 
-/// Builds the kernels. With `deterministicOnly` a query names no other algorithm either.
-/// REQUIRES: the configuration comes from `candidates(measurements, deterministicOnly, ...)`.
-/// Throws Error.
-std::shared_ptr<const Plan> buildPlan(cudnnHandle_t handle,
-                                      const Problem& problem,
-                                      std::size_t limitBytes,
+/// Builds the kernels. A query names no algorithm that is not deterministic where only those are
+/// asked for. `enqueued`: what runs where the call is not replayed; null: the same.
+/// REQUIRES: the configuration comes from `candidates` of the same request and pace. Throws Error.
+std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
                                       const Configuration& configuration,
+                                      Pace pace,
                                       const Measurements& measurements,
-                                      bool deterministicOnly = false);
+                                      std::shared_ptr<const Plan> enqueued = nullptr);
 
 }  // namespace ucudnn

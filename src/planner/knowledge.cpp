@@ -5,10 +5,10 @@
 
 namespace ucudnn {
 
-const KnownPlan* KnownQuestion::find(bool deterministic, std::size_t limitBytes) const noexcept {
+const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
-    return known.deterministic == deterministic && known.lowBytes <= limitBytes &&
-           limitBytes <= known.highBytes;
+    return known.deterministic == request.deterministic && known.replay == request.replay() &&
+           known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes;
   });
   return place == plans.end() ? nullptr : &*place;
 }

@@ -13,6 +13,7 @@
 #include "benchmark/benchmark.hpp"
 #include "optimizer/policy.hpp"
 #include "plan/plan.hpp"
+#include "planner/request.hpp"
 #include "problem/problem.hpp"
 #include "support/bounded_map.hpp"
 
@@ -21,6 +22,7 @@ namespace ucudnn {
 /// A plan and the limits that it is the answer to: all from `lowBytes` to `highBytes`.
 struct KnownPlan {
   bool deterministic = false;
+  Replay replay = Replay::kNever;
   std::size_t lowBytes = 0;
   std::size_t highBytes = 0;
   bool lasts = false;                ///< nothing that is still to be measured could change it
@@ -38,6 +40,7 @@ struct KnownQuestion {
   /// mini-batch itself every one at all. Empty: not asked yet, or it could not be found out.
   std::optional<std::size_t> answeredBytes;
   bool memoryWasShort = false;  ///< something was not tried for want of memory
+  bool replaysUntried = false;  ///< what some kernels take when they are replayed, for the same
   bool failed = false;          ///< something failed that may work another time
   Clock::time_point retryAt{};  ///< of what could not be tried
   std::string why;              ///< what stood in the way, for the log
@@ -45,11 +48,11 @@ struct KnownQuestion {
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
 
-  bool isIncomplete() const noexcept { return memoryWasShort || failed; }
+  bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
   bool answers(std::size_t limitBytes) const noexcept {
     return answeredBytes && *answeredBytes >= limitBytes;
   }
-  const KnownPlan* find(bool deterministic, std::size_t limitBytes) const noexcept;
+  const KnownPlan* find(const PlanRequest& request) const noexcept;
   /// Drops the plans after something has been measured.
   void dropPlans();
 };

@@ -13,6 +13,13 @@ constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 // What others held is asked again so much later: not more often than a person would notice.
 constexpr std::chrono::milliseconds kRetryLocked{100};
 
+bool areReplayTimed(const Measurements& measurements) {
+  for (const auto& [batch, size] : measurements)
+    for (const Measurement& m : size.kernels)
+      if (!m.isReplayTimed) return false;
+  return true;
+}
+
 KernelsAtSizes kernelsOf(const Measurements& measurements) {
   KernelsAtSizes kernels;
   for (const auto& [batch, size] : measurements)
@@ -76,7 +83,11 @@ bool MeasurementStore::load(const PlanRequest& request) {
       statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
       addUnconfirmed(known.measurements[size], found);
     }
+    // A process without replay has not asked all that this one has to know.
+    const bool lacksReplays =
+        request.replay() != Replay::kNever && !areReplayTimed(loaded.measurements);
     for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
+      if (lacksReplays) continue;
       KnownQuestion& answered = known.question(miniBatch, policy);
       if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
     }
@@ -125,6 +136,7 @@ void MeasurementStore::add(const PlanRequest& request,
       place.insert(place.end(), kernels.begin(), kernels.end());
     }
     asked.memoryWasShort = result.untried == Untried::kMemory;
+    asked.replaysUntried = result.replaysUntried;
     asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);
     asked.why = why;
     if (isAnswered && !asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
@@ -136,7 +148,9 @@ void MeasurementStore::add(const PlanRequest& request,
   if (!result.measurements.empty())
     database(path).store(
         machine, request.problem.text(), toStored(request.problem.operation, result.measurements));
-  if (isAnswered && result.untried == Untried::kNone && result.failures == 0)
+  const bool isWhole =
+      result.untried == Untried::kNone && result.failures == 0 && !result.replaysUntried;
+  if (isAnswered && isWhole)
     database(path).store(machine,
                          questionText(request.problem, request.settings->batchSizePolicy),
                          {{request.problem.batch(), {answeredBytes, {}}}});

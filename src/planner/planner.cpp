@@ -18,11 +18,29 @@ using Clock = KnownQuestion::Clock;
 constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
+std::size_t kernelCount(const Measurements& measurements) {
+  std::size_t count = 0;
+  for (const auto& [batch, size] : measurements) count += size.kernels.size();
+  return count;
+}
+
+bool isSame(const Configuration& a, const Configuration& b) {
+  return std::equal(a.microBatches.begin(),
+                    a.microBatches.end(),
+                    b.microBatches.begin(),
+                    b.microBatches.end(),
+                    [](const MicroBatches& one, const MicroBatches& other) {
+                      return one.batch == other.batch && one.kernel == other.kernel &&
+                             one.count == other.count;
+                    });
+}
+
 bool isSamePlan(const Plan* a, const Plan* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return a->workspaceBytes == b->workspaceBytes && a->predictedMs == b->predictedMs &&
-         a->algorithm == b->algorithm && a->algorithmBytes == b->algorithmBytes &&
-         toText(*a) == toText(*b);
+         a->replayed == b->replayed && a->algorithm == b->algorithm &&
+         a->algorithmBytes == b->algorithmBytes && toText(*a) == toText(*b) &&
+         isSamePlan(a->enqueued.get(), b->enqueued.get());
 }
 
 }  // namespace
@@ -71,7 +89,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
         const bool mayLoad =
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
-        if (const KnownPlan* const known = asked.find(request.deterministic, request.limitBytes))
+        if (const KnownPlan* const known = asked.find(request))
           return PlanAnswer{known->plan, known->lasts};
         // The database may hold the answer; else what has not been measured has no plan.
         if (!asked.answeredBytes && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
@@ -110,6 +128,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.buffers = request.buffers;
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
+  benchmark.replays = request.replay() != Replay::kNever;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
   std::string why;
@@ -140,16 +159,37 @@ std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Meas
   Measurements measurements = store_.measurements(request);
   if (!wasAsked && !knowsOwnChoice(request, measurements)) return nullptr;
   for (;;) {
-    const auto configuration = chooseAccurately(request, measurements, measuring);
-    if (!configuration) return nullptr;
-    auto plan = buildPlan(request.handle,
-                          request.problem,
-                          request.limitBytes,
-                          *configuration,
-                          measurements,
-                          request.deterministic);
+    auto plan = choosePair(request, measurements, measuring);
+    if (!plan) return nullptr;
     const Kernel named{plan->algorithm, request.problem.mathType};
     if (store_.confirm(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
+  }
+}
+
+/// The plan for calls that repeat, and in it the one for those that don't. Where a graph gains
+/// nothing, all calls run at the pace of the host.
+std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
+                                                Measurements& measurements,
+                                                Measuring measuring) {
+  const auto choose = [&](Pace pace) {
+    return chooseAccurately(request, measurements, measuring, pace);
+  };
+  const auto build = [&](const Configuration& configuration,
+                         Pace pace,
+                         std::shared_ptr<const Plan> other = nullptr) {
+    return buildPlan(request, configuration, pace, measurements, std::move(other));
+  };
+  for (;;) {
+    const auto enqueued = choose(Pace::kHost);
+    if (!enqueued) return nullptr;
+    if (request.replay() != Replay::kWhereRepeated) return build(*enqueued, Pace::kHost);
+    const std::size_t known = kernelCount(measurements);
+    const auto replayed = choose(Pace::kDevice);
+    if (kernelCount(measurements) != known) continue;  // cuDNN does not have what was stored
+    auto first = build(*enqueued, Pace::kHost);
+    if (!replayed) return first;
+    auto plan = build(*replayed, Pace::kDevice, isSame(*replayed, *enqueued) ? nullptr : first);
+    return plan->replayed ? plan : first;
   }
 }
 
@@ -160,6 +200,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   });
   made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
+  made.replay = request.replay();
   made.highBytes = request.limitBytes;
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
   const auto [kept, isNew] = keep(request, made);
@@ -172,12 +213,12 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
 /// one is new.
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
   return store_.use(request, [&](const Known&, KnownQuestion& asked) {
-    if (const KnownPlan* const other = asked.find(request.deterministic, request.limitBytes))
+    if (const KnownPlan* const other = asked.find(request))
       return std::make_pair(PlanAnswer{other->plan, other->lasts}, false);
     bool isNew = true;
     for (const auto* list : {&asked.plans, &asked.formerPlans})
       for (const KnownPlan& former : *list)
-        if (isNew && former.deterministic == made.deterministic &&
+        if (isNew && former.deterministic == made.deterministic && former.replay == made.replay &&
             isSamePlan(former.plan.get(), made.plan.get())) {
           made.plan = former.plan;
           isNew = false;
@@ -190,13 +231,15 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
 
 void Planner::report(const PlanRequest& request, const Plan* plan) const {
   if (plan != nullptr) {
-    logInfo("{} N={}: {} in {} of {} bytes, {:.3f} ms predicted",
+    logInfo("{} N={}: {}{} in {} of {} bytes, {:.3f} ms predicted{}",
             request.problem.text(),
             request.problem.batch(),
             toText(*plan),
+            plan->enqueued ? " (" + toText(*plan->enqueued) + " until a call repeats)" : "",
             plan->workspaceBytes,
             request.limitBytes,
-            plan->predictedMs);
+            plan->predictedMs,
+            plan->replayed ? ", replayed" : "");
     return;
   }
   std::string why;

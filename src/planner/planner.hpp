@@ -18,6 +18,8 @@
 
 namespace ucudnn {
 
+enum class Pace;
+
 /// What may be done to find an answer.
 enum class Measuring {
   kNever,       ///< nothing, not even read a file: the stream is being captured
@@ -98,15 +100,20 @@ class Planner {
   void report(const PlanRequest& request, const Plan* plan) const;
   Measurements require(const PlanRequest& request, Measuring measuring);
   std::shared_ptr<const Plan> choosePlan(const PlanRequest& request, Measuring measuring);
+  std::shared_ptr<const Plan> choosePair(const PlanRequest& request,
+                                         Measurements& measurements,
+                                         Measuring measuring);
   bool confirmChoice(const PlanRequest& request,
                      const std::vector<Configuration>& configurations,
                      Measurements& measurements);
   std::optional<Configuration> chooseAccurately(const PlanRequest& request,
                                                 Measurements& measurements,
-                                                Measuring measuring);
+                                                Measuring measuring,
+                                                Pace pace);
   CandidateTable accurateCandidates(const PlanRequest& request,
                                     const Measurements& measurements,
-                                    Measuring measuring);
+                                    Measuring measuring,
+                                    Pace pace);
   /// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics put one
   /// first, or one is the fastest. Measuring that takes more than the limit, for as long as it
   /// lasts.

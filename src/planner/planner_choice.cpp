@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/conversion.hpp"
@@ -12,10 +13,6 @@ namespace ucudnn {
 namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
-
-// Timings repeat within half a percent (median prediction error of misc/results/*.json, H200); two
-// of them are compared.
-constexpr double kSplitGain = 1.01;
 
 bool isInaccurateSplit(const Configuration& configuration,
                        const Measurements& measurements,
@@ -27,12 +24,32 @@ bool isInaccurateSplit(const Configuration& configuration,
   });
 }
 
+/// A graph's launch takes time of its own.
+void addReplay(Configuration& configuration, Pace pace) {
+  if (pace == Pace::kDevice && isDivided(configuration)) configuration.timeMs += kReplayMs;
+}
+
+/// Drops points that are no faster than one with less workspace.
+void keepFront(std::vector<Configuration>& front) {
+  double fastestMs = std::numeric_limits<double>::infinity();
+  front.erase(std::remove_if(front.begin(),
+                             front.end(),
+                             [&](const Configuration& point) {
+                               if (point.timeMs >= fastestMs) return true;
+                               fastestMs = point.timeMs;
+                               return false;
+                             }),
+              front.end());
+}
+
 /// The fastest configuration; but a split has to win more than the noise of the timings against the
 /// undivided one.
 std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  int miniBatch,
-                                                 std::size_t limitBytes) {
+                                                 std::size_t limitBytes,
+                                                 Pace pace) {
   auto fastest = fastestConfiguration(table, miniBatch, limitBytes, kLaunchMs);
+  if (fastest) addReplay(*fastest, pace);
   const auto whole = table.find(miniBatch);
   if (!fastest || whole == table.end()) return fastest;
   auto undivided = fastestConfiguration({*whole}, miniBatch, limitBytes, kLaunchMs);
@@ -43,14 +60,16 @@ std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
 
 std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& request,
                                                        Measurements& measurements,
-                                                       Measuring measuring) {
+                                                       Measuring measuring,
+                                                       Pace pace) {
   const int miniBatch = request.problem.batch();
+  const auto choose = [&](const CandidateTable& table) {
+    return chooseConfiguration(table, miniBatch, request.limitBytes, pace);
+  };
   for (;;) {
-    auto configuration = chooseConfiguration(
-        candidates(measurements, request.deterministic, 0), miniBatch, request.limitBytes);
+    auto configuration = choose(candidates(request, measurements, 0, pace));
     if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
-      configuration = chooseConfiguration(
-          accurateCandidates(request, measurements, measuring), miniBatch, request.limitBytes);
+      configuration = choose(accurateCandidates(request, measurements, measuring, pace));
     if (configuration ? confirmChoice(request, {*configuration}, measurements)
                       : store_.confirmAll(request, measurements))
       return configuration;
@@ -76,9 +95,10 @@ bool Planner::confirmChoice(const PlanRequest& request,
 /// limit, runs such a kernel; undivided it is what cuDNN runs under the same limit.
 CandidateTable Planner::accurateCandidates(const PlanRequest& request,
                                            const Measurements& measurements,
-                                           Measuring measuring) {
+                                           Measuring measuring,
+                                           Pace pace) {
   const int below = picksInaccurate(request, measuring) ? 0 : request.problem.batch();
-  return candidates(measurements, request.deterministic, below);
+  return candidates(request, measurements, below, pace);
 }
 
 bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
@@ -117,15 +137,19 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
   const PlanningTime time(statistics_.planningMicroseconds);
   Measurements measurements = require(request, measuring);
   const int miniBatch = request.problem.batch();
+  const Pace pace = request.replay() == Replay::kWhereRepeated ? Pace::kDevice : Pace::kHost;
   const auto frontOf = [&](const CandidateTable& table) {
-    return paretoFront(table, miniBatch, request.limitBytes, kLaunchMs);
+    auto front = paretoFront(table, miniBatch, request.limitBytes, kLaunchMs);
+    for (Configuration& point : front) addReplay(point, pace);
+    keepFront(front);
+    return front;
   };
   for (;;) {
-    auto front = frontOf(candidates(measurements, request.deterministic, 0));
+    auto front = frontOf(candidates(request, measurements, 0, pace));
     if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
           return isInaccurateSplit(point, measurements, miniBatch);
         }))
-      front = frontOf(accurateCandidates(request, measurements, measuring));
+      front = frontOf(accurateCandidates(request, measurements, measuring, pace));
     if (front.empty() ? store_.confirmAll(request, measurements)
                       : confirmChoice(request, front, measurements))
       return front;

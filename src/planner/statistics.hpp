@@ -11,6 +11,8 @@ struct Statistics {
   std::atomic<long long> kernelsMeasured{0}, kernelsLoaded{0}, plans{0};
   std::atomic<long long> splitCalls{0}, undividedCalls{0}, bypassedCalls{0};
   std::atomic<long long> planningMicroseconds{0};
+  std::atomic<long long> replayedCalls{0};          ///< of splitCalls and undividedCalls
+  std::atomic<long long> graphs{0}, graphBytes{0};  ///< kept now; device memory, as estimated
 };
 
 /// Adds its own lifetime to a counter.

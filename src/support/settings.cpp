@@ -129,6 +129,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "Under a total: workspace of its own for each CUDA graph that is captured, at most the "
        "total",
        [](S& s, T text) { s.graphWorkspaceBytes = parseSize(text); }},
+      {"UCUDNN_GRAPH_MEMORY",
+       "a size, as 67108864 or 64MiB",
+       "64 MiB",
+       "Device memory, on each device, for the CUDA graphs by which calls are replayed; 0: "
+       "no replay",
+       [](S& s, T text) { s.graphMemoryBytes = parseSize(text); }},
       {"UCUDNN_DATABASE",
        "a path",
        "none",

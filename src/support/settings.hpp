@@ -26,6 +26,9 @@ struct Settings {
   TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
   /// Of each captured graph; the largest: as much as its plans want, at most the total.
   std::size_t graphWorkspaceBytes = std::numeric_limits<std::size_t>::max();
+  /// On each device, for the graphs by which calls are replayed; 0: no replay. 64 MiB hold
+  /// those of a network with a hundred layers.
+  std::size_t graphMemoryBytes = std::size_t{64} << 20;
   std::string databasePath;           ///< empty: measurements live in memory only
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all

@@ -22,6 +22,15 @@ KernelOffer offered(Kernel kernel, std::size_t bytes, bool deterministic, bool a
   return {{bytes, deterministic, accurate}, kernel};
 }
 
+/// The same, enqueued and replayed.
+KernelTiming both(double timeMs) {
+  return {timeMs, timeMs};
+}
+
+double hopedMs(const Measurements& measured, Kernel kernel, int batch) {
+  return hopedFor(measured, kernel, batch).timeMs;
+}
+
 SizeMeasurements size(std::vector<Measurement> kernels) {
   return {std::move(kernels)};
 }
@@ -130,13 +139,14 @@ TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace)
       {"not deterministic itself", offered(kB, 100, false), 4, 6, true},
   };
   for (const auto& expected : kCases)
-    EXPECT_EQ(isOffFront(sizes, expected.batch, expected.timeMs, expected.offer, 1.5), expected.off)
+    EXPECT_EQ(isOffFront(sizes, expected.batch, both(expected.timeMs), expected.offer, 1.5),
+              expected.off)
         << expected.why;
   const Measurements nondeterministic = {{8, size({measured(kA, 8, 100, false)})}};
-  EXPECT_FALSE(isOffFront(nondeterministic, 4, 60, offered(kB, 100, true), 1.5));
+  EXPECT_FALSE(isOffFront(nondeterministic, 4, both(60), offered(kB, 100, true), 1.5));
   const Measurements rough = {{8, size({inaccurate(kA, 8, 100)})}};
-  EXPECT_FALSE(isOffFront(rough, 4, 60, offered(kB, 100, true, true), 1.5));
-  EXPECT_TRUE(isOffFront(rough, 4, 60, offered(kB, 100, true, false), 1.5));
+  EXPECT_FALSE(isOffFront(rough, 4, both(60), offered(kB, 100, true, true), 1.5));
+  EXPECT_TRUE(isOffFront(rough, 4, both(60), offered(kB, 100, true, false), 1.5));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {
@@ -158,27 +168,49 @@ TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSample) {
       {"faster than either", offered(kC, 100, false), 1.9, 1, false},
   };
   for (const auto& expected : kCases)
-    EXPECT_EQ(isOffFront(sizes, 4, expected.timeMs, expected.offer, expected.factor), expected.off)
+    EXPECT_EQ(isOffFront(sizes, 4, both(expected.timeMs), expected.offer, expected.factor),
+              expected.off)
         << expected.why;
-  EXPECT_FALSE(isOffFront({}, 4, 1e9, offered(kC, 0, true), 1)) << "nothing is known";
+  EXPECT_FALSE(isOffFront({}, 4, both(1e9), offered(kC, 0, true), 1)) << "nothing is known";
 }
 
-TEST(HopedForMsTest, TheBetterTimePerSampleOfTheNeighbours) {
+TEST(HopedForTest, TheBetterTimePerSampleOfTheNeighbours) {
   const Measurements sizes = {{1, size({measured(kC, 1, 0)})},
                               {4, size({measured(kA, 8, 0), measured(kB, 4, 0)})},
                               {8, size({measured(kA, 8, 0)})}};
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 6) << "1 ms for each above, 2 ms below";
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 6), 6) << "below only";
-  EXPECT_TRUE(std::isinf(hopedForMs(sizes, kC, 6))) << "not at a neighbour";
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 10), 8) << "nothing above: the line of 8 ms at 4 and 8";
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kB, 7), 7) << "no line through 1, where it was not measured";
+  EXPECT_DOUBLE_EQ(hopedMs(sizes, kA, 6), 6) << "1 ms for each above, 2 ms below";
+  EXPECT_DOUBLE_EQ(hopedMs(sizes, kB, 6), 6) << "below only";
+  EXPECT_TRUE(std::isinf(hopedMs(sizes, kC, 6))) << "not at a neighbour";
+  EXPECT_DOUBLE_EQ(hopedMs(sizes, kA, 10), 8) << "nothing above: the line of 8 ms at 4 and 8";
+  EXPECT_DOUBLE_EQ(hopedMs(sizes, kB, 7), 7) << "no line through 1, where it was not measured";
 }
 
-TEST(HopedForMsTest, AFixedCostIsSharedByMoreSamples) {
+TEST(HopedForTest, AFixedCostIsSharedByMoreSamples) {
   // 6 ms and 1 ms for each sample.
   const Measurements sizes = {{4, size({measured(kA, 10, 0)})}, {8, size({measured(kA, 14, 0)})}};
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 12), 18);
-  EXPECT_DOUBLE_EQ(hopedForMs(sizes, kA, 6), 10.5) << "only one size below: as at 8";
+  EXPECT_DOUBLE_EQ(hopedMs(sizes, kA, 12), 18);
+  EXPECT_DOUBLE_EQ(hopedMs(sizes, kA, 6), 10.5) << "only one size below: as at 8";
+}
+
+TEST(HopedForTest, EachTimeIsJudgedByItself) {
+  // The host needs 8 ms for a call of any size, the device 1 ms for each sample.
+  const Measurements sizes = {{4, size({measured(kA, 8, 0, true, true, 4)})},
+                              {8, size({measured(kA, 8, 0, true, true, 8)})}};
+  const KernelTiming hoped = hopedFor(sizes, kA, 16);
+  EXPECT_DOUBLE_EQ(hoped.timeMs, 8);
+  EXPECT_DOUBLE_EQ(hoped.deviceMs, 16);
+}
+
+TEST(SelectionTest, AKernelIsLeftOutOnlyWhereItLosesAtBothPaces) {
+  // A is slow to enqueue and quick to run, B the other way round.
+  const Measurement slowToEnqueue = measured(kA, 4, 0, true, true, 1);
+  const Measurement slowToRun = measured(kB, 2, 0, true, true, 2);
+  EXPECT_FALSE(isDominated(slowToEnqueue, {slowToRun}, 1));
+  EXPECT_FALSE(isDominated(slowToRun, {slowToEnqueue}, 1));
+  EXPECT_TRUE(isDominated(measured(kC, 4, 0, true, true, 2), {slowToRun}, 1));
+  const Measurements sizes = {{4, size({slowToEnqueue})}};
+  EXPECT_FALSE(isOffFront(sizes, 4, {2, 2}, offered(kB, 0, true), 1));
+  EXPECT_TRUE(isOffFront(sizes, 4, {4, 2}, offered(kB, 0, true), 1));
 }
 
 TEST(NeighbouringKernelsTest, OfTheNextSizesBelowAndAbove) {

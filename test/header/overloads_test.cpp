@@ -131,6 +131,10 @@ cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   lastText = path;
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes) {
+  ucudnn_test::record("ucudnnSetGraphMemory", handle, bytes);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes) {
   ucudnn_test::record("ucudnnSetBenchmarkMemory", handle, bytes);
   return CUDNN_STATUS_SUCCESS;
@@ -258,6 +262,7 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
        [](UcudnnHandle_t h) {
          return h.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
        }},
+      {"ucudnnSetGraphMemory", 9, [](UcudnnHandle_t h) { return h.setGraphMemory(9); }},
       {"ucudnnSetBenchmarkMemory", 7, [](UcudnnHandle_t h) { return h.setBenchmarkMemory(7); }},
       {"ucudnnSetBenchmarkShare", 25, [](UcudnnHandle_t h) { return h.setBenchmarkShare(0.25); }},
       {"ucudnnSetDeterministic", 1, [](UcudnnHandle_t h) { return h.setDeterministic(true); }},

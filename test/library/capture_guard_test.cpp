@@ -1,7 +1,4 @@
 // What μ-cuDNN does besides the convolutions of a call voids no capture of its client's.
-#include <future>
-#include <thread>
-
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -11,38 +8,8 @@ namespace ucudnn::test {
 namespace {
 
 constexpr std::size_t kLimit = std::size_t{64} << 20;
-constexpr cudaStreamCaptureMode kModes[] = {
-    cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed};
 
 class CaptureGuardTest : public LibraryTest {};
-
-/// A capture of a fill that lasts while `during` runs, in another thread or this one; it must come
-/// out whole.
-void expectUndisturbed(bool inAnotherThread,
-                       cudaStreamCaptureMode mode,
-                       const std::function<void()>& during) {
-  const DeviceBuffer filled(1024);
-  std::promise<void> begun;
-  std::promise<void> done;
-  const auto capture = [&](const std::function<void()>& meanwhile) {
-    Recording recording;
-    recording.begin(mode);
-    EXPECT_CUDA(cudaMemsetAsync(filled.get(), 0, filled.bytes(), recording.stream()));
-    meanwhile();
-    EXPECT_NO_FATAL_FAILURE(recording.end());
-  };
-  if (!inAnotherThread) return capture(during);
-  std::thread other([&] {
-    capture([&] {
-      begun.set_value();
-      done.get_future().wait();
-    });
-  });
-  begun.get_future().wait();
-  during();
-  done.set_value();
-  other.join();
-}
 
 /// The handle works on a stream that no capture concerns.
 class OwnStream {
@@ -68,7 +35,7 @@ TEST_F(CaptureGuardTest, PlanningLeavesOtherStreamsCapturesValid) {
   const OwnStream stream(handles);
   int channels = 230;
   for (const bool inAnotherThread : {false, true})
-    for (const cudaStreamCaptureMode mode : kModes) {
+    for (const cudaStreamCaptureMode mode : kCaptureModes) {
       SCOPED_TRACE("mode " + std::to_string(mode) + (inAnotherThread ? ", another thread" : ""));
       const Convolution convolution(fftCase(++channels));
       const long long measuredBefore = statistics().kernelsMeasured;
@@ -95,7 +62,7 @@ TEST_F(CaptureGuardTest, EquivalenceTestLeavesOtherStreamsCapturesValid) {
   const DeviceBuffer workspace(kLimit);
   const auto tests = [&] { return linesWith(log, {"normalized L2 distance"}).size(); };
   for (const bool inAnotherThread : {false, true})
-    for (const cudaStreamCaptureMode mode : kModes) {
+    for (const cudaStreamCaptureMode mode : kCaptureModes) {
       SCOPED_TRACE("mode " + std::to_string(mode) + (inAnotherThread ? ", another thread" : ""));
       const std::size_t testsBefore = tests();
       expectUndisturbed(inAnotherThread, mode, [&] {

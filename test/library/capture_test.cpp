@@ -94,6 +94,7 @@ TEST_F(CaptureTest, PlannedCallMakesNoCallsButTheDescriptorsGettersAndTheConvolu
   if (!onSimulator()) GTEST_SKIP() << "only the simulator counts calls";
   const ForcedSplits forced({fftCase(75)});
   const Handles handles;
+  ASSERT_CUDNN(handles.ours.setGraphMemory(0));
   Convolution convolution(fftCase(75));
   const char* const convolutions[] = {
       "cudnnConvolutionForward", "cudnnConvolutionBackwardData", "cudnnConvolutionBackwardFilter"};

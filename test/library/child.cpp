@@ -85,6 +85,7 @@ ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations
       "AS undivided WHERE batch = (SELECT max(batch) FROM size WHERE problem_id = "
       "undivided.problem_id))");
   executeSql(database(), "UPDATE measurement SET time_ms = time_ms * 30 WHERE workspace_bytes = 0");
+  executeSql(database(), "UPDATE measurement SET device_ms = time_ms");
 }
 
 }  // namespace ucudnn::test

@@ -28,7 +28,9 @@ void executeSql(const std::string& database, const char* sql);
 /// While it lives, new handles plan from a database in which every undivided kernel of the given
 /// convolutions is a thousand times slower than it was measured: so all of them are split, whatever
 /// the device. Kernels without workspace are made slow as well, thirty times, so that the plans
-/// need some. The measuring is done by another process; this one finds everything in the database.
+/// need some. The device takes as long as the host, so that a call runs by the same plan whether it
+/// is enqueued or replayed. The measuring is done by another process; this one finds everything in
+/// the database.
 class ForcedSplits {
  public:
   enum class Operations { kThree, kFused };

@@ -128,6 +128,27 @@ bool run(UcudnnHandle_t handle, const ConvolutionCase& parameters, int queryDevi
   return right;
 }
 
+/// The same calls again and again, without a query: the later ones are replayed.
+bool repeat(UcudnnHandle_t handle, const ConvolutionCase& parameters) {
+  Convolution convolution(parameters);
+  const DeviceBuffer workspace(std::size_t{4} << 20);
+  bool right = true;
+  for (const ucudnnOperation_t operation : kOperations) {
+    convolution.fill();
+    const std::vector<char> expected = convolution.computedOnHost(operation);
+    for (int i = 0; i < 4; ++i) {
+      convolution.output(operation).poison();
+      check(convolution.run(handle, operation, 0, {workspace.get(), workspace.bytes()}));
+      right = right && distance(convolution.geometry(operation),
+                                convolution.output(operation).read(),
+                                expected) <= toleranceBetweenAlgorithms();
+    }
+  }
+  if (!right) std::printf("a repeated call is wrong\n");
+  std::printf("replayed %lld\n", statistics().replayedCalls);
+  return right;
+}
+
 bool runElsewhere(const ConvolutionCase& parameters) {
   checkCuda(cudaSetDevice(1));
   const Handle handle;
@@ -157,12 +178,14 @@ bool runReused(const ConvolutionCase& parameters) {
   checkCuda(cudaSetDevice(1));
   const cudnnHandle_t first = nativeHandle(nullptr);
   bool right = run(first, parameters);
+  right = repeat(first, parameters) && right;
   check(cudnnDestroy(first));
   const double clockBefore = clockMs(nullptr);
   checkCuda(cudaSetDevice(0));
   const cudnnHandle_t second = nativeHandle(first);
   std::printf("address used again: %d\n", second != nullptr ? 1 : 0);
   if (second == nullptr) return right;
+  right = repeat(second, parameters) && right;
   right = run(second, parameters) && right;
   check(cudnnDestroy(second));
   checkCuda(cudaSetDevice(1));

@@ -55,5 +55,17 @@ TEST_F(DeviceTest, AdoptedHandlesAddressMayComeBackOnAnotherDevice) {
     }
 }
 
+TEST_F(DeviceTest, GraphsOfAnAdoptedHandleRunOnItsDeviceOnly) {
+  if (!haveTwo()) GTEST_SKIP() << "needs two devices";
+  const ForcedSplits forced({fftCase(kChannels)});
+  const ChildResult child = runOn("H200,H200", "reuse");
+  EXPECT_EQ(0, child.status) << child.output;
+  if (!onSimulator()) return;
+  EXPECT_TRUE(said(child, "address used again: 1")) << child.output;
+  EXPECT_TRUE(said(child, "the former device's clock stands: 1")) << child.output;
+  EXPECT_TRUE(said(child, "replayed 9")) << child.output;
+  EXPECT_TRUE(said(child, "replayed 18")) << child.output;
+}
+
 }  // namespace
 }  // namespace ucudnn::test

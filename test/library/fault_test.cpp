@@ -23,33 +23,43 @@ struct Live {
   std::int64_t handles = liveHandles("cudnnHandle");
   std::int64_t streams = liveHandles("stream");
   std::int64_t events = liveHandles("event");
+  std::int64_t graphs = liveHandles("graph") + liveHandles("graphExec");
   std::size_t bytes = liveBytes(0);
 
   bool operator==(const Live& other) const {
     return handles == other.handles && streams == other.streams && events == other.events &&
-           bytes == other.bytes;
+           graphs == other.graphs && bytes == other.bytes;
   }
 };
 std::ostream& operator<<(std::ostream& stream, const Live& live) {
   return stream << live.handles << " handles, " << live.streams << " streams, " << live.events
-                << " events, " << live.bytes << " bytes";
+                << " events, " << live.graphs << " graphs, " << live.bytes << " bytes";
 }
 
 /// A convolution for each operation, with the right result; what they hold is made before any call
 /// is made to fail.
 class Tasks {
  public:
-  explicit Tasks(const ConvolutionCase& parameters) : workspace_(std::size_t{4} << 20) {
+  /// `calls`: how often each is called, one after another.
+  explicit Tasks(const ConvolutionCase& parameters, int calls = 1)
+      : calls_(calls), workspace_(std::size_t{4} << 20) {
+    EXPECT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     cudnnHandle_t native = nullptr;
     EXPECT_CUDNN(cudnnCreate(&native));
     for (const ucudnnOperation_t operation : kOperations) {
       convolutions_.push_back(std::make_unique<Convolution>(parameters));
       Convolution& convolution = *convolutions_.back();
       original_.push_back(convolution.output(operation).read());
-      expected_.push_back(convolution.undivided(native, operation, 0, 1, kBeta).value());
+      for (int i = 0; i < calls; ++i)
+        convolution.output(operation).write(
+            convolution.undivided(native, operation, 0, 1, kBeta).value());
+      expected_.push_back(convolution.output(operation).read());
     }
     EXPECT_CUDNN(cudnnDestroy(native));
   }
+  ~Tasks() { EXPECT_CUDA(cudaStreamDestroy(stream_)); }
+  Tasks(const Tasks&) = delete;
+  Tasks& operator=(const Tasks&) = delete;
 
   /// What a client does, from the handle's creation to its end, with the n-th of its calls failing
   /// (0: none). Returns how many calls were made.
@@ -60,15 +70,24 @@ class Tasks {
     failCall(n);
     UcudnnHandle_t handle;
     const bool created = cudnnCreate(&handle) == CUDNN_STATUS_SUCCESS;
+    const bool onStream = created && cudnnSetStream(handle, stream_) == CUDNN_STATUS_SUCCESS;
     std::vector<bool> succeeded;
-    for (const ucudnnOperation_t operation : kOperations)
-      succeeded.push_back(created && runOperation(handle, operation));
+    for (const ucudnnOperation_t operation : kOperations) {
+      succeeded.push_back(onStream && runOperation(handle, operation));
+      if (!onStream || callCount() - before < n) continue;
+      cudaStream_t stream = nullptr;
+      EXPECT_CUDNN(cudnnGetStream(handle, &stream));
+      EXPECT_EQ(stream_, stream) << "not the client's any more";
+    }
     // As in CUDA, a destruction that reports an error has still taken place.
     if (created) static_cast<void>(cudnnDestroy(handle));
     const std::int64_t calls = callCount() - before;
     failCall(0);
     EXPECT_TRUE(created || handle == nullptr);
     cudaGetLastError();  // where the failed call was the client's own
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_EQ(cudaStreamCaptureModeGlobal, mode) << "the thread's mode was changed";
     for (const ucudnnOperation_t operation : kOperations) {
       EXPECT_TRUE(n != 0 || succeeded[operation]) << toText(operation);
       if (!succeeded[operation]) continue;
@@ -99,13 +118,18 @@ class Tasks {
     setArithmetic(Arithmetic::kFull);
     if (!answered) return false;
     EXPECT_LE(bytes, workspace_.bytes());
-    return convolution.run(
-               handle, operation, results.at(0).algorithm, {workspace_.get(), bytes}, 1, kBeta) ==
-           CUDNN_STATUS_SUCCESS;
+    for (int i = 0; i < calls_; ++i)
+      if (convolution.run(
+              handle, operation, results.at(0).algorithm, {workspace_.get(), bytes}, 1, kBeta) !=
+          CUDNN_STATUS_SUCCESS)
+        return false;
+    return true;
   }
 
   std::vector<std::unique_ptr<Convolution>> convolutions_;
   std::vector<std::vector<char>> original_, expected_;
+  const int calls_;
+  cudaStream_t stream_ = nullptr;
   DeviceBuffer workspace_;
 };
 
@@ -130,6 +154,23 @@ TEST_F(FaultTest, AnyCallOfAPlannedRunMayFail) {
     EXPECT_EQ(before, Live());
   }
   EXPECT_LT(splitBefore, statistics().splitCalls);
+  tasks.run(0);
+}
+
+// The first call is enqueued, the second captured, the others launched.
+TEST_F(FaultTest, AnyCallOfAReplayedRunMayFail) {
+  const ForcedSplits forced({smallCase()});
+  Tasks tasks(smallCase(), 4);
+  const long long replayedBefore = statistics().replayedCalls;
+  const std::int64_t calls = tasks.run(0);
+  EXPECT_EQ(replayedBefore + 9, statistics().replayedCalls);
+  const Live before;
+  for (std::int64_t n = 1; n <= calls + 1; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+    tasks.run(n);
+    EXPECT_EQ(before, Live());
+    EXPECT_EQ(0, statistics().graphs + statistics().graphBytes);
+  }
   tasks.run(0);
 }
 

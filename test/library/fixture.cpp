@@ -141,6 +141,16 @@ void DeviceBuffer::poison() {
   check(cudaDeviceSynchronize());
 }
 
+std::unique_ptr<DeviceBuffer> Convolution::exchange(ucudnnOperation_t operation,
+                                                    std::unique_ptr<DeviceBuffer> buffer) {
+  auto& place = operation == UCUDNN_BACKWARD_DATA     ? x_
+                : operation == UCUDNN_BACKWARD_FILTER ? w_
+                                                      : y_;
+  if (buffer->bytes() != place->bytes()) throw std::invalid_argument("wrong size");
+  place.swap(buffer);
+  return buffer;
+}
+
 cudnnStatus_t Convolution::queryPreferred(UcudnnHandle_t handle,
                                           ucudnnOperation_t operation,
                                           int preference,

@@ -141,6 +141,9 @@ class Convolution {
   const ConvolutionCase& parameters() const { return case_; }
   const Geometry& geometry(ucudnnOperation_t operation) const;  ///< of what the operation writes
   DeviceBuffer& output(ucudnnOperation_t operation);
+  /// Puts another buffer in the place of what the operation writes; returns the former.
+  std::unique_ptr<DeviceBuffer> exchange(ucudnnOperation_t operation,
+                                         std::unique_ptr<DeviceBuffer> buffer);
   cudnnTensorDescriptor_t xDesc() const { return descriptors_.x; }
   cudnnTensorDescriptor_t yDesc() const { return descriptors_.y; }
   cudnnFilterDescriptor_t wDesc() const { return descriptors_.w; }

@@ -23,7 +23,7 @@ Geometry biasGeometry(const Convolution& convolution) {
 
 Fused::Fused(Convolution& convolution, cudnnActivationMode_t mode)
     : convolution_(convolution),
-      z_(convolution.y().bytes()),
+      z_(std::make_unique<DeviceBuffer>(convolution.y().bytes())),
       bias_(biasGeometry(convolution).bytes()) {
   const Geometry bias = biasGeometry(convolution);
   check(cudnnCreateTensorDescriptor(&biasDesc_));
@@ -39,13 +39,17 @@ Fused::Fused(Convolution& convolution, cudnnActivationMode_t mode)
   check(cudnnSetTensorNdDescriptor(
       zDesc_, y.type, static_cast<int>(y.sizes.size()), y.sizes.data(), y.strides.data()));
   bias_.write(randomValues(bias, 5));
-  z_.write(randomValues(convolution.geometry(UCUDNN_FORWARD), 6));
+  z_->write(randomValues(convolution.geometry(UCUDNN_FORWARD), 6));
 }
 
 Fused::~Fused() {
   cudnnDestroyTensorDescriptor(biasDesc_);
   cudnnDestroyTensorDescriptor(zDesc_);
   cudnnDestroyActivationDescriptor(activation_);
+}
+
+void Fused::setCoefficient(cudnnActivationMode_t mode, double coefficient) {
+  check(cudnnSetActivationDescriptor(activation_, mode, CUDNN_NOT_PROPAGATE_NAN, coefficient));
 }
 
 void Fused::layOutZ(cudnnTensorFormat_t format) {
@@ -79,7 +83,7 @@ cudnnStatus_t Fused::run(Handle handle,
                                                workspace.bytes,
                                                factor(1),
                                                zInPlace ? convolution_.yDesc() : zDesc_,
-                                               zInPlace ? convolution_.y().get() : z_.get(),
+                                               zInPlace ? convolution_.y().get() : z_->get(),
                                                biasDesc_,
                                                bias_.get(),
                                                activation_,

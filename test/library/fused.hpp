@@ -13,7 +13,13 @@ class Fused {
   Fused(const Fused&) = delete;
   Fused& operator=(const Fused&) = delete;
 
-  DeviceBuffer& z() { return z_; }
+  DeviceBuffer& z() { return *z_; }
+  /// Puts another buffer in z's place, and the former in the other's.
+  void exchangeZ(std::unique_ptr<DeviceBuffer>& other) { z_.swap(other); }
+  DeviceBuffer& bias() { return bias_; }
+
+  /// Changes the activation's descriptor in place.
+  void setCoefficient(cudnnActivationMode_t mode, double coefficient);
 
   /// z in a layout of its own, packed. REQUIRES: two image dimensions.
   void layOutZ(cudnnTensorFormat_t format);
@@ -32,7 +38,7 @@ class Fused {
   cudnnTensorDescriptor_t biasDesc_ = nullptr;
   cudnnActivationDescriptor_t activation_ = nullptr;
   cudnnTensorDescriptor_t zDesc_ = nullptr;
-  DeviceBuffer z_;
+  std::unique_ptr<DeviceBuffer> z_;
   DeviceBuffer bias_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "benchmark/timing_limits.hpp"
 #include "support/alignment.hpp"
 #include "support/measured.hpp"
 #include "support/problems.hpp"
@@ -16,6 +17,21 @@ using test::sampleProblem;
 constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
 constexpr Kernel kFft{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH};
 constexpr Kernel kWinograd{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, CUDNN_FMA_MATH};
+
+/// For the sample problem, of 8 samples.
+PlanRequest wanted(std::size_t limitBytes, bool deterministic = false, bool replays = false) {
+  static const Settings kOn, kOff = [] {
+    Settings settings;
+    settings.graphMemoryBytes = 0;
+    return settings;
+  }();
+  PlanRequest request;
+  request.problem = sampleProblem();
+  request.limitBytes = limitBytes;
+  request.deterministic = deterministic;
+  request.settings = replays ? &kOn : &kOff;
+  return request;
+}
 
 void expectEqual(const Measurements& a, const Measurements& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -40,7 +56,7 @@ TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
                                         measured(kWinograd, 3, 30, true)}}},
                                      {4, {{measured(kFft, 4, 40, false)}}},
                                      {8, {{}}}};
-  const CandidateTable all = candidates(measurements, false, 0);
+  const CandidateTable all = candidates(wanted(100), measurements, 0, Pace::kHost);
   ASSERT_EQ(all.at(2).size(), 3u);
   EXPECT_EQ(all.at(2)[1].kernel, 1);
   EXPECT_EQ(all.at(2)[1].timeMs, 2);
@@ -48,7 +64,7 @@ TEST(ConversionTest, CandidatesAreNumberedByTheirPlaceInTheSize) {
   EXPECT_EQ(all.at(4).size(), 1u);
   EXPECT_TRUE(all.at(8).empty());
 
-  const CandidateTable deterministic = candidates(measurements, true, 0);
+  const CandidateTable deterministic = candidates(wanted(100, true), measurements, 0, Pace::kHost);
   ASSERT_EQ(deterministic.at(2).size(), 2u);
   EXPECT_EQ(deterministic.at(2)[1].kernel, 2) << "the place in the size, not among the candidates";
   EXPECT_TRUE(deterministic.at(4).empty());
@@ -58,11 +74,11 @@ TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
   const Measurements measurements = {
       {2, {{measured(kGemm, 2, 10, true, false), measured(kFft, 1, 20)}}},
       {4, {{measured(kGemm, 4, 40, true, false)}}}};
-  const CandidateTable table = candidates(measurements, false, 4);
+  const CandidateTable table = candidates(wanted(100), measurements, 4, Pace::kHost);
   ASSERT_EQ(table.at(2).size(), 1u);
   EXPECT_EQ(table.at(2)[0].kernel, 1);
   EXPECT_EQ(table.at(4).size(), 1u) << "undivided it is what cuDNN runs";
-  EXPECT_EQ(candidates(measurements, false, 0).at(2).size(), 2u);
+  EXPECT_EQ(candidates(wanted(100), measurements, 0, Pace::kHost).at(2).size(), 2u);
 }
 
 TEST(ConversionTest, AddedMeasurementsReplaceTheirKernelsOnly) {
@@ -80,7 +96,7 @@ TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
       {2, {{measured(kGemm, 1, 10, true), measured(kFft, 2, 20, true)}}},
       {3, {{measured(kFft, 3, 30, true)}}}};
   const Configuration configuration{{{3, 0, 2}, {2, 1, 1}}, 8.5, 30};
-  const auto plan = buildPlan(nullptr, sampleProblem(), 64, configuration, measurements);
+  const auto plan = buildPlan(wanted(64), configuration, Pace::kHost, measurements);
   EXPECT_EQ(plan->problem, sampleProblem());
   EXPECT_EQ(plan->limitBytes, 64u);
   EXPECT_EQ(plan->workspaceBytes, 30u);
@@ -94,10 +110,9 @@ TEST(ConversionTest, APlanHasTheConfigurationsMicroBatches) {
 }
 
 TEST(ConversionTest, AnUndividedPlanIsNamedByItsKernel) {
-  const auto plan = buildPlan(nullptr,
-                              sampleProblem(),
-                              100,
+  const auto plan = buildPlan(wanted(100),
                               {{{8, 1, 1}}, 2, 20},
+                              Pace::kHost,
                               {{8, {{measured(kGemm, 1, 50, true), measured(kFft, 2, 20, true)}}}});
   EXPECT_FALSE(plan->isDivided());
   EXPECT_EQ(plan->algorithm, kFft.id);
@@ -159,12 +174,52 @@ TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedByte
     const Measurements measurements = {{4, {{measured(kFft, 1, kBytes, expected.deterministic)}}},
                                        {8, {expected.undivided}}};
     const auto plan =
-        buildPlan(nullptr, sampleProblem(), kLimit, {{{4, 0, 2}}, 2, kBytes}, measurements);
+        buildPlan(wanted(kLimit), {{{4, 0, 2}}, 2, kBytes}, Pace::kHost, measurements);
     EXPECT_EQ(plan->isDeterministic(), expected.deterministic) << expected.why;
     EXPECT_EQ(plan->algorithm, expected.named.id) << expected.why;
     EXPECT_EQ(plan->algorithmBytes, expected.algorithmBytes) << expected.why;
     EXPECT_EQ(plan->workspaceBytes, kBytes) << expected.why;
   }
+}
+
+TEST(ConversionTest, AtTheDevicesPaceCandidatesTakeWhatTheDeviceNeeds) {
+  const Measurements measurements = {
+      {4, {{measured(kGemm, 2, 0, true, true, 1)}}},
+      {8, {{measured(kGemm, 3, 0, true, true, 2.9), measured(kFft, 3, 0, true, true, 3)}}}};
+  const CandidateTable host = candidates(wanted(100), measurements, 0, Pace::kHost);
+  EXPECT_EQ(host.at(4)[0].timeMs, 2);
+  EXPECT_EQ(host.at(8)[0].timeMs, 3);
+  const CandidateTable device = candidates(wanted(100), measurements, 0, Pace::kDevice);
+  EXPECT_EQ(device.at(4)[0].timeMs, 1);
+  EXPECT_EQ(device.at(8)[0].timeMs, 2.9 + kReplayMs);
+  EXPECT_EQ(device.at(8)[1].timeMs, 3) << "a graph gains nothing";
+}
+
+TEST(ConversionTest, APlanIsReplayedWhereThatPays) {
+  const Measurements measurements = {
+      {4, {{measured(kGemm, 2, 0, true, true, 1)}}},
+      {8, {{measured(kGemm, 3, 0, true, true, 2.9), measured(kFft, 3, 0, true, true, 2.98)}}}};
+  const auto predict = [&](const Configuration& configuration, bool replays) {
+    const auto plan =
+        buildPlan(wanted(100, false, replays), configuration, Pace::kHost, measurements);
+    return plan->replayed ? plan->predictedMs : 0;
+  };
+  EXPECT_EQ(predict({{{4, 0, 2}}, 4, 0}, true), 2 + kReplayMs);
+  EXPECT_EQ(predict({{{8, 0, 1}}, 3, 0}, true), 2.9 + kReplayMs);
+  EXPECT_EQ(predict({{{8, 1, 1}}, 3, 0}, true), 0) << "wins less than the noise of timings";
+  EXPECT_EQ(predict({{{4, 0, 2}}, 4, 0}, false), 0) << "nothing is replayed";
+}
+
+TEST(ConversionTest, APlanAsksForTheWorkspaceOfTheOneItRunsUntilACallRepeats) {
+  const Measurements measurements = {{4, {{measured(kGemm, 2, 10, true, true, 1)}}},
+                                     {8, {{measured(kFft, 3, 50, false)}}}};
+  const auto enqueued =
+      buildPlan(wanted(100, false, true), {{{8, 0, 1}}, 3, 50}, Pace::kHost, measurements);
+  const auto plan = buildPlan(
+      wanted(100, false, true), {{{4, 0, 2}}, 2, 10}, Pace::kDevice, measurements, enqueued);
+  EXPECT_EQ(plan->enqueued, enqueued);
+  EXPECT_EQ(plan->workspaceBytes, 50u);
+  EXPECT_FALSE(plan->isDeterministic());
 }
 
 TEST(ConversionTest, WorkspacesAreReportedInMultiplesOf512) {

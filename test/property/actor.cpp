@@ -93,8 +93,12 @@ void Actor::capture() {
   graph_.device = part_.runner->device;
   graph_.memory = std::move(memory_);
   const RelaxedCaptureMode relaxed;  // another thread may still capture
-  if (!graph_.sites.empty() && cudaGraphInstantiate(&graph_.exec, graph, 0) != cudaSuccess)
-    report_.fail("", "a graph can't be instantiated");
+  if (!graph_.sites.empty()) {
+    const cudaError_t made = cudaGraphInstantiate(&graph_.exec, graph, 0);
+    // Where memory is short there may be none for the graph either.
+    const bool outOfMemory = made == cudaErrorMemoryAllocation && scenario_.limitsMemory;
+    if (made != cudaSuccess && !outOfMemory) report_.fail("", "a graph can't be instantiated");
+  }
   cudaGraphDestroy(graph);
 }
 

@@ -16,7 +16,9 @@ namespace ucudnn::test {
 namespace {
 
 constexpr double kSlower = 1.02;
-constexpr int kRepetitions = 500;  // a client's calls until the best plan is there
+// A client's calls until the best plan is there: what failed for want of memory is tried again 0.1
+// s later.
+constexpr int kRepetitions = 1000000;
 constexpr int kMeasuringCalls = 20;
 constexpr std::chrono::seconds kPatience(2);
 constexpr std::size_t kAllMemory = std::size_t{64} << 30;

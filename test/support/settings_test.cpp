@@ -36,6 +36,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(67108864U, settings.defaultWorkspaceLimitBytes);
     EXPECT_EQ(0U, settings.totalWorkspaceBytes);
     EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
+    EXPECT_EQ(67108864U, settings.graphMemoryBytes);
     EXPECT_EQ("", settings.databasePath);
     EXPECT_TRUE(settings.benchmarkDevices.empty());
     EXPECT_FALSE(settings.allBenchmarkDevices);
@@ -51,6 +52,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "8MiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
+                                  {"UCUDNN_GRAPH_MEMORY", "0"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
@@ -62,6 +64,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
   EXPECT_EQ(TotalWorkspacePolicy::kShare, settings.totalWorkspacePolicy);
+  EXPECT_EQ(0U, settings.graphMemoryBytes);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
   EXPECT_EQ(LogLevel::kDebug, settings.logLevel);
   EXPECT_EQ("/tmp/log", settings.logFile);
@@ -122,6 +125,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
        {"-0", "nan", "inf", "1e308", "1.0000001", "-1e-300", "Always", "1e-999"}},
       {"UCUDNN_BENCHMARK_MEMORY", {"18446744073709551616", "1e308", "nan", "16777216TiB"}},
       {"UCUDNN_GRAPH_WORKSPACE_SIZE", {"-0", "18446744073709551616"}},
+      {"UCUDNN_GRAPH_MEMORY", {"-1", "off", "16777216TiB"}},
   };
   for (const auto& [name, values] : bad) {
     for (const std::string& value : values) {
@@ -199,7 +203,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(14U, count.size());
+  EXPECT_EQ(15U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {

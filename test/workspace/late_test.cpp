@@ -65,7 +65,7 @@ TEST_F(LateTest, LayersThatRunNoMoreAreForgotten) {
     goes.iterate(handles.ours);
   }
   EXPECT_EQ(1U, layouts("6 convolutions divide it"));
-  for (int iteration = 0; iteration < 17000; ++iteration) stays.iterate(handles.ours);
+  for (int iteration = 0; iteration < 40000; ++iteration) stays.iterate(handles.ours);
   for (int iteration = 0; iteration < 8; ++iteration) {
     stays.iterate(handles.ours);
     comes.iterate(handles.ours);

@@ -1,0 +1,202 @@
+#include "context/replays.hpp"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/executor.hpp"
+#include "planner/planner.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Device memory of an executable graph, rather too much. Seen on an H200 (CUDA 13.0) where every
+// fifth node clears memory: 90 KB for 5 nodes, 580 KB for 160, 2.3 MB for 640; where none does, a
+// fifth of that.
+constexpr std::size_t kGraphBytes = std::size_t{80} << 10;
+constexpr std::size_t kNodeBytes = 3600;
+// A plan that could not be captured is tried again after so many of its calls: soon where memory
+// was short, too seldom to cost 1 %, for to capture it takes about as long as to enqueue it.
+constexpr int kRest = 256;
+constexpr std::size_t kMostResting = 1024;
+
+}  // namespace
+
+/// Freeing must not disturb captures of other threads; it waits for no device.
+Replays::Captured::~Captured() {
+  try {
+    const RelaxedCapture relaxed;
+    exec.reset();
+  } catch (const std::exception&) {  // the process ends
+  }
+}
+
+Replays::~Replays() {
+  while (!graphs_.empty()) take(graphs_.begin());
+}
+
+bool Replays::run(std::uint64_t owner,
+                  cudnnHandle_t handle,
+                  const Plan& plan,
+                  const ConvolutionCall& call,
+                  const CallStream& stream,
+                  std::size_t mostBytes) noexcept {
+  const auto key = replayKey(owner, plan, call, stream);
+  if (!key) return false;
+  try {
+    std::shared_ptr<Captured> captured;
+    std::uint64_t seenAt = 0;
+    if (!find(*key, plan, &captured, &seenAt)) return false;
+    if (!captured) captured = capture(*key, handle, plan, call, seenAt, mostBytes);
+    if (!captured) return false;
+    if (cudaGraphLaunch(captured->exec.get(), stream.stream) == cudaSuccess) return true;
+    static_cast<void>(cudaGetLastError());
+  } catch (const std::exception& error) {
+    logDebug(
+        "{} N={} is not replayed: {}", plan.problem.text(), plan.problem.batch(), error.what());
+  }
+  rest(*key, plan);
+  return false;
+}
+
+/// True: the call is captured, or has been seen before and may be.
+bool Replays::find(const ReplayKey& key,
+                   const Plan& plan,
+                   std::shared_ptr<Captured>* captured,
+                   std::uint64_t* seenAt) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t now = ++uses_;
+  if (const auto known = graphs_.find(key); known != graphs_.end()) {
+    known->second->lastUse = now;
+    byUse_.splice(byUse_.end(), byUse_, known->second->place);
+    *captured = known->second;
+    return true;
+  }
+  const std::uint64_t hash = key.hash();
+  const Seen before = std::exchange(placeFor(hash), Seen{hash, now});
+  if (before.at == 0 || before.hash != hash) return false;
+  *seenAt = before.at;
+  const auto resting = resting_.find(plan.id);
+  if (resting == resting_.end()) return true;
+  if (--resting->second == 0) resting_.erase(resting);
+  return false;
+}
+
+/// The call's place, or else one that it may take. REQUIRES: the lock.
+Replays::Seen& Replays::placeFor(std::uint64_t hash) noexcept {
+  auto& places = seen_[hash % seen_.size()];
+  for (const std::uint64_t wanted : {hash, std::uint64_t{0}})
+    for (Seen& place : places)
+      if (place.hash == wanted) return place;
+  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
+  return places[(uses_ * kMultiplier >> 32) % kPlaces];
+}
+
+/// Null: there is no room for it, or nothing may be captured now.
+std::shared_ptr<Replays::Captured> Replays::capture(const ReplayKey& key,
+                                                    cudnnHandle_t handle,
+                                                    const Plan& plan,
+                                                    const ConvolutionCall& call,
+                                                    std::uint64_t seenAt,
+                                                    std::size_t mostBytes) {
+  const auto bytesOf = [](std::size_t nodes) { return kGraphBytes + nodes * kNodeBytes; };
+  // At least a node for each micro-batch: what can't fit need not be captured to be counted.
+  if (!makeRoom(bytesOf(plan.microBatches()), seenAt, mostBytes)) return nullptr;
+  const DeviceScope device(device_);
+  int enqueued = 0;
+  const auto calls = captureCalls(handle, [&] { return runPlan(handle, plan, call, &enqueued); });
+  if (!calls) return nullptr;
+  auto captured = std::make_shared<Captured>();
+  captured->bytes = bytesOf(calls->nodes);
+  if (!add(key, captured, seenAt, mostBytes)) {
+    rest(key, plan);
+    return nullptr;
+  }
+  captured->exec = instantiate(*calls);
+  return captured;
+}
+
+/// Counts it before it takes memory. False: there is no room.
+bool Replays::add(const ReplayKey& key,
+                  const std::shared_ptr<Captured>& captured,
+                  std::uint64_t seenAt,
+                  std::size_t mostBytes) {
+  if (!makeRoom(captured->bytes, seenAt, mostBytes)) return false;
+  std::list<const ReplayKey*> place{nullptr};
+  const std::lock_guard lock(mutex_);
+  if (bytes_ + captured->bytes > mostBytes) return false;  // another thread was first
+  const auto added = graphs_.emplace(key, captured).first;
+  captured->lastUse = uses_;
+  captured->place = place.begin();
+  place.front() = &added->first;
+  byUse_.splice(byUse_.end(), place);
+  bytes_ += captured->bytes;
+  ++statistics_.graphs;
+  statistics_.graphBytes += static_cast<long long>(captured->bytes);
+  return true;
+}
+
+/// Whether the graph would fit, once those have gone that have rested for longer than its call. If
+/// it would not even then, none goes.
+bool Replays::makeRoom(std::size_t bytes, std::uint64_t seenAt, std::size_t mostBytes) {
+  std::vector<std::shared_ptr<Captured>> gone;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  auto first = byUse_.begin();  // that stays
+  for (std::size_t left = bytes_; left + bytes > mostBytes; ++first) {
+    if (first == byUse_.end()) return false;
+    const Captured& rested = *graphs_.find(**first)->second;
+    if (rested.lastUse >= seenAt) return false;
+    left -= rested.bytes;
+  }
+  while (byUse_.begin() != first) gone.push_back(take(graphs_.find(*byUse_.front())));
+  return true;
+}
+
+/// The key's graph goes, and the plan is not captured for a while.
+void Replays::rest(const ReplayKey& key, const Plan& plan) noexcept {
+  std::shared_ptr<Captured> gone;
+  try {
+    const std::lock_guard lock(mutex_);
+    if (const auto graph = graphs_.find(key); graph != graphs_.end()) gone = take(graph);
+    if (resting_.size() >= kMostResting) resting_.clear();
+    resting_[plan.id] = kRest;
+  } catch (const std::exception&) {  // out of host memory: it is tried sooner
+  }
+}
+
+void Replays::forget(std::uint64_t owner) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (auto graph = graphs_.begin(); graph != graphs_.end();) {
+    const auto next = std::next(graph);
+    if (graph->first.owner == owner) take(graph);
+    graph = next;
+  }
+}
+
+/// REQUIRES: the lock.
+std::shared_ptr<Replays::Captured> Replays::take(Graphs::iterator graph) noexcept {
+  std::shared_ptr<Captured> taken = std::move(graph->second);
+  byUse_.erase(taken->place);
+  graphs_.erase(graph);
+  bytes_ -= taken->bytes;
+  --statistics_.graphs;
+  statistics_.graphBytes -= static_cast<long long>(taken->bytes);
+  return taken;
+}
+
+std::shared_ptr<Replays> replaysOf(int device) {
+  struct Devices {
+    std::mutex mutex;
+    std::map<int, std::weak_ptr<Replays>> replays;
+  };
+  static Devices& devices =
+      *new Devices;  // never destroyed: handles are used in static destructors
+  const std::lock_guard lock(devices.mutex);
+  std::weak_ptr<Replays>& place = devices.replays[device];
+  std::shared_ptr<Replays> replays = place.lock();
+  if (!replays) place = replays = std::make_shared<Replays>(device, planner().statistics());
+  return replays;
+}
+
+}  // namespace ucudnn

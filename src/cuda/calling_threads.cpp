@@ -1,0 +1,43 @@
+#include "cuda/calling_threads.hpp"
+
+#include <map>
+
+namespace ucudnn {
+namespace {
+
+/// The address of something that each thread has. An ended thread's may be used again: that thread
+/// waits for nothing any more.
+std::uintptr_t idOfThisThread() noexcept {
+  static thread_local char mark = 0;
+  return reinterpret_cast<std::uintptr_t>(&mark);
+}
+
+}  // namespace
+
+void CallingThreads::note() noexcept {
+  const std::uintptr_t caller = idOfThisThread();
+  if (last_.load(std::memory_order_acquire) == caller) return;
+  const std::lock_guard lock(mutex_);
+  if (last_.exchange(caller, std::memory_order_acq_rel) != 0) changedAt_ = Clock::now();
+}
+
+CallingThreads::Capture::Capture(CallingThreads& threads) : lock_(threads.mutex_) {
+  const std::uintptr_t last = threads.last_.load(std::memory_order_acquire);
+  const bool isQuiet =
+      threads.changedAt_ == Clock::time_point::min() || Clock::now() - threads.changedAt_ >= kQuiet;
+  allowed_ = isQuiet && (last == 0 || last == idOfThisThread());
+  if (!allowed_) lock_.unlock();
+}
+
+CallingThreads& callingThreads(int device) {
+  struct Devices {
+    std::mutex mutex;
+    std::map<int, CallingThreads> threads;
+  };
+  static Devices& devices =
+      *new Devices;  // never destroyed: handles are used in static destructors
+  const std::lock_guard lock(devices.mutex);
+  return devices.threads[device];
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,46 @@
+// Which of the client's threads use a device: what must not happen beside another thread's calls.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+namespace ucudnn {
+
+/// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread, in each
+/// mode, and voids the capture; cuDNN, which is in the midst of it, then crashes (seen on an H200,
+/// CUDA 13.0). Nothing else of another thread's does. So we capture only on a device that one
+/// thread alone uses: no other has called us for kQuiet, and one that calls us meanwhile waits
+/// until the capture has ended. Of a thread that never calls us we know nothing. Thread-safe.
+class CallingThreads {
+ public:
+  /// A call of the client's, on this thread.
+  void note() noexcept;
+
+  /// From here to its end no call of another thread's gets past `note`.
+  class Capture {
+   public:
+    explicit Capture(CallingThreads& threads);
+    /// Whether this thread may capture.
+    bool isAllowed() const noexcept { return allowed_; }
+
+   private:
+    std::unique_lock<std::mutex> lock_;
+    bool allowed_;
+  };
+
+  static constexpr std::chrono::seconds kQuiet{10};
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::atomic<std::uintptr_t> last_{0};  ///< the thread that called last; 0: none has
+  std::mutex mutex_;                     ///< guards what follows, and captures
+  Clock::time_point changedAt_ = Clock::time_point::min();  ///< from one thread to another
+};
+
+/// The device's. Throws std::bad_alloc.
+CallingThreads& callingThreads(int device);
+
+}  // namespace ucudnn
