@@ -58,12 +58,13 @@ std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
                                                   machine.at("cudnn").get<std::string>(),
                                                   machine.at("cuda").get<std::string>(),
                                                   machine.at("ucudnn").get<std::string>()),
-                                      fmt::format("limit {}, policy {}, {}, {} math, {}",
+                                      fmt::format("limit {}, policy {}, {}, {} math, {}, replay {}",
                                                   formatSize(options.limitBytes),
                                                   toText(options.policy),
                                                   options.dataTypeName,
                                                   options.mathName,
-                                                  options.layoutName)};
+                                                  options.layoutName,
+                                                  options.graphMemoryBytes > 0 ? "on" : "off")};
   if (!onSimulator()) return remarks;
   const std::string profile = simulatorProfile();
   remarks.push_back("simulated: times are virtual, " +
@@ -100,9 +101,7 @@ int bench(const BenchOptions& options, const std::string& command) {
   {
     const Stream stream = makeStream();
     const Handles handles(stream.get());
-    check(handles.ours().setOptimizerBatchSizePolicy(
-              static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
-          "ucudnnSetBatchSizePolicy");
+    configure(handles.ours(), options);
     warmUp(handles, options);
     Progress progress(layers.size() * options.operations.size());
     for (const Layer& layer : layers)
@@ -110,8 +109,8 @@ int bench(const BenchOptions& options, const std::string& command) {
         progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
         report.rows.push_back(benchRow(handles, stream.get(), layer, operation, options));
       }
+    addStatistics(report);  // while there are handles: graphs end with the last one
   }
-  addStatistics(report);
 
   if (!json.isStandardOutput() && !csv.isStandardOutput()) writeTable(std::cout, report);
   json.write([&](std::ostream& stream) { stream << toText(toJson(report)); });

@@ -258,6 +258,7 @@ void fillRow(const Handles& handles,
   timeBackToBack(stream, options.repeats, contestants);
   row.cudnnMs = contestants[0].timeMs;
   row.ucudnnMs = contestants[1].timeMs;
+  row.replayed = contestants[1].replayedCalls;
   row.unlimitedMs = contestants[2].timeMs;
 
   const Arithmetic arithmetic = arithmeticFor(options, layer);

@@ -25,9 +25,11 @@ constexpr const char* kBenchFooter =
     "cuDNN ms: the algorithm that cudnnFindConvolution*AlgorithmEx finds fastest with the limit's\n"
     "workspace. unlimited: the same without a limit (24 GiB at most). Both and μ-cuDNN are timed "
     "back\n"
-    "to back in turns; the median counts. error (relative_error): normalized L2 distance of "
-    "μ-cuDNN's\n"
-    "output to the plainest kernel's with FMA math (IMPLICIT_GEMM, or ALGO_1 backward). cuDNN's\n"
+    "to back in turns; the median counts. replayed: the part of μ-cuDNN's timed calls that ran as "
+    "one\n"
+    "launch of a CUDA graph. error (relative_error): normalized L2 distance of μ-cuDNN's output to "
+    "the\n"
+    "plainest kernel's with FMA math (IMPLICIT_GEMM, or ALGO_1 backward). cuDNN's\n"
     "(cudnn_relative_error): the distance to it of what cuDNN picks without a limit.";
 
 /// What is needed for the life of the parsed command.
@@ -51,6 +53,17 @@ void addConvolutionOptions(CLI::App& app, Options& o) {
          [&o](const std::string& text) { o.policy = parsePolicy(text); },
          "undivided, powerOfTwo or all; default: UCUDNN_BATCH_SIZE_POLICY, powerOfTwo")
       ->type_name("POLICY");
+  app.add_option_function<std::string>(
+         "--replay",
+         [&o](const std::string& text) {
+           if (!parseReplay(text))
+             o.graphMemoryBytes = 0;
+           else if (o.graphMemoryBytes == 0)
+             o.graphMemoryBytes = Settings().graphMemoryBytes;
+         },
+         "on or off: calls that repeat are launched as CUDA graphs; default: on, unless "
+         "UCUDNN_GRAPH_MEMORY is 0")
+      ->type_name("SWITCH");
   app.add_option_function<std::string>(
          "--operations",
          [&o](const std::string& text) { o.operations = parseOperations(text); },
@@ -222,6 +235,7 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
   for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&parsed.bench), &parsed.plan}) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
+    o->graphMemoryBytes = settings.graphMemoryBytes;
   }
   parsed.database.database = settings.databasePath;
 }

@@ -70,14 +70,16 @@ class Handles {
   UcudnnHandle_t ours_;
 };
 
-/// Fills in kernelsMeasured and kernelsLoaded, which are known when all is done. Throws
-/// DeviceError.
+/// Fills in the report's counters, which are known when all is done. Throws DeviceError.
 template <typename AnyReport>
 void addStatistics(AnyReport& report) {
   ucudnnStatistics_t statistics{};
   check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
   report.kernelsMeasured = statistics.kernelsMeasured;
   report.kernelsLoaded = statistics.kernelsLoaded;
+  report.replayedCalls = statistics.replayedCalls;
+  report.graphs = statistics.graphs;
+  report.graphBytes = statistics.graphBytes;
 }
 
 /// Makes `device` the current one. Throws BadInput where there is no such device, DeviceError where

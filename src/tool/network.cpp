@@ -13,7 +13,7 @@ namespace {
 NetworkChoice choose(cudnnHandle_t handle, const Convolution& convolution, std::size_t bytes) {
   auto plan = describePlan(handle, convolution, bytes);
   if (!plan) throw DeviceError("a convolution has no plan within its part of the workspace");
-  return {std::move(*plan), std::nullopt};
+  return {std::move(*plan), std::nullopt, std::nullopt};
 }
 
 void addTotals(NetworkReport& report, Way way) {

@@ -28,6 +28,7 @@ ucudnnTotalWorkspacePolicy_t policyOf(Way way);
 struct NetworkChoice {
   PlanDescription plan;
   std::optional<double> measuredMs;  ///< by itself, back to back
+  std::optional<double> replayed;    ///< of the calls of measuredMs, the part that was replayed
 };
 
 struct NetworkRow {
@@ -38,7 +39,8 @@ struct NetworkRow {
 struct NetworkTimes {
   double predictedMs = 0;
   std::optional<double> measuredMs;
-  std::optional<double> hostMs;  ///< to enqueue it; a GPU's alone
+  std::optional<double> replayed;  ///< of the timed convolutions, the part that was replayed
+  std::optional<double> hostMs;    ///< to enqueue it; a GPU's alone
 };
 
 /// One way's.
@@ -58,6 +60,8 @@ struct NetworkReport {
   std::vector<NetworkRow> rows;
   std::array<std::optional<NetworkTotals>, kWays.size()> totals;
   long long kernelsMeasured = 0, kernelsLoaded = 0;
+  long long replayedCalls = 0;  ///< of all calls, timed or not
+  long long graphs = 0, graphBytes = 0;
   bool optimal = true;    ///< the division is proven to be the best
   double divisionMs = 0;  ///< host time to find it, Pareto fronts not included
 };

@@ -39,7 +39,8 @@ void timeTrainers(cudaStream_t stream,
                   const std::vector<Way>& ways,
                   const std::vector<std::unique_ptr<Trainer>>& trainers,
                   NetworkReport& report) {
-  // Calls `store(index of the way, ms)` for what `enqueue(trainer)` takes.
+  const auto convolutions = static_cast<double>(report.rows.size());
+  // Calls `store(index of the way, timed contestant)` for what `enqueue(trainer)` takes.
   const auto compare = [&](auto enqueue, auto store) {
     std::vector<Contestant> contestants;
     contestants.reserve(trainers.size());
@@ -47,20 +48,26 @@ void timeTrainers(cudaStream_t stream,
       contestants.push_back({[&enqueue, &trainer = *trainer] { enqueue(trainer); }});
     timeBackToBack(stream, repeats, contestants);
     for (std::size_t i = 0; i < ways.size(); ++i)
-      store(static_cast<std::size_t>(ways[i]), contestants[i].timeMs);
+      store(static_cast<std::size_t>(ways[i]), contestants[i]);
   };
   Progress progress(report.rows.size());
   for (std::size_t row = 0; row < report.rows.size(); ++row) {
     progress.begin(fmt::format("{} {}", report.rows[row].layer, report.rows[row].operation));
     compare([&](const Trainer& trainer) { trainer.convolve(row); },
-            [&](std::size_t way, double ms) {
+            [&](std::size_t way, const Contestant& timed) {
               NetworkTimes& summed = report.totals[way]->summed;
-              summed.measuredMs = summed.measuredMs.value_or(0) + ms;
-              report.rows[row].choices[way]->measuredMs = ms;
+              summed.measuredMs = summed.measuredMs.value_or(0) + timed.timeMs;
+              summed.replayed = summed.replayed.value_or(0) + timed.replayedCalls / convolutions;
+              report.rows[row].choices[way]->measuredMs = timed.timeMs;
+              report.rows[row].choices[way]->replayed = timed.replayedCalls;
             });
   }
   compare([](const Trainer& trainer) { trainer.iterate(); },
-          [&](std::size_t way, double ms) { report.totals[way]->iteration.measuredMs = ms; });
+          [&](std::size_t way, const Contestant& timed) {
+            NetworkTimes& iteration = report.totals[way]->iteration;
+            iteration.measuredMs = timed.timeMs;
+            iteration.replayed = timed.replayedCalls / convolutions;
+          });
   if (onSimulator()) return;  // a GPU's host it is not
   for (std::size_t i = 0; i < ways.size(); ++i)
     report.totals[static_cast<std::size_t>(ways[i])]->iteration.hostMs =
@@ -83,9 +90,7 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
   {
     const Handles handles(stream.get());
     check(handles.ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
-    check(handles.ours().setOptimizerBatchSizePolicy(
-              static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
-          "ucudnnSetBatchSizePolicy");
+    configure(handles.ours(), options);
     report = network.plan(handles.ours(), ways, options.totalBytes);
   }
   report.machine = describeMachine(options.device, command);

@@ -22,9 +22,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   const Stream stream = makeStream();
   const Handles handles(stream.get());
   check(handles.ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
-  check(handles.ours().setOptimizerBatchSizePolicy(
-            static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
-        "ucudnnSetBatchSizePolicy");
+  configure(handles.ours(), options);
   Network network(layers, options);
   NetworkReport report =
       network.plan(handles.ours(), {kWays.begin(), kWays.end()}, options.totalBytes);

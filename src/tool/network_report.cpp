@@ -20,7 +20,9 @@ Json toJson(const NetworkChoice& choice) {
   const PlanDescription& plan = choice.plan;
   return {{"workspace_bytes", plan.workspaceBytes},
           {"predicted_ms", plan.predictedMs},
+          {"predicted_replayed", plan.replayed},
           {"measured_ms", orNull(choice.measuredMs)},
+          {"replayed", orNull(choice.replayed)},
           {"device_ms", plan.deviceMs},
           {"configuration", toJson(plan.configuration)}};
 }
@@ -38,15 +40,17 @@ void writeRemarks(std::ostream& stream, const NetworkReport& report) {
   const auto text = [&](const Json& from, const char* key) {
     return from.at(key).get<std::string>();
   };
-  stream << fmt::format("{}, cuDNN {}, CUDA {}, μ-cuDNN {}\npolicy {}, {}, {} math, {}\n",
-                        text(report.machine, "device"),
-                        text(report.machine, "cudnn"),
-                        text(report.machine, "cuda"),
-                        text(report.machine, "ucudnn"),
-                        text(report.settings, "policy"),
-                        text(report.settings, "data_type"),
-                        text(report.settings, "math"),
-                        text(report.settings, "layout"));
+  stream << fmt::format(
+      "{}, cuDNN {}, CUDA {}, μ-cuDNN {}\npolicy {}, {}, {} math, {}, replay {}\n",
+      text(report.machine, "device"),
+      text(report.machine, "cudnn"),
+      text(report.machine, "cuda"),
+      text(report.machine, "ucudnn"),
+      text(report.settings, "policy"),
+      text(report.settings, "data_type"),
+      text(report.settings, "math"),
+      text(report.settings, "layout"),
+      report.settings.at("replay").get<bool>() ? "on" : "off");
   if (onSimulator()) stream << "simulated: times are virtual, from a model or a recorded profile\n";
   stream << '\n';
 }
@@ -56,8 +60,14 @@ void writeTimes(std::ostream& stream,
                 const NetworkReport& report,
                 const char* title,
                 NetworkTimes NetworkTotals::*times) {
-  std::vector<std::vector<std::string>> lines = {
-      {title, "predicted ms", "measured ms", "prediction", "of wr", "workspace", "host ms"}};
+  std::vector<std::vector<std::string>> lines = {{title,
+                                                  "predicted ms",
+                                                  "measured ms",
+                                                  "prediction",
+                                                  "of wr",
+                                                  "replayed",
+                                                  "workspace",
+                                                  "host ms"}};
   const auto& reuse = report.totals[static_cast<std::size_t>(Way::kReuse)];
   for (const Way way : kWays) {
     const auto& totals = report.totals[static_cast<std::size_t>(way)];
@@ -69,6 +79,7 @@ void writeTimes(std::ostream& stream,
                      milliseconds(measuredMs),
                      percent(predictedMs / measuredMs - 1),
                      fmt::format("{:.3f}", measuredMs / ((*reuse).*times).measuredMs.value()),
+                     percent(((*totals).*times).replayed.value()),
                      formatSize(totals->workspaceBytes),
                      milliseconds(((*totals).*times).hostMs.value_or(0))});
   }
@@ -95,9 +106,11 @@ Json toJson(const NetworkReport& report) {
     if (const auto& sum = report.totals[static_cast<std::size_t>(way)])
       totals[toText(way)] = {{"predicted_ms", sum->summed.predictedMs},
                              {"measured_ms", orNull(sum->summed.measuredMs)},
+                             {"replayed", orNull(sum->summed.replayed)},
                              {"iteration",
                               {{"predicted_ms", sum->iteration.predictedMs},
                                {"measured_ms", orNull(sum->iteration.measuredMs)},
+                               {"replayed", orNull(sum->iteration.replayed)},
                                {"host_ms", orNull(sum->iteration.hostMs)}}},
                              {"workspace_bytes", sum->workspaceBytes}};
   const bool divided = report.totals[static_cast<std::size_t>(Way::kDivide)].has_value();
@@ -109,6 +122,9 @@ Json toJson(const NetworkReport& report) {
             {"wr_limit_bytes", report.eachBytes},
             {"kernels_measured", report.kernelsMeasured},
             {"kernels_loaded", report.kernelsLoaded},
+            {"replayed_calls", report.replayedCalls},
+            {"graphs", report.graphs},
+            {"graph_bytes", report.graphBytes},
             {"division_optimal", divided ? Json(report.optimal) : Json()},
             {"division_ms", divided ? Json(report.divisionMs) : Json()},
             {"totals", std::move(totals)}}},

@@ -122,6 +122,16 @@ Streams parseStreams(const std::string& text) {
       {{"one", Streams::kOne}, {"operation", Streams::kOperation}, {"layer", Streams::kLayer}});
 }
 
+bool parseReplay(const std::string& text) {
+  return choose<bool>("--replay", text, {{"on", true}, {"off", false}});
+}
+
+void configure(UcudnnHandle_t handle, const ConvolutionOptions& options) {
+  check(handle.setOptimizerBatchSizePolicy(static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
+        "ucudnnSetBatchSizePolicy");
+  check(handle.setGraphMemory(options.graphMemoryBytes), "ucudnnSetGraphMemory");
+}
+
 nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
   nlohmann::ordered_json operations = nlohmann::ordered_json::array();
   for (const ucudnnOperation_t operation : options.operations)
@@ -134,6 +144,7 @@ nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
           {"operations", std::move(operations)},
           {"workspace_limit_bytes", options.limitBytes},
           {"policy", toText(options.policy)},
+          {"replay", options.graphMemoryBytes > 0},
           {"data_type", options.dataTypeName},
           {"math", options.mathName},
           {"layout", options.layoutName},

@@ -26,6 +26,7 @@ struct ConvolutionOptions {
   std::string dataTypeName = "float", mathName = "tf32", layoutName = "nchw";
   std::size_t limitBytes = Settings().defaultWorkspaceLimitBytes;
   BatchSizePolicy policy = Settings().batchSizePolicy;
+  std::size_t graphMemoryBytes = Settings().graphMemoryBytes;  ///< 0: no call is replayed
   /// All layers as one network in one workspace total; 0: each by itself.
   std::size_t totalBytes = 0;
   TotalWorkspacePolicy totalPolicy = Settings().totalWorkspacePolicy;
@@ -57,6 +58,9 @@ struct DatabaseOptions {
 /// What bench and plan report of their options.
 nlohmann::ordered_json toJson(const ConvolutionOptions& options);
 
+/// Gives a handle the policy and the memory for graphs. Throws DeviceError.
+void configure(UcudnnHandle_t handle, const ConvolutionOptions& options);
+
 /// The names that options accept. Throw BadInput: "OPTION: \"...\" is none of ...".
 cudnnDataType_t parseDataType(const std::string& text);
 cudnnMathType_t parseMath(const std::string& text);
@@ -68,5 +72,6 @@ std::size_t parseLimit(const std::string& text);
 std::size_t parseTotal(const std::string& text);
 TotalWorkspacePolicy parseTotalPolicy(const std::string& text);
 Streams parseStreams(const std::string& text);
+bool parseReplay(const std::string& text);
 
 }  // namespace ucudnn::tool

@@ -65,6 +65,7 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
           {"shape", planned.shape},
           {"limit_bytes", limitBytes},
           {"predicted_ms", planned.choice ? Json(choice.predictedMs) : Json(nullptr)},
+          {"predicted_replayed", planned.choice ? Json(choice.replayed) : Json(nullptr)},
           {"configuration", toJson(choice.configuration)},
           {"front", std::move(front)},
           {"candidates", std::move(candidates)},
@@ -94,10 +95,11 @@ void print(std::ostream& stream, const Planned& planned, std::size_t limitBytes)
   for (const ucudnnParetoPoint_t& point : planned.front)
     lines.push_back({formatSize(point.workspaceBytes), fmt::format("{:.4f}", point.timeMs)});
   writeColumns(stream, lines, 0);
-  stream << fmt::format("  choice within {}: {}, {:.4f} ms\n\n",
+  stream << fmt::format("  choice within {}: {}, {:.4f} ms{}\n\n",
                         formatSize(limitBytes),
                         toText(planned.choice->configuration),
-                        planned.choice->predictedMs);
+                        planned.choice->predictedMs,
+                        planned.choice->replayed ? " when replayed" : "");
 }
 
 }  // namespace
@@ -111,9 +113,7 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
 
   const Stream stream = makeStream();
   const Handles handles(stream.get());
-  check(handles.ours().setOptimizerBatchSizePolicy(
-            static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
-        "ucudnnSetBatchSizePolicy");
+  configure(handles.ours(), options);
   // The Pareto front ends at the limit that the handle knows.
   check(handles.ours().setDefaultWorkspaceLimit(options.limitBytes),
         "ucudnnSetDefaultWorkspaceLimit");

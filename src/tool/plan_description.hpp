@@ -13,6 +13,7 @@ struct PlanDescription {
   std::vector<MicroBatches> configuration;
   std::size_t workspaceBytes = 0;
   double predictedMs = 0;  ///< of the convolution by itself, back to back
+  bool replayed = false;   ///< predictedMs is of one launch of a CUDA graph
   double deviceMs = 0;     ///< what the device needs of it
   double hostPacedMs = 0;  ///< of its micro-batches that take the host longer than the device
 };

@@ -39,6 +39,7 @@ Json toJson(const Row& row) {
           {"unlimited_ms", orNull(row.unlimitedMs)},
           {"speedup", orNull(row.speedup())},
           {"prediction_error", orNull(row.predictionError())},
+          {"replayed", orNull(row.replayed)},
           {"planning_ms", orNull(row.planningMs)},
           {"limit_bytes", row.limitBytes},
           {"workspace_bytes", row.workspaceBytes},
@@ -151,6 +152,9 @@ Json toJson(const Report& report) {
             {"planning_ms", totals.planningMs},
             {"kernels_measured", report.kernelsMeasured},
             {"kernels_loaded", report.kernelsLoaded},
+            {"replayed_calls", report.replayedCalls},
+            {"graphs", report.graphs},
+            {"graph_bytes", report.graphBytes},
             {"less_accurate", totals.lessAccurate},
             {"prediction_median_error", orNull(totals.predictionMedianError)},
             {"prediction_maximum_error", orNull(totals.predictionMaximumError)}}},
@@ -159,35 +163,37 @@ Json toJson(const Report& report) {
 
 void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
   stream << "layer,operation,shape,cudnn_ms,predicted_ms,ucudnn_ms,unlimited_ms,speedup,"
-            "prediction_error,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
+            "prediction_error,replayed,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
             "cudnn_workspace_bytes,unlimited_kernel,unlimited_workspace_bytes,relative_error,"
             "cudnn_relative_error,unlimited_relative_error,picked_kernel,picked_relative_error,"
             "configuration,error\n";
   for (const Row& row : rows)
-    stream << fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-                          quoted(row.layer),
-                          row.operation,
-                          quoted(row.shape),
-                          number(row.cudnnMs),
-                          number(row.predictedMs),
-                          number(row.ucudnnMs),
-                          number(row.unlimitedMs),
-                          number(row.speedup()),
-                          number(row.predictionError()),
-                          number(row.planningMs),
-                          row.limitBytes,
-                          row.workspaceBytes,
-                          row.cudnnKernel,
-                          row.cudnnWorkspaceBytes,
-                          row.unlimitedKernel,
-                          row.unlimitedWorkspaceBytes,
-                          number(row.relativeError),
-                          number(row.cudnnRelativeError),
-                          number(row.unlimitedRelativeError),
-                          row.pickedKernel,
-                          number(row.pickedRelativeError),
-                          quoted(toText(row.configuration)),
-                          quoted(row.error));
+    stream << fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+        quoted(row.layer),
+        row.operation,
+        quoted(row.shape),
+        number(row.cudnnMs),
+        number(row.predictedMs),
+        number(row.ucudnnMs),
+        number(row.unlimitedMs),
+        number(row.speedup()),
+        number(row.predictionError()),
+        number(row.replayed),
+        number(row.planningMs),
+        row.limitBytes,
+        row.workspaceBytes,
+        row.cudnnKernel,
+        row.cudnnWorkspaceBytes,
+        row.unlimitedKernel,
+        row.unlimitedWorkspaceBytes,
+        number(row.relativeError),
+        number(row.cudnnRelativeError),
+        number(row.unlimitedRelativeError),
+        row.pickedKernel,
+        number(row.pickedRelativeError),
+        quoted(toText(row.configuration)),
+        quoted(row.error));
 }
 
 }  // namespace ucudnn::tool

@@ -29,6 +29,7 @@ struct Row {
   std::size_t cudnnWorkspaceBytes = 0;
 
   std::optional<double> predictedMs, ucudnnMs;
+  std::optional<double> replayed;  ///< of the calls of ucudnnMs, the part that was replayed
   std::vector<MicroBatches> configuration;
   std::size_t workspaceBytes = 0;  ///< what GetWorkspaceSize answered and the call was given
   std::optional<double> planningMs;
@@ -70,6 +71,8 @@ struct Report {
   nlohmann::ordered_json settings;
   std::vector<Row> rows;
   long long kernelsMeasured = 0, kernelsLoaded = 0;
+  long long replayedCalls = 0;  ///< of all calls, timed or not
+  long long graphs = 0, graphBytes = 0;
   std::vector<std::string> remarks;  ///< lines that the table begins with
 };
 

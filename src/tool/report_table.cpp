@@ -71,6 +71,7 @@ void writeTable(std::ostream& stream, const Report& report) {
                                                   "predicted",
                                                   "unlimited",
                                                   "speed-up",
+                                                  "replayed",
                                                   "workspace",
                                                   "error",
                                                   "cuDNN's",
@@ -83,6 +84,7 @@ void writeTable(std::ostream& stream, const Report& report) {
                      milliseconds(row.predictedMs),
                      milliseconds(row.unlimitedMs),
                      factor(row.speedup()),
+                     percent(row.replayed),
                      row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
                      distance(row.relativeError),
                      distance(row.pickedRelativeError),
@@ -95,6 +97,7 @@ void writeTable(std::ostream& stream, const Report& report) {
                    milliseconds(totals.predictedMs),
                    milliseconds(totals.unlimitedMs),
                    factor(totals.speedup),
+                   "",
                    "",
                    "",
                    "",
@@ -112,6 +115,11 @@ void writeTable(std::ostream& stream, const Report& report) {
                         totals.planningMs,
                         report.kernelsMeasured,
                         report.kernelsLoaded);
+  if (report.graphs > 0)
+    stream << fmt::format("{} calls were replayed; {} graphs are kept, which take {}\n",
+                          report.replayedCalls,
+                          report.graphs,
+                          formatSize(static_cast<std::size_t>(report.graphBytes)));
   if (totals.lessAccurate > 0)
     stream << fmt::format(
         "{} of {} rows are split with an error above that of what cuDNN picks without a limit\n",

@@ -14,8 +14,15 @@ namespace {
 constexpr double kTimingMs = 5;
 // For kernels so short that the host's calls, not the device, would make a timing last longer.
 constexpr int kMostCalls = 500;
-// The first call may load kernels, the second ran while clocks rose.
-constexpr int kWarmUpCalls = 2;
+// The first call may load kernels, the second ran while clocks rose. The second is also the one
+// that a replayed plan is captured at, so from the third on a call is as all later ones.
+constexpr int kWarmUpCalls = 3;
+
+long long replayedCallsNow() {
+  ucudnnStatistics_t statistics{};
+  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  return statistics.replayedCalls;
+}
 
 class Stopwatch {
  public:
@@ -23,9 +30,11 @@ class Stopwatch {
 
   double measureMs(const std::function<void()>& enqueue, int calls) {
     enqueue();
+    const long long replayedBefore = replayedCallsNow();
     check(cudaEventRecord(begin_.get(), stream_), "cudaEventRecord");
     for (int i = 0; i < calls; ++i) enqueue();
     check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
+    replayedCalls_ = replayedCallsNow() - replayedBefore;
     check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
     float elapsedMs = 0;
     check(cudaEventElapsedTime(&elapsedMs, begin_.get(), end_.get()), "cudaEventElapsedTime");
@@ -33,8 +42,12 @@ class Stopwatch {
     return static_cast<double>(elapsedMs) / calls;
   }
 
+  /// Of the calls that were measured last.
+  long long replayedCalls() const noexcept { return replayedCalls_; }
+
  private:
   cudaStream_t stream_;
+  long long replayedCalls_ = 0;
   Event begin_ = makeEvent();
   Event end_ = makeEvent();
 };
@@ -68,10 +81,17 @@ void timeBackToBack(cudaStream_t stream, int rounds, std::vector<Contestant>& co
     calls.push_back(callsForTiming(stopwatch.measureMs(contestant.enqueue, 1)));
   }
   std::vector<std::vector<double>> times(contestants.size());
+  std::vector<long long> replayed(contestants.size(), 0);
   for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < contestants.size(); ++i)
+    for (std::size_t i = 0; i < contestants.size(); ++i) {
       times[i].push_back(stopwatch.measureMs(contestants[i].enqueue, calls[i]));
-  for (std::size_t i = 0; i < contestants.size(); ++i) contestants[i].timeMs = median(times[i]);
+      replayed[i] += stopwatch.replayedCalls();
+    }
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    contestants[i].timeMs = median(times[i]);
+    contestants[i].replayedCalls =
+        static_cast<double>(replayed[i]) / (static_cast<double>(rounds) * calls[i]);
+  }
 }
 
 }  // namespace ucudnn::tool

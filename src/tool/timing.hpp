@@ -12,7 +12,9 @@ namespace ucudnn::tool {
 /// One of those that are compared: enqueues its work, once a call, on the stream it was made for.
 struct Contestant {
   std::function<void()> enqueue;
-  double timeMs = 0;  ///< the answer: the median over the rounds, of one call
+  // The answers.
+  double timeMs = 0;         ///< the median over the rounds, of one call
+  double replayedCalls = 0;  ///< convolutions that were replayed in one call: the mean
 };
 
 /// Times each contestant `rounds` times, one after another in each round, so that a clock that

@@ -64,8 +64,7 @@ Trainer::Trainer(const Network& network,
   for (std::size_t i = 0; i < lanes; ++i) {
     lanes_.push_back(std::make_shared<Lane>(streams_ == Streams::kOne ? stream : nullptr));
     const UcudnnHandle_t handle = lanes_.back()->handles.ours();
-    check(handle.setOptimizerBatchSizePolicy(static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
-          "ucudnnSetBatchSizePolicy");
+    configure(handle, options);
     check(handle.setTotalWorkspaceSize(way == Way::kReuse ? 0 : report.totalBytes),
           "ucudnnSetTotalWorkspaceSize");
     if (way != Way::kReuse)

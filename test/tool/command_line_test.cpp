@@ -23,6 +23,8 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
       {{"bench", kAlexNet, "--nonsense"}, "--nonsense"},
       {{"bench", kAlexNet, "--policy", "some"},
        "--policy: \"some\" is none of undivided, powerOfTwo, all"},
+      {{"bench", kAlexNet, "--replay", "maybe"}, "--replay: \"maybe\" is none of on, off"},
+      {{"plan", kAlexNet, "--replay", "1"}, "--replay: \"1\" is none of on, off"},
       {{"bench", kAlexNet, "--data-type", "int8"},
        "--data-type: \"int8\" is none of float, half, bfloat16, double"},
       {{"bench", kAlexNet, "--math", "x"}, "--math: \"x\" is none of fma, tf32, tensor"},
@@ -66,6 +68,8 @@ TEST(Options, ParseTheirNames) {
   EXPECT_EQ(parseOperations("backward_filter,forward,forward"),
             (std::vector<ucudnnOperation_t>{UCUDNN_BACKWARD_FILTER, UCUDNN_FORWARD}));
   EXPECT_EQ(parseMath("tf32"), CUDNN_DEFAULT_MATH);
+  EXPECT_TRUE(parseReplay("on"));
+  EXPECT_FALSE(parseReplay("off"));
   EXPECT_EQ(parseArithmetic("auto"), std::nullopt);
   EXPECT_EQ(parseArithmetic("off"), Arithmetic::kOff);
   EXPECT_THROW(parseOperations(""), BadInput);

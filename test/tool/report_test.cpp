@@ -17,6 +17,7 @@ Row makeRow(double cudnnMs, double ucudnnMs, double predictedMs) {
   row.ucudnnMs = ucudnnMs;
   row.predictedMs = predictedMs;
   row.unlimitedMs = 1;
+  row.replayed = 0.75;
   row.planningMs = 10;
   row.limitBytes = 1024;
   row.workspaceBytes = 512;
@@ -79,6 +80,9 @@ TEST(Report, JsonHasTheFieldsThatOthersRead) {
   report.settings = {{"policy", "all"}};
   report.rows = {makeRow(8, 2, 2), makeFailure()};
   report.kernelsMeasured = 7;
+  report.replayedCalls = 30;
+  report.graphs = 2;
+  report.graphBytes = 4096;
   const auto json = nlohmann::json::parse(toJson(report).dump());
   EXPECT_EQ(json.at("machine").at("device"), "D");
   EXPECT_EQ(json.at("settings").at("policy"), "all");
@@ -92,15 +96,20 @@ TEST(Report, JsonHasTheFieldsThatOthersRead) {
                             "planning_ms",
                             "kernels_measured",
                             "kernels_loaded",
+                            "replayed_calls",
                             "prediction_median_error",
                             "prediction_maximum_error"})
     EXPECT_TRUE(json.at("totals").at(field).is_number()) << field;
   EXPECT_EQ(json.at("totals").at("kernels_measured"), 7);
+  EXPECT_EQ(json.at("totals").at("replayed_calls"), 30);
+  EXPECT_EQ(json.at("totals").at("graphs"), 2);
+  EXPECT_EQ(json.at("totals").at("graph_bytes"), 4096);
   ASSERT_EQ(json.at("rows").size(), 2U);
   const auto& row = json.at("rows").at(0);
   EXPECT_EQ(row.at("layer"), "conv");
   EXPECT_EQ(row.at("operation"), "forward");
   EXPECT_EQ(row.at("speedup"), 4);
+  EXPECT_EQ(row.at("replayed"), 0.75);
   EXPECT_EQ(row.at("limit_bytes"), 1024);
   EXPECT_EQ(row.at("workspace_bytes"), 512);
   EXPECT_EQ(row.at("relative_error"), 1e-6);
@@ -110,6 +119,7 @@ TEST(Report, JsonHasTheFieldsThatOthersRead) {
             nlohmann::json::parse(R"([{"batch": 64, "kernel": "FFT/fma", "count": 3},
                                       {"batch": 32, "kernel": "GEMM/fma", "count": 1}])"));
   EXPECT_TRUE(json.at("rows").at(1).at("ucudnn_ms").is_null());
+  EXPECT_TRUE(json.at("rows").at(1).at("replayed").is_null());
   EXPECT_EQ(json.at("rows").at(1).at("error"), "out of memory");
 }
 
@@ -156,10 +166,11 @@ TEST(Report, CsvQuotesAndKeepsItsColumns) {
   std::getline(lines, header);
   std::getline(lines, first);
   std::getline(lines, second);
-  EXPECT_EQ(first,
-            "conv,forward,,8,2,2,1,4,0,10,1024,512,,0,,0,1e-06,,,,,3x64 FFT/fma + 1x32 GEMM/fma,");
+  EXPECT_EQ(
+      first,
+      "conv,forward,,8,2,2,1,4,0,0.75,10,1024,512,,0,,0,1e-06,,,,,3x64 FFT/fma + 1x32 GEMM/fma,");
   EXPECT_EQ(second,
-            "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,5,0,0,,0,,0,,,,,,,out of memory");
+            "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,,5,0,0,,0,,0,,,,,,,out of memory");
   EXPECT_EQ(std::count(header.begin(), header.end(), ','),
             std::count(first.begin(), first.end(), ','));
 }
@@ -179,6 +190,16 @@ TEST(Report, TableAlignsColumnsAndEndsWithTheTotals) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("1 of 2 rows failed\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("4.00x    75.0 %"), std::string::npos) << text;
+  EXPECT_EQ(text.find("graphs"), std::string::npos) << text;
+  report.replayedCalls = 30;
+  report.graphs = 2;
+  report.graphBytes = 4096;
+  std::ostringstream replayed;
+  writeTable(replayed, report);
+  EXPECT_NE(replayed.str().find("\n30 calls were replayed; 2 graphs are kept, which take 4 KiB\n"),
+            std::string::npos)
+      << replayed.str();
 }
 
 TEST(Report, ControlCharactersReachNoTerminal) {
