@@ -1,6 +1,7 @@
 #include "planner/knowledge.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace ucudnn {
@@ -11,6 +12,24 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
            known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes;
   });
   return place == plans.end() ? nullptr : &*place;
+}
+
+void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitBytes) {
+  const bool isAnswered = result.undividedMeasured;
+  const std::size_t bytes =
+      result.everyOfferFits ? std::numeric_limits<std::size_t>::max() : limitBytes;
+  const bool isShort = result.untried == Untried::kMemory;
+  const bool hasFailed = result.failures > 0 || (!isAnswered && !isShort);
+  const bool isWhole = !isShort && !hasFailed && !result.replaysUntried;
+  if (isWhole) wholeBytes = std::max(wholeBytes.value_or(0), bytes);
+  if (!isWhole || bytes >= triedBytes) {
+    memoryWasShort = isShort;
+    failed = hasFailed;
+    replaysUntried = result.replaysUntried;
+    triedBytes = isWhole ? 0 : std::max(triedBytes, limitBytes);
+  }
+  if (isAnswered && !answers(bytes)) answeredBytes = bytes;
+  dropPlans();
 }
 
 void KnownQuestion::dropPlans() {

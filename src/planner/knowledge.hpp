@@ -42,9 +42,11 @@ struct KnownQuestion {
   bool memoryWasShort = false;  ///< something was not tried for want of memory
   bool replaysUntried = false;  ///< what some kernels take when they are replayed, for the same
   bool failed = false;          ///< something failed that may work another time
-  Clock::time_point retryAt{};  ///< of what could not be tried
-  std::string why;              ///< what stood in the way, for the log
-  std::uint64_t calls = 0;      ///< that were answered here, not from a handle's own table
+  std::size_t triedBytes = 0;   ///< the limit within which that was left out
+  std::optional<std::size_t> wholeBytes;  ///< within so much nothing was left out
+  Clock::time_point retryAt{};            ///< of what could not be tried
+  std::string why;                        ///< what stood in the way, for the log
+  std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
 
@@ -52,6 +54,13 @@ struct KnownQuestion {
   bool answers(std::size_t limitBytes) const noexcept {
     return answeredBytes && *answeredBytes >= limitBytes;
   }
+  /// Answered, and another attempt could add nothing.
+  bool isComplete(std::size_t limitBytes) const noexcept {
+    return answers(limitBytes) && (!isIncomplete() || (wholeBytes && *wholeBytes >= limitBytes));
+  }
+  /// Notes an attempt within `limitBytes`. One within less than another does not make up for what
+  /// that left out.
+  void addAttempt(const BenchmarkResult& result, std::size_t limitBytes);
   const KnownPlan* find(const PlanRequest& request) const noexcept;
   /// Drops the plans after something has been measured.
   void dropPlans();

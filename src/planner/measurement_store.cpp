@@ -135,12 +135,8 @@ void MeasurementStore::add(const PlanRequest& request,
       std::vector<Kernel>& place = known.refused[size];
       place.insert(place.end(), kernels.begin(), kernels.end());
     }
-    asked.memoryWasShort = result.untried == Untried::kMemory;
-    asked.replaysUntried = result.replaysUntried;
-    asked.failed = result.failures > 0 || (!isAnswered && !asked.memoryWasShort);
+    asked.addAttempt(result, request.limitBytes);
     asked.why = why;
-    if (isAnswered && !asked.answers(answeredBytes)) asked.answeredBytes = answeredBytes;
-    asked.dropPlans();
   });
   const std::string& path = request.settings->databasePath;
   if (path.empty()) return;

@@ -68,8 +68,7 @@ bool Planner::mustMeasure(const PlanRequest& request,
                           Measuring measuring,
                           const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  const bool complete = asked.answers(request.limitBytes) && !asked.isIncomplete();
-  if (complete) return false;
+  if (asked.isComplete(request.limitBytes)) return false;
   const bool brings = request.buffers != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
   return measuring == Measuring::kNow ||
@@ -196,7 +195,7 @@ std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
 PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   KnownPlan made;
   made.lasts = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->answers(request.limitBytes) && !asked->isIncomplete();
+    return asked != nullptr && asked->isComplete(request.limitBytes);
   });
   made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
