@@ -17,28 +17,14 @@ void runConvolution(cudnnHandle_t handle,
   requireTensor(call.problem.x, call.data.x, "x");
   requireTensor(call.problem.w, call.data.w, "w");
   requireTensor(call.problem.y, call.data.y, "y");
-  const DeviceModel& device = deviceModel(handle->device);
   Cost cost;
-  requireSupported(findCost(call.problem, algorithm, device, &cost),
+  requireSupported(findCost(call.problem, algorithm, deviceModel(handle->device), &cost),
                    "the algorithm does not support this convolution");
   require(workspaceBytes >= cost.workspaceBytes,
           "the workspace is smaller than the algorithm needs");
   require(workspace != nullptr || cost.workspaceBytes == 0, "null workspace");
-  if (!checkRange(workspace, cost.workspaceBytes, "workspace")) {
-    refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
-  }
-  call.workspace = workspace;
-  call.workspaceBytes = cost.workspaceBytes;
-  // Accumulating reads the output (or z) once more.
-  if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
-  const double durationMs = cost.timeMs + memoryTimeMs(extraBytes, device);
-  std::vector<Access> accesses = accessesOf(call);
-  const ConvolutionProblem problem = call.problem;
-  submitConvolution(
-      handle,
-      problem,
-      algorithm,
-      {name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)});
+  const CallKernels kernels = algorithmKernels(call.problem, algorithm, cost);
+  launchConvolution(handle, name, std::move(call), workspace, kernels, extraBytes);
 }
 
 Epilogue plainEpilogue(const void* alpha, const void* beta, const TensorShape& shape, void* out) {

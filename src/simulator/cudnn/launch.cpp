@@ -79,15 +79,16 @@ void submit(cudnnHandle_t handle, Work work) {
 }
 
 // cuDNN on an H200 takes 20 to 45 us of the host for a convolution, of one to four kernels.
-void submitConvolution(cudnnHandle_t handle,
-                       const ConvolutionProblem& problem,
-                       int algorithm,
-                       Work work) {
+void submitKernels(cudnnHandle_t handle, std::uint64_t kernel, Work work) {
   constexpr double kCallMicroseconds = 12;
   constexpr double kLaunchMicroseconds = 8;
-  const Method method = methodOf(problem.operation, algorithm);
-  work.launches = launchCount(problem, method);
   hostLaunches(handle->stream, kCallMicroseconds + kLaunchMicroseconds * work.launches);
+  hostLoadsKernel(handle->device, kernel);
+  submit(handle, std::move(work));
+}
+
+CallKernels algorithmKernels(const ConvolutionProblem& problem, int algorithm, const Cost& cost) {
+  const Method method = methodOf(problem.operation, algorithm);
   // Kernels differ in operation, method, type and units; sizes are their arguments.
   const int parts[] = {static_cast<int>(problem.operation),
                        static_cast<int>(method),
@@ -96,8 +97,37 @@ void submitConvolution(cudnnHandle_t handle,
                        problem.spatialRank()};
   std::uint64_t kernel = 0;
   for (const int part : parts) kernel = kernel * 256 + static_cast<std::uint64_t>(part);
-  hostLoadsKernel(handle->device, kernel);
-  submit(handle, std::move(work));
+  return {kernel, launchCount(problem, method), cost};
+}
+
+void submitConvolution(cudnnHandle_t handle,
+                       const ConvolutionProblem& problem,
+                       int algorithm,
+                       Work work) {
+  const CallKernels kernels = algorithmKernels(problem, algorithm, {});
+  work.launches = kernels.launches;
+  submitKernels(handle, kernels.id, std::move(work));
+}
+
+void launchConvolution(cudnnHandle_t handle,
+                       const char* name,
+                       ConvolutionCall call,
+                       void* workspace,
+                       const CallKernels& kernels,
+                       double extraBytes) {
+  if (!checkRange(workspace, kernels.cost.workspaceBytes, "workspace")) {
+    refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
+  }
+  call.workspace = workspace;
+  call.workspaceBytes = kernels.cost.workspaceBytes;
+  // Accumulating reads the output (or z) once more.
+  if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
+  const double durationMs =
+      kernels.cost.timeMs + memoryTimeMs(extraBytes, deviceModel(handle->device));
+  std::vector<Access> accesses = accessesOf(call);
+  Work work{name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)};
+  work.launches = kernels.launches;
+  submitKernels(handle, kernels.id, std::move(work));
 }
 
 void submitMemory(cudnnHandle_t handle,

@@ -34,8 +34,11 @@ std::vector<Access> accessesOf(std::initializer_list<TensorAccess> tensors);
 /// Hands a kernel to the handle's stream; throws EXECUTION_FAILED when the runtime refuses.
 void submit(cudnnHandle_t handle, Work work);
 
-/// As `submit`, for one algorithm's kernels: spends the host time of its launches, and of loading
-/// the kernels when they run for the first time.
+/// As `submit`, for the kernels of one convolution (`work.launches`): spends the host time of their
+/// launches, and of loading them when `kernel`, which names them, runs for the first time.
+void submitKernels(cudnnHandle_t handle, std::uint64_t kernel, Work work);
+
+/// As `submitKernels`, for one legacy algorithm's.
 void submitConvolution(cudnnHandle_t handle,
                        const ConvolutionProblem& problem,
                        int algorithm,
@@ -55,6 +58,25 @@ struct ConvolutionCall {
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;  ///< what the algorithm needs and overwrites
 };
+
+/// The kernels that compute a call.
+struct CallKernels {
+  std::uint64_t id;
+  int launches;
+  Cost cost;
+};
+
+/// The kernels of a legacy algorithm, which this is.
+CallKernels algorithmKernels(const ConvolutionProblem& problem, int algorithm, const Cost& cost);
+
+/// Puts the call on the stream, with a workspace that has what `kernels.cost` says. `extraBytes`:
+/// moved beside what the cost counts. Throws EXECUTION_FAILED when the memory is not all there.
+void launchConvolution(cudnnHandle_t handle,
+                       const char* name,
+                       ConvolutionCall call,
+                       void* workspace,
+                       const CallKernels& kernels,
+                       double extraBytes = 0);
 
 /// What the call reads and writes, its workspace included.
 std::vector<Access> accessesOf(const ConvolutionCall& call);
