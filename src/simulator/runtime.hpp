@@ -72,7 +72,11 @@ UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
 
-/// With the cost of measuring on (UCUDNN_SIMULATOR_MEASURING_COST): what enqueueing kernels on the
+/// With the cost of measuring on (UCUDNN_SIMULATOR_MEASURING_COST): what a call takes of the
+/// calling thread's virtual time beside what its name says. Nothing while it is off.
+UCUDNN_SIMULATOR_API void hostSpends(double microseconds);
+
+/// With the cost of measuring on: what enqueueing kernels on the
 /// stream takes of the calling thread's virtual time; less where the stream is being captured.
 /// Nothing while it is off.
 UCUDNN_SIMULATOR_API void hostLaunches(cudaStream_t stream, double microseconds);

@@ -7,6 +7,8 @@ bool isInteger(cudnnDataType_t type) {
   return type == CUDNN_DATA_INT8 || type == CUDNN_DATA_UINT8 || vectorLength(type) > 1;
 }
 
+}  // namespace
+
 void checkDims(const ConvolutionProblem& problem) {
   const TensorShape& x = problem.x;
   const TensorShape& w = problem.w;
@@ -58,8 +60,6 @@ void checkTypes(const ConvolutionProblem& problem) {
       refuse(CUDNN_STATUS_NOT_SUPPORTED, "data type without convolutions");
   }
 }
-
-}  // namespace
 
 ConvolutionProblem makeProblem(Operation operation,
                                cudnnTensorDescriptor_t xDesc,

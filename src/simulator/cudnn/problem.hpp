@@ -33,6 +33,12 @@ ConvolutionProblem makeProblem(Operation operation,
                                cudnnConvolutionDescriptor_t convDesc,
                                cudnnTensorDescriptor_t yDesc);
 
+/// As makeProblem checks: BAD_PARAM for dimensions that do not fit together.
+void checkDims(const ConvolutionProblem& problem);
+
+/// As makeProblem checks: NOT_SUPPORTED for data types without convolutions.
+void checkTypes(const ConvolutionProblem& problem);
+
 /// The tensor that the operation writes.
 inline const TensorShape& outputShape(const ConvolutionProblem& problem) {
   switch (problem.operation) {

@@ -9,10 +9,6 @@ namespace ucudnn::simulator {
 /// The cost of a call of the function; every simulated function comes by here.
 void hostCalls(std::string_view function);
 
-/// With the cost of measuring on (UCUDNN_SIMULATOR_MEASURING_COST): what a call takes of the
-/// calling thread's virtual time beside what its name says. Nothing while it is off.
-void hostSpends(double microseconds);
-
 /// What an allocation costs more the larger it is.
 void hostMaps(std::size_t bytes);
 

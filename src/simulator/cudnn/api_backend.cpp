@@ -1,0 +1,150 @@
+// The backend (graph) API: functions over the descriptors of backend_descriptors.hpp.
+#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/launch.hpp"
+
+using namespace ucudnn::simulator;
+
+namespace {
+
+constexpr const char* kKind = "cudnnBackendDescriptor";
+
+BackendDescriptor& descriptorOf(cudnnBackendDescriptor_t handle, cudnnStatus_t status) {
+  if (handle == nullptr) refuse(status, "null descriptor");
+  return *static_cast<BackendDescriptor*>(handle);
+}
+
+// The data of a tensor, aligned as its descriptor says.
+void* dataOf(const BackendVariantPack& pack, const OperationGraph::Tensor& tensor) {
+  void* const* const data = pack.find(tensor.uid);
+  require(data != nullptr, "the variant pack lacks a tensor's unique id");
+  if (*data == nullptr) refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null data pointer");
+  if (reinterpret_cast<std::uintptr_t>(*data) % static_cast<std::uintptr_t>(tensor.alignment) !=
+      0) {
+    refuse(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "data is less aligned than its descriptor");
+  }
+  return *data;
+}
+
+const char* workName(Operation operation) {
+  switch (operation) {
+    case Operation::kForward:
+      return "backendConvolutionForward";
+    case Operation::kBackwardData:
+      return "backendConvolutionBackwardData";
+    default:
+      return "backendConvolutionBackwardFilter";
+  }
+}
+
+ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pack) {
+  ConvolutionCall call;
+  call.problem = graph.problem;
+  call.data = {dataOf(pack, graph.x), dataOf(pack, graph.w), dataOf(pack, graph.y)};
+  requireTensor(graph.problem.x, call.data.x, "x");
+  requireTensor(graph.problem.w, call.data.w, "w");
+  requireTensor(graph.problem.y, call.data.y, "y");
+  call.epilogue.alpha = graph.alpha;
+  call.epilogue.beta = graph.beta;
+  call.epilogue.sourceShape = outputShape(graph.problem);
+  switch (graph.problem.operation) {
+    case Operation::kForward:
+      call.epilogue.source = call.data.y;
+      break;
+    case Operation::kBackwardData:
+      call.epilogue.source = call.data.x;
+      break;
+    case Operation::kBackwardFilter:
+      call.epilogue.source = call.data.w;
+      break;
+  }
+  return call;
+}
+
+void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVariantPack& pack) {
+  const OperationGraph& graph = *plan.graph();
+  require(handle->device == graph.device, "the plan was built for another device");
+  Cost cost;
+  const cudnnStatus_t status = configure(graph, plan.choice(), &cost);
+  if (status != CUDNN_STATUS_SUCCESS) refuse(status, "the engine refuses the configuration");
+  if (cost.workspaceBytes > 0 && pack.workspace() == nullptr) {
+    refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null workspace");
+  }
+  launchConvolution(
+      handle,
+      workName(graph.problem.operation),
+      callOf(graph, pack),
+      pack.workspace(),
+      {kernelId(graph, plan.choice()), kernelCount(graph, plan.choice().engine), cost});
+}
+
+}  // namespace
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendCreateDescriptor(
+    cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t* descriptor) {
+  return guarded(__func__, [&] {
+    require(descriptor != nullptr, "null descriptor pointer");
+    std::unique_ptr<BackendDescriptor> made = makeBackendDescriptor(descriptorType);
+    requireSupported(made != nullptr, "the simulator has no descriptors of this type");
+    *descriptor = made.release();
+    countHandle(kKind, 1);
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  // cuDNN 9.19 refuses null, which its other functions destroy gladly.
+  if (descriptor == nullptr) {
+    return guarded(__func__,
+                   [] { refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null descriptor"); });
+  }
+  return destroyDescriptor(__func__, kKind, static_cast<BackendDescriptor*>(descriptor));
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendInitialize(cudnnBackendDescriptor_t descriptor) {
+  return guarded(__func__, [&] { descriptorOf(descriptor, CUDNN_STATUS_BAD_PARAM); });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  return guarded(__func__,
+                 [&] { descriptorOf(descriptor, CUDNN_STATUS_BAD_PARAM_NULL_POINTER).finalize(); });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                         cudnnBackendAttributeName_t attributeName,
+                         cudnnBackendAttributeType_t attributeType,
+                         int64_t elementCount,
+                         const void* arrayOfElements) {
+  return guarded(__func__, [&] {
+    descriptorOf(descriptor, CUDNN_STATUS_BAD_PARAM_NULL_POINTER)
+        .set(attributeName, {attributeType, elementCount, arrayOfElements});
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                         cudnnBackendAttributeName_t attributeName,
+                         cudnnBackendAttributeType_t attributeType,
+                         int64_t requestedElementCount,
+                         int64_t* elementCount,
+                         void* arrayOfElements) {
+  return guarded(__func__, [&] {
+    descriptorOf(descriptor, CUDNN_STATUS_BAD_PARAM)
+        .get(attributeName, {attributeType, requestedElementCount, elementCount, arrayOfElements});
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
+                                                         cudnnBackendDescriptor_t executionPlan,
+                                                         cudnnBackendDescriptor_t variantPack) {
+  return guarded(__func__, [&] {
+    require(handle != nullptr, "null handle");
+    const auto* const plan = backendCast<BackendPlan>(executionPlan);
+    const auto* const pack = backendCast<BackendVariantPack>(variantPack);
+    require(plan != nullptr && pack != nullptr, "not an execution plan, or not a variant pack");
+    if (!plan->finalized() || !pack->finalized()) {
+      refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a descriptor is not finalized");
+    }
+    executePlan(handle, *plan, *pack);
+  });
+}

@@ -1,0 +1,151 @@
+// Time and workspace of the simulated engines.
+#include <algorithm>
+#include <cmath>
+
+#include "simulator/cudnn/engine_models.hpp"
+#include "simulator/cudnn/random_times.hpp"
+
+namespace ucudnn::simulator {
+namespace {
+
+constexpr double kFloatBytes = 4;
+// What a described tensor costs beside its copy, as cuDNN's engines answer.
+constexpr double kDescriptionBytes = 131;
+
+constexpr std::uint64_t kSmallSeed = 11;
+constexpr std::uint64_t kLargeSeed = 13;
+constexpr std::uint64_t kHeuristicSeed = 17;
+constexpr double kLargeBatch = 256;
+
+/// Names the configuration; no legacy algorithm has such a number.
+int configurationKey(const EngineChoice& choice) {
+  std::uint32_t key = 1000 + static_cast<std::uint32_t>(choice.engine);
+  for (const KnobChoice& knob : choice.knobs) {
+    key = key * 16777619U + static_cast<std::uint32_t>(knob.type) * 4099U +
+          static_cast<std::uint32_t>(knob.value);
+  }
+  return static_cast<int>(key & 0x7fffffffU);
+}
+
+/// One number for each geometry and configuration, whatever the batch: 2^-strength to 2^strength.
+double luck(const ConvolutionProblem& problem, int key, std::uint64_t seed, double strength) {
+  constexpr double kLogOfLargest = 3;  // of randomTimeFactor
+  ConvolutionProblem one = problem;
+  one.x.dims[0] = 1;
+  one.y.dims[0] = 1;
+  return std::pow(randomTimeFactor(one, key, seed), strength / kLogOfLargest);
+}
+
+bool channelsInnermost(const TensorShape& shape) {
+  return shape.strides[1] == 1 || shape.dims[1] == 1;
+}
+
+double copyBytes(const TensorShape& shape) {
+  return channelsInnermost(shape) ? 0 : tensorBytes(shape);
+}
+
+std::int64_t knobValue(const EngineModel& engine,
+                       const EngineChoice& choice,
+                       cudnnBackendKnobType_t type) {
+  for (const KnobChoice& knob : choice.knobs) {
+    if (knob.type == type && knob.value != -1) return knob.value;
+  }
+  for (std::size_t i = 0; i < engine.knobs.size() && !engine.presets.empty(); ++i) {
+    if (engine.knobs[i].type == type) return engine.presets.front()[i];
+  }
+  return 0;
+}
+
+double workspaceBytes(const OperationGraph& graph,
+                      const EngineModel& engine,
+                      const EngineChoice& choice) {
+  const ConvolutionProblem& problem = graph.problem;
+  const double filterBytes = static_cast<double>(elementCount(problem.w)) * kFloatBytes;
+  const bool writesFilter = problem.operation == Operation::kBackwardFilter;
+  double copies = copyBytes(problem.x) + copyBytes(problem.w) + copyBytes(problem.y);
+  // Filters that accumulate are added to in the workspace.
+  if (writesFilter && graph.beta != 0 && channelsInnermost(problem.w)) copies += filterBytes;
+  switch (engine.space) {
+    case EngineSpace::kNone:
+      return 0;
+    case EngineSpace::kMethod:
+      return static_cast<double>(modelWorkspaceBytes(unitsProblem(problem, engine), engine.method));
+    case EngineSpace::kCopies:
+      return copies;
+    case EngineSpace::kInputs:
+      return copies - copyBytes(outputShape(problem));
+    case EngineSpace::kDescribed: {
+      const bool buffered = knobValue(engine, choice, CUDNN_KNOB_TYPE_WORKSPACE) == 0;
+      return copies + kDescriptionBytes + (buffered ? filterBytes : 0);
+    }
+    case EngineSpace::kPartials:
+      return copies +
+             filterBytes * static_cast<double>(knobValue(engine, choice, CUDNN_KNOB_TYPE_SPLIT_K));
+  }
+  return 0;
+}
+
+/// By the model: which configuration is fastest depends on the geometry and on the batch.
+double timeMs(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice) {
+  const ConvolutionProblem problem = unitsProblem(graph.problem, engine);
+  const DeviceModel& device = deviceModel(graph.device);
+  const int key = configurationKey(choice);
+  const double large = std::min(1.0, std::log2(problem.batch()) / std::log2(kLargeBatch));
+  constexpr double kStrength = 0.5;
+  const double fit = std::pow(luck(problem, key, kSmallSeed, kStrength), 1 - large) *
+                     std::pow(luck(problem, key, kLargeSeed, kStrength), large);
+  const double launches = kernelCount(graph, engine.index) * device.launchMs;
+  const double tensors = tensorBytes(problem.x) + tensorBytes(problem.w) + tensorBytes(problem.y);
+  const double work = modelTimeMs(problem, engine.method, device) - launches;
+  return launches + std::max(work * engine.time * fit, memoryTimeMs(tensors, device));
+}
+
+}  // namespace
+
+ConvolutionProblem plainProblem(const ConvolutionProblem& problem) {
+  ConvolutionProblem plain = problem;
+  plain.convolution.mathType = CUDNN_FMA_MATH;
+  return plain;
+}
+
+ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineModel& engine) {
+  ConvolutionProblem units = plainProblem(problem);
+  if (engine.tensorCores) units.convolution.mathType = CUDNN_DEFAULT_MATH;
+  return units;
+}
+
+Cost engineCost(const OperationGraph& graph,
+                const EngineModel& engine,
+                const EngineChoice& choice) {
+  Cost cost{timeMs(graph, engine, choice),
+            static_cast<std::size_t>(workspaceBytes(graph, engine, choice))};
+  const std::uint64_t seed = randomTimesSeed();
+  if (seed != 0) {
+    cost.timeMs *=
+        randomTimeFactor(unitsProblem(graph.problem, engine), configurationKey(choice), seed);
+  }
+  return cost;
+}
+
+double expectedTimeMs(const OperationGraph& graph,
+                      const EngineModel& engine,
+                      const EngineChoice& choice,
+                      cudnnBackendHeurMode_t mode) {
+  constexpr double kStrength = 0.3;
+  // INSTANT is A by another name; B errs otherwise.
+  const auto seed = kHeuristicSeed + (mode == CUDNN_HEUR_MODE_B ? 1U : 0U);
+  return timeMs(graph, engine, choice) *
+         luck(graph.problem, configurationKey(choice), seed, kStrength);
+}
+
+std::uint64_t kernelId(const OperationGraph& graph, const EngineChoice& choice) {
+  const auto& problem = graph.problem;
+  // Legacy algorithms' kernels have numbers below 2^40.
+  std::uint64_t id = 1;
+  id = id * 256 + static_cast<std::uint64_t>(problem.operation);
+  id = id * 256 + static_cast<std::uint64_t>(problem.x.type);
+  id = id * 256 + static_cast<std::uint64_t>(problem.spatialRank());
+  return (id << 32U) + static_cast<std::uint64_t>(configurationKey(choice));
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,65 @@
+// The simulated engines as data, and their costs.
+#pragma once
+
+#include <vector>
+
+#include "simulator/cudnn/engines.hpp"
+
+namespace ucudnn::simulator {
+
+enum EngineTrait : unsigned {
+  kNondeterministic = 1U << 0U,
+  kCompiled = 1U << 1U,  ///< at run time
+  kUnscaled = 1U << 2U,  ///< alpha 1 and beta 0 only
+  kFourier = 1U << 3U,
+  kWinograd = 1U << 4U,
+  kStrictNan = 1U << 5U,
+  kUngrouped = 1U << 6U,
+  kVectors = 1U << 7U,  ///< data aligned to 16 bytes
+  kPlanar = 1U << 8U,   ///< two spatial dimensions
+  kNotHalf = 1U << 9U,
+  kNotDouble = 1U << 10U,
+  kReducesInHalf = 1U << 11U,
+  kFallback = 1U << 12U,  ///< proposed by the mode FALLBACK
+};
+
+/// What lies in an engine's workspace.
+enum class EngineSpace {
+  kNone,
+  kMethod,     ///< as the legacy method's
+  kCopies,     ///< of tensors whose channels are not innermost
+  kInputs,     ///< of those but the output
+  kDescribed,  ///< as kCopies, and descriptions of the tensors
+  kPartials,   ///< as kCopies, and a partial sum of the filters for each split
+};
+
+struct EngineModel {
+  std::int64_t index;
+  Method method;  ///< whose limits and times it has, scaled
+  bool tensorCores;
+  double time;  ///< of the method's
+  EngineSpace space;
+  unsigned traits;
+  std::vector<KnobRange> knobs;
+  std::vector<std::vector<std::int64_t>>
+      presets;  ///< what heuristics propose, in the order of knobs
+};
+
+const std::vector<EngineModel>& engineModels(Operation operation);
+
+/// The problem on ordinary units.
+ConvolutionProblem plainProblem(const ConvolutionProblem& problem);
+
+/// The problem on the units that the engine uses.
+ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineModel& engine);
+
+/// REQUIRES for both: the engine computes the graph, with these knobs.
+Cost engineCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
+
+/// What heuristics expect: they err, and know nothing of random times.
+double expectedTimeMs(const OperationGraph& graph,
+                      const EngineModel& engine,
+                      const EngineChoice& choice,
+                      cudnnBackendHeurMode_t mode);
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,202 @@
+// Which engines there are and what each refuses. Indexes, knobs and notes are those of cuDNN 9.19
+// for an H200, as it answered with a deserialized device; for double it has engines 0, 1, 2, 20, 25
+// and 28 only, too.
+#include "simulator/cudnn/engines.hpp"
+
+#include <algorithm>
+
+#include "simulator/cudnn/engine_models.hpp"
+
+namespace ucudnn::simulator {
+namespace {
+
+constexpr std::int64_t kEngineCount = 81;  // forward's; the others have about as many
+// Alignment that the engines need which read by vectors.
+constexpr std::int64_t kVectorBytes = 16;
+// The largest TILE_SIZE that is a kernel; cuDNN's knob goes to 23, most of them refused.
+constexpr std::int64_t kTiles = 10;
+constexpr std::int64_t kMissingTile = 6;
+
+bool isHalf(cudnnDataType_t type) {
+  return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+}
+
+bool aligned(const OperationGraph& graph) {
+  return graph.x.alignment >= kVectorBytes && graph.w.alignment >= kVectorBytes &&
+         graph.y.alignment >= kVectorBytes;
+}
+
+// Whether the samples are without gaps, in one of the two orders.
+bool isPackedSample(const TensorShape& shape) {
+  if (isPackedNchwSample(shape)) return true;
+  TensorShape packed = shape;
+  return setPackedStrides(&packed, CUDNN_TENSOR_NHWC) &&
+         std::equal(shape.strides.begin() + 1,
+                    shape.strides.begin() + shape.rank,
+                    packed.strides.begin() + 1);
+}
+
+cudnnStatus_t tensorCoreStatus(const OperationGraph& graph, const EngineModel& engine) {
+  const ConvolutionProblem& problem = graph.problem;
+  if (deviceModel(graph.device).tensorTeraflops <= 0) {
+    return CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH;
+  }
+  if (problem.x.type != CUDNN_DATA_FLOAT && !isHalf(problem.x.type)) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  if ((engine.traits & kUngrouped) != 0 && problem.groups() != 1) return CUDNN_STATUS_NOT_SUPPORTED;
+  if ((engine.traits & kVectors) != 0 && !aligned(graph)) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (!isPackedSample(problem.x) || !isPackedSample(problem.y)) {
+    return CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t modelStatus(const OperationGraph& graph, const EngineModel& engine) {
+  const ConvolutionProblem& problem = graph.problem;
+  if (vectorLength(problem.x.type) > 1 || problem.convolution.computeType == CUDNN_DATA_INT32) {
+    return CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE;
+  }
+  if (engine.tensorCores) {
+    if (const cudnnStatus_t status = tensorCoreStatus(graph, engine)) return status;
+  }
+  if ((engine.traits & kPlanar) != 0 && problem.spatialRank() != 2) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  if ((engine.traits & kNotHalf) != 0 && isHalf(problem.x.type)) return CUDNN_STATUS_NOT_SUPPORTED;
+  if ((engine.traits & kNotDouble) != 0 && problem.x.type == CUDNN_DATA_DOUBLE) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  const bool transforms = (engine.traits & (kFourier | kWinograd)) != 0;
+  if (transforms &&
+      (problem.x.type != CUDNN_DATA_FLOAT || !isSupported(plainProblem(problem), engine.method))) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+const EngineModel* findEngine(const OperationGraph& graph, std::int64_t index) {
+  for (const EngineModel& engine : engineModels(graph.problem.operation)) {
+    if (engine.index == index) return &engine;
+  }
+  return nullptr;
+}
+
+bool knobFits(const EngineModel& engine, const KnobChoice& knob) {
+  const auto range = std::find_if(engine.knobs.begin(),
+                                  engine.knobs.end(),
+                                  [&](const KnobRange& known) { return known.type == knob.type; });
+  if (range == engine.knobs.end()) return false;
+  if (knob.value == -1) return true;
+  if (knob.value < range->low || knob.value > range->high) return false;
+  return knob.type != CUDNN_KNOB_TYPE_TILE_SIZE ||
+         (knob.value < kTiles && knob.value != kMissingTile);
+}
+
+}  // namespace
+
+std::int64_t engineCount(Operation) {
+  return kEngineCount;
+}
+
+cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t index) {
+  const EngineModel* const engine = findEngine(graph, index);
+  return engine == nullptr ? CUDNN_STATUS_NOT_SUPPORTED : modelStatus(graph, *engine);
+}
+
+cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice, Cost* cost) {
+  if (const cudnnStatus_t status = engineStatus(graph, choice.engine)) return status;
+  const EngineModel& engine = *findEngine(graph, choice.engine);
+  // As documented for the engines that are compiled at run time: they scale nothing.
+  if ((engine.traits & kUnscaled) != 0 && (graph.alpha != 1 || graph.beta != 0)) {
+    return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  for (const KnobChoice& knob : choice.knobs) {
+    if (!knobFits(engine, knob)) return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  *cost = engineCost(graph, engine, choice);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& graph,
+                                                        std::int64_t index) {
+  const EngineModel& engine = *findEngine(graph, index);
+  std::vector<cudnnBackendNumericalNote_t> notes;
+  // TF32 too has this note alone, and not DOWN_CONVERT_INPUTS.
+  if (engine.tensorCores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  if ((engine.traits & kReducesInHalf) != 0 && graph.problem.x.type == CUDNN_DATA_HALF) {
+    notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  }
+  if ((engine.traits & kFourier) != 0) notes.push_back(CUDNN_NUMERICAL_NOTE_FFT);
+  if ((engine.traits & kNondeterministic) != 0) {
+    notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  }
+  if ((engine.traits & kWinograd) != 0) {
+    notes.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD);
+    notes.push_back(graph.problem.w.dims[2] == 3 ? CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6
+                                                 : CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
+  }
+  if ((engine.traits & kStrictNan) != 0) notes.push_back(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
+  return notes;
+}
+
+std::vector<cudnnBackendBehaviorNote_t> behaviorNotes(const OperationGraph& graph,
+                                                      std::int64_t index) {
+  if ((findEngine(graph, index)->traits & kCompiled) == 0) return {};
+  return {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION,
+          CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API};
+}
+
+std::vector<KnobRange> knobRanges(const OperationGraph& graph, std::int64_t index) {
+  return findEngine(graph, index)->knobs;
+}
+
+int kernelCount(const OperationGraph& graph, std::int64_t index) {
+  const EngineModel& engine = *findEngine(graph, index);
+  return launchCount(unitsProblem(graph.problem, engine), engine.method);
+}
+
+double buildMicroseconds(const OperationGraph& graph, std::int64_t index) {
+  const EngineModel& engine = *findEngine(graph, index);
+  constexpr double kCompileMicroseconds = 150e3;
+  constexpr double kLeastMicroseconds = 200;
+  constexpr double kKernelMicroseconds = 700;
+  if ((engine.traits & kCompiled) != 0) return kCompileMicroseconds;
+  return kLeastMicroseconds + kKernelMicroseconds * (kernelCount(graph, index) - 1);
+}
+
+std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
+  struct Proposal {
+    EngineChoice choice;
+    double expectedMs;
+  };
+  std::vector<Proposal> found;
+  const auto add = [&](const EngineModel& engine, EngineChoice choice) {
+    if (modelStatus(graph, engine) != CUDNN_STATUS_SUCCESS) return;
+    const double expectedMs = expectedTimeMs(graph, engine, choice, mode);
+    found.push_back({std::move(choice), expectedMs});
+  };
+  for (const EngineModel& engine : engineModels(graph.problem.operation)) {
+    if (mode == CUDNN_HEUR_MODE_FALLBACK) {
+      if ((engine.traits & kFallback) != 0) add(engine, {engine.index, {}});
+      continue;
+    }
+    const bool onlyInB = (engine.traits & (kCompiled | kStrictNan)) != 0;
+    if (onlyInB && mode != CUDNN_HEUR_MODE_B) continue;
+    for (const std::vector<std::int64_t>& values : engine.presets) {
+      EngineChoice choice{engine.index, {}};
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        choice.knobs.push_back({engine.knobs[i].type, values[i]});
+      }
+      add(engine, std::move(choice));
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Proposal& a, const Proposal& b) {
+    return a.expectedMs < b.expectedMs;
+  });
+  std::vector<EngineChoice> choices;
+  for (Proposal& proposal : found) choices.push_back(std::move(proposal.choice));
+  return choices;
+}
+
+}  // namespace ucudnn::simulator

@@ -1,0 +1,71 @@
+// The simulated engines of the backend API: which there are, what each can do, needs and costs.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "simulator/cudnn/algorithms.hpp"
+
+namespace ucudnn::simulator {
+
+/// A graph of one convolution, checked.
+struct OperationGraph {
+  ConvolutionProblem problem;  ///< its math type is nobody's: engines choose their units
+  double alpha = 1;
+  double beta = 0;
+  int device = 0;
+  struct Tensor {
+    std::int64_t uid = 0;
+    std::int64_t alignment = 1;  ///< of its data, in bytes
+  };
+  Tensor x;
+  Tensor w;
+  Tensor y;
+};
+
+struct KnobRange {
+  cudnnBackendKnobType_t type;
+  std::int64_t low;
+  std::int64_t high;
+};
+
+struct KnobChoice {
+  cudnnBackendKnobType_t type;
+  std::int64_t value;  ///< -1: the engine's own choice
+};
+
+/// An engine with its knobs. Knobs that are left out have the engine's own value.
+struct EngineChoice {
+  std::int64_t engine = -1;
+  std::vector<KnobChoice> knobs;
+};
+
+/// Indexes of the operation's engines are below this.
+std::int64_t engineCount(Operation operation);
+
+/// What the status of an engine's Finalize says: SUCCESS, or why this graph can't be computed.
+cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t engine);
+
+/// As engineStatus, with knobs; the configuration's cost where it succeeds, as it really is.
+cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice, Cost* cost);
+
+/// REQUIRES for the following: engineStatus is SUCCESS.
+std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& graph,
+                                                        std::int64_t engine);
+std::vector<cudnnBackendBehaviorNote_t> behaviorNotes(const OperationGraph& graph,
+                                                      std::int64_t engine);
+std::vector<KnobRange> knobRanges(const OperationGraph& graph, std::int64_t engine);
+
+/// Kernels that one call launches.
+int kernelCount(const OperationGraph& graph, std::int64_t engine);
+
+/// What building the plan takes of the host.
+double buildMicroseconds(const OperationGraph& graph, std::int64_t engine);
+
+/// What heuristics propose, best first by what they expect; some of it may not be configurable.
+std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeurMode_t mode);
+
+/// A number that names the configuration's kernel.
+std::uint64_t kernelId(const OperationGraph& graph, const EngineChoice& choice);
+
+}  // namespace ucudnn::simulator
