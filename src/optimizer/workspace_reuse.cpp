@@ -95,24 +95,51 @@ class Program {
     }
   }
 
+  /// From a state that can't lead to a best configuration no step is taken: most states use a small
+  /// step too often.
   void fillStates() {
+    std::fill(states_.begin(), states_.end(), State{});
     states_[0].ticks = 0;
-    for (int samples = 1; samples <= miniBatch_; ++samples) {
-      State best;
-      for (const Step& step : steps_) {
-        if (step.batch > samples) break;
-        const State& rest = states_[static_cast<std::size_t>(samples - step.batch)];
-        if (rest.ticks == kUnreachable) continue;
-        const Ticks ticks = rest.ticks + step.ticks;
-        if (ticks > best.ticks) continue;
-        const int microBatches = rest.microBatches + 1;
-        const std::size_t workspaceBytes = std::max(rest.workspaceBytes, step.workspaceBytes);
-        if (std::tie(ticks, microBatches, workspaceBytes) <
-            std::tie(best.ticks, best.microBatches, best.workspaceBytes)) {
-          best = {ticks, microBatches, workspaceBytes, &step};
-        }
-      }
-      states_[static_cast<std::size_t>(samples)] = best;
+    const auto rate = [](const Step& step) { return static_cast<double>(step.ticks) / step.batch; };
+    std::vector<Step> byRate = steps_;
+    std::sort(byRate.begin(), byRate.end(), [&](const Step& a, const Step& b) {
+      return rate(a) < rate(b);
+    });
+    const double leastRate = byRate.empty() ? 0 : rate(byRate.front());
+    // The doubles are off by less.
+    const double most = static_cast<double>(greedyTicks(byRate)) * (1 + 1e-9);
+    for (int samples = 0; samples < miniBatch_; ++samples) {
+      const State& rest = states_[static_cast<std::size_t>(samples)];
+      const bool isReached = rest.ticks != kUnreachable;
+      if (isReached && static_cast<double>(rest.ticks) + leastRate * (miniBatch_ - samples) <= most)
+        stepFrom(samples, rest);
+    }
+  }
+
+  /// What running as many samples as possible at the best rate takes, the rest at the next, and so
+  /// on. Unreachable: it doesn't come out even.
+  Ticks greedyTicks(const std::vector<Step>& byRate) const {
+    Ticks ticks = 0;
+    int left = miniBatch_;
+    for (const Step& step : byRate) {
+      ticks += left / step.batch * step.ticks;
+      left %= step.batch;
+    }
+    return left == 0 ? ticks : kUnreachable;
+  }
+
+  void stepFrom(int samples, const State& rest) {
+    for (const Step& step : steps_) {
+      if (step.batch > miniBatch_ - samples) break;
+      State& next = states_[static_cast<std::size_t>(samples + step.batch)];
+      const State reached{rest.ticks + step.ticks,
+                          rest.microBatches + 1,
+                          std::max(rest.workspaceBytes, step.workspaceBytes),
+                          &step};
+      // Of equal ones the smallest step, which comes last.
+      if (std::tie(reached.ticks, reached.microBatches, reached.workspaceBytes) <=
+          std::tie(next.ticks, next.microBatches, next.workspaceBytes))
+        next = reached;
     }
   }
 
