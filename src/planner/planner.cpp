@@ -230,6 +230,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
 
 void Planner::report(const PlanRequest& request, const Plan* plan) const {
   if (plan != nullptr) {
+    if (!Log::instance().enabled(LogLevel::kInfo)) return;
     logInfo("{} N={}: {}{} in {} of {} bytes, {:.3f} ms predicted{}",
             request.problem.text(),
             request.problem.batch(),

@@ -218,7 +218,7 @@ bool Problem::operator==(const Problem& other) const noexcept {
 
 std::string Problem::text() const {
   const auto list = [](const auto& values, int first, int end) {
-    return fmt::format("{}", fmt::join(values.begin() + first, values.begin() + end, ","));
+    return fmt::join(values.begin() + first, values.begin() + end, ",");
   };
   const int spatial = dimensions - 2;
   std::string result = fmt::format(
