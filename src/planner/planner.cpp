@@ -185,9 +185,10 @@ std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
     const std::size_t known = kernelCount(measurements);
     const auto replayed = choose(Pace::kDevice);
     if (kernelCount(measurements) != known) continue;  // cuDNN does not have what was stored
+    if (replayed && isSame(*replayed, *enqueued)) return build(*replayed, Pace::kDevice);
     auto first = build(*enqueued, Pace::kHost);
     if (!replayed) return first;
-    auto plan = build(*replayed, Pace::kDevice, isSame(*replayed, *enqueued) ? nullptr : first);
+    auto plan = build(*replayed, Pace::kDevice, first);
     return plan->replayed ? plan : first;
   }
 }
