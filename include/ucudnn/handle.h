@@ -82,6 +82,9 @@ class UcudnnHandle_t {
   cudnnStatus_t setOptimizerBatchSizePolicy(ucudnn_published::BatchSizePolicy policy) const {
     return ucudnnSetBatchSizePolicy(native_, static_cast<ucudnnBatchSizePolicy_t>(policy));
   }
+  cudnnStatus_t setKernels(ucudnnKernels_t kernels) const {
+    return ucudnnSetKernels(native_, kernels);
+  }
   cudnnStatus_t setDefaultWorkspaceLimit(std::size_t bytes) const {
     return ucudnnSetDefaultWorkspaceLimit(native_, bytes);
   }

@@ -15,6 +15,13 @@ typedef enum {
   UCUDNN_BATCH_SIZE_POLICY_ALL = 2           /* "all": every size from 1 to N */
 } ucudnnBatchSizePolicy_t;
 
+/** Which kernels plans are made of. UCUDNN_KERNELS */
+typedef enum {
+  UCUDNN_KERNELS_LEGACY = 0,  /* "legacy": the algorithms of cuDNN's legacy API */
+  UCUDNN_KERNELS_ENGINES = 1, /* "engines": the engines of its graph API, from cuDNN 9.2 on */
+  UCUDNN_KERNELS_ALL = 2      /* "all": both */
+} ucudnnKernels_t;
+
 /**
  * Creates a native cuDNN handle with μ-cuDNN's settings from the environment. Measures and
  * allocates nothing. CUDNN_STATUS_BAD_PARAM: `handle` is NULL, or a UCUDNN_* variable has a bad
@@ -40,6 +47,9 @@ UCUDNN_API cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle);
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle,
                                                   ucudnnBatchSizePolicy_t policy);
+
+/** A value that is none of ucudnnKernels_t: CUDNN_STATUS_BAD_PARAM. */
+UCUDNN_API cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels);
 
 /**
  * In bytes; holds where the handle's client has named no limit. As long as nobody sets it, such a

@@ -93,6 +93,14 @@ cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle, ucudnnBatchSizePoli
   });
 }
 
+cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels) {
+  return changeSettings("ucudnnSetKernels", handle, [&](Settings& settings) {
+    if (kernels < UCUDNN_KERNELS_LEGACY || kernels > UCUDNN_KERNELS_ALL)
+      throw BadSetting("the kernels are none of ucudnnKernels_t");
+    settings.kernels = static_cast<Kernels>(kernels);
+  });
+}
+
 cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes) {
   return changeSettings("ucudnnSetDefaultWorkspaceLimit", handle, [&](Settings& settings) {
     settings.defaultWorkspaceLimitBytes = bytes;

@@ -22,6 +22,7 @@ struct BenchmarkRequest {
                                             ///< device; null: scratch memory
   std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
                                        ///< device
+  bool engines = false;                ///< engines are tried beside algorithms
   std::vector<int> devices;            ///< beside the handle's own
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:

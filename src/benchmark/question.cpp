@@ -33,7 +33,7 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     const Problem problem = request.problem.withBatch(batch);
     Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
     const std::vector<KernelOffer> offers =
-        offeredKernels(handle, problem, anchor.descriptors->get(), &failures_);
+        offeredKernels(handle, problem, anchor.descriptors->get(), request.engines, &failures_);
     for (const KernelOffer& offer : offers) {
       if (offer.workspaceBytes > request.limitBytes)
         everyOfferFits_ = false;

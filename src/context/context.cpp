@@ -6,6 +6,7 @@
 
 #include "cuda/cudnn.hpp"
 #include "executor/equivalence.hpp"
+#include "kernels/engines.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -74,6 +75,7 @@ void Context::setSettings(Settings settings) {
                             settings.totalWorkspaceBytes,
                             settings.totalWorkspacePolicy,
                             settings.batchSizePolicy,
+                            settings.kernels,
                             settings.deterministic,
                             settings.graphWorkspaceBytes});
   std::shared_ptr<Replays> replays;
@@ -214,6 +216,8 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
+  if (plan.general && !suitsEngines(key.problem, call.pointers))
+    return runPlanned(key, *plan.general, call, clients);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))
     return CUDNN_STATUS_SUCCESS;

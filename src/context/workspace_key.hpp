@@ -17,15 +17,16 @@ struct WorkspaceKey {
   std::size_t totalBytes = 0;
   TotalWorkspacePolicy policy = TotalWorkspacePolicy::kAuto;
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
+  Kernels kernels = Kernels::kLegacy;
   bool deterministic = false;
   std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
 
   bool operator<(const WorkspaceKey& other) const noexcept { return tied() < other.tied(); }
 
  private:
-  std::tuple<int, std::size_t, TotalWorkspacePolicy, BatchSizePolicy, bool, std::size_t> tied()
-      const noexcept {
-    return {device, totalBytes, policy, batchSizePolicy, deterministic, graphBytes};
+  std::tuple<int, std::size_t, TotalWorkspacePolicy, BatchSizePolicy, Kernels, bool, std::size_t>
+  tied() const noexcept {
+    return {device, totalBytes, policy, batchSizePolicy, kernels, deterministic, graphBytes};
   }
 };
 

@@ -4,11 +4,28 @@
 
 #include <cudnn.h>
 
+/// The first cuDNN that tells an engine's workspace before its plan is built: engines are used from
+/// there on.
+#define UCUDNN_HAS_ENGINES (CUDNN_VERSION >= 90200)
+
 namespace ucudnn {
 
 /* Formatted by hand: a function a line. */
 /* clang-format off */
+#if UCUDNN_HAS_ENGINES
+#define UCUDNN_FOR_EACH_ENGINE_FUNCTION(X) \
+  X(backendCreateDescriptor, cudnnBackendCreateDescriptor)                            \
+  X(backendDestroyDescriptor, cudnnBackendDestroyDescriptor)                          \
+  X(backendExecute, cudnnBackendExecute)                                              \
+  X(backendFinalize, cudnnBackendFinalize)                                            \
+  X(backendGetAttribute, cudnnBackendGetAttribute)                                    \
+  X(backendSetAttribute, cudnnBackendSetAttribute)
+#else
+#define UCUDNN_FOR_EACH_ENGINE_FUNCTION(X)
+#endif
+
 #define UCUDNN_FOR_EACH_CUDNN_FUNCTION(X) \
+  UCUDNN_FOR_EACH_ENGINE_FUNCTION(X)                                                  \
   X(convolutionBackwardData, cudnnConvolutionBackwardData)                            \
   X(convolutionBackwardFilter, cudnnConvolutionBackwardFilter)                        \
   X(convolutionBiasActivationForward, cudnnConvolutionBiasActivationForward)          \

@@ -34,4 +34,10 @@ class Factor {
 inline constexpr Factor Factor::kOnes[2] = {Factor(1, false), Factor(1, true)};
 inline constexpr Factor Factor::kZeros[2] = {Factor(0, false), Factor(0, true)};
 
+/// What a client passes as alpha or beta. REQUIRES: not null.
+inline double valueOf(const void* factor, std::int32_t xType) noexcept {
+  return xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(factor)
+                                    : *static_cast<const float*>(factor);
+}
+
 }  // namespace ucudnn

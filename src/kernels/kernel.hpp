@@ -32,6 +32,7 @@ struct KernelTraits {
   std::size_t workspaceBytes = 0;
   bool deterministic = true;
   bool accurate = true;  ///< rounds no worse than its math type makes any other
+  bool anyCall = true;   ///< runs whatever the call's factors and pointers are; false: suitsEngines
 };
 
 /// What one call of a kernel takes.
@@ -50,7 +51,8 @@ struct KernelOffer : KernelTraits {
 /// Whether `other` can stand in for `kernel` as far as workspace, determinism and accuracy go.
 inline bool canStandInFor(const KernelTraits& other, const KernelTraits& kernel) noexcept {
   return other.workspaceBytes <= kernel.workspaceBytes &&
-         (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate);
+         (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate) &&
+         (other.anyCall || !kernel.anyCall);
 }
 
 /// A kernel made ready to run a problem. Immutable: threads share it, and so do handles of devices

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/algorithms.hpp"
+#include "kernels/engines.hpp"
 
 namespace ucudnn {
 namespace {
@@ -14,6 +15,7 @@ Sources& sources() {
   static Sources& all = *[] {
     auto* const made = new Sources;
     made->push_back(makeAlgorithmSource());
+    made->push_back(makeEngineSource());
     return made;
   }();
   return all;
@@ -32,13 +34,16 @@ void addKernelSource(std::unique_ptr<const KernelSource> source) {
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
+                                        bool withEngines,
                                         int* failures) {
   std::vector<KernelOffer> all;
-  for (std::size_t i = 0; i < sources().size(); ++i)
+  for (std::size_t i = 0; i < sources().size(); ++i) {
+    if (i == kEngines && !withEngines) continue;
     for (KernelOffer& offer : sources()[i]->offers(handle, problem, descriptors, failures)) {
       offer.kernel.source = static_cast<std::int32_t>(i);
       all.push_back(offer);
     }
+  }
   return all;
 }
 

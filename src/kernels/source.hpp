@@ -52,10 +52,11 @@ class KernelSource {
 /// Adds a source behind cuDNN's algorithms. REQUIRES: nothing has been planned yet.
 void addKernelSource(std::unique_ptr<const KernelSource> source);
 
-/// The functions of all sources, as above.
+/// The functions of all sources, as above; of engines.hpp's only `withEngines`.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
+                                        bool withEngines,
                                         int* failures = nullptr);
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,

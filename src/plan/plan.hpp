@@ -31,6 +31,7 @@ struct Plan {
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.
   int callersAlgorithm = -1;
+  bool anyCall = true;  ///< false: calls must suit engines (suitsEngines)
 
   Problem problem;
   std::vector<Step> steps;  ///< largest micro-batches first
@@ -40,6 +41,8 @@ struct Plan {
   bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
+  /// What runs instead where a call suits no engine; null: the same. It needs no more workspace.
+  std::shared_ptr<const Plan> general;
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the
@@ -57,7 +60,8 @@ struct Plan {
   bool isDeterministic() const noexcept {
     for (const Step& step : steps)
       if (!step.deterministic) return false;
-    return enqueued == nullptr || enqueued->isDeterministic();
+    return (enqueued == nullptr || enqueued->isDeterministic()) &&
+           (general == nullptr || general->isDeterministic());
   }
 };
 

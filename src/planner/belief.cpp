@@ -55,6 +55,10 @@ bool isBetween(double least, double timeMs) noexcept {
   return timeMs >= least && timeMs <= kLongestMs;
 }
 
+bool keepsTheSame(const KernelTraits& a, const KernelTraits& b) noexcept {
+  return a.deterministic == b.deterministic && a.accurate == b.accurate && a.anyCall == b.anyCall;
+}
+
 }  // namespace
 
 bool isPossibleTime(const Problem& problem, double timeMs) noexcept {
@@ -88,24 +92,27 @@ void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
   }
 }
 
-bool confirm(cudnnHandle_t handle,
-             const Problem& problem,
-             int batch,
-             const std::vector<Kernel>& wanted,
-             SizeMeasurements& size,
-             int* failures) {
+Confirmation confirm(cudnnHandle_t handle,
+                     const Problem& problem,
+                     int batch,
+                     const std::vector<Kernel>& wanted,
+                     SizeMeasurements& size,
+                     int* failures) {
   const auto isOpen = [&](const Measurement& m) {
     return !m.confirmed && std::find(wanted.begin(), wanted.end(), m.kernel) != wanted.end();
   };
-  if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return true;
+  auto confirmation = Confirmation::kAsAssumed;
+  if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return confirmation;
   const Problem part = problem.withBatch(batch);
   const ProblemDescriptors descriptors(part);
-  bool isAsStored = true;
   std::vector<Measurement> kept;
   for (Measurement m : size.kernels) {
     if (isOpen(m)) {
       const auto offer = offeredKernel(handle, part, descriptors.get(), m.kernel, failures);
-      isAsStored = isAsStored && offer && offer->workspaceBytes == m.workspaceBytes;
+      if (!offer || offer->workspaceBytes != m.workspaceBytes)
+        confirmation = Confirmation::kLie;
+      else if (!keepsTheSame(*offer, m))
+        confirmation = std::max(confirmation, Confirmation::kOtherwise);
       if (!offer) continue;
       static_cast<KernelOffer&>(m) = *offer;
       m.confirmed = true;
@@ -113,7 +120,7 @@ bool confirm(cudnnHandle_t handle,
     kept.push_back(m);
   }
   size.kernels = std::move(kept);
-  return isAsStored;
+  return confirmation;
 }
 
 void addConfirmed(SizeMeasurements& to,

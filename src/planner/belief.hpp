@@ -24,16 +24,22 @@ Measurements fromStored(const Problem& problem,
 /// Adds kernels that are not there yet: what this process has found out itself stays.
 void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
 
-/// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its workspace
-/// for the stored one, and drops what it does not have. Asks on the host; runs nothing. False:
-/// something was not as stored. `failures` counts kernels that cuDNN could not be asked about; they
-/// are dropped. Throws Error.
-bool confirm(cudnnHandle_t handle,
-             const Problem& problem,
-             int batch,
-             const std::vector<Kernel>& wanted,
-             SizeMeasurements& size,
-             int* failures);
+/// What came of asking cuDNN about stored kernels.
+enum class Confirmation {
+  kAsAssumed,
+  kOtherwise,  ///< a kernel does not keep what was assumed of it, as no row says it
+  kLie         ///< what a row says is not so
+};
+
+/// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its answer for
+/// what was stored or assumed, and drops what it does not have. Asks on the host; runs nothing.
+/// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.
+Confirmation confirm(cudnnHandle_t handle,
+                     const Problem& problem,
+                     int batch,
+                     const std::vector<Kernel>& wanted,
+                     SizeMeasurements& size,
+                     int* failures);
 
 /// Takes over what `confirm` has found out about a copy.
 void addConfirmed(SizeMeasurements& to,

@@ -7,6 +7,7 @@
 
 #include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
+#include "kernels/engines.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -35,6 +36,12 @@ void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
   plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
 }
 
+/// Kernels of a source that was added are among them, however they are chosen.
+bool isAmong(Kernels kernels, Kernel kernel) noexcept {
+  return !(kernels == Kernels::kLegacy && kernel.source == kEngines) &&
+         !(kernels == Kernels::kEngines && kernel.source == kAlgorithms);
+}
+
 /// Of a kernel that makes up a plan alone.
 bool paysToReplay(KernelTiming timing) noexcept {
   return (timing.deviceMs + kReplayMs) * kSplitGain <= timing.timeMs;
@@ -60,8 +67,11 @@ double estimatedMs(const Problem& problem) {
   return kShortestMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
 }
 
-std::string questionText(const Problem& problem, BatchSizePolicy policy) {
-  return fmt::format("{} asked {}", problem.text(), toText(policy));
+std::string questionText(const Problem& problem, const QuestionKey& question) {
+  std::string text = fmt::format("{} asked {}", problem.text(), toText(question.policy));
+  if (question.kernels != Kernels::kLegacy)
+    text += fmt::format(" kernels={}", toText(question.kernels));
+  return text;
 }
 
 bool isDivided(const Configuration& configuration) noexcept {
@@ -80,12 +90,16 @@ CandidateTable candidates(const PlanRequest& request,
     if (batch < request.problem.batch()) return kernel.deviceMs;
     return paysToReplay(kernel) ? kernel.deviceMs + kReplayMs : kernel.timeMs;
   };
+  const auto isOut = [&](const Measurement& kernel) {
+    return (request.deterministic && !kernel.deterministic) ||
+           (request.anyCall ? !kernel.anyCall : !isAmong(request.settings->kernels, kernel.kernel));
+  };
   CandidateTable table;
   for (const auto& [batch, size] : measurements) {
     std::vector<Candidate>& list = table[batch];
     for (std::size_t i = 0; i < size.kernels.size(); ++i) {
       const Measurement& kernel = size.kernels[i];
-      if (request.deterministic && !kernel.deterministic) continue;
+      if (isOut(kernel)) continue;
       if (batch < accurateBelow && !kernel.accurate) continue;
       list.push_back({static_cast<int>(i), timeOf(batch, kernel), kernel.workspaceBytes});
     }
@@ -158,6 +172,9 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
          buildKernel(
              request.handle, part, std::make_shared<const ProblemDescriptors>(part), m.kernel)});
   }
+  plan->anyCall = std::all_of(
+      plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) { return step.anyCall; });
+  if (plan->enqueued && !plan->enqueued->anyCall) plan->anyCall = false;
   const Plan::Step& first = plan->steps.front();
   plan->divided = isDivided(configuration);
   plan->replayed = request.replay() != Replay::kNever && (plan->divided || paysToReplay(first));

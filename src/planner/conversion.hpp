@@ -41,7 +41,7 @@ std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy);
 double estimatedMs(const Problem& problem);
 
 /// What the database keeps a question under, beside the problem's text.
-std::string questionText(const Problem& problem, BatchSizePolicy policy);
+std::string questionText(const Problem& problem, const QuestionKey& question);
 
 /// Kernels are numbered by their place in the size's list, their times those at the pace. Where
 /// only deterministic ones are asked for others are left out, and so are those that are not

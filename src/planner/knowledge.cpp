@@ -46,24 +46,22 @@ void Known::dropPlans() {
   for (KnownQuestion& asked : questions) asked.dropPlans();
 }
 
-KnownQuestion* Known::find(int miniBatch, BatchSizePolicy policy) noexcept {
-  const auto place =
-      std::find_if(questions.begin(), questions.end(), [&](const KnownQuestion& asked) {
-        return asked.miniBatch == miniBatch && asked.policy == policy;
-      });
+KnownQuestion* Known::find(const QuestionKey& key) noexcept {
+  const auto place = std::find_if(questions.begin(),
+                                  questions.end(),
+                                  [&](const KnownQuestion& asked) { return asked.key == key; });
   return place == questions.end() ? nullptr : &*place;
 }
 
-const KnownQuestion* Known::find(int miniBatch, BatchSizePolicy policy) const noexcept {
-  return const_cast<Known*>(this)->find(miniBatch, policy);
+const KnownQuestion* Known::find(const QuestionKey& key) const noexcept {
+  return const_cast<Known*>(this)->find(key);
 }
 
-KnownQuestion& Known::question(int miniBatch, BatchSizePolicy policy) {
-  if (KnownQuestion* const asked = find(miniBatch, policy)) return *asked;
+KnownQuestion& Known::question(const QuestionKey& key) {
+  if (KnownQuestion* const asked = find(key)) return *asked;
   if (questions.size() >= kMostQuestions) questions.erase(questions.begin());
   questions.emplace_back();
-  questions.back().miniBatch = miniBatch;
-  questions.back().policy = policy;
+  questions.back().key = key;
   return questions.back();
 }
 

@@ -29,13 +29,12 @@ struct KnownPlan {
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
-/// What has been asked of a problem: one mini-batch under one policy. A kernel that was left out
-/// because others beat it was left out for this question only: another judges anew.
+/// What has been asked of a problem. A kernel that was left out because others beat it was left out
+/// for this question only.
 struct KnownQuestion {
   using Clock = std::chrono::steady_clock;
 
-  int miniBatch = 0;
-  BatchSizePolicy policy = BatchSizePolicy::kUndivided;
+  QuestionKey key;
   /// Within so much workspace every kernel was tried that could be in a best plan, at the
   /// mini-batch itself every one at all. Empty: not asked yet, or it could not be found out.
   std::optional<std::size_t> answeredBytes;
@@ -78,10 +77,10 @@ struct Known {
   /// Whether to ask this database now: once, unless others held it.
   bool mayLoad(const std::string& path) const noexcept;
   void dropPlans();
-  KnownQuestion* find(int miniBatch, BatchSizePolicy policy) noexcept;
-  const KnownQuestion* find(int miniBatch, BatchSizePolicy policy) const noexcept;
+  KnownQuestion* find(const QuestionKey& key) noexcept;
+  const KnownQuestion* find(const QuestionKey& key) const noexcept;
   /// Adds the question where it is new; of too many the one that came first goes.
-  KnownQuestion& question(int miniBatch, BatchSizePolicy policy);
+  KnownQuestion& question(const QuestionKey& key);
 };
 
 /// A problem on a kind of device, at batch 0.
@@ -101,7 +100,7 @@ struct KnownKey {
 /// So many problems are remembered, the latest used: a measured one takes up to 15 KiB. The
 /// database remembers the others' measurements.
 constexpr std::size_t kMostProblems = 8192;
-/// Mini-batches and policies of one problem.
+/// Of one problem.
 constexpr std::size_t kMostQuestions = 64;
 /// Plans of one question: as many as its Pareto front is long, mostly below ten.
 constexpr std::size_t kMostPlans = 32;

@@ -1,5 +1,6 @@
 #include "planner/measurement_store.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "planner/belief.hpp"
@@ -25,6 +26,15 @@ KernelsAtSizes kernelsOf(const Measurements& measurements) {
   for (const auto& [batch, size] : measurements)
     for (const Measurement& m : size.kernels) kernels[batch].push_back(m.kernel);
   return kernels;
+}
+
+/// Of any mini-batch.
+std::vector<QuestionKey> allQuestions() {
+  std::vector<QuestionKey> questions;
+  for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
+    for (const BatchSizePolicy policy : kBatchSizePolicies)
+      questions.push_back({0, policy, kernels});
+  return questions;
 }
 
 }  // namespace
@@ -86,15 +96,14 @@ bool MeasurementStore::load(const PlanRequest& request) {
     // A process without replay has not asked all that this one has to know.
     const bool lacksReplays =
         request.replay() != Replay::kNever && !areReplayTimed(loaded.measurements);
-    for (const auto& [policy, miniBatch, answeredBytes] : loaded.answered) {
+    for (const auto& [question, answeredBytes] : loaded.answered) {
       if (lacksReplays) continue;
-      KnownQuestion& answered = known.question(miniBatch, policy);
+      KnownQuestion& answered = known.question(question);
       if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
     }
     if (known.wasLocked()) known.dropPlans();  // made without the database
     known.loadAgainAt = {};
-    return known.question(request.problem.batch(), request.settings->batchSizePolicy)
-        .answers(request.limitBytes);
+    return known.question(request.question()).answers(request.limitBytes);
   });
 }
 
@@ -104,8 +113,9 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
   Database& file = database(request.settings->databasePath);
   const MachineKey machine = machines_.key(request.machine);
   std::vector<std::string> texts{request.problem.text()};
-  for (const BatchSizePolicy policy : kBatchSizePolicies)
-    texts.push_back(questionText(request.problem, policy));
+  const std::vector<QuestionKey> questions = allQuestions();
+  for (const QuestionKey& question : questions)
+    texts.push_back(questionText(request.problem, question));
   const std::vector<StoredMeasurements> stored = file.load(machine, texts, &loaded.isLocked);
   if (stored.empty()) return loaded;
   int refused = 0;
@@ -117,8 +127,10 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
   for (std::size_t i = 1; i < stored.size(); ++i)
     for (const auto& [miniBatch, size] : stored[i]) {
       const auto undivided = loaded.measurements.find(miniBatch);
-      if (undivided != loaded.measurements.end() && !undivided->second.kernels.empty())
-        loaded.answered.push_back({kBatchSizePolicies[i - 1], miniBatch, size.coveredBytes});
+      if (undivided == loaded.measurements.end() || undivided->second.kernels.empty()) continue;
+      QuestionKey question = questions[i - 1];
+      question.miniBatch = miniBatch;
+      loaded.answered.push_back({question, size.coveredBytes});
     }
   return loaded;
 }
@@ -148,27 +160,27 @@ void MeasurementStore::add(const PlanRequest& request,
       result.untried == Untried::kNone && result.failures == 0 && !result.replaysUntried;
   if (isAnswered && isWhole)
     database(path).store(machine,
-                         questionText(request.problem, request.settings->batchSizePolicy),
+                         questionText(request.problem, request.question()),
                          {{request.problem.batch(), {answeredBytes, {}}}});
 }
 
 bool MeasurementStore::confirm(const PlanRequest& request,
                                const KernelsAtSizes& wanted,
                                Measurements& measurements) {
-  bool isAsStored = true;
+  auto confirmation = Confirmation::kAsAssumed;
   for (const auto& [batch, kernels] : wanted) {
     const auto size = measurements.find(batch);
     if (size == measurements.end()) continue;
     int failures = 0;
-    const bool isTrue =
-        ucudnn::confirm(request.handle, request.problem, batch, kernels, size->second, &failures);
-    isAsStored = isAsStored && isTrue;
+    confirmation = std::max(
+        confirmation,
+        ucudnn::confirm(request.handle, request.problem, batch, kernels, size->second, &failures));
     if (failures > 0) continue;  // to be asked again
     const std::lock_guard lock(mutex_);
     addConfirmed(known_[keyOf(request)].measurements[batch], kernels, size->second);
   }
-  if (!isAsStored) database(request.settings->databasePath).warnOfLies();
-  return isAsStored;
+  if (confirmation == Confirmation::kLie) database(request.settings->databasePath).warnOfLies();
+  return confirmation == Confirmation::kAsAssumed;
 }
 
 bool MeasurementStore::confirmAll(const PlanRequest& request, Measurements& measurements) {

@@ -28,17 +28,14 @@ class MeasurementStore {
   auto use(const PlanRequest& request, Use use) {
     const std::lock_guard lock(mutex_);
     Known& known = known_[keyOf(request)];
-    return use(known, known.question(request.problem.batch(), request.settings->batchSizePolicy));
+    return use(known, known.question(request.question()));
   }
   /// Calls `look(const Known*, const KnownQuestion*)` under the lock, null where there is none.
   template <typename Look>
   auto look(const PlanRequest& request, Look look) const {
     const std::lock_guard lock(mutex_);
     const Known* const known = known_.peek(keyOf(request));
-    return look(known,
-                known == nullptr
-                    ? nullptr
-                    : known->find(request.problem.batch(), request.settings->batchSizePolicy));
+    return look(known, known == nullptr ? nullptr : known->find(request.question()));
   }
 
   /// What is known at the sizes of the policy.
@@ -55,8 +52,8 @@ class MeasurementStore {
 
   /// Asks cuDNN about the wanted kernels among the measurements, and takes over what it says. Only
   /// what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that makes a
-  /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored,
-  /// and the measurements have changed. Throws Error.
+  /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored or
+  /// assumed, and the measurements have changed. Throws Error.
   bool confirm(const PlanRequest& request,
                const KernelsAtSizes& wanted,
                Measurements& measurements);
@@ -68,8 +65,7 @@ class MeasurementStore {
     bool isLocked = false;
     Measurements measurements;
     struct Answered {
-      BatchSizePolicy policy;
-      int miniBatch;
+      QuestionKey question;
       std::size_t answeredBytes;
     };
     std::vector<Answered> answered;

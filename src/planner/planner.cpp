@@ -40,7 +40,17 @@ bool isSamePlan(const Plan* a, const Plan* b) {
   return a->workspaceBytes == b->workspaceBytes && a->predictedMs == b->predictedMs &&
          a->replayed == b->replayed && a->algorithm == b->algorithm &&
          a->algorithmBytes == b->algorithmBytes && toText(*a) == toText(*b) &&
-         isSamePlan(a->enqueued.get(), b->enqueued.get());
+         isSamePlan(a->enqueued.get(), b->enqueued.get()) &&
+         isSamePlan(a->general.get(), b->general.get());
+}
+
+/// A query's answer holds for calls of both.
+std::shared_ptr<const Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general) {
+  auto both = std::make_shared<Plan>(plan);
+  both->workspaceBytes = std::max(plan.workspaceBytes, general->workspaceBytes);
+  both->algorithmBytes = std::max(plan.algorithmBytes, both->workspaceBytes);
+  both->general = std::move(general);
+  return both;
 }
 
 }  // namespace
@@ -128,6 +138,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;
+  benchmark.engines = request.settings->kernels != Kernels::kLegacy;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
   std::string why;
@@ -157,9 +168,16 @@ std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Meas
   });
   Measurements measurements = store_.measurements(request);
   if (!wasAsked && !knowsOwnChoice(request, measurements)) return nullptr;
+  PlanRequest any = request;
+  any.anyCall = true;
   for (;;) {
     auto plan = choosePair(request, measurements, measuring);
     if (!plan) return nullptr;
+    if (!plan->anyCall) {  // a query does not know which calls follow
+      auto general = choosePair(any, measurements, measuring);
+      if (!general) return nullptr;
+      plan = withGeneral(*plan, std::move(general));
+    }
     const Kernel named{plan->algorithm, request.problem.mathType};
     if (store_.confirm(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
   }

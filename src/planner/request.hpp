@@ -19,6 +19,17 @@ enum class Replay {
   kSamePlan,       ///< likewise, by one plan: a repeated call must have the first one's result
 };
 
+/// What is asked of a problem. Another question judges anew which kernels are worth timing.
+struct QuestionKey {
+  int miniBatch = 0;
+  BatchSizePolicy policy = BatchSizePolicy::kUndivided;
+  Kernels kernels = Kernels::kLegacy;
+
+  bool operator==(const QuestionKey& other) const noexcept {
+    return miniBatch == other.miniBatch && policy == other.policy && kernels == other.kernels;
+  }
+};
+
 /// Who asks, and for what.
 struct PlanRequest {
   cudnnHandle_t handle = nullptr;
@@ -27,11 +38,15 @@ struct PlanRequest {
   Problem problem;
   std::size_t limitBytes = 0;
   bool deterministic = false;  ///< only deterministic kernels
+  bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 
+  QuestionKey question() const noexcept {
+    return {problem.batch(), settings->batchSizePolicy, settings->kernels};
+  }
   Replay replay() const noexcept {
     if (settings->graphMemoryBytes == 0 || settings->equivalenceTest) return Replay::kNever;
     return settings->deterministic ? Replay::kSamePlan : Replay::kWhereRepeated;

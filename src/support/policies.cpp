@@ -26,6 +26,24 @@ BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
   throw std::invalid_argument("\"" + text + "\" is no batch size policy; accepted: " + accepted);
 }
 
+const char* toText(Kernels kernels) noexcept {
+  switch (kernels) {
+    case Kernels::kLegacy:
+      return "legacy";
+    case Kernels::kEngines:
+      return "engines";
+    case Kernels::kAll:
+      return "all";
+  }
+  return "unknown";
+}
+
+Kernels kernelsFromText(const std::string& text) {
+  for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
+    if (text == toText(kernels)) return kernels;
+  throw std::invalid_argument("it is none of them");
+}
+
 const char* toText(TotalWorkspacePolicy policy) noexcept {
   switch (policy) {
     case TotalWorkspacePolicy::kDivide:

@@ -24,6 +24,19 @@ const char* toText(BatchSizePolicy policy) noexcept;
 /// Throws std::invalid_argument that names the text and what is accepted.
 BatchSizePolicy batchSizePolicyFromText(const std::string& text);
 
+/// Which kernels plans are made of.
+enum class Kernels {
+  kLegacy,   ///< the algorithms of cuDNN's legacy API
+  kEngines,  ///< the engines of its graph API
+  kAll,
+};
+
+/// "legacy", "engines", "all".
+const char* toText(Kernels kernels) noexcept;
+
+/// Throws std::invalid_argument.
+Kernels kernelsFromText(const std::string& text);
+
 /// How one workspace total serves all convolutions.
 enum class TotalWorkspacePolicy {
   kDivide,  ///< each convolution owns a segment

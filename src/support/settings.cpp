@@ -98,6 +98,13 @@ std::vector<EnvironmentVariable> makeTable() {
        "powerOfTwo",
        "Micro-batch sizes that are tried; powerOfTwo: 1, 2, 4, ..., N, and N less one of them",
        [](S& s, T text) { s.batchSizePolicy = batchSizePolicyFromText(text); }},
+      {"UCUDNN_KERNELS",
+       "legacy, engines or all",
+       "legacy",
+       "Kernels that plans are made of: cuDNN's legacy algorithms, the engines of its graph API, "
+       "or "
+       "both",
+       [](S& s, T text) { s.kernels = kernelsFromText(text); }},
       {"UCUDNN_BENCHMARK_DEVICES",
        "comma-separated device ids, or all",
        "the handle's device",

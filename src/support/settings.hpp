@@ -19,6 +19,7 @@ constexpr double kMeasureAlways = std::numeric_limits<double>::infinity();
 /// What tunes one handle. A value; each handle has its own copy.
 struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
+  Kernels kernels = Kernels::kLegacy;
   std::size_t defaultWorkspaceLimitBytes = 67108864;
   /// The user has named it: then it also bounds what cuDNN itself would take.
   bool defaultWorkspaceLimitGiven = false;

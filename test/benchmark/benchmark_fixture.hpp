@@ -92,7 +92,7 @@ class BenchmarkTest : public ::testing::Test {
   Kernels offered(int batch, std::size_t limitBytes) {
     const ProblemDescriptors descriptors(conv2(batch));
     Kernels kernels;
-    for (const auto& offer : offeredKernels(handle_.get(), conv2(batch), descriptors.get()))
+    for (const auto& offer : offeredKernels(handle_.get(), conv2(batch), descriptors.get(), false))
       if (offer.workspaceBytes <= limitBytes) kernels.emplace(batch, offer.kernel.id);
     return kernels;
   }

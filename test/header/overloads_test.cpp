@@ -131,6 +131,10 @@ cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   lastText = path;
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels) {
+  ucudnn_test::record("ucudnnSetKernels", handle, kernels);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes) {
   ucudnn_test::record("ucudnnSetGraphMemory", handle, bytes);
   return CUDNN_STATUS_SUCCESS;
@@ -262,6 +266,7 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
        [](UcudnnHandle_t h) {
          return h.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
        }},
+      {"ucudnnSetKernels", 2, [](UcudnnHandle_t h) { return h.setKernels(UCUDNN_KERNELS_ALL); }},
       {"ucudnnSetGraphMemory", 9, [](UcudnnHandle_t h) { return h.setGraphMemory(9); }},
       {"ucudnnSetBenchmarkMemory", 7, [](UcudnnHandle_t h) { return h.setBenchmarkMemory(7); }},
       {"ucudnnSetBenchmarkShare", 25, [](UcudnnHandle_t h) { return h.setBenchmarkShare(0.25); }},

@@ -36,6 +36,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(67108864U, settings.defaultWorkspaceLimitBytes);
     EXPECT_EQ(0U, settings.totalWorkspaceBytes);
     EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
+    EXPECT_EQ(Kernels::kLegacy, settings.kernels);
     EXPECT_EQ(67108864U, settings.graphMemoryBytes);
     EXPECT_EQ("", settings.databasePath);
     EXPECT_TRUE(settings.benchmarkDevices.empty());
@@ -52,6 +53,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "8MiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
+                                  {"UCUDNN_KERNELS", "engines"},
                                   {"UCUDNN_GRAPH_MEMORY", "0"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
@@ -64,6 +66,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
   EXPECT_EQ(TotalWorkspacePolicy::kShare, settings.totalWorkspacePolicy);
+  EXPECT_EQ(Kernels::kEngines, settings.kernels);
   EXPECT_EQ(0U, settings.graphMemoryBytes);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
   EXPECT_EQ(LogLevel::kDebug, settings.logLevel);
@@ -125,6 +128,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
        {"-0", "nan", "inf", "1e308", "1.0000001", "-1e-300", "Always", "1e-999"}},
       {"UCUDNN_BENCHMARK_MEMORY", {"18446744073709551616", "1e308", "nan", "16777216TiB"}},
       {"UCUDNN_GRAPH_WORKSPACE_SIZE", {"-0", "18446744073709551616"}},
+      {"UCUDNN_KERNELS", {"none", "ALL", "legacy,engines", "1"}},
       {"UCUDNN_GRAPH_MEMORY", {"-1", "off", "16777216TiB"}},
   };
   for (const auto& [name, values] : bad) {
@@ -203,7 +207,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(15U, count.size());
+  EXPECT_EQ(16U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {

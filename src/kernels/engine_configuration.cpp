@@ -1,0 +1,76 @@
+#include "kernels/engine_configuration.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <mutex>
+
+namespace ucudnn {
+namespace {
+
+/// More than cuDNN has types of knobs; a database may say anything.
+constexpr std::size_t kMostKnobs = 64;
+
+/// Takes `prefix` and a number off the text. False: it does not begin so.
+template <typename Number>
+bool take(std::string_view& text, std::string_view prefix, Number& number) {
+  if (text.substr(0, prefix.size()) != prefix) return false;
+  const char* const begin = text.data() + prefix.size();
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return true;
+}
+
+/// Each configuration that was ever named. Never destroyed: handles are used in static destructors.
+struct Ids {
+  std::mutex mutex;
+  std::map<EngineConfiguration, std::int32_t> ids;
+  std::vector<EngineConfiguration> configurations;
+};
+
+Ids& ids() {
+  static Ids& all = *new Ids;
+  return all;
+}
+
+}  // namespace
+
+std::string toText(const EngineConfiguration& configuration) {
+  std::string text = fmt::format("eng{}", configuration.engine);
+  for (const auto& [type, choice] : configuration.knobs)
+    text += fmt::format("_k{}={}", type, choice);
+  return text;
+}
+
+std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text) {
+  EngineConfiguration configuration;
+  if (!take(text, "eng", configuration.engine)) return std::nullopt;
+  while (!text.empty()) {
+    int type = 0;
+    std::int64_t choice = 0;
+    if (!take(text, "_k", type) || !take(text, "=", choice)) return std::nullopt;
+    if (configuration.knobs.size() == kMostKnobs) return std::nullopt;
+    configuration.knobs.emplace_back(type, choice);
+  }
+  return configuration;
+}
+
+std::int32_t idOf(const EngineConfiguration& configuration) {
+  Ids& all = ids();
+  const std::lock_guard lock(all.mutex);
+  const auto next = static_cast<std::int32_t>(all.configurations.size());
+  const auto [place, isNew] = all.ids.emplace(configuration, next);
+  if (isNew) all.configurations.push_back(configuration);
+  return place->second;
+}
+
+EngineConfiguration engineConfigurationOf(std::int32_t id) {
+  Ids& all = ids();
+  const std::lock_guard lock(all.mutex);
+  return all.configurations.at(static_cast<std::size_t>(id));
+}
+
+}  // namespace ucudnn

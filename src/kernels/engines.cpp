@@ -1,0 +1,258 @@
+#include "kernels/engines.hpp"
+
+#include <algorithm>
+
+#include "kernels/engine_configuration.hpp"
+#include "kernels/factor.hpp"
+#include "kernels/operation_graph.hpp"
+
+namespace ucudnn {
+namespace {
+
+#if UCUDNN_HAS_ENGINES
+
+// cuDNN proposes 30 configurations of a convolution, and times none. The first few are mostly the
+// fastest, but want the most workspace. So many are kept: of the 351 problems of
+// misc/simulator/h200_engines.csv the fastest left is within 1 % at 0, 8 and 64 MiB and within 3 %
+// at any workspace, with 13 of 30 kept.
+constexpr std::size_t kFirstKept = 8;
+constexpr int kKeptWithinWorkspace = 4;
+
+bool has(const std::vector<cudnnBackendNumericalNote_t>& notes, cudnnBackendNumericalNote_t note) {
+  return std::find(notes.begin(), notes.end(), note) != notes.end();
+}
+
+/// What the descriptor's types and math type allow. cuDNN marks its TF32 engines by TENSOR_CORE
+/// alone.
+bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNote_t>& notes) {
+  const bool isFma = problem.mathType == CUDNN_FMA_MATH;
+  if (isFma && has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
+  if (has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
+      (isFma || problem.xType != CUDNN_DATA_FLOAT))
+    return false;
+  return problem.computeType == CUDNN_DATA_HALF ||
+         !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+}
+
+/// As isAccurate of algorithms.hpp.
+bool isAccurate(const Problem& problem, const std::vector<cudnnBackendNumericalNote_t>& notes) {
+  if (!has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD)) return true;
+  const auto* const spatial = problem.wSizes.begin() + 2;
+  return std::all_of(
+      spatial, problem.wSizes.begin() + problem.dimensions, [](int size) { return size <= 3; });
+}
+
+/// A problem's two graphs: what is run overwrites the output, or adds to it.
+struct Graphs {
+  Graphs(const EngineDevice& device, const Problem& problem)
+      : overwriting(device, problem, 0, kEngineAlignment),
+        adding(device, problem, 1, kEngineAlignment) {}
+  OperationGraph overwriting;
+  OperationGraph adding;
+};
+
+/// Empty: cuDNN does not have the configuration, or what it computes is not allowed.
+std::optional<KernelOffer> offerOf(const EngineDevice& device,
+                                   const Problem& problem,
+                                   const Graphs& graphs,
+                                   const EngineConfiguration& value,
+                                   int* failures) {
+  try {
+    const auto overwriting = graphs.overwriting.configuration(device, value);
+    const auto notes = notesOf(overwriting);
+    if (!isAllowed(problem, notes)) return std::nullopt;
+    const auto adding = graphs.adding.configuration(device, value);
+    return KernelOffer{{std::max(workspaceOf(overwriting), workspaceOf(adding)),
+                        !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+                        isAccurate(problem, notes),
+                        false},
+                       {idOf(value), problem.mathType, kEngines}};
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+    return std::nullopt;
+  }
+}
+
+/// Whether so many better ones need no more workspace.
+bool isOutranked(const std::vector<KernelOffer>& better, const KernelOffer& offer) {
+  return better.size() >= kFirstKept &&
+         std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
+           return other.workspaceBytes <= offer.workspaceBytes;
+         }) >= kKeptWithinWorkspace;
+}
+
+/// Best first, each once.
+std::vector<EngineConfiguration> proposals(const EngineDevice& device,
+                                           const OperationGraph& graph) {
+  std::vector<EngineConfiguration> all;
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
+    for (EngineConfiguration& value : graph.proposals(device, mode))
+      if (std::find(all.begin(), all.end(), value) == all.end()) all.push_back(std::move(value));
+  return all;
+}
+
+class BuiltEngine final : public BuiltKernel {
+ public:
+  BuiltEngine(const EngineDevice& device,
+              const Problem& problem,
+              const Graphs& graphs,
+              const EngineConfiguration& value)
+      : xType_(problem.xType) {
+    const auto overwriting = graphs.overwriting.configuration(device, value);
+    const auto adding = graphs.adding.configuration(device, value);
+    workspaceBytes_ = std::max(workspaceOf(overwriting), workspaceOf(adding));
+    overwriting_ = makeExecutionPlan(device, overwriting);
+    adding_ = makeExecutionPlan(device, adding);
+  }
+
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation*) const noexcept override {
+    if (valueOf(pointers.alpha, xType_) != 1) return CUDNN_STATUS_NOT_SUPPORTED;
+    const double beta = valueOf(pointers.beta, xType_);
+    if (beta != 0 && beta != 1) return CUDNN_STATUS_NOT_SUPPORTED;
+    return execute(handle, (beta == 0 ? overwriting_ : adding_).get(), pointers);
+  }
+
+  cudnnStatus_t workspaceSize(cudnnHandle_t, std::size_t* bytes) const noexcept override {
+    *bytes = workspaceBytes_;
+    return CUDNN_STATUS_SUCCESS;
+  }
+
+ private:
+  /// A variant pack must not be shared between handles.
+  static cudnnStatus_t execute(cudnnHandle_t handle,
+                               cudnnBackendDescriptor_t plan,
+                               const ConvolutionPointers& pointers) noexcept {
+    static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY};
+    const void* const data[] = {pointers.x, pointers.w, pointers.y};
+    cudnnBackendDescriptor_t made = nullptr;
+    cudnnStatus_t status =
+        cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    const BackendDescriptor pack(made);
+    const auto set = [&](cudnnBackendAttributeName_t name,
+                         cudnnBackendAttributeType_t type,
+                         std::int64_t count,
+                         const void* values) {
+      if (status == CUDNN_STATUS_SUCCESS)
+        status = cudnn().backendSetAttribute(made, name, type, count, values);
+    };
+    set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, kIds);
+    set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
+    set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &pointers.workspace);
+    if (status == CUDNN_STATUS_SUCCESS) status = cudnn().backendFinalize(made);
+    return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan, made) : status;
+  }
+
+  std::int32_t xType_;
+  std::size_t workspaceBytes_ = 0;
+  BackendDescriptor overwriting_;
+  BackendDescriptor adding_;
+};
+
+#endif
+
+class EngineSource final : public KernelSource {
+ public:
+#if UCUDNN_HAS_ENGINES
+  std::vector<KernelOffer> offers(cudnnHandle_t handle,
+                                  const Problem& problem,
+                                  const ConvolutionDescriptors&,
+                                  int* failures) const override {
+    return engineOffers({handle}, problem, failures);
+  }
+
+  std::optional<KernelOffer> offer(cudnnHandle_t handle,
+                                   const Problem& problem,
+                                   const ConvolutionDescriptors&,
+                                   Kernel kernel,
+                                   int* failures) const override {
+    if (!hasEngines(problem)) return std::nullopt;
+    const EngineDevice device{handle};
+    try {
+      return offerOf(
+          device, problem, Graphs(device, problem), engineConfigurationOf(kernel.id), failures);
+    } catch (const Error& error) {
+      if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+      return std::nullopt;
+    }
+  }
+
+  std::shared_ptr<const BuiltKernel> build(cudnnHandle_t handle,
+                                           const Problem& problem,
+                                           std::shared_ptr<const ProblemDescriptors>,
+                                           Kernel kernel) const override {
+    const EngineDevice device{handle};
+    return std::make_shared<const BuiltEngine>(
+        device, problem, Graphs(device, problem), engineConfigurationOf(kernel.id));
+  }
+#else
+  std::vector<KernelOffer> offers(cudnnHandle_t,
+                                  const Problem&,
+                                  const ConvolutionDescriptors&,
+                                  int*) const override {
+    return {};
+  }
+  std::optional<KernelOffer> offer(
+      cudnnHandle_t, const Problem&, const ConvolutionDescriptors&, Kernel, int*) const override {
+    return std::nullopt;
+  }
+  std::shared_ptr<const BuiltKernel> build(cudnnHandle_t,
+                                           const Problem&,
+                                           std::shared_ptr<const ProblemDescriptors>,
+                                           Kernel) const override {
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "this cuDNN's engines are not used");
+  }
+#endif
+
+  /// cuDNN's name of the configuration: "eng46_k2=0_k5=2_k14=3".
+  std::string text(Operation, Kernel kernel) const override {
+    return toText(engineConfigurationOf(kernel.id));
+  }
+
+  /// What it needs and keeps is known when cuDNN is asked.
+  std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
+    const auto value = engineConfigurationFromText(text);
+    if (!value) return std::nullopt;
+    return KernelOffer{{0, true, true, false}, {idOf(*value), problem.mathType, kEngines}};
+  }
+};
+
+bool isAligned(const void* pointer) noexcept {
+  return reinterpret_cast<std::uintptr_t>(pointer) % kEngineAlignment == 0;
+}
+
+}  // namespace
+
+bool suitsEngines(const Problem& problem, const ConvolutionPointers& pointers) noexcept {
+  if (pointers.alpha == nullptr || pointers.beta == nullptr) return false;
+  const double beta = valueOf(pointers.beta, problem.xType);
+  return valueOf(pointers.alpha, problem.xType) == 1 && (beta == 0 || beta == 1) &&
+         isAligned(pointers.x) && isAligned(pointers.w) && isAligned(pointers.y);
+}
+
+#if UCUDNN_HAS_ENGINES
+std::vector<KernelOffer> engineOffers(const EngineDevice& device,
+                                      const Problem& problem,
+                                      int* failures) {
+  std::vector<KernelOffer> kept;
+  if (!hasEngines(problem)) return kept;
+  try {
+    const Graphs graphs(device, problem);
+    for (const EngineConfiguration& value : proposals(device, graphs.overwriting)) {
+      const auto offer = offerOf(device, problem, graphs, value, failures);
+      if (offer && !isOutranked(kept, *offer)) kept.push_back(*offer);
+    }
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return kept;
+}
+#endif
+
+std::unique_ptr<KernelSource> makeEngineSource() {
+  return std::make_unique<EngineSource>();
+}
+
+}  // namespace ucudnn

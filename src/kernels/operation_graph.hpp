@@ -1,0 +1,60 @@
+// A convolution problem as an operation graph of cuDNN's graph API, and what its engines are asked.
+#pragma once
+
+#include "kernels/backend.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <optional>
+#include <vector>
+
+#include "kernels/engine_configuration.hpp"
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+/// The graph's tensors, in a variant pack too.
+enum TensorId : std::int64_t { kTensorX = 'x', kTensorW = 'w', kTensorY = 'y' };
+
+/// Whose engines are asked: the handle's; or, where it is null, those of a device that need not be
+/// there, described by a CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
+struct EngineDevice {
+  cudnnHandle_t handle = nullptr;
+  const BackendDescriptor* properties = nullptr;
+};
+
+/// All of these throw Error. They ask on the host; run nothing.
+class OperationGraph {
+ public:
+  /// alpha is 1; x, w and y are aligned to `alignment` bytes, and slices of x and y as far as a
+  /// sample's bytes allow. REQUIRES: a problem for which hasEngines.
+  OperationGraph(const EngineDevice& device,
+                 const Problem& problem,
+                 double beta,
+                 std::int64_t alignment);
+
+  /// What cuDNN's heuristics propose, best first. Empty where they have no answer.
+  std::vector<EngineConfiguration> proposals(const EngineDevice& device,
+                                             cudnnBackendHeurMode_t mode) const;
+  /// Empty: this cuDNN does not have it, or not for this graph.
+  BackendDescriptor configuration(const EngineDevice& device,
+                                  const EngineConfiguration& configuration) const;
+
+ private:
+  BackendDescriptor graph_;
+};
+
+/// Whether the graph API has a graph for it: a convolution without bias and activation.
+bool hasEngines(const Problem& problem) noexcept;
+
+/// Of a configuration. Throws Error.
+std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& configuration);
+std::size_t workspaceOf(const BackendDescriptor& configuration);
+
+/// Ready to run; may be compiled first, which takes milliseconds to seconds. Throws Error.
+BackendDescriptor makeExecutionPlan(const EngineDevice& device,
+                                    const BackendDescriptor& configuration);
+
+}  // namespace ucudnn
+
+#endif

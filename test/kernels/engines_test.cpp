@@ -1,0 +1,222 @@
+// What this cuDNN's own engines say of our graphs. cuDNN answers for a device that is not there, so
+// that no GPU is needed: an H200, described as cuDNN describes it.
+#include "kernels/engines.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "kernels/engine_configuration.hpp"
+#include "kernels/factor.hpp"
+
+namespace ucudnn {
+namespace {
+
+TEST(EngineConfigurationTest, ItsTextIsReadBack) {
+  for (const char* const text : {"eng0", "eng46_k2=0_k5=2_k14=3", "eng30_k12=-1"}) {
+    const auto configuration = engineConfigurationFromText(text);
+    ASSERT_TRUE(configuration) << text;
+    EXPECT_EQ(toText(*configuration), text);
+    EXPECT_EQ(engineConfigurationOf(idOf(*configuration)), *configuration);
+  }
+}
+
+TEST(EngineConfigurationTest, OtherTextsAreNone) {
+  std::string endless = "eng1";
+  for (int i = 0; i < 100; ++i) endless += "_k1=1";
+  for (const std::string& text : {std::string(),
+                                  std::string("eng"),
+                                  std::string("engine1"),
+                                  std::string("eng1_"),
+                                  std::string("eng1_k2"),
+                                  std::string("eng1_k2="),
+                                  std::string("eng1_k2=3x"),
+                                  std::string("eng99999999999999999999"),
+                                  std::string("FFT/default"),
+                                  endless})
+    EXPECT_FALSE(engineConfigurationFromText(text)) << text;
+}
+
+Problem convolution(
+    Operation operation, int batch, int channels, int filters, int image, int size) {
+  Problem problem;
+  problem.operation = operation;
+  problem.dimensions = 4;
+  problem.xType = problem.wType = problem.yType = CUDNN_DATA_FLOAT;
+  problem.computeType = CUDNN_DATA_FLOAT;
+  problem.mathType = CUDNN_DEFAULT_MATH;
+  problem.mode = CUDNN_CROSS_CORRELATION;
+  problem.xSizes = {batch, channels, image, image};
+  problem.wSizes = {filters, channels, size, size};
+  problem.ySizes = {batch, filters, image, image};
+  problem.xStrides = {channels * image * image, image * image, image, 1};
+  problem.yStrides = {filters * image * image, image * image, image, 1};
+  problem.pads = {size / 2, size / 2};
+  problem.strides = problem.dilations = {1, 1};
+  return problem;
+}
+
+TEST(SuitsEnginesTest, FactorsOfOneAndZeroAndAlignedPointers) {
+  const Problem problem = convolution(Operation::kForward, 4, 8, 8, 8, 3);
+  alignas(16) std::array<float, 8> memory{};
+  const float one = 1;
+  const float zero = 0;
+  const float half = 0.5F;
+  const auto suits = [&](const void* alpha, const void* beta, const void* x) {
+    return suitsEngines(problem, {alpha, beta, x, memory.data(), memory.data()});
+  };
+  EXPECT_TRUE(suits(&one, &zero, memory.data()));
+  EXPECT_TRUE(suits(&one, &one, memory.data()));
+  EXPECT_FALSE(suits(&half, &zero, memory.data()));
+  EXPECT_FALSE(suits(&one, &half, memory.data()));
+  EXPECT_FALSE(suits(nullptr, &zero, memory.data()));
+  EXPECT_FALSE(suits(&one, nullptr, memory.data()));
+  EXPECT_FALSE(suits(&one, &zero, &memory[1]));
+}
+
+#if CUDNN_VERSION >= 90800
+
+constexpr char kH200[] =
+    R"({"cudaDeviceId": 0, "totalGlobalMem": 150754820096, "deviceVer": 900, "driverVer": 13000,
+        "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
+        "regsPerBlock": 65536, "multiProcessorCount": 132, "warpSize": 32,
+        "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+        "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32,
+        "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0, "isTccDriver": 0,
+        "supportCoopLaunch": 1, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000,
+        "l2CacheSize": 62914560, "deviceName": "NVIDIA H200"})";
+
+/// Another cuDNN may name a device otherwise: then there is nothing to ask.
+class EnginesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      properties_ = makeBackend(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+      setAttribute(properties_,
+                   CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                   CUDNN_TYPE_CHAR,
+                   sizeof(kH200) - 1,
+                   kH200);
+      finalize(properties_);
+    } catch (const Error& error) {
+      GTEST_SKIP() << "this cuDNN does not know the device: " << error.what();
+    }
+  }
+
+  std::vector<KernelOffer> offers(const Problem& problem) {
+    int failures = 0;
+    auto found = engineOffers(device_, problem, &failures);
+    EXPECT_EQ(failures, 0);
+    return found;
+  }
+
+  /// Every offer's plans can be built, for both betas, within what it says.
+  void expectBuilt(const Problem& problem, const std::vector<KernelOffer>& offers) {
+    for (const double beta : {0.0, 1.0}) {
+      const OperationGraph graph(device_, problem, beta, kEngineAlignment);
+      for (const KernelOffer& offer : offers) {
+        const EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+        const auto plan = makeExecutionPlan(device_, graph.configuration(device_, value));
+        EXPECT_LE(get<std::int64_t>(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE),
+                  static_cast<std::int64_t>(offer.workspaceBytes))
+            << toText(value) << ", beta " << beta;
+      }
+    }
+  }
+
+  BackendDescriptor properties_;
+  const EngineDevice device_{nullptr, &properties_};
+};
+
+constexpr Operation kOperations[] = {
+    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
+
+TEST_F(EnginesTest, EachOperationHasSeveralThatCanBeBuilt) {
+  for (const Operation operation : kOperations) {
+    const Problem problem = convolution(operation, 64, 64, 192, 27, 5);
+    const auto found = offers(problem);
+    EXPECT_GE(found.size(), 8u) << toText(operation);
+    expectBuilt(problem, found);
+    const auto isWithout = [](const KernelOffer& offer) { return offer.workspaceBytes == 0; };
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), isWithout)) << toText(operation);
+    for (const KernelOffer& offer : found) EXPECT_FALSE(offer.anyCall);
+  }
+}
+
+/// Its tensor core engines compute in TF32, which FMA does not allow.
+TEST_F(EnginesTest, FmaHasFewer) {
+  Problem problem = convolution(Operation::kForward, 64, 64, 192, 27, 5);
+  const auto tf32 = offers(problem);
+  problem.mathType = CUDNN_FMA_MATH;
+  const auto fma = offers(problem);
+  ASSERT_FALSE(fma.empty());
+  const OperationGraph graph(device_, problem, 0, kEngineAlignment);
+  for (const KernelOffer& offer : fma)
+    for (const auto note :
+         notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id))))
+      EXPECT_NE(note, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  EXPECT_LT(fma.size(), tf32.size());
+}
+
+TEST_F(EnginesTest, OneThatIsNotDeterministicSaysSo) {
+  const auto found = offers(convolution(Operation::kBackwardFilter, 64, 64, 192, 27, 5));
+  const auto isDeterministic = [](const KernelOffer& offer) { return offer.deterministic; };
+  EXPECT_TRUE(std::any_of(found.begin(), found.end(), isDeterministic));
+  EXPECT_FALSE(std::all_of(found.begin(), found.end(), isDeterministic));
+}
+
+TEST_F(EnginesTest, OddSamplesStridesGroupsDilationsAndThreeDimensionsHaveSome) {
+  for (const Operation operation : kOperations) {
+    Problem odd = convolution(operation, 5, 3, 8, 13, 3);
+    Problem strided = convolution(operation, 8, 16, 16, 17, 3);
+    strided.strides = {2, 2};
+    strided.ySizes = {8, 16, 9, 9};
+    strided.yStrides = {16 * 81, 81, 9, 1};
+    Problem grouped = convolution(operation, 8, 32, 32, 14, 3);
+    grouped.groups = 4;
+    grouped.wSizes[1] = 8;
+    Problem dilated = convolution(operation, 8, 16, 16, 14, 3);
+    dilated.dilations = dilated.pads = {2, 2};
+    Problem volume = convolution(operation, 2, 16, 16, 12, 3);
+    volume.dimensions = 5;
+    volume.xSizes = volume.ySizes = {2, 16, 12, 12, 12};
+    volume.xStrides = volume.yStrides = {16 * 1728, 1728, 144, 12, 1};
+    volume.wSizes = {16, 16, 3, 3, 3};
+    volume.pads = volume.strides = volume.dilations = {1, 1, 1};
+    for (const Problem& problem : {odd, strided, grouped, dilated, volume}) {
+      const auto found = offers(problem);
+      EXPECT_FALSE(found.empty()) << problem.text();
+      expectBuilt(problem, found);
+    }
+  }
+}
+
+TEST_F(EnginesTest, HalfWithChannelsLastAndDoubleHaveSome) {
+  for (const Operation operation : kOperations) {
+    Problem half = convolution(operation, 16, 64, 64, 14, 3);
+    half.xType = half.wType = half.yType = CUDNN_DATA_HALF;
+    half.wFormat = CUDNN_TENSOR_NHWC;
+    half.xStrides = half.yStrides = {64 * 196, 1, 14 * 64, 64};
+    Problem exact = convolution(operation, 4, 8, 8, 14, 3);
+    exact.xType = exact.wType = exact.yType = exact.computeType = CUDNN_DATA_DOUBLE;
+    for (const Problem& problem : {half, exact}) {
+      const auto found = offers(problem);
+      EXPECT_FALSE(found.empty()) << problem.text();
+      expectBuilt(problem, found);
+    }
+  }
+}
+
+TEST_F(EnginesTest, WhatCudnnDoesNotHaveIsNotOffered) {
+  const Problem problem = convolution(Operation::kForward, 4, 8, 8, 14, 3);
+  const OperationGraph graph(device_, problem, 0, kEngineAlignment);
+  for (const char* const text : {"eng9999", "eng0_k2=9999", "eng-1", "eng0_k9999=1"})
+    EXPECT_THROW(graph.configuration(device_, *engineConfigurationFromText(text)), Error) << text;
+}
+
+#endif
+
+}  // namespace
+}  // namespace ucudnn

@@ -1,0 +1,203 @@
+// Plans of the graph API's engines: split against undivided results, and what runs where a call
+// suits no engine.
+#include "../support/simulator.hpp"
+#include "replay.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+
+std::vector<ConvolutionCase> engineCases() {
+  std::vector<ConvolutionCase> cases;
+  const auto add = [&](const std::string& name, auto change) {
+    ConvolutionCase next;
+    next.name = name;
+    next.math = CUDNN_DEFAULT_MATH;
+    change(next);
+    cases.push_back(next);
+  };
+  using C = ConvolutionCase&;
+  add("Tf32", [](C) {});
+  add("Fma", [](C c) { c.math = CUDNN_FMA_MATH; });
+  add("Half", [](C c) { c.type = CUDNN_DATA_HALF, c.math = CUDNN_TENSOR_OP_MATH; });
+  add("HalfNhwc", [](C c) {
+    c.type = CUDNN_DATA_HALF, c.math = CUDNN_TENSOR_OP_MATH, c.format = CUDNN_TENSOR_NHWC;
+  });
+  add("Double", [](C c) { c.type = CUDNN_DATA_DOUBLE; });
+  add("Nhwc", [](C c) { c.format = CUDNN_TENSOR_NHWC; });
+  add("GroupsOfTwo", [](C c) { c.groups = 2; });
+  add("StrideTwo", [](C c) { c.stride = {2, 2}; });
+  add("DilationTwo", [](C c) { c.dilation = c.pad = {2, 2}; });
+  add("Mirrored", [](C c) { c.mode = CUDNN_CONVOLUTION; });
+  add("NonPackedBatchStride", [](C c) { c.batchGap = 37; });
+  add("OddSamples", [](C c) { c.channels = c.filters = 3, c.input = {7, 5}; });
+  add("FiveDimensions", [](C c) {
+    c.input = {5, 6, 4};
+    c.filter = {3, 3, 3};
+    c.pad = c.stride = c.dilation = {1, 1, 1};
+  });
+  add("FiveByFive", [](C c) { c.filter = {5, 5}, c.pad = {2, 2}; });
+  // The second part's pointers are aligned to 4 bytes only.
+  add("UnalignedPointerGroups", [](C c) {
+    c.parts = 2, c.channels = c.filters = 1, c.input = {5, 5};
+  });
+  return cases;
+}
+
+bool areEngines(const std::vector<ucudnnMicroBatches_t>& entries) {
+  for (const ucudnnMicroBatches_t& entry : entries)
+    if (std::string(entry.kernel).rfind("eng", 0) != 0) return false;
+  return !entries.empty();
+}
+
+class EnginesTest : public LibraryTest, public ::testing::WithParamInterface<ConvolutionCase> {
+ protected:
+  /// From the buffers as they are, by one of cuDNN's algorithms.
+  static std::vector<char> undivided(Convolution& convolution,
+                                     cudnnHandle_t native,
+                                     ucudnnOperation_t operation,
+                                     double alpha,
+                                     double beta) {
+    for (const int algorithm : {1, 0})
+      if (auto bytes = convolution.undivided(native, operation, algorithm, alpha, beta))
+        return *bytes;
+    throw std::runtime_error("cuDNN has no algorithm");
+  }
+
+  /// The call, and whether its result is right.
+  static void expectRight(Convolution& convolution,
+                          const Handles& handles,
+                          ucudnnOperation_t operation,
+                          double alpha,
+                          double beta) {
+    SCOPED_TRACE(std::string(toText(operation)) + ", alpha " + std::to_string(alpha) + ", beta " +
+                 std::to_string(beta));
+    convolution.fill();
+    if (beta == 0) convolution.output(operation).poison();
+    const auto expected = undivided(convolution, handles.native, operation, alpha, beta);
+    std::size_t bytes = 0;
+    ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, 0, &bytes));
+    ASSERT_LE(bytes, kLimit);
+    const DeviceBuffer workspace(bytes);
+    ASSERT_CUDNN(
+        convolution.run(handles.ours, operation, 0, {workspace.get(), bytes}, alpha, beta));
+    const double far =
+        distance(convolution.geometry(operation), convolution.output(operation).read(), expected);
+    EXPECT_LE(far, std::max(toleranceBetweenAlgorithms(), tolerance(convolution.parameters())));
+  }
+};
+
+TEST_P(EnginesTest, RightWhateverTheFactors) {
+  const EnvironmentGuard engines("UCUDNN_KERNELS", "engines");
+  const ForcedSplits forced({GetParam()});
+  const Handles handles;
+  Convolution convolution(GetParam());
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
+    EXPECT_TRUE(areEngines(entries)) << entries.front().kernel;
+    const bool roundsSums =
+        operation == UCUDNN_BACKWARD_FILTER && GetParam().type == CUDNN_DATA_HALF;
+    EXPECT_EQ(roundsSums, microBatchCount(entries) == 1);
+    const ucudnnStatistics_t before = statistics();
+    for (const double alpha : {1.0, 1.5})
+      for (const double beta : {0.0, 1.0, 0.5})
+        expectRight(convolution, handles, operation, alpha, beta);
+    EXPECT_EQ(before.bypassedCalls, statistics().bypassedCalls);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         EnginesTest,
+                         ::testing::ValuesIn(engineCases()),
+                         [](const auto& test) { return test.param.name; });
+
+class EngineSettingsTest : public LibraryTest {
+ protected:
+  void SetUp() override {
+    LibraryTest::SetUp();
+    setArithmetic(Arithmetic::kOff);  // only times are wanted
+  }
+  void TearDown() override {
+    setArithmetic(Arithmetic::kFull);
+    LibraryTest::TearDown();
+  }
+
+  std::vector<ucudnnMicroBatches_t> planOf(const Handles& handles,
+                                           ucudnnKernels_t kernels,
+                                           std::size_t limitBytes = kLimit) {
+    EXPECT_CUDNN(handles.ours.setKernels(kernels));
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    EXPECT_CUDNN(convolution_.plan(handles.ours, UCUDNN_FORWARD, limitBytes, &plan, &entries));
+    EXPECT_LE(plan.workspaceBytes, limitBytes);
+    milliseconds_ = plan.predictedMs;
+    return entries;
+  }
+
+  const ConvolutionCase case_ = fftCase(48);
+  Convolution convolution_{case_};
+  double milliseconds_ = 0;
+};
+
+TEST_F(EngineSettingsTest, EachHandleGetsPlansOfItsKernels) {
+  const Handles handles;
+  EXPECT_FALSE(areEngines(planOf(handles, UCUDNN_KERNELS_LEGACY)));
+  const double legacyMs = milliseconds_;
+  EXPECT_TRUE(areEngines(planOf(handles, UCUDNN_KERNELS_ENGINES)));
+  const double enginesMs = milliseconds_;
+  planOf(handles, UCUDNN_KERNELS_ALL);
+  EXPECT_LE(milliseconds_, std::min(legacyMs, enginesMs) * 1.001);
+  EXPECT_FALSE(areEngines(planOf(handles, UCUDNN_KERNELS_LEGACY)));
+}
+
+TEST_F(EngineSettingsTest, NoWorkspaceIsEnough) {
+  const Handles handles;
+  for (const auto kernels : {UCUDNN_KERNELS_ENGINES, UCUDNN_KERNELS_ALL})
+    EXPECT_FALSE(planOf(handles, kernels, 0).empty());
+}
+
+TEST_F(EngineSettingsTest, DeterministicPlansHaveDeterministicEngines) {
+  const Handles handles;
+  EXPECT_CUDNN(handles.ours.setDeterministic(true));
+  for (const auto kernels : {UCUDNN_KERNELS_ENGINES, UCUDNN_KERNELS_ALL}) {
+    EXPECT_CUDNN(handles.ours.setKernels(kernels));
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    for (const ucudnnOperation_t operation : kOperations) {
+      ASSERT_CUDNN(convolution_.plan(handles.ours, operation, kLimit, &plan, &entries));
+      for (const ucudnnMicroBatches_t& entry : entries) EXPECT_TRUE(entry.deterministic);
+    }
+  }
+}
+
+TEST_F(EngineSettingsTest, UnknownKernelsAreRefused) {
+  const Handles handles;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM,
+            handles.ours.setKernels(static_cast<ucudnnKernels_t>(UCUDNN_KERNELS_ALL + 1)));
+}
+
+class EngineReplayTest : public ReplayFixture {
+ private:
+  const EnvironmentGuard engines_{"UCUDNN_KERNELS", "engines"};
+};
+
+TEST_F(EngineReplayTest, DividedCallsThatRepeatAreReplayed) {
+  for (const ucudnnOperation_t operation : kOperations) {
+    Repeated calls(replayCase());
+    for (const double beta : {0.0, 1.0}) {
+      EXPECT_EQ(0, calls.call(operation, 1, beta).replayed);
+      EXPECT_EQ(1, calls.call(operation, 1, beta).replayed);
+      const Counts later = calls.call(operation, 1, beta);
+      EXPECT_EQ(1, later.replayed);
+      EXPECT_EQ(1, later.split);
+      EXPECT_EQ(0, later.convolutions);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test

@@ -1,0 +1,143 @@
+// Plans of engines beside those of algorithms, and what a database may say of engines.
+#include <sqlite3.h>
+
+#include "planner_fixture.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ucudnn {
+namespace {
+
+using namespace test;
+
+class PlannerEnginesTest : public PlannerTest {
+ protected:
+  void SetUp() override {
+    PlannerTest::SetUp();
+    settings_.databasePath = directory_.file("ucudnn.db");
+    settings_.kernels = Kernels::kAll;
+  }
+
+  std::shared_ptr<const Plan> planBy(Planner& planner,
+                                     Operation operation,
+                                     std::size_t limitBytes = kDividedLimit,
+                                     bool deterministic = false) {
+    Problem problem = largeProblem(operation);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    PlanRequest wanted = request(planner, limitBytes, problem);
+    wanted.deterministic = deterministic;
+    return planner.plan(wanted);
+  }
+  /// As another process would.
+  std::shared_ptr<const Plan> planAnew(Operation operation,
+                                       std::size_t limitBytes = kDividedLimit,
+                                       bool deterministic = false) {
+    Planner planner;
+    return planBy(planner, operation, limitBytes, deterministic);
+  }
+  void lie(const std::string& statement) const {
+    sqlite3* connection = nullptr;
+    ASSERT_EQ(sqlite3_open(settings_.databasePath.c_str(), &connection), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(connection, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(connection);
+    EXPECT_GT(sqlite3_changes(connection), 0) << "nothing was changed";
+    EXPECT_EQ(sqlite3_close(connection), SQLITE_OK);
+  }
+  static bool hasEngine(const Plan& plan) {
+    return std::any_of(
+        plan.steps.begin(), plan.steps.end(), [](const Plan::Step& step) { return !step.anyCall; });
+  }
+
+  TemporaryDirectory directory_;
+};
+
+constexpr Operation kOperations[] = {
+    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
+
+TEST_F(PlannerEnginesTest, ASecondStartMeasuresNothing) {
+  for (const Operation operation : kOperations) {
+    const auto expected = planAnew(operation);
+    ASSERT_TRUE(expected);
+    EXPECT_TRUE(hasEngine(*expected)) << toText(*expected);
+    Planner planner;
+    const auto plan = planBy(planner, operation);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(toText(*plan), toText(*expected));
+    EXPECT_EQ(measured(planner), 0);
+  }
+}
+
+TEST_F(PlannerEnginesTest, APlanOfEnginesHoldsOneForAnyCall) {
+  for (const Operation operation : kOperations)
+    for (const Kernels kernels : {Kernels::kEngines, Kernels::kAll}) {
+      settings_.kernels = kernels;
+      const auto plan = planAnew(operation);
+      ASSERT_TRUE(plan);
+      ASSERT_FALSE(plan->anyCall) << toText(*plan);
+      ASSERT_TRUE(plan->general);
+      EXPECT_TRUE(plan->general->anyCall);
+      EXPECT_FALSE(hasEngine(*plan->general)) << toText(*plan->general);
+      EXPECT_LE(plan->general->workspaceBytes, plan->workspaceBytes);
+      EXPECT_LE(plan->workspaceBytes, kDividedLimit);
+    }
+}
+
+/// As good as the plan of a process that may use algorithms only.
+TEST_F(PlannerEnginesTest, TheOneForAnyCallIsAsFastAsWithoutEngines) {
+  for (const Operation operation : kOperations) {
+    settings_.kernels = Kernels::kAll;
+    const auto plan = planAnew(operation);
+    settings_.kernels = Kernels::kLegacy;
+    settings_.databasePath.clear();
+    const auto legacy = planAnew(operation);
+    settings_.databasePath = directory_.file("ucudnn.db");
+    ASSERT_TRUE(plan && plan->general && legacy);
+    EXPECT_EQ(toText(*plan->general), toText(*legacy));
+    EXPECT_LE(plan->predictedMs, legacy->predictedMs);
+  }
+}
+
+TEST_F(PlannerEnginesTest, WithoutOneForAnyCallThereIsNoPlan) {
+  // cuDNN has no such algorithm without workspace.
+  EXPECT_FALSE(planAnew(Operation::kBackwardFilter, 0, true));
+}
+
+TEST_F(PlannerEnginesTest, DeterminismIsAskedOfCudnn) {
+  planAnew(Operation::kBackwardFilter);
+  lie("UPDATE measurement SET deterministic = 1, device_ms = 0.02, time_ms = CASE WHEN kernel LIKE "
+      "'eng20%' THEN 0.02 ELSE 20 END");
+  const auto any = planAnew(Operation::kBackwardFilter);
+  ASSERT_TRUE(any);
+  EXPECT_FALSE(any->isDeterministic()) << toText(*any);
+  const auto plan = planAnew(Operation::kBackwardFilter, kDividedLimit, true);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->isDeterministic()) << toText(*plan);
+}
+
+TEST_F(PlannerEnginesTest, AnEngineThatCudnnDoesNotHaveIsNotPlanned) {
+  planAnew(Operation::kForward);
+  lie("UPDATE measurement SET kernel = replace(kernel, 'eng', 'eng99'), time_ms = 0.02, device_ms "
+      "= "
+      "0.02 WHERE kernel LIKE 'eng%'");
+  const auto plan = planAnew(Operation::kForward);
+  ASSERT_TRUE(plan);
+  for (const Plan::Step& step : plan->steps)
+    EXPECT_EQ(toText(plan->problem.operation, step.kernel).find("eng99"), std::string::npos);
+}
+
+TEST_F(PlannerEnginesTest, OnePlannerKeepsKernelsApart) {
+  Planner planner;
+  settings_.databasePath.clear();
+  std::vector<std::string> texts[2];
+  for (auto& round : texts)
+    for (const Kernels kernels : {Kernels::kAll, Kernels::kLegacy, Kernels::kEngines}) {
+      settings_.kernels = kernels;
+      const auto plan = planBy(planner, Operation::kForward);
+      ASSERT_TRUE(plan);
+      round.push_back(toText(*plan));
+      EXPECT_EQ(hasEngine(*plan), kernels != Kernels::kLegacy) << toText(*plan);
+    }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
+}  // namespace
+}  // namespace ucudnn
