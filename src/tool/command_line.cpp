@@ -54,6 +54,11 @@ void addConvolutionOptions(CLI::App& app, Options& o) {
          "undivided, powerOfTwo or all; default: UCUDNN_BATCH_SIZE_POLICY, powerOfTwo")
       ->type_name("POLICY");
   app.add_option_function<std::string>(
+         "--kernels",
+         [&o](const std::string& text) { o.kernels = parseKernels(text); },
+         "legacy, engines or all; default: UCUDNN_KERNELS, legacy")
+      ->type_name("KERNELS");
+  app.add_option_function<std::string>(
          "--replay",
          [&o](const std::string& text) {
            if (!parseReplay(text))
@@ -235,6 +240,7 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
   for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&parsed.bench), &parsed.plan}) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
+    o->kernels = settings.kernels;
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
   parsed.database.database = settings.databasePath;

@@ -122,6 +122,13 @@ Streams parseStreams(const std::string& text) {
       {{"one", Streams::kOne}, {"operation", Streams::kOperation}, {"layer", Streams::kLayer}});
 }
 
+Kernels parseKernels(const std::string& text) {
+  return choose<Kernels>(
+      "--kernels",
+      text,
+      {{"legacy", Kernels::kLegacy}, {"engines", Kernels::kEngines}, {"all", Kernels::kAll}});
+}
+
 bool parseReplay(const std::string& text) {
   return choose<bool>("--replay", text, {{"on", true}, {"off", false}});
 }
@@ -129,6 +136,7 @@ bool parseReplay(const std::string& text) {
 void configure(UcudnnHandle_t handle, const ConvolutionOptions& options) {
   check(handle.setOptimizerBatchSizePolicy(static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
         "ucudnnSetBatchSizePolicy");
+  check(handle.setKernels(static_cast<ucudnnKernels_t>(options.kernels)), "ucudnnSetKernels");
   check(handle.setGraphMemory(options.graphMemoryBytes), "ucudnnSetGraphMemory");
 }
 
@@ -144,6 +152,7 @@ nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
           {"operations", std::move(operations)},
           {"workspace_limit_bytes", options.limitBytes},
           {"policy", toText(options.policy)},
+          {"kernels", toText(options.kernels)},
           {"replay", options.graphMemoryBytes > 0},
           {"data_type", options.dataTypeName},
           {"math", options.mathName},

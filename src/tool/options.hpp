@@ -26,6 +26,7 @@ struct ConvolutionOptions {
   std::string dataTypeName = "float", mathName = "tf32", layoutName = "nchw";
   std::size_t limitBytes = Settings().defaultWorkspaceLimitBytes;
   BatchSizePolicy policy = Settings().batchSizePolicy;
+  Kernels kernels = Settings().kernels;
   std::size_t graphMemoryBytes = Settings().graphMemoryBytes;  ///< 0: no call is replayed
   /// All layers as one network in one workspace total; 0: each by itself.
   std::size_t totalBytes = 0;
@@ -72,6 +73,7 @@ std::size_t parseLimit(const std::string& text);
 std::size_t parseTotal(const std::string& text);
 TotalWorkspacePolicy parseTotalPolicy(const std::string& text);
 Streams parseStreams(const std::string& text);
+Kernels parseKernels(const std::string& text);
 bool parseReplay(const std::string& text);
 
 }  // namespace ucudnn::tool

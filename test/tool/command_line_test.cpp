@@ -23,6 +23,8 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
       {{"bench", kAlexNet, "--nonsense"}, "--nonsense"},
       {{"bench", kAlexNet, "--policy", "some"},
        "--policy: \"some\" is none of undivided, powerOfTwo, all"},
+      {{"bench", kAlexNet, "--kernels", "fast"},
+       "--kernels: \"fast\" is none of legacy, engines, all"},
       {{"bench", kAlexNet, "--replay", "maybe"}, "--replay: \"maybe\" is none of on, off"},
       {{"plan", kAlexNet, "--replay", "1"}, "--replay: \"1\" is none of on, off"},
       {{"bench", kAlexNet, "--data-type", "int8"},
