@@ -94,6 +94,19 @@ class AttributeOutput {
     giveCount(count);
   }
 
+  /// The caller's array holds one descriptor that the caller has made: `fill(descriptor)` completes
+  /// it and says whether it could.
+  template <typename Fill>
+  void descriptor(Fill&& fill) const {
+    requireAttributeType(type_, CUDNN_TYPE_BACKEND_DESCRIPTOR);
+    if (!countOnly()) {
+      require(requested_ == 1, "the attribute has one element");
+      require(fill(*static_cast<const cudnnBackendDescriptor_t*>(elements_)),
+              "not a descriptor for this attribute");
+    }
+    giveCount(1);
+  }
+
   /// The caller's array holds descriptors that the caller has made: `fill(i, descriptor)` completes
   /// the i-th and says whether it could. With a null array the count is `count`.
   template <typename Fill>

@@ -33,6 +33,8 @@ std::unique_ptr<BackendDescriptor> makeBackendDescriptor(cudnnBackendDescriptorT
       return std::make_unique<BackendOperation>(Operation::kBackwardFilter);
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       return std::make_unique<BackendGraph>();
+    case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
+      return std::make_unique<BackendDeviceProperties>();
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
       return std::make_unique<BackendHeuristics>();
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:

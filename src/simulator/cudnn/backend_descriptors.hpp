@@ -158,6 +158,26 @@ class BackendGraph : public BackendDescriptor {
   std::shared_ptr<const OperationGraph> graph_;
 };
 
+/// CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: a device by its number, or by a text that stands for the
+/// current one.
+class BackendDeviceProperties : public BackendDescriptor {
+ public:
+  BackendDeviceProperties() : BackendDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) {}
+  int device() const { return device_; }
+
+ private:
+  void setAttribute(cudnnBackendAttributeName_t name, const AttributeInput& input) override;
+  void getAttribute(cudnnBackendAttributeName_t name, const AttributeOutput& output) const override;
+  void complete() override;
+
+  int device_ = 0;
+  std::vector<char> text_;
+};
+
+/// The graph on the device that an attribute names. Null stays null.
+std::shared_ptr<const OperationGraph> onDevice(std::shared_ptr<const OperationGraph> graph,
+                                               std::optional<int> device);
+
 /// CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR.
 class BackendHeuristics : public BackendDescriptor {
  public:
@@ -170,6 +190,7 @@ class BackendHeuristics : public BackendDescriptor {
 
   std::shared_ptr<const OperationGraph> graph_;
   bool graphSet_ = false;
+  std::optional<int> device_;
   cudnnBackendHeurMode_t mode_ = CUDNN_HEUR_MODE_INSTANT;
   std::vector<EngineChoice> results_;
 };
@@ -189,6 +210,7 @@ class BackendEngine : public BackendDescriptor {
 
   std::shared_ptr<const OperationGraph> graph_;
   bool graphSet_ = false;
+  std::optional<int> device_;
   std::int64_t index_ = -1;
 };
 
@@ -217,7 +239,7 @@ class BackendKnobChoice : public BackendDescriptor {
   void setAttribute(cudnnBackendAttributeName_t name, const AttributeInput& input) override;
   void getAttribute(cudnnBackendAttributeName_t name, const AttributeOutput& output) const override;
 
-  KnobChoice choice_{};
+  KnobChoice choice_{CUDNN_KNOB_TYPE_SWIZZLE, -1};
 };
 
 /// CUDNN_BACKEND_ENGINECFG_DESCRIPTOR.

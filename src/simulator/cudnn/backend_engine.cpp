@@ -6,11 +6,6 @@
 namespace ucudnn::simulator {
 namespace {
 
-// Types are checked here and not by the operation, whose descriptor cuDNN finalizes all the same.
-void requireTypes(const OperationGraph& graph) {
-  checkTypes(graph.problem);
-}
-
 void requireSuccess(cudnnStatus_t status, const char* message) {
   if (status != CUDNN_STATUS_SUCCESS) refuse(status, message);
 }
@@ -31,6 +26,9 @@ void BackendHeuristics::setAttribute(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_ENGINEHEUR_MODE:
       mode_ = input.scalar<cudnnBackendHeurMode_t>(CUDNN_TYPE_HEUR_MODE);
       return;
+    case CUDNN_ATTR_ENGINEHEUR_DEVICEPROP:
+      device_ = backendReference<BackendDeviceProperties>(input).device();
+      return;
     case CUDNN_ATTR_ENGINEHEUR_SM_COUNT_TARGET:
       requireSupported(input.scalar<std::int32_t>(CUDNN_TYPE_INT32) == 0,
                        "the simulator knows no part of a device");
@@ -48,20 +46,22 @@ void BackendHeuristics::getAttribute(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
       // The count alone is what was proposed. What can't be configured is left out when descriptors
       // are filled: their count may be less.
-      return output.descriptors(results_.size(),
-                                [&](std::size_t i, cudnnBackendDescriptor_t handle) {
-                                  auto* const config = backendCast<BackendEngineConfig>(handle);
-                                  return config != nullptr && config->fill(graph_, results_[i]);
-                                });
+      return output.descriptors(
+          results_.size(), [&](std::size_t i, cudnnBackendDescriptor_t handle) {
+            auto* const config = backendCast<BackendEngineConfig>(handle);
+            return config != nullptr && !config->finalized() && config->fill(graph_, results_[i]);
+          });
     default:
       refuseAttribute();
   }
 }
 
+// Types are checked here and not by the operation, whose descriptor cuDNN finalizes all the same.
 void BackendHeuristics::complete() {
   require(graphSet_, "heuristics without a graph");
   requireFinalized(graph_ != nullptr);
-  requireTypes(*graph_);
+  graph_ = onDevice(graph_, device_);
+  checkTypes(graph_->problem);
   require(mode_ >= CUDNN_HEUR_MODE_INSTANT && mode_ < CUDNN_HEUR_MODES_COUNT, "unknown mode");
   results_ = proposals(*graph_, mode_);
 }
@@ -74,6 +74,9 @@ void BackendEngine::setAttribute(cudnnBackendAttributeName_t name, const Attribu
       return;
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       index_ = input.scalar<std::int64_t>(CUDNN_TYPE_INT64);
+      return;
+    case CUDNN_ATTR_ENGINE_DEVICEPROP:
+      device_ = backendReference<BackendDeviceProperties>(input).device();
       return;
     case CUDNN_ATTR_ENGINE_SM_COUNT_TARGET:
       requireSupported(input.scalar<std::int32_t>(CUDNN_TYPE_INT32) == 0,
@@ -88,7 +91,7 @@ void BackendEngine::getAttribute(cudnnBackendAttributeName_t name,
                                  const AttributeOutput& output) const {
   switch (name) {
     case CUDNN_ATTR_ENGINE_OPERATION_GRAPH:
-      return output.descriptors(1, [&](std::size_t, cudnnBackendDescriptor_t handle) {
+      return output.descriptor([&](cudnnBackendDescriptor_t handle) {
         auto* const graph = backendCast<BackendGraph>(handle);
         if (graph != nullptr) graph->fill(graph_);
         return graph != nullptr;
@@ -117,7 +120,8 @@ void BackendEngine::getAttribute(cudnnBackendAttributeName_t name,
 void BackendEngine::complete() {
   if (!graphSet_) refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "an engine without a graph");
   requireFinalized(graph_ != nullptr);
-  requireTypes(*graph_);
+  graph_ = onDevice(graph_, device_);
+  checkTypes(graph_->problem);
   requireSuccess(engineStatus(*graph_, index_), "the engine does not compute this graph");
 }
 
@@ -228,7 +232,7 @@ void BackendEngineConfig::getAttribute(cudnnBackendAttributeName_t name,
                                        const AttributeOutput& output) const {
   switch (name) {
     case CUDNN_ATTR_ENGINECFG_ENGINE:
-      return output.descriptors(1, [&](std::size_t, cudnnBackendDescriptor_t handle) {
+      return output.descriptor([&](cudnnBackendDescriptor_t handle) {
         auto* const engine = backendCast<BackendEngine>(handle);
         if (engine != nullptr) engine->fill(graph_, choice_.engine);
         return engine != nullptr;

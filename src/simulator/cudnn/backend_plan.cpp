@@ -10,6 +10,9 @@ void BackendPlan::setAttribute(cudnnBackendAttributeName_t name, const Attribute
     case CUDNN_ATTR_EXECUTION_PLAN_HANDLE:
       handle_ = input.scalar<cudnnHandle_t>(CUDNN_TYPE_HANDLE);
       return;
+    case CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP:  // the configuration's device counts
+      backendReference<BackendDeviceProperties>(input);
+      return;
     case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: {
       const auto& config = backendReference<BackendEngineConfig>(input);
       graph_ = config.finalized() ? config.graph() : nullptr;
@@ -27,7 +30,7 @@ void BackendPlan::getAttribute(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_EXECUTION_PLAN_HANDLE:
       return output.scalar(CUDNN_TYPE_HANDLE, handle_);
     case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG:
-      return output.descriptors(1, [&](std::size_t, cudnnBackendDescriptor_t handle) {
+      return output.descriptor([&](cudnnBackendDescriptor_t handle) {
         auto* const config = backendCast<BackendEngineConfig>(handle);
         return config != nullptr && config->fill(graph_, choice_);
       });
@@ -82,8 +85,7 @@ void BackendVariantPack::getAttribute(cudnnBackendAttributeName_t name,
 }
 
 void BackendVariantPack::complete() {
-  require(!uids_.empty() && uids_.size() == pointers_.size(),
-          "as many data pointers as unique ids are needed");
+  require(uids_.size() == pointers_.size(), "as many data pointers as unique ids are needed");
 }
 
 void* const* BackendVariantPack::find(std::int64_t uid) const {
