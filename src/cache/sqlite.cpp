@@ -20,7 +20,7 @@ std::chrono::nanoseconds threadTime() noexcept {
 }
 
 /// SQLite's words for the code, with what it and the system add where they add anything.
-[[noreturn]] void fail(sqlite3* connection, int code) {
+SqliteError errorOf(sqlite3* connection, int code) {
   std::string message = sqlite3_errstr(code);
   if (connection != nullptr && sqlite3_errcode(connection) == code) {
     const std::string detail = sqlite3_errmsg(connection);
@@ -33,7 +33,11 @@ std::chrono::nanoseconds threadTime() noexcept {
       message += std::string(": ") + std::strerror(systemError);
     }
   }
-  throw SqliteError(code, message);
+  return {code, message};
+}
+
+[[noreturn]] void fail(sqlite3* connection, int code) {
+  throw errorOf(connection, code);
 }
 
 /// As a "file:" URI, so that no path is taken for a URI or for ":memory:".
@@ -165,9 +169,15 @@ void SqliteConnection::execute(const char* sql) {
   if (code != SQLITE_OK) fail(get(), code);
 }
 
+SqliteStatement& SqliteConnection::prepared(const char* sql) {
+  return prepared_.try_emplace(sql, *this, sql).first->second;
+}
+
 std::int64_t SqliteConnection::integer(const char* sql) {
-  SqliteStatement statement(*this, sql);
-  return statement.step() ? statement.integer(0) : 0;
+  SqliteStatement& statement = prepared(sql);
+  const std::int64_t value = statement.step() ? statement.integer(0) : 0;
+  statement.reset();
+  return value;
 }
 
 SqliteStatement::SqliteStatement(SqliteConnection& connection, const char* sql)
@@ -179,15 +189,16 @@ SqliteStatement::SqliteStatement(SqliteConnection& connection, const char* sql)
 
 bool SqliteStatement::step() {
   const int code = sqlite3_step(handle_.get());
-  if (code == SQLITE_ROW) return true;
-  if (code != SQLITE_DONE) fail(connection_, code);
-  return false;
+  if (code == SQLITE_ROW || code == SQLITE_DONE) return code == SQLITE_ROW;
+  const SqliteError error = errorOf(connection_, code);
+  reset();  // else a COMMIT that others hold up stays under way
+  throw error;
 }
 
 void SqliteStatement::run() {
   while (step()) {
   }
-  sqlite3_reset(handle_.get());
+  reset();
 }
 
 std::string SqliteStatement::text(int column) const {
@@ -216,7 +227,7 @@ void SqliteStatement::check(int code) const {
 
 SqliteTransaction::SqliteTransaction(SqliteConnection& connection, Kind kind)
     : connection_(connection) {
-  connection_.execute(kind == Kind::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
+  connection_.repeat(kind == Kind::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
 }
 
 SqliteTransaction::~SqliteTransaction() {
@@ -225,7 +236,7 @@ SqliteTransaction::~SqliteTransaction() {
 }
 
 void SqliteTransaction::commit() {
-  connection_.execute("COMMIT");
+  connection_.repeat("COMMIT");
   committed_ = true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -50,54 +51,7 @@ struct SqliteLimits {
   std::chrono::milliseconds cpuTime;  ///< of each `start()`; what takes longer is interrupted
 };
 
-/// One connection. Not thread-safe; must not be open across a fork().
-///
-///  1. It runs no trigger and reads no view; functions in a schema are not trusted.
-///  2. Its files are those of sqlite_files.hpp.
-class SqliteConnection {
- public:
-  enum class Access {
-    kReadWriteCreate,
-    kReadWrite,
-    kReadOnly,
-    kImmutable,  ///< read-only without locks, journal or -shm file: nothing is written anywhere
-  };
-
-  /// `path` is taken literally, whatever characters it has. Throws SqliteError.
-  SqliteConnection(const std::string& path, Access access, const SqliteLimits& limits);
-
-  /// Begins anew to count the time that the connection may take.
-  void start() noexcept;
-
-  /// The first bytes of the file as they are, without SQLite's reading them as a database: fewer
-  /// where it has no more. Throws SqliteError.
-  std::string rawBytes(int count);
-
-  /// Runs statements that return nothing of interest. Throws SqliteError.
-  void execute(const char* sql);
-
-  /// The first column of a query's first row. Throws SqliteError.
-  std::int64_t integer(const char* sql);
-
-  /// Whether writing is out of the question, as the file's permissions are.
-  bool readOnly() const noexcept { return sqlite3_db_readonly(get(), "main") != 0; }
-
-  sqlite3* get() const noexcept { return handle_.get(); }
-
- private:
-  struct Close {
-    void operator()(sqlite3* handle) const noexcept { sqlite3_close(handle); }
-  };
-  void harden();
-
-  /// At a fixed address: SQLite's callbacks know it.
-  struct Limits {
-    SqliteLimits given;
-    std::chrono::nanoseconds deadline{};  ///< of this thread's time
-  };
-  std::unique_ptr<Limits> limits_;
-  std::unique_ptr<sqlite3, Close> handle_;
-};
+class SqliteConnection;
 
 /// One prepared statement. REQUIRES: the connection outlives it.
 class SqliteStatement {
@@ -113,7 +67,7 @@ class SqliteStatement {
     return *this;
   }
 
-  /// True: there is a row; false: done. Throws SqliteError.
+  /// True: there is a row; false: done. Throws SqliteError, and is reset then.
   bool step();
 
   /// Steps to the end, for statements without rows of interest.
@@ -145,6 +99,59 @@ class SqliteStatement {
   };
   sqlite3* connection_;
   std::unique_ptr<sqlite3_stmt, Finalize> handle_;
+};
+
+/// One connection. Not thread-safe; must not be open across a fork().
+///
+///  1. It runs no trigger and reads no view; functions in a schema are not trusted.
+///  2. Its files are those of sqlite_files.hpp.
+class SqliteConnection {
+ public:
+  enum class Access {
+    kReadWriteCreate,
+    kReadWrite,
+    kReadOnly,
+    kImmutable,  ///< read-only without locks, journal or -shm file: nothing is written anywhere
+  };
+
+  /// `path` is taken literally, whatever characters it has. Throws SqliteError.
+  SqliteConnection(const std::string& path, Access access, const SqliteLimits& limits);
+
+  /// Begins anew to count the time that the connection may take.
+  void start() noexcept;
+
+  /// The first bytes of the file as they are, without SQLite's reading them as a database: fewer
+  /// where it has no more. Throws SqliteError.
+  std::string rawBytes(int count);
+
+  /// Runs statements that return nothing of interest. Throws SqliteError.
+  void execute(const char* sql);
+  /// One of them, which stays prepared. Throws SqliteError.
+  void repeat(const char* sql) { prepared(sql).run(); }
+
+  /// The first column of a query's first row. The query stays prepared. Throws SqliteError.
+  std::int64_t integer(const char* sql);
+
+  /// Whether writing is out of the question, as the file's permissions are.
+  bool readOnly() const noexcept { return sqlite3_db_readonly(get(), "main") != 0; }
+
+  sqlite3* get() const noexcept { return handle_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const noexcept { sqlite3_close(handle); }
+  };
+  void harden();
+  SqliteStatement& prepared(const char* sql);
+
+  /// At a fixed address: SQLite's callbacks know it.
+  struct Limits {
+    SqliteLimits given;
+    std::chrono::nanoseconds deadline{};  ///< of this thread's time
+  };
+  std::unique_ptr<Limits> limits_;
+  std::unique_ptr<sqlite3, Close> handle_;
+  std::map<std::string, SqliteStatement> prepared_;
 };
 
 /// A transaction, rolled back unless committed.
