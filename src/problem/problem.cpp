@@ -1,5 +1,6 @@
 #include "problem/problem.hpp"
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -222,8 +223,8 @@ std::string Problem::text() const {
   };
   const int spatial = dimensions - 2;
   std::string result = fmt::format(
-      "{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
-      "compute={} math={}",
+      FMT_COMPILE("{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
+                  "compute={} math={}"),
       toText(operation),
       typeText(xType),
       list(xSizes, 1, dimensions),
