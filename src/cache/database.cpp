@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <ctime>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -14,6 +12,7 @@
 
 #include "cache/database_file.hpp"
 #include "cache/shared_databases.hpp"
+#include "cache/stored_rows.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -26,53 +25,8 @@ constexpr std::chrono::milliseconds kPatience{100};
 constexpr double kPatienceShare = 0.01;
 /// Nothing is stalled but the end of the process, and what was measured would be lost.
 constexpr std::chrono::milliseconds kPatienceAtTheEnd{1000};
-/// Of one problem: all sizes of a mini-batch of 4096, with several kernels each.
-constexpr std::size_t kMostRows = 1 << 16;
 /// Problems that wait to be stored.
 constexpr std::size_t kMostPending = 1024;
-
-bool isValid(const StoredMeasurement& measurement) {
-  const auto isTime = [](double ms) { return std::isfinite(ms) && ms >= 0; };
-  return !measurement.kernel.empty() && measurement.kernel.size() <= kLongestKernel &&
-         isTime(measurement.timeMs) && isTime(measurement.deviceMs);
-}
-
-/// Reads one row of kLoad into `found`. False when a value is not what it should be: the size that
-/// it belongs to is then not to be trusted.
-bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) {
-  enum { kBatch, kCovered, kKernel, kTime, kWorkspace, kDeterministic, kDeviceTime };
-  batch = 0;
-  if (!row.has(kBatch, SQLITE_INTEGER)) return false;
-  const std::int64_t storedBatch = row.integer(kBatch);
-  if (storedBatch < 1 || storedBatch > std::numeric_limits<int>::max()) return false;
-  batch = static_cast<int>(storedBatch);
-  if (!row.has(kCovered, SQLITE_INTEGER) || row.integer(kCovered) < 0) return false;
-  StoredSize& size = found[batch];
-  size.coveredBytes = fromStoredBytes(row.integer(kCovered));
-  if (row.has(kKernel, SQLITE_NULL)) return true;  // Tried, and nothing is offered.
-
-  const bool typed = row.has(kKernel, SQLITE_TEXT) && row.has(kTime, SQLITE_FLOAT) &&
-                     row.has(kWorkspace, SQLITE_INTEGER) &&
-                     row.has(kDeterministic, SQLITE_INTEGER) && row.has(kDeviceTime, SQLITE_FLOAT);
-  if (!typed || row.integer(kWorkspace) < 0 || row.bytes(kKernel) > kLongestKernel) return false;
-  StoredMeasurement measurement{row.text(kKernel),
-                                row.real(kTime),
-                                static_cast<std::size_t>(row.integer(kWorkspace)),
-                                row.integer(kDeterministic) != 0,
-                                row.real(kDeviceTime)};
-  if (!isValid(measurement)) return false;
-  size.kernels.push_back(std::move(measurement));
-  return true;
-}
-
-constexpr const char* kLoad =
-    "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "
-    "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms "
-    "FROM machine JOIN problem JOIN size ON size.machine_id = machine.id AND size.problem_id = "
-    "problem.id LEFT JOIN measurement ON measurement.size_id = size.id "
-    "WHERE problem.text = ? AND device_name = ? AND compute_capability = ? "
-    "AND multiprocessor_count = ? AND driver_version = ? AND cuda_version = ? "
-    "AND cudnn_version = ? AND simulated = ?";
 
 /// Another attempt may succeed after an error like these; after all others it would repeat them.
 /// CANTOPEN: an older version of this library has made it a write-ahead log again.
@@ -121,7 +75,11 @@ class Database::Implementation final : public SharedDatabase {
                                        bool* isLocked) {
     std::vector<StoredMeasurements> found(problems.size());
     attempt([&] {
-      const bool locked = run([&](Open& open) { found = read(open, machine, problems); });
+      const bool locked = run([&](Open& open) {
+        bool isValid = true;
+        found = open.rows.read(machine, problems, &isValid);
+        if (!isValid) warnOnce("some values in it are not valid; they are ignored");
+      });
       if (isLocked != nullptr) *isLocked = locked;
       if (!locked && !pending_.empty()) run([this](Open& open) { storePending(open); });
     });
@@ -160,11 +118,10 @@ class Database::Implementation final : public SharedDatabase {
   }
 
  private:
-  /// The file with the query that each load makes.
   struct Open {
-    explicit Open(DatabaseFile opened) : file(std::move(opened)), rows(file.connection, kLoad) {}
+    explicit Open(DatabaseFile opened) : file(std::move(opened)), rows(file) {}
     DatabaseFile file;
-    SqliteStatement rows;
+    StoredRows rows;
   };
 
   static SharedDatabases& shared() { return SharedDatabases::instance(); }
@@ -203,48 +160,6 @@ class Database::Implementation final : public SharedDatabase {
     return false;
   }
 
-  /// In one transaction: each locks the file anew and looks at its schema.
-  std::vector<StoredMeasurements> read(Open& open,
-                                       const MachineKey& machine,
-                                       const std::vector<std::string>& problems) {
-    SqliteTransaction transaction(open.file.connection, SqliteTransaction::Kind::kRead);
-    checkSchema(open.file);
-    std::vector<StoredMeasurements> found;
-    for (const std::string& problem : problems) {
-      found.push_back(readProblem(open, machine, problem));
-      if (found.front().empty()) break;
-    }
-    found.resize(problems.size());
-    transaction.commit();
-    return found;
-  }
-
-  StoredMeasurements readProblem(Open& open,
-                                 const MachineKey& machine,
-                                 const std::string& problem) {
-    SqliteStatement& rows = open.rows;
-    rows.bind(problem,
-              machine.deviceName,
-              std::int64_t{machine.computeCapability},
-              std::int64_t{machine.multiprocessorCount},
-              std::int64_t{machine.driverVersion},
-              std::int64_t{machine.cudaVersion},
-              toStoredBytes(machine.cudnnVersion),
-              std::int64_t{machine.simulated});
-    StoredMeasurements found;
-    std::vector<int> distrusted;
-    int batch = 0;
-    for (std::size_t count = 0; rows.step(); ++count) {
-      if (count == kMostRows) throw DatabaseRefused("it holds too many rows of one problem");
-      if (readRow(rows, found, batch)) continue;
-      distrusted.push_back(batch);
-      warnOnce("some values in it are not valid; they are ignored");
-    }
-    rows.reset();
-    for (const int bad : distrusted) found.erase(bad);
-    return found;
-  }
-
   void storePending(Open& open) {
     if (open.file.writable) {
       try {
@@ -273,7 +188,7 @@ class Database::Implementation final : public SharedDatabase {
           const std::int64_t id =
               writer.addSize(machineId, problemId, batch, size.coveredBytes, pending.measuredAt);
           for (const StoredMeasurement& kernel : size.kernels)
-            if (isValid(kernel)) writer.addKernel(id, kernel, pending.measuredAt);
+            if (isPossible(kernel)) writer.addKernel(id, kernel, pending.measuredAt);
         }
       }
     }

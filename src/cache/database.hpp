@@ -65,8 +65,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Everything known of problems on a machine, in one transaction; where nothing is known of the
-  /// first, the others are not looked up. `isLocked`, if not null, tells that nothing could be read
+  /// Everything known of problems on a machine, at one moment; where nothing is known of the first,
+  /// the others are not looked up. `isLocked`, if not null, tells that nothing could be read
   /// for now, since others hold the file. Empty: host memory ran out.
   std::vector<StoredMeasurements> load(const MachineKey& machine,
                                        const std::vector<std::string>& problems,

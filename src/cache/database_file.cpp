@@ -89,7 +89,6 @@ void checkWholeSchema(SqliteConnection& connection) {
 }
 
 // https://www.sqlite.org/fileformat2.html, "The Database Header", and the first page's own.
-constexpr int kHeaderBytes = 108;
 constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 constexpr std::size_t kReadVersion = 19, kUserVersion = 60, kApplication = 68, kFirstPage = 100;
 constexpr char kWriteAheadLog = 2;

@@ -12,6 +12,7 @@
 namespace ucudnn {
 
 constexpr std::int64_t kApplicationId = 0x7543444E;  ///< "uCDN", in the header of the file
+constexpr int kHeaderBytes = 108;                    ///< of the file, and the first page's own
 constexpr std::int64_t kSchemaVersion = 2;           ///< user_version; raised when a table changes
 
 /// The file is not ours to use: another application's, of another schema, no database at all.

@@ -57,6 +57,20 @@ TEST_F(DatabaseTest, KeepsEverythingFromOneProcessToTheNext) {
   expectNoWarning();
 }
 
+TEST_F(DatabaseTest, LargeFilesAreReadToo) {
+  const StoredMeasurements many = {{1, sizeOf(5000)}};
+  Database(path_).store(machine(), "many rows", many);
+  EXPECT_EQ(describe(many), describe(Database(path_).load(machine(), "many rows")));
+  for (int i = 0; i < 6; ++i)
+    Database(path_).store(machine(), "more " + std::to_string(i), {{i + 1, sizeOf(5000)}});
+  EXPECT_LT(128 * 4096U, std::filesystem::file_size(path_));
+  Database all(path_);
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(5000U, all.load(machine(), "more " + std::to_string(i)).at(i + 1).kernels.size());
+  EXPECT_EQ(describe(many), describe(all.load(machine(), "many rows")));
+  expectNoWarning();
+}
+
 TEST_F(DatabaseTest, EachPartOfTheMachineCounts) {
   const std::vector<std::function<void(MachineKey&)>> changes = {
       [](MachineKey& key) { key.deviceName = "NVIDIA H100"; },

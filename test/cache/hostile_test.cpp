@@ -224,6 +224,8 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
     bool isLocked = false;
     {
       Other other(path_);
+      // Without a change what the first use has read is the answer, whoever holds the file.
+      other.run("UPDATE machine SET simulated = simulated");
       other.run("BEGIN EXCLUSIVE");
       const auto time = timeOf([&] {
         for (int i = 0; i < 20; ++i) {
@@ -240,6 +242,30 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
     for (int i = 0; i < 20; ++i)
       EXPECT_EQ(1U, Database(path_).load(machine(), "new " + std::to_string(i)).count(1 + isOpen));
   }
+  expectNoWarning();
+}
+
+TEST_F(HostileNeighbourTest, ASmallFileIsReadOnceUntilItChanges) {
+  Database(path_).store(machine(), "second", {{2, sizeOf(2)}});
+  Database database(path_);
+  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  MachineKey another = machine();
+  another.multiprocessorCount = 1;
+  bool isLocked = false;
+  {
+    Other other(path_);
+    other.run("BEGIN EXCLUSIVE");
+    EXPECT_EQ(describe({{2, sizeOf(2)}}), describe(database.load(machine(), "second", &isLocked)));
+    EXPECT_FALSE(isLocked);
+    EXPECT_TRUE(database.load(machine(), "third", &isLocked).empty());
+    EXPECT_FALSE(isLocked);
+    EXPECT_TRUE(database.load(another, "second", &isLocked).empty());
+    EXPECT_TRUE(isLocked);
+    other.run("COMMIT");
+  }
+  Database(path_).store(machine(), "second", {{2, sizeOf(3)}});
+  EXPECT_EQ(describe({{2, sizeOf(3)}}), describe(database.load(machine(), "second")));
+  EXPECT_EQ(1U, database.load(machine(), "problem").size());
   expectNoWarning();
 }
 

@@ -1,0 +1,50 @@
+// What a database's file holds of problems, read and checked for its form.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/database_file.hpp"
+
+namespace ucudnn {
+
+/// Whether a kernel has a name, and times that are numbers.
+bool isPossible(const StoredMeasurement& measurement);
+
+/// Reads a file's measurements. A small file is read as a whole at first: each use costs locks,
+/// looks for journals and SQLite's code, which is in no cache by the next problem. What was read so
+/// is the answer for as long as the file is the same. Not thread-safe.
+class StoredRows {
+ public:
+  /// REQUIRES: the file outlives it, at the same address.
+  explicit StoredRows(DatabaseFile& file) noexcept : file_(file) {}
+
+  /// As Database::load. `isValid` becomes false where a value is not what it should be: the size
+  /// that it belongs to is left out. Throws DatabaseRefused, SqliteError.
+  std::vector<StoredMeasurements> read(const MachineKey& machine,
+                                       const std::vector<std::string>& problems,
+                                       bool* isValid);
+
+ private:
+  using Problems = std::unordered_map<std::string, StoredMeasurements>;
+  struct Whole {
+    std::string header;  ///< of the file: its change counter is another after each transaction
+    MachineKey machine;
+    Problems problems;
+  };
+
+  std::optional<Problems> collect(SqliteStatement& rows, std::size_t most, bool* isValid) const;
+  std::optional<Whole> readWhole(const MachineKey& machine, bool* isValid);
+  StoredMeasurements readProblem(const MachineKey& machine,
+                                 const std::string& problem,
+                                 bool* isValid);
+
+  DatabaseFile& file_;
+  std::optional<SqliteStatement> ofProblem_;
+  std::optional<Whole> whole_;
+  bool mayReadWhole_ = true;
+};
+
+}  // namespace ucudnn
