@@ -237,13 +237,7 @@ std::int64_t SizeWriter::machineId(const MachineKey& machine) {
       "INSERT INTO machine (device_name, compute_capability, multiprocessor_count, driver_version, "
       "cuda_version, cudnn_version, simulated) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
       "SET simulated = excluded.simulated RETURNING id");
-  statement.bind(machine.deviceName,
-                 std::int64_t{machine.computeCapability},
-                 std::int64_t{machine.multiprocessorCount},
-                 std::int64_t{machine.driverVersion},
-                 std::int64_t{machine.cudaVersion},
-                 toStoredBytes(machine.cudnnVersion),
-                 std::int64_t{machine.simulated});
+  bindMachine(statement, machine);
   statement.step();
   const std::int64_t id = statement.integer(0);
   statement.run();

@@ -51,6 +51,19 @@ constexpr int kLongestDevice = 256;  // cudaDeviceProp
 std::int64_t toStoredBytes(std::size_t bytes) noexcept;
 std::size_t fromStoredBytes(std::int64_t stored) noexcept;
 
+/// Binds a machine in the order of its table's columns, and then others.
+template <typename... Others>
+void bindMachine(SqliteStatement& statement, const MachineKey& machine, const Others&... others) {
+  statement.bind(machine.deviceName,
+                 std::int64_t{machine.computeCapability},
+                 std::int64_t{machine.multiprocessorCount},
+                 std::int64_t{machine.driverVersion},
+                 std::int64_t{machine.cudaVersion},
+                 toStoredBytes(machine.cudnnVersion),
+                 std::int64_t{machine.simulated},
+                 others...);
+}
+
 /// Adds one batch size's kernels to the tables: kernels that were there are replaced unless theirs
 /// is the later measurement, the covered workspace never shrinks. REQUIRES: inside a transaction.
 /// Throws SqliteError.

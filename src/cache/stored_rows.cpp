@@ -34,18 +34,6 @@ const std::string kOfMachine =
     "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?";
 const std::string kOfProblem = kOfMachine + " AND problem.text = ?";
 
-template <typename... Others>
-void bindMachine(SqliteStatement& rows, const MachineKey& machine, const Others&... others) {
-  rows.bind(machine.deviceName,
-            std::int64_t{machine.computeCapability},
-            std::int64_t{machine.multiprocessorCount},
-            std::int64_t{machine.driverVersion},
-            std::int64_t{machine.cudaVersion},
-            toStoredBytes(machine.cudnnVersion),
-            std::int64_t{machine.simulated},
-            others...);
-}
-
 /// Reads one row into `found`. False when a value is not what it should be: the size that it
 /// belongs to is then not to be trusted.
 bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) {
