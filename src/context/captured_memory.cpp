@@ -1,8 +1,10 @@
 #include "context/captured_memory.hpp"
 
 #include <utility>
+#include <variant>
 
 #include "support/log.hpp"
+#include "support/shared_by_key.hpp"
 #include "support/sizes.hpp"
 
 namespace ucudnn {
@@ -81,15 +83,8 @@ void CapturedMemory::release(const WorkspaceKey& network) {
 }
 
 std::shared_ptr<CapturedMemory> capturedMemory() {
-  struct Shared {
-    std::mutex mutex;
-    std::weak_ptr<CapturedMemory> memory;
-  };
-  static Shared& shared = *new Shared;  // never destroyed: handles are used in static destructors
-  const std::lock_guard lock(shared.mutex);
-  std::shared_ptr<CapturedMemory> memory = shared.memory.lock();
-  if (!memory) shared.memory = memory = std::make_shared<CapturedMemory>();
-  return memory;
+  static auto& all = *new SharedByKey<std::monostate, CapturedMemory>;
+  return all.get({});
 }
 
 }  // namespace ucudnn

@@ -1,12 +1,12 @@
 #include "context/replays.hpp"
 
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "executor/executor.hpp"
 #include "planner/planner.hpp"
 #include "support/log.hpp"
+#include "support/shared_by_key.hpp"
 
 namespace ucudnn {
 namespace {
@@ -186,17 +186,8 @@ std::shared_ptr<Replays::Captured> Replays::take(Graphs::iterator graph) noexcep
 }
 
 std::shared_ptr<Replays> replaysOf(int device) {
-  struct Devices {
-    std::mutex mutex;
-    std::map<int, std::weak_ptr<Replays>> replays;
-  };
-  static Devices& devices =
-      *new Devices;  // never destroyed: handles are used in static destructors
-  const std::lock_guard lock(devices.mutex);
-  std::weak_ptr<Replays>& place = devices.replays[device];
-  std::shared_ptr<Replays> replays = place.lock();
-  if (!replays) place = replays = std::make_shared<Replays>(device, planner().statistics());
-  return replays;
+  static auto& all = *new SharedByKey<int, Replays>;
+  return all.get(device, device, planner().statistics());
 }
 
 }  // namespace ucudnn

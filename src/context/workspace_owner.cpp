@@ -5,6 +5,7 @@
 
 #include "support/alignment.hpp"
 #include "support/log.hpp"
+#include "support/shared_by_key.hpp"
 #include "support/sizes.hpp"
 
 namespace ucudnn {
@@ -302,16 +303,8 @@ void WorkspaceOwner::forgetIdle() {
 }
 
 std::shared_ptr<WorkspaceOwner> workspaceOwner(const WorkspaceOwner::Key& key) {
-  struct Owners {
-    std::mutex mutex;
-    std::map<WorkspaceOwner::Key, std::weak_ptr<WorkspaceOwner>> byKey;
-  };
-  static Owners& owners = *new Owners;  // never destroyed: handles are used in static destructors
-  const std::lock_guard lock(owners.mutex);
-  std::weak_ptr<WorkspaceOwner>& place = owners.byKey[key];
-  std::shared_ptr<WorkspaceOwner> owner = place.lock();
-  if (!owner) place = owner = std::make_shared<WorkspaceOwner>(key);
-  return owner;
+  static auto& all = *new SharedByKey<WorkspaceOwner::Key, WorkspaceOwner>;
+  return all.get(key, key);
 }
 
 }  // namespace ucudnn
