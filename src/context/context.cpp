@@ -12,13 +12,6 @@
 namespace ucudnn {
 namespace {
 
-/// Whether a scaling factor is there and 0.
-bool isZero(const void* factor, const Problem& problem) noexcept {
-  if (factor == nullptr) return false;
-  return problem.xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(factor) == 0
-                                            : *static_cast<const float*>(factor) == 0;
-}
-
 /// Reads what bias_activation_forward has besides. False: not planned (z is not laid out as y is,
 /// so that it cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {

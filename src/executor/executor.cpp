@@ -1,6 +1,5 @@
 #include "executor/executor.hpp"
 
-#include "kernels/factor.hpp"
 #include "kernels/fitting.hpp"
 #include "kernels/slices.hpp"
 
@@ -37,9 +36,7 @@ bool mayHaveRun(cudnnStatus_t status) noexcept {
 
 bool isRepeatable(const Problem& problem, const ConvolutionCall& call) noexcept {
   if (call.fused != nullptr) return problem.addsZ == 0 || call.fused->z != call.pointers.y;
-  const void* const beta = call.pointers.beta;
-  return problem.xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(beta) == 0
-                                            : *static_cast<const float*>(beta) == 0;
+  return isZero(call.pointers.beta, problem);
 }
 
 cudnnStatus_t completePlan(cudnnHandle_t handle,

@@ -12,4 +12,11 @@ struct ConvolutionCall {
   int algorithm = 0;                      ///< the one that the client named
 };
 
+/// Whether one of the call's scaling factors is there and 0.
+inline bool isZero(const void* factor, const Problem& problem) noexcept {
+  if (factor == nullptr) return false;
+  return problem.xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(factor) == 0
+                                            : *static_cast<const float*>(factor) == 0;
+}
+
 }  // namespace ucudnn
