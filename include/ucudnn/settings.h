@@ -11,7 +11,7 @@ extern "C" {
 /** Which micro-batch sizes are tried (μ-cuDNN paper, section III-D). UCUDNN_BATCH_SIZE_POLICY */
 typedef enum {
   UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED = 0,    /* "undivided": the mini-batch N only */
-  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO = 1, /* "powerOfTwo": 1, 2, 4, ..., N; N less one of them */
+  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO = 1, /* "powerOfTwo": 1, 2, ..., N; the largest that fit */
   UCUDNN_BATCH_SIZE_POLICY_ALL = 2           /* "all": every size from 1 to N */
 } ucudnnBatchSizePolicy_t;
 

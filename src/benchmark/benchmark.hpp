@@ -15,6 +15,7 @@ namespace ucudnn {
 struct BenchmarkRequest {
   Problem problem;                          ///< at the mini-batch
   std::vector<int> sizes;                   ///< ascending, the mini-batch included
+  bool largestBatches = false;              ///< and those of largest_batches.hpp
   std::size_t limitBytes = 0;               ///< kernels that need more are not tried
   const Measurements* known = nullptr;      ///< kernels found here are not timed again (any size)
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again

@@ -42,7 +42,7 @@ BenchmarkResult BenchmarkRun::run() {
   measureAnchors();
   refineAnchors();
   lookAgain();
-  queue_.addSizes(question_.between());
+  queue_.addSizes(question_.between(handle_));
   workOff();
   queue_.close();
   const double ownMs = timer_.finish();

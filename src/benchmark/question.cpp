@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "benchmark/largest_batches.hpp"
 #include "benchmark/selection.hpp"
 #include "benchmark/timing_limits.hpp"
 
@@ -115,6 +116,14 @@ void Question::add(int batch, const std::vector<Measurement>& measured) {
     append((*table)[batch].kernels, measured);
 }
 
+std::vector<int> Question::between(cudnnHandle_t handle) const {
+  std::vector<int> sizes = between_;
+  if (!request_.largestBatches || isLate()) return sizes;
+  for (const int batch : largestBatches(handle, request_.problem, request_.limitBytes, asked_))
+    if (!isAsked(batch)) sizes.push_back(batch);
+  return sizes;
+}
+
 Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) const {
   Judgement judgement;
   std::vector<Kernel> kernels = neighbouringKernels(atAnchors_, batch);
@@ -182,7 +191,7 @@ std::size_t Question::largestWorkspace() const {
     for (const KernelOffer& offer : anchor.offers)
       largest = std::max(largest, offer.workspaceBytes);
   // No size between wants more than the mini-batch does, but one that needs too much there may fit.
-  if (!between_.empty())
+  if (!between_.empty() || request_.largestBatches)
     for (const KernelOffer& offer : undivided_)
       largest = std::max(largest, std::min(offer.workspaceBytes, request_.limitBytes));
   return largest;

@@ -27,8 +27,8 @@ class Question {
     std::vector<KernelOffer> offers;  ///< within the limit, not known
   };
   const std::vector<Anchor>& anchors() const noexcept { return anchors_; }
-  /// The sizes that are no anchors.
-  const std::vector<int>& between() const noexcept { return between_; }
+  /// The sizes that are no anchors. Throws Error. REQUIRES: every anchor has been added.
+  std::vector<int> between(cudnnHandle_t handle) const;
 
   /// What of a size is to be timed, and what was seen of it.
   struct Judgement {

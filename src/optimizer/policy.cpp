@@ -16,11 +16,6 @@ std::vector<int> microBatchSizes(BatchSizePolicy policy, int miniBatch) {
         sizes.push_back(size);
         if (size > miniBatch / 2) break;
       }
-      // What is left beside a power of two, where that is larger than all of them. The last
-      // sixteenth is not worth the timings.
-      for (int size = sizes.empty() ? 0 : sizes.back(); size > 0 && size >= miniBatch / 16;
-           size /= 2)
-        if (miniBatch - size > sizes.back()) sizes.push_back(miniBatch - size);
       break;
     case BatchSizePolicy::kAll:
       sizes.reserve(static_cast<std::size_t>(miniBatch));

@@ -52,12 +52,13 @@ Database& MeasurementStore::database(const std::string& path) {
 }
 
 Measurements MeasurementStore::measurements(const PlanRequest& request) const {
+  const int miniBatch = request.problem.batch();
+  const bool isSplit = sizesFor(request.problem, request.settings->batchSizePolicy).size() > 1;
   return look(request, [&](const Known* known, const KnownQuestion*) {
     Measurements found;
     if (known == nullptr) return found;
-    for (const int size : sizesFor(request.problem, request.settings->batchSizePolicy))
-      if (const auto at = known->measurements.find(size); at != known->measurements.end())
-        found.insert(*at);
+    for (const auto& [batch, size] : known->measurements)
+      if (batch == miniBatch || (isSplit && batch < miniBatch)) found.emplace(batch, size);
     return found;
   });
 }

@@ -38,7 +38,8 @@ class MeasurementStore {
     return look(known, known == nullptr ? nullptr : known->find(request.question()));
   }
 
-  /// What is known at the sizes of the policy.
+  /// What is known at the mini-batch and, where the policy splits, at any smaller size: another
+  /// question's sizes are as good as this one's.
   Measurements measurements(const PlanRequest& request) const;
   /// What is known at the mini-batch itself and needs no more than the limit. Throws Error.
   std::vector<Measurement> undivided(const PlanRequest& request);

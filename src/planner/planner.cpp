@@ -131,6 +131,8 @@ void Planner::measure(const PlanRequest& request) {
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
+  benchmark.largestBatches = benchmark.sizes.size() > 1 &&
+                             request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
   benchmark.limitBytes = request.limitBytes;
   benchmark.known = &known;
   benchmark.refused = &refused;

@@ -8,9 +8,9 @@ namespace ucudnn {
 /// Which micro-batch sizes are tried (μ-cuDNN paper, section III-D).
 enum class BatchSizePolicy {
   kUndivided,  ///< the mini-batch only
-  /// 1, 2, 4, ..., the mini-batch itself, and what is left of it beside one of them from a
-  /// sixteenth up, if that is larger: 192, 224 and 240 of 256. The paper has no rests: a fast
-  /// kernel that just misses the limit runs best on as many samples as fit.
+  /// 1, 2, 4, ..., the mini-batch itself; besides, the largest batches at which fast kernels fit
+  /// the limit, and what is left beside them (benchmark/largest_batches.hpp). The paper has powers
+  /// of two alone: where the kernel just misses the limit, a part half as large is slower.
   kPowerOfTwo,
   kAll,  ///< every size from 1 to the mini-batch
 };
