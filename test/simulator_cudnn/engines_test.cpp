@@ -116,8 +116,8 @@ TEST_F(EnginesTest, NotesSayWhatTheKernelsAre) {
   EXPECT_FALSE(hasNote(*atomic, CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
   EXPECT_TRUE(
       hasNote(*engineOn(Operation::kBackwardData, 25), CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
-  EXPECT_TRUE(hasNote(*engineOn(Operation::kBackwardFilter, 17), CUDNN_NUMERICAL_NOTE_FFT));
-  const auto winograd = engineOn(Operation::kForward, 3);
+  EXPECT_TRUE(hasNote(*engineOn(Operation::kForward, 3), CUDNN_NUMERICAL_NOTE_FFT));
+  const auto winograd = engineOn(Operation::kBackwardFilter, 17);
   EXPECT_TRUE(hasNote(*winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD));
   EXPECT_TRUE(hasNote(*winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
   EXPECT_FALSE(hasNote(*engineOn(Operation::kBackwardFilter, 34),
@@ -161,11 +161,11 @@ TEST_F(EnginesTest, EnginesRefuseWhatTheyCannotCompute) {
   status(grouped, Operation::kForward, 67, CUDNN_STATUS_SUCCESS);
   ConvolutionCase strided = plain;
   strided.stride = {2, 2};
-  status(strided, Operation::kForward, 3, CUDNN_STATUS_NOT_SUPPORTED);
+  status(strided, Operation::kBackwardFilter, 17, CUDNN_STATUS_NOT_SUPPORTED);
   ConvolutionCase seven = plain;
   seven.filter = {7, 7};
   seven.pad = {3, 3};
-  status(seven, Operation::kForward, 3, CUDNN_STATUS_NOT_SUPPORTED);
+  status(seven, Operation::kBackwardFilter, 17, CUDNN_STATUS_NOT_SUPPORTED);
   ConvolutionCase wide = plain;
   wide.type = wide.computeType = CUDNN_DATA_DOUBLE;
   status(wide, Operation::kForward, 67, CUDNN_STATUS_NOT_SUPPORTED);

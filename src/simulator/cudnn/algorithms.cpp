@@ -1,6 +1,7 @@
 #include "simulator/cudnn/algorithms.hpp"
 
 #include "simulator/cudnn/random_times.hpp"
+#include "simulator/cudnn/recorded_profiles.hpp"
 
 namespace ucudnn::simulator {
 namespace {
@@ -180,7 +181,7 @@ bool expectedCost(const ConvolutionProblem& problem,
                   Cost* cost) {
   const Method method = methodOf(problem.operation, algorithm);
   if (method == Method::kNone) return false;
-  switch (recordedProfile().find(problem, algorithm, cost)) {
+  switch (recordedProfiles().algorithms.find(problem, algorithm, cost)) {
     case Profile::Match::kAvailable:
       return true;
     case Profile::Match::kUnavailable:

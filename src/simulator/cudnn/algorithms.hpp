@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "simulator/cudnn/problem.hpp"
-#include "simulator/cudnn/profile.hpp"
+#include "simulator/cudnn/profile_fields.hpp"
 
 namespace ucudnn::simulator {
 

@@ -2,14 +2,14 @@
 #include <cuda_runtime_api.h>
 
 #include "simulator/cudnn/descriptors.hpp"
-#include "simulator/cudnn/profile.hpp"
+#include "simulator/cudnn/recorded_profiles.hpp"
 
 using namespace ucudnn::simulator;
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return guarded(__func__, [&] {
     require(handle != nullptr, "null handle pointer");
-    if (!recordedProfile().valid()) {
+    if (!recordedProfiles().valid) {
       refuse(CUDNN_STATUS_NOT_INITIALIZED, "UCUDNN_SIMULATOR_PROFILE cannot be read");
     }
     int device = 0;

@@ -114,17 +114,17 @@ ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineM
   return units;
 }
 
-Cost engineCost(const OperationGraph& graph,
-                const EngineModel& engine,
-                const EngineChoice& choice) {
-  Cost cost{timeMs(graph, engine, choice),
-            static_cast<std::size_t>(workspaceBytes(graph, engine, choice))};
+Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice) {
+  return {timeMs(graph, engine, choice),
+          static_cast<std::size_t>(workspaceBytes(graph, engine, choice))};
+}
+
+double engineTimeFactor(const OperationGraph& graph,
+                        const EngineModel& engine,
+                        const EngineChoice& choice) {
   const std::uint64_t seed = randomTimesSeed();
-  if (seed != 0) {
-    cost.timeMs *=
-        randomTimeFactor(unitsProblem(graph.problem, engine), configurationKey(choice), seed);
-  }
-  return cost;
+  if (seed == 0) return 1;
+  return randomTimeFactor(unitsProblem(graph.problem, engine), configurationKey(choice), seed);
 }
 
 double expectedTimeMs(const OperationGraph& graph,

@@ -17,6 +17,25 @@ constexpr KnobRange kBlock{CUDNN_KNOB_TYPE_KBLOCK, 0, 5};
 constexpr KnobRange kTexture{CUDNN_KNOB_TYPE_USE_TEX, 0, 1};
 constexpr KnobRange kSplits{CUDNN_KNOB_TYPE_SPLIT_K, 1, 2048};
 
+constexpr KnobRange kLoadA{CUDNN_KNOB_TYPE_LDGA, 0, 4};
+constexpr KnobRange kLoadC{CUDNN_KNOB_TYPE_LDGC, 0, 4};
+constexpr KnobRange kSplitBuffers{CUDNN_KNOB_TYPE_SPLIT_K_BUF, 1, 2048};
+constexpr KnobRange kReduction{CUDNN_KNOB_TYPE_REDUCTION_MODE, 0, 1};
+constexpr KnobRange kSplitSlices{CUDNN_KNOB_TYPE_SPLIT_K_SLC, 1, 2048};
+
+/// An engine that only recorded tables propose.
+EngineModel unproposed(std::int64_t index, unsigned traits, std::vector<KnobRange> knobs) {
+  constexpr double kTime = 0.9;
+  return {index,
+          Method::kPrecomputedGemm,
+          (traits & kPlainUnits) == 0,
+          kTime,
+          EngineSpace::kCopies,
+          traits,
+          std::move(knobs),
+          {}};
+}
+
 // Of the legacy algorithms' times: misc/profiles has legacy algorithms and engines of AlexNet and
 // ResNet-18 on an H200, and tensor-core engines take 0.4 to 1.5 of the legacy time there.
 std::vector<EngineModel> forwardEngines() {
@@ -30,14 +49,7 @@ std::vector<EngineModel> forwardEngines() {
        kNotDouble | kFallback,
        {kTile, kTexture},
        {}},
-      {3,
-       Method::kWinogradNonfused,
-       false,
-       0.9,
-       EngineSpace::kMethod,
-       kWinograd,
-       {kMultiply},
-       {{2}}},
+      {3, Method::kFft, false, 0.9, EngineSpace::kMethod, kFourier, {kMultiply}, {{2}}},
       {28,
        Method::kImplicitGemm,
        false,
@@ -49,11 +61,11 @@ std::vector<EngineModel> forwardEngines() {
       {38,
        Method::kPrecomputedGemm,
        true,
-       0.7,
+       0.95,
        EngineSpace::kInputs,
        kUngrouped | kVectors,
-       {kTile, kTileK, kStages, kIndexMode, kSpecial},
-       {{0, 2, 3, 0, 0}, {8, 1, 4, 0, 0}}},
+       {kTile, kTileK, kStages, kIndexMode, kLoadC, kSpecial},
+       {{0, 2, 3, 0, 0, 0}, {8, 1, 4, 0, 0, 0}}},
       {46,
        Method::kPrecomputedGemm,
        true,
@@ -78,6 +90,19 @@ std::vector<EngineModel> forwardEngines() {
        kNotDouble | kNotHalf,
        {kTile, kIndexMode},
        {{4, 0}}},
+      unproposed(35, kPlanar, {kTile, kBlock, kStages}),
+      unproposed(41,
+                 kUngrouped | kVectors,
+                 {kTile,
+                  kSplitBuffers,
+                  kTileK,
+                  kStages,
+                  kReduction,
+                  kSplitSlices,
+                  kIndexMode,
+                  kLoadC,
+                  kSpecial}),
+      unproposed(48, kUngrouped, {kTile, kLoadA, kTileK, kStages, kLoadC}),
       {71,
        Method::kPrecomputedGemm,
        true,
@@ -105,11 +130,11 @@ std::vector<EngineModel> backwardDataEngines() {
        Method::kPrecomputedGemm,
        true,
        0.7,
-       EngineSpace::kInputs,
+       EngineSpace::kCopies,
        kUngrouped | kVectors,
        {kTile, kTileK, kStages, kIndexMode, kSpecial},
        {{4, 1, 3, 0, 0}, {8, 0, 4, 0, 2}}},
-      {50, Method::kWinogradNonfused, false, 0.9, EngineSpace::kMethod, kWinograd, {}, {{}}},
+      {50, Method::kFftTiling, false, 0.9, EngineSpace::kMethod, kFourier, {}, {{}}},
       {58,
        Method::kPrecomputedGemm,
        true,
@@ -134,6 +159,11 @@ std::vector<EngineModel> backwardDataEngines() {
        kNotDouble | kNotHalf,
        {kTile, kIndexMode},
        {{4, 0}}},
+      unproposed(1, kPlainUnits | kNotDouble, {}),
+      unproposed(56, 0, {kTile, kTileK, kStages}),
+      unproposed(60, kPlanar, {kTile, kBlock, kStages}),
+      unproposed(65, kPlanar, {kTile, kBlock, kStages}),
+      unproposed(76, kUngrouped, {kTile, kTileK, kIndexMode, kClusterM, kClusterN}),
       {78,
        Method::kPrecomputedGemm,
        true,
@@ -156,15 +186,15 @@ std::vector<EngineModel> backwardFilterEngines() {
        kFallback,
        {kTile, kTexture},
        {{5, 0}}},
-      {17, Method::kFftTiling, false, 0.9, EngineSpace::kMethod, kFourier, {kWorkspace}, {{0}}},
-      {18,
+      {17,
        Method::kWinogradNonfused,
        false,
        0.9,
        EngineSpace::kMethod,
        kWinograd,
-       {kMultiply},
+       {kWorkspace},
        {{0}}},
+      {18, Method::kFft, false, 0.9, EngineSpace::kMethod, kFourier, {kMultiply}, {{0}}},
       {20,
        Method::kImplicitGemm,
        false,
@@ -197,6 +227,16 @@ std::vector<EngineModel> backwardFilterEngines() {
        kUngrouped,
        {kTile, kTileK, kIndexMode, kWorkspace, kClusterM, kClusterN},
        {{4, 0, 1, 0, 1, 2}, {1, 0, 1, 0, 1, 2}, {5, 0, 1, 1, 1, 3}}},
+      unproposed(
+          30,
+          0,
+          {kTile, kSplitBuffers, kTileK, kStages, kReduction, kSplitSlices, kIndexMode, kSpecial}),
+      unproposed(40,
+                 kUngrouped,
+                 {kTile, kLoadA, kSplitBuffers, kTileK, kStages, kReduction, kSplitSlices, kLoadC}),
+      unproposed(48, kPlanar | kReducesInHalf, {kSplits, kTile, kBlock, kStages}),
+      unproposed(50, kPlanar, {kSplits, kTile, kBlock, kStages}),
+      unproposed(67, kPlainUnits | kNotDouble, {kTile}),
       {70,
        Method::kPrecomputedGemm,
        true,

@@ -20,7 +20,8 @@ enum EngineTrait : unsigned {
   kNotHalf = 1U << 9U,
   kNotDouble = 1U << 10U,
   kReducesInHalf = 1U << 11U,
-  kFallback = 1U << 12U,  ///< proposed by the mode FALLBACK
+  kPlainUnits = 1U << 13U,  ///< no tensor cores
+  kFallback = 1U << 12U,    ///< proposed by the mode FALLBACK
 };
 
 /// What lies in an engine's workspace.
@@ -53,8 +54,13 @@ ConvolutionProblem plainProblem(const ConvolutionProblem& problem);
 /// The problem on the units that the engine uses.
 ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineModel& engine);
 
-/// REQUIRES for both: the engine computes the graph, with these knobs.
-Cost engineCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
+/// By the model. REQUIRES: the engine computes the graph, with these knobs.
+Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
+
+/// 1, unless times are random.
+double engineTimeFactor(const OperationGraph& graph,
+                        const EngineModel& engine,
+                        const EngineChoice& choice);
 
 /// What heuristics expect: they err, and know nothing of random times.
 double expectedTimeMs(const OperationGraph& graph,

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "simulator/cudnn/engine_models.hpp"
+#include "simulator/cudnn/recorded_profiles.hpp"
 
 namespace ucudnn::simulator {
 namespace {
@@ -82,6 +83,57 @@ const EngineModel* findEngine(const OperationGraph& graph, std::int64_t index) {
   return nullptr;
 }
 
+/// Null where the model answers.
+const std::vector<RecordedEngine>* recordedEngines(const OperationGraph& graph) {
+  return recordedProfiles().engines.find(graph.problem);
+}
+
+cudnnStatus_t recordedStatus(const OperationGraph& graph,
+                             const EngineModel& engine,
+                             const std::vector<RecordedEngine>& recorded) {
+  if ((engine.traits & kVectors) != 0 && !aligned(graph)) return CUDNN_STATUS_NOT_SUPPORTED;
+  const bool known =
+      std::any_of(recorded.begin(), recorded.end(), [&](const RecordedEngine& other) {
+        return other.choice.engine == engine.index;
+      });
+  return known ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+cudnnStatus_t recordedCost(const std::vector<RecordedEngine>& recorded,
+                           const EngineChoice& choice,
+                           Cost* cost) {
+  const std::string text = engineText(choice);
+  const auto found = std::find_if(recorded.begin(),
+                                  recorded.end(),
+                                  [&](const RecordedEngine& other) { return other.text == text; });
+  if (found == recorded.end()) return CUDNN_STATUS_NOT_SUPPORTED;
+  *cost = found->cost;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+std::vector<EngineChoice> presetChoices(const EngineModel& engine, cudnnBackendHeurMode_t mode) {
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) {
+    if ((engine.traits & kFallback) == 0) return {};
+    return {{engine.index, {}}};
+  }
+  const bool onlyInB = (engine.traits & (kCompiled | kStrictNan)) != 0;
+  if (onlyInB && mode != CUDNN_HEUR_MODE_B) return {};
+  std::vector<EngineChoice> choices;
+  for (const std::vector<std::int64_t>& values : engine.presets) {
+    EngineChoice choice{engine.index, {}};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      choice.knobs.push_back({engine.knobs[i].type, values[i]});
+    }
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+char modeLetter(cudnnBackendHeurMode_t mode) {
+  if (mode == CUDNN_HEUR_MODE_FALLBACK) return 'F';
+  return mode == CUDNN_HEUR_MODE_B ? 'B' : 'A';
+}
+
 bool knobFits(const EngineModel& engine, const KnobChoice& knob) {
   const auto range = std::find_if(engine.knobs.begin(),
                                   engine.knobs.end(),
@@ -101,7 +153,10 @@ std::int64_t engineCount(Operation) {
 
 cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t index) {
   const EngineModel* const engine = findEngine(graph, index);
-  return engine == nullptr ? CUDNN_STATUS_NOT_SUPPORTED : modelStatus(graph, *engine);
+  if (engine == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  const auto* const recorded = recordedEngines(graph);
+  return recorded != nullptr ? recordedStatus(graph, *engine, *recorded)
+                             : modelStatus(graph, *engine);
 }
 
 cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice, Cost* cost) {
@@ -111,10 +166,15 @@ cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice,
   if ((engine.traits & kUnscaled) != 0 && (graph.alpha != 1 || graph.beta != 0)) {
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
-  for (const KnobChoice& knob : choice.knobs) {
-    if (!knobFits(engine, knob)) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (const auto* const recorded = recordedEngines(graph)) {
+    if (const cudnnStatus_t status = recordedCost(*recorded, choice, cost)) return status;
+  } else {
+    for (const KnobChoice& knob : choice.knobs) {
+      if (!knobFits(engine, knob)) return CUDNN_STATUS_NOT_SUPPORTED;
+    }
+    *cost = modelCost(graph, engine, choice);
   }
-  *cost = engineCost(graph, engine, choice);
+  cost->timeMs *= engineTimeFactor(graph, engine, choice);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -166,35 +226,29 @@ double buildMicroseconds(const OperationGraph& graph, std::int64_t index) {
 }
 
 std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
+  std::vector<EngineChoice> choices;
+  if (const auto* const recorded = recordedEngines(graph)) {
+    for (const RecordedEngine& engine : *recorded) {
+      if (engine.modes.find(modeLetter(mode)) == std::string::npos) continue;
+      choices.push_back(engine.choice);
+    }
+    return choices;
+  }
   struct Proposal {
     EngineChoice choice;
     double expectedMs;
   };
   std::vector<Proposal> found;
-  const auto add = [&](const EngineModel& engine, EngineChoice choice) {
-    if (modelStatus(graph, engine) != CUDNN_STATUS_SUCCESS) return;
-    const double expectedMs = expectedTimeMs(graph, engine, choice, mode);
-    found.push_back({std::move(choice), expectedMs});
-  };
   for (const EngineModel& engine : engineModels(graph.problem.operation)) {
-    if (mode == CUDNN_HEUR_MODE_FALLBACK) {
-      if ((engine.traits & kFallback) != 0) add(engine, {engine.index, {}});
-      continue;
-    }
-    const bool onlyInB = (engine.traits & (kCompiled | kStrictNan)) != 0;
-    if (onlyInB && mode != CUDNN_HEUR_MODE_B) continue;
-    for (const std::vector<std::int64_t>& values : engine.presets) {
-      EngineChoice choice{engine.index, {}};
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        choice.knobs.push_back({engine.knobs[i].type, values[i]});
-      }
-      add(engine, std::move(choice));
+    if (modelStatus(graph, engine) != CUDNN_STATUS_SUCCESS) continue;
+    for (EngineChoice& choice : presetChoices(engine, mode)) {
+      const double expectedMs = expectedTimeMs(graph, engine, choice, mode);
+      found.push_back({std::move(choice), expectedMs});
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Proposal& a, const Proposal& b) {
     return a.expectedMs < b.expectedMs;
   });
-  std::vector<EngineChoice> choices;
   for (Proposal& proposal : found) choices.push_back(std::move(proposal.choice));
   return choices;
 }

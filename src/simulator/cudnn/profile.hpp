@@ -1,29 +1,25 @@
 // Algorithms, times and workspaces recorded on a real GPU: UCUDNN_SIMULATOR_PROFILE.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "simulator/cudnn/problem.hpp"
+#include "simulator/cudnn/profile_fields.hpp"
 
 namespace ucudnn::simulator {
 
-/// What one algorithm costs for one problem.
-struct Cost {
-  double timeMs = 0;
-  std::size_t workspaceBytes = 0;
-};
+/// Recorded algorithms, with these columns. Immutable once loaded.
+constexpr const char* kAlgorithmHeader =
+    "layer,operation,math,batch,c,h,w,k,kh,kw,pad_h,pad_w,stride_h,stride_w,algorithm,"
+    "algorithm_name,math_type,deterministic,time_ms,workspace_bytes";
 
-/// Recorded tables, with the columns of misc/profiles/h200_legacy_algorithms.csv. Immutable once
-/// loaded.
 class Profile {
  public:
   enum class Match { kNone, kUnavailable, kAvailable };
 
-  /// Reads more rows; of rows for the same problem, batch size and algorithm the first counts.
-  /// Throws std::runtime_error("FILE:LINE: why") or ("FILE: cannot be opened").
+  /// Reads more rows, below the header; of rows for the same problem, batch size and algorithm the
+  /// first counts. Throws std::runtime_error("FILE:LINE: why") or ("FILE: cannot be opened").
   void load(const std::string& path);
 
   /// kNone: the problem was not recorded. Otherwise whether `algorithm` was available. Between
@@ -31,19 +27,10 @@ class Profile {
   /// workspace rounded up; above the largest both grow in proportion, below the smallest they stay.
   Match find(const ConvolutionProblem& problem, int algorithm, Cost* cost) const;
 
-  bool valid() const { return valid_; }
-  void markInvalid() { valid_ = false; }
-
  private:
   struct Row {
     int batch;
     Cost cost;
-  };
-  struct Key {
-    int operation;
-    int math;
-    std::array<int, 10> numbers;  ///< c, h, w, k, kh, kw, pad_h, pad_w, stride_h, stride_w
-    bool operator<(const Key& other) const;
   };
   struct Entry {
     std::vector<int> batches;                     ///< sorted
@@ -52,12 +39,7 @@ class Profile {
 
   void addLine(const std::string& line);
 
-  std::map<Key, Entry> entries_;
-  bool valid_ = true;
+  std::map<RecordedProblem, Entry> entries_;
 };
-
-/// The tables that UCUDNN_SIMULATOR_PROFILE (a comma-separated list of files) names; read once. On
-/// an error one line on stderr says which file and line, and the profile is not valid.
-const Profile& recordedProfile();
 
 }  // namespace ucudnn::simulator

@@ -1,0 +1,50 @@
+#include "simulator/cudnn/recorded_profiles.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace ucudnn::simulator {
+namespace {
+
+std::string firstLine(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(path + ": cannot be opened");
+  std::string line;
+  std::getline(file, line);
+  if (!line.empty() && line.back() == '\r') line.pop_back();
+  return line;
+}
+
+void load(const std::string& path, RecordedProfiles* profiles) {
+  const std::string header = firstLine(path);
+  if (header == kProblemHeader) return profiles->engines.load(path);
+  if (header == kAlgorithmHeader) return profiles->algorithms.load(path);
+  throw std::runtime_error(path + ":1: header is neither " + kAlgorithmHeader + " nor " +
+                           kProblemHeader);
+}
+
+}  // namespace
+
+const RecordedProfiles& recordedProfiles() {
+  // Never destroyed: handles may be used from static destructors.
+  static const RecordedProfiles* const profiles = [] {
+    auto* loaded = new RecordedProfiles();
+    const char* paths = std::getenv("UCUDNN_SIMULATOR_PROFILE");
+    try {
+      std::istringstream list(paths == nullptr ? "" : paths);
+      for (std::string path; std::getline(list, path, ',');) {
+        if (!path.empty()) load(path, loaded);
+      }
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "ucudnn simulator: UCUDNN_SIMULATOR_PROFILE: %s\n", error.what());
+      loaded->valid = false;
+    }
+    return loaded;
+  }();
+  return *profiles;
+}
+
+}  // namespace ucudnn::simulator
