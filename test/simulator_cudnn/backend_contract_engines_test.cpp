@@ -162,5 +162,88 @@ TEST_F(BackendContractTest, VariantPacks) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, finalize({}, {&data}));
 }
 
+class FusedContractTest : public BackendContractTest {
+ protected:
+  static DescriptorPointer virtualTensor(std::int64_t uid) {
+    auto made = std::make_unique<Descriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    const bool isVirtual = true;
+    EXPECT_CUDNN(made->setInts(CUDNN_ATTR_TENSOR_DIMENSIONS, kY.dims));
+    EXPECT_CUDNN(made->setInts(CUDNN_ATTR_TENSOR_STRIDES, kY.strides));
+    EXPECT_CUDNN(made->setInt(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16));
+    EXPECT_CUDNN(made->setInt(CUDNN_ATTR_TENSOR_UNIQUE_ID, uid));
+    EXPECT_CUDNN(cudnnBackendSetAttribute(
+        made->get(), CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &isVirtual));
+    EXPECT_CUDNN(made->finalize());
+    return made;
+  }
+
+  static DescriptorPointer pointwise(cudnnPointwiseMode_t mode,
+                                     const Descriptor& x,
+                                     const Descriptor* b,
+                                     const Descriptor& y) {
+    const Descriptor kind(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    EXPECT_CUDNN(kind.set(CUDNN_ATTR_POINTWISE_MODE,
+                          CUDNN_TYPE_POINTWISE_MODE,
+                          std::vector<cudnnPointwiseMode_t>{mode}));
+    EXPECT_CUDNN(kind.set(CUDNN_ATTR_POINTWISE_MATH_PREC,
+                          CUDNN_TYPE_DATA_TYPE,
+                          std::vector<cudnnDataType_t>{CUDNN_DATA_FLOAT}));
+    EXPECT_CUDNN(kind.finalize());
+    auto made = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    EXPECT_CUDNN(made->setDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind));
+    EXPECT_CUDNN(made->setDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x));
+    if (b != nullptr) {
+      EXPECT_CUDNN(made->setDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b));
+    }
+    EXPECT_CUDNN(made->setDescriptor(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y));
+    EXPECT_CUDNN(made->finalize());
+    return made;
+  }
+
+  /// A convolution, the bias if there is one, RELU.
+  void makeGraph(bool bias) {
+    const auto first = virtualTensor(10);
+    const auto second = virtualTensor(11);
+    std::vector<DescriptorPointer> nodes;
+    nodes.push_back(
+        operation(tensor(kX).get(), tensor(kW).get(), first.get(), convolution().get()));
+    if (bias) {
+      const auto values = tensor({{1, 6, 1, 1}, {6, 1, 1, 1}, 16, 4});
+      nodes.push_back(pointwise(CUDNN_POINTWISE_ADD, *first, values.get(), *second));
+    }
+    nodes.push_back(
+        pointwise(CUDNN_POINTWISE_RELU_FWD, bias ? *second : *first, nullptr, *tensor(kY)));
+    std::vector<cudnnBackendDescriptor_t> handles;
+    for (const auto& node : nodes) handles.push_back(node->get());
+    graph_ = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    EXPECT_CUDNN(
+        graph_->set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, handles));
+    EXPECT_CUDNN(graph_->finalize());
+  }
+
+  std::size_t resultCount(cudnnBackendHeurMode_t mode) const {
+    return heuristics(mode)
+        ->descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, 200)
+        .size();
+  }
+};
+
+TEST_F(FusedContractTest, AGraphWithABiasHasEnginesOfItsOwn) {
+  makeGraph(true);
+  EXPECT_EQ(
+      61,
+      graph_->one<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64));
+  for (const std::int64_t index : {0, 11, 26, 44, 51}) engine(index);
+  engine(38, CUDNN_STATUS_NOT_SUPPORTED);
+  EXPECT_GT(resultCount(CUDNN_HEUR_MODE_A), 5U);
+  EXPECT_EQ(2U, resultCount(CUDNN_HEUR_MODE_FALLBACK));
+}
+
+TEST_F(FusedContractTest, AGraphWithoutABiasHasNone) {
+  makeGraph(false);
+  EXPECT_EQ(0U, resultCount(CUDNN_HEUR_MODE_A));
+  EXPECT_EQ(0U, resultCount(CUDNN_HEUR_MODE_FALLBACK));
+}
+
 }  // namespace
 }  // namespace ucudnn::simulator::test

@@ -75,6 +75,8 @@ cudnnStatus_t setFactor(const Descriptor& operation,
   return operation.set(name, CUDNN_TYPE_FLOAT, std::vector<float>{static_cast<float>(factor)});
 }
 
+}  // namespace
+
 DescriptorPointer makeTensor(const Geometry& geometry, std::int64_t uid, std::int64_t alignment) {
   auto tensor = std::make_unique<Descriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   EXPECT_CUDNN(tensor->set(CUDNN_ATTR_TENSOR_DATA_TYPE,
@@ -88,36 +90,47 @@ DescriptorPointer makeTensor(const Geometry& geometry, std::int64_t uid, std::in
   return tensor;
 }
 
-}  // namespace
-
-BackendGraph::BackendGraph(Convolution& convolution, Operation operation, Options options)
-    : convolution_(convolution) {
+DescriptorPointer BackendGraph::node(const Convolution& convolution,
+                                     Operation operation,
+                                     const Options& options,
+                                     const Descriptor* y) {
   const ConvolutionCase& parameters = convolution.parameters();
   const OperationNames names = namesOf(operation);
   const auto tensor = [&](Operation writer, std::int64_t uid) {
     return makeTensor(convolution.geometry(writer), uid, options.alignment);
   };
-  const Descriptor node(names.type);
-  EXPECT_CUDNN(node.setDescriptor(names.x, *tensor(Operation::kBackwardData, 1)));
-  EXPECT_CUDNN(node.setDescriptor(names.w, *tensor(Operation::kBackwardFilter, 2)));
-  EXPECT_CUDNN(node.setDescriptor(names.y, *tensor(Operation::kForward, 3)));
-  EXPECT_CUDNN(node.setDescriptor(names.convolution, *makeConvolution(parameters)));
-  EXPECT_CUDNN(setFactor(node, names.alpha, parameters.alpha, options.doubleFactors));
-  EXPECT_CUDNN(setFactor(node, names.beta, parameters.beta, options.doubleFactors));
-  EXPECT_CUDNN(node.finalize());
+  auto node = std::make_unique<Descriptor>(names.type);
+  EXPECT_CUDNN(node->setDescriptor(names.x, *tensor(Operation::kBackwardData, 1)));
+  EXPECT_CUDNN(node->setDescriptor(names.w, *tensor(Operation::kBackwardFilter, 2)));
+  EXPECT_CUDNN(node->setDescriptor(names.y, y != nullptr ? *y : *tensor(Operation::kForward, 3)));
+  EXPECT_CUDNN(node->setDescriptor(names.convolution, *makeConvolution(parameters)));
+  EXPECT_CUDNN(setFactor(*node, names.alpha, parameters.alpha, options.doubleFactors));
+  EXPECT_CUDNN(setFactor(*node, names.beta, parameters.beta, options.doubleFactors));
+  EXPECT_CUDNN(node->finalize());
+  return node;
+}
+
+BackendGraph::BackendGraph(Convolution& convolution, Operation operation, Options options)
+    : convolution_(convolution) {
+  const auto node = this->node(convolution, operation, options);
   graph_ = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (options.withHandle) {
     EXPECT_CUDNN(graph_->set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
                              CUDNN_TYPE_HANDLE,
                              std::vector<cudnnHandle_t>{convolution.handle()}));
   }
-  EXPECT_CUDNN(graph_->setDescriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, node));
+  EXPECT_CUDNN(graph_->setDescriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, *node));
   EXPECT_CUDNN(graph_->finalize());
 }
 
 std::vector<DescriptorPointer> BackendGraph::configs(cudnnBackendHeurMode_t mode) const {
+  return configsOf(*graph_, mode);
+}
+
+std::vector<DescriptorPointer> BackendGraph::configsOf(const Descriptor& graph,
+                                                       cudnnBackendHeurMode_t mode) {
   const Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  EXPECT_CUDNN(heuristics.setDescriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, *graph_));
+  EXPECT_CUDNN(heuristics.setDescriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph));
   EXPECT_CUDNN(heuristics.set(
       CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector<cudnnBackendHeurMode_t>{mode}));
   EXPECT_CUDNN(heuristics.finalize());

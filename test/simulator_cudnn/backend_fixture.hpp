@@ -9,6 +9,9 @@
 
 namespace ucudnn::simulator::test {
 
+/// A finalized tensor descriptor.
+DescriptorPointer makeTensor(const Geometry& geometry, std::int64_t uid, std::int64_t alignment);
+
 /// The graph of one operation of a Convolution, with its descriptors. Unique ids are 1 (x), 2 (w)
 /// and 3 (y).
 class BackendGraph {
@@ -22,6 +25,14 @@ class BackendGraph {
   BackendGraph(Convolution& convolution, Operation operation, Options options);
   BackendGraph(Convolution& convolution, Operation operation)
       : BackendGraph(convolution, operation, Options()) {}
+
+  /// The operation alone, finalized; y stands for its own y where it is not null.
+  static DescriptorPointer node(const Convolution& convolution,
+                                Operation operation,
+                                const Options& options,
+                                const Descriptor* y = nullptr);
+  static std::vector<DescriptorPointer> configsOf(const Descriptor& graph,
+                                                  cudnnBackendHeurMode_t mode);
 
   const Descriptor& graph() const { return *graph_; }
   /// What heuristics give, configured.

@@ -1,5 +1,5 @@
-// The backend (graph) API: functions over the descriptors of backend_descriptors.hpp.
-#include "simulator/cudnn/backend_descriptors.hpp"
+// The backend (graph) API: functions over the descriptors of backend_descriptor.hpp.
+#include "simulator/cudnn/backend_plans.hpp"
 #include "simulator/cudnn/launch.hpp"
 
 using namespace ucudnn::simulator;
@@ -14,7 +14,7 @@ BackendDescriptor& descriptorOf(cudnnBackendDescriptor_t handle, cudnnStatus_t s
 }
 
 // The data of a tensor, aligned as its descriptor says.
-void* dataOf(const BackendVariantPack& pack, const OperationGraph::Tensor& tensor) {
+void* dataOf(const BackendVariantPack& pack, const GraphTensor& tensor) {
   void* const* const data = pack.find(tensor.uid);
   require(data != nullptr, "the variant pack lacks a tensor's unique id");
   if (*data == nullptr) refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null data pointer");
@@ -36,6 +36,45 @@ const char* workName(Operation operation) {
   }
 }
 
+// What a fused graph adds to the sums.
+Epilogue fusedEpilogue(const OperationGraph& graph, const BackendVariantPack& pack) {
+  const FusedTail& fused = *graph.fused;
+  Epilogue epilogue;
+  epilogue.alpha = graph.alpha;
+  epilogue.beta = fused.zFactor;
+  if (fused.zFactor != 0) {
+    epilogue.source = dataOf(pack, fused.z);
+    epilogue.sourceShape = fused.zShape;
+    requireTensor(fused.zShape, epilogue.source, "z");
+  }
+  epilogue.bias = dataOf(pack, fused.bias);
+  epilogue.biasType = fused.biasType;
+  epilogue.biasStride = fused.biasStride;
+  TensorShape bias{fused.biasType, 1, {graph.problem.filters()}, {fused.biasStride}};
+  requireTensor(bias, epilogue.bias, "bias");
+  epilogue.activation = fused.activation;
+  return epilogue;
+}
+
+Epilogue plainEpilogue(const OperationGraph& graph, const ConvolutionData& data) {
+  Epilogue epilogue;
+  epilogue.alpha = graph.alpha;
+  epilogue.beta = graph.beta;
+  epilogue.sourceShape = outputShape(graph.problem);
+  switch (graph.problem.operation) {
+    case Operation::kForward:
+      epilogue.source = data.y;
+      break;
+    case Operation::kBackwardData:
+      epilogue.source = data.x;
+      break;
+    case Operation::kBackwardFilter:
+      epilogue.source = data.w;
+      break;
+  }
+  return epilogue;
+}
+
 ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pack) {
   ConvolutionCall call;
   call.problem = graph.problem;
@@ -43,20 +82,8 @@ ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pa
   requireTensor(graph.problem.x, call.data.x, "x");
   requireTensor(graph.problem.w, call.data.w, "w");
   requireTensor(graph.problem.y, call.data.y, "y");
-  call.epilogue.alpha = graph.alpha;
-  call.epilogue.beta = graph.beta;
-  call.epilogue.sourceShape = outputShape(graph.problem);
-  switch (graph.problem.operation) {
-    case Operation::kForward:
-      call.epilogue.source = call.data.y;
-      break;
-    case Operation::kBackwardData:
-      call.epilogue.source = call.data.x;
-      break;
-    case Operation::kBackwardFilter:
-      call.epilogue.source = call.data.w;
-      break;
-  }
+  call.epilogue =
+      graph.fused.has_value() ? fusedEpilogue(graph, pack) : plainEpilogue(graph, call.data);
   return call;
 }
 
@@ -69,12 +96,17 @@ void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVar
   if (cost.workspaceBytes > 0 && pack.workspace() == nullptr) {
     refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null workspace");
   }
+  const double biasBytes = graph.fused.has_value()
+                               ? static_cast<double>(graph.problem.filters()) *
+                                     static_cast<double>(elementBytes(graph.fused->biasType))
+                               : 0;
   launchConvolution(
       handle,
       workName(graph.problem.operation),
       callOf(graph, pack),
       pack.workspace(),
-      {kernelId(graph, plan.choice()), kernelCount(graph, plan.choice().engine), cost});
+      {kernelId(graph, plan.choice()), kernelCount(graph, plan.choice().engine), cost},
+      biasBytes);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
-#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/backend_descriptor.hpp"
+#include "simulator/cudnn/backend_operations.hpp"
+#include "simulator/cudnn/backend_plans.hpp"
 
 namespace ucudnn::simulator {
 
@@ -31,6 +33,10 @@ std::unique_ptr<BackendDescriptor> makeBackendDescriptor(cudnnBackendDescriptorT
       return std::make_unique<BackendOperation>(Operation::kBackwardData);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       return std::make_unique<BackendOperation>(Operation::kBackwardFilter);
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+      return std::make_unique<BackendPointwise>();
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      return std::make_unique<BackendPointwiseOperation>();
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       return std::make_unique<BackendGraph>();
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:

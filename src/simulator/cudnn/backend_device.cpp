@@ -1,6 +1,6 @@
 #include <cuda_runtime_api.h>
 
-#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/backend_plans.hpp"
 
 namespace ucudnn::simulator {
 

@@ -1,10 +1,19 @@
 // Heuristics, engines, knobs and engine configurations of the backend API.
 #include <algorithm>
 
-#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/backend_operations.hpp"
+#include "simulator/cudnn/backend_plans.hpp"
 
 namespace ucudnn::simulator {
 namespace {
+
+// What calls take of the host: the least of five, of the real library without a GPU, for the
+// forward pass of AlexNet's second layer.
+constexpr double kHeuristicsMicroseconds = 40;
+constexpr double kHeuristicsBMicroseconds = 6300;
+constexpr double kResultMicroseconds = 35;
+constexpr double kEngineMicroseconds = 20;
+constexpr double kConfigMicroseconds = 30;
 
 void requireSuccess(cudnnStatus_t status, const char* message) {
   if (status != CUDNN_STATUS_SUCCESS) refuse(status, message);
@@ -46,11 +55,13 @@ void BackendHeuristics::getAttribute(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
       // The count alone is what was proposed. What can't be configured is left out when descriptors
       // are filled: their count may be less.
-      return output.descriptors(
-          results_.size(), [&](std::size_t i, cudnnBackendDescriptor_t handle) {
-            auto* const config = backendCast<BackendEngineConfig>(handle);
-            return config != nullptr && !config->finalized() && config->fill(graph_, results_[i]);
-          });
+      return output.descriptors(results_.size(),
+                                [&](std::size_t i, cudnnBackendDescriptor_t handle) {
+                                  auto* const config = backendCast<BackendEngineConfig>(handle);
+                                  if (config == nullptr || config->finalized()) return false;
+                                  hostSpends(kResultMicroseconds);
+                                  return config->fill(graph_, results_[i]);
+                                });
     default:
       refuseAttribute();
   }
@@ -63,6 +74,7 @@ void BackendHeuristics::complete() {
   graph_ = onDevice(graph_, device_);
   checkTypes(graph_->problem);
   require(mode_ >= CUDNN_HEUR_MODE_INSTANT && mode_ < CUDNN_HEUR_MODES_COUNT, "unknown mode");
+  hostSpends(mode_ == CUDNN_HEUR_MODE_B ? kHeuristicsBMicroseconds : kHeuristicsMicroseconds);
   results_ = proposals(*graph_, mode_);
 }
 
@@ -122,6 +134,7 @@ void BackendEngine::complete() {
   requireFinalized(graph_ != nullptr);
   graph_ = onDevice(graph_, device_);
   checkTypes(graph_->problem);
+  hostSpends(kEngineMicroseconds);
   requireSuccess(engineStatus(*graph_, index_), "the engine does not compute this graph");
 }
 
@@ -257,6 +270,7 @@ void BackendEngineConfig::getAttribute(cudnnBackendAttributeName_t name,
 
 void BackendEngineConfig::complete() {
   requireFinalized(graph_ != nullptr);
+  hostSpends(kConfigMicroseconds);
   requireSuccess(configure(*graph_, choice_, &cost_), "the engine refuses these knobs");
 }
 

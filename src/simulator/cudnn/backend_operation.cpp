@@ -1,10 +1,8 @@
-// Convolution operations of the backend API, and graphs of one.
-#include <cuda_runtime_api.h>
-
+// Convolution operations of the backend API.
 #include <algorithm>
 #include <climits>
 
-#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/backend_operations.hpp"
 
 namespace ucudnn::simulator {
 namespace {
@@ -60,34 +58,15 @@ cudnnBackendDescriptorType_t descriptorType(Operation operation) {
   }
 }
 
-BackendFactor readBackendFactor(const AttributeInput& input) {
-  if (input.type() == CUDNN_TYPE_DOUBLE) {
-    return {input.scalar<double>(CUDNN_TYPE_DOUBLE), CUDNN_TYPE_DOUBLE};
-  }
-  require(input.type() == CUDNN_TYPE_FLOAT, "alpha and beta are FLOAT or DOUBLE");
-  return {static_cast<double>(input.scalar<float>(CUDNN_TYPE_FLOAT)), CUDNN_TYPE_FLOAT};
-}
-
 void giveFactor(const BackendFactor& factor, const AttributeOutput& output) {
   require(output.type() == factor.type, "alpha and beta are read as they were set");
   if (factor.type == CUDNN_TYPE_DOUBLE) return output.scalar(CUDNN_TYPE_DOUBLE, factor.value);
   output.scalar(CUDNN_TYPE_FLOAT, static_cast<float>(factor.value));
 }
 
-int toInt(std::int64_t value) {
+int narrow(std::int64_t value) {
   requireSupported(value <= INT_MAX, "a number does not fit an int");
   return static_cast<int>(value);
-}
-
-TensorShape shapeOf(const BackendTensor::Value& tensor) {
-  requireSupported(tensor.dims.size() <= kMaximumRank, "number of dimensions");
-  TensorShape shape;
-  shape.type = tensor.type;
-  shape.rank = static_cast<int>(tensor.dims.size());
-  std::transform(tensor.dims.begin(), tensor.dims.end(), shape.dims.begin(), toInt);
-  std::transform(tensor.strides.begin(), tensor.strides.end(), shape.strides.begin(), toInt);
-  require(std::count(tensor.dims.begin(), tensor.dims.end(), 0) == 0, "a dimension is 0");
-  return shape;
 }
 
 cudnnConvolutionStruct convolutionOf(const BackendConvolution::Value& given) {
@@ -96,12 +75,12 @@ cudnnConvolutionStruct convolutionOf(const BackendConvolution::Value& given) {
     refuse(CUDNN_STATUS_NOT_SUPPORTED_PADDING, "paddings before and after differ");
   }
   cudnnConvolutionStruct convolution;
-  convolution.spatialRank = toInt(given.spatialRank);
+  convolution.spatialRank = narrow(given.spatialRank);
   std::transform(
-      given.prePaddings.begin(), given.prePaddings.end(), convolution.pad.begin(), toInt);
-  std::transform(given.strides.begin(), given.strides.end(), convolution.stride.begin(), toInt);
+      given.prePaddings.begin(), given.prePaddings.end(), convolution.pad.begin(), narrow);
+  std::transform(given.strides.begin(), given.strides.end(), convolution.stride.begin(), narrow);
   std::transform(
-      given.dilations.begin(), given.dilations.end(), convolution.dilation.begin(), toInt);
+      given.dilations.begin(), given.dilations.end(), convolution.dilation.begin(), narrow);
   convolution.mode = given.mode;
   convolution.computeType = given.computeType;
   return convolution;
@@ -134,6 +113,25 @@ ConvolutionProblem problemOf(Operation operation,
 }
 
 }  // namespace
+
+BackendFactor readBackendFactor(const AttributeInput& input) {
+  if (input.type() == CUDNN_TYPE_DOUBLE) {
+    return {input.scalar<double>(CUDNN_TYPE_DOUBLE), CUDNN_TYPE_DOUBLE};
+  }
+  require(input.type() == CUDNN_TYPE_FLOAT, "alpha and beta are FLOAT or DOUBLE");
+  return {static_cast<double>(input.scalar<float>(CUDNN_TYPE_FLOAT)), CUDNN_TYPE_FLOAT};
+}
+
+TensorShape shapeOf(const BackendTensor::Value& tensor) {
+  requireSupported(tensor.dims.size() <= kMaximumRank, "number of dimensions");
+  TensorShape shape;
+  shape.type = tensor.type;
+  shape.rank = static_cast<int>(tensor.dims.size());
+  std::transform(tensor.dims.begin(), tensor.dims.end(), shape.dims.begin(), narrow);
+  std::transform(tensor.strides.begin(), tensor.strides.end(), shape.strides.begin(), narrow);
+  require(std::count(tensor.dims.begin(), tensor.dims.end(), 0) == 0, "a dimension is 0");
+  return shape;
+}
 
 BackendOperation::BackendOperation(Operation operation)
     : BackendDescriptor(descriptorType(operation)), operation_(operation) {}
@@ -176,7 +174,9 @@ void BackendOperation::getAttribute(cudnnBackendAttributeName_t name,
 void BackendOperation::complete() {
   require(x_.finalized && w_.finalized && y_.finalized && convolution_.finalized,
           "a tensor or the convolution is missing or not finalized");
-  if (x_.isVirtual || w_.isVirtual || y_.isVirtual || x_.byValue || w_.byValue || y_.byValue) {
+  const bool leads = operation_ == Operation::kForward;  // to other operations
+  if (x_.isVirtual || w_.isVirtual || (y_.isVirtual && !leads) || x_.byValue || w_.byValue ||
+      y_.byValue) {
     refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "virtual tensors and tensors by value");
   }
   graph_.problem = problemOf(operation_, x_, w_, y_, convolution_);
@@ -185,64 +185,6 @@ void BackendOperation::complete() {
   graph_.x = {x_.uid, x_.alignment};
   graph_.w = {w_.uid, w_.alignment};
   graph_.y = {y_.uid, y_.alignment};
-}
-
-void BackendGraph::setAttribute(cudnnBackendAttributeName_t name, const AttributeInput& input) {
-  switch (name) {
-    case CUDNN_ATTR_OPERATIONGRAPH_HANDLE:
-      handle_ = input.scalar<cudnnHandle_t>(CUDNN_TYPE_HANDLE);
-      if (handle_ == nullptr) refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null handle");
-      return;
-    case CUDNN_ATTR_OPERATIONGRAPH_OPS: {
-      std::vector<OperationGraph> operations;
-      for (auto* const handle :
-           input.array<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR)) {
-        const auto* const operation = backendCast<BackendOperation>(handle);
-        require(operation != nullptr, "not an operation");
-        if (!operation->finalized()) {
-          refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "an operation is not finalized");
-        }
-        operations.push_back(operation->graph());
-      }
-      operations_ = std::move(operations);
-      return;
-    }
-    default:
-      refuseAttribute();
-  }
-}
-
-void BackendGraph::getAttribute(cudnnBackendAttributeName_t name,
-                                const AttributeOutput& output) const {
-  switch (name) {
-    case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
-      return output.scalar(CUDNN_TYPE_INT64, engineCount(graph_->problem.operation));
-    case CUDNN_ATTR_OPERATIONGRAPH_HANDLE:
-      return output.scalar(CUDNN_TYPE_HANDLE, handle_);
-    case CUDNN_ATTR_OPERATIONGRAPH_OPS:  // as cuDNN 9.19
-      refuse(CUDNN_STATUS_NOT_SUPPORTED, "a graph's operations can't be read");
-    default:
-      refuseAttribute();
-  }
-}
-
-void BackendGraph::complete() {
-  require(!operations_.empty(), "a graph without operations");
-  if (operations_.size() != 1) {
-    refuse(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "the simulator computes single operations");
-  }
-  OperationGraph graph = operations_.front();
-  if (handle_ != nullptr) {
-    graph.device = handle_->device;
-  } else if (cudaGetDevice(&graph.device) != cudaSuccess) {
-    refuse(CUDNN_STATUS_NOT_INITIALIZED, "no current device");
-  }
-  graph_ = std::make_shared<const OperationGraph>(std::move(graph));
-}
-
-void BackendGraph::fill(std::shared_ptr<const OperationGraph> graph) {
-  graph_ = std::move(graph);
-  markFinalized();
 }
 
 }  // namespace ucudnn::simulator

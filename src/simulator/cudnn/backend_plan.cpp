@@ -1,7 +1,7 @@
 // Execution plans and variant packs of the backend API.
 #include <algorithm>
 
-#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/backend_plans.hpp"
 
 namespace ucudnn::simulator {
 

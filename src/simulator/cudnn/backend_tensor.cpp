@@ -1,7 +1,7 @@
 // Tensor and convolution descriptors of the backend API.
 #include <algorithm>
 
-#include "simulator/cudnn/backend_descriptors.hpp"
+#include "simulator/cudnn/backend_operations.hpp"
 
 namespace ucudnn::simulator {
 namespace {

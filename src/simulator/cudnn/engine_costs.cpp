@@ -144,7 +144,8 @@ std::uint64_t kernelId(const OperationGraph& graph, const EngineChoice& choice) 
   std::uint64_t id = 1;
   id = id * 256 + static_cast<std::uint64_t>(problem.operation);
   id = id * 256 + static_cast<std::uint64_t>(problem.x.type);
-  id = id * 256 + static_cast<std::uint64_t>(problem.spatialRank());
+  id = id * 256 + static_cast<std::uint64_t>(problem.spatialRank()) +
+       (graph.fused.has_value() ? 128U : 0U);
   return (id << 32U) + static_cast<std::uint64_t>(configurationKey(choice));
 }
 

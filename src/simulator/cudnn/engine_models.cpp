@@ -248,16 +248,39 @@ std::vector<EngineModel> backwardFilterEngines() {
   };
 }
 
+/// Convolution, addition, bias and activation in one: cuDNN has some of the forward engines for it,
+/// with numbers of their own.
+std::vector<EngineModel> fusedEngines() {
+  struct Number {
+    std::int64_t plain;
+    std::int64_t fused;
+  };
+  static constexpr Number kNumbers[] = {
+      {0, 0}, {28, 11}, {38, 26}, {41, 29}, {48, 33}, {67, 51}, {70, 44}};
+  std::vector<EngineModel> engines;
+  for (EngineModel& engine : forwardEngines()) {
+    for (const Number& number : kNumbers) {
+      if (number.plain != engine.index) continue;
+      engine.plainIndex = number.plain;
+      engine.index = number.fused;
+      engines.push_back(std::move(engine));
+      break;
+    }
+  }
+  return engines;
+}
+
 }  // namespace
 
-const std::vector<EngineModel>& engineModels(Operation operation) {
+const std::vector<EngineModel>& engineModels(const OperationGraph& graph) {
   // Never destroyed: plans run from static destructors.
   static const auto* const forward = new std::vector<EngineModel>(forwardEngines());
+  static const auto* const fused = new std::vector<EngineModel>(fusedEngines());
   static const auto* const backwardData = new std::vector<EngineModel>(backwardDataEngines());
   static const auto* const backwardFilter = new std::vector<EngineModel>(backwardFilterEngines());
-  switch (operation) {
+  switch (graph.problem.operation) {
     case Operation::kForward:
-      return *forward;
+      return graph.fused.has_value() ? *fused : *forward;
     case Operation::kBackwardData:
       return *backwardData;
     default:

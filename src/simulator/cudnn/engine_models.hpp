@@ -35,18 +35,21 @@ enum class EngineSpace {
 };
 
 struct EngineModel {
-  std::int64_t index;
-  Method method;  ///< whose limits and times it has, scaled
+  std::int64_t index;  ///< a fused graph's engines have others than the convolution's own
+  Method method;       ///< whose limits and times it has, scaled
   bool tensorCores;
   double time;  ///< of the method's
   EngineSpace space;
   unsigned traits;
   std::vector<KnobRange> knobs;
   std::vector<std::vector<std::int64_t>>
-      presets;  ///< what heuristics propose, in the order of knobs
+      presets;                   ///< what heuristics propose, in the order of knobs
+  std::int64_t plainIndex = -1;  ///< of a fused graph\'s engine: the convolution\'s; -1: its own
+
+  std::int64_t recordedIndex() const { return plainIndex < 0 ? index : plainIndex; }
 };
 
-const std::vector<EngineModel>& engineModels(Operation operation);
+const std::vector<EngineModel>& engineModels(const OperationGraph& graph);
 
 /// The problem on ordinary units.
 ConvolutionProblem plainProblem(const ConvolutionProblem& problem);

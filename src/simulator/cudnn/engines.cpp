@@ -12,6 +12,7 @@ namespace ucudnn::simulator {
 namespace {
 
 constexpr std::int64_t kEngineCount = 81;  // forward's; the others have about as many
+constexpr std::int64_t kFusedEngineCount = 61;
 // Alignment that the engines need which read by vectors.
 constexpr std::int64_t kVectorBytes = 16;
 // The largest TILE_SIZE that is a kernel; cuDNN's knob goes to 23, most of them refused.
@@ -77,7 +78,7 @@ cudnnStatus_t modelStatus(const OperationGraph& graph, const EngineModel& engine
 }
 
 const EngineModel* findEngine(const OperationGraph& graph, std::int64_t index) {
-  for (const EngineModel& engine : engineModels(graph.problem.operation)) {
+  for (const EngineModel& engine : engineModels(graph)) {
     if (engine.index == index) return &engine;
   }
   return nullptr;
@@ -94,15 +95,16 @@ cudnnStatus_t recordedStatus(const OperationGraph& graph,
   if ((engine.traits & kVectors) != 0 && !aligned(graph)) return CUDNN_STATUS_NOT_SUPPORTED;
   const bool known =
       std::any_of(recorded.begin(), recorded.end(), [&](const RecordedEngine& other) {
-        return other.choice.engine == engine.index;
+        return other.choice.engine == engine.recordedIndex();
       });
   return known ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 cudnnStatus_t recordedCost(const std::vector<RecordedEngine>& recorded,
+                           const EngineModel& engine,
                            const EngineChoice& choice,
                            Cost* cost) {
-  const std::string text = engineText(choice);
+  const std::string text = engineText({engine.recordedIndex(), choice.knobs});
   const auto found = std::find_if(recorded.begin(),
                                   recorded.end(),
                                   [&](const RecordedEngine& other) { return other.text == text; });
@@ -147,13 +149,16 @@ bool knobFits(const EngineModel& engine, const KnobChoice& knob) {
 
 }  // namespace
 
-std::int64_t engineCount(Operation) {
-  return kEngineCount;
+std::int64_t engineCount(const OperationGraph& graph) {
+  return graph.fused.has_value() ? kFusedEngineCount : kEngineCount;
 }
 
 cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t index) {
   const EngineModel* const engine = findEngine(graph, index);
   if (engine == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (graph.fused.has_value() && !graph.fused->hasBias) {
+    return CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
+  }
   const auto* const recorded = recordedEngines(graph);
   return recorded != nullptr ? recordedStatus(graph, *engine, *recorded)
                              : modelStatus(graph, *engine);
@@ -167,7 +172,7 @@ cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice,
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
   if (const auto* const recorded = recordedEngines(graph)) {
-    if (const cudnnStatus_t status = recordedCost(*recorded, choice, cost)) return status;
+    if (const cudnnStatus_t status = recordedCost(*recorded, engine, choice, cost)) return status;
   } else {
     for (const KnobChoice& knob : choice.knobs) {
       if (!knobFits(engine, knob)) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -228,9 +233,12 @@ double buildMicroseconds(const OperationGraph& graph, std::int64_t index) {
 std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeurMode_t mode) {
   std::vector<EngineChoice> choices;
   if (const auto* const recorded = recordedEngines(graph)) {
-    for (const RecordedEngine& engine : *recorded) {
-      if (engine.modes.find(modeLetter(mode)) == std::string::npos) continue;
-      choices.push_back(engine.choice);
+    for (const RecordedEngine& proposed : *recorded) {
+      if (proposed.modes.find(modeLetter(mode)) == std::string::npos) continue;
+      for (const EngineModel& engine : engineModels(graph)) {
+        if (engine.recordedIndex() != proposed.choice.engine) continue;
+        choices.push_back({engine.index, proposed.choice.knobs});
+      }
     }
     return choices;
   }
@@ -239,7 +247,7 @@ std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeu
     double expectedMs;
   };
   std::vector<Proposal> found;
-  for (const EngineModel& engine : engineModels(graph.problem.operation)) {
+  for (const EngineModel& engine : engineModels(graph)) {
     if (modelStatus(graph, engine) != CUDNN_STATUS_SUCCESS) continue;
     for (EngineChoice& choice : presetChoices(engine, mode)) {
       const double expectedMs = expectedTimeMs(graph, engine, choice, mode);

@@ -2,11 +2,30 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "simulator/cudnn/algorithms.hpp"
 
 namespace ucudnn::simulator {
+
+/// What a variant pack names.
+struct GraphTensor {
+  std::int64_t uid = 0;
+  std::int64_t alignment = 1;  ///< of its data, in bytes
+};
+
+/// What follows a forward convolution: y = activation(alpha * convolution + zFactor * z + bias).
+struct FusedTail {
+  bool hasBias = false;  ///< without one no engine computes it
+  GraphTensor bias;
+  cudnnDataType_t biasType = CUDNN_DATA_FLOAT;
+  int biasStride = 1;
+  double zFactor = 0;  ///< 0: no z
+  GraphTensor z;
+  TensorShape zShape;
+  cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_PROPAGATE_NAN, 0, 1};
+};
 
 /// A graph of one convolution, checked.
 struct OperationGraph {
@@ -14,13 +33,10 @@ struct OperationGraph {
   double alpha = 1;
   double beta = 0;
   int device = 0;
-  struct Tensor {
-    std::int64_t uid = 0;
-    std::int64_t alignment = 1;  ///< of its data, in bytes
-  };
-  Tensor x;
-  Tensor w;
-  Tensor y;
+  GraphTensor x;
+  GraphTensor w;
+  GraphTensor y;
+  std::optional<FusedTail> fused;  ///< with it beta is 0
 };
 
 struct KnobRange {
@@ -40,8 +56,8 @@ struct EngineChoice {
   std::vector<KnobChoice> knobs;
 };
 
-/// Indexes of the operation's engines are below this.
-std::int64_t engineCount(Operation operation);
+/// Indexes of the graph's engines are below this.
+std::int64_t engineCount(const OperationGraph& graph);
 
 /// What the status of an engine's Finalize says: SUCCESS, or why this graph can't be computed.
 cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t engine);
