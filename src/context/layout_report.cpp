@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "planner/planner.hpp"
 #include "support/log.hpp"
@@ -17,15 +18,9 @@ void LayoutReport::add(const PlanRequest& request,
                        std::size_t totalBytes,
                        std::string& latest) {
   if (plan == nullptr || !Log::instance().enabled(LogLevel::kInfo)) return;
-  ++sums_.convolutions;
-  sums_.timeMs += plan->predictedMs;
   PlanRequest unlimited = request;
   unlimited.limitBytes = std::numeric_limits<std::size_t>::max();
   const std::vector<Measurement> undivided = planner().undivided(unlimited);
-  if (const Measurement* const fastest = fastestOf(undivided)) {
-    sums_.nativeMs += fastest->timeMs;
-    sums_.nativeBytes += fastest->workspaceBytes;
-  }
   const std::string line =
       fmt::format("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
                   layer,
@@ -36,14 +31,24 @@ void LayoutReport::add(const PlanRequest& request,
                   formatSize(plan->workspaceBytes),
                   100.0 * static_cast<double>(plan->workspaceBytes) /
                       static_cast<double>(std::max<std::size_t>(totalBytes, 1)));
-  if (line == latest) return;
-  latest = line;
+  Sums sums;
+  {
+    const std::lock_guard lock(mutex_);
+    ++sums_.convolutions;
+    sums_.timeMs += plan->predictedMs;
+    if (const Measurement* const fastest = fastestOf(undivided)) {
+      sums_.nativeMs += fastest->timeMs;
+      sums_.nativeBytes += fastest->workspaceBytes;
+    }
+    if (std::exchange(latest, line) == line) return;
+    sums = sums_;
+  }
   logInfo("{}", line);
   logInfo("  {} placed so far: {:.3f} ms; cuDNN's own, undivided: {:.3f} ms in {}",
-          sums_.convolutions,
-          sums_.timeMs,
-          sums_.nativeMs,
-          formatSize(sums_.nativeBytes));
+          sums.convolutions,
+          sums.timeMs,
+          sums.nativeMs,
+          formatSize(sums.nativeBytes));
 }
 
 }  // namespace ucudnn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <string>
 
 #include "plan/plan.hpp"
@@ -9,14 +10,18 @@
 
 namespace ucudnn {
 
-/// Not thread-safe.
+/// Thread-safe; the lock is held for sums only.
 class LayoutReport {
  public:
   /// A new layout begins.
-  void clear() { sums_ = {}; }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    sums_ = {};
+  }
 
   /// A line for a convolution that has been placed with a plan (null: none, no line), unless it
-  /// says what its `latest` line said. Says what is known: measures nothing. Throws Error.
+  /// says what its `latest` line said. Says what is known: measures nothing, but asks cuDNN. Throws
+  /// Error. REQUIRES: no lock.
   void add(const PlanRequest& request,
            long long layer,
            const Plan* plan,
@@ -29,6 +34,7 @@ class LayoutReport {
     std::size_t convolutions = 0, nativeBytes = 0;
     double timeMs = 0, nativeMs = 0;
   };
+  std::mutex mutex_;  ///< guards the sums and the latest lines
   Sums sums_;
 };
 

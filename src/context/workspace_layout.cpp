@@ -77,11 +77,14 @@ void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
     attempted_ = true;
   }
   const auto divided = divide(request, convolutions);
-  const std::lock_guard lock(mutex_);
-  unsettled_ = false;
-  if (!divided) return;
-  layOut(0, divided);
-  for (const auto& convolution : divided->convolutions) report(request, *convolution);
+  {
+    const std::lock_guard lock(mutex_);
+    unsettled_ = false;
+    if (!divided) return;
+    layOut(0, divided);
+  }
+  for (std::size_t i = 0; i < divided->convolutions.size(); ++i)
+    report(divided->requests[i], *divided->convolutions[i], divided->plans[i].get());
 }
 
 void WorkspaceOwner::judge(const PlanRequest& request,
@@ -165,7 +168,6 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
                                                               const Convolutions& convolutions) {
   try {
     Divided divided;
-    std::vector<PlanRequest> requests;
     std::vector<DivisionItem> items;
     for (const auto& convolution : convolutions) {
       const std::vector<Configuration> front = frontOf(request, *convolution);
@@ -175,7 +177,7 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
         item.options.push_back({point.timeMs, point.workspaceBytes});
       divided.convolutions.push_back(convolution);
       const std::lock_guard lock(mutex_);
-      requests.push_back(requestFor(request, *convolution));
+      divided.requests.push_back(requestFor(request, *convolution));
     }
     DivisionSettings settings;
     settings.totalBytes = totalBytes_;
@@ -194,7 +196,7 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
     for (std::size_t i = 0; i < items.size(); ++i) {
       divided.sharedMs += items[i].options.back().timeMs;
       divided.bytes.push_back(items[i].options[division->chosen[i]].workspaceBytes);
-      divided.plans.push_back(planWithin(requests[i], divided.bytes.back(), false));
+      divided.plans.push_back(planWithin(divided.requests[i], divided.bytes.back(), false));
     }
     return divided;
   } catch (const std::exception& error) {

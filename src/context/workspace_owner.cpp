@@ -185,16 +185,16 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
                                                    std::shared_ptr<WorkspaceRegion> arena) {
   Share share;
   share.plan = planForShare(request, convolution, arena ? arena->bytes() : 0, false);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!share.plan || share.plan->workspaceBytes > 0) share.region = std::move(arena);
   if (divided_) return share;  // laid out anew meanwhile
   convolution.share.plan = share.plan;
   if (share.plan) wantedBytes_ = std::max(wantedBytes_, share.plan->workspaceBytes);
-  if (!std::exchange(convolution.placed, true)) {
-    noticeNewcomer();
-    report(request, convolution);
-  }
+  const bool isNew = !std::exchange(convolution.placed, true);
+  if (isNew) noticeNewcomer();
   share.lasts = !unsettled_;
+  lock.unlock();
+  if (isNew) report(request, convolution, share.plan.get());
   return share;
 }
 
@@ -228,7 +228,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
     plan = planForShare(request, convolution, bytes, false);
   else if (!(plan = planWithin(request, bytes, false)))
     plan = planForShare(request, convolution, largest->bytes(), false);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (layout != layouts_ || !divided_) return {std::move(plan), nullptr, false};
   Share& share = convolution.share;
   share = {std::move(plan), nullptr, false};
@@ -243,9 +243,10 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   }
   convolution.placed = true;
   noticeNewcomer();
-  report(request, convolution);
   Share answer = share;
   answer.lasts = !unsettled_;
+  lock.unlock();
+  report(request, convolution, answer.plan.get());
   return answer;
 }
 

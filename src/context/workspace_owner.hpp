@@ -38,8 +38,8 @@ using LayerId = long long;
 ///     network is known; `share` and `auto` when overlap is seen: LayoutSearch.
 ///  5. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
-/// Thread-safe. `mutex_` guards all but the counters and is never held while something is measured;
-/// calls that know their share do without it.
+/// Thread-safe. `mutex_` guards all but the counters and the report, and is never held while
+/// something is measured or cuDNN is asked; calls that know their share do without it.
 class WorkspaceOwner {
  public:
   using Key = WorkspaceKey;
@@ -110,12 +110,13 @@ class WorkspaceOwner {
     Share share;             ///< of a divided layout
     std::vector<Configuration> front;
     bool hasFront = false;
-    std::string logged;  ///< its latest line
+    std::string logged;  ///< its latest line, the report's
   };
   using Convolutions = std::vector<std::shared_ptr<Convolution>>;
   /// A division, and the plans of its segments.
   struct Divided {
     Convolutions convolutions;
+    std::vector<PlanRequest> requests;
     std::vector<std::shared_ptr<const Plan>> plans;
     std::vector<std::size_t> bytes;
     double timeMs = 0;
@@ -160,12 +161,8 @@ class WorkspaceOwner {
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
   std::size_t leftBytes() const noexcept { return totalBytes_ - usedBytes_; }
   std::size_t windowUses() const;
-  void report(const PlanRequest& request, Convolution& convolution) {
-    report_.add(requestFor(request, convolution),
-                convolution.key.layer,
-                convolution.share.plan.get(),
-                totalBytes_,
-                convolution.logged);
+  void report(const PlanRequest& own, Convolution& convolution, const Plan* plan) {
+    report_.add(own, convolution.key.layer, plan, totalBytes_, convolution.logged);
   }
 
   const Key key_;
