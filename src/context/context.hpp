@@ -30,6 +30,11 @@ struct AlgorithmPerformance {
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
 };
 
+/// Without a time: it is unknown, as cuDNN's heuristics leave it.
+AlgorithmPerformance entryOf(const KernelOffer& offer,
+                             std::size_t memory,
+                             double timeMs = -1) noexcept;
+
 /// What a client asks for by Get*Algorithm_v7, Find* and Find*Ex.
 struct AlgorithmQuery {
   std::optional<std::size_t> limitBytes;   ///< empty: the client named none
@@ -162,12 +167,18 @@ class Context {
 
   // Where μ-cuDNN owns the workspace: context_owned.cpp.
   bool ownsWorkspace() const noexcept { return owner_ && owner_->works(); }
-  /// Registers a convolution that was asked about, and lists algorithms without measuring. False:
-  /// cuDNN has none without workspace.
-  bool addToNetwork(const Problem& problem,
-                    const ConvolutionDescriptors& descriptors,
-                    const AlgorithmQuery& query,
-                    std::vector<AlgorithmPerformance>* answer);
+  /// Whose workspace a convolution runs in.
+  enum class Route {
+    kCallers,
+    kOwned,
+    kUnshared,  ///< the caller's, though there is an owned one: cuDNN has nothing without workspace
+  };
+  /// Of one that was asked about: the network learns of it.
+  Route routeOf(const Problem& problem, const ConvolutionDescriptors& descriptors, LayerId layer);
+  /// Lists algorithms without measuring, first one without workspace. Empty: there is none.
+  std::vector<AlgorithmPerformance> algorithmsInOwned(const Problem& problem,
+                                                      const ConvolutionDescriptors& descriptors,
+                                                      std::size_t limitBytes);
   /// Empty: the memory could not be had, the caller's workspace is to be used.
   std::optional<cudnnStatus_t> convolveInOwned(HotPlans::Key& key,
                                                const ConvolutionCall& call) noexcept;
@@ -190,7 +201,8 @@ class Context {
   /// What cuDNN has for a problem, asked once.
   const std::vector<KernelOffer>& offersOf(const Problem& problem,
                                            const ConvolutionDescriptors& descriptors);
-  std::optional<int> algorithmWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
+  /// Null: there is none.
+  const KernelOffer* offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
   /// To the current device, if it is another one and the handle is adopted; false: it can't.
   bool followDevice() noexcept;
   void moveTo(int device);

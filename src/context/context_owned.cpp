@@ -29,46 +29,37 @@ const std::vector<KernelOffer>& Context::offersOf(const Problem& problem,
 
 /// One that leaves the choice of kernels open where there is one: naming a deterministic algorithm
 /// at the call asks for a deterministic plan.
-std::optional<int> Context::algorithmWithoutWorkspace(
-    const std::vector<KernelOffer>& offers) const {
-  std::optional<int> found;
+const KernelOffer* Context::offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const {
+  const KernelOffer* found = nullptr;
   for (const KernelOffer& offer : offers) {
     if (offer.workspaceBytes > 0 || (settings_.deterministic && !offer.deterministic)) continue;
-    if (!found || !offer.deterministic) found = offer.kernel.id;
+    if (found == nullptr || !offer.deterministic) found = &offer;
     if (!offer.deterministic) break;
   }
   return found;
 }
 
-bool Context::addToNetwork(const Problem& problem,
-                           const ConvolutionDescriptors& descriptors,
-                           const AlgorithmQuery& query,
-                           std::vector<AlgorithmPerformance>* answer) {
+Context::Route Context::routeOf(const Problem& problem,
+                                const ConvolutionDescriptors& descriptors,
+                                LayerId layer) {
+  if (!ownsWorkspace()) return Route::kCallers;
+  const KernelOffer* const named = offerWithoutWorkspace(offersOf(problem, descriptors));
+  if (named == nullptr) return Route::kUnshared;
+  const bool isOwned = owner_->add(problem, layer, named->deterministic, isCapturing(handle_));
+  return isOwned ? Route::kOwned : Route::kCallers;
+}
+
+std::vector<AlgorithmPerformance> Context::algorithmsInOwned(
+    const Problem& problem, const ConvolutionDescriptors& descriptors, std::size_t limitBytes) {
   const std::vector<KernelOffer>& offers = offersOf(problem, descriptors);
-  const auto first = algorithmWithoutWorkspace(offers);
-  if (!first) return false;
-  const bool deterministic = isDeterministic(problem.operation, *first);
-  owner_->add(problem, query.layer, deterministic, isCapturing(handle_));
-  if (answer == nullptr) return true;
-  // Nothing has been measured: the times are unknown, as cuDNN's heuristics leave them.
-  const auto entry = [&](int algorithm, std::size_t memory) {
-    answer->push_back({algorithm,
-                       CUDNN_STATUS_SUCCESS,
-                       -1.0F,
-                       memory,
-                       isDeterministic(problem.operation, algorithm) ? CUDNN_DETERMINISTIC
-                                                                     : CUDNN_NON_DETERMINISTIC,
-                       static_cast<cudnnMathType_t>(problem.mathType)});
-  };
-  entry(*first, 0);
-  const std::size_t limitBytes = query.limitBytes.value_or(SIZE_MAX);
-  for (const KernelOffer& offer : offers) {
-    if (offer.kernel.id == *first || offer.workspaceBytes > limitBytes ||
-        (settings_.deterministic && !offer.deterministic))
-      continue;
-    entry(offer.kernel.id, offer.workspaceBytes);
-  }
-  return true;
+  const KernelOffer* const first = offerWithoutWorkspace(offers);
+  if (first == nullptr) return {};
+  std::vector<AlgorithmPerformance> answer = {entryOf(*first, 0)};
+  for (const KernelOffer& offer : offers)
+    if (&offer != first && offer.workspaceBytes <= limitBytes &&
+        (offer.deterministic || !settings_.deterministic))
+      answer.push_back(entryOf(offer, offer.workspaceBytes));
+  return answer;
 }
 
 std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
@@ -110,7 +101,7 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
       // One that cuDNN cannot run without workspace keeps the caller's, and has no share.
       // Of a fused call nobody can ask before: it has one whatever it needs.
       if (call.fused != nullptr ||
-          algorithmWithoutWorkspace(offersOf(key.problem, call.descriptors)))
+          offerWithoutWorkspace(offersOf(key.problem, call.descriptors)) != nullptr)
         share = owner_->share(request(key.problem, 0, key.deterministic), key.layer, stream);
       else
         share.lasts = true;

@@ -13,15 +13,6 @@ namespace {
 // Some clients without a limit keep bytes / 4 in an int (misc/CLIENTS.md, "At run time", 12).
 constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kMemoryAlignment;
 
-AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) {
-  return {offer.kernel.id,
-          CUDNN_STATUS_SUCCESS,
-          static_cast<float>(timeMs),
-          memory,
-          offer.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
-          static_cast<cudnnMathType_t>(offer.kernel.mathType)};
-}
-
 /// The most that any of the kernels could use of the limit.
 std::size_t reserveWithin(std::size_t limitBytes, const std::vector<KernelOffer>& kernels) {
   std::size_t mostBytes = 0;
@@ -30,6 +21,15 @@ std::size_t reserveWithin(std::size_t limitBytes, const std::vector<KernelOffer>
 }
 
 }  // namespace
+
+AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) noexcept {
+  return {offer.kernel.id,
+          CUDNN_STATUS_SUCCESS,
+          static_cast<float>(timeMs),
+          memory,
+          offer.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
+          static_cast<cudnnMathType_t>(offer.kernel.mathType)};
+}
 
 const std::vector<KernelOffer>& Context::rankedOf(const Problem& problem,
                                                   const ConvolutionDescriptors& descriptors) {
@@ -67,15 +67,13 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
   Problem problem;
   if (!readPlanned(operation, descriptors, problem)) return {};
   const bool isNamed = query.limitBytes.has_value();
-  if (ownsWorkspace()) {
+  if (const Route route = routeOf(problem, descriptors, query.layer); route != Route::kCallers) {
     // It holds from when the workspace is the caller's again: without the total, or elsewhere.
     if (isNamed)
       limits_.state(problem, {roundDownToAlignment(*query.limitBytes), true, true});
     else
       limits_.forget(problem);
-    std::vector<AlgorithmPerformance> answer;
-    if (!addToNetwork(problem, descriptors, query, &answer)) return {};
-    if (ownsWorkspace()) return answer;
+    return algorithmsInOwned(problem, descriptors, query.limitBytes.value_or(SIZE_MAX));
   }
   const std::size_t limitBytes = isNamed ? roundDownToAlignment(*query.limitBytes)
                                          : unstatedLimit(problem, descriptors, query.find);
@@ -119,16 +117,13 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
 /// problem has been measured: many clients ask only once.
 std::vector<AlgorithmPerformance> Context::answerUnmeasured(
     const Problem& problem, const ConvolutionDescriptors& descriptors, std::size_t limitBytes) {
-  constexpr double kUnknownMs = -1;  // as cuDNN's heuristics leave it
   const auto& ranked = rankedOf(problem, descriptors);
   std::vector<AlgorithmPerformance> answer;
   for (const KernelOffer& offer : ranked) {
     const std::size_t bytes = roundUpToAlignment(offer.workspaceBytes);
     if (bytes > limitBytes || (settings_.deterministic && !offer.deterministic)) continue;
-    answer.push_back(
-        entryOf(offer,
-                answer.empty() ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes,
-                kUnknownMs));
+    answer.push_back(entryOf(
+        offer, answer.empty() ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes));
   }
   return answer;
 }
@@ -139,14 +134,10 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                                                    LayerId layer) {
   Problem problem;
   if (!readPlanned(operation, descriptors, problem)) return std::nullopt;
-  if (ownsWorkspace()) {
-    AlgorithmQuery query;
-    query.layer = layer;
-    if (!addToNetwork(problem, descriptors, query, nullptr))
-      return bytesWithoutShare(problem, descriptors, algorithm);
-    // The fused call may need it: cuDNN has no other algorithm for it without an activation.
-    if (ownsWorkspace()) return bytesToName(handle_, operation, descriptors, algorithm, 0);
-  }
+  const Route route = routeOf(problem, descriptors, layer);
+  if (route == Route::kUnshared) return bytesWithoutShare(problem, descriptors, algorithm);
+  // The fused call may need it: cuDNN has no other algorithm for it without an activation.
+  if (route == Route::kOwned) return bytesToName(handle_, operation, descriptors, algorithm, 0);
   const StatedLimit* const stated = limits_.find(problem);
   const StatedLimit limit =
       stated != nullptr ? *stated
