@@ -280,111 +280,48 @@ cudnnStatus_t Convolution::query(Handle handle,
                                  int requested,
                                  std::vector<Performance>* results,
                                  Workspace workspace) {
+  const Descriptors& d = descriptors_;
+  void* const x = x_->get();
+  void* const w = w_->get();
+  void* const y = y_->get();
+  void* const memory = workspace.memory;
+  const std::size_t bytes = workspace.bytes;
   switch (operation) {
     case UCUDNN_BACKWARD_DATA:
       return collect<cudnnConvolutionBwdDataAlgoPerf_t>(
-          requested, results, [&](int count, int* returned, auto* found) {
+          requested, results, [&](int most, int* count, auto* found) {
             if (how == Query::kGet)
-              return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle,
-                                                                 descriptors_.w,
-                                                                 descriptors_.y,
-                                                                 descriptors_.convolution,
-                                                                 descriptors_.x,
-                                                                 count,
-                                                                 returned,
-                                                                 found);
+              return cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                  handle, d.w, d.y, d.convolution, d.x, most, count, found);
             if (how == Query::kFind)
-              return cudnnFindConvolutionBackwardDataAlgorithm(handle,
-                                                               descriptors_.w,
-                                                               descriptors_.y,
-                                                               descriptors_.convolution,
-                                                               descriptors_.x,
-                                                               count,
-                                                               returned,
-                                                               found);
-            return cudnnFindConvolutionBackwardDataAlgorithmEx(handle,
-                                                               descriptors_.w,
-                                                               w_->get(),
-                                                               descriptors_.y,
-                                                               y_->get(),
-                                                               descriptors_.convolution,
-                                                               descriptors_.x,
-                                                               x_->get(),
-                                                               count,
-                                                               returned,
-                                                               found,
-                                                               workspace.memory,
-                                                               workspace.bytes);
+              return cudnnFindConvolutionBackwardDataAlgorithm(
+                  handle, d.w, d.y, d.convolution, d.x, most, count, found);
+            return cudnnFindConvolutionBackwardDataAlgorithmEx(
+                handle, d.w, w, d.y, y, d.convolution, d.x, x, most, count, found, memory, bytes);
           });
     case UCUDNN_BACKWARD_FILTER:
       return collect<cudnnConvolutionBwdFilterAlgoPerf_t>(
-          requested, results, [&](int count, int* returned, auto* found) {
+          requested, results, [&](int most, int* count, auto* found) {
             if (how == Query::kGet)
-              return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle,
-                                                                   descriptors_.x,
-                                                                   descriptors_.y,
-                                                                   descriptors_.convolution,
-                                                                   descriptors_.w,
-                                                                   count,
-                                                                   returned,
-                                                                   found);
+              return cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                  handle, d.x, d.y, d.convolution, d.w, most, count, found);
             if (how == Query::kFind)
-              return cudnnFindConvolutionBackwardFilterAlgorithm(handle,
-                                                                 descriptors_.x,
-                                                                 descriptors_.y,
-                                                                 descriptors_.convolution,
-                                                                 descriptors_.w,
-                                                                 count,
-                                                                 returned,
-                                                                 found);
-            return cudnnFindConvolutionBackwardFilterAlgorithmEx(handle,
-                                                                 descriptors_.x,
-                                                                 x_->get(),
-                                                                 descriptors_.y,
-                                                                 y_->get(),
-                                                                 descriptors_.convolution,
-                                                                 descriptors_.w,
-                                                                 w_->get(),
-                                                                 count,
-                                                                 returned,
-                                                                 found,
-                                                                 workspace.memory,
-                                                                 workspace.bytes);
+              return cudnnFindConvolutionBackwardFilterAlgorithm(
+                  handle, d.x, d.y, d.convolution, d.w, most, count, found);
+            return cudnnFindConvolutionBackwardFilterAlgorithmEx(
+                handle, d.x, x, d.y, y, d.convolution, d.w, w, most, count, found, memory, bytes);
           });
     default:
       return collect<cudnnConvolutionFwdAlgoPerf_t>(
-          requested, results, [&](int count, int* returned, auto* found) {
+          requested, results, [&](int most, int* count, auto* found) {
             if (how == Query::kGet)
-              return cudnnGetConvolutionForwardAlgorithm_v7(handle,
-                                                            descriptors_.x,
-                                                            descriptors_.w,
-                                                            descriptors_.convolution,
-                                                            descriptors_.y,
-                                                            count,
-                                                            returned,
-                                                            found);
+              return cudnnGetConvolutionForwardAlgorithm_v7(
+                  handle, d.x, d.w, d.convolution, d.y, most, count, found);
             if (how == Query::kFind)
-              return cudnnFindConvolutionForwardAlgorithm(handle,
-                                                          descriptors_.x,
-                                                          descriptors_.w,
-                                                          descriptors_.convolution,
-                                                          descriptors_.y,
-                                                          count,
-                                                          returned,
-                                                          found);
-            return cudnnFindConvolutionForwardAlgorithmEx(handle,
-                                                          descriptors_.x,
-                                                          x_->get(),
-                                                          descriptors_.w,
-                                                          w_->get(),
-                                                          descriptors_.convolution,
-                                                          descriptors_.y,
-                                                          y_->get(),
-                                                          count,
-                                                          returned,
-                                                          found,
-                                                          workspace.memory,
-                                                          workspace.bytes);
+              return cudnnFindConvolutionForwardAlgorithm(
+                  handle, d.x, d.w, d.convolution, d.y, most, count, found);
+            return cudnnFindConvolutionForwardAlgorithmEx(
+                handle, d.x, x, d.w, w, d.convolution, d.y, y, most, count, found, memory, bytes);
           });
   }
 }
