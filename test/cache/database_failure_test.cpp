@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../support/slowness.hpp"
 #include "fixture.hpp"
 
 namespace ucudnn {
@@ -195,7 +196,7 @@ void inChild(const std::function<void()>& body) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     constexpr unsigned kSecondsForADeadlock = 60;
-    ::alarm(kSecondsForADeadlock);
+    ::alarm(kSecondsForADeadlock * test::kSlowness);
     body();
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);
   }

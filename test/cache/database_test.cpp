@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "../support/slowness.hpp"
 #include "fixture.hpp"
 
 namespace ucudnn {
@@ -206,7 +207,7 @@ void inChildren(int count, const std::function<void(int)>& body) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       constexpr unsigned kSecondsForADeadlock = 100;
-      ::alarm(kSecondsForADeadlock);
+      ::alarm(kSecondsForADeadlock * test::kSlowness);
       body(i);
       std::exit(0);  // what others' locks have held up is stored now
     }

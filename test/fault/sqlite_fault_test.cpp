@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "../support/slowness.hpp"
 #include "../support/temporary_directory.hpp"
 #include "cache/database.hpp"
 #include "sqlite_workload.hpp"
@@ -44,7 +45,7 @@ void runClient(ClientRun& run, long failing, int code) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     constexpr unsigned kSecondsForAHang = 30;
-    ::alarm(kSecondsForAHang);
+    ::alarm(kSecondsForAHang * test::kSlowness);
     ::setenv("LD_PRELOAD", UCUDNN_SQLITE_FAULT_LIBRARY, 1);
     ::setenv(
         "ASAN_OPTIONS", "verify_asan_link_order=0", 1);  // Ours comes before a sanitizer's library.

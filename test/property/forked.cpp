@@ -8,6 +8,8 @@
 #include <exception>
 #include <stdexcept>
 
+#include "../support/slowness.hpp"
+
 namespace ucudnn::test {
 namespace {
 
@@ -25,7 +27,7 @@ std::string readAll(int descriptor) {
                            unsigned seconds) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  ::alarm(seconds);
+  ::alarm(seconds * kSlowness);
   int status = 0;
   try {
     function(Answer(answer));

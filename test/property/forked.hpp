@@ -25,7 +25,7 @@ struct ForkResult {
 };
 
 /// REQUIRES: this process has no other thread and has called no CUDA function. An exception in the
-/// child is status 3, with its text in `answer`.
+/// child is status 3, with its text in `answer`. Under a sanitizer it has more time (slowness.hpp).
 ForkResult runForked(const std::function<void(const Answer&)>& function, unsigned seconds);
 
 }  // namespace ucudnn::test

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "slowness.hpp"
 #include "temporary_directory.hpp"
 
 namespace ucudnn {
@@ -46,7 +47,7 @@ void expectChildEnds(Body body) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     constexpr unsigned kSecondsForADeadlock = 20;
-    ::alarm(kSecondsForADeadlock);
+    ::alarm(kSecondsForADeadlock * test::kSlowness);
     body();
     ::_exit(0);
   }
