@@ -1,4 +1,6 @@
 // Handles of a machine with several devices: all that μ-cuDNN does happens on the handle's own.
+#include <cstdlib>
+
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -15,6 +17,15 @@ class DeviceTest : public LibraryTest {
                            std::map<std::string, std::string> environment = {}) {
     environment["UCUDNN_SIMULATOR_DEVICES"] = devices;
     return runClient({command, fftCase(kChannels).serialized()}, environment);
+  }
+  /// The client "reuse", in which an address must come back: AddressSanitizer would keep what is
+  /// freed for a while.
+  static ChildResult reuse(const std::string& devices,
+                           std::map<std::string, std::string> environment = {}) {
+    const char* const options = std::getenv("ASAN_OPTIONS");
+    environment["ASAN_OPTIONS"] = std::string(options == nullptr ? "" : options) +
+                                  ":quarantine_size_mb=0:thread_local_quarantine_size_kb=0";
+    return runOn(devices, "reuse", std::move(environment));
   }
   static bool haveTwo() {
     int count = 0;
@@ -47,7 +58,7 @@ TEST_F(DeviceTest, AdoptedHandlesAddressMayComeBackOnAnotherDevice) {
   for (const char* const devices : {"H200,H200", "H200,P100-SXM2"})
     for (const char* const total : {"0", "1MiB"}) {
       SCOPED_TRACE(std::string(devices) + ", total " + total);
-      const ChildResult child = runOn(devices, "reuse", {{"UCUDNN_TOTAL_WORKSPACE_SIZE", total}});
+      const ChildResult child = reuse(devices, {{"UCUDNN_TOTAL_WORKSPACE_SIZE", total}});
       EXPECT_EQ(0, child.status) << child.output;
       if (!onSimulator()) continue;
       EXPECT_TRUE(said(child, "address used again: 1")) << child.output;
@@ -58,7 +69,7 @@ TEST_F(DeviceTest, AdoptedHandlesAddressMayComeBackOnAnotherDevice) {
 TEST_F(DeviceTest, GraphsOfAnAdoptedHandleRunOnItsDeviceOnly) {
   if (!haveTwo()) GTEST_SKIP() << "needs two devices";
   const ForcedSplits forced({fftCase(kChannels)});
-  const ChildResult child = runOn("H200,H200", "reuse");
+  const ChildResult child = reuse("H200,H200");
   EXPECT_EQ(0, child.status) << child.output;
   if (!onSimulator()) return;
   EXPECT_TRUE(said(child, "address used again: 1")) << child.output;

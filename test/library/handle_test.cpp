@@ -173,6 +173,12 @@ TEST_F(HandleTest, CreatedHandleInheritsNothingFromItsAddress) {
     ASSERT_CUDNN(cudnnCreate(&created.back()));
     found = created.back() == native;
   }
+#ifdef __SANITIZE_ADDRESS__
+  if (!found) {
+    for (const UcudnnHandle_t handle : created) EXPECT_CUDNN(cudnnDestroy(handle));
+    GTEST_SKIP() << "AddressSanitizer keeps freed addresses from coming back";
+  }
+#endif
   EXPECT_TRUE(found) << "the address was to come back";
   const ucudnnStatistics_t before = statistics();
   EXPECT_CUDNN(convolution.run(created.back(), UCUDNN_FORWARD, 0, all));
