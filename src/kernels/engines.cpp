@@ -13,7 +13,7 @@ namespace {
 
 // cuDNN proposes 30 configurations of a convolution, and times none. The first few are mostly the
 // fastest, but want the most workspace. So many are kept: of the 351 problems of
-// misc/simulator/h200_engines.csv the fastest left is within 1 % at 0, 8 and 64 MiB and within 3 %
+// misc/profiles/h200_engines.csv the fastest left is within 1 % at 0, 8 and 64 MiB and within 3 %
 // at any workspace, with 13 of 30 kept.
 constexpr std::size_t kFirstKept = 8;
 constexpr int kKeptWithinWorkspace = 4;
