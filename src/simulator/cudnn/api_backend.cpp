@@ -1,4 +1,6 @@
 // The backend (graph) API: functions over the descriptors of backend_descriptor.hpp.
+#include <algorithm>
+
 #include "simulator/cudnn/backend_plans.hpp"
 #include "simulator/cudnn/launch.hpp"
 
@@ -87,7 +89,15 @@ ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pa
   return call;
 }
 
-void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVariantPack& pack) {
+/// The plan's call as a work; throws what Execute refuses.
+struct PlannedWork {
+  std::uint64_t kernel;
+  Work work;
+};
+
+PlannedWork plannedWork(cudnnHandle_t handle,
+                        const BackendPlan& plan,
+                        const BackendVariantPack& pack) {
   const OperationGraph& graph = *plan.graph();
   require(handle->device == graph.device, "the plan was built for another device");
   Cost cost;
@@ -100,13 +110,45 @@ void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVar
                                ? static_cast<double>(graph.problem.filters()) *
                                      static_cast<double>(elementBytes(graph.fused->biasType))
                                : 0;
-  launchConvolution(
-      handle,
-      workName(graph.problem.operation),
-      callOf(graph, pack),
-      pack.workspace(),
-      {kernelId(graph, plan.choice()), kernelCount(graph, plan.choice().engine), cost},
-      biasBytes);
+  const std::uint64_t kernel = kernelId(graph, plan.choice());
+  return {kernel,
+          convolutionWork(handle,
+                          workName(graph.problem.operation),
+                          callOf(graph, pack),
+                          pack.workspace(),
+                          {kernel, kernelCount(graph, plan.choice().engine), cost},
+                          biasBytes)};
+}
+
+/// The arguments of Execute and its like, checked.
+PlannedWork plannedWork(cudnnHandle_t handle,
+                        cudnnBackendDescriptor_t executionPlan,
+                        cudnnBackendDescriptor_t variantPack) {
+  require(handle != nullptr, "null handle");
+  const auto* const plan = backendCast<BackendPlan>(executionPlan);
+  const auto* const pack = backendCast<BackendVariantPack>(variantPack);
+  require(plan != nullptr && pack != nullptr, "not an execution plan, or not a variant pack");
+  if (!plan->finalized() || !pack->finalized()) {
+    refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a descriptor is not finalized");
+  }
+  return plannedWork(handle, *plan, *pack);
+}
+
+/// As plannedWork, for a graph of CUDA's, into which not every engine puts its kernels.
+Work graphWork(cudnnHandle_t handle,
+               cudnnBackendDescriptor_t executionPlan,
+               cudnnBackendDescriptor_t variantPack) {
+  PlannedWork planned = plannedWork(handle, executionPlan, variantPack);
+  const auto& plan = *backendCast<BackendPlan>(executionPlan);
+  const auto notes = behaviorNotes(*plan.graph(), plan.choice().engine);
+  if (std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API) ==
+      notes.end()) {
+    refuse(CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, "the engine builds no graphs");
+  }
+  constexpr double kMicroseconds = 20;  // about what a capture of one kernel takes
+  hostSpends(kMicroseconds);
+  hostLoadsKernel(handle->device, planned.kernel);
+  return std::move(planned.work);
 }
 
 }  // namespace
@@ -170,13 +212,30 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                          cudnnBackendDescriptor_t executionPlan,
                                                          cudnnBackendDescriptor_t variantPack) {
   return guarded(__func__, [&] {
-    require(handle != nullptr, "null handle");
-    const auto* const plan = backendCast<BackendPlan>(executionPlan);
-    const auto* const pack = backendCast<BackendVariantPack>(variantPack);
-    require(plan != nullptr && pack != nullptr, "not an execution plan, or not a variant pack");
-    if (!plan->finalized() || !pack->finalized()) {
-      refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a descriptor is not finalized");
+    PlannedWork planned = plannedWork(handle, executionPlan, variantPack);
+    submitKernels(handle, planned.kernel, std::move(planned.work));
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
+                              cudnnBackendDescriptor_t executionPlan,
+                              cudnnBackendDescriptor_t variantPack,
+                              cudaGraph_t graph) {
+  return guarded(__func__, [&] {
+    require(addToGraph(graph, graphWork(handle, executionPlan, variantPack)) == cudaSuccess,
+            "not an empty graph");
+  });
+}
+
+UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
+cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
+                            cudnnBackendDescriptor_t executionPlan,
+                            cudnnBackendDescriptor_t variantPack,
+                            cudaGraph_t graph) {
+  return guarded(__func__, [&] {
+    if (replaceInGraph(graph, graphWork(handle, executionPlan, variantPack)) != cudaSuccess) {
+      refuse(CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "not a graph of this plan");
     }
-    executePlan(handle, *plan, *pack);
   });
 }

@@ -109,12 +109,12 @@ void submitConvolution(cudnnHandle_t handle,
   submitKernels(handle, kernels.id, std::move(work));
 }
 
-void launchConvolution(cudnnHandle_t handle,
-                       const char* name,
-                       ConvolutionCall call,
-                       void* workspace,
-                       const CallKernels& kernels,
-                       double extraBytes) {
+Work convolutionWork(cudnnHandle_t handle,
+                     const char* name,
+                     ConvolutionCall call,
+                     void* workspace,
+                     const CallKernels& kernels,
+                     double extraBytes) {
   if (!checkRange(workspace, kernels.cost.workspaceBytes, "workspace")) {
     refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
   }
@@ -127,7 +127,19 @@ void launchConvolution(cudnnHandle_t handle,
   std::vector<Access> accesses = accessesOf(call);
   Work work{name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)};
   work.launches = kernels.launches;
-  submitKernels(handle, kernels.id, std::move(work));
+  work.kind = kernels.id;
+  return work;
+}
+
+void launchConvolution(cudnnHandle_t handle,
+                       const char* name,
+                       ConvolutionCall call,
+                       void* workspace,
+                       const CallKernels& kernels,
+                       double extraBytes) {
+  submitKernels(handle,
+                kernels.id,
+                convolutionWork(handle, name, std::move(call), workspace, kernels, extraBytes));
 }
 
 void submitMemory(cudnnHandle_t handle,

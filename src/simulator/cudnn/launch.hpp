@@ -69,8 +69,16 @@ struct CallKernels {
 /// The kernels of a legacy algorithm, which this is.
 CallKernels algorithmKernels(const ConvolutionProblem& problem, int algorithm, const Cost& cost);
 
-/// Puts the call on the stream, with a workspace that has what `kernels.cost` says. `extraBytes`:
-/// moved beside what the cost counts. Throws EXECUTION_FAILED when the memory is not all there.
+/// The call as a work, with a workspace that has what `kernels.cost` says. `extraBytes`: moved
+/// beside what the cost counts. Throws EXECUTION_FAILED when the memory is not all there.
+Work convolutionWork(cudnnHandle_t handle,
+                     const char* name,
+                     ConvolutionCall call,
+                     void* workspace,
+                     const CallKernels& kernels,
+                     double extraBytes);
+
+/// Puts such a work on the stream.
 void launchConvolution(cudnnHandle_t handle,
                        const char* name,
                        ConvolutionCall call,

@@ -56,7 +56,8 @@ cudaError_t Machine::instantiate(cudaGraphExec_t* exec, cudaGraph_t handle) {
   if (!Memory::instance().reserve(graph->device, deviceBytes(*graph->nodes))) {
     return cudaErrorMemoryAllocation;
   }
-  *exec = graphExecs_.add(std::make_unique<GraphExec>(GraphExec{graph->nodes, graph->device}));
+  *exec = graphExecs_.add(
+      std::make_unique<GraphExec>(GraphExec{graph->nodes, graph->device, handle, graph->children}));
   countHandle("graphExec", 1);
   return cudaSuccess;
 }
@@ -97,6 +98,7 @@ cudaError_t Machine::launch(cudaGraphExec_t handle, cudaStream_t streamHandle) {
 cudaError_t Machine::destroyGraph(cudaGraph_t graph) {
   const std::lock_guard<std::mutex> lock(state_);
   if (!graphs_.erase(graph)) return cudaErrorInvalidValue;
+  graphNodes_.eraseIf([&](const GraphNodeName& name) { return name.graph == graph; });
   countHandle("graph", -1);
   return cudaSuccess;
 }
@@ -116,7 +118,8 @@ cudaError_t Machine::nodeCount(cudaGraph_t handle, std::size_t* count) {
   const std::lock_guard<std::mutex> lock(state_);
   const Graph* const graph = graphs_.find(handle);
   if (graph == nullptr) return cudaErrorInvalidValue;
-  *count = graph->nodes->size();
+  *count = graph->nodes->size() + graph->children.size();
+  for (const ChildNode& child : graph->children) *count -= child.count;
   return cudaSuccess;
 }
 

@@ -32,14 +32,29 @@ struct GraphNode {
 };
 using GraphNodes = std::vector<GraphNode>;
 
+/// The works that a child graph became: nodes [first, first + count) of its parent.
+struct ChildNode {
+  std::size_t first;
+  std::size_t count;
+};
+
 struct Graph {
   std::shared_ptr<const GraphNodes> nodes;
-  int device;  ///< of the stream that was captured
+  int device;  ///< of the stream that was captured, or the current one when it was created
+  std::vector<ChildNode> children = {};
+};
+
+/// What a cudaGraphNode_t stands for: only child graphs are given out as nodes.
+struct GraphNodeName {
+  cudaGraph_t graph;
+  std::size_t child;
 };
 
 struct GraphExec {
   std::shared_ptr<const GraphNodes> nodes;
   int device;
+  cudaGraph_t origin = nullptr;  ///< which may be destroyed by now
+  std::vector<ChildNode> children = {};
   bool uploaded = false;
   Moment finished = {};  ///< the end of its last launch
 };
@@ -155,6 +170,18 @@ class Machine {
   cudaError_t nodeCount(cudaGraph_t graph, std::size_t* count);
   cudaError_t upload(cudaGraphExec_t exec);
 
+  // Graphs that are built, not captured: of works that cuDNN adds, and of child graphs.
+  cudaError_t createGraph(cudaGraph_t* graph);
+  /// Into an empty graph.
+  cudaError_t addToGraph(cudaGraph_t graph, Work work);
+  /// In the place of the graph's only work, of the same kind.
+  cudaError_t replaceInGraph(cudaGraph_t graph, Work work);
+  cudaError_t addChild(cudaGraphNode_t* node,
+                       cudaGraph_t graph,
+                       const std::vector<cudaGraphNode_t>& dependencies,
+                       cudaGraph_t child);
+  cudaError_t setChild(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child);
+
  private:
   struct DeviceState {
     std::mutex execution;
@@ -196,6 +223,7 @@ class Machine {
   std::map<std::pair<std::uint64_t, int>, Stream> perThread_;  ///< by thread and device
   HandleTable<cudaEvent_t, Event> events_;
   HandleTable<cudaGraph_t, Graph> graphs_;
+  HandleTable<cudaGraphNode_t, GraphNodeName> graphNodes_;
   HandleTable<cudaGraphExec_t, GraphExec> graphExecs_;
   std::vector<std::shared_ptr<Capture>> captures_;
   std::set<std::pair<int, int>> peers_;
