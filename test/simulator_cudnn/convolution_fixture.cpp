@@ -10,19 +10,6 @@
 namespace ucudnn::simulator::test {
 namespace {
 
-std::size_t bytesOf(cudnnDataType_t type) {
-  switch (type) {
-    case CUDNN_DATA_DOUBLE:
-      return sizeof(double);
-    case CUDNN_DATA_FLOAT:
-      return sizeof(float);
-    case CUDNN_DATA_INT8:
-      return 1;
-    default:
-      return 2;
-  }
-}
-
 Geometry makeGeometry(cudnnDataType_t type, std::vector<int> dims, Layout layout) {
   Geometry geometry{type, std::move(dims), {}};
   const std::size_t rank = geometry.dims.size();
@@ -63,6 +50,19 @@ void forEach(const std::vector<int>& dims, F&& f) {
 }
 
 }  // namespace
+
+std::size_t bytesOf(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_DOUBLE:
+      return sizeof(double);
+    case CUDNN_DATA_FLOAT:
+      return sizeof(float);
+    case CUDNN_DATA_INT8:
+      return 1;
+    default:
+      return 2;
+  }
+}
 
 std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolution) {
   return stream << convolution.name;
@@ -254,131 +254,6 @@ DeviceBuffer& Convolution::output(Operation operation) {
   }
 }
 
-std::vector<int> Convolution::algorithms(Operation operation) const {
-  std::vector<int> algorithms;
-  std::size_t bytes = 0;
-  for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++algorithm) {
-    if (workspaceSize(operation, algorithm, &bytes) == CUDNN_STATUS_SUCCESS) {
-      algorithms.push_back(algorithm);
-    }
-  }
-  return algorithms;
-}
-
-cudnnStatus_t Convolution::workspaceSize(Operation operation,
-                                         int algorithm,
-                                         std::size_t* bytes) const {
-  switch (operation) {
-    case Operation::kForward:
-      return cudnnGetConvolutionForwardWorkspaceSize(
-          handle_,
-          xDesc_,
-          wDesc_,
-          convDesc_,
-          yDesc_,
-          static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-          bytes);
-    case Operation::kBackwardData:
-      return cudnnGetConvolutionBackwardDataWorkspaceSize(
-          handle_,
-          wDesc_,
-          yDesc_,
-          convDesc_,
-          xDesc_,
-          static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-          bytes);
-    default:
-      return cudnnGetConvolutionBackwardFilterWorkspaceSize(
-          handle_,
-          xDesc_,
-          yDesc_,
-          convDesc_,
-          wDesc_,
-          static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-          bytes);
-  }
-}
-
-cudnnStatus_t Convolution::run(
-    Operation operation, int algorithm, int first, int count, double beta) {
-  setTensor(xDesc_, xGeometry_, count);
-  setTensor(yDesc_, yGeometry_, count);
-  std::size_t workspaceBytes = 0;
-  cudnnStatus_t status = workspaceSize(operation, algorithm, &workspaceBytes);
-  const auto sample = [&](DeviceBuffer& buffer, const Geometry& geometry) {
-    return static_cast<char*>(buffer.get()) + static_cast<std::size_t>(first) *
-                                                  static_cast<std::size_t>(geometry.strides[0]) *
-                                                  bytesOf(geometry.type);
-  };
-  if (status == CUDNN_STATUS_SUCCESS) {
-    const DeviceBuffer workspace(workspaceBytes);
-    const float alphaBeta[] = {static_cast<float>(case_.alpha), static_cast<float>(beta)};
-    const double alphaBetaDouble[] = {case_.alpha, beta};
-    const bool isDouble = case_.type == CUDNN_DATA_DOUBLE;
-    const void* alphaPointer = isDouble ? static_cast<const void*>(alphaBetaDouble) : alphaBeta;
-    const void* betaPointer =
-        isDouble ? static_cast<const void*>(alphaBetaDouble + 1) : alphaBeta + 1;
-    char* x = sample(this->x(), xGeometry_);
-    char* y = sample(this->y(), yGeometry_);
-    switch (operation) {
-      case Operation::kForward:
-        status = cudnnConvolutionForward(handle_,
-                                         alphaPointer,
-                                         xDesc_,
-                                         x,
-                                         wDesc_,
-                                         w().get(),
-                                         convDesc_,
-                                         static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-                                         workspace.get(),
-                                         workspaceBytes,
-                                         betaPointer,
-                                         yDesc_,
-                                         y);
-        break;
-      case Operation::kBackwardData:
-        status = cudnnConvolutionBackwardData(handle_,
-                                              alphaPointer,
-                                              wDesc_,
-                                              w().get(),
-                                              yDesc_,
-                                              y,
-                                              convDesc_,
-                                              static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm),
-                                              workspace.get(),
-                                              workspaceBytes,
-                                              betaPointer,
-                                              xDesc_,
-                                              x);
-        break;
-      case Operation::kBackwardFilter:
-        status =
-            cudnnConvolutionBackwardFilter(handle_,
-                                           alphaPointer,
-                                           xDesc_,
-                                           x,
-                                           yDesc_,
-                                           y,
-                                           convDesc_,
-                                           static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm),
-                                           workspace.get(),
-                                           workspaceBytes,
-                                           betaPointer,
-                                           wDesc_,
-                                           w().get());
-        break;
-    }
-    cudaDeviceSynchronize();
-  }
-  setTensor(xDesc_, xGeometry_, case_.batch);
-  setTensor(yDesc_, yGeometry_, case_.batch);
-  return status;
-}
-
-cudnnStatus_t Convolution::run(Operation operation, int algorithm) {
-  return run(operation, algorithm, 0, case_.batch, case_.beta);
-}
-
 // Written the other way round than the simulator: for each pair of an output position and a tap the
 // input position, and from the three the one contribution to whichever tensor is wanted.
 std::vector<char> Convolution::expected(Operation operation) const {
@@ -435,109 +310,6 @@ std::vector<char> Convolution::expected(Operation operation) const {
     fromDouble(case_.type, value, result.data() + at * size);
   });
   return result;
-}
-
-std::vector<ConvolutionCase> convolutionCases() {
-  std::vector<ConvolutionCase> cases;
-  const auto add = [&](const char* name, auto&& change) {
-    ConvolutionCase convolution;
-    change(convolution);
-    convolution.name = name;
-    cases.push_back(convolution);
-  };
-  using Case = ConvolutionCase;
-  add("Plain", [](Case&) {});
-  add("Beta", [](Case& c) { c.beta = 1; });
-  add("AlphaBeta", [](Case& c) {
-    c.alpha = 0.5;
-    c.beta = 0.25;
-  });
-  add("Strided", [](Case& c) { c.stride = {2, 3}; });
-  add("Unpadded", [](Case& c) { c.pad = {0, 0}; });
-  add("MorePadThanFilter", [](Case& c) {
-    c.filter = {1, 2};
-    c.pad = {2, 3};
-  });
-  add("Dilated", [](Case& c) {
-    c.dilation = {2, 1};
-    c.stride = {1, 2};
-  });
-  add("TrueConvolution", [](Case& c) {
-    c.mode = CUDNN_CONVOLUTION;
-    c.filter = {3, 2};
-  });
-  add("TrueConvolutionStridedDilated", [](Case& c) {
-    c.mode = CUDNN_CONVOLUTION;
-    c.stride = {2, 2};
-    c.dilation = {1, 2};
-  });
-  add("Groups", [](Case& c) { c.groups = 2; });
-  add("Depthwise", [](Case& c) {
-    c.groups = 4;
-    c.filters = 8;
-    c.beta = 1;
-  });
-  add("Nhwc", [](Case& c) { c.layout = Layout::kNhwc; });
-  add("NhwcGroups", [](Case& c) {
-    c.layout = Layout::kNhwc;
-    c.groups = 2;
-    c.stride = {2, 1};
-  });
-  add("Gapped", [](Case& c) { c.layout = Layout::kGapped; });
-  add("GappedBeta", [](Case& c) {
-    c.layout = Layout::kGapped;
-    c.beta = 0.5;
-    c.groups = 2;
-  });
-  add("OneByOne", [](Case& c) {
-    c.filter = {1, 1};
-    c.pad = {0, 0};
-  });
-  add("ManyPositionsAndChannels", [](Case& c) {
-    c.input = {19, 17};
-    c.channels = 13;
-    c.filters = 11;
-    c.filter = {5, 5};
-    c.pad = {2, 2};
-  });
-  add("Tf32", [](Case& c) { c.math = CUDNN_DEFAULT_MATH; });
-  add("Half", [](Case& c) { c.type = CUDNN_DATA_HALF; });
-  add("TrueHalf", [](Case& c) {
-    c.type = CUDNN_DATA_HALF;
-    c.computeType = CUDNN_DATA_HALF;
-    c.beta = 0.5;
-  });
-  add("HalfNhwc", [](Case& c) {
-    c.type = CUDNN_DATA_HALF;
-    c.layout = Layout::kNhwc;
-    c.beta = 1;
-  });
-  add("Bfloat16", [](Case& c) { c.type = CUDNN_DATA_BFLOAT16; });
-  add("Double", [](Case& c) {
-    c.type = CUDNN_DATA_DOUBLE;
-    c.computeType = CUDNN_DATA_DOUBLE;
-    c.alpha = 0.5;
-    c.beta = 0.25;
-  });
-  add("ThreeD", [](Case& c) {
-    c.input = {4, 5, 6};
-    c.filter = {3, 2, 3};
-    c.pad = {1, 0, 1};
-    c.stride = {1, 2, 1};
-    c.dilation = {1, 1, 1};
-  });
-  add("ThreeDGroupsNhwc", [](Case& c) {
-    c.input = {4, 5, 6};
-    c.filter = {2, 3, 3};
-    c.pad = {0, 1, 1};
-    c.stride = {2, 1, 1};
-    c.dilation = {1, 2, 1};
-    c.groups = 2;
-    c.layout = Layout::kNhwc;
-    c.mode = CUDNN_CONVOLUTION;
-    c.beta = 1;
-  });
-  return cases;
 }
 
 }  // namespace ucudnn::simulator::test

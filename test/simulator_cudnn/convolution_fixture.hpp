@@ -46,6 +46,8 @@ struct ConvolutionCase {
 
 std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolution);
 
+std::size_t bytesOf(cudnnDataType_t type);
+
 /// Dimensions and strides of one tensor, as the test knows them (not as cuDNN reports them).
 struct Geometry {
   cudnnDataType_t type;
@@ -134,5 +136,14 @@ class Convolution {
 
 /// The cases that every kind of test runs over.
 std::vector<ConvolutionCase> convolutionCases();
+
+// A forward convolution whose arguments may be anything; beta is 0.
+cudnnStatus_t forward(Convolution& c,
+                      const void* alpha,
+                      const void* x,
+                      int algorithm,
+                      void* workspace,
+                      std::size_t workspaceBytes,
+                      cudnnTensorDescriptor_t yDesc);
 
 }  // namespace ucudnn::simulator::test
