@@ -1,4 +1,6 @@
 // backend_contract.hpp: what comes of a graph.
+#include <array>
+
 #include "backend_contract.hpp"
 
 namespace ucudnn::simulator::test {
@@ -160,6 +162,62 @@ TEST_F(BackendContractTest, VariantPacks) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, finalize({1, 2}, {&data}));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, finalize({1, 2}, {}));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, finalize({}, {&data}));
+}
+
+class BackwardContractTest : public BackendContractTest {
+ protected:
+  /// The graph of one operation; `names` are those of x, w, y and the convolution.
+  void makeGraph(cudnnBackendDescriptorType_t type,
+                 const std::array<cudnnBackendAttributeName_t, 4>& names) {
+    const Descriptor node(type);
+    EXPECT_CUDNN(node.setDescriptor(names[0], *tensor(kX)));
+    EXPECT_CUDNN(node.setDescriptor(names[1], *tensor(kW)));
+    EXPECT_CUDNN(node.setDescriptor(names[2], *tensor(kY)));
+    EXPECT_CUDNN(node.setDescriptor(names[3], *convolution()));
+    EXPECT_CUDNN(node.finalize());
+    graph_ = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    EXPECT_CUDNN(graph_->setDescriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, node));
+    EXPECT_CUDNN(graph_->finalize());
+  }
+
+  std::int64_t engineCount() const {
+    return graph_->one<std::int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
+                                     CUDNN_TYPE_INT64);
+  }
+  std::vector<cudnnBackendNumericalNote_t> notes(std::int64_t index) const {
+    return engine(index)->all<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                           CUDNN_TYPE_NUMERICAL_NOTE);
+  }
+};
+
+using Notes = std::vector<cudnnBackendNumericalNote_t>;
+
+TEST_F(BackwardContractTest, EnginesOfBackwardData) {
+  makeGraph(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC});
+  EXPECT_EQ(85, engineCount());
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, notes(0));
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, notes(25));
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(71));
+  EXPECT_EQ(Notes{}, notes(2));
+  EXPECT_EQ(Notes{}, notes(74));
+}
+
+TEST_F(BackwardContractTest, EnginesOfBackwardFilter) {
+  makeGraph(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC});
+  EXPECT_EQ(75, engineCount());
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, notes(0));
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, notes(20));
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(34));
+  EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(68));
+  EXPECT_EQ(Notes{}, notes(1));
 }
 
 class FusedContractTest : public BackendContractTest {

@@ -11,7 +11,6 @@
 namespace ucudnn::simulator {
 namespace {
 
-constexpr std::int64_t kEngineCount = 81;  // forward's; the others have about as many
 constexpr std::int64_t kFusedEngineCount = 61;
 // Alignment that the engines need which read by vectors.
 constexpr std::int64_t kVectorBytes = 16;
@@ -150,7 +149,15 @@ bool knobFits(const EngineModel& engine, const KnobChoice& knob) {
 }  // namespace
 
 std::int64_t engineCount(const OperationGraph& graph) {
-  return graph.fused.has_value() ? kFusedEngineCount : kEngineCount;
+  if (graph.fused.has_value()) return kFusedEngineCount;
+  switch (graph.problem.operation) {
+    case Operation::kForward:
+      return 81;
+    case Operation::kBackwardData:
+      return 85;
+    default:
+      return 75;
+  }
 }
 
 cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t index) {
