@@ -69,7 +69,9 @@ struct Doors {
     return convolveOrNative(handle, operation, call, layer);
   }
 
-  static cudnnStatus_t rank(cudnnHandle_t handle,
+  /// Get*Algorithm_v7, or Find*Algorithm.
+  template <bool kFinds>
+  static cudnnStatus_t list(cudnnHandle_t handle,
                             First first,
                             Second second,
                             cudnnConvolutionDescriptor_t convDesc,
@@ -78,26 +80,15 @@ struct Doors {
                             int* returned,
                             Performance* results,
                             ucudnnLayerId_t layer) noexcept {
-    const Query query{
-        handle, operation, descriptors(first, second, convDesc, output), std::nullopt, layer};
+    const Query query{handle,
+                      operation,
+                      descriptors(first, second, convDesc, output),
+                      std::nullopt,
+                      layer,
+                      kFinds};
     return answerPerformances(query, nullptr, requested, returned, results, [&](auto... room) {
-      return callNative(Row(), Row::kRank, handle, query.descriptors, room...);
-    });
-  }
-
-  static cudnnStatus_t find(cudnnHandle_t handle,
-                            First first,
-                            Second second,
-                            cudnnConvolutionDescriptor_t convDesc,
-                            Output output,
-                            int requested,
-                            int* returned,
-                            Performance* results,
-                            ucudnnLayerId_t layer) noexcept {
-    const Query query{
-        handle, operation, descriptors(first, second, convDesc, output), std::nullopt, layer, true};
-    return answerPerformances(query, nullptr, requested, returned, results, [&](auto... room) {
-      return callNative(Row(), Row::kFind, handle, query.descriptors, room...);
+      constexpr auto kNative = kFinds ? Row::kFind : Row::kRank;
+      return callNative(Row(), kNative, handle, query.descriptors, room...);
     });
   }
 
@@ -202,16 +193,16 @@ cudnnStatus_t convolveFused(cudnnHandle_t handle,
   return convolveOrNative(handle, Operation::kBiasActivationForward, call, layer);
 }
 
-#define UCUDNN_NAME_DOORS(NAME)                                                              \
-  constexpr auto doorConvolution##NAME = Doors<Operation::k##NAME>::convolve;                \
-  constexpr auto doorGetConvolution##NAME##Algorithm_v7 = Doors<Operation::k##NAME>::rank;   \
-  constexpr auto doorFindConvolution##NAME##Algorithm = Doors<Operation::k##NAME>::find;     \
-  constexpr auto doorFindConvolution##NAME##AlgorithmEx = Doors<Operation::k##NAME>::findEx; \
-  constexpr auto doorGetConvolution##NAME##WorkspaceSize =                                   \
-      Doors<Operation::k##NAME>::workspaceSize;                                              \
-  template <typename... Arguments>                                                           \
-  cudnnStatus_t doorGetConvolution##NAME##Algorithm(Arguments... arguments) noexcept {       \
-    return Doors<Operation::k##NAME>::algorithm(arguments...);                               \
+#define UCUDNN_NAME_DOORS(NAME)                                                                   \
+  constexpr auto doorConvolution##NAME = Doors<Operation::k##NAME>::convolve;                     \
+  constexpr auto doorGetConvolution##NAME##Algorithm_v7 = Doors<Operation::k##NAME>::list<false>; \
+  constexpr auto doorFindConvolution##NAME##Algorithm = Doors<Operation::k##NAME>::list<true>;    \
+  constexpr auto doorFindConvolution##NAME##AlgorithmEx = Doors<Operation::k##NAME>::findEx;      \
+  constexpr auto doorGetConvolution##NAME##WorkspaceSize =                                        \
+      Doors<Operation::k##NAME>::workspaceSize;                                                   \
+  template <typename... Arguments>                                                                \
+  cudnnStatus_t doorGetConvolution##NAME##Algorithm(Arguments... arguments) noexcept {            \
+    return Doors<Operation::k##NAME>::algorithm(arguments...);                                    \
   }
 UCUDNN_NAME_DOORS(Forward)
 UCUDNN_NAME_DOORS(BackwardData)
