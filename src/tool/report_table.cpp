@@ -36,6 +36,74 @@ std::size_t width(const std::string& text) {
   }));
 }
 
+std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, const Totals& totals) {
+  std::vector<std::vector<std::string>> lines = {{"layer",
+                                                  "operation",
+                                                  "cuDNN ms",
+                                                  "μ-cuDNN ms",
+                                                  "predicted",
+                                                  "unlimited",
+                                                  "speed-up",
+                                                  "replayed",
+                                                  "workspace",
+                                                  "error",
+                                                  "cuDNN's",
+                                                  "configuration"}};
+  for (const Row& row : rows)
+    lines.push_back({row.layer,
+                     row.operation,
+                     milliseconds(row.cudnnMs),
+                     milliseconds(row.ucudnnMs),
+                     milliseconds(row.predictedMs),
+                     milliseconds(row.unlimitedMs),
+                     factor(row.speedup()),
+                     percent(row.replayed),
+                     row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
+                     distance(row.relativeError),
+                     distance(row.pickedRelativeError),
+                     row.error.empty() ? toText(row.configuration) : "FAILED: " + row.error});
+  lines.push_back({"total",
+                   "",
+                   milliseconds(totals.cudnnMs),
+                   milliseconds(totals.ucudnnMs),
+                   milliseconds(totals.predictedMs),
+                   milliseconds(totals.unlimitedMs),
+                   factor(totals.speedup),
+                   "",
+                   "",
+                   "",
+                   "",
+                   ""});
+  return lines;
+}
+
+void writeSums(std::ostream& stream, const Report& report, const Totals& totals) {
+  stream << fmt::format(
+      "\nspeed-up {} in total, geometric mean {}, largest {}; prediction off by {} (median), {} "
+      "(largest)\n",
+      factor(totals.speedup),
+      factor(totals.geometricMeanSpeedup),
+      factor(totals.maximumSpeedup),
+      percent(totals.predictionMedianError),
+      percent(totals.predictionMaximumError));
+  stream << fmt::format("planning {:.1f} ms: {} kernels measured, {} loaded from the database\n",
+                        totals.planningMs,
+                        report.kernelsMeasured,
+                        report.kernelsLoaded);
+  if (report.graphs > 0)
+    stream << fmt::format("{} calls were replayed; {} graphs are kept, which take {}\n",
+                          report.replayedCalls,
+                          report.graphs,
+                          formatSize(static_cast<std::size_t>(report.graphBytes)));
+  if (totals.lessAccurate > 0)
+    stream << fmt::format(
+        "{} of {} rows are split with an error above that of what cuDNN picks without a limit\n",
+        totals.lessAccurate,
+        totals.rows);
+  if (totals.failed > 0)
+    stream << fmt::format("{} of {} rows failed\n", totals.failed, totals.rows);
+}
+
 }  // namespace
 
 void writeColumns(std::ostream& stream,
@@ -64,69 +132,9 @@ void writeColumns(std::ostream& stream,
 void writeTable(std::ostream& stream, const Report& report) {
   for (const std::string& remark : report.remarks) stream << printable(remark) << '\n';
   if (!report.remarks.empty()) stream << '\n';
-  std::vector<std::vector<std::string>> lines = {{"layer",
-                                                  "operation",
-                                                  "cuDNN ms",
-                                                  "μ-cuDNN ms",
-                                                  "predicted",
-                                                  "unlimited",
-                                                  "speed-up",
-                                                  "replayed",
-                                                  "workspace",
-                                                  "error",
-                                                  "cuDNN's",
-                                                  "configuration"}};
-  for (const Row& row : report.rows)
-    lines.push_back({row.layer,
-                     row.operation,
-                     milliseconds(row.cudnnMs),
-                     milliseconds(row.ucudnnMs),
-                     milliseconds(row.predictedMs),
-                     milliseconds(row.unlimitedMs),
-                     factor(row.speedup()),
-                     percent(row.replayed),
-                     row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
-                     distance(row.relativeError),
-                     distance(row.pickedRelativeError),
-                     row.error.empty() ? toText(row.configuration) : "FAILED: " + row.error});
   const Totals totals = computeTotals(report.rows);
-  lines.push_back({"total",
-                   "",
-                   milliseconds(totals.cudnnMs),
-                   milliseconds(totals.ucudnnMs),
-                   milliseconds(totals.predictedMs),
-                   milliseconds(totals.unlimitedMs),
-                   factor(totals.speedup),
-                   "",
-                   "",
-                   "",
-                   "",
-                   ""});
-  writeColumns(stream, lines, 2);
-  stream << fmt::format(
-      "\nspeed-up {} in total, geometric mean {}, largest {}; prediction off by {} (median), {} "
-      "(largest)\n",
-      factor(totals.speedup),
-      factor(totals.geometricMeanSpeedup),
-      factor(totals.maximumSpeedup),
-      percent(totals.predictionMedianError),
-      percent(totals.predictionMaximumError));
-  stream << fmt::format("planning {:.1f} ms: {} kernels measured, {} loaded from the database\n",
-                        totals.planningMs,
-                        report.kernelsMeasured,
-                        report.kernelsLoaded);
-  if (report.graphs > 0)
-    stream << fmt::format("{} calls were replayed; {} graphs are kept, which take {}\n",
-                          report.replayedCalls,
-                          report.graphs,
-                          formatSize(static_cast<std::size_t>(report.graphBytes)));
-  if (totals.lessAccurate > 0)
-    stream << fmt::format(
-        "{} of {} rows are split with an error above that of what cuDNN picks without a limit\n",
-        totals.lessAccurate,
-        totals.rows);
-  if (totals.failed > 0)
-    stream << fmt::format("{} of {} rows failed\n", totals.failed, totals.rows);
+  writeColumns(stream, linesOf(report.rows, totals), 2);
+  writeSums(stream, report, totals);
 }
 
 }  // namespace ucudnn::tool
