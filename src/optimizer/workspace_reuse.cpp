@@ -131,7 +131,8 @@ class Program {
   void stepFrom(int samples, const State& rest) {
     for (const Step& step : steps_) {
       if (step.batch > miniBatch_ - samples) break;
-      State& next = states_[static_cast<std::size_t>(samples + step.batch)];
+      State& next =
+          states_[static_cast<std::size_t>(samples) + static_cast<std::size_t>(step.batch)];
       const State reached{rest.ticks + step.ticks,
                           rest.microBatches + 1,
                           std::max(rest.workspaceBytes, step.workspaceBytes),

@@ -223,8 +223,9 @@ std::string Problem::text() const {
   };
   const int spatial = dimensions - 2;
   std::string result = fmt::format(
-      FMT_COMPILE("{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
-                  "compute={} math={}"),
+      FMT_COMPILE(
+          "{} x={}:*,{}/{} w={}:{}/{} y={}:*,{}/{} pad={} stride={} dilation={} groups={} {} "
+          "compute={} math={}"),
       toText(operation),
       typeText(xType),
       list(xSizes, 1, dimensions),
