@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/factor.hpp"
 #include "kernels/native.hpp"
 
 namespace ucudnn {
@@ -14,9 +15,7 @@ struct ConvolutionCall {
 
 /// Whether one of the call's scaling factors is there and 0.
 inline bool isZero(const void* factor, const Problem& problem) noexcept {
-  if (factor == nullptr) return false;
-  return problem.xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(factor) == 0
-                                            : *static_cast<const float*>(factor) == 0;
+  return factor != nullptr && valueOf(factor, problem.xType) == 0;
 }
 
 }  // namespace ucudnn
