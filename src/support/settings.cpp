@@ -96,7 +96,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_BATCH_SIZE_POLICY",
        "undivided, powerOfTwo or all",
        "powerOfTwo",
-       "Micro-batch sizes that are tried; powerOfTwo: 1, 2, 4, ..., N, and the largest that fit the limit",
+       "Micro-batch sizes that are tried; powerOfTwo: 1, 2, 4, ..., N, and the largest that fit "
+       "the limit",
        [](S& s, T text) { s.batchSizePolicy = batchSizePolicyFromText(text); }},
       {"UCUDNN_KERNELS",
        "legacy, engines or all",
