@@ -12,16 +12,18 @@
 namespace ucudnn {
 namespace {
 
-// Of so many kernels, the fastest: each adds up to four sizes.
-constexpr std::size_t kMostKernels = 6;
+// Of so many kernels, the fastest: each adds up to four sizes. As many that run any call, and
+// others: with engines a plan must be no slower than without.
+constexpr int kMostKernels = 6;
 // Workspace grows with the batch, mostly along a line, so that a few questions find the largest
 // batch; a kernel whose workspace jumps gets one that is a little smaller.
 constexpr int kMostQuestions = 8;
 
-/// A kernel, and the largest batch at which it fits.
+/// The largest batch at which a kernel fits.
 struct Largest {
   int batch = 0;
   double perSampleMs = 0;
+  bool anyCall = false;  ///< the kernel's
 };
 
 /// Of a kernel that fits at `fits`: the largest batch below `tooLarge` at which it does.
@@ -104,17 +106,19 @@ std::vector<int> largestBatches(cudnnHandle_t handle,
       const auto batch = LargestBatch(handle, problem, limitBytes, m.kernel)
                              .find(size->first, m.workspaceBytes, next->first);
       if (batch && *batch > size->first)
-        found.push_back({*batch, std::min(m.timeMs, m.deviceMs) / size->first});
+        found.push_back({*batch, std::min(m.timeMs, m.deviceMs) / size->first, m.anyCall});
     }
   }
   std::sort(found.begin(), found.end(), [](const Largest& a, const Largest& b) {
     return a.perSampleMs < b.perSampleMs;
   });
-  if (found.size() > kMostKernels) found.resize(kMostKernels);
   std::set<int> sizes;
-  for (const Largest& largest : found)
+  int taken[2] = {};
+  for (const Largest& largest : found) {
+    if (++taken[largest.anyCall ? 1 : 0] > kMostKernels) continue;
     for (const int batch : partsOf(problem.batch(), largest.batch))
       if (batch > 0 && measured.count(batch) == 0) sizes.insert(batch);
+  }
   return {sizes.begin(), sizes.end()};
 }
 

@@ -1,6 +1,7 @@
 // Plans of engines beside those of algorithms, and what a database may say of engines.
 #include <sqlite3.h>
 
+#include "planner/conversion.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -8,6 +9,9 @@ namespace ucudnn {
 namespace {
 
 using namespace test;
+
+/// Where, on the simulator, an engine is the fastest for each operation.
+constexpr std::size_t kEnginesLimit = 16 * kMebibyte;
 
 class PlannerEnginesTest : public PlannerTest {
  protected:
@@ -19,7 +23,7 @@ class PlannerEnginesTest : public PlannerTest {
 
   std::shared_ptr<const Plan> planBy(Planner& planner,
                                      Operation operation,
-                                     std::size_t limitBytes = kDividedLimit,
+                                     std::size_t limitBytes = kEnginesLimit,
                                      bool deterministic = false) {
     Problem problem = largeProblem(operation);
     problem.mathType = CUDNN_DEFAULT_MATH;
@@ -29,7 +33,7 @@ class PlannerEnginesTest : public PlannerTest {
   }
   /// As another process would.
   std::shared_ptr<const Plan> planAnew(Operation operation,
-                                       std::size_t limitBytes = kDividedLimit,
+                                       std::size_t limitBytes = kEnginesLimit,
                                        bool deterministic = false) {
     Planner planner;
     return planBy(planner, operation, limitBytes, deterministic);
@@ -77,7 +81,7 @@ TEST_F(PlannerEnginesTest, APlanOfEnginesHoldsOneForAnyCall) {
       EXPECT_TRUE(plan->general->anyCall);
       EXPECT_FALSE(hasEngine(*plan->general)) << toText(*plan->general);
       EXPECT_LE(plan->general->workspaceBytes, plan->workspaceBytes);
-      EXPECT_LE(plan->workspaceBytes, kDividedLimit);
+      EXPECT_LE(plan->workspaceBytes, kEnginesLimit);
     }
 }
 
@@ -92,7 +96,7 @@ TEST_F(PlannerEnginesTest, TheOneForAnyCallIsAsFastAsWithoutEngines) {
     settings_.databasePath = directory_.file("ucudnn.db");
     ASSERT_TRUE(plan && plan->general && legacy);
     EXPECT_EQ(toText(*plan->general), toText(*legacy));
-    EXPECT_LE(plan->predictedMs, legacy->predictedMs);
+    EXPECT_LE(plan->predictedMs, legacy->predictedMs * kSplitGain);
   }
 }
 
@@ -108,7 +112,7 @@ TEST_F(PlannerEnginesTest, DeterminismIsAskedOfCudnn) {
   const auto any = planAnew(Operation::kBackwardFilter);
   ASSERT_TRUE(any);
   EXPECT_FALSE(any->isDeterministic()) << toText(*any);
-  const auto plan = planAnew(Operation::kBackwardFilter, kDividedLimit, true);
+  const auto plan = planAnew(Operation::kBackwardFilter, kEnginesLimit, true);
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->isDeterministic()) << toText(*plan);
 }
