@@ -165,6 +165,20 @@ void setProperties(const BackendDescriptor& descriptor,
 }
 #endif
 
+// Types of knobs are numbers: a newer cuDNN, or a database, may have some that the enumeration
+// lacks.
+
+int knobTypeOf(const BackendDescriptor& choice) {
+  int type = 0;
+  static_assert(sizeof type == sizeof(cudnnBackendKnobType_t));
+  getAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+  return type;
+}
+
+void setKnobType(const BackendDescriptor& choice, int type) {
+  setAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
+}
+
 EngineConfiguration valueOf(const BackendDescriptor& configuration) {
   EngineConfiguration value;
   const auto engine =
@@ -174,7 +188,7 @@ EngineConfiguration valueOf(const BackendDescriptor& configuration) {
                                                  configuration,
                                                  CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
                                                  CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR))
-    value.knobs.emplace_back(get<cudnnBackendKnobType_t>(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE),
+    value.knobs.emplace_back(knobTypeOf(choice),
                              get<std::int64_t>(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
   return value;
 }
@@ -225,9 +239,7 @@ BackendDescriptor OperationGraph::configuration(const EngineDevice& device,
   std::vector<BackendDescriptor> choices;
   for (const auto& [type, choice] : value.knobs) {
     choices.push_back(makeBackend(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
-    set(choices.back(),
-        CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-        static_cast<cudnnBackendKnobType_t>(type));
+    setKnobType(choices.back(), type);
     set(choices.back(), CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, choice);
     finalize(choices.back());
   }

@@ -137,10 +137,9 @@ DescriptorPointer BackendContractTest::config(std::int64_t index,
   std::vector<cudnnBackendDescriptor_t> handles;
   for (const auto& [type, value] : knobs) {
     choices.push_back(std::make_unique<Descriptor>(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
-    EXPECT_CUDNN(choices.back()->set(
-        CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-        CUDNN_TYPE_KNOB_TYPE,
-        std::vector<cudnnBackendKnobType_t>{static_cast<cudnnBackendKnobType_t>(type)}));
+    EXPECT_CUDNN(choices.back()->set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                     CUDNN_TYPE_KNOB_TYPE,
+                                     std::vector<int>{static_cast<int>(type)}));
     EXPECT_CUDNN(choices.back()->setInt(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value));
     EXPECT_CUDNN(choices.back()->finalize());
     handles.push_back(choices.back()->get());

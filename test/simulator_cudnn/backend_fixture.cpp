@@ -172,10 +172,9 @@ DescriptorPointer BackendGraph::config(const EngineText& text, cudnnStatus_t exp
   std::vector<cudnnBackendDescriptor_t> handles;
   for (const auto& [type, value] : text.knobs) {
     knobs.push_back(std::make_unique<Descriptor>(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
-    EXPECT_CUDNN(knobs.back()->set(
-        CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
-        CUDNN_TYPE_KNOB_TYPE,
-        std::vector<cudnnBackendKnobType_t>{static_cast<cudnnBackendKnobType_t>(type)}));
+    EXPECT_CUDNN(knobs.back()->set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                   CUDNN_TYPE_KNOB_TYPE,
+                                   std::vector<int>{static_cast<int>(type)}));
     EXPECT_CUDNN(knobs.back()->setInt(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value));
     EXPECT_CUDNN(knobs.back()->finalize());
     handles.push_back(knobs.back()->get());

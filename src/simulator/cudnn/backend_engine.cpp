@@ -182,7 +182,7 @@ void BackendKnobChoice::setAttribute(cudnnBackendAttributeName_t name,
                                      const AttributeInput& input) {
   switch (name) {
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
-      choice_.type = input.scalar<cudnnBackendKnobType_t>(CUDNN_TYPE_KNOB_TYPE);
+      choice_.type = input.scalar<int>(CUDNN_TYPE_KNOB_TYPE);
       return;
     case CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE:
       choice_.value = input.scalar<std::int64_t>(CUDNN_TYPE_INT64);

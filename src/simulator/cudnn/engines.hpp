@@ -46,7 +46,7 @@ struct KnobRange {
 };
 
 struct KnobChoice {
-  cudnnBackendKnobType_t type;
+  int type;            ///< a cudnnBackendKnobType_t, or what is none: a client may set any number
   std::int64_t value;  ///< -1: the engine's own choice
 };
 
