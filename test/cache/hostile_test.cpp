@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../support/slowness.hpp"
 #include "cache/maintenance.hpp"
 #include "fixture.hpp"
 #include "support/text.hpp"
@@ -23,11 +24,12 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kMostTime{5};
 
-/// How many others want a processor, too, to each: the limits hold for a machine of one's own.
+/// How many others want a processor, too, to each: the limits hold for a machine of one's own, and
+/// without a sanitizer.
 double slowness() {
   double load = 0;
-  if (::getloadavg(&load, 1) != 1) return 1;
-  return std::max(1.0, load / std::thread::hardware_concurrency());
+  if (::getloadavg(&load, 1) != 1) return test::kSlowness;
+  return std::max(1.0, load / std::thread::hardware_concurrency()) * test::kSlowness;
 }
 
 std::vector<std::string> corpus() {
@@ -234,7 +236,7 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
           database.store(machine(), "new " + std::to_string(i), {{1 + isOpen, sizeOf(2)}});
         }
       });
-      EXPECT_LT(time, kPatience + kWork);
+      EXPECT_LT(time, kPatience + kWork * test::kSlowness);
       other.run("COMMIT");
     }
     EXPECT_EQ(1U, database.load(machine(), "problem", &isLocked).size());
