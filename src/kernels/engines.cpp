@@ -225,11 +225,17 @@ bool isAligned(const void* pointer) noexcept {
 
 }  // namespace
 
+bool isMemoryForEngines(const ConvolutionPointers& pointers) noexcept {
+  return pointers.x != nullptr && pointers.w != nullptr && pointers.y != nullptr &&
+         isAligned(pointers.x) && isAligned(pointers.w) && isAligned(pointers.y) &&
+         isAligned(pointers.workspace);
+}
+
 bool suitsEngines(const Problem& problem, const ConvolutionPointers& pointers) noexcept {
   if (pointers.alpha == nullptr || pointers.beta == nullptr) return false;
   const double beta = valueOf(pointers.beta, problem.xType);
   return valueOf(pointers.alpha, problem.xType) == 1 && (beta == 0 || beta == 1) &&
-         isAligned(pointers.x) && isAligned(pointers.w) && isAligned(pointers.y);
+         isMemoryForEngines(pointers);
 }
 
 #if UCUDNN_HAS_ENGINES

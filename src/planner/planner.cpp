@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kernels/engines.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
 
@@ -17,6 +18,15 @@ using Clock = KnownQuestion::Clock;
 // attempts take a tenth of the time at most. And not more often than a person would notice.
 constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
+
+/// What kernels are timed on; null: scratch memory. The caller's own is not for engines where it is
+/// not aligned: what they say there is no answer for other calls.
+const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
+  const TensorBuffers* const own = request.buffers;
+  if (own == nullptr || request.settings->kernels == Kernels::kLegacy) return own;
+  return isMemoryForEngines({nullptr, nullptr, own->x, own->w, own->y, own->workspace}) ? own
+                                                                                        : nullptr;
+}
 
 std::size_t kernelCount(const Measurements& measurements) {
   std::size_t count = 0;
@@ -79,7 +89,7 @@ bool Planner::mustMeasure(const PlanRequest& request,
                           const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   if (asked.isComplete(request.limitBytes)) return false;
-  const bool brings = request.buffers != nullptr && asked.memoryWasShort;
+  const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
   return measuring == Measuring::kNow ||
          investment_.pays(
@@ -136,7 +146,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.limitBytes = request.limitBytes;
   benchmark.known = &known;
   benchmark.refused = &refused;
-  benchmark.buffers = request.buffers;
+  benchmark.buffers = timingBuffers(request);
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;

@@ -74,6 +74,15 @@ TEST(SuitsEnginesTest, FactorsOfOneAndZeroAndAlignedPointers) {
   EXPECT_FALSE(suits(nullptr, &zero, memory.data()));
   EXPECT_FALSE(suits(&one, nullptr, memory.data()));
   EXPECT_FALSE(suits(&one, &zero, &memory[1]));
+  EXPECT_FALSE(suits(&one, &zero, nullptr));
+}
+
+TEST(SuitsEnginesTest, AlignedWorkspaceOrNone) {
+  alignas(16) std::array<float, 8> memory{};
+  float* const data = memory.data();
+  EXPECT_TRUE(isMemoryForEngines({nullptr, nullptr, data, data, data, nullptr, 0}));
+  EXPECT_TRUE(isMemoryForEngines({nullptr, nullptr, data, data, data, &memory[4], 16}));
+  EXPECT_FALSE(isMemoryForEngines({nullptr, nullptr, data, data, data, &memory[1], 16}));
 }
 
 #if CUDNN_VERSION >= 90800

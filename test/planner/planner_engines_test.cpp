@@ -143,5 +143,35 @@ TEST_F(PlannerEnginesTest, OnePlannerKeepsKernelsApart) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
+/// Engines are timed for calls that suit them, so not on a caller's memory that does not.
+TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedSaysNothingAboutEngines) {
+  settings_.databasePath.clear();
+  settings_.kernels = Kernels::kEngines;
+  for (const Operation operation : kOperations) {
+    Problem problem = largeProblem(operation);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    constexpr std::size_t kBeside = 256;
+    const DeviceBuffer x(problem.xBytes() + kBeside), w(problem.wBytes() + kBeside),
+        y(problem.yBytes() + kBeside), workspace(kDividedLimit + kBeside);
+    for (const bool tensorsAreOff : {false, true}) {
+      Planner planner;
+      const auto at = [](const DeviceBuffer& buffer, std::size_t offset) {
+        return static_cast<void*>(static_cast<char*>(buffer.get()) + offset);
+      };
+      const std::size_t offset = tensorsAreOff ? sizeof(float) : 0;
+      const TensorBuffers buffers{at(x, offset),
+                                  at(w, offset),
+                                  at(y, offset),
+                                  at(workspace, sizeof(float) - offset),
+                                  kDividedLimit};
+      PlanRequest wanted = request(planner, kDividedLimit, problem);
+      wanted.buffers = &buffers;
+      const auto plan = planner.plan(wanted);
+      ASSERT_TRUE(plan);
+      EXPECT_TRUE(hasEngine(*plan)) << toText(*plan);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn
