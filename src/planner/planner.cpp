@@ -28,6 +28,17 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
                                                                                         : nullptr;
 }
 
+/// Another question's: they decide nothing where no plan may have them, and are not asked about.
+void dropEngines(Measurements& measurements) {
+  for (auto& [batch, size] : measurements) {
+    std::vector<Measurement>& kernels = size.kernels;
+    kernels.erase(std::remove_if(kernels.begin(),
+                                 kernels.end(),
+                                 [](const Measurement& m) { return m.kernel.source == kEngines; }),
+                  kernels.end());
+  }
+}
+
 std::size_t kernelCount(const Measurements& measurements) {
   std::size_t count = 0;
   for (const auto& [batch, size] : measurements) count += size.kernels.size();
@@ -137,6 +148,8 @@ void Planner::measure(const PlanRequest& request) {
     known = problem.measurements;
     refused = problem.refused;
   });
+  const bool withEngines = request.settings->kernels != Kernels::kLegacy;
+  if (!withEngines) dropEngines(known);
   store_.confirmAll(request, known);
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
@@ -150,7 +163,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;
-  benchmark.engines = request.settings->kernels != Kernels::kLegacy;
+  benchmark.engines = withEngines;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
   std::string why;

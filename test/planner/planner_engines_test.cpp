@@ -173,5 +173,28 @@ TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedSaysNothingAboutEngines) {
   }
 }
 
+/// At sizes between those known, engines would be neighbours.
+TEST_F(PlannerEnginesTest, WithoutEnginesNoneIsMeasured) {
+  settings_.databasePath.clear();
+  Planner planner;
+  ASSERT_TRUE(planBy(planner, Operation::kForward));
+  const auto engines = [&] {
+    Problem problem = largeProblem(Operation::kForward);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    std::size_t count = 0;
+    for (const auto& [batch, size] : planner.measurements(request(planner, kEngineLimit, problem)))
+      for (const Measurement& m : size.kernels) count += m.anyCall ? 0 : 1;
+    return count;
+  };
+  const std::size_t before = engines();
+  EXPECT_GT(before, 0u);
+  settings_.kernels = Kernels::kLegacy;
+  settings_.batchSizePolicy = BatchSizePolicy::kAll;
+  const auto plan = planBy(planner, Operation::kForward);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(hasEngine(*plan)) << toText(*plan);
+  EXPECT_EQ(engines(), before);
+}
+
 }  // namespace
 }  // namespace ucudnn
