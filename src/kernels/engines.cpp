@@ -28,7 +28,7 @@ bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNo
   const bool isFma = problem.mathType == CUDNN_FMA_MATH;
   if (isFma && has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
   if (has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
-      (isFma || problem.xType != CUDNN_DATA_FLOAT))
+      problem.mathType != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
     return false;
   return problem.computeType == CUDNN_DATA_HALF ||
          !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
