@@ -105,6 +105,13 @@ UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                                          int* returnedCount,
                                                          ucudnnParetoPoint_t* points);
 
+/**
+ * Writes the plans that the process has made and used so far to a file for UCUDNN_PLANS, in the
+ * place of what the file had. Needs no handle. CUDNN_STATUS_BAD_PARAM: `path` is NULL or empty, or
+ * the file can't be written, which the log says.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSavePlans(const char* path);
+
 /** What the library has done in this process. Needs no handle. */
 UCUDNN_API cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
 

@@ -101,6 +101,12 @@ class UcudnnHandle_t {
   cudnnStatus_t setDatabase(const std::string& path) const {
     return ucudnnSetDatabase(native_, path.c_str());
   }
+  cudnnStatus_t setPlans(const std::string& path) const {
+    return ucudnnSetPlans(native_, path.c_str());
+  }
+  cudnnStatus_t setPlansStrict(bool enabled) const {
+    return ucudnnSetPlansStrict(native_, enabled ? 1 : 0);
+  }
   cudnnStatus_t setBenchmarkMemory(std::size_t bytes) const {
     return ucudnnSetBenchmarkMemory(native_, bytes);
   }

@@ -108,6 +108,21 @@ UCUDNN_API cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes
 UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path);
 
 /**
+ * A file of plans, written by `ucudnn plan --save` or ucudnnSavePlans (<ucudnn/diagnosis.h>), read
+ * now; NULL or "": none. Its convolutions run by these plans, whatever the policy, and nothing is
+ * measured for them. CUDNN_STATUS_BAD_PARAM: it can't be read, or not all of it is in order, which
+ * the log says. UCUDNN_PLANS
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetPlans(cudnnHandle_t handle, const char* path);
+
+/**
+ * What the file of plans does not have, for the workspace and determinism of a call, or what cuDNN
+ * does not have of it, is planned as usual, with one warning for each convolution; not 0: it runs
+ * through cuDNN. UCUDNN_PLANS_STRICT
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled);
+
+/**
  * "0,1,2" or "all", devices of one model; NULL or "": the handle's own device.
  * UCUDNN_BENCHMARK_DEVICES
  */

@@ -143,6 +143,14 @@ cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
       "ucudnnGetConvolutionParetoFront", subject, requestedCount, returnedCount, points, answer);
 }
 
+cudnnStatus_t ucudnnSavePlans(const char* path) {
+  if (path == nullptr || *path == '\0') return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnSavePlans", [&] {
+    planner().savePlans(path);
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
 cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics) {
   if (statistics == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const Statistics& now = planner().statistics();

@@ -147,6 +147,23 @@ cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   });
 }
 
+cudnnStatus_t ucudnnSetPlans(cudnnHandle_t handle, const char* path) {
+  Context* const context = contextOf(handle);
+  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnSetPlans", [&] {
+    Settings settings = context->settings();
+    settings.plansPath = path != nullptr ? path : "";
+    context->setSettings(std::move(settings), Context::Plans::kRead);
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled) {
+  return changeSettings("ucudnnSetPlansStrict", handle, [&](Settings& settings) {
+    settings.plansStrict = enabled != 0;
+  });
+}
+
 cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices) {
   return changeSettings("ucudnnSetBenchmarkDevices", handle, [&](Settings& settings) {
     settings.benchmarkDevices.clear();

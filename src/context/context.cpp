@@ -7,6 +7,7 @@
 #include "cuda/cudnn.hpp"
 #include "executor/equivalence.hpp"
 #include "kernels/engines.hpp"
+#include "planner/frozen_plans.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -59,7 +60,12 @@ Context::~Context() {
   if (replays_) replays_->forget(ownerOf(this));
 }
 
-void Context::setSettings(Settings settings) {
+void Context::setSettings(Settings settings, Plans plans) {
+  std::shared_ptr<FrozenPlans> frozen;
+  if (!settings.plansPath.empty()) {
+    const bool isKept = plans == Plans::kKept && settings.plansPath == settings_.plansPath;
+    frozen = isKept ? frozen_ : frozenPlans(settings.plansPath);
+  }
   benchmarkDevices_ = benchmarkDevices(
       settings.benchmarkDevices, settings.allBenchmarkDevices, device_, planner().machines());
   std::shared_ptr<WorkspaceOwner> owner;
@@ -70,7 +76,9 @@ void Context::setSettings(Settings settings) {
                             settings.batchSizePolicy,
                             settings.kernels,
                             settings.deterministic,
-                            settings.graphWorkspaceBytes});
+                            settings.graphWorkspaceBytes,
+                            frozen.get(),
+                            settings.plansStrict});
   std::shared_ptr<Replays> replays;
   if (settings.graphMemoryBytes > 0) replays = replaysOf(device_);
   prepareBenchmarkDevices(benchmarkDevices_);
@@ -78,6 +86,7 @@ void Context::setSettings(Settings settings) {
   replays_ = std::move(replays);
   hotPlans_.clear();
   owner_ = std::move(owner);
+  frozen_ = std::move(frozen);
   settings_ = std::move(settings);
   defaultLimits_.clear();
 }
@@ -94,6 +103,7 @@ PlanRequest Context::request(const Problem& problem,
   request.deterministic = deterministic || settings_.deterministic;
   request.settings = &settings_;
   request.benchmarkDevices = &benchmarkDevices_;
+  request.frozen = frozen_.get();
   return request;
 }
 

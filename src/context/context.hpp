@@ -68,9 +68,12 @@ class Context {
   /// cudnnDestroy, and another one have got its address. Throws Error, BadSetting.
   DeviceScope useDevice();
 
+  /// Whether a file of plans is read again that the settings named before.
+  enum class Plans { kKept, kRead };
+
   /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting (nothing has changed
   /// then).
-  void setSettings(Settings settings);
+  void setSettings(Settings settings, Plans plans = Plans::kKept);
 
   /// Runs a convolution: its plan, or, where there is none or it cannot be started, cuDNN as it is.
   cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call, LayerId layer) noexcept;
@@ -216,6 +219,7 @@ class Context {
   Origin origin_;
   Settings settings_;
   std::vector<int> benchmarkDevices_;
+  std::shared_ptr<FrozenPlans> frozen_;  ///< null: nothing is frozen
   /// Held by all contexts: what graphs use outlives the handles that captured them.
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace

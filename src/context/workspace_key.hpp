@@ -20,13 +20,31 @@ struct WorkspaceKey {
   Kernels kernels = Kernels::kLegacy;
   bool deterministic = false;
   std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
+  const void* plans = nullptr;                       ///< which file's; null: none
+  bool plansStrict = false;
 
   bool operator<(const WorkspaceKey& other) const noexcept { return tied() < other.tied(); }
 
  private:
-  std::tuple<int, std::size_t, TotalWorkspacePolicy, BatchSizePolicy, Kernels, bool, std::size_t>
+  std::tuple<int,
+             std::size_t,
+             TotalWorkspacePolicy,
+             BatchSizePolicy,
+             Kernels,
+             bool,
+             std::size_t,
+             const void*,
+             bool>
   tied() const noexcept {
-    return {device, totalBytes, policy, batchSizePolicy, kernels, deterministic, graphBytes};
+    return {device,
+            totalBytes,
+            policy,
+            batchSizePolicy,
+            kernels,
+            deterministic,
+            graphBytes,
+            plans,
+            plansStrict};
   }
 };
 

@@ -37,6 +37,14 @@ class MeasurementStore {
     const Known* const known = known_.peek(keyOf(request));
     return look(known, known == nullptr ? nullptr : known->find(request.question()));
   }
+  /// Calls `look(machine, const KnownQuestion&)` for all under the lock.
+  template <typename Look>
+  void lookAtAll(Look look) const {
+    const std::lock_guard lock(mutex_);
+    known_.forEach([&](const KnownKey& key, const Known& known) {
+      for (const KnownQuestion& asked : known.questions) look(key.machine, asked);
+    });
+  }
 
   /// What is known at the mini-batch and, where the policy splits, at any smaller size: another
   /// question's sizes are as good as this one's.

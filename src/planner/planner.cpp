@@ -65,15 +65,6 @@ bool isSamePlan(const Plan* a, const Plan* b) {
          isSamePlan(a->general.get(), b->general.get());
 }
 
-/// A query's answer holds for calls of both.
-std::shared_ptr<const Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general) {
-  auto both = std::make_shared<Plan>(plan);
-  both->workspaceBytes = std::max(plan.workspaceBytes, general->workspaceBytes);
-  both->algorithmBytes = std::max(plan.algorithmBytes, both->workspaceBytes);
-  both->general = std::move(general);
-  return both;
-}
-
 }  // namespace
 
 void Planner::addConvolutionTime(double timeMs) {
@@ -81,6 +72,7 @@ void Planner::addConvolutionTime(double timeMs) {
 }
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
+  if (const auto frozen = frozenAnswer(request)) return *frozen;
   if (measuring != Measuring::kNever && request.settings->benchmarkShare == kMeasureAlways)
     measuring = Measuring::kNow;
   if (const auto known = knownAnswer(request, measuring)) return *known;
@@ -91,6 +83,7 @@ PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
+  if (const auto frozen = frozenAnswer(request)) return frozen->plan;
   if (!isAnswered(request)) return std::nullopt;
   return answer(request, Measuring::kNever).plan;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct PlanAnswer {
 ///     order of questions.
 ///  3. Of the database only times are believed, and only possible ones (belief.hpp): no plan and no
 ///     answer holds a kernel that cuDNN has not confirmed.
+///  4. What a request's file of plans has (frozen_plans.hpp) is neither measured nor chosen.
 class Planner {
  public:
   Planner() = default;
@@ -77,6 +79,10 @@ class Planner {
   std::vector<Configuration> front(const PlanRequest& request,
                                    Measuring measuring = Measuring::kNow);
 
+  /// Writes all plans that were made, and those of files that were used, to a file for
+  /// UCUDNN_PLANS. Throws BadSetting: it can't be written.
+  void savePlans(const std::string& path) const;
+
   /// Time in convolutions that handles ran by themselves, in ms: measuring may take a share of it.
   void addConvolutionTime(double timeMs);
 
@@ -84,6 +90,8 @@ class Planner {
   Statistics& statistics() noexcept { return statistics_; }
 
  private:
+  /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
+  std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
   /// Under the lock: whether to measure before answering.
   bool mustMeasure(const PlanRequest& request,
                    Measuring measuring,

@@ -7,6 +7,7 @@
 #include "kernels/algorithms.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/conversion.hpp"
+#include "planner/frozen_plans.hpp"
 #include "planner/planner.hpp"
 
 namespace ucudnn {
@@ -135,6 +136,11 @@ bool Planner::fastestIsInaccurate(const PlanRequest& request) {
 
 std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
+  if (request.frozen != nullptr) {
+    auto frozen = request.frozen->front(request, machines_);
+    keepFront(frozen);
+    if (!frozen.empty() || request.settings->plansStrict) return frozen;
+  }
   Measurements measurements = require(request, measuring);
   const int miniBatch = request.problem.batch();
   const Pace pace = request.replay() == Replay::kWhereRepeated ? Pace::kDevice : Pace::kHost;

@@ -12,6 +12,8 @@
 
 namespace ucudnn {
 
+class FrozenPlans;
+
 /// How the calls run that a plan is for.
 enum class Replay {
   kNever,          ///< each micro-batch is enqueued
@@ -41,6 +43,7 @@ struct PlanRequest {
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
+  FrozenPlans* frozen = nullptr;  ///< null: nothing is frozen
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 

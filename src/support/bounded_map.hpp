@@ -29,6 +29,12 @@ class BoundedMap {
     return place == places_.end() ? nullptr : &place->second->second;
   }
 
+  /// Calls `look(key, value)`, the latest used first.
+  template <typename Look>
+  void forEach(Look look) const {
+    for (const auto& [key, value] : entries_) look(key, value);
+  }
+
   /// Adds a default value where there is none; then the oldest entry goes if there are too many.
   Value& operator[](const Key& key) {
     if (Value* const known = find(key)) return *known;

@@ -31,6 +31,8 @@ struct Settings {
   /// those of a network with a hundred layers.
   std::size_t graphMemoryBytes = std::size_t{64} << 20;
   std::string databasePath;           ///< empty: measurements live in memory only
+  std::string plansPath;              ///< empty: every plan is made anew
+  bool plansStrict = false;           ///< what the file has not is left to cuDNN
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
   double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own

@@ -166,6 +166,8 @@ void addPlan(CLI::App& app, Parsed& parsed, const std::string& command) {
                    parsed.plan.lpFile,
                    "with --total-workspace: write the division's 0-1 program in CPLEX LP format")
       ->type_name("FILE");
+  plan->add_option("--save", parsed.plan.plansFile, "write the choices there, for UCUDNN_PLANS")
+      ->type_name("FILE");
   plan->callback([&parsed, command] {
     parsed.command = [&parsed, command] {
       return parsed.plan.totalBytes > 0 ? planNetwork(parsed.plan, command)

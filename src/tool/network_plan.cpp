@@ -23,6 +23,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   const Handles handles(stream.get());
   check(handles.ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
   configure(handles.ours(), options);
+  expectWritablePlans(options);
   Network network(layers, options);
   NetworkReport report =
       network.plan(handles.ours(), {kWays.begin(), kWays.end()}, options.totalBytes);
@@ -38,6 +39,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
       return writeDivisionProblem(network.fronts(), settings, path);
     });
   });
+  savePlans(options);
   return 0;
 }
 

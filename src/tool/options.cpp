@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <ucudnn/diagnosis.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -138,6 +143,19 @@ void configure(UcudnnHandle_t handle, const ConvolutionOptions& options) {
         "ucudnnSetBatchSizePolicy");
   check(handle.setKernels(static_cast<ucudnnKernels_t>(options.kernels)), "ucudnnSetKernels");
   check(handle.setGraphMemory(options.graphMemoryBytes), "ucudnnSetGraphMemory");
+}
+
+void expectWritablePlans(const ConvolutionOptions& options) {
+  const std::string& path = options.plansFile;
+  // A file that is there stays as it is: UCUDNN_PLANS may name it.
+  if (!path.empty() && !std::ofstream(path, std::ios::app))
+    throw BadInput(fmt::format("--save: {}: {}", excerpt(path), std::strerror(errno)));
+}
+
+void savePlans(const ConvolutionOptions& options) {
+  const std::string& path = options.plansFile;
+  if (!path.empty() && ucudnnSavePlans(path.c_str()) != CUDNN_STATUS_SUCCESS)
+    throw BadInput(fmt::format("--save: {}: cannot be written", excerpt(path)));
 }
 
 nlohmann::ordered_json toJson(const ConvolutionOptions& options) {

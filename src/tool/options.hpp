@@ -32,8 +32,9 @@ struct ConvolutionOptions {
   std::size_t totalBytes = 0;
   TotalWorkspacePolicy totalPolicy = Settings().totalWorkspacePolicy;
   int device = 0;
-  std::string jsonFile;  ///< empty: none; "-": stdout, in the table's place
-  std::string lpFile;    ///< of `plan` with a total: the division as a CPLEX LP file
+  std::string jsonFile;   ///< empty: none; "-": stdout, in the table's place
+  std::string plansFile;  ///< of `plan`: the choices, for UCUDNN_PLANS; empty: none
+  std::string lpFile;     ///< of `plan` with a total: the division as a CPLEX LP file
 };
 
 /// What runs on a stream of its own, in a network.
@@ -61,6 +62,11 @@ nlohmann::ordered_json toJson(const ConvolutionOptions& options);
 
 /// Gives a handle the policy and the memory for graphs. Throws DeviceError.
 void configure(UcudnnHandle_t handle, const ConvolutionOptions& options);
+
+/// For `--save`: finds out before the work begins whether the file can be written. Throws BadInput.
+void expectWritablePlans(const ConvolutionOptions& options);
+/// Writes the plans of this process there. Throws BadInput.
+void savePlans(const ConvolutionOptions& options);
 
 /// The names that options accept. Throw BadInput: "OPTION: \"...\" is none of ...".
 cudnnDataType_t parseDataType(const std::string& text);

@@ -114,6 +114,7 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
   const Stream stream = makeStream();
   const Handles handles(stream.get());
   configure(handles.ours(), options);
+  expectWritablePlans(options);
   // The Pareto front ends at the limit that the handle knows.
   check(handles.ours().setDefaultWorkspaceLimit(options.limitBytes),
         "ucudnnSetDefaultWorkspaceLimit");
@@ -135,6 +136,7 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
     for (const Planned& row : rows) all["rows"].push_back(toJson(row, options.limitBytes));
     out << toText(all);
   });
+  savePlans(options);
   const auto failed = [](const Planned& row) { return !row.error.empty(); };
   return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
 }

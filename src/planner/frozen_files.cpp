@@ -1,0 +1,208 @@
+// Files of plans: read, written, and what a running program puts into them.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+
+#include "kernels/algorithms.hpp"
+#include "planner/frozen_plans.hpp"
+#include "planner/planner.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "support/write_signals.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// Files that were read lately: a framework may create a handle for every layer.
+struct ReadFiles {
+  struct File {
+    std::string path, content;
+    std::shared_ptr<FrozenPlans> plans;
+  };
+  std::mutex mutex;
+  std::vector<File> files;  ///< the latest used last
+};
+
+ReadFiles& readFiles() noexcept {
+  static ReadFiles& all = *new ReadFiles;  // handles are used in static destructors
+  return all;
+}
+
+/// A pipe would be waited for.
+void expectFile(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw std::runtime_error(std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) throw std::runtime_error("it is no regular file");
+}
+
+FrozenConfiguration toFrozenConfiguration(const Plan& plan) {
+  FrozenConfiguration frozen;
+  frozen.predictedMs = plan.predictedMs;
+  const Operation operation = plan.problem.operation;
+  if (plan.algorithm >= 0)
+    frozen.algorithm =
+        toText(operation, Kernel{plan.algorithm, plan.problem.mathType, kAlgorithms});
+  for (const Plan::Step& step : plan.steps)
+    frozen.microBatches.push_back(
+        {step.batch, step.count, toText(operation, step.kernel), step.timeMs, step.deviceMs});
+  return frozen;
+}
+
+FrozenPair toFrozenPair(const Plan& plan) {
+  FrozenPair pair{toFrozenConfiguration(plan), std::nullopt};
+  if (plan.enqueued) pair.enqueued = toFrozenConfiguration(*plan.enqueued);
+  return pair;
+}
+
+/// False: errno says why.
+bool writeAll(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t bytes = ::write(descriptor, text.data(), text.size());
+    if (bytes >= 0)
+      text.remove_prefix(static_cast<std::size_t>(bytes));
+    else if (errno != EINTR)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<FrozenPlans> frozenPlans(const std::string& path) {
+  constexpr std::size_t kMostFiles = 8;
+  try {
+    expectFile(path);
+    std::string content = readFile(path, kMostPlansBytes);
+    ReadFiles& all = readFiles();
+    const std::lock_guard lock(all.mutex);
+    const auto known =
+        std::find_if(all.files.begin(), all.files.end(), [&](const ReadFiles::File& file) {
+          return file.path == path && file.content == content;
+        });
+    if (known != all.files.end()) {
+      std::rotate(known, known + 1, all.files.end());
+    } else {
+      auto plans = std::make_shared<FrozenPlans>(path, frozenPlansFromJson(content));
+      if (all.files.size() >= kMostFiles) all.files.erase(all.files.begin());
+      all.files.push_back({path, std::move(content), std::move(plans)});
+    }
+    return all.files.back().plans;
+  } catch (const std::runtime_error& error) {
+    throw BadSetting(fmt::format("UCUDNN_PLANS=\"{}\": {}; accepted: a file of plans",
+                                 excerpt(path),
+                                 excerpt(error.what(), 250)));
+  }
+}
+
+std::vector<FrozenPlan> usedFrozenPlans() {
+  std::vector<std::shared_ptr<FrozenPlans>> files;
+  {
+    const std::lock_guard lock(readFiles().mutex);
+    for (const ReadFiles::File& file : readFiles().files) files.push_back(file.plans);
+  }
+  std::vector<FrozenPlan> plans;
+  for (const auto& file : files)
+    for (FrozenPlan& plan : file->used()) plans.push_back(std::move(plan));
+  return plans;
+}
+
+FrozenPlan toFrozen(const KnownPlan& known,
+                    const QuestionKey& question,
+                    const std::string& device) {
+  const Plan& plan = *known.plan;
+  FrozenPlan frozen;
+  frozen.device = printable(device);
+  frozen.problem = plan.problem.text();
+  frozen.miniBatch = plan.problem.batch();
+  frozen.limitBytes = known.highBytes;
+  frozen.deterministic = known.deterministic;
+  frozen.policy = question.policy;
+  frozen.kernels = question.kernels;
+  frozen.workspaceBytes = plan.workspaceBytes;
+  frozen.plan = toFrozenPair(plan);
+  if (plan.general) frozen.general = toFrozenPair(*plan.general);
+  return frozen;
+}
+
+void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& plans) {
+  const std::string text = frozenPlansToJson(plans);
+  const auto refuse = [&] {
+    throw BadSetting(fmt::format("{}: {}", excerpt(path), std::strerror(errno)));
+  };
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw BadSetting(fmt::format("{}: it is no regular file", excerpt(path)));
+  static auto& mutex = *new std::mutex;  // one file beside the old one at a time
+  const std::lock_guard lock(mutex);
+  const WriteSignalsHeld held;
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  ::unlink(temporary.c_str());  // of a process that ended while it wrote
+  const int descriptor =
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+  if (descriptor < 0) refuse();
+  const bool written = writeAll(descriptor, text);
+  int why = errno;
+  if (::close(descriptor) != 0 && written)
+    why = errno;
+  else if (written && ::rename(temporary.c_str(), path.c_str()) == 0)
+    return;
+  else if (written)
+    why = errno;
+  ::unlink(temporary.c_str());
+  errno = why;
+  refuse();
+}
+
+std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request) {
+  if (request.frozen == nullptr) return std::nullopt;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  const FrozenPlans::Found found = request.frozen->plan(request, machines_);
+  if (!found.plan && !request.settings->plansStrict) return std::nullopt;
+  if (found.isNew) {
+    ++statistics_.plans;
+    report(request, found.plan.get());
+  }
+  return PlanAnswer{found.plan, true};
+}
+
+void Planner::savePlans(const std::string& path) const {
+  std::vector<FrozenPlan> plans = usedFrozenPlans();
+  const auto add = [&](auto isTaken) {
+    store_.lookAtAll([&](int machine, const KnownQuestion& asked) {
+      for (const auto* list : {&asked.plans, &asked.formerPlans})
+        for (const KnownPlan& known : *list)
+          if (known.plan && isTaken(known))
+            plans.push_back(toFrozen(known, asked.key, machines_.key(machine).deviceName));
+    });
+  };
+  // Of two that differ in replay alone the one that holds both ways.
+  add([](const KnownPlan& known) { return known.replay == Replay::kWhereRepeated; });
+  add([](const KnownPlan& known) { return known.replay != Replay::kWhereRepeated; });
+  const auto key = [](const FrozenPlan& plan) {
+    return std::tie(plan.device,
+                    plan.problem,
+                    plan.miniBatch,
+                    plan.limitBytes,
+                    plan.deterministic,
+                    plan.policy,
+                    plan.kernels);
+  };
+  std::stable_sort(plans.begin(), plans.end(), [&](const FrozenPlan& a, const FrozenPlan& b) {
+    return key(a) < key(b);
+  });
+  plans.erase(
+      std::unique(plans.begin(),
+                  plans.end(),
+                  [&](const FrozenPlan& a, const FrozenPlan& b) { return key(a) == key(b); }),
+      plans.end());
+  writeFrozenPlans(path, plans);
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,216 @@
+#include "planner/frozen_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include "kernels/algorithms.hpp"
+#include "planner/conversion.hpp"
+#include "support/log.hpp"
+#include "support/text.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// Why a plan can't be had here.
+class NotHere : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What cuDNN says of the kernel that has this text. Throws NotHere, Error.
+KernelOffer offerOf(const PlanRequest& request, int batch, const std::string& text) {
+  const Problem part = request.problem.withBatch(batch);
+  const auto parsed = parseKernel(part, text);
+  if (!parsed) throw NotHere(fmt::format("this build knows no kernel {}", excerpt(text)));
+  const ProblemDescriptors descriptors(part);
+  const auto offer = offeredKernel(request.handle, part, descriptors.get(), parsed->kernel);
+  if (!offer)
+    throw NotHere(fmt::format("cuDNN has no kernel {} here at batch {}", excerpt(text), batch));
+  return *offer;
+}
+
+/// Throws NotHere, Error.
+std::shared_ptr<const Plan> build(const PlanRequest& request,
+                                  const FrozenConfiguration& frozen,
+                                  std::shared_ptr<const Plan> enqueued = nullptr) {
+  Configuration configuration;
+  configuration.timeMs = frozen.predictedMs;
+  Measurements measurements;
+  for (const FrozenMicroBatches& group : frozen.microBatches) {
+    const KernelOffer offer = offerOf(request, group.batch, group.kernel);
+    std::vector<Measurement>& kernels = measurements[group.batch].kernels;
+    configuration.microBatches.push_back(
+        {group.batch, static_cast<int>(kernels.size()), group.count});
+    configuration.workspaceBytes = std::max(configuration.workspaceBytes, offer.workspaceBytes);
+    kernels.push_back({offer, {group.timeMs, group.deviceMs}});
+  }
+  if (isDivided(configuration) &&
+      sizesFor(request.problem, BatchSizePolicy::kPowerOfTwo).size() < 2)
+    throw NotHere("a filter gradient in half or bfloat16 is not split");
+  if (!frozen.algorithm.empty()) {
+    const int miniBatch = request.problem.batch();
+    const KernelOffer named = offerOf(request, miniBatch, frozen.algorithm);
+    if (!algorithmOf(named.kernel)) throw NotHere("what queries name is no algorithm");
+    measurements[miniBatch].kernels.push_back({named, {}});
+  }
+  // The times are those that the pace of the device had; the enqueued plan is built alone.
+  return buildPlan(request, configuration, Pace::kDevice, measurements, std::move(enqueued));
+}
+
+/// As the planner chooses: where not every call that repeats is replayed, one plan for all.
+std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& pair) {
+  if (!pair.enqueued) return build(request, pair.repeated);
+  auto enqueued = build(request, *pair.enqueued);
+  if (request.replay() != Replay::kWhereRepeated) return enqueued;
+  auto plan = build(request, pair.repeated, enqueued);
+  return plan->replayed ? plan : enqueued;
+}
+
+std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
+  request.limitBytes = std::numeric_limits<std::size_t>::max();
+  request.buffers = nullptr;
+  auto plan = build(request, frozen.plan);
+  if (!plan->anyCall) {
+    if (!frozen.general) throw NotHere("there is no plan for calls that suit no engine");
+    request.anyCall = true;
+    auto general = build(request, *frozen.general);
+    if (!general->anyCall) throw NotHere("the plan for calls that suit no engine has engines");
+    plan = withGeneral(*plan, std::move(general));
+  }
+  if (request.deterministic && !plan->isDeterministic()) throw NotHere("it is not deterministic");
+  return plan;
+}
+
+/// Lower is sooner.
+auto rankOf(const FrozenPlan& plan, const PlanRequest& request) {
+  const QuestionKey question = request.question();
+  const bool isLess = plan.limitBytes < request.limitBytes;
+  return std::make_tuple(
+      plan.deterministic != request.deterministic,
+      plan.policy != question.policy || plan.kernels != question.kernels,
+      isLess,
+      isLess ? request.limitBytes - plan.limitBytes : plan.limitBytes - request.limitBytes);
+}
+
+}  // namespace
+
+bool FrozenPlans::BuiltKey::operator<(const BuiltKey& other) const noexcept {
+  return std::tie(index, machine, deterministic, replay) <
+         std::tie(other.index, other.machine, other.deterministic, other.replay);
+}
+
+FrozenPlans::FrozenPlans(std::string name, std::vector<FrozenPlan> plans)
+    : name_(std::move(name)), plans_(std::move(plans)) {
+  for (std::size_t i = 0; i < plans_.size(); ++i)
+    places_[{plans_[i].problem, plans_[i].miniBatch}].push_back(i);
+}
+
+std::vector<std::size_t> FrozenPlans::ranked(const PlanRequest& request, const Machines& machines) {
+  const KnownKey key{request.machine, request.problem};
+  std::vector<std::size_t> indices;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t>* known = found_.find(key);
+    if (known == nullptr) {
+      known = &found_[key];
+      const auto place = places_.find({request.problem.text(), request.problem.batch()});
+      if (place != places_.end()) *known = place->second;
+      const std::string device = printable(machines.key(request.machine).deviceName);
+      std::stable_partition(known->begin(), known->end(), [&](std::size_t index) {
+        return plans_[index].device == device;
+      });
+      const auto others = std::find_if(known->begin(), known->end(), [&](std::size_t index) {
+        return plans_[index].device != device;
+      });
+      if (others != known->begin()) known->erase(others, known->end());
+    }
+    indices = *known;
+  }
+  std::stable_sort(indices.begin(), indices.end(), [&](std::size_t a, std::size_t b) {
+    return rankOf(plans_[a], request) < rankOf(plans_[b], request);
+  });
+  return indices;
+}
+
+std::pair<FrozenPlans::Built, bool> FrozenPlans::built(const PlanRequest& request,
+                                                       std::size_t index) {
+  const BuiltKey key{index, request.machine, request.deterministic, request.replay()};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = built_.find(key); known != built_.end()) return {known->second, false};
+  }
+  Built made;
+  try {
+    made.plan = build(request, plans_[index]);
+    made.neededBytes = std::max(made.plan->workspaceBytes, made.plan->algorithmBytes);
+  } catch (const NotHere& error) {
+    made.why = error.what();
+  } catch (const Error& error) {
+    made.why = error.what();
+  }
+  const std::lock_guard lock(mutex_);
+  const auto [place, isNew] = built_.try_emplace(key, std::move(made));
+  return {place->second, isNew};
+}
+
+FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines& machines) {
+  const std::vector<std::size_t> indices = ranked(request, machines);
+  std::string why;
+  for (const std::size_t index : indices) {
+    auto [made, isNew] = built(request, index);
+    if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
+    if (!why.empty()) continue;
+    why = made.plan ? fmt::format("{} bytes of workspace are not the {} that it needs",
+                                  request.limitBytes,
+                                  made.neededBytes)
+                    : std::move(made.why);
+  }
+  warn(request, indices.empty() ? "it is not there" : why);
+  return {};
+}
+
+std::vector<Configuration> FrozenPlans::front(const PlanRequest& request,
+                                              const Machines& machines) {
+  std::vector<Configuration> points;
+  for (const std::size_t index : ranked(request, machines)) {
+    const Built made = built(request, index).first;
+    if (!made.plan || made.neededBytes > request.limitBytes) continue;
+    Configuration& point = points.emplace_back();
+    point.timeMs = made.plan->predictedMs;
+    point.workspaceBytes = made.neededBytes;
+  }
+  std::sort(points.begin(), points.end(), [](const Configuration& a, const Configuration& b) {
+    return std::tie(a.workspaceBytes, a.timeMs) < std::tie(b.workspaceBytes, b.timeMs);
+  });
+  return points;
+}
+
+std::vector<FrozenPlan> FrozenPlans::used() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<FrozenPlan> plans;
+  std::size_t last = plans_.size();
+  for (const auto& [key, made] : built_)  // by index
+    if (made.plan && std::exchange(last, key.index) != key.index)
+      plans.push_back(plans_[key.index]);
+  return plans;
+}
+
+void FrozenPlans::warn(const PlanRequest& request, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(warned_[{request.machine, request.problem}], true)) return;
+  }
+  logWarn("{}: no plan for {} N={}: {}: {}",
+          excerpt(name_),
+          request.problem.text(),
+          request.problem.batch(),
+          why,
+          request.settings->plansStrict ? "left to cuDNN" : "planned as usual");
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,87 @@
+// Plans from a file: exactly these configurations, nothing measured.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "optimizer/configuration.hpp"
+#include "plan/plan.hpp"
+#include "planner/frozen_format.hpp"
+#include "planner/knowledge.hpp"
+#include "planner/machines.hpp"
+#include "planner/request.hpp"
+
+namespace ucudnn {
+
+/// The plans of one file. Of them only configurations and times are believed: workspace, support
+/// and determinism are cuDNN's word when a plan is built. Thread-safe; the lock is not held while
+/// cuDNN is asked.
+class FrozenPlans {
+ public:
+  struct Found {
+    std::shared_ptr<const Plan> plan;  ///< null: none that can be had
+    bool isNew = false;                ///< built just now
+  };
+
+  /// `name` is the file's, for messages.
+  FrozenPlans(std::string name, std::vector<FrozenPlan> plans);
+
+  /// The plan for the request, else null, with one warning for each problem and mini-batch. Of
+  /// several that fit the limit: one that was made for such a device and question, for the least
+  /// limit that is no less than the request's, or else the largest. Throws std::bad_alloc.
+  Found plan(const PlanRequest& request, const Machines& machines);
+
+  /// Times and workspaces of the plans within the request's limit, by ascending workspace.
+  std::vector<Configuration> front(const PlanRequest& request, const Machines& machines);
+
+  /// Those that have been used so far, as they were read.
+  std::vector<FrozenPlan> used() const;
+
+ private:
+  /// What is built anew for another kind of device or of question.
+  struct BuiltKey {
+    std::size_t index = 0;  ///< of plans_
+    int machine = 0;
+    bool deterministic = false;
+    Replay replay = Replay::kNever;
+    bool operator<(const BuiltKey& other) const noexcept;
+  };
+  struct Built {
+    std::shared_ptr<const Plan> plan;  ///< null: it can't be had
+    std::string why;
+    std::size_t neededBytes = 0;
+  };
+
+  std::vector<std::size_t> ranked(const PlanRequest& request, const Machines& machines);
+  /// The second: whether it is new.
+  std::pair<Built, bool> built(const PlanRequest& request, std::size_t index);
+  void warn(const PlanRequest& request, const std::string& why);
+
+  const std::string name_;
+  const std::vector<FrozenPlan> plans_;
+  /// Where the plans of a problem stand, at each mini-batch.
+  std::map<std::pair<std::string, int>, std::vector<std::size_t>> places_;
+  mutable std::mutex mutex_;
+  std::map<BuiltKey, Built> built_;
+  /// Of problems that were asked about: their places, those for such a device first.
+  BoundedMap<KnownKey, std::vector<std::size_t>, KnownKey::Hash> found_{kMostProblems};
+  BoundedMap<KnownKey, bool, KnownKey::Hash> warned_{kMostProblems};
+};
+
+/// The plans of a file; equal contents are read once. Throws BadSetting.
+std::shared_ptr<FrozenPlans> frozenPlans(const std::string& path);
+
+/// Of all files that were read lately: what has been used.
+std::vector<FrozenPlan> usedFrozenPlans();
+
+/// A plan as a file has it. `known`: what it is the answer to.
+FrozenPlan toFrozen(const KnownPlan& known, const QuestionKey& question, const std::string& device);
+
+/// Replaces the file in one step. Throws BadSetting.
+void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& plans);
+
+}  // namespace ucudnn
