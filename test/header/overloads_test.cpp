@@ -131,6 +131,15 @@ cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   lastText = path;
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetPlans(cudnnHandle_t handle, const char* path) {
+  ucudnn_test::record("ucudnnSetPlans", handle);
+  lastText = path;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled) {
+  ucudnn_test::record("ucudnnSetPlansStrict", handle, enabled);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels) {
   ucudnn_test::record("ucudnnSetKernels", handle, kernels);
   return CUDNN_STATUS_SUCCESS;
@@ -270,6 +279,7 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
       {"ucudnnSetGraphMemory", 9, [](UcudnnHandle_t h) { return h.setGraphMemory(9); }},
       {"ucudnnSetBenchmarkMemory", 7, [](UcudnnHandle_t h) { return h.setBenchmarkMemory(7); }},
       {"ucudnnSetBenchmarkShare", 25, [](UcudnnHandle_t h) { return h.setBenchmarkShare(0.25); }},
+      {"ucudnnSetPlansStrict", 1, [](UcudnnHandle_t h) { return h.setPlansStrict(true); }},
       {"ucudnnSetDeterministic", 1, [](UcudnnHandle_t h) { return h.setDeterministic(true); }},
       {"ucudnnSetDeterministic", 0, [](UcudnnHandle_t h) { return h.setDeterministic(false); }},
       {"ucudnnSetEquivalenceTest", 1, [](UcudnnHandle_t h) { return h.setEquivalenceTest(true); }},
@@ -295,6 +305,8 @@ TEST(SettersTest, PassTextsAndDeviceLists) {
   const UcudnnHandle_t handle = ucudnn_test::fromWord<cudnnHandle_t>(kHandle);
   handle.setDatabase("/tmp/a.db");
   EXPECT_EQ(lastText, "/tmp/a.db");
+  handle.setPlans("/tmp/a.json");
+  EXPECT_EQ(lastText, "/tmp/a.json");
   handle.setBenchmarkDevices("all");
   EXPECT_EQ(lastText, "all");
   handle.setDevices({0, 2, 10});

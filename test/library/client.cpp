@@ -11,11 +11,14 @@
 //
 // CASE is ConvolutionCase::serialized's. Exit status: 0, all is right; 1, a wrong result; 3, a CUDA
 // or cuDNN call failed, and said so. All print "measured M loaded L split S", and "fewer calls"
-// when the call that UCUDNN_SIMULATOR_FAIL_CALL names was not reached.
+// when the call that UCUDNN_SIMULATOR_FAIL_CALL names was not reached. LIBRARY_CLIENT_SAVE names a
+// file for the plans.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
+#include <string_view>
 
 #include "../support/simulator.hpp"
 #include "fixture.hpp"
@@ -92,6 +95,11 @@ void checkCuda(cudaError_t error) {
   if (error != cudaSuccess) throw Failed(cudaGetErrorString(error));
 }
 
+void printResult(ucudnnOperation_t operation, const std::vector<char>& bytes) {
+  const std::string_view text(bytes.data(), bytes.size());
+  std::printf("result %s %zx\n", toText(operation), std::hash<std::string_view>()(text));
+}
+
 /// False: a result is wrong. Queries are made while `queryDevice` is current, unless negative.
 bool run(UcudnnHandle_t handle, const ConvolutionCase& parameters, int queryDevice = -1) {
   Convolution convolution(parameters);
@@ -118,6 +126,7 @@ bool run(UcudnnHandle_t handle, const ConvolutionCase& parameters, int queryDevi
     convolution.output(operation).poison();
     const DeviceBuffer workspace(bytes);
     check(convolution.run(handle, operation, results.at(0).algorithm, {workspace.get(), bytes}));
+    printResult(operation, convolution.output(operation).read());
     const double far =
         distance(convolution.geometry(operation), convolution.output(operation).read(), expected);
     if (!(far <= toleranceBetweenAlgorithms())) {  // NaN is wrong too
@@ -221,6 +230,7 @@ int main(int count, char** words) {
                 now.kernelsMeasured,
                 now.kernelsLoaded,
                 now.splitCalls);
+    if (const char* const plans = std::getenv("LIBRARY_CLIENT_SAVE")) check(ucudnnSavePlans(plans));
     return right ? 0 : 1;
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());

@@ -33,6 +33,8 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
                                                      {"UCUDNN_GRAPH_MEMORY", "none"},
                                                      {"UCUDNN_LOG_LEVEL", "loud"},
                                                      {"UCUDNN_DETERMINISTIC", "yes"},
+                                                     {"UCUDNN_PLANS", "/dev/null"},
+                                                     {"UCUDNN_PLANS_STRICT", "yes"},
                                                      {"UCUDNN_EQUIVALENCE_TEST", "2"},
                                                      {"UCUDNN_BENCHMARK_BUDGET", "-5"}};
   const EnvironmentGuard log("UCUDNN_LOG_FILE", logFile());

@@ -44,8 +44,8 @@ TEST(SetUserIdTest, VariablesThatNameFilesAreIgnored) {
   const std::string log = directory.file("log");
   std::filesystem::copy_file(UCUDNN_SET_USER_ID_CLIENT, program);
   const std::string command =
-      "UCUDNN_DETERMINISTIC=1 UCUDNN_DATABASE=/tmp/x UCUDNN_LOG_FILE=" + log + " " + program +
-      " 2>&1";
+      "UCUDNN_DETERMINISTIC=1 UCUDNN_DATABASE=/tmp/x UCUDNN_PLANS=/tmp/x UCUDNN_LOG_FILE=" + log +
+      " " + program + " 2>&1";
   EXPECT_EQ("secure=0 database=/tmp/x log=" + log + " deterministic=1\n", outputOf(command));
   EXPECT_TRUE(std::filesystem::exists(log));
 
@@ -54,7 +54,7 @@ TEST(SetUserIdTest, VariablesThatNameFilesAreIgnored) {
   const std::string output = outputOf(command);
   if (output.find("secure=0") != std::string::npos) GTEST_SKIP() << "mounted with nosuid";
   EXPECT_NE(std::string::npos, output.find("secure=1 database= log= deterministic=1\n")) << output;
-  for (const char* name : {"UCUDNN_DATABASE", "UCUDNN_LOG_FILE"})
+  for (const char* name : {"UCUDNN_DATABASE", "UCUDNN_PLANS", "UCUDNN_LOG_FILE"})
     EXPECT_NE(std::string::npos, output.find(std::string(name) + " is ignored")) << output;
   EXPECT_FALSE(std::filesystem::exists(log));
 }

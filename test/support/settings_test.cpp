@@ -39,6 +39,8 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(Kernels::kLegacy, settings.kernels);
     EXPECT_EQ(67108864U, settings.graphMemoryBytes);
     EXPECT_EQ("", settings.databasePath);
+    EXPECT_EQ("", settings.plansPath);
+    EXPECT_FALSE(settings.plansStrict);
     EXPECT_TRUE(settings.benchmarkDevices.empty());
     EXPECT_FALSE(settings.allBenchmarkDevices);
     EXPECT_EQ(0, settings.benchmarkBudgetMs);
@@ -56,6 +58,8 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_KERNELS", "engines"},
                                   {"UCUDNN_GRAPH_MEMORY", "0"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
+                                  {"UCUDNN_PLANS", "/tmp/a b.json"},
+                                  {"UCUDNN_PLANS_STRICT", "1"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
                                   {"UCUDNN_DETERMINISTIC", "1"},
@@ -69,6 +73,8 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(Kernels::kEngines, settings.kernels);
   EXPECT_EQ(0U, settings.graphMemoryBytes);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
+  EXPECT_EQ("/tmp/a b.json", settings.plansPath);
+  EXPECT_TRUE(settings.plansStrict);
   EXPECT_EQ(LogLevel::kDebug, settings.logLevel);
   EXPECT_EQ("/tmp/log", settings.logFile);
   EXPECT_TRUE(settings.deterministic);
@@ -107,6 +113,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_TOTAL_WORKSPACE_SIZE", {"-64MiB", "16777216TiB"}},
       {"UCUDNN_TOTAL_WORKSPACE_POLICY", {"Share", "2", "none"}},
       {"UCUDNN_LOG_LEVEL", {"warning", "WARN", "3", "trace"}},
+      {"UCUDNN_PLANS_STRICT", {"2", "yes"}},
       {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
       {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
       {"UCUDNN_BENCHMARK_BUDGET",

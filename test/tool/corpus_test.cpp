@@ -84,6 +84,22 @@ TEST(Corpus, Json) {
 }
 #endif
 
+TEST(Corpus, Plans) {
+  const auto files = filesOf("plans");
+  EXPECT_GE(files.size(), 45U);
+  for (const Path& file : files) {
+    SCOPED_TRACE(file.filename());
+    const Outcome outcome = runBounded(kPlan, "UCUDNN_PLANS='" + file.string() + "'");
+    if (beginsWith(file, "accepted_")) {
+      EXPECT_EQ(outcome.status, 0);
+      EXPECT_NE(outcome.error.find("no plan for forward"), std::string::npos);
+    } else {
+      expectRefused(outcome);
+      EXPECT_NE(outcome.error.find(file.filename().string()), std::string::npos) << outcome.error;
+    }
+  }
+}
+
 /// "NAME=VALUE" in each line, with \xNN for a byte.
 std::vector<std::string> variablesOf(const Path& file) {
   std::vector<std::string> variables;

@@ -1,0 +1,237 @@
+// Plans in a file: the same in every process that names it, nothing measured.
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "../support/simulator.hpp"
+#include "child.hpp"
+#include "fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{64} << 20;
+constexpr int kChannels = 56;
+
+std::string contentOf(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// What the client says of its plans and results.
+std::string saidOf(const ChildResult& child) {
+  std::string said;
+  for (const std::string word : {"plan ", "predicted ", "result "}) {
+    const std::regex line("(^|\n)(" + word + "[^\n]*)");
+    std::sregex_iterator match(child.output.begin(), child.output.end(), line);
+    for (; match != std::sregex_iterator(); ++match) said += match->str(2) + "\n";
+  }
+  return said;
+}
+
+bool says(const ChildResult& child, const std::string& words) {
+  return child.output.find(words) != std::string::npos;
+}
+
+class PlansTest : public LibraryTest {
+ protected:
+  using Environment = std::map<std::string, std::string>;
+
+  ChildResult client(const std::string& command,
+                     const ConvolutionCase& parameters,
+                     Environment environment) const {
+    environment.insert({"UCUDNN_LOG_LEVEL", "warn"});
+    environment.insert({"UCUDNN_LOG_FILE", log_});
+    const ChildResult child = runClient({command, parameters.serialized()}, environment);
+    EXPECT_EQ(0, child.status) << child.output;
+    return child;
+  }
+
+  /// Another process's plans, all of them split.
+  void save(const ConvolutionCase& parameters, Environment environment = {}) const {
+    const ForcedSplits forced({parameters});
+    environment["LIBRARY_CLIENT_SAVE"] = file_;
+    EXPECT_TRUE(says(client("plan", parameters, environment), " + "));
+    EXPECT_TRUE(linesWith(log_, {}).empty());
+  }
+
+  void change(const std::string& from, const std::string& to) const {
+    const std::string text = contentOf(file_);
+    const std::string changed = std::regex_replace(text, std::regex(from), to);
+    EXPECT_NE(text, changed);
+    std::ofstream(file_) << changed;
+  }
+
+  TemporaryDirectory directory_;
+  const std::string file_ = directory_.file("plans.json");
+  const std::string log_ = directory_.file("log");
+  ConvolutionCase case_ = fftCase(kChannels);
+};
+
+TEST_F(PlansTest, AnotherProcessHasTheSamePlansAndBitsAndMeasuresNothing) {
+  case_.math = CUDNN_DEFAULT_MATH;
+  for (const char* const kernels : {"legacy", "all", "engines"})
+    for (const char* const memory : {"0", "64MiB"}) {
+      SCOPED_TRACE(std::string(kernels) + ", " + memory);
+      const ForcedSplits forced({case_});
+      for (const char* const command : {"plan", "run"}) {
+        const ChildResult first = client(command,
+                                         case_,
+                                         {{"UCUDNN_KERNELS", kernels},
+                                          {"UCUDNN_GRAPH_MEMORY", memory},
+                                          {"LIBRARY_CLIENT_SAVE", file_}});
+        const std::string again = directory_.file("again.json");
+        // The file's own kernels run, whatever the setting says.
+        const ChildResult second = client(command,
+                                          case_,
+                                          {{"UCUDNN_DATABASE", ""},
+                                           {"UCUDNN_GRAPH_MEMORY", memory},
+                                           {"UCUDNN_PLANS", file_},
+                                           {"LIBRARY_CLIENT_SAVE", again}});
+        EXPECT_TRUE(says(second, "measured 0 loaded 0")) << second.output;
+        EXPECT_NE("", saidOf(first));
+        EXPECT_EQ(saidOf(first), saidOf(second));
+        EXPECT_EQ(contentOf(file_), contentOf(again));
+      }
+      EXPECT_TRUE(linesWith(log_, {}).empty());
+    }
+}
+
+TEST_F(PlansTest, WhatIsMissingIsPlannedAsUsualWithOneWarning) {
+  save(case_);
+  ConvolutionCase other = case_;
+  ++other.channels;
+  const ChildResult usual = client("plan", other, {});
+  const ChildResult child = client("plan", other, {{"UCUDNN_PLANS", file_}});
+  EXPECT_FALSE(says(child, "measured 0 ")) << child.output;
+  EXPECT_EQ(saidOf(usual), saidOf(child));
+  for (const ucudnnOperation_t operation : kOperations)
+    EXPECT_EQ(1U,
+              linesWith(log_,
+                        {"[warn]",
+                         file_ + ": no plan for " + toText(operation) + " ",
+                         "it is not there: planned as usual"})
+                  .size());
+  EXPECT_EQ(3U, linesWith(log_, {}).size());
+}
+
+TEST_F(PlansTest, StrictLeavesWhatIsMissingToCudnn) {
+  save(case_);
+  ConvolutionCase other = case_;
+  ++other.channels;
+  const Environment strict = {{"UCUDNN_PLANS", file_}, {"UCUDNN_PLANS_STRICT", "1"}};
+  EXPECT_TRUE(says(client("run", other, strict), "measured 0 loaded 0 split 0"));
+  EXPECT_EQ(3U, linesWith(log_, {"it is not there: left to cuDNN"}).size());
+  EXPECT_EQ(3U, linesWith(log_, {}).size());
+  EXPECT_FALSE(says(client("run", case_, strict), "split 0"));
+  EXPECT_EQ(3U, linesWith(log_, {}).size());
+}
+
+TEST_F(PlansTest, KernelThatIsNotHereIsPlannedAsUsual) {
+  const std::pair<const char*, const char*> kernels[] = {
+      {"NO_SUCH/default", "this build knows no kernel NO_SUCH/default"},
+      {"eng987654_k1=2", "cuDNN has no kernel eng987654_k1=2 here at batch "}};
+  for (const auto& [kernel, warning] : kernels) {
+    SCOPED_TRACE(kernel);
+    std::remove(log_.c_str());
+    save(case_);
+    change("\"kernel\": \"[^\"]*\"", "\"kernel\": \"" + std::string(kernel) + "\"");
+    const ChildResult child = client("run", case_, {{"UCUDNN_PLANS", file_}});
+    EXPECT_FALSE(says(child, "measured 0 ")) << child.output;
+    EXPECT_EQ(3U, linesWith(log_, {"[warn]", warning, ": planned as usual"}).size());
+    EXPECT_EQ(3U, linesWith(log_, {}).size());
+  }
+}
+
+TEST_F(PlansTest, LiesAboutTimesAndWorkspaceChangeNoResult) {
+  save(case_);
+  change("_bytes\": [0-9]+", "_bytes\": 0");
+  change("_ms\": [0-9.e-]+", "_ms\": 1000000");
+  const ChildResult child = client("run", case_, {{"UCUDNN_PLANS", file_}});
+  EXPECT_TRUE(says(child, "measured 0 ")) << child.output;
+  EXPECT_FALSE(says(child, "split 0")) << child.output;
+}
+
+TEST_F(PlansTest, LimitBelowThePlansWorkspaceIsPlannedAsUsual) {
+  save(case_);
+  const EnvironmentGuard log({{"UCUDNN_LOG_LEVEL", "warn"}, {"UCUDNN_LOG_FILE", log_}});
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setPlans(file_));
+  const Convolution convolution(case_);
+  const ucudnnStatistics_t before = statistics();
+  ucudnnPlan_t plan{};
+  std::vector<ucudnnMicroBatches_t> entries;
+  ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+  const std::size_t needed = plan.workspaceBytes;
+  ASSERT_LT(0U, needed);
+  ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, 2 * kLimit, &plan, &entries));
+  EXPECT_EQ(needed, plan.workspaceBytes) << "it fits";
+  EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured);
+  EXPECT_EQ(before.plans + 1, statistics().plans);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, needed - 1, &plan, &entries));
+  EXPECT_GT(needed, plan.workspaceBytes);
+  EXPECT_LT(before.kernelsMeasured, statistics().kernelsMeasured);
+  EXPECT_EQ(1U, linesWith(log_, {"bytes of workspace are not the", "planned as usual"}).size());
+}
+
+TEST_F(PlansTest, BadFileIsRefusedLikeAnyBadSetting) {
+  save(case_);
+  change("\"version\": 1", "\"version\": 2");
+  const std::string text = directory_.file("text");
+  std::ofstream(text) << "{\n  no JSON";
+  const std::pair<std::string, const char*> files[] = {{file_, "version is not 1"},
+                                                       {text, "line 2: it is no JSON"},
+                                                       {directory_.path(), "it is no regular file"},
+                                                       {"/dev/zero", "it is no regular file"},
+                                                       {directory_.file("none"), "No such file"}};
+  const EnvironmentGuard log("UCUDNN_LOG_FILE", log_);
+  for (const auto& [path, why] : files) {
+    SCOPED_TRACE(path);
+    {
+      const EnvironmentGuard plans("UCUDNN_PLANS", path);
+      UcudnnHandle_t handle = reinterpret_cast<cudnnHandle_t>(&handle);
+      EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnCreate(&handle));
+      EXPECT_TRUE(handle == nullptr);
+      EXPECT_EQ(1U, linesWith(log_, {"cudnnCreate", "UCUDNN_PLANS=\"" + path, why}).size());
+    }
+    const Handles handles;
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, handles.ours.setPlans(path));
+    EXPECT_EQ(1U, linesWith(log_, {"ucudnnSetPlans", path, why}).size());
+  }
+}
+
+TEST_F(PlansTest, SetterReadsTheFileAnewAndTakesItAway) {
+  save(case_);
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setPlans(file_));
+  ASSERT_CUDNN(handles.ours.setPlansStrict(true));
+  const Convolution convolution(case_);
+  ucudnnPlan_t plan{};
+  std::vector<ucudnnMicroBatches_t> entries;
+  ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+  std::ofstream(file_) << R"({"format": "ucudnn plans", "version": 1, "plans": []})";
+  ASSERT_CUDNN(handles.ours.setDeterministic(false));
+  EXPECT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries))
+      << "other setters read nothing";
+  ASSERT_CUDNN(handles.ours.setPlans(file_));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED,
+            convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+  ASSERT_CUDNN(handles.ours.setPlans(""));
+  EXPECT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+}
+
+TEST_F(PlansTest, WhatCannotBeWrittenIsSaid) {
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnSavePlans(nullptr));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnSavePlans(""));
+  const EnvironmentGuard log("UCUDNN_LOG_FILE", log_);
+  const Handles handles;
+  for (const std::string& path :
+       {directory_.path(), directory_.file("no/folder"), std::string("/dev/null")}) {
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnSavePlans(path.c_str()));
+    EXPECT_EQ(1U, linesWith(log_, {"ucudnnSavePlans", path}).size());
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test
