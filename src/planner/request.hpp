@@ -43,7 +43,7 @@ struct PlanRequest {
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
-  FrozenPlans* frozen = nullptr;  ///< null: nothing is frozen
+  FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 

@@ -182,7 +182,7 @@ TEST_F(PlannerEnginesTest, WithoutEnginesNoneIsMeasured) {
     Problem problem = largeProblem(Operation::kForward);
     problem.mathType = CUDNN_DEFAULT_MATH;
     std::size_t count = 0;
-    for (const auto& [batch, size] : planner.measurements(request(planner, kEngineLimit, problem)))
+    for (const auto& [batch, size] : planner.measurements(request(planner, kEnginesLimit, problem)))
       for (const Measurement& m : size.kernels) count += m.anyCall ? 0 : 1;
     return count;
   };
