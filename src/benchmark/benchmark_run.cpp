@@ -163,13 +163,14 @@ void BenchmarkRun::runTask(const TaskQueue::Task& task,
   try {
     outcome = timer.run(*task.timing);
   } catch (const Error& error) {
-    if (device != 0) throw;
+    const bool isRefused = isRefusal(error.status());  // cuDNN names it, but can't make it ready
+    if (device != 0 && !isRefused) throw;
     logInfo("{} N={} {}: {}",
             request_.problem.text(),
             task.timing->call.batch,
             toText(request_.problem.operation, task.timing->call.offer.kernel),
             error.what());
-    outcome.status = TimingOutcome::Status::kFailed;
+    outcome.status = isRefused ? TimingOutcome::Status::kRefused : TimingOutcome::Status::kFailed;
   }
   using Status = TimingOutcome::Status;
   if (device != 0 && (outcome.status == Status::kFailed || outcome.status == Status::kNoMemory))

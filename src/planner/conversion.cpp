@@ -47,6 +47,17 @@ bool paysToReplay(KernelTiming timing) noexcept {
   return (timing.deviceMs + kReplayMs) * kSplitGain <= timing.timeMs;
 }
 
+std::shared_ptr<const BuiltKernel> buildStep(cudnnHandle_t handle,
+                                             const Problem& part,
+                                             Kernel kernel) {
+  try {
+    return buildKernel(handle, part, std::make_shared<const ProblemDescriptors>(part), kernel);
+  } catch (const Error& error) {
+    if (!isRefusal(error.status())) throw;
+    throw RefusedKernel(error, part.batch(), kernel);
+  }
+}
+
 // For estimates only: what cuDNN's TF32 kernels reach on an H200 (misc/results/alexnet_*.json),
 // half of its memory's bandwidth, and a launch.
 constexpr double kMultiplyAddsPerMs = 5e10;
@@ -145,6 +156,16 @@ void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
   }
 }
 
+void dropEngines(Measurements& measurements) {
+  for (auto& [batch, size] : measurements) {
+    std::vector<Measurement>& kernels = size.kernels;
+    kernels.erase(std::remove_if(kernels.begin(),
+                                 kernels.end(),
+                                 [](const Measurement& m) { return m.kernel.source == kEngines; }),
+                  kernels.end());
+  }
+}
+
 std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
                                       const Configuration& configuration,
                                       Pace pace,
@@ -165,12 +186,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
     const Problem part = problem.withBatch(group.batch);
     replayedMs += group.count * m.deviceMs;
     plan->steps.push_back(
-        {m,
-         m,
-         group.batch,
-         group.count,
-         buildKernel(
-             request.handle, part, std::make_shared<const ProblemDescriptors>(part), m.kernel)});
+        {m, m, group.batch, group.count, buildStep(request.handle, part, m.kernel)});
   }
   plan->anyCall = std::all_of(
       plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) { return step.anyCall; });

@@ -8,6 +8,7 @@
 
 #include "benchmark/measurement.hpp"
 #include "cache/database.hpp"
+#include "cuda/error.hpp"
 #include "optimizer/configuration.hpp"
 #include "optimizer/policy.hpp"
 #include "plan/plan.hpp"
@@ -62,9 +63,23 @@ StoredMeasurements toStored(Operation operation, const Measurements& measurement
 /// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
 
+/// Drops another question's engines: they decide nothing where no plan may have them, and are not
+/// asked about.
+void dropEngines(Measurements& measurements);
+
+/// A kernel that cuDNN names, but can't make ready to run.
+class RefusedKernel : public Error {
+ public:
+  RefusedKernel(const Error& error, int ofBatch, Kernel refused)
+      : Error(error), batch(ofBatch), kernel(refused) {}
+  int batch;
+  Kernel kernel;
+};
+
 /// Builds the kernels. A query names no algorithm that is not deterministic where only those are
 /// asked for. `enqueued`: what runs where the call is not replayed; null: the same.
-/// REQUIRES: the configuration comes from `candidates` of the same request and pace. Throws Error.
+/// REQUIRES: the configuration comes from `candidates` of the same request and pace. Throws
+/// RefusedKernel, or another Error.
 std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
                                       const Configuration& configuration,
                                       Pace pace,

@@ -184,6 +184,17 @@ bool MeasurementStore::confirm(const PlanRequest& request,
   return confirmation == Confirmation::kAsAssumed;
 }
 
+void MeasurementStore::refuse(const PlanRequest& request, int batch, Kernel kernel) {
+  use(request, [&](Known& known, KnownQuestion&) {
+    known.refused[batch].push_back(kernel);
+    std::vector<Measurement>& kernels = known.measurements[batch].kernels;
+    kernels.erase(std::remove_if(kernels.begin(),
+                                 kernels.end(),
+                                 [&](const Measurement& m) { return m.kernel == kernel; }),
+                  kernels.end());
+  });
+}
+
 bool MeasurementStore::confirmAll(const PlanRequest& request, Measurements& measurements) {
   return confirm(request, kernelsOf(measurements), measurements);
 }

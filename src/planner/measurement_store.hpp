@@ -67,6 +67,8 @@ class MeasurementStore {
                const KernelsAtSizes& wanted,
                Measurements& measurements);
   bool confirmAll(const PlanRequest& request, Measurements& measurements);
+  /// From now on the problem does not have the kernel at the batch size.
+  void refuse(const PlanRequest& request, int batch, Kernel kernel);
 
  private:
   /// What a database says.

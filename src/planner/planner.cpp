@@ -28,17 +28,6 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
                                                                                         : nullptr;
 }
 
-/// Another question's: they decide nothing where no plan may have them, and are not asked about.
-void dropEngines(Measurements& measurements) {
-  for (auto& [batch, size] : measurements) {
-    std::vector<Measurement>& kernels = size.kernels;
-    kernels.erase(std::remove_if(kernels.begin(),
-                                 kernels.end(),
-                                 [](const Measurement& m) { return m.kernel.source == kEngines; }),
-                  kernels.end());
-  }
-}
-
 std::size_t kernelCount(const Measurements& measurements) {
   std::size_t count = 0;
   for (const auto& [batch, size] : measurements) count += size.kernels.size();
@@ -179,8 +168,24 @@ void Planner::measure(const PlanRequest& request) {
   store_.add(request, result, why);
 }
 
-/// The plan, all that it runs or names confirmed.
+/// The plan, all that it runs or names confirmed and made ready to run.
 std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Measuring measuring) {
+  for (;;) {
+    try {
+      return chooseConfirmed(request, measuring);
+    } catch (const RefusedKernel& refused) {  // a database may have it of another installation
+      logInfo("{} N={} {}: {}",
+              request.problem.text(),
+              refused.batch,
+              toText(request.problem.operation, refused.kernel),
+              refused.what());
+      store_.refuse(request, refused.batch, refused.kernel);
+    }
+  }
+}
+
+std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
+                                                     Measuring measuring) {
   const bool wasAsked = store_.look(request, [](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answeredBytes;
   });

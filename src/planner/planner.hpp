@@ -108,6 +108,7 @@ class Planner {
   void report(const PlanRequest& request, const Plan* plan) const;
   Measurements require(const PlanRequest& request, Measuring measuring);
   std::shared_ptr<const Plan> choosePlan(const PlanRequest& request, Measuring measuring);
+  std::shared_ptr<const Plan> chooseConfirmed(const PlanRequest& request, Measuring measuring);
   std::shared_ptr<const Plan> choosePair(const PlanRequest& request,
                                          Measurements& measurements,
                                          Measuring measuring);

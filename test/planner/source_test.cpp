@@ -38,6 +38,9 @@ class SelfSufficient final : public BuiltKernel {
   DeviceBuffer memory_;
 };
 
+/// Whether cuDNN names the kernels, but can't make them ready to run: engines may be so.
+bool buildsAreRefused = false;
+
 /// The same algorithms once more, none of which needs the caller's workspace.
 class SelfSufficientSource final : public KernelSource {
  public:
@@ -62,6 +65,7 @@ class SelfSufficientSource final : public KernelSource {
                                            const Problem& problem,
                                            std::shared_ptr<const ProblemDescriptors> descriptors,
                                            Kernel kernel) const override {
+    if (buildsAreRefused) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "refused");
     auto algorithm = algorithms_->build(handle, problem, std::move(descriptors), kernel);
     std::size_t bytes = 0;
     UCUDNN_CHECK_CUDNN(algorithm->workspaceSize(handle, &bytes));
@@ -144,6 +148,29 @@ TEST_F(SourceTest, ItsKernelsArePlannedStoredLoadedAndRun) {
   const std::vector<float> cudnns = run(nullptr);
   ASSERT_EQ(ours.size(), cudnns.size());
   for (std::size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], cudnns[i], 0.01) << i;
+}
+
+TEST_F(SourceTest, WhatCannotBeBuiltIsNotPlanned) {
+  settings_.databasePath = directory_.file("ucudnn.db");
+  bool isComplete = false;
+  const auto planAnew = [&] {
+    Planner planner;
+    const PlanAnswer answer = planner.answer(request(planner, 0, problem_), Measuring::kNow);
+    isComplete = answer.lasts;
+    return answer.plan != nullptr ? toText(*answer.plan) : std::string();
+  };
+  const std::string with = planAnew();
+  ASSERT_NE(with.find("self-sufficient "), std::string::npos) << with;
+  buildsAreRefused = true;
+  const std::string without = planAnew();
+  EXPECT_FALSE(without.empty());
+  EXPECT_EQ(without.find("self-sufficient "), std::string::npos) << without;
+
+  // Measured where they are refused: nothing is left to try.
+  settings_.databasePath.clear();
+  EXPECT_EQ(planAnew(), without);
+  EXPECT_TRUE(isComplete);
+  buildsAreRefused = false;
 }
 
 }  // namespace
