@@ -15,6 +15,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);
+  expectWritablePlans(options);
   OutputFile lp("--lp", options.lpFile);
   useDevice(options.device);
   setArithmetic(Arithmetic::kOff);  // nothing is looked at but times
@@ -23,7 +24,6 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   const Handles handles(stream.get());
   check(handles.ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
   configure(handles.ours(), options);
-  expectWritablePlans(options);
   Network network(layers, options);
   NetworkReport report =
       network.plan(handles.ours(), {kWays.begin(), kWays.end()}, options.totalBytes);

@@ -108,13 +108,13 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);
+  expectWritablePlans(options);
   useDevice(options.device);
   setArithmetic(Arithmetic::kOff);  // nothing is looked at but times
 
   const Stream stream = makeStream();
   const Handles handles(stream.get());
   configure(handles.ours(), options);
-  expectWritablePlans(options);
   // The Pareto front ends at the limit that the handle knows.
   check(handles.ours().setDefaultWorkspaceLimit(options.limitBytes),
         "ucudnnSetDefaultWorkspaceLimit");

@@ -276,5 +276,31 @@ TEST_F(SimulatedTool, ResultsThatCannotBeWrittenAreAFailure) {
   EXPECT_NE(table.output.find("Pareto front"), std::string::npos);
 }
 
+// What `plan --save` writes runs as it was shown, and nothing is measured.
+TEST_F(SimulatedTool, SavedPlansRunUnmeasured) {
+  const std::string saved = directory_.file("plans.json");
+  const Json planned =
+      run("plan --kernels all --layers conv2,conv3 " + kAlexNet + " --save " + saved);
+  const Json benched =
+      run("bench --no-check --layers conv2,conv3 " + kAlexNet, "UCUDNN_PLANS=" + saved);
+  EXPECT_EQ(benched.at("totals").at("kernels_measured"), 0);
+  ASSERT_EQ(benched.at("rows").size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const Json& row = benched.at("rows").at(i);
+    EXPECT_EQ(row.at("configuration"), planned.at("rows").at(i).at("configuration"));
+    EXPECT_EQ(row.at("predicted_ms"), planned.at("rows").at(i).at("predicted_ms"));
+  }
+}
+
+#if UCUDNN_HAVE_GLPK
+TEST_F(SimulatedTool, SavedPlansAreDividedUnmeasured) {
+  const std::string saved = directory_.file("plans.json");
+  const std::string network = "--total-workspace 120MiB " + kAlexNet;
+  run("plan " + network + " --save " + saved);
+  const Json benched = run("bench --no-check " + network, "UCUDNN_PLANS=" + saved);
+  EXPECT_EQ(benched.at("network").at("kernels_measured"), 0);
+}
+#endif
+
 }  // namespace
 }  // namespace ucudnn::test

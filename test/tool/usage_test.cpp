@@ -27,6 +27,7 @@ TEST(Usage, BadInputIsOneLineAndStatus2) {
   expectRefused(runTool("bench /tmp"), "/tmp");
   expectRefused(runTool("bench " + kAlexNet + " --policy some"), "--policy");
   expectRefused(runTool("bench " + kAlexNet + " --json /nonexistent/x"), "--json: /nonexistent/x");
+  expectRefused(runTool("plan " + kAlexNet + " --save /nonexistent/x"), "--save: /nonexistent/x");
   expectRefused(runTool("db list", "UCUDNN_DATABASE="), "UCUDNN_DATABASE");
   expectRefused(runTool("db list --database /nonexistent/file"), "/nonexistent/file");
   expectRefused(runTool("bench " + kAlexNet, "UCUDNN_BATCH_SIZE_POLICY=some"),
