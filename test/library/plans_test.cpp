@@ -18,10 +18,10 @@ std::string contentOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// What the client says of its plans and results.
+/// What the client says of its plans, and of results that no other order of sums can change.
 std::string saidOf(const ChildResult& child) {
   std::string said;
-  for (const std::string word : {"plan ", "predicted ", "result "}) {
+  for (const std::string word : {"plan ", "predicted ", "result forward "}) {
     const std::regex line("(^|\n)(" + word + "[^\n]*)");
     std::sregex_iterator match(child.output.begin(), child.output.end(), line);
     for (; match != std::sregex_iterator(); ++match) said += match->str(2) + "\n";
@@ -33,8 +33,21 @@ bool says(const ChildResult& child, const std::string& words) {
   return child.output.find(words) != std::string::npos;
 }
 
+bool hasSplit(const ChildResult& child) {
+  return std::regex_search(child.output, std::regex("\\+ ([2-9]|[1-9][0-9]+) x|\\+.*\\+"));
+}
+
 class PlansTest : public LibraryTest {
  protected:
+  void SetUp() override {
+    LibraryTest::SetUp();
+    setArithmetic(Arithmetic::kOff);  // here plans are made; processes of their own run them
+  }
+  void TearDown() override {
+    setArithmetic(Arithmetic::kFull);
+    LibraryTest::TearDown();
+  }
+
   using Environment = std::map<std::string, std::string>;
 
   ChildResult client(const std::string& command,
@@ -52,7 +65,7 @@ class PlansTest : public LibraryTest {
   void save(const ConvolutionCase& parameters, Environment environment = {}) const {
     const ForcedSplits forced({parameters});
     environment["LIBRARY_CLIENT_SAVE"] = file_;
-    EXPECT_TRUE(says(client("plan", parameters, environment), " + "));
+    EXPECT_TRUE(hasSplit(client("plan", parameters, environment)));
     EXPECT_TRUE(linesWith(log_, {}).empty());
   }
 
@@ -91,11 +104,51 @@ TEST_F(PlansTest, AnotherProcessHasTheSamePlansAndBitsAndMeasuresNothing) {
                                          {"UCUDNN_PLANS", file_},
                                          {"LIBRARY_CLIENT_SAVE", again}});
       EXPECT_TRUE(says(second, "measured 0 loaded 0")) << second.output;
-      EXPECT_TRUE(says(first, *command == 'p' ? " + " : "result ")) << first.output;
+      if (*command == 'p')
+        EXPECT_TRUE(*kernels == 'l' ? hasSplit(first) : says(first, " eng")) << first.output;
+      else
+        EXPECT_TRUE(says(first, "result forward ")) << first.output;
       EXPECT_EQ(saidOf(first), saidOf(second));
       EXPECT_EQ(contentOf(file_), contentOf(again));
     }
     EXPECT_TRUE(linesWith(log_, {}).empty());
+  }
+}
+
+TEST_F(PlansTest, FusedCallsAreFrozenToo) {
+  const ForcedSplits forced({case_}, ForcedSplits::Operations::kFused);
+  const auto splitsOf = [](const ChildResult& child) {
+    const auto place = child.output.find(" split ");
+    return place == std::string::npos ? "none" : child.output.substr(place);
+  };
+  const ChildResult first = client("plan-fused", case_, {{"LIBRARY_CLIENT_SAVE", file_}});
+  const ChildResult second =
+      client("plan-fused", case_, {{"UCUDNN_DATABASE", ""}, {"UCUDNN_PLANS", file_}});
+  EXPECT_TRUE(says(second, "measured 0 loaded 0")) << second.output;
+  EXPECT_EQ(" split 4\n", splitsOf(first));
+  EXPECT_EQ(splitsOf(first), splitsOf(second));
+  EXPECT_TRUE(linesWith(log_, {}).empty());
+}
+
+TEST_F(PlansTest, DeterministicHandleTakesNoOtherPlan) {
+  save(case_);
+  change("\"kernel\": \"[A-Z_0-9]+/", "\"kernel\": \"ALGO_0/");  // whose sums have no fixed order
+  const EnvironmentGuard log({{"UCUDNN_LOG_LEVEL", "warn"}, {"UCUDNN_LOG_FILE", log_}});
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setPlans(file_));
+  const Convolution convolution(case_);
+  ucudnnPlan_t plan{};
+  for (const bool deterministic : {false, true}) {
+    SCOPED_TRACE(deterministic);
+    ASSERT_CUDNN(handles.ours.setDeterministic(deterministic));
+    for (const ucudnnOperation_t operation : {UCUDNN_BACKWARD_DATA, UCUDNN_BACKWARD_FILTER}) {
+      std::vector<ucudnnMicroBatches_t> entries;
+      ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
+      for (const ucudnnMicroBatches_t& entry : entries)
+        EXPECT_EQ(deterministic, entry.deterministic != 0) << entry.kernel;
+    }
+    EXPECT_EQ(deterministic ? 2U : 0U, linesWith(log_, {"it is not deterministic"}).size());
+    EXPECT_EQ(deterministic ? 2U : 0U, linesWith(log_, {}).size());
   }
 }
 
