@@ -157,6 +157,29 @@ TEST_F(FaultTest, AnyCallOfAPlannedRunMayFail) {
   tasks.run(0);
 }
 
+// Engines: each call makes a variant pack. A failed query may lead to one more plan, which stays
+// with the process: only what a second round leaves behind is a leak.
+TEST_F(FaultTest, AnyCallOfAPlannedRunOfEnginesMayFail) {
+  const EnvironmentGuard kernels("UCUDNN_KERNELS", "engines");
+  const ForcedSplits forced({smallCase()});
+  Tasks tasks(smallCase());
+  const std::int64_t calls = tasks.run(0);
+  const long long splitBefore = statistics().splitCalls;
+  const Live before;
+  const auto failEach = [&] {
+    for (std::int64_t n = 1; n <= calls + 1; ++n) {
+      SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+      tasks.run(n);
+      EXPECT_EQ(before, Live());
+    }
+    return liveHandles("cudnnBackendDescriptor");
+  };
+  const std::int64_t first = failEach();
+  EXPECT_GT(first, 0);
+  EXPECT_EQ(first, failEach());
+  EXPECT_LT(splitBefore, statistics().splitCalls);
+}
+
 // The first call is enqueued, the second captured, the others launched.
 TEST_F(FaultTest, AnyCallOfAReplayedRunMayFail) {
   const ForcedSplits forced({smallCase()});
