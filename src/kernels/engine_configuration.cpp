@@ -46,6 +46,7 @@ std::string toText(const EngineConfiguration& configuration) {
 }
 
 std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text) {
+  const std::string_view whole = text;
   EngineConfiguration configuration;
   if (!take(text, "eng", configuration.engine)) return std::nullopt;
   while (!text.empty()) {
@@ -55,6 +56,7 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
     if (configuration.knobs.size() == kMostKnobs) return std::nullopt;
     configuration.knobs.emplace_back(type, choice);
   }
+  if (toText(configuration) != whole) return std::nullopt;  // "eng01": one kernel has one name
   return configuration;
 }
 

@@ -33,6 +33,9 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_k2"),
                                   std::string("eng1_k2="),
                                   std::string("eng1_k2=3x"),
+                                  std::string("eng01"),
+                                  std::string("eng1_k02=3"),
+                                  std::string("eng-0"),
                                   std::string("eng99999999999999999999"),
                                   std::string("FFT/default"),
                                   endless})
