@@ -147,14 +147,15 @@ void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& pl
   const int descriptor =
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
   if (descriptor < 0) refuse();
-  const bool written = writeAll(descriptor, text);
-  int why = errno;
-  if (::close(descriptor) != 0 && written)
-    why = errno;
-  else if (written && ::rename(temporary.c_str(), path.c_str()) == 0)
-    return;
-  else if (written)
-    why = errno;
+  bool isThere = writeAll(descriptor, text);
+  int why = errno;  // of the first call that fails
+  const auto then = [&](int result) {
+    if (isThere && result != 0) why = errno;
+    isThere = isThere && result == 0;
+  };
+  then(::close(descriptor));
+  if (isThere) then(::rename(temporary.c_str(), path.c_str()));
+  if (isThere) return;
   ::unlink(temporary.c_str());
   errno = why;
   refuse();
