@@ -8,6 +8,7 @@
 
 #include "cache/database_file.hpp"
 #include "cache/records.hpp"
+#include "support/bounded_json.hpp"
 
 namespace ucudnn {
 namespace {
@@ -103,22 +104,8 @@ const Parsed& list(const Parsed& object, const char* name) {
   return value;
 }
 
-/// Looks at each value before it is built.
-class Bounds {
- public:
-  bool operator()(int depth, Parsed::parse_event_t, const Parsed&) {
-    constexpr int kMostDepth = 16;                 // The format has 9.
-    constexpr std::size_t kMostEvents = 10000000;  // A kernel takes 14: 700,000 kernels.
-    if (depth > kMostDepth)
-      throw std::runtime_error(fmt::format("it is nested deeper than {} levels", kMostDepth));
-    if (++events_ > kMostEvents)
-      throw std::runtime_error(fmt::format("it has more than {} names and values", kMostEvents));
-    return true;
-  }
-
- private:
-  std::size_t events_ = 0;
-};
+constexpr int kMostDepth = 16;                 // The format has 9.
+constexpr std::size_t kMostEvents = 10000000;  // A kernel takes 14: 700,000 kernels.
 
 MachineKey machineFromJson(const Parsed& json) {
   MachineKey machine;
@@ -174,11 +161,7 @@ std::string recordsToJson(const std::vector<SizeRecord>& records) {
 }
 
 std::vector<SizeRecord> recordsFromJson(const std::string& source) {
-  Bounds bounds;
-  const Parsed whole =
-      Parsed::parse(source, [&bounds](int depth, Parsed::parse_event_t event, const Parsed& value) {
-        return bounds(depth, event, value);
-      });
+  const auto whole = parseBounded<Parsed>(source, kMostDepth, kMostEvents);
   if (text(whole, "format") != kFormat) refuse("format", "that of measurements");
   if (integer(whole, "version") != kFormatVersion) refuse("version", "one that this build knows");
   std::vector<SizeRecord> records;

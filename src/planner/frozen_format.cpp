@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "support/bounded_json.hpp"
 #include "support/text.hpp"
 
 namespace ucudnn {
@@ -56,22 +57,8 @@ Json toJson(const FrozenPlan& plan) {
   return json;
 }
 
-/// Looks at each value before it is built.
-class PlansBounds {
- public:
-  bool operator()(int depth, Parsed::parse_event_t, const Parsed&) {
-    constexpr int kMostDepth = 16;                // The format has 7.
-    constexpr std::size_t kMostEvents = 5000000;  // A plan takes 50 to 100.
-    if (depth > kMostDepth)
-      throw std::runtime_error(fmt::format("it is nested deeper than {} levels", kMostDepth));
-    if (++events_ > kMostEvents)
-      throw std::runtime_error(fmt::format("it has more than {} names and values", kMostEvents));
-    return true;
-  }
-
- private:
-  std::size_t events_ = 0;
-};
+constexpr int kMostDepth = 16;                // The format has 7.
+constexpr std::size_t kMostEvents = 5000000;  // A plan takes 50 to 100.
 
 /// A value of the file, and where it stands there: "plans[2].plan.micro_batches[0]".
 class PlansField {
@@ -241,10 +228,7 @@ std::vector<FrozenPlan> frozenPlansFromJson(const std::string& text) {
   constexpr std::size_t kMostPlans = 100000;
   Parsed whole;
   try {
-    PlansBounds bounds;
-    whole = Parsed::parse(text, [&](int depth, Parsed::parse_event_t event, const Parsed& value) {
-      return bounds(depth, event, value);
-    });
+    whole = parseBounded<Parsed>(text, kMostDepth, kMostEvents);
   } catch (const Parsed::parse_error& error) {
     throw std::runtime_error(fmt::format("{}: it is no JSON", placeOf(text, error.byte)));
   } catch (const Parsed::exception& error) {  // a number that no double holds
