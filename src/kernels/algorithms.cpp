@@ -205,14 +205,17 @@ bool isDeterministic(Operation operation, int algorithm) noexcept {
   return algorithm < 0 || algorithm >= table.count || table.first[algorithm].deterministic;
 }
 
-bool isAccurate(const Problem& problem, int algorithm) noexcept {
-  const AlgorithmTable table = algorithmsOf(problem.operation);
-  if (algorithm < 0 || algorithm >= table.count ||
-      std::string_view(table.first[algorithm].name) != "WINOGRAD_NONFUSED")
-    return true;
+bool isWinogradAccurate(const Problem& problem) noexcept {
   const auto* const spatial = problem.wSizes.begin() + 2;
   return std::all_of(
       spatial, problem.wSizes.begin() + problem.dimensions, [](int size) { return size <= 3; });
+}
+
+bool isAccurate(const Problem& problem, int algorithm) noexcept {
+  const AlgorithmTable table = algorithmsOf(problem.operation);
+  return algorithm < 0 || algorithm >= table.count ||
+         std::string_view(table.first[algorithm].name) != "WINOGRAD_NONFUSED" ||
+         isWinogradAccurate(problem);
 }
 
 std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,

@@ -26,8 +26,11 @@ std::unique_ptr<KernelSource> makeAlgorithmSource();
 /// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
 bool isDeterministic(Operation operation, int algorithm) noexcept;
 
-/// Whether the algorithm rounds no worse than its math type makes any other. WINOGRAD_NONFUSED does
-/// on filters beyond 3x3: 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and the others 2e-5.
+/// Whether Winograd's transforms round no worse than the math type makes any other kernel: not on
+/// filters beyond 3x3, with 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and others 2e-5.
+bool isWinogradAccurate(const Problem& problem) noexcept;
+
+/// Whether the algorithm rounds no worse than its math type makes any other. WINOGRAD_NONFUSED may.
 bool isAccurate(const Problem& problem, int algorithm) noexcept;
 
 /// The algorithms that cuDNN has for the problem that the descriptors describe; empty where it has

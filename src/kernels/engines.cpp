@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/algorithms.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/operation_graph.hpp"
@@ -34,14 +35,6 @@ bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNo
          !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
-/// As isAccurate of algorithms.hpp.
-bool isAccurate(const Problem& problem, const std::vector<cudnnBackendNumericalNote_t>& notes) {
-  if (!has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD)) return true;
-  const auto* const spatial = problem.wSizes.begin() + 2;
-  return std::all_of(
-      spatial, problem.wSizes.begin() + problem.dimensions, [](int size) { return size <= 3; });
-}
-
 /// A problem's two graphs: what is run overwrites the output, or adds to it.
 struct Graphs {
   Graphs(const EngineDevice& device, const Problem& problem)
@@ -64,7 +57,7 @@ std::optional<KernelOffer> offerOf(const EngineDevice& device,
     const auto adding = graphs.adding.configuration(device, value);
     return KernelOffer{{std::max(workspaceOf(overwriting), workspaceOf(adding)),
                         !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-                        isAccurate(problem, notes),
+                        !has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) || isWinogradAccurate(problem),
                         false},
                        {idOf(value), problem.mathType, kEngines}};
   } catch (const Error& error) {
