@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "changed_database.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -19,7 +20,9 @@ class PlannerDatabaseTest : public PlannerTest {
     PlannerTest::SetUp();
     settings_.databasePath = directory_.file("ucudnn.db");
   }
-  void lie(const std::string& statement) const;
+  void lie(const std::string& statement) const {
+    changeDatabase(settings_.databasePath, statement);
+  }
   void expectConfirmed(const Plan& plan) const;
 
   TemporaryDirectory directory_;
@@ -114,16 +117,6 @@ TEST_F(PlannerDatabaseTest, WhatOneQuestionLeftOutIsMeasuredForAnother) {
     EXPECT_LE(plan->predictedMs, expected->predictedMs * 1.05) << toText(*plan);
     EXPECT_EQ(measured(planner) == 0, isStored);
   }
-}
-
-/// Changes what is stored, as a colleague who means no good would.
-void PlannerDatabaseTest::lie(const std::string& statement) const {
-  sqlite3* connection = nullptr;
-  ASSERT_EQ(sqlite3_open(settings_.databasePath.c_str(), &connection), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(connection, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-      << sqlite3_errmsg(connection);
-  EXPECT_GT(sqlite3_changes(connection), 0) << "nothing was changed";
-  EXPECT_EQ(sqlite3_close(connection), SQLITE_OK);
 }
 
 /// Each step's workspace and determinism as cuDNN itself says.

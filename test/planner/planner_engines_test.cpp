@@ -1,6 +1,5 @@
 // Plans of engines beside those of algorithms, and what a database may say of engines.
-#include <sqlite3.h>
-
+#include "changed_database.hpp"
 #include "planner/conversion.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
@@ -39,12 +38,7 @@ class PlannerEnginesTest : public PlannerTest {
     return planBy(planner, operation, limitBytes, deterministic);
   }
   void lie(const std::string& statement) const {
-    sqlite3* connection = nullptr;
-    ASSERT_EQ(sqlite3_open(settings_.databasePath.c_str(), &connection), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(connection, statement.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(connection);
-    EXPECT_GT(sqlite3_changes(connection), 0) << "nothing was changed";
-    EXPECT_EQ(sqlite3_close(connection), SQLITE_OK);
+    changeDatabase(settings_.databasePath, statement);
   }
   static bool hasEngine(const Plan& plan) {
     return std::any_of(

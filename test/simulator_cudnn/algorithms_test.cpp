@@ -7,18 +7,6 @@
 namespace ucudnn::simulator::test {
 namespace {
 
-// AlexNet's conv2: the layer that the cliff was first seen on.
-ConvolutionCase alexnetConv2(int batch) {
-  ConvolutionCase convolution;
-  convolution.batch = batch;
-  convolution.channels = 64;
-  convolution.filters = 192;
-  convolution.input = {27, 27};
-  convolution.filter = {5, 5};
-  convolution.pad = {2, 2};
-  return convolution;
-}
-
 std::vector<cudnnConvolutionFwdAlgoPerf_t> get(const Convolution& convolution, int requested) {
   std::vector<cudnnConvolutionFwdAlgoPerf_t> perfs(static_cast<std::size_t>(requested));
   int returned = 0;

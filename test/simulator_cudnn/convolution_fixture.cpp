@@ -68,6 +68,17 @@ std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolutio
   return stream << convolution.name;
 }
 
+ConvolutionCase alexnetConv2(int batch) {
+  ConvolutionCase convolution;
+  convolution.batch = batch;
+  convolution.channels = 64;
+  convolution.filters = 192;
+  convolution.input = {27, 27};
+  convolution.filter = {5, 5};
+  convolution.pad = {2, 2};
+  return convolution;
+}
+
 std::size_t Geometry::elements() const {
   std::size_t last = 0;
   for (std::size_t d = 0; d < dims.size(); ++d) {

@@ -46,6 +46,9 @@ struct ConvolutionCase {
 
 std::ostream& operator<<(std::ostream& stream, const ConvolutionCase& convolution);
 
+/// AlexNet's conv2: the layer that the cliff was first seen on; recorded at 1, 2, 4 ... 256.
+ConvolutionCase alexnetConv2(int batch);
+
 std::size_t bytesOf(cudnnDataType_t type);
 
 /// Dimensions and strides of one tensor, as the test knows them (not as cuDNN reports them).

@@ -7,18 +7,6 @@
 namespace ucudnn::simulator::test {
 namespace {
 
-// AlexNet's conv2, recorded at 1, 2, 4 ... 256.
-ConvolutionCase conv2(int batch) {
-  ConvolutionCase convolution;
-  convolution.batch = batch;
-  convolution.channels = 64;
-  convolution.filters = 192;
-  convolution.input = {27, 27};
-  convolution.filter = {5, 5};
-  convolution.pad = {2, 2};
-  return convolution;
-}
-
 struct Measured {
   EngineText text;
   double timeMs;
@@ -60,7 +48,7 @@ const EngineText kFirst{67, {{2, 9}, {13, 0}, {18, 0}, {25, 0}, {27, 4}, {28, 1}
 const EngineText kSecond{67, {{2, 3}, {13, 0}, {18, 0}, {25, 0}, {27, 1}, {28, 2}}};
 
 TEST(EngineProfileTest, ModeAGivesTheTablesEnginesInItsOrder) {
-  const auto measured = results(conv2(256), Operation::kForward, CUDNN_HEUR_MODE_A);
+  const auto measured = results(alexnetConv2(256), Operation::kForward, CUDNN_HEUR_MODE_A);
   ASSERT_EQ(31U, measured.size());
   EXPECT_EQ(kFirst, measured[0].text);
   EXPECT_EQ(199410275, measured[0].workspaceBytes);
@@ -71,8 +59,8 @@ TEST(EngineProfileTest, ModeAGivesTheTablesEnginesInItsOrder) {
 }
 
 TEST(EngineProfileTest, TheOtherModesGiveWhatTheyProposed) {
-  const auto a = texts(results(conv2(256), Operation::kForward, CUDNN_HEUR_MODE_A));
-  const auto b = texts(results(conv2(256), Operation::kForward, CUDNN_HEUR_MODE_B));
+  const auto a = texts(results(alexnetConv2(256), Operation::kForward, CUDNN_HEUR_MODE_A));
+  const auto b = texts(results(alexnetConv2(256), Operation::kForward, CUDNN_HEUR_MODE_B));
   const auto has = [](const std::vector<EngineText>& all, const EngineText& text) {
     return std::find(all.begin(), all.end(), text) != all.end();
   };
@@ -82,13 +70,13 @@ TEST(EngineProfileTest, TheOtherModesGiveWhatTheyProposed) {
   EXPECT_EQ(
       (std::vector<EngineText>{
           {70, {{2, 2}, {18, 0}}}, {70, {{2, 12}, {18, 1}}}, {0, {}}, {1, {}}, {28, {}}, {71, {}}}),
-      texts(results(conv2(256), Operation::kForward, CUDNN_HEUR_MODE_FALLBACK)));
+      texts(results(alexnetConv2(256), Operation::kForward, CUDNN_HEUR_MODE_FALLBACK)));
 }
 
 TEST(EngineProfileTest, BetweenRecordedBatchSizesBothNeighboursEnginesAreThere) {
   const EngineText text{70, {{2, 4}, {18, 0}}};
   const auto timeOf = [&](int batch) {
-    Convolution convolution(conv2(batch));
+    Convolution convolution(alexnetConv2(batch));
     const BackendGraph graph(convolution, Operation::kForward);
     const auto config = graph.config(text, CUDNN_STATUS_SUCCESS);
     return measure(convolution, graph, *config).timeMs;
@@ -99,7 +87,8 @@ TEST(EngineProfileTest, BetweenRecordedBatchSizesBothNeighboursEnginesAreThere) 
 
 // Backward filter's heuristics split sums as the batch needs it.
 TEST(EngineProfileTest, BetweenRecordedBatchSizesNumbersOfSplitsMayDiffer) {
-  const auto measured = texts(results(conv2(200), Operation::kBackwardFilter, CUDNN_HEUR_MODE_A));
+  const auto measured =
+      texts(results(alexnetConv2(200), Operation::kBackwardFilter, CUDNN_HEUR_MODE_A));
   EXPECT_EQ(1, std::count_if(measured.begin(), measured.end(), [](const EngineText& text) {
               return text.engine == 48;
             }));
@@ -108,7 +97,7 @@ TEST(EngineProfileTest, BetweenRecordedBatchSizesNumbersOfSplitsMayDiffer) {
 TEST(EngineProfileTest, WhatItGivesCanBeRebuiltAndRun) {
   for (const Operation operation : kOperations) {
     for (const int batch : {3, 64, 300}) {
-      Convolution convolution(conv2(batch));
+      Convolution convolution(alexnetConv2(batch));
       const BackendGraph graph(convolution, operation);
       const auto configs = graph.allConfigs();
       EXPECT_GT(configs.size(), 15U);
@@ -122,7 +111,7 @@ TEST(EngineProfileTest, WhatItGivesCanBeRebuiltAndRun) {
 }
 
 TEST(EngineProfileTest, NotesOfRecordedEngines) {
-  Convolution convolution(conv2(64));
+  Convolution convolution(alexnetConv2(64));
   const BackendGraph filter(convolution, Operation::kBackwardFilter);
   const BackendGraph data(convolution, Operation::kBackwardData);
   EXPECT_TRUE(hasNote(*filter.engine(17, CUDNN_STATUS_SUCCESS), CUDNN_NUMERICAL_NOTE_WINOGRAD));
@@ -132,7 +121,7 @@ TEST(EngineProfileTest, NotesOfRecordedEngines) {
 }
 
 TEST(EngineProfileTest, WhatWasNotRecordedIsRefused) {
-  Convolution convolution(conv2(64));
+  Convolution convolution(alexnetConv2(64));
   const BackendGraph graph(convolution, Operation::kForward);
   graph.config({38, {}}, CUDNN_STATUS_NOT_SUPPORTED);
   graph.config({67, {{2, 23}}}, CUDNN_STATUS_NOT_SUPPORTED);
@@ -140,7 +129,7 @@ TEST(EngineProfileTest, WhatWasNotRecordedIsRefused) {
 }
 
 TEST(EngineProfileTest, LeavesTheUnrecordedToTheModel) {
-  ConvolutionCase other = conv2(64);
+  ConvolutionCase other = alexnetConv2(64);
   other.filters = 191;
   const auto measured = results(other, Operation::kForward, CUDNN_HEUR_MODE_A);
   EXPECT_GE(measured.size(), 6U);

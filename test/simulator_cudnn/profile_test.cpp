@@ -4,18 +4,6 @@
 namespace ucudnn::simulator::test {
 namespace {
 
-// AlexNet's conv2, recorded at 1, 2, 4 ... 256.
-ConvolutionCase conv2(int batch) {
-  ConvolutionCase convolution;
-  convolution.batch = batch;
-  convolution.channels = 64;
-  convolution.filters = 192;
-  convolution.input = {27, 27};
-  convolution.filter = {5, 5};
-  convolution.pad = {2, 2};
-  return convolution;
-}
-
 std::vector<cudnnConvolutionFwdAlgoPerf_t> find(const ConvolutionCase& parameters) {
   const Convolution c(parameters);
   std::vector<cudnnConvolutionFwdAlgoPerf_t> perfs(8);
@@ -37,7 +25,7 @@ TEST(ProfileTest, GivesTheRecordedAlgorithmsTimesAndWorkspaces) {
                   {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, 2.81510F, 1024},
                   {CUDNN_CONVOLUTION_FWD_ALGO_GEMM, 4.97139F, 1194393600},
                   {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, 5.08166F, 0}};
-  const auto perfs = find(conv2(256));
+  const auto perfs = find(alexnetConv2(256));
   ASSERT_EQ(8U, perfs.size());
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(recorded[i].algorithm, perfs[i].algo);
@@ -51,7 +39,7 @@ TEST(ProfileTest, GivesTheRecordedAlgorithmsTimesAndWorkspaces) {
 }
 
 TEST(ProfileTest, TellsTheMathTypesApart) {
-  ConvolutionCase parameters = conv2(256);
+  ConvolutionCase parameters = alexnetConv2(256);
   parameters.math = CUDNN_DEFAULT_MATH;
   const auto perfs = find(parameters);
   EXPECT_FLOAT_EQ(0.51210F, perfs[0].time);
@@ -59,29 +47,29 @@ TEST(ProfileTest, TellsTheMathTypesApart) {
 }
 
 TEST(ProfileTest, InterpolatesBetweenRecordedBatchSizes) {
-  const auto perfs = find(conv2(192));  // half-way between 128 and 256
+  const auto perfs = find(alexnetConv2(192));  // half-way between 128 and 256
   EXPECT_EQ(CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING, perfs[0].algo);
   EXPECT_FLOAT_EQ((0.28848F + 0.51872F) / 2, perfs[0].time);
   EXPECT_EQ((338690048U + 196083712U) / 2, perfs[0].memory);
 }
 
 TEST(ProfileTest, GrowsInProportionAboveTheLargestRecordedBatchSize) {
-  const auto perfs = find(conv2(512));
+  const auto perfs = find(alexnetConv2(512));
   EXPECT_FLOAT_EQ(2 * 0.51872F, perfs[0].time);
   EXPECT_EQ(2U * 338690048U, perfs[0].memory);
 }
 
 TEST(ProfileTest, LeavesTheUnrecordedToTheModel) {
-  ConvolutionCase parameters = conv2(16);
+  ConvolutionCase parameters = alexnetConv2(16);
   parameters.filters = 191;
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, find(parameters).front().status);
-  parameters = conv2(16);
+  parameters = alexnetConv2(16);
   parameters.groups = 2;
-  EXPECT_NE(find(conv2(16)).front().time, find(parameters).front().time);
+  EXPECT_NE(find(alexnetConv2(16)).front().time, find(parameters).front().time);
 }
 
 TEST(ProfileTest, WhatItReportsIsWhatACallNeeds) {
-  ConvolutionCase parameters = conv2(3);  // between 2 and 4
+  ConvolutionCase parameters = alexnetConv2(3);  // between 2 and 4
   Convolution c(parameters);
   for (const Operation operation : kOperations) {
     for (const int algorithm : c.algorithms(operation)) {
