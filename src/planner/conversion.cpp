@@ -78,8 +78,8 @@ double estimatedMs(const Problem& problem) {
   return kShortestMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
 }
 
-std::string questionText(const Problem& problem, const QuestionKey& question) {
-  std::string text = fmt::format("{} asked {}", problem.text(), toText(question.policy));
+std::string questionText(const std::string& problem, const QuestionKey& question) {
+  std::string text = fmt::format("{} asked {}", problem, toText(question.policy));
   if (question.kernels != Kernels::kLegacy)
     text += fmt::format(" kernels={}", toText(question.kernels));
   return text;

@@ -6,6 +6,10 @@
 
 namespace ucudnn {
 
+std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept {
+  return result.everyOfferFits ? std::numeric_limits<std::size_t>::max() : limitBytes;
+}
+
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
@@ -16,8 +20,7 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
 
 void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitBytes) {
   const bool isAnswered = result.undividedMeasured;
-  const std::size_t bytes =
-      result.everyOfferFits ? std::numeric_limits<std::size_t>::max() : limitBytes;
+  const std::size_t bytes = answeredWithin(result, limitBytes);
   const bool isShort = result.untried == Untried::kMemory;
   const bool hasFailed = result.failures > 0 || (!isAnswered && !isShort);
   const bool isWhole = !isShort && !hasFailed && !result.replaysUntried;

@@ -29,6 +29,9 @@ struct KnownPlan {
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
+/// The workspace within which a benchmark answers its question, if it does.
+std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept;
+
 /// What has been asked of a problem. A kernel that was left out because others beat it was left out
 /// for this question only.
 struct KnownQuestion {

@@ -1,15 +1,12 @@
 #include "planner/measurement_store.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "planner/belief.hpp"
 #include "planner/conversion.hpp"
 
 namespace ucudnn {
 namespace {
-
-constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 // What others held is asked again so much later: not more often than a person would notice.
 constexpr std::chrono::milliseconds kRetryLocked{100};
@@ -116,7 +113,7 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
   std::vector<std::string> texts{request.problem.text()};
   const std::vector<QuestionKey> questions = allQuestions();
   for (const QuestionKey& question : questions)
-    texts.push_back(questionText(request.problem, question));
+    texts.push_back(questionText(texts.front(), question));
   const std::vector<StoredMeasurements> stored = file.load(machine, texts, &loaded.isLocked);
   if (stored.empty()) return loaded;
   int refused = 0;
@@ -139,8 +136,6 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
 void MeasurementStore::add(const PlanRequest& request,
                            const BenchmarkResult& result,
                            const std::string& why) {
-  const bool isAnswered = result.undividedMeasured;
-  const std::size_t answeredBytes = result.everyOfferFits ? kNoLimit : request.limitBytes;
   use(request, [&](Known& known, KnownQuestion& asked) {
     for (const auto& [size, found] : result.measurements)
       addMeasurements(known.measurements[size], found);
@@ -154,15 +149,16 @@ void MeasurementStore::add(const PlanRequest& request,
   const std::string& path = request.settings->databasePath;
   if (path.empty()) return;
   const MachineKey machine = machines_.key(request.machine);
+  const std::string text = request.problem.text();
   if (!result.measurements.empty())
-    database(path).store(
-        machine, request.problem.text(), toStored(request.problem.operation, result.measurements));
+    database(path).store(machine, text, toStored(request.problem.operation, result.measurements));
   const bool isWhole =
       result.untried == Untried::kNone && result.failures == 0 && !result.replaysUntried;
-  if (isAnswered && isWhole)
-    database(path).store(machine,
-                         questionText(request.problem, request.question()),
-                         {{request.problem.batch(), {answeredBytes, {}}}});
+  if (result.undividedMeasured && isWhole)
+    database(path).store(
+        machine,
+        questionText(text, request.question()),
+        {{request.problem.batch(), {answeredWithin(result, request.limitBytes), {}}}});
 }
 
 bool MeasurementStore::confirm(const PlanRequest& request,

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kShortestRetry{100};
 /// not aligned: what they say there is no answer for other calls.
 const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   const TensorBuffers* const own = request.buffers;
-  if (own == nullptr || request.settings->kernels == Kernels::kLegacy) return own;
+  if (own == nullptr || !request.withEngines()) return own;
   return isMemoryForEngines({nullptr, nullptr, own->x, own->w, own->y, own->workspace}) ? own
                                                                                         : nullptr;
 }
@@ -130,8 +130,7 @@ void Planner::measure(const PlanRequest& request) {
     known = problem.measurements;
     refused = problem.refused;
   });
-  const bool withEngines = request.settings->kernels != Kernels::kLegacy;
-  if (!withEngines) dropEngines(known);
+  if (!request.withEngines()) dropEngines(known);
   store_.confirmAll(request, known);
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
@@ -145,7 +144,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;
-  benchmark.engines = withEngines;
+  benchmark.engines = request.withEngines();
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
   std::string why;

@@ -47,6 +47,7 @@ struct PlanRequest {
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 
+  bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   QuestionKey question() const noexcept {
     return {problem.batch(), settings->batchSizePolicy, settings->kernels};
   }
