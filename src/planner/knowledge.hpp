@@ -73,6 +73,7 @@ struct Known {
   Measurements measurements;
   KernelsAtSizes refused;                          ///< kernels that cuDNN names but does not run
   std::string loadedFrom;                          ///< the database that was asked
+  bool isLoading = false;                          ///< a thread is asking one
   KnownQuestion::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
   std::vector<KnownQuestion> questions;
 

@@ -10,6 +10,9 @@ namespace {
 
 // What others held is asked again so much later: not more often than a person would notice.
 constexpr std::chrono::milliseconds kRetryLocked{100};
+// What another thread reads of a file is waited for: far longer than that takes, shorter than a
+// hang.
+constexpr std::chrono::milliseconds kLoadPatience{1000};
 
 bool areReplayTimed(const Measurements& measurements) {
   for (const auto& [batch, size] : measurements)
@@ -73,15 +76,42 @@ std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request)
 }
 
 bool MeasurementStore::load(const PlanRequest& request) {
-  const std::string& path = request.settings->databasePath;
-  const bool mayLoad = use(request, [&](Known& known, KnownQuestion&) {
-    const bool may = known.mayLoad(path);
-    if (may) known.loadedFrom = path;
-    return may;
+  if (!beginLoad(request)) return false;
+  try {
+    const bool isAnswered = take(request, read(request));
+    endLoad(request);
+    return isAnswered;
+  } catch (...) {
+    endLoad(request);
+    throw;
+  }
+}
+
+/// False: the file is not to be read now, or another thread has just done so.
+bool MeasurementStore::beginLoad(const PlanRequest& request) {
+  const KnownKey key = keyOf(request);
+  std::unique_lock lock(mutex_);
+  loadEnded_.wait_for(lock, kLoadPatience, [&] {
+    const Known* const known = known_.peek(key);
+    return known == nullptr || !known->isLoading;
   });
-  if (!mayLoad) return false;
-  const Loaded loaded = read(request);
+  Known& known = known_[key];
+  if (known.isLoading || !known.mayLoad(request.settings->databasePath)) return false;
+  known.isLoading = true;
+  return true;
+}
+
+void MeasurementStore::endLoad(const PlanRequest& request) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (Known* const known = known_.find(keyOf(request))) known->isLoading = false;
+  }
+  loadEnded_.notify_all();
+}
+
+bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
   return use(request, [&](Known& known, KnownQuestion&) {
+    known.loadedFrom = request.settings->databasePath;
     if (loaded.isLocked) {
       known.loadedFrom.clear();
       known.loadAgainAt = KnownQuestion::Clock::now() + kRetryLocked;

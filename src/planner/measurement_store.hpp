@@ -1,6 +1,7 @@
 // What the process knows of problems: in memory, and in the database.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,7 +53,8 @@ class MeasurementStore {
   /// What is known at the mini-batch itself and needs no more than the limit. Throws Error.
   std::vector<Measurement> undivided(const PlanRequest& request);
 
-  /// Asks the request's database, once. True: it has answered the question.
+  /// Asks the request's database, once; waits for another thread that does. True: it has answered
+  /// the question.
   bool load(const PlanRequest& request);
   /// Takes over what a benchmark has found for the question, here and in the database. What could
   /// not be tried for want of time is not tried again in this process; the database does not learn
@@ -84,11 +86,15 @@ class MeasurementStore {
 
   static KnownKey keyOf(const PlanRequest& request);
   Database& database(const std::string& path);
+  bool beginLoad(const PlanRequest& request);
+  void endLoad(const PlanRequest& request) noexcept;
   Loaded read(const PlanRequest& request);
+  bool take(const PlanRequest& request, const Loaded& loaded);
 
   const Machines& machines_;
   Statistics& statistics_;
   mutable std::mutex mutex_;
+  std::condition_variable loadEnded_;
   Knowledge known_{kMostProblems};
   std::map<std::string, std::unique_ptr<Database>> databases_;
 };
