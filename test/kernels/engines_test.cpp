@@ -157,6 +157,31 @@ TEST_F(EnginesTest, EachOperationHasSeveralThatCanBeBuilt) {
   }
 }
 
+/// With FMA most problems have no others.
+TEST_F(EnginesTest, AllThatAnyModeNamesIsOfferedUnlessBetterOnesTakeNoMoreWorkspace) {
+  for (const Operation operation : kOperations)
+    for (const int batch : {2, 64, 256}) {
+      Problem problem = convolution(operation, batch, 512, 512, 7, 3);
+      problem.mathType = CUDNN_FMA_MATH;
+      const auto found = offers(problem);
+      const OperationGraph graph(device_, problem, 0, kEngineAlignment);
+      const auto isOffered = [&](const EngineConfiguration& value) {
+        return std::any_of(found.begin(), found.end(), [&](const KernelOffer& offer) {
+          return offer.kernel.id == idOf(value);
+        });
+      };
+      const auto isTensorCores = [&](const EngineConfiguration& value) {
+        const auto notes = notesOf(graph.configuration(device_, value));
+        return std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) > 0;
+      };
+      ASSERT_LT(found.size(), 9u) << "some are left out";
+      for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
+        for (const EngineConfiguration& value : graph.proposals(device_, mode))
+          EXPECT_TRUE(isTensorCores(value) || isOffered(value))
+              << toText(operation) << " N=" << batch << " " << toText(value);
+    }
+}
+
 /// Its tensor core engines compute in TF32, which FMA does not allow.
 TEST_F(EnginesTest, FmaHasFewer) {
   Problem problem = convolution(Operation::kForward, 64, 64, 192, 27, 5);
