@@ -51,6 +51,7 @@ class FusedGraphTest : public testing::TestWithParam<FusedCase> {
                               const Descriptor& y,
                               double alpha2 = 1);
   std::vector<char> legacyResult();
+  cudnnStatus_t run(const Descriptor& config, void* z);
 
   std::unique_ptr<Convolution> convolution_;
   std::unique_ptr<DeviceBuffer> z_;
@@ -188,6 +189,28 @@ std::vector<char> FusedGraphTest::legacyResult() {
   return result;
 }
 
+cudnnStatus_t FusedGraphTest::run(const Descriptor& config, void* z) {
+  const Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  EXPECT_CUDNN(plan.setDescriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config));
+  EXPECT_CUDNN(plan.finalize());
+  const DeviceBuffer workspace(static_cast<std::size_t>(workspaceOf(plan)));
+  const Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  EXPECT_CUDNN(pack.setInts(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {kX, kW, kY, kZ, kBias}));
+  EXPECT_CUDNN(pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+                        CUDNN_TYPE_VOID_PTR,
+                        std::vector<void*>{convolution_->x().get(),
+                                           convolution_->w().get(),
+                                           convolution_->y().get(),
+                                           z,
+                                           bias_->get()}));
+  EXPECT_CUDNN(pack.set(
+      CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, std::vector<void*>{workspace.get()}));
+  EXPECT_CUDNN(pack.finalize());
+  const cudnnStatus_t status = cudnnBackendExecute(convolution_->handle(), plan.get(), pack.get());
+  cudaDeviceSynchronize();
+  return status;
+}
+
 TEST_P(FusedGraphTest, EveryConfigurationGivesWhatTheLegacyCallGives) {
   const std::vector<char> expected = legacyResult();
   const auto graph = this->graph();
@@ -195,27 +218,23 @@ TEST_P(FusedGraphTest, EveryConfigurationGivesWhatTheLegacyCallGives) {
   ASSERT_GE(configs.size(), 2U);
   for (const auto& config : configs) {
     SCOPED_TRACE(testing::Message() << textOf(*config));
-    const Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    EXPECT_CUDNN(plan.setDescriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, *config));
-    EXPECT_CUDNN(plan.finalize());
-    const DeviceBuffer workspace(static_cast<std::size_t>(workspaceOf(plan)));
-    const Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    EXPECT_CUDNN(pack.setInts(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {kX, kW, kY, kZ, kBias}));
-    EXPECT_CUDNN(pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-                          CUDNN_TYPE_VOID_PTR,
-                          std::vector<void*>{convolution_->x().get(),
-                                             convolution_->w().get(),
-                                             convolution_->y().get(),
-                                             z_->get(),
-                                             bias_->get()}));
-    EXPECT_CUDNN(pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
-                          CUDNN_TYPE_VOID_PTR,
-                          std::vector<void*>{workspace.get()}));
-    EXPECT_CUDNN(pack.finalize());
     convolution_->y().write(std::vector<char>(expected.size(), 3));
-    EXPECT_CUDNN(cudnnBackendExecute(convolution_->handle(), plan.get(), pack.get()));
-    cudaDeviceSynchronize();
+    EXPECT_CUDNN(run(*config, z_->get()));
     EXPECT_EQ(expected, convolution_->y().read());
+  }
+}
+
+// cuDNN's legacy call works in place, its graphs of several operations do not.
+TEST_P(FusedGraphTest, ZInPlaceIsAViolation) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto graph = this->graph();
+  const auto configs = BackendGraph::configsOf(*graph, CUDNN_HEUR_MODE_B);
+  ASSERT_FALSE(configs.empty());
+  void* const y = convolution_->y().get();
+  if (GetParam().zFactor == 0) {
+    EXPECT_CUDNN(run(*configs.front(), y)) << "the graph has no z";
+  } else {
+    EXPECT_DEATH(run(*configs.front(), y), "overwrites the z");
   }
 }
 

@@ -38,6 +38,12 @@ const char* workName(Operation operation) {
   }
 }
 
+bool overlap(const TensorShape& a, const void* aData, const TensorShape& b, const void* bData) {
+  const auto aBegin = reinterpret_cast<std::uintptr_t>(aData);
+  const auto bBegin = reinterpret_cast<std::uintptr_t>(bData);
+  return aBegin < bBegin + extentBytes(b) && bBegin < aBegin + extentBytes(a);
+}
+
 // What a fused graph adds to the sums.
 Epilogue fusedEpilogue(const OperationGraph& graph, const BackendVariantPack& pack) {
   const FusedTail& fused = *graph.fused;
@@ -48,6 +54,10 @@ Epilogue fusedEpilogue(const OperationGraph& graph, const BackendVariantPack& pa
     epilogue.source = dataOf(pack, fused.z);
     epilogue.sourceShape = fused.zShape;
     requireTensor(fused.zShape, epilogue.source, "z");
+    // cuDNN documents that graphs of several operations don't work in place, and doesn't look.
+    if (overlap(fused.zShape, epilogue.source, graph.problem.y, dataOf(pack, graph.y))) {
+      reportViolation("a graph of several operations overwrites the z that it adds");
+    }
   }
   epilogue.bias = dataOf(pack, fused.bias);
   epilogue.biasType = fused.biasType;
