@@ -38,8 +38,9 @@ TimingMemory::TimingMemory(const Problem& problem, const TensorBuffers& buffers)
 TimingMemory::TimingMemory(const Problem& problem,
                            std::size_t workspaceBytes,
                            std::size_t mostBytes,
+                           bool besideY,
                            cudaStream_t stream)
-    : problem_(problem), stream_(stream) {
+    : problem_(problem), besideY_(besideY), stream_(stream) {
   const std::size_t wanted = tensorBytes(problem.batch()) + roundUpToAlignment(workspaceBytes);
   block_ = allocate(tensorBytes(1), roundDownToAlignment(std::min(wanted, mostBytes)));
   if (block_.bytes() < wanted)
@@ -53,7 +54,7 @@ TimingMemory::TimingMemory(const Problem& problem,
 std::size_t TimingMemory::tensorBytes(int samples) const {
   const Problem part = problem_.withBatch(samples);
   return roundUpToAlignment(part.wBytes()) + roundUpToAlignment(biasBytes(part)) +
-         roundUpToAlignment(part.xBytes()) + roundUpToAlignment(part.yBytes());
+         roundUpToAlignment(part.xBytes()) + roundUpToAlignment(part.yBytes()) * (besideY_ ? 2 : 1);
 }
 
 /// The most samples, up to the mini-batch, whose tensors fit beside a workspace; 0: none.
@@ -76,9 +77,10 @@ Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
   char* const bias = w + roundUpToAlignment(part.wBytes());
   char* const x = bias + roundUpToAlignment(biasBytes(part));
   char* const y = x + roundUpToAlignment(part.xBytes());
+  char* const z = besideY_ ? y + roundUpToAlignment(part.yBytes()) : y;
   char* const end = w + block_.bytes();
   void* const workspace = workspaceBytes > 0 ? end - roundUpToAlignment(workspaceBytes) : nullptr;
-  return {{x, w, y, workspace, workspaceBytes}, bias, samples};
+  return {{x, w, y, workspace, workspaceBytes}, bias, z, samples};
 }
 
 void TimingMemory::fill(int samples) {
@@ -87,6 +89,7 @@ void TimingMemory::fill(int samples) {
   fillRandom(place.buffers.x, roundUpToAlignment(part.xBytes()), problem_.xType, stream_);
   fillRandom(place.buffers.w, roundUpToAlignment(part.wBytes()), problem_.wType, stream_);
   fillRandom(place.buffers.y, part.yBytes(), problem_.yType, stream_);
+  if (besideY_) fillRandom(const_cast<void*>(place.z), part.yBytes(), problem_.yType, stream_);
   UCUDNN_CHECK_CUDA(
       cudaMemsetAsync(const_cast<void*>(place.bias), 0, biasBytes(problem_), stream_));
   filledSamples_ = samples;
@@ -100,7 +103,7 @@ bool TimingMemory::fits(int batch, std::size_t workspaceBytes) const {
 
 std::optional<Placement> TimingMemory::place(int batch, std::size_t workspaceBytes) {
   if (!fits(batch, workspaceBytes)) return std::nullopt;
-  if (callers_) return Placement{*callers_, callers_->w, problem_.batch()};
+  if (callers_) return Placement{*callers_, callers_->w, callers_->y, problem_.batch()};
   const int samples = samplesBeside(workspaceBytes);
   if (samples != filledSamples_ || tensorBytes(samples) > dirtyFrom_) fill(samples);
   dirtyFrom_ = std::min(dirtyFrom_, block_.bytes() - roundUpToAlignment(workspaceBytes));

@@ -22,6 +22,7 @@ struct TensorBuffers {
 struct Placement {
   TensorBuffers buffers;
   const void* bias = nullptr;  ///< one sample's, for bias_activation_forward
+  const void* z = nullptr;     ///< for the same; y itself, or beside it
   int samples = 0;             ///< that the tensors hold: a micro-batch walks over them
 };
 
@@ -33,10 +34,11 @@ class TimingMemory {
 
   /// One block for the tensors of the mini-batch and `workspaceBytes`, freed with the object; a
   /// smaller one where `mostBytes` or the device has no more, none where not even a sample fits.
-  /// Throws Error for another failure.
+  /// With `besideY` z has a place of its own there. Throws Error for another failure.
   TimingMemory(const Problem& problem,
                std::size_t workspaceBytes,
                std::size_t mostBytes,
+               bool besideY,
                cudaStream_t stream);
 
   bool fits(int batch, std::size_t workspaceBytes) const;
@@ -52,6 +54,7 @@ class TimingMemory {
 
   Problem problem_;
   std::optional<TensorBuffers> callers_;
+  bool besideY_ = false;
   cudaStream_t stream_ = nullptr;
   DeviceBuffer block_;
   int filledSamples_ = 0;      ///< what the tensors were last filled for

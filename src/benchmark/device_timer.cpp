@@ -21,7 +21,12 @@ void DeviceTimer::prepare() {
   if (buffers_ != nullptr)
     memory_.emplace(request_.problem, *buffers_);
   else
-    memory_.emplace(request_.problem, question_.largestWorkspace(), request_.memoryBytes, stream_);
+    // cuDNN's algorithms read z in place, which engines don't.
+    memory_.emplace(request_.problem,
+                    question_.largestWorkspace(),
+                    request_.memoryBytes,
+                    request_.engines && request_.problem.addsZ != 0,
+                    stream_);
   timer_.emplace(handle_, request_.problem);
 }
 

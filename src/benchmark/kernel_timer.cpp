@@ -40,7 +40,7 @@ cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {
   pointers.workspace = placed.workspaceBytes > 0 ? buffers.workspace : nullptr;
   pointers.workspaceBytes = placed.workspaceBytes;
   const BiasActivation fused{
-      nullptr, buffers.y, biasDescriptor_.get(), placed.place.bias, activation_.get()};
+      nullptr, placed.place.z, biasDescriptor_.get(), placed.place.bias, activation_.get()};
   Slices slices(problem_, pointers, &fused);
   const int slice = index % (placed.place.samples / placed.batch);
   if (slice > 0) slices.next(slice * placed.batch);

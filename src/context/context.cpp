@@ -6,7 +6,7 @@
 
 #include "cuda/cudnn.hpp"
 #include "executor/equivalence.hpp"
-#include "kernels/engines.hpp"
+#include "kernels/engine_calls.hpp"
 #include "planner/frozen_plans.hpp"
 #include "support/log.hpp"
 
@@ -219,7 +219,7 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
-  if (plan.general && !suitsEngines(key.problem, call.pointers))
+  if (plan.general && !suitsEngines(key.problem, call.pointers, call.fused))
     return runPlanned(key, *plan.general, call, clients);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))

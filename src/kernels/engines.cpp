@@ -4,8 +4,10 @@
 #include <mutex>
 
 #include "kernels/algorithms.hpp"
+#include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/factor.hpp"
+#include "kernels/graph_operations.hpp"
 #include "kernels/operation_graph.hpp"
 #include "support/bounded_map.hpp"
 
@@ -13,6 +15,10 @@ namespace ucudnn {
 namespace {
 
 #if UCUDNN_HAS_ENGINES
+
+bool isFused(const Problem& problem) noexcept {
+  return problem.operation == Operation::kBiasActivationForward;
+}
 
 // cuDNN proposes 30 configurations of a convolution, and times none. The first few are mostly the
 // fastest, but want the most workspace. So many are kept: of the 351 problems of
@@ -37,27 +43,31 @@ bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNo
          !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
-/// A problem's two graphs: what is run overwrites the output, or adds to it.
-struct Graphs {
-  Graphs(const EngineDevice& device, const Problem& problem)
-      : overwriting(device, problem, 0, kEngineAlignment),
-        adding(device, problem, 1, kEngineAlignment) {}
-  OperationGraph overwriting;
-  OperationGraph adding;
-};
+/// A problem's graphs: of the first the output is overwritten, of the second added to.
+/// bias_activation_forward has the first only, in which z is.
+std::vector<OperationGraph> graphsOf(const EngineDevice& device, const Problem& problem) {
+  std::vector<OperationGraph> graphs;
+  graphs.emplace_back(device, problem, 0, kEngineAlignment);
+  if (!isFused(problem)) graphs.emplace_back(device, problem, 1, kEngineAlignment);
+  return graphs;
+}
 
 /// Empty: cuDNN does not have the configuration, or what it computes is not allowed.
 std::optional<KernelOffer> offerOf(const EngineDevice& device,
                                    const Problem& problem,
-                                   const Graphs& graphs,
+                                   const std::vector<OperationGraph>& graphs,
                                    const EngineConfiguration& value,
                                    int* failures) {
   try {
-    const auto overwriting = graphs.overwriting.configuration(device, value);
-    const auto notes = notesOf(overwriting);
-    if (!isAllowed(problem, notes)) return std::nullopt;
-    const auto adding = graphs.adding.configuration(device, value);
-    return KernelOffer{{std::max(workspaceOf(overwriting), workspaceOf(adding)),
+    std::size_t workspaceBytes = 0;
+    std::vector<cudnnBackendNumericalNote_t> notes;
+    for (const OperationGraph& graph : graphs) {
+      const auto configuration = graph.configuration(device, value);
+      if (&graph == &graphs.front()) notes = notesOf(configuration);
+      if (!isAllowed(problem, notes)) return std::nullopt;
+      workspaceBytes = std::max(workspaceBytes, workspaceOf(configuration));
+    }
+    return KernelOffer{{workspaceBytes,
                         !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
                         !has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) || isWinogradAccurate(problem),
                         false},
@@ -138,25 +148,22 @@ std::vector<EngineConfiguration> proposals(const EngineDevice& device,
 
 class BuiltEngine final : public BuiltKernel {
  public:
-  BuiltEngine(const EngineDevice& device,
-              const Problem& problem,
-              const Graphs& graphs,
-              const EngineConfiguration& value)
-      : xType_(problem.xType) {
-    const auto overwriting = graphs.overwriting.configuration(device, value);
-    const auto adding = graphs.adding.configuration(device, value);
-    workspaceBytes_ = std::max(workspaceOf(overwriting), workspaceOf(adding));
-    overwriting_ = makeExecutionPlan(device, overwriting);
-    adding_ = makeExecutionPlan(device, adding);
+  BuiltEngine(const EngineDevice& device, const Problem& problem, const EngineConfiguration& value)
+      : problem_(problem) {
+    for (const OperationGraph& graph : graphsOf(device, problem)) {
+      const auto configuration = graph.configuration(device, value);
+      workspaceBytes_ = std::max(workspaceBytes_, workspaceOf(configuration));
+      plans_.push_back(makeExecutionPlan(device, configuration));
+    }
   }
 
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
-                        const BiasActivation*) const noexcept override {
-    if (valueOf(pointers.alpha, xType_) != 1) return CUDNN_STATUS_NOT_SUPPORTED;
-    const double beta = valueOf(pointers.beta, xType_);
-    if (beta != 0 && beta != 1) return CUDNN_STATUS_NOT_SUPPORTED;
-    return execute(handle, (beta == 0 ? overwriting_ : adding_).get(), pointers);
+                        const BiasActivation* fused) const noexcept override {
+    if (!areFactorsForEngines(problem_, pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (isFused(problem_)) return execute(handle, plans_[0].get(), pointers, *fused);
+    const bool adds = valueOf(pointers.beta, problem_.xType) != 0;
+    return execute(handle, plans_[adds ? 1 : 0].get(), pointers, {});
   }
 
   cudnnStatus_t workspaceSize(cudnnHandle_t, std::size_t* bytes) const noexcept override {
@@ -166,11 +173,13 @@ class BuiltEngine final : public BuiltKernel {
 
  private:
   /// A variant pack must not be shared between handles.
-  static cudnnStatus_t execute(cudnnHandle_t handle,
-                               cudnnBackendDescriptor_t plan,
-                               const ConvolutionPointers& pointers) noexcept {
-    static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY};
-    const void* const data[] = {pointers.x, pointers.w, pointers.y};
+  cudnnStatus_t execute(cudnnHandle_t handle,
+                        cudnnBackendDescriptor_t plan,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation& fused) const noexcept {
+    static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorBias, kTensorZ};
+    const void* const data[] = {pointers.x, pointers.w, pointers.y, fused.bias, fused.z};
+    const std::int64_t tensors = !isFused(problem_) ? 3 : problem_.addsZ == 0 ? 4 : 5;
     cudnnBackendDescriptor_t made = nullptr;
     cudnnStatus_t status =
         cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
@@ -183,17 +192,16 @@ class BuiltEngine final : public BuiltKernel {
       if (status == CUDNN_STATUS_SUCCESS)
         status = cudnn().backendSetAttribute(made, name, type, count, values);
     };
-    set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, kIds);
-    set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
+    set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors, kIds);
+    set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors, data);
     set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &pointers.workspace);
     if (status == CUDNN_STATUS_SUCCESS) status = cudnn().backendFinalize(made);
     return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan, made) : status;
   }
 
-  std::int32_t xType_;
+  Problem problem_;
   std::size_t workspaceBytes_ = 0;
-  BackendDescriptor overwriting_;
-  BackendDescriptor adding_;
+  std::vector<BackendDescriptor> plans_;  ///< of graphsOf
 };
 
 #endif
@@ -217,7 +225,7 @@ class EngineSource final : public KernelSource {
     const EngineDevice device{handle};
     try {
       return offerOf(
-          device, problem, Graphs(device, problem), engineConfigurationOf(kernel.id), failures);
+          device, problem, graphsOf(device, problem), engineConfigurationOf(kernel.id), failures);
     } catch (const Error& error) {
       if (failures != nullptr && !isRefusal(error.status())) ++*failures;
       return std::nullopt;
@@ -229,8 +237,7 @@ class EngineSource final : public KernelSource {
                                            std::shared_ptr<const ProblemDescriptors>,
                                            Kernel kernel) const override {
     const EngineDevice device{handle};
-    return std::make_shared<const BuiltEngine>(
-        device, problem, Graphs(device, problem), engineConfigurationOf(kernel.id));
+    return std::make_shared<const BuiltEngine>(device, problem, engineConfigurationOf(kernel.id));
   }
 #else
   std::vector<KernelOffer> offers(cudnnHandle_t,
@@ -264,24 +271,7 @@ class EngineSource final : public KernelSource {
   }
 };
 
-bool isAligned(const void* pointer) noexcept {
-  return reinterpret_cast<std::uintptr_t>(pointer) % kEngineAlignment == 0;
-}
-
 }  // namespace
-
-bool isMemoryForEngines(const ConvolutionPointers& pointers) noexcept {
-  return pointers.x != nullptr && pointers.w != nullptr && pointers.y != nullptr &&
-         isAligned(pointers.x) && isAligned(pointers.w) && isAligned(pointers.y) &&
-         isAligned(pointers.workspace);
-}
-
-bool suitsEngines(const Problem& problem, const ConvolutionPointers& pointers) noexcept {
-  if (pointers.alpha == nullptr || pointers.beta == nullptr) return false;
-  const double beta = valueOf(pointers.beta, problem.xType);
-  return valueOf(pointers.alpha, problem.xType) == 1 && (beta == 0 || beta == 1) &&
-         isMemoryForEngines(pointers);
-}
 
 #if UCUDNN_HAS_ENGINES
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
@@ -290,8 +280,8 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   std::vector<KernelOffer> kept;
   if (!hasEngines(problem)) return kept;
   try {
-    const Graphs graphs(device, problem);
-    for (const EngineConfiguration& value : proposals(device, problem, graphs.overwriting)) {
+    const auto graphs = graphsOf(device, problem);
+    for (const EngineConfiguration& value : proposals(device, problem, graphs.front())) {
       const auto offer = offerOf(device, problem, graphs, value, failures);
       if (offer && !isOutranked(kept, *offer)) kept.push_back(*offer);
     }

@@ -2,8 +2,7 @@
 
 #if UCUDNN_HAS_ENGINES
 
-#include <algorithm>
-
+#include "kernels/graph_operations.hpp"
 #include "kernels/native.hpp"
 
 // A graph's and a plan's handle are marked deprecated; before 9.8 there is nothing in their place.
@@ -11,145 +10,6 @@
 
 namespace ucudnn {
 namespace {
-
-/// A row for each operation, as Native has them.
-struct Names {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t alpha, beta, convolution, x, w, y;
-};
-
-const Names& namesOf(Operation operation) noexcept {
-  static constexpr Names kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
-  static constexpr Names kBackwardData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
-  static constexpr Names kBackwardFilter{
-      CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
-  return operation == Operation::kBackwardData     ? kBackwardData
-         : operation == Operation::kBackwardFilter ? kBackwardFilter
-                                                   : kForward;
-}
-
-template <typename Values>
-std::vector<std::int64_t> firstOf(const Values& values, int count) {
-  return {values.begin(), values.begin() + count};
-}
-
-/// The largest power of two up to `most` that divides a sample's bytes.
-std::int64_t alignmentOf(std::size_t sampleBytes, std::int64_t most) noexcept {
-  return std::min(most, static_cast<std::int64_t>(sampleBytes & (~sampleBytes + 1)));
-}
-
-BackendDescriptor makeTensor(std::int64_t id,
-                             std::int32_t type,
-                             const std::vector<std::int64_t>& sizes,
-                             const std::vector<std::int64_t>& strides,
-                             std::int64_t alignment) {
-  auto tensor = makeBackend(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-  set(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, static_cast<cudnnDataType_t>(type));
-  set(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
-  set(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
-  set(tensor, CUDNN_ATTR_TENSOR_STRIDES, strides);
-  finalize(tensor);
-  return tensor;
-}
-
-/// Packed, with the channels last for NHWC.
-std::vector<std::int64_t> filterStrides(const Problem& problem) {
-  std::vector<std::size_t> order;  // fastest first
-  const auto dimensions = static_cast<std::size_t>(problem.dimensions);
-  if (problem.wFormat == CUDNN_TENSOR_NHWC) order.push_back(1);
-  for (std::size_t i = dimensions - 1; i >= 2; --i) order.push_back(i);
-  if (problem.wFormat != CUDNN_TENSOR_NHWC) order.push_back(1);
-  order.push_back(0);
-  std::vector<std::int64_t> strides(dimensions);
-  std::int64_t stride = 1;
-  for (const std::size_t dimension : order) {
-    strides[dimension] = stride;
-    stride *= problem.wSizes[dimension];
-  }
-  return strides;
-}
-
-BackendDescriptor makeConvolution(const Problem& problem) {
-  const int spatial = problem.dimensions - 2;
-  const auto pads = firstOf(problem.pads, spatial);
-  auto convolution = makeBackend(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  set(convolution,
-      CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
-      static_cast<cudnnDataType_t>(problem.computeType));
-  set(convolution,
-      CUDNN_ATTR_CONVOLUTION_CONV_MODE,
-      static_cast<cudnnConvolutionMode_t>(problem.mode));
-  set(convolution, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<std::int64_t>(spatial));
-  set(convolution, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pads);
-  set(convolution, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pads);
-  set(convolution, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, firstOf(problem.strides, spatial));
-  set(convolution, CUDNN_ATTR_CONVOLUTION_DILATIONS, firstOf(problem.dilations, spatial));
-  finalize(convolution);
-  return convolution;
-}
-
-void setFactors(const BackendDescriptor& operation,
-                const Names& names,
-                const Problem& problem,
-                double beta) {
-  if (problem.xType == CUDNN_DATA_DOUBLE) {
-    set(operation, names.alpha, 1.0);
-    set(operation, names.beta, beta);
-  } else {
-    set(operation, names.alpha, 1.0F);
-    set(operation, names.beta, static_cast<float>(beta));
-  }
-}
-
-BackendDescriptor makeOperation(const Problem& problem, double beta, std::int64_t alignment) {
-  const int dimensions = problem.dimensions;
-  const Names& names = namesOf(problem.operation);
-  auto operation = makeBackend(names.type);
-  set(operation, names.convolution, makeConvolution(problem));
-  set(operation,
-      names.x,
-      makeTensor(kTensorX,
-                 problem.xType,
-                 firstOf(problem.xSizes, dimensions),
-                 firstOf(problem.xStrides, dimensions),
-                 alignmentOf(problem.xBatchStrideBytes(), alignment)));
-  set(operation,
-      names.w,
-      makeTensor(kTensorW,
-                 problem.wType,
-                 firstOf(problem.wSizes, dimensions),
-                 filterStrides(problem),
-                 alignment));
-  set(operation,
-      names.y,
-      makeTensor(kTensorY,
-                 problem.yType,
-                 firstOf(problem.ySizes, dimensions),
-                 firstOf(problem.yStrides, dimensions),
-                 alignmentOf(problem.yBatchStrideBytes(), alignment)));
-  setFactors(operation, names, problem, beta);
-  finalize(operation);
-  return operation;
-}
 
 void setDevice(const BackendDescriptor& descriptor,
                cudnnBackendAttributeName_t handleName,
@@ -196,7 +56,10 @@ EngineConfiguration valueOf(const BackendDescriptor& configuration) {
 }  // namespace
 
 bool hasEngines(const Problem& problem) noexcept {
-  return problem.operation != Operation::kBiasActivationForward;
+  if (problem.operation != Operation::kBiasActivationForward) return true;
+  return problem.computeType != CUDNN_DATA_HALF &&
+         (problem.activation == CUDNN_ACTIVATION_RELU ||
+          problem.activation == CUDNN_ACTIVATION_IDENTITY);
 }
 
 OperationGraph::OperationGraph(const EngineDevice& device,
@@ -205,7 +68,7 @@ OperationGraph::OperationGraph(const EngineDevice& device,
                                std::int64_t alignment)
     : graph_(makeBackend(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)) {
   setDevice(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, device);
-  set(graph_, CUDNN_ATTR_OPERATIONGRAPH_OPS, makeOperation(problem, beta, alignment));
+  set(graph_, CUDNN_ATTR_OPERATIONGRAPH_OPS, makeOperations(problem, beta, alignment));
   finalize(graph_);
 }
 

@@ -13,9 +13,6 @@
 
 namespace ucudnn {
 
-/// The graph's tensors, in a variant pack too.
-enum TensorId : std::int64_t { kTensorX = 'x', kTensorW = 'w', kTensorY = 'y' };
-
 /// Whose engines are asked: the handle's; or, where it is null, those of a device that need not be
 /// there, described by a CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
 struct EngineDevice {
@@ -26,8 +23,7 @@ struct EngineDevice {
 /// All of these throw Error. They ask on the host; run nothing.
 class OperationGraph {
  public:
-  /// alpha is 1; x, w and y are aligned to `alignment` bytes, and slices of x and y as far as a
-  /// sample's bytes allow. REQUIRES: a problem for which hasEngines.
+  /// Of makeOperations. REQUIRES: a problem for which hasEngines.
   OperationGraph(const EngineDevice& device,
                  const Problem& problem,
                  double beta,
@@ -44,7 +40,8 @@ class OperationGraph {
   BackendDescriptor graph_;
 };
 
-/// Whether the graph API has a graph for it: a convolution without bias and activation.
+/// Whether there is a graph for it: of bias_activation_forward for the activations that cuDNN's
+/// call has, and not where sums are kept in half.
 bool hasEngines(const Problem& problem) noexcept;
 
 /// Of a configuration. Throws Error.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "kernels/engines.hpp"
+#include "kernels/engine_calls.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
 
@@ -20,12 +20,14 @@ constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
 /// What kernels are timed on; null: scratch memory. The caller's own is not for engines where it is
-/// not aligned: what they say there is no answer for other calls.
+/// not aligned, or has no z beside y: what they say there is no answer for other calls.
 const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   const TensorBuffers* const own = request.buffers;
   if (own == nullptr || !request.withEngines()) return own;
-  return isMemoryForEngines({nullptr, nullptr, own->x, own->w, own->y, own->workspace}) ? own
-                                                                                        : nullptr;
+  const bool isForEngines =
+      request.problem.addsZ == 0 &&
+      isMemoryForEngines({nullptr, nullptr, own->x, own->w, own->y, own->workspace});
+  return isForEngines ? own : nullptr;
 }
 
 std::size_t kernelCount(const Measurements& measurements) {

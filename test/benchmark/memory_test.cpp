@@ -71,6 +71,37 @@ TEST_F(BenchmarkMemoryTest, NoMoreIsTakenThanGranted) {
   }
 }
 
+/// Engines don't add z in place: the simulator would see it. Without them z takes no memory.
+TEST_F(BenchmarkMemoryTest, ZLiesBesideYWhereEnginesAreTimed) {
+  const std::int64_t violations = violationCount();
+  for (const bool engines : {false, true}) {
+    BenchmarkRequest request = question(32, kLimit);
+    request.problem = conv2(32, Operation::kBiasActivationForward);
+    request.problem.activation = CUDNN_ACTIVATION_RELU;
+    request.problem.addsZ = 1;
+    request.engines = engines;
+    const std::size_t zBytes = engines ? request.problem.yBytes() : 0;
+    for (const std::size_t granted :
+         {tensorBytes(32) + zBytes + kSlack, tensorBytes(32) + zBytes}) {
+      const bool isEnough = granted > tensorBytes(32) + zBytes;
+      setMemory(0, granted);
+      request.memoryBytes = granted;
+      const BenchmarkResult result = run(request);
+      setMemory(0, SIZE_MAX);
+      EXPECT_EQ(0, result.failures);
+      const auto whole = result.measurements.find(32);
+      const bool isWhole = whole != result.measurements.end();
+      ASSERT_EQ(isEnough, isWhole) << "engines " << engines;
+      if (!isWhole) continue;
+      const auto& kernels = whole->second.kernels;
+      EXPECT_EQ(engines, std::any_of(kernels.begin(), kernels.end(), [](const Measurement& m) {
+                  return !m.anyCall;
+                }));
+    }
+  }
+  EXPECT_EQ(violations, violationCount());
+}
+
 TEST_F(BenchmarkMemoryTest, OfADeviceThatHasLessWhatItHasIsUsed) {
   for (const std::size_t freeBytes : {tensorBytes(32) + 36 * kMebibyte, tensorBytes(2)}) {
     BenchmarkRequest request = question(32, kLimit);

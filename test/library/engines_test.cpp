@@ -1,6 +1,7 @@
 // Plans of the graph API's engines: split against undivided results, and what runs where a call
 // suits no engine.
 #include "../support/simulator.hpp"
+#include "fused.hpp"
 #include "replay.hpp"
 
 namespace ucudnn::test {
@@ -115,6 +116,116 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          ::testing::ValuesIn(engineCases()),
                          [](const auto& test) { return test.param.name; });
 
+/// Those that cuDNN's algorithm for both activations has (it has no dilations), and bfloat16.
+std::vector<ConvolutionCase> fusedCases() {
+  std::vector<ConvolutionCase> cases;
+  for (const ConvolutionCase& next : engineCases())
+    if (next.parts == 1 && next.dilation.front() == 1) cases.push_back(next);
+  ConvolutionCase bfloat16 = cases.front();
+  bfloat16.name = "Bfloat16Nhwc";
+  bfloat16.type = CUDNN_DATA_BFLOAT16;
+  bfloat16.format = CUDNN_TENSOR_NHWC;
+  cases.push_back(bfloat16);
+  return cases;
+}
+
+/// What a fused call is made with besides.
+struct FusedArguments {
+  cudnnActivationMode_t activation;
+  double alpha1, alpha2;
+  bool inPlace;
+
+  /// The others run by cuDNN's algorithms.
+  bool suitEngines() const { return alpha1 == 1 && (alpha2 == 0 || (alpha2 == 1 && !inPlace)); }
+};
+
+class FusedEnginesTest : public EnginesTest {
+ protected:
+  // The one algorithm that goes with both activations.
+  static constexpr int kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+
+  void SetUp() override {
+    EnginesTest::SetUp();
+    if (IsSkipped()) return;
+    convolution_ = std::make_unique<Convolution>(GetParam());
+    workspace_ = std::make_unique<DeviceBuffer>(kLimit);
+  }
+  void TearDown() override {
+    convolution_.reset();
+    workspace_.reset();
+    EnginesTest::TearDown();
+  }
+
+  static std::vector<FusedArguments> arguments() {
+    std::vector<FusedArguments> all;
+    for (const auto activation : {CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY})
+      for (const double alpha1 : {1.0, 1.5})
+        for (const double alpha2 : {0.0, 1.0, 0.5})
+          for (const bool inPlace : {false, true})
+            all.push_back({activation, alpha1, alpha2, inPlace});
+    return all;
+  }
+
+  /// What is not read is NaN before the call.
+  template <typename Handle>
+  std::vector<char> result(Handle handle, const FusedArguments& made) {
+    convolution_->fill();
+    if (made.alpha2 == 0 || !made.inPlace) convolution_->y().poison();
+    Fused fused(*convolution_, made.activation);
+    if (made.alpha2 == 0) fused.z().poison();
+    EXPECT_CUDNN(fused.run(
+        handle, kAlgorithm, {workspace_->get(), kLimit}, made.alpha1, made.alpha2, made.inPlace));
+    return convolution_->y().read();
+  }
+
+  /// The call, its result, and what ran it: so many micro-batches.
+  void expectRight(const Handles& handles, const FusedArguments& made, int* microBatches) {
+    SCOPED_TRACE("activation " + std::to_string(made.activation) + ", alpha1 " +
+                 std::to_string(made.alpha1) + ", alpha2 " + std::to_string(made.alpha2) +
+                 (made.inPlace ? ", z in place" : ", z apart"));
+    const auto expected = result(handles.native, made);
+    const auto engines = callCount("cudnnBackendExecute");
+    const auto algorithms = callCount("cudnnConvolutionBiasActivationForward");
+    const auto own = result(handles.ours, made);
+    EXPECT_LE(distance(convolution_->geometry(UCUDNN_FORWARD), own, expected),
+              std::max(toleranceBetweenAlgorithms(), tolerance(GetParam())));
+    if (!onSimulator()) return;
+    const auto byEngines = static_cast<int>(callCount("cudnnBackendExecute") - engines);
+    const auto byAlgorithms =
+        static_cast<int>(callCount("cudnnConvolutionBiasActivationForward") - algorithms);
+    EXPECT_EQ(0, made.suitEngines() ? byAlgorithms : byEngines);
+    *microBatches = made.suitEngines() ? byEngines : byAlgorithms;
+  }
+
+  std::unique_ptr<Convolution> convolution_;
+  std::unique_ptr<DeviceBuffer> workspace_;
+};
+
+TEST_P(FusedEnginesTest, RightWhateverTheArgumentsSplitAndUndivided) {
+  const EnvironmentGuard engines("UCUDNN_KERNELS", "engines");
+  const ForcedSplits forced({GetParam()}, ForcedSplits::Operations::kFused);
+  for (const char* const policy : {"powerOfTwo", "undivided"}) {
+    SCOPED_TRACE(policy);
+    const EnvironmentGuard sizes("UCUDNN_BATCH_SIZE_POLICY", policy);
+    const Handles handles;
+    const ucudnnStatistics_t before = statistics();
+    for (const FusedArguments& made : arguments()) {
+      int microBatches = 0;
+      expectRight(handles, made, &microBatches);
+      if (onSimulator()) {
+        EXPECT_EQ(*policy == 'u', microBatches == 1) << microBatches;
+      }
+    }
+    EXPECT_EQ(before.bypassedCalls, statistics().bypassedCalls);
+    EXPECT_EQ(before.kernelsMeasured, statistics().kernelsMeasured) << "the database knows all";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         FusedEnginesTest,
+                         ::testing::ValuesIn(fusedCases()),
+                         [](const auto& test) { return test.param.name; });
+
 class EngineSettingsTest : public LibraryTest {
  protected:
   void SetUp() override {
@@ -198,6 +309,40 @@ TEST_F(EngineReplayTest, DividedCallsThatRepeatAreReplayed) {
       EXPECT_EQ(1, later.split);
       EXPECT_EQ(0, later.convolutions);
     }
+  }
+}
+
+/// In place by algorithms.
+TEST_F(EngineReplayTest, FusedCallsThatRepeatAreReplayed) {
+  const ForcedSplits forced({replayCase()}, ForcedSplits::Operations::kFused);
+  constexpr int kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+  Repeated calls(replayCase());
+  for (const auto mode : {CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY}) {
+    Fused fused(calls.convolution(), mode);
+    auto otherZ = std::make_unique<DeviceBuffer>(fused.z().bytes());
+    otherZ->write(randomValues(calls.convolution().geometry(UCUDNN_FORWARD), 60));
+    const auto thrice = [&](double alpha2, bool inPlace) {
+      long long replayed = 0;
+      for (int i = 0; i < 3; ++i) {
+        const auto engines = callCount("cudnnBackendExecute");
+        const Counts did = calls.call(UCUDNN_FORWARD, inPlace, [&](UcudnnHandle_t handle) {
+          return fused.run(handle, kAlgorithm, calls.workspace(), 1, alpha2, inPlace);
+        });
+        replayed += did.replayed;
+        EXPECT_EQ(1, did.split);
+        if (onSimulator()) {
+          EXPECT_EQ(inPlace, callCount("cudnnBackendExecute") == engines);
+        }
+      }
+      return replayed;
+    };
+    EXPECT_EQ(2, thrice(0, false));
+    EXPECT_EQ(2, thrice(1, false));
+    EXPECT_EQ(2, thrice(1, true));
+    fused.exchangeZ(otherZ);
+    EXPECT_EQ(2, thrice(1, false));
+    fused.bias().write(std::vector<char>(fused.bias().bytes()));
+    EXPECT_EQ(3, thrice(1, false));
   }
 }
 

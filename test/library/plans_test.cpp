@@ -116,18 +116,32 @@ TEST_F(PlansTest, AnotherProcessHasTheSamePlansAndBitsAndMeasuresNothing) {
 }
 
 TEST_F(PlansTest, FusedCallsAreFrozenToo) {
-  const ForcedSplits forced({case_}, ForcedSplits::Operations::kFused);
+  case_.math = CUDNN_DEFAULT_MATH;
   const auto splitsOf = [](const ChildResult& child) {
     const auto place = child.output.find(" split ");
     return place == std::string::npos ? "none" : child.output.substr(place);
   };
-  const ChildResult first = client("plan-fused", case_, {{"LIBRARY_CLIENT_SAVE", file_}});
-  const ChildResult second =
-      client("plan-fused", case_, {{"UCUDNN_DATABASE", ""}, {"UCUDNN_PLANS", file_}});
-  EXPECT_TRUE(says(second, "measured 0 loaded 0")) << second.output;
-  EXPECT_EQ(" split 4\n", splitsOf(first));
-  EXPECT_EQ(splitsOf(first), splitsOf(second));
-  EXPECT_TRUE(linesWith(log_, {}).empty());
+  for (const char* const kernels : {"legacy", "engines"}) {
+    SCOPED_TRACE(kernels);
+    const EnvironmentGuard guard("UCUDNN_KERNELS", kernels);
+    const ForcedSplits forced({case_}, ForcedSplits::Operations::kFused);
+    const ChildResult first = client("plan-fused", case_, {{"LIBRARY_CLIENT_SAVE", file_}});
+    const bool hasEngines = contentOf(file_).find("\"eng") != std::string::npos;
+    EXPECT_EQ(*kernels == 'e', hasEngines);
+    // The file's own kernels run, whatever the setting says.
+    const std::string again = directory_.file("again.json");
+    const ChildResult second = client("plan-fused",
+                                      case_,
+                                      {{"UCUDNN_DATABASE", ""},
+                                       {"UCUDNN_KERNELS", "legacy"},
+                                       {"UCUDNN_PLANS", file_},
+                                       {"LIBRARY_CLIENT_SAVE", again}});
+    EXPECT_TRUE(says(second, "measured 0 loaded 0")) << second.output;
+    EXPECT_EQ(" split 4\n", splitsOf(first));
+    EXPECT_EQ(splitsOf(first), splitsOf(second));
+    EXPECT_EQ(contentOf(file_), contentOf(again));
+    EXPECT_TRUE(linesWith(log_, {}).empty());
+  }
 }
 
 TEST_F(PlansTest, DeterministicHandleTakesNoOtherPlan) {

@@ -20,13 +20,21 @@ class PlannerEnginesTest : public PlannerTest {
     settings_.kernels = Kernels::kAll;
   }
 
+  static Problem problemOf(Operation operation) {
+    Problem problem = largeProblem(operation);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    if (operation == Operation::kBiasActivationForward) {
+      problem.activation = CUDNN_ACTIVATION_RELU;
+      problem.addsZ = 1;
+    }
+    return problem;
+  }
+
   std::shared_ptr<const Plan> planBy(Planner& planner,
                                      Operation operation,
                                      std::size_t limitBytes = kEnginesLimit,
                                      bool deterministic = false) {
-    Problem problem = largeProblem(operation);
-    problem.mathType = CUDNN_DEFAULT_MATH;
-    PlanRequest wanted = request(planner, limitBytes, problem);
+    PlanRequest wanted = request(planner, limitBytes, problemOf(operation));
     wanted.deterministic = deterministic;
     return planner.plan(wanted);
   }
@@ -48,8 +56,10 @@ class PlannerEnginesTest : public PlannerTest {
   TemporaryDirectory directory_;
 };
 
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
+constexpr Operation kOperations[] = {Operation::kForward,
+                                     Operation::kBackwardData,
+                                     Operation::kBackwardFilter,
+                                     Operation::kBiasActivationForward};
 
 TEST_F(PlannerEnginesTest, ASecondStartMeasuresNothing) {
   for (const Operation operation : kOperations) {
@@ -142,8 +152,7 @@ TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedSaysNothingAboutEngines) {
   settings_.databasePath.clear();
   settings_.kernels = Kernels::kEngines;
   for (const Operation operation : kOperations) {
-    Problem problem = largeProblem(operation);
-    problem.mathType = CUDNN_DEFAULT_MATH;
+    const Problem problem = problemOf(operation);
     constexpr std::size_t kBeside = 256;
     const DeviceBuffer x(problem.xBytes() + kBeside), w(problem.wBytes() + kBeside),
         y(problem.yBytes() + kBeside), workspace(kDividedLimit + kBeside);
@@ -173,8 +182,7 @@ TEST_F(PlannerEnginesTest, WithoutEnginesNoneIsMeasured) {
   Planner planner;
   ASSERT_TRUE(planBy(planner, Operation::kForward));
   const auto engines = [&] {
-    Problem problem = largeProblem(Operation::kForward);
-    problem.mathType = CUDNN_DEFAULT_MATH;
+    const Problem problem = problemOf(Operation::kForward);
     std::size_t count = 0;
     for (const auto& [batch, size] : planner.measurements(request(planner, kEnginesLimit, problem)))
       for (const Measurement& m : size.kernels) count += m.anyCall ? 0 : 1;

@@ -1,0 +1,34 @@
+// The operations of a problem's graph, as descriptors of cuDNN's graph API.
+#pragma once
+
+#include "kernels/backend.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <vector>
+
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+/// The graph's tensors, in a variant pack too; those of kTensorVirtual and on are in no memory.
+enum TensorId : std::int64_t {
+  kTensorX = 'x',
+  kTensorW = 'w',
+  kTensorY = 'y',
+  kTensorBias = 'b',
+  kTensorZ = 'z',
+  kTensorVirtual = 256
+};
+
+/// alpha is 1; x, w, y and z are aligned to `alignment` bytes, and slices of x, y and z as far as a
+/// sample's bytes allow. bias_activation_forward is y = act(conv(x) + z + bias), without z where
+/// the problem adds none: the bias is packed and of y's type, and RELU makes 0 of a NaN. Throws
+/// Error. REQUIRES: there, beta is 0.
+std::vector<BackendDescriptor> makeOperations(const Problem& problem,
+                                              double beta,
+                                              std::int64_t alignment);
+
+}  // namespace ucudnn
+
+#endif
