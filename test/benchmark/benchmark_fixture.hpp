@@ -44,16 +44,16 @@ inline std::vector<int> allUpTo(int batch) {
 }
 
 /// Batch sizes and algorithms.
-using Kernels = std::set<std::pair<int, int>>;
+using KernelsFound = std::set<std::pair<int, int>>;
 
-inline Kernels kernelsOf(const Measurements& measurements) {
-  Kernels kernels;
+inline KernelsFound kernelsOf(const Measurements& measurements) {
+  KernelsFound kernels;
   for (const auto& [batch, size] : measurements)
     for (const Measurement& m : size.kernels) kernels.emplace(batch, m.kernel.id);
   return kernels;
 }
 
-inline bool includes(const Kernels& all, const Kernels& some) {
+inline bool includes(const KernelsFound& all, const KernelsFound& some) {
   return std::includes(all.begin(), all.end(), some.begin(), some.end());
 }
 
@@ -89,9 +89,9 @@ class BenchmarkTest : public ::testing::Test {
   }
 
   /// Every kernel that cuDNN offers at a size within a limit.
-  Kernels offered(int batch, std::size_t limitBytes) {
+  KernelsFound offered(int batch, std::size_t limitBytes) {
     const ProblemDescriptors descriptors(conv2(batch));
-    Kernels kernels;
+    KernelsFound kernels;
     for (const auto& offer : offeredKernels(handle_.get(), conv2(batch), descriptors.get(), false))
       if (offer.workspaceBytes <= limitBytes) kernels.emplace(batch, offer.kernel.id);
     return kernels;

@@ -16,8 +16,8 @@ class LargestBatchesTest : public BenchmarkTest {
   }
   /// Whether some kernel fits at a batch and not at the next.
   bool isLargestOfOne(int batch, std::size_t limitBytes) {
-    const Kernels here = offered(batch, limitBytes);
-    const Kernels next = offered(batch + 1, limitBytes);
+    const KernelsFound here = offered(batch, limitBytes);
+    const KernelsFound next = offered(batch + 1, limitBytes);
     return std::any_of(here.begin(), here.end(), [&](const auto& kernel) {
       return next.count({batch + 1, kernel.second}) == 0;
     });

@@ -124,7 +124,7 @@ TEST_F(BenchmarkMemoryTest, TensorsAndWorkspaceDoNotCrowdEachOtherOut) {
   const BenchmarkResult everything = run(request);
   request.memoryBytes = tensorBytes(32) + kSlack;
   const BenchmarkResult result = run(request);
-  const Kernels measured = kernelsOf(result.measurements);
+  const KernelsFound measured = kernelsOf(result.measurements);
   bool wholeWithout = false, partWithMore = false;
   for (const auto& [batch, size] : everything.measurements)
     for (const Measurement& m : size.kernels) {
