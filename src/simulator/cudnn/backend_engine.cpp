@@ -11,6 +11,7 @@ namespace {
 // forward pass of AlexNet's second layer.
 constexpr double kHeuristicsMicroseconds = 40;
 constexpr double kHeuristicsBMicroseconds = 6300;
+constexpr double kFallbackMicroseconds = 10000;
 constexpr double kResultMicroseconds = 35;
 constexpr double kEngineMicroseconds = 20;
 constexpr double kConfigMicroseconds = 30;
@@ -74,7 +75,9 @@ void BackendHeuristics::complete() {
   graph_ = onDevice(graph_, device_);
   checkTypes(graph_->problem);
   require(mode_ >= CUDNN_HEUR_MODE_INSTANT && mode_ < CUDNN_HEUR_MODES_COUNT, "unknown mode");
-  hostSpends(mode_ == CUDNN_HEUR_MODE_B ? kHeuristicsBMicroseconds : kHeuristicsMicroseconds);
+  hostSpends(mode_ == CUDNN_HEUR_MODE_B          ? kHeuristicsBMicroseconds
+             : mode_ == CUDNN_HEUR_MODE_FALLBACK ? kFallbackMicroseconds
+                                                 : kHeuristicsMicroseconds);
   results_ = proposals(*graph_, mode_);
 }
 
