@@ -85,6 +85,7 @@ class UcudnnHandle_t {
   cudnnStatus_t setKernels(ucudnnKernels_t kernels) const {
     return ucudnnSetKernels(native_, kernels);
   }
+  cudnnStatus_t setTuning(ucudnnTuning_t tuning) const { return ucudnnSetTuning(native_, tuning); }
   cudnnStatus_t setDefaultWorkspaceLimit(std::size_t bytes) const {
     return ucudnnSetDefaultWorkspaceLimit(native_, bytes);
   }

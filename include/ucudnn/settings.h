@@ -22,6 +22,12 @@ typedef enum {
   UCUDNN_KERNELS_ALL = 2      /* "all": both */
 } ucudnnKernels_t;
 
+/** How many kernels are timed to find plans. UCUDNN_TUNING */
+typedef enum {
+  UCUDNN_TUNING_EXHAUSTIVE = 0, /* "exhaustive": all that could be in a best plan */
+  UCUDNN_TUNING_FAST = 1        /* "fast": those that a middle size leads to expect in one */
+} ucudnnTuning_t;
+
 /**
  * Creates a native cuDNN handle with μ-cuDNN's settings from the environment. Measures and
  * allocates nothing. CUDNN_STATUS_BAD_PARAM: `handle` is NULL, or a UCUDNN_* variable has a bad
@@ -50,6 +56,9 @@ UCUDNN_API cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle,
 
 /** A value that is none of ucudnnKernels_t: CUDNN_STATUS_BAD_PARAM. */
 UCUDNN_API cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels);
+
+/** A value that is none of ucudnnTuning_t: CUDNN_STATUS_BAD_PARAM. */
+UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning);
 
 /**
  * In bytes; holds where the handle's client has named no limit. As long as nobody sets it, such a

@@ -101,6 +101,14 @@ cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels) {
   });
 }
 
+cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning) {
+  return changeSettings("ucudnnSetTuning", handle, [&](Settings& settings) {
+    if (tuning < UCUDNN_TUNING_EXHAUSTIVE || tuning > UCUDNN_TUNING_FAST)
+      throw BadSetting("the tuning is none of ucudnnTuning_t");
+    settings.tuning = static_cast<Tuning>(tuning);
+  });
+}
+
 cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes) {
   return changeSettings("ucudnnSetDefaultWorkspaceLimit", handle, [&](Settings& settings) {
     settings.defaultWorkspaceLimitBytes = bytes;

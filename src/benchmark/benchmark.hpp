@@ -8,6 +8,7 @@
 
 #include "benchmark/buffers.hpp"
 #include "benchmark/measurement.hpp"
+#include "support/policies.hpp"
 
 namespace ucudnn {
 
@@ -24,7 +25,8 @@ struct BenchmarkRequest {
   std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
                                        ///< device
   bool engines = false;                ///< engines are tried beside algorithms
-  std::vector<int> devices;            ///< beside the handle's own
+  Tuning tuning = Tuning::kExhaustive;
+  std::vector<int> devices;  ///< beside the handle's own
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none

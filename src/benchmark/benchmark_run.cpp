@@ -97,6 +97,8 @@ void BenchmarkRun::lookAgain() {
       const bool isPaced =
           !measured.isReplayTimed || measured.deviceMs < kHostPaced * measured.timeMs;
       if (measured.timeMs >= kSlowHostPacedMs || !isPaced) continue;
+      if (request_.tuning == Tuning::kFast && !question_.isWorthRefining(anchor.batch, measured))
+        continue;
       TimingTask task = question_.refinement(anchor, found.measurement, found.device);
       task.how = TimingTask::How::kAgain;
       task.limits = kHostPacedAgain;

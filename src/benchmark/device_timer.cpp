@@ -96,7 +96,9 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   Timing first = fastest(expected > kLongMs ? 0 : 1);
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
-  if (first.samples.empty() || (expected > 0 && first.samples.front() < 2 * expected)) return first;
+  if (first.samples.empty()) return first;
+  if (expected > 0 ? first.samples.front() < 2 * expected : request_.tuning == Tuning::kFast)
+    return first;
   Timing second = fastest(1);
   if (!second.samples.empty())
     second.samples.front() = std::min(first.samples.front(), second.samples.front());
@@ -131,7 +133,8 @@ void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOut
   outcome.isReplayTimed = false;
   if (!request_.replays) return;
   try {
-    const Timing timing = timer_->timeReplayed(placed, calls, isQuick ? 1 : 2);
+    const Timing timing =
+        timer_->timeReplayed(placed, calls, isQuick || request_.tuning == Tuning::kFast ? 1 : 2);
     if (timing.samples.empty()) return;
     const double fastest = *std::min_element(timing.samples.begin(), timing.samples.end());
     outcome.deviceMs = std::min(timeMs, std::max(fastest - kReplayMs / calls, fastest / 2));

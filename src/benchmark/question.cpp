@@ -5,6 +5,7 @@
 #include "benchmark/largest_batches.hpp"
 #include "benchmark/selection.hpp"
 #include "benchmark/timing_limits.hpp"
+#include "kernels/algorithms.hpp"
 
 namespace ucudnn {
 namespace {
@@ -44,6 +45,16 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     if (batch == request.problem.batch()) undivided_ = offers;
     anchors_.push_back(std::move(anchor));
   }
+  if (request.tuning == Tuning::kFast) beginInTheMiddle();
+}
+
+/// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
+void Question::beginInTheMiddle() {
+  const int middle = std::max(request_.problem.batch() / kFirstPart, kFirstBatch);
+  const auto end = std::find_if(anchors_.begin(), anchors_.end(), [&](const Anchor& anchor) {
+    return anchor.batch > middle;
+  });
+  std::reverse(anchors_.begin(), end);
 }
 
 void Question::takeOver(const Measurements& known) {
@@ -82,11 +93,19 @@ bool Question::isLate() const {
   return Clock::now() > deadline_;
 }
 
+/// Of the algorithms all are timed at the mini-batch itself: Find lists them.
+bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
+  const bool isWhole = batch == request_.problem.batch();
+  if (request_.tuning == Tuning::kFast)
+    return (isWhole && offer.kernel.source == kAlgorithms) || mayJoinFront(asked_, offer, batch);
+  return isWhole || isWorthTrying(asked_, offer, batch);
+}
+
 Question::Judgement Question::judge(const Anchor& anchor) const {
   Judgement judgement;
   const bool isWhole = anchor.batch == request_.problem.batch();
   for (const KernelOffer& offer : anchor.offers) {
-    if (!isWhole && !isWorthTrying(asked_, offer, anchor.batch)) continue;
+    if (!isToBeTried(anchor.batch, offer)) continue;
     TimingTask task;
     task.call = {anchor.descriptors, anchor.batch, offer};
     task.expectedMs = expectedMs(everywhere_, offer.kernel, anchor.batch);
@@ -101,13 +120,10 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
 void Question::addKnown(const Anchor& anchor) {
   const auto known = atAnchors_.find(anchor.batch);
   if (known == atAnchors_.end()) return;
-  const bool isWhole = anchor.batch == request_.problem.batch();
   std::vector<Measurement> worthy;
-  for (const Measurement& m : known->second.kernels) {
-    if (m.workspaceBytes <= request_.limitBytes &&
-        (isWhole || isWorthTrying(asked_, m, anchor.batch)))
+  for (const Measurement& m : known->second.kernels)
+    if (m.workspaceBytes <= request_.limitBytes && isToBeTried(anchor.batch, m))
       worthy.push_back(m);
-  }
   if (!worthy.empty()) append(asked_[anchor.batch].kernels, worthy);
 }
 

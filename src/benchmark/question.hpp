@@ -11,7 +11,8 @@
 namespace ucudnn {
 
 /// Judges the kernels of a request. Powers of two and the mini-batch are anchors: measured first,
-/// from the smallest up, and what they show decides about the sizes between. A kernel is left out
+/// from the smallest up (fast tuning: from a middle one down, then up), and what they show decides
+/// about the sizes between. A kernel is left out
 /// for this question only, so only sizes of this question rule it out.
 /// Judging sizes between is thread-safe once every anchor has been added.
 class Question {
@@ -38,11 +39,11 @@ class Question {
     int failures = 0;     ///< offers that cuDNN failed to name
   };
 
-  /// REQUIRES: smaller anchors have been added.
+  /// REQUIRES: the anchors before it have been added.
   Judgement judge(const Anchor& anchor) const;
   /// Lets what is known of an anchor decide about the next ones, as far as it would have been
   /// measured for this question: the answer must not depend on what was asked before.
-  /// REQUIRES: smaller anchors have been added.
+  /// REQUIRES: the anchors before it have been added.
   void addKnown(const Anchor& anchor);
   /// Adds what has been measured at an anchor.
   void add(int batch, const std::vector<Measurement>& measured);
@@ -65,6 +66,8 @@ class Question {
   bool isAsked(int batch) const;
   bool isKnown(int batch, Kernel kernel) const;
   bool isLate() const;
+  bool isToBeTried(int batch, const KernelOffer& offer) const;
+  void beginInTheMiddle();
   void takeOver(const Measurements& known);
 
   const BenchmarkRequest& request_;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "benchmark/timing_limits.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -78,6 +80,26 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
         worth = !isDominated(here, others, static_cast<double>(batch) / below);
       });
   return worth;
+}
+
+bool mayJoinFront(const Measurements& measured, const KernelOffer& offer, int batch) {
+  int nearest = 0;  // the largest below, else the smallest above
+  const Measurement* there = nullptr;
+  for (const auto& [size, kernels] : measured)
+    for (const Measurement& m : kernels.kernels)
+      if (m.kernel == offer.kernel && (there == nullptr || size <= batch)) {
+        nearest = size;
+        there = &m;
+      }
+  if (there == nullptr) return true;
+  // Fewer samples are worth it only where they need less workspace.
+  if (nearest > batch && there->workspaceBytes <= offer.workspaceBytes) return false;
+  const double scale = static_cast<double>(batch) / nearest;
+  return !isOffFront(measured,
+                     batch,
+                     {there->timeMs * scale, there->deviceMs * scale},
+                     offer,
+                     nearest < batch ? kFasterAtLargerBatches : 1);
 }
 
 bool isOffFront(const Measurements& measured,

@@ -17,6 +17,12 @@ double expectedMs(const Measurements& measured, Kernel kernel, int batch);
 /// in no plan at `batch`.
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch);
 
+/// Fast tuning's rule, where sizes are measured from a middle one down, and then up: false when the
+/// kernel would be off the front even if it took as little time for a sample as at the nearest size
+/// where it was measured, or, with more samples, kFasterAtLargerBatches less. True where it was
+/// measured nowhere.
+bool mayJoinFront(const Measurements& measured, const KernelOffer& offer, int batch);
+
 /// Whether some kernel at some measured size beats this by `factor` in time per sample, in no more
 /// workspace, as deterministically and as accurately: then no plan is better for having it,
 /// whatever the limit; enqueued as well as replayed. `batch` samples take `timing`.

@@ -42,6 +42,13 @@ constexpr double kFirstCallGapMs = 0.03;
 constexpr double kLongMs = 100 * kFirstCallGapMs;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
+// Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
+// was timed.
+constexpr double kFasterAtLargerBatches = 1.25;
+// Fast tuning begins where an eighth of the batch is, but with no fewer samples than this: below,
+// most kernels leave a device half idle, which says nothing of larger batches.
+constexpr int kFirstPart = 8;
+constexpr int kFirstBatch = 16;
 // Between anchors there are many sizes, and only what wins by more than this matters.
 constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};
 

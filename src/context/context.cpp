@@ -75,6 +75,7 @@ void Context::setSettings(Settings settings, Plans plans) {
                             settings.totalWorkspacePolicy,
                             settings.batchSizePolicy,
                             settings.kernels,
+                            settings.tuning,
                             settings.deterministic,
                             settings.graphWorkspaceBytes,
                             frozen.get(),

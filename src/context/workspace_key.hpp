@@ -18,6 +18,7 @@ struct WorkspaceKey {
   TotalWorkspacePolicy policy = TotalWorkspacePolicy::kAuto;
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   Kernels kernels = Kernels::kLegacy;
+  Tuning tuning = Tuning::kExhaustive;
   bool deterministic = false;
   std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
   const void* plans = nullptr;                       ///< which file's; null: none
@@ -31,6 +32,7 @@ struct WorkspaceKey {
              TotalWorkspacePolicy,
              BatchSizePolicy,
              Kernels,
+             Tuning,
              bool,
              std::size_t,
              const void*,
@@ -41,6 +43,7 @@ struct WorkspaceKey {
             policy,
             batchSizePolicy,
             kernels,
+            tuning,
             deterministic,
             graphBytes,
             plans,

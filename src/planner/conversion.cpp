@@ -82,6 +82,8 @@ std::string questionText(const std::string& problem, const QuestionKey& question
   std::string text = fmt::format("{} asked {}", problem, toText(question.policy));
   if (question.kernels != Kernels::kLegacy)
     text += fmt::format(" kernels={}", toText(question.kernels));
+  if (question.tuning != Tuning::kExhaustive)
+    text += fmt::format(" tuning={}", toText(question.tuning));
   return text;
 }
 

@@ -33,7 +33,8 @@ std::vector<QuestionKey> allQuestions() {
   std::vector<QuestionKey> questions;
   for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
     for (const BatchSizePolicy policy : kBatchSizePolicies)
-      questions.push_back({0, policy, kernels});
+      for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
+        questions.push_back({0, policy, kernels, tuning});
   return questions;
 }
 

@@ -26,9 +26,11 @@ struct QuestionKey {
   int miniBatch = 0;
   BatchSizePolicy policy = BatchSizePolicy::kUndivided;
   Kernels kernels = Kernels::kLegacy;
+  Tuning tuning = Tuning::kExhaustive;
 
   bool operator==(const QuestionKey& other) const noexcept {
-    return miniBatch == other.miniBatch && policy == other.policy && kernels == other.kernels;
+    return miniBatch == other.miniBatch && policy == other.policy && kernels == other.kernels &&
+           tuning == other.tuning;
   }
 };
 
@@ -49,7 +51,7 @@ struct PlanRequest {
 
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   QuestionKey question() const noexcept {
-    return {problem.batch(), settings->batchSizePolicy, settings->kernels};
+    return {problem.batch(), settings->batchSizePolicy, settings->kernels, settings->tuning};
   }
   Replay replay() const noexcept {
     if (settings->graphMemoryBytes == 0 || settings->equivalenceTest) return Replay::kNever;

@@ -44,6 +44,22 @@ Kernels kernelsFromText(const std::string& text) {
   throw std::invalid_argument("it is none of them");
 }
 
+const char* toText(Tuning tuning) noexcept {
+  switch (tuning) {
+    case Tuning::kExhaustive:
+      return "exhaustive";
+    case Tuning::kFast:
+      return "fast";
+  }
+  return "unknown";
+}
+
+Tuning tuningFromText(const std::string& text) {
+  for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
+    if (text == toText(tuning)) return tuning;
+  throw std::invalid_argument("it is neither");
+}
+
 const char* toText(TotalWorkspacePolicy policy) noexcept {
   switch (policy) {
     case TotalWorkspacePolicy::kDivide:

@@ -37,6 +37,18 @@ const char* toText(Kernels kernels) noexcept;
 /// Throws std::invalid_argument.
 Kernels kernelsFromText(const std::string& text);
 
+/// How many kernels are timed to find plans.
+enum class Tuning {
+  kExhaustive,  ///< all that could be in a best plan
+  kFast,        ///< those that a middle size leads to expect in one
+};
+
+/// "exhaustive", "fast".
+const char* toText(Tuning tuning) noexcept;
+
+/// Throws std::invalid_argument.
+Tuning tuningFromText(const std::string& text);
+
 /// How one workspace total serves all convolutions.
 enum class TotalWorkspacePolicy {
   kDivide,  ///< each convolution owns a segment

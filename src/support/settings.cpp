@@ -106,6 +106,13 @@ std::vector<EnvironmentVariable> makeTable() {
        "or "
        "both",
        [](S& s, T text) { s.kernels = kernelsFromText(text); }},
+      {"UCUDNN_TUNING",
+       "exhaustive or fast",
+       "exhaustive",
+       "Kernels that are timed: all that could be in a best plan, or those that a middle batch "
+       "size "
+       "leads to expect in one",
+       [](S& s, T text) { s.tuning = tuningFromText(text); }},
       {"UCUDNN_BENCHMARK_DEVICES",
        "comma-separated device ids, or all",
        "the handle's device",

@@ -20,6 +20,7 @@ constexpr double kMeasureAlways = std::numeric_limits<double>::infinity();
 struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   Kernels kernels = Kernels::kLegacy;
+  Tuning tuning = Tuning::kExhaustive;
   std::size_t defaultWorkspaceLimitBytes = 67108864;
   /// The user has named it: then it also bounds what cuDNN itself would take.
   bool defaultWorkspaceLimitGiven = false;

@@ -59,6 +59,11 @@ void addConvolutionOptions(CLI::App& app, Options& o) {
          "legacy, engines or all; default: UCUDNN_KERNELS, legacy")
       ->type_name("KERNELS");
   app.add_option_function<std::string>(
+         "--tuning",
+         [&o](const std::string& text) { o.tuning = parseTuning(text); },
+         "exhaustive or fast; default: UCUDNN_TUNING, exhaustive")
+      ->type_name("TUNING");
+  app.add_option_function<std::string>(
          "--replay",
          [&o](const std::string& text) {
            if (!parseReplay(text))
@@ -243,6 +248,7 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
     o->kernels = settings.kernels;
+    o->tuning = settings.tuning;
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
   parsed.database.database = settings.databasePath;

@@ -134,6 +134,11 @@ Kernels parseKernels(const std::string& text) {
       {{"legacy", Kernels::kLegacy}, {"engines", Kernels::kEngines}, {"all", Kernels::kAll}});
 }
 
+Tuning parseTuning(const std::string& text) {
+  return choose<Tuning>(
+      "--tuning", text, {{"exhaustive", Tuning::kExhaustive}, {"fast", Tuning::kFast}});
+}
+
 bool parseReplay(const std::string& text) {
   return choose<bool>("--replay", text, {{"on", true}, {"off", false}});
 }
@@ -142,6 +147,7 @@ void configure(UcudnnHandle_t handle, const ConvolutionOptions& options) {
   check(handle.setOptimizerBatchSizePolicy(static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
         "ucudnnSetBatchSizePolicy");
   check(handle.setKernels(static_cast<ucudnnKernels_t>(options.kernels)), "ucudnnSetKernels");
+  check(handle.setTuning(static_cast<ucudnnTuning_t>(options.tuning)), "ucudnnSetTuning");
   check(handle.setGraphMemory(options.graphMemoryBytes), "ucudnnSetGraphMemory");
 }
 
@@ -171,6 +177,7 @@ nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
           {"workspace_limit_bytes", options.limitBytes},
           {"policy", toText(options.policy)},
           {"kernels", toText(options.kernels)},
+          {"tuning", toText(options.tuning)},
           {"replay", options.graphMemoryBytes > 0},
           {"data_type", options.dataTypeName},
           {"math", options.mathName},

@@ -27,6 +27,7 @@ struct ConvolutionOptions {
   std::size_t limitBytes = Settings().defaultWorkspaceLimitBytes;
   BatchSizePolicy policy = Settings().batchSizePolicy;
   Kernels kernels = Settings().kernels;
+  Tuning tuning = Settings().tuning;
   std::size_t graphMemoryBytes = Settings().graphMemoryBytes;  ///< 0: no call is replayed
   /// All layers as one network in one workspace total; 0: each by itself.
   std::size_t totalBytes = 0;
@@ -80,6 +81,7 @@ std::size_t parseTotal(const std::string& text);
 TotalWorkspacePolicy parseTotalPolicy(const std::string& text);
 Streams parseStreams(const std::string& text);
 Kernels parseKernels(const std::string& text);
+Tuning parseTuning(const std::string& text);
 bool parseReplay(const std::string& text);
 
 }  // namespace ucudnn::tool

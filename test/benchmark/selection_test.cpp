@@ -122,6 +122,29 @@ TEST(IsWorthTryingTest, AnAccurateKernelIsNotReplacedByAnother) {
       {{4, size({inaccurate(kA, 10, 0), inaccurate(kB, 1, 0)})}}, offered(kA, 0, true, false), 8));
 }
 
+TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
+  // At 16: A takes 1 for each sample, B 1.2, C 2; A needs the most workspace, C none.
+  const Measurements measured16 = {
+      {16, size({measured(kA, 16, 160), measured(kB, 19.2, 80), measured(kC, 32, 0)})}};
+  const auto mayJoin = [&](Kernel kernel, std::size_t bytes, int batch) {
+    return mayJoinFront(measured16, offered(kernel, bytes, true), batch);
+  };
+  // Fewer samples, for less workspace than who is as fast.
+  EXPECT_TRUE(mayJoin(kA, 70, 8));
+  EXPECT_FALSE(mayJoin(kC, 0, 8)) << "needs no less";
+  EXPECT_FALSE(mayJoin(kC, 100, 8)) << "slower than B in more";
+  // More samples: one that is a quarter slower may catch up.
+  EXPECT_TRUE(mayJoin(kA, 320, 32));
+  EXPECT_TRUE(mayJoin(kB, 160, 32));
+  EXPECT_TRUE(mayJoin(kC, 0, 32)) << "in no workspace at all";
+  EXPECT_FALSE(mayJoin(kC, 160, 32));
+  EXPECT_TRUE(mayJoin({3, 0}, 1000, 32)) << "measured nowhere";
+  Measurements larger = measured16;
+  larger[32] = size({measured(kA, 24, 320)});
+  EXPECT_TRUE(mayJoinFront(larger, offered(kB, 319, true), 64)) << "in less than A at 32";
+  EXPECT_FALSE(mayJoinFront(larger, offered(kB, 320, true), 64)) << "A takes 0.75 at 32";
+}
+
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
   // At 8 samples A takes 8 ms in 100 bytes: 1 ms for each.
   const Measurements sizes = {{8, size({measured(kA, 8, 100)})}};

@@ -30,6 +30,7 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
                                                      {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "-1"},
                                                      {"UCUDNN_TOTAL_WORKSPACE_SIZE", "large"},
                                                      {"UCUDNN_KERNELS", "some"},
+                                                     {"UCUDNN_TUNING", "slow"},
                                                      {"UCUDNN_GRAPH_MEMORY", "none"},
                                                      {"UCUDNN_LOG_LEVEL", "loud"},
                                                      {"UCUDNN_DETERMINISTIC", "yes"},

@@ -123,6 +123,7 @@ void chooseSettings(Scenario& scenario, Random& random) {
   choose(0.3, "UCUDNN_BENCHMARK_MEMORY", random.pick<std::string>({"0", "4096", "1MiB", "1GiB"}));
   choose(0.3, "UCUDNN_GRAPH_WORKSPACE_SIZE", random.pick<std::string>({"512", "65536", "8MiB"}));
   choose(0.5, "UCUDNN_KERNELS", random.pick<std::string>({"engines", "all", "all"}));
+  choose(0.3, "UCUDNN_TUNING", "fast");
   choose(0.3, "UCUDNN_GRAPH_MEMORY", random.pick<std::string>({"0", "4096", "256KiB"}));
   choose(0.05, "UCUDNN_BENCHMARK_BUDGET", "1");
   choose(0.05, "UCUDNN_EQUIVALENCE_TEST", "1");

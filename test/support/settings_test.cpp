@@ -37,6 +37,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(0U, settings.totalWorkspaceBytes);
     EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
     EXPECT_EQ(Kernels::kLegacy, settings.kernels);
+    EXPECT_EQ(Tuning::kExhaustive, settings.tuning);
     EXPECT_EQ(67108864U, settings.graphMemoryBytes);
     EXPECT_EQ("", settings.databasePath);
     EXPECT_EQ("", settings.plansPath);
@@ -56,6 +57,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
                                   {"UCUDNN_KERNELS", "engines"},
+                                  {"UCUDNN_TUNING", "fast"},
                                   {"UCUDNN_GRAPH_MEMORY", "0"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
@@ -71,6 +73,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
   EXPECT_EQ(TotalWorkspacePolicy::kShare, settings.totalWorkspacePolicy);
   EXPECT_EQ(Kernels::kEngines, settings.kernels);
+  EXPECT_EQ(Tuning::kFast, settings.tuning);
   EXPECT_EQ(0U, settings.graphMemoryBytes);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
   EXPECT_EQ("/tmp/a b.json", settings.plansPath);
@@ -136,6 +139,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_BENCHMARK_MEMORY", {"18446744073709551616", "1e308", "nan", "16777216TiB"}},
       {"UCUDNN_GRAPH_WORKSPACE_SIZE", {"-0", "18446744073709551616"}},
       {"UCUDNN_KERNELS", {"none", "ALL", "legacy,engines", "1"}},
+      {"UCUDNN_TUNING", {"Fast", "slow", "1"}},
       {"UCUDNN_GRAPH_MEMORY", {"-1", "off", "16777216TiB"}},
   };
   for (const auto& [name, values] : bad) {
@@ -214,7 +218,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(18U, count.size());
+  EXPECT_EQ(19U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {

@@ -1,0 +1,93 @@
+// Plans of fast tuning beside those of exhaustive tuning.
+#include "planner/conversion.hpp"
+#include "planner_fixture.hpp"
+
+namespace ucudnn {
+namespace {
+
+using namespace test;
+
+class PlannerTuningTest : public PlannerTest, public ::testing::WithParamInterface<Kernels> {
+ protected:
+  void SetUp() override {
+    PlannerTest::SetUp();
+    settings_.kernels = GetParam();
+  }
+  std::shared_ptr<const Plan> planBy(Planner& planner,
+                                     Tuning tuning,
+                                     std::size_t limitBytes,
+                                     Operation operation = Operation::kForward) {
+    settings_.tuning = tuning;
+    Problem problem = largeProblem(operation, 96);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    return planner.plan(request(planner, limitBytes, problem));
+  }
+};
+
+TEST_P(PlannerTuningTest, FastTimesFewerKernelsForPlansAsGood) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+    for (const BatchSizePolicy policy : {BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll})
+      for (const std::size_t limit : {8 * kMebibyte, kDividedLimit, kUndividedLimit}) {
+        settings_.batchSizePolicy = policy;
+        Planner one, other;
+        const auto fast = planBy(one, Tuning::kFast, limit, operation);
+        const auto exhaustive = planBy(other, Tuning::kExhaustive, limit, operation);
+        ASSERT_TRUE(fast && exhaustive);
+        EXPECT_LT(measured(one), measured(other)) << toText(policy) << " " << limit;
+        EXPECT_LE(fast->predictedMs, 1.02 * exhaustive->predictedMs)
+            << toText(*fast) << ", not " << toText(*exhaustive);
+      }
+}
+
+/// A limit that divides a total asks for the whole front.
+TEST_P(PlannerTuningTest, FastIsAsGoodWithinLessThanItWasAskedFor) {
+  Planner one, other;
+  ASSERT_TRUE(planBy(one, Tuning::kFast, kUndividedLimit));
+  ASSERT_TRUE(planBy(other, Tuning::kExhaustive, kUndividedLimit));
+  const auto kernels = measured(one);
+  for (const std::size_t limit : {kMebibyte, 4 * kMebibyte, 16 * kMebibyte}) {
+    const auto fast = planBy(one, Tuning::kFast, limit);
+    EXPECT_EQ(measured(one), kernels);
+    const auto exhaustive = planBy(other, Tuning::kExhaustive, limit);
+    ASSERT_TRUE(fast && exhaustive);
+    EXPECT_LE(fast->predictedMs, 1.05 * exhaustive->predictedMs)
+        << toText(*fast) << ", not " << toText(*exhaustive);
+  }
+}
+
+TEST_P(PlannerTuningTest, EachIsAQuestionOfItsOwn) {
+  Planner planner, other;
+  ASSERT_TRUE(planBy(planner, Tuning::kFast, kDividedLimit));
+  const auto atFirst = measured(planner);
+  const auto exhaustive = planBy(planner, Tuning::kExhaustive, kDividedLimit);
+  EXPECT_GT(measured(planner), atFirst) << "fast tuning has left some out";
+  const auto alone = planBy(other, Tuning::kExhaustive, kDividedLimit);
+  ASSERT_TRUE(exhaustive && alone);
+  EXPECT_EQ(toText(*exhaustive), toText(*alone));
+  const auto kernels = measured(planner);
+  EXPECT_TRUE(planBy(planner, Tuning::kFast, kDividedLimit));
+  EXPECT_EQ(measured(planner), kernels);
+}
+
+TEST_P(PlannerTuningTest, FastKnowsEveryAlgorithmOfTheWholeBatch) {
+  std::vector<Kernel> known[2];
+  for (const Tuning tuning : {Tuning::kFast, Tuning::kExhaustive}) {
+    Planner planner;
+    ASSERT_TRUE(planBy(planner, tuning, kUndividedLimit));
+    Problem problem = largeProblem(Operation::kForward, 96);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    for (const Measurement& m : planner.undivided(request(planner, kUndividedLimit, problem)))
+      if (m.kernel.source == 0) known[tuning == Tuning::kFast].push_back(m.kernel);
+  }
+  EXPECT_FALSE(known[0].empty());
+  EXPECT_EQ(known[0], known[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfKernels,
+                         PlannerTuningTest,
+                         ::testing::Values(Kernels::kLegacy, Kernels::kAll),
+                         [](const auto& instance) { return std::string(toText(instance.param)); });
+
+}  // namespace
+}  // namespace ucudnn
