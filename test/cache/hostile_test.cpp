@@ -1,17 +1,17 @@
 // Databases that mean no good: each is refused or ignored with one line, in time, and runs nothing.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
-#include <thread>
 
 #include "../support/slowness.hpp"
 #include "cache/maintenance.hpp"
 #include "fixture.hpp"
 #include "support/text.hpp"
+#include "waits.hpp"
 
 namespace ucudnn {
 namespace {
@@ -22,15 +22,8 @@ using test::sizeOf;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kMostTime{5};
-
-/// How many others want a processor, too, to each: the limits hold for a machine of one's own, and
-/// without a sanitizer.
-double slowness() {
-  double load = 0;
-  if (::getloadavg(&load, 1) != 1) return test::kSlowness;
-  return std::max(1.0, load / std::thread::hardware_concurrency()) * test::kSlowness;
-}
+/// As test::spent() has it: the machine may be busy.
+constexpr std::chrono::seconds kMostTime{5 * test::kSlowness};
 
 std::vector<std::string> corpus() {
   std::vector<std::string> names;
@@ -68,7 +61,7 @@ class HostileDatabaseTest : public test::CacheFixture,
   /// That `body` ends in time; a refusal is one short line.
   template <typename Body>
   void expectShort(const char* what, Body body) {
-    const auto begin = Clock::now();
+    const auto begin = test::spent();
     try {
       body();
     } catch (const std::runtime_error& error) {
@@ -76,7 +69,7 @@ class HostileDatabaseTest : public test::CacheFixture,
       EXPECT_LE(message.size(), kMostMessageBytes) << what;
       EXPECT_TRUE(isPrintable(message)) << what << ": " << printable(message);
     }
-    EXPECT_LT(Clock::now() - begin, kMostTime * slowness()) << what;
+    EXPECT_LT(test::spent() - begin, kMostTime) << what;
   }
 
   void expectOneShortWarningAtMost() const {
@@ -136,10 +129,15 @@ class HostileNeighbourTest : public test::CacheFixture {
     expectNoWarning();
   }
 
-  static Clock::duration timeOf(const std::function<void()>& body) {
+  /// That `body` waits for others, and for so long at most: a hundredth of the time that passes
+  /// comes on top.
+  static void expectWaits(std::chrono::nanoseconds most, const std::function<void()>& body) {
+    const auto before = test::waited();
     const auto begin = Clock::now();
     body();
-    return Clock::now() - begin;
+    const auto waited = test::waited() - before;
+    EXPECT_LT(std::chrono::nanoseconds(0), waited);
+    EXPECT_LE(waited, most + (Clock::now() - begin) / 100);
   }
 };
 
@@ -219,7 +217,7 @@ TEST_F(HostileNeighbourTest, AJournalThatIsNoneIsNotPlayedBack) {
 }
 
 TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
-  constexpr std::chrono::milliseconds kPatience{100}, kWork{60};
+  constexpr std::chrono::milliseconds kPatience{100};
   for (const bool isOpen : {false, true}) {
     Database database(path_);
     if (isOpen) database.load(machine(), "problem");
@@ -229,14 +227,13 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
       // Without a change what the first use has read is the answer, whoever holds the file.
       other.run("UPDATE machine SET simulated = simulated");
       other.run("BEGIN EXCLUSIVE");
-      const auto time = timeOf([&] {
+      expectWaits(kPatience, [&] {
         for (int i = 0; i < 20; ++i) {
           EXPECT_TRUE(database.load(machine(), "problem", &isLocked).empty());
           EXPECT_TRUE(isLocked);
           database.store(machine(), "new " + std::to_string(i), {{1 + isOpen, sizeOf(2)}});
         }
       });
-      EXPECT_LT(time, kPatience + kWork * test::kSlowness);
       other.run("COMMIT");
     }
     EXPECT_EQ(1U, database.load(machine(), "problem", &isLocked).size());
@@ -274,10 +271,10 @@ TEST_F(HostileNeighbourTest, ASmallFileIsReadOnceUntilItChanges) {
 TEST_F(HostileNeighbourTest, ALockThatIsHeldToTheEndIsWarnedOf) {
   Other other(path_);
   other.run("BEGIN EXCLUSIVE");
-  EXPECT_LT(timeOf([this] {
-              Database(path_).store(machine(), "new", {{1, sizeOf(1)}});
-            }),
-            std::chrono::seconds(2));
+  constexpr std::chrono::milliseconds kPatience{100}, kPatienceAtTheEnd{1000};
+  expectWaits(kPatience + kPatienceAtTheEnd, [this] {
+    Database(path_).store(machine(), "new", {{1, sizeOf(1)}});
+  });
   expectOneWarning("others hold it");
   other.run("COMMIT");
 }
@@ -307,12 +304,13 @@ TEST_F(HostileNeighbourTest, MoreRowsThanFitIntoMemoryAreRefused) {
   test::sql(path_,
             "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 1000001) "
             "INSERT INTO measurement SELECT 1, i, 1.0, 0, 1, 1.0, 0 FROM r");
-  const auto time = timeOf([this] {
+  const auto begin = test::spent();
+  {
     Database database(path_);
     EXPECT_TRUE(database.load(machine(), "problem").empty());
     EXPECT_THROW(listDatabase(path_), std::runtime_error);
-  });
-  EXPECT_LT(time, kMostTime * slowness());
+  }
+  EXPECT_LT(test::spent() - begin, kMostTime);
   expectOneWarning("too many rows");
 }
 

@@ -57,7 +57,8 @@ TEST_F(StreamsTest, HostTimeDoesNotGrowWithTheStreamsSeen) {
     UcudnnHandle_t handle;
     ASSERT_CUDNN(cudnnCreate(&handle));
     Network network({0});
-    constexpr int kStreams = 2000, kPart = 200;
+    // So many that what grows with them grows far beyond what a busy machine does to a median.
+    constexpr int kStreams = 20000, kPart = 200;
     std::vector<double> microseconds;
     for (int i = 0; i < kStreams; ++i) {
       cudaStream_t stream = nullptr;
@@ -72,13 +73,13 @@ TEST_F(StreamsTest, HostTimeDoesNotGrowWithTheStreamsSeen) {
       ASSERT_CUDNN(cudnnSetStream(handle, nullptr));
       ASSERT_CUDA(cudaStreamDestroy(stream));
     }
-    // Medians of 200: a busy machine slows single calls.
+    // Medians of 200: a busy machine slows single calls, and all of them less than ten times.
     const auto median = [&](auto begin) {
       std::nth_element(begin, begin + kPart / 2, begin + kPart);
       return *(begin + kPart / 2);
     };
     const double first = median(microseconds.begin() + kPart);
-    EXPECT_LE(median(microseconds.end() - kPart), 2 * first + 20);
+    EXPECT_LE(median(microseconds.end() - kPart), 10 * first);
     ASSERT_CUDNN(cudnnDestroy(handle));
   }
 }
