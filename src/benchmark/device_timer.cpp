@@ -31,6 +31,7 @@ void DeviceTimer::prepare() {
 }
 
 double DeviceTimer::finish() noexcept {
+  built_.clear();
   timer_.reset();
   memory_.reset();
   const Event begin = std::move(begin_);
@@ -47,15 +48,21 @@ double DeviceTimer::finish() noexcept {
   }
 }
 
-std::optional<PlacedCall> DeviceTimer::place(const KernelCall& call) {
+std::optional<PlacedCall> DeviceTimer::place(const TimingTask& task) {
+  const KernelCall& call = task.call;
   const auto place = memory_->place(call.batch, call.offer.workspaceBytes);
   if (!place) return std::nullopt;
-  return PlacedCall{
-      buildKernel(
-          handle_, request_.problem.withBatch(call.batch), call.descriptors, call.offer.kernel),
-      call.batch,
-      call.offer.workspaceBytes,
-      *place};
+  return PlacedCall{build(task), call.batch, call.offer.workspaceBytes, *place};
+}
+
+std::shared_ptr<const BuiltKernel> DeviceTimer::build(const TimingTask& task) {
+  const KernelCall& call = task.call;
+  const auto known = built_.find({call.batch, call.offer.kernel});
+  if (known != built_.end()) return known->second;
+  auto kernel = buildKernel(
+      handle_, request_.problem.withBatch(call.batch), call.descriptors, call.offer.kernel);
+  if (task.how == TimingTask::How::kQuick) built_[{call.batch, call.offer.kernel}] = kernel;
+  return kernel;
 }
 
 TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
@@ -70,7 +77,7 @@ TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
 }
 
 TimingOutcome DeviceTimer::run(const TimingTask& task) {
-  const auto placed = place(task.call);
+  const auto placed = place(task);
   if (!placed) return {TimingOutcome::Status::kNoMemory};
   const bool isQuick = task.how == TimingTask::How::kQuick;
   const Timing timing = isQuick ? quickTime(task, *placed) : carefulTime(task, *placed);

@@ -1,7 +1,10 @@
 // Times kernels on one device.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "benchmark/kernel_timer.hpp"
 #include "benchmark/question.hpp"
@@ -41,7 +44,8 @@ class DeviceTimer {
   double finish() noexcept;
 
  private:
-  std::optional<PlacedCall> place(const KernelCall& call);
+  std::optional<PlacedCall> place(const TimingTask& task);
+  std::shared_ptr<const BuiltKernel> build(const TimingTask& task);
   Timing quickTime(const TimingTask& task, const PlacedCall& placed);
   Timing carefulTime(const TimingTask& task, const PlacedCall& placed);
   void timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome);
@@ -55,6 +59,8 @@ class DeviceTimer {
   Event begin_;
   std::optional<TimingMemory> memory_;
   std::optional<KernelTimer> timer_;
+  /// What may be timed again: an engine takes the host as long to build as a timing takes.
+  std::map<std::pair<int, Kernel>, std::shared_ptr<const BuiltKernel>> built_;
 };
 
 }  // namespace ucudnn

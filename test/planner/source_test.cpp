@@ -1,6 +1,8 @@
 // A further source of kernels, in this file and one line: planned, stored, loaded and run.
 #include "kernels/source.hpp"
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "executor/executor.hpp"
@@ -40,6 +42,8 @@ class SelfSufficient final : public BuiltKernel {
 
 /// Whether cuDNN names the kernels, but can't make them ready to run: engines may be so.
 bool buildsAreRefused = false;
+/// How often each kernel has been built.
+std::map<std::pair<int, Kernel>, int> builds;
 
 /// The same algorithms once more, none of which needs the caller's workspace.
 class SelfSufficientSource final : public KernelSource {
@@ -65,6 +69,7 @@ class SelfSufficientSource final : public KernelSource {
                                            const Problem& problem,
                                            std::shared_ptr<const ProblemDescriptors> descriptors,
                                            Kernel kernel) const override {
+    ++builds[{problem.batch(), kernel}];
     if (buildsAreRefused) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "refused");
     auto algorithm = algorithms_->build(handle, problem, std::move(descriptors), kernel);
     std::size_t bytes = 0;
@@ -122,6 +127,15 @@ std::vector<float> SourceTest::run(const Plan* plan) {
   std::vector<float> result(problem_.yBytes() / sizeof(float));
   UCUDNN_CHECK_CUDA(cudaMemcpy(result.data(), y.get(), problem_.yBytes(), cudaMemcpyDeviceToHost));
   return result;
+}
+
+TEST_F(SourceTest, AKernelIsBuiltOnceHoweverOftenItIsTimed) {
+  builds.clear();
+  Planner planner;
+  planner.measurements(request(planner, kUndividedLimit, problem_));
+  EXPECT_FALSE(builds.empty());
+  for (const auto& [kernel, times] : builds)
+    EXPECT_EQ(times, 1) << toText(problem_.operation, kernel.second) << " N=" << kernel.first;
 }
 
 TEST_F(SourceTest, ItsKernelsArePlannedStoredLoadedAndRun) {
