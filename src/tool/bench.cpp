@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <optional>
 
 #include "support/sizes.hpp"
 #include "tool/bench_row.hpp"
@@ -47,6 +48,15 @@ nlohmann::ordered_json settingsOf(const BenchOptions& options) {
   settings["database"] =
       database.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(database);
   return settings;
+}
+
+/// Exhaustive: fast tuning would leave out engines that lose against splits.
+void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
+  BenchOptions undivided = options;
+  undivided.policy = BatchSizePolicy::kUndivided;
+  undivided.kernels = Kernels::kAll;
+  undivided.tuning = Tuning::kExhaustive;
+  configure(handle, undivided);
 }
 
 /// What a reader of the table must know.
@@ -102,14 +112,21 @@ int bench(const BenchOptions& options, const std::string& command) {
     const Stream stream = makeStream();
     const Handles handles(stream.get());
     configure(handles.ours(), options);
+    std::optional<Handles> autotuner;
+    if (options.kernels != Kernels::kLegacy) {
+      autotuner.emplace(stream.get());
+      configureAutotuner(autotuner->ours(), options);
+    }
     warmUp(handles, options);
     Progress progress(layers.size() * options.operations.size());
     for (const Layer& layer : layers)
       for (const ucudnnOperation_t operation : options.operations) {
         progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
-        report.rows.push_back(benchRow(handles, stream.get(), layer, operation, options));
+        report.rows.push_back(benchRow(
+            handles, autotuner ? &*autotuner : nullptr, stream.get(), layer, operation, options));
       }
     addStatistics(report);  // while there are handles: graphs end with the last one
+    for (const Row& row : report.rows) report.kernelsMeasured -= row.comparedKernels;
   }
 
   if (!json.isStandardOutput() && !csv.isStandardOutput()) writeTable(std::cout, report);

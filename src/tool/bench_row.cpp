@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 
 #include "tool/device_data.hpp"
 #include "tool/failure.hpp"
@@ -227,7 +228,31 @@ void askOurs(const Handles& handles,
   row.workspaceBytes = ours.workspaceBytes();
 }
 
+/// What an autotuner could pick: the fastest undivided kernel within the limit, engines included.
+void askAutotuner(const Handles& autotuner,
+                  const Convolution& convolution,
+                  const Tensors& tensors,
+                  const DeviceBuffer& workspace,
+                  std::size_t limitBytes,
+                  OurWay& undivided,
+                  Row& row) {
+  const auto measured = [] {
+    ucudnnStatistics_t statistics{};
+    check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+    return statistics.kernelsMeasured;
+  };
+  const auto before = measured();
+  const auto choices = findAlgorithms(autotuner.ours(), convolution, tensors, workspace, 1);
+  row.comparedKernels = measured() - before;
+  if (choices.empty()) throw DeviceError("no undivided kernel is known within the limit");
+  if (const auto plan = describePlan(autotuner.ours(), convolution, limitBytes))
+    if (!plan->configuration.empty()) row.undividedKernel = plan->configuration.front().kernel;
+  undivided.choose(choices.front(), workspace);
+  row.undividedWorkspaceBytes = undivided.workspaceBytes();
+}
+
 void fillRow(const Handles& handles,
+             const Handles* autotuner,
              cudaStream_t stream,
              const Layer& layer,
              const BenchOptions& options,
@@ -241,6 +266,11 @@ void fillRow(const Handles& handles,
   NativeWay unlimited(handles.native(), convolution, tensors);
   const DeviceBuffer workspace(options.limitBytes);
   askOurs(handles, convolution, tensors, workspace, options.limitBytes, ours, row);
+  std::optional<OurWay> undivided;
+  if (autotuner != nullptr) {
+    undivided.emplace(autotuner->ours(), convolution, tensors);
+    askAutotuner(*autotuner, convolution, tensors, workspace, options.limitBytes, *undivided, row);
+  }
   cudnn.choose(nativeChoice(handles.native(), convolution, tensors, workspace), workspace);
   Choice fastest;
   {
@@ -255,11 +285,13 @@ void fillRow(const Handles& handles,
 
   std::vector<Contestant> contestants = {
       {[&] { cudnn.enqueue(); }}, {[&] { ours.enqueue(); }}, {[&] { unlimited.enqueue(); }}};
+  if (undivided) contestants.push_back({[&] { undivided->enqueue(); }});
   timeBackToBack(stream, options.repeats, contestants);
   row.cudnnMs = contestants[0].timeMs;
   row.ucudnnMs = contestants[1].timeMs;
   row.replayed = contestants[1].replayedCalls;
   row.unlimitedMs = contestants[2].timeMs;
+  if (undivided) row.undividedMs = contestants[3].timeMs;
 
   const Arithmetic arithmetic = arithmeticFor(options, layer);
   if (!options.check || (onSimulator() && arithmetic == Arithmetic::kOff)) return;
@@ -281,6 +313,7 @@ Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer) {
 }
 
 Row benchRow(const Handles& handles,
+             const Handles* autotuner,
              cudaStream_t stream,
              const Layer& layer,
              ucudnnOperation_t operation,
@@ -292,7 +325,7 @@ Row benchRow(const Handles& handles,
   row.limitBytes = options.limitBytes;
   try {
     const Convolution convolution(layer, operation, options.numerics);
-    fillRow(handles, stream, layer, options, convolution, row);
+    fillRow(handles, autotuner, stream, layer, options, convolution, row);
   } catch (const OutOfMemory& error) {
     row.error = fmt::format("out of memory: {}", error.what());
   } catch (const DeviceError& error) {

@@ -8,8 +8,9 @@
 namespace ucudnn::tool {
 
 /// Never throws DeviceError: what goes wrong stands in the row's `error`, beside what was found out
-/// before.
+/// before. `autotuner`: plans undivided kernels of all sources, for comparison; null: nobody does.
 Row benchRow(const Handles& handles,
+             const Handles* autotuner,
              cudaStream_t stream,
              const Layer& layer,
              ucudnnOperation_t operation,

@@ -23,9 +23,12 @@ constexpr const char* kExitStatus =
     "Exit status: 0 all went well, 1 a layer failed, 2 a bad file, option or setting.";
 constexpr const char* kBenchFooter =
     "cuDNN ms: the algorithm that cudnnFindConvolution*AlgorithmEx finds fastest with the limit's\n"
-    "workspace. unlimited: the same without a limit (24 GiB at most). Both and μ-cuDNN are timed "
-    "back\n"
-    "to back in turns; the median counts. replayed: the part of μ-cuDNN's timed calls that ran as "
+    "workspace. undivided, with engines: the fastest kernel within it that is not split, engines\n"
+    "included, as an autotuner could pick. unlimited: cuDNN's without a limit (24 GiB at most). "
+    "All "
+    "are\n"
+    "timed back to back in turns; the median counts. replayed: the part of μ-cuDNN's timed calls "
+    "that ran as "
     "one\n"
     "launch of a CUDA graph. error (relative_error): normalized L2 distance of μ-cuDNN's output to "
     "the\n"

@@ -36,6 +36,7 @@ Json toJson(const Row& row) {
           {"cudnn_ms", orNull(row.cudnnMs)},
           {"predicted_ms", orNull(row.predictedMs)},
           {"ucudnn_ms", orNull(row.ucudnnMs)},
+          {"undivided_ms", orNull(row.undividedMs)},
           {"unlimited_ms", orNull(row.unlimitedMs)},
           {"speedup", orNull(row.speedup())},
           {"prediction_error", orNull(row.predictionError())},
@@ -45,6 +46,8 @@ Json toJson(const Row& row) {
           {"workspace_bytes", row.workspaceBytes},
           {"cudnn_kernel", orNull(row.cudnnKernel)},
           {"cudnn_workspace_bytes", row.cudnnWorkspaceBytes},
+          {"undivided_kernel", orNull(row.undividedKernel)},
+          {"undivided_workspace_bytes", row.undividedWorkspaceBytes},
           {"unlimited_kernel", orNull(row.unlimitedKernel)},
           {"unlimited_workspace_bytes", row.unlimitedWorkspaceBytes},
           {"relative_error", orNull(row.relativeError)},
@@ -93,6 +96,8 @@ Totals computeTotals(const std::vector<Row>& rows) {
   totals.rows = rows.size();
   double logarithms = 0;
   int compared = 0;
+  int undivided = 0;
+  double undividedMs = 0;
   std::vector<double> errors;
   for (const Row& row : rows) {
     if (!row.error.empty()) ++totals.failed;
@@ -105,6 +110,8 @@ Totals computeTotals(const std::vector<Row>& rows) {
     totals.cudnnMs += *row.cudnnMs;
     totals.ucudnnMs += *row.ucudnnMs;
     totals.unlimitedMs += *row.unlimitedMs;
+    if (row.undividedMs) ++undivided;
+    undividedMs += row.undividedMs.value_or(0);
     totals.predictedMs += row.predictedMs.value_or(*row.ucudnnMs);
     logarithms += std::log(*speedup);
     totals.maximumSpeedup = std::max(totals.maximumSpeedup.value_or(0), *speedup);
@@ -112,6 +119,7 @@ Totals computeTotals(const std::vector<Row>& rows) {
   if (compared > 0) {
     totals.speedup = totals.cudnnMs / totals.ucudnnMs;
     totals.geometricMeanSpeedup = std::exp(logarithms / compared);
+    if (undivided == compared) totals.undividedMs = undividedMs;
   }
   if (!errors.empty()) {
     totals.predictionMedianError = median(errors);
@@ -144,6 +152,7 @@ Json toJson(const Report& report) {
             {"failed", totals.failed},
             {"cudnn_ms", totals.cudnnMs},
             {"ucudnn_ms", totals.ucudnnMs},
+            {"undivided_ms", orNull(totals.undividedMs)},
             {"unlimited_ms", totals.unlimitedMs},
             {"predicted_ms", totals.predictedMs},
             {"speedup", orNull(totals.speedup)},
@@ -162,20 +171,23 @@ Json toJson(const Report& report) {
 }
 
 void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
-  stream << "layer,operation,shape,cudnn_ms,predicted_ms,ucudnn_ms,unlimited_ms,speedup,"
-            "prediction_error,replayed,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
-            "cudnn_workspace_bytes,unlimited_kernel,unlimited_workspace_bytes,relative_error,"
-            "cudnn_relative_error,unlimited_relative_error,picked_kernel,picked_relative_error,"
-            "configuration,error\n";
+  stream
+      << "layer,operation,shape,cudnn_ms,predicted_ms,ucudnn_ms,undivided_ms,unlimited_ms,speedup,"
+         "prediction_error,replayed,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
+         "cudnn_workspace_bytes,undivided_kernel,undivided_workspace_bytes,unlimited_kernel,"
+         "unlimited_workspace_bytes,relative_error,"
+         "cudnn_relative_error,unlimited_relative_error,picked_kernel,picked_relative_error,"
+         "configuration,error\n";
   for (const Row& row : rows)
     stream << fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
         quoted(row.layer),
         row.operation,
         quoted(row.shape),
         number(row.cudnnMs),
         number(row.predictedMs),
         number(row.ucudnnMs),
+        number(row.undividedMs),
         number(row.unlimitedMs),
         number(row.speedup()),
         number(row.predictionError()),
@@ -185,6 +197,8 @@ void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
         row.workspaceBytes,
         row.cudnnKernel,
         row.cudnnWorkspaceBytes,
+        row.undividedKernel,
+        row.undividedWorkspaceBytes,
         row.unlimitedKernel,
         row.unlimitedWorkspaceBytes,
         number(row.relativeError),

@@ -34,6 +34,11 @@ struct Row {
   std::size_t workspaceBytes = 0;  ///< what GetWorkspaceSize answered and the call was given
   std::optional<double> planningMs;
 
+  std::optional<double> undividedMs;  ///< the fastest undivided kernel, engines included, under it
+  std::string undividedKernel;
+  std::size_t undividedWorkspaceBytes = 0;
+  long long comparedKernels = 0;  ///< timed to find it
+
   std::optional<double> unlimitedMs;  ///< cuDNN undivided without a limit
   std::string unlimitedKernel;
   std::size_t unlimitedWorkspaceBytes = 0;
@@ -60,6 +65,7 @@ struct Totals {
   std::size_t rows = 0, failed = 0;
   std::size_t lessAccurate = 0;  ///< of Row::isLessAccurate
   double cudnnMs = 0, ucudnnMs = 0, unlimitedMs = 0, predictedMs = 0;
+  std::optional<double> undividedMs;  ///< where all of these rows have it
   std::optional<double> speedup, geometricMeanSpeedup, maximumSpeedup;
   double planningMs = 0;                                                ///< over all rows
   std::optional<double> predictionMedianError, predictionMaximumError;  ///< of absolute values

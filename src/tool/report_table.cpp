@@ -36,12 +36,15 @@ std::size_t width(const std::string& text) {
   }));
 }
 
+constexpr int kUndividedColumn = 5;
+
 std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, const Totals& totals) {
   std::vector<std::vector<std::string>> lines = {{"layer",
                                                   "operation",
                                                   "cuDNN ms",
                                                   "μ-cuDNN ms",
                                                   "predicted",
+                                                  "undivided",
                                                   "unlimited",
                                                   "speed-up",
                                                   "replayed",
@@ -55,6 +58,7 @@ std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, cons
                      milliseconds(row.cudnnMs),
                      milliseconds(row.ucudnnMs),
                      milliseconds(row.predictedMs),
+                     milliseconds(row.undividedMs),
                      milliseconds(row.unlimitedMs),
                      factor(row.speedup()),
                      percent(row.replayed),
@@ -67,6 +71,7 @@ std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, cons
                    milliseconds(totals.cudnnMs),
                    milliseconds(totals.ucudnnMs),
                    milliseconds(totals.predictedMs),
+                   milliseconds(totals.undividedMs),
                    milliseconds(totals.unlimitedMs),
                    factor(totals.speedup),
                    "",
@@ -74,6 +79,9 @@ std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, cons
                    "",
                    "",
                    ""});
+  const auto hasUndivided = [](const Row& row) { return row.undividedMs.has_value(); };
+  if (std::none_of(rows.begin(), rows.end(), hasUndivided))
+    for (auto& line : lines) line.erase(line.begin() + kUndividedColumn);
   return lines;
 }
 

@@ -52,6 +52,27 @@ TEST(Report, TotalsSumAndAverage) {
   EXPECT_NEAR(*totals.predictionMaximumError, 0.1, 1e-12);
 }
 
+TEST(Report, TheUndividedAreSummedWhereAllRowsHaveThem) {
+  Report report;
+  report.rows = {makeRow(8, 2, 2), makeRow(3, 3, 3), makeFailure()};
+  const auto table = [&] {
+    std::ostringstream stream;
+    writeTable(stream, report);
+    return stream.str();
+  };
+  EXPECT_EQ(table().find("undivided"), std::string::npos) << table();
+  report.rows[0].undividedMs = 4;
+  EXPECT_FALSE(computeTotals(report.rows).undividedMs);
+  EXPECT_TRUE(toJson(report).at("totals").at("undivided_ms").is_null());
+  report.rows[1].undividedMs = 3;
+  report.rows[1].undividedKernel = "eng1";
+  EXPECT_DOUBLE_EQ(*computeTotals(report.rows).undividedMs, 7);
+  EXPECT_EQ(toJson(report).at("totals").at("undivided_ms"), 7);
+  EXPECT_EQ(toJson(report).at("rows").at(1).at("undivided_kernel"), "eng1");
+  EXPECT_NE(table().find("undivided"), std::string::npos) << table();
+  EXPECT_NE(table().find("7.000"), std::string::npos) << table();
+}
+
 TEST(Report, RowsThatLackATimeAreInNoSum) {
   Row row = makeRow(8, 2, 2);
   row.unlimitedMs.reset();
@@ -160,7 +181,11 @@ TEST(Report, ASplitIsLessAccurateWhenItsErrorIsAboveThatOfCudnnsPicks) {
 
 TEST(Report, CsvQuotesAndKeepsItsColumns) {
   std::ostringstream stream;
-  writeCsv(stream, {makeRow(8, 2, 2), makeFailure()});
+  Row row = makeRow(8, 2, 2);
+  row.undividedMs = 3;
+  row.undividedKernel = "eng1";
+  row.undividedWorkspaceBytes = 64;
+  writeCsv(stream, {row, makeFailure()});
   std::istringstream lines(stream.str());
   std::string header, first, second;
   std::getline(lines, header);
@@ -168,9 +193,10 @@ TEST(Report, CsvQuotesAndKeepsItsColumns) {
   std::getline(lines, second);
   EXPECT_EQ(
       first,
-      "conv,forward,,8,2,2,1,4,0,0.75,10,1024,512,,0,,0,1e-06,,,,,3x64 FFT/fma + 1x32 GEMM/fma,");
+      "conv,forward,,8,2,2,3,1,4,0,0.75,10,1024,512,,0,eng1,64,,0,1e-06,,,,,3x64 FFT/fma + 1x32 "
+      "GEMM/fma,");
   EXPECT_EQ(second,
-            "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,,5,0,0,,0,,0,,,,,,,out of memory");
+            "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,,,5,0,0,,0,,0,,0,,,,,,,out of memory");
   EXPECT_EQ(std::count(header.begin(), header.end(), ','),
             std::count(first.begin(), first.end(), ','));
 }
