@@ -50,11 +50,12 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
 
 /// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
 void Question::beginInTheMiddle() {
-  const int middle = std::max(request_.problem.batch() / kFirstPart, kFirstBatch);
+  middle_ = std::max(request_.problem.batch() / kFirstPart, kFirstBatch);
   const auto end = std::find_if(anchors_.begin(), anchors_.end(), [&](const Anchor& anchor) {
-    return anchor.batch > middle;
+    return anchor.batch > middle_;
   });
   std::reverse(anchors_.begin(), end);
+  middle_ = anchors_.front().batch;
 }
 
 void Question::takeOver(const Measurements& known) {
@@ -97,7 +98,8 @@ bool Question::isLate() const {
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (request_.tuning == Tuning::kFast)
-    return (isWhole && offer.kernel.source == kAlgorithms) || mayJoinFront(asked_, offer, batch);
+    return (isWhole && offer.kernel.source == kAlgorithms) ||
+           mayJoinFront(asked_, offer, batch, middle_);
   return isWhole || isWorthTrying(asked_, offer, batch);
 }
 

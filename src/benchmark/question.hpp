@@ -73,6 +73,7 @@ class Question {
   const BenchmarkRequest& request_;
   Clock::time_point deadline_;
   std::vector<Anchor> anchors_;
+  int middle_ = 0;  ///< fast tuning: the anchor that is first
   std::vector<int> between_;
   std::vector<KernelOffer> undivided_;  ///< everything offered at the mini-batch
   Measurements atAnchors_;              ///< of this question or not

@@ -82,13 +82,14 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   return worth;
 }
 
-bool mayJoinFront(const Measurements& measured, const KernelOffer& offer, int batch) {
+bool mayJoinFront(const Measurements& measured, const KernelOffer& offer, int batch, int middle) {
   int nearest = 0;  // the largest below, else the smallest above
   const Measurement* there = nullptr;
-  for (const auto& [size, kernels] : measured)
-    for (const Measurement& m : kernels.kernels)
-      if (m.kernel == offer.kernel && (there == nullptr || size <= batch)) {
-        nearest = size;
+  for (auto size = measured.lower_bound(batch > middle ? middle : 0); size != measured.end();
+       ++size)
+    for (const Measurement& m : size->second.kernels)
+      if (m.kernel == offer.kernel && (there == nullptr || size->first <= batch)) {
+        nearest = size->first;
         there = &m;
       }
   if (there == nullptr) return true;

@@ -127,7 +127,7 @@ TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
   const Measurements measured16 = {
       {16, size({measured(kA, 16, 160), measured(kB, 19.2, 80), measured(kC, 32, 0)})}};
   const auto mayJoin = [&](Kernel kernel, std::size_t bytes, int batch) {
-    return mayJoinFront(measured16, offered(kernel, bytes, true), batch);
+    return mayJoinFront(measured16, offered(kernel, bytes, true), batch, 16);
   };
   // Fewer samples, for less workspace than who is as fast.
   EXPECT_TRUE(mayJoin(kA, 70, 8));
@@ -141,8 +141,11 @@ TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
   EXPECT_TRUE(mayJoin({3, 0}, 1000, 32)) << "measured nowhere";
   Measurements larger = measured16;
   larger[32] = size({measured(kA, 24, 320)});
-  EXPECT_TRUE(mayJoinFront(larger, offered(kB, 319, true), 64)) << "in less than A at 32";
-  EXPECT_FALSE(mayJoinFront(larger, offered(kB, 320, true), 64)) << "A takes 0.75 at 32";
+  EXPECT_TRUE(mayJoinFront(larger, offered(kB, 319, true), 64, 16)) << "in less than A at 32";
+  EXPECT_FALSE(mayJoinFront(larger, offered(kB, 320, true), 64, 16)) << "A takes 0.75 at 32";
+  larger[8] = size({measured({3, 0}, 80, 0)});
+  EXPECT_TRUE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 16)) << "measured below 16";
+  EXPECT_FALSE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 8));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
