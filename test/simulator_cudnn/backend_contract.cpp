@@ -15,13 +15,6 @@ constexpr const char* kDevice =
     R"("memClockRateKHz":3201000,"l2CacheSize":62914560,"cudaDeviceId":0,"deviceVer":900,)"
     R"("driverVer":13000,"deviceName":"NVIDIA H200"})";
 
-DescriptorPointer graphOf(const Descriptor& operation) {
-  auto graph = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  EXPECT_CUDNN(graph->setDescriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation));
-  EXPECT_CUDNN(graph->finalize());
-  return graph;
-}
-
 }  // namespace
 
 DescriptorPointer tensor(const TensorCase& values, cudnnStatus_t expected) {
@@ -89,6 +82,13 @@ DescriptorPointer operation(const TensorCase& x,
                             cudnnStatus_t expected) {
   return operation(
       tensor(x).get(), tensor(w).get(), tensor(y).get(), convolution().get(), expected);
+}
+
+DescriptorPointer graphOf(const Descriptor& operation) {
+  auto graph = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  EXPECT_CUDNN(graph->setDescriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation));
+  EXPECT_CUDNN(graph->finalize());
+  return graph;
 }
 
 void BackendContractTest::SetUp() {

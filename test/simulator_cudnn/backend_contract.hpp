@@ -48,6 +48,9 @@ DescriptorPointer operation(const TensorCase& x,
                             const TensorCase& y,
                             cudnnStatus_t expected = CUDNN_STATUS_SUCCESS);
 
+/// The graph of one operation, finalized.
+DescriptorPointer graphOf(const Descriptor& operation);
+
 /// Has the graph of one forward convolution, of a device that need not be there.
 class BackendContractTest : public testing::Test {
  protected:

@@ -49,6 +49,16 @@ TEST_F(BackendContractTest, EnginesThatDoNotComputeTheGraph) {
   engine(0);
 }
 
+/// Such as some channels of a larger tensor.
+TEST_F(BackendContractTest, TensorsMayHaveGaps) {
+  const Int64s kStrides[] = {
+      {1200, 100, 10, 1}, {660, 110, 11, 1}, {1200, 200, 20, 2}, {1200, 1, 120, 12}};
+  for (const Int64s& strides : kStrides) {
+    graph_ = graphOf(*operation(kX, kW, {kY.dims, strides, 16, 3}));
+    for (const std::int64_t index : {0, 28, 38, 46, 67, 70, 71}) engine(index);
+  }
+}
+
 TEST_F(BackendContractTest, NotesOfEngines) {
   using Notes = std::vector<cudnnBackendNumericalNote_t>;
   const auto notes = [&](std::int64_t index) {

@@ -172,7 +172,7 @@ TEST_F(EnginesTest, EnginesRefuseWhatTheyCannotCompute) {
   status(wide, Operation::kForward, 28, CUDNN_STATUS_SUCCESS);
   ConvolutionCase gapped = plain;
   gapped.layout = Layout::kGapped;
-  status(gapped, Operation::kForward, 46, CUDNN_STATUS_NOT_SUPPORTED_LAYOUT);
+  status(gapped, Operation::kForward, 46, CUDNN_STATUS_SUCCESS);
   status(gapped, Operation::kForward, 0, CUDNN_STATUS_SUCCESS);
 }
 
@@ -200,6 +200,22 @@ TEST_F(EnginesTest, AccumulatedFiltersMayNeedMoreWorkspace) {
     bytes[beta] = workspaceOf(*graph.plan(*graph.config({68, {}}, CUDNN_STATUS_SUCCESS)));
   }
   EXPECT_EQ(bytes[0] + 64 * 192 * 25 * 4, bytes[1]);
+}
+
+// As cuDNN 9.19: the channels of a 1x1 filter are innermost in either layout.
+TEST_F(EnginesTest, WhatHasChannelsInnermostIsNotCopied) {
+  constexpr std::int64_t kDescribed = 131;
+  ConvolutionCase small = largeCase(4);
+  small.filter = {1, 1};
+  small.pad = {0, 0};
+  const std::int64_t tensors = std::int64_t{4} * (64 + 192) * 27 * 27 * 4;
+  for (const bool isNhwc : {false, true}) {
+    small.layout = isNhwc ? Layout::kNhwc : Layout::kNchw;
+    Convolution convolution(small);
+    const BackendGraph graph(convolution, Operation::kForward);
+    const auto config = graph.config({67, {{CUDNN_KNOB_TYPE_WORKSPACE, 1}}}, CUDNN_STATUS_SUCCESS);
+    EXPECT_EQ((isNhwc ? 0 : tensors) + kDescribed, workspaceOf(*graph.plan(*config)));
+  }
 }
 
 TEST_F(EnginesTest, HeuristicsAreGoodNotPerfect) {

@@ -40,8 +40,19 @@ bool channelsInnermost(const TensorShape& shape) {
   return shape.strides[1] == 1 || shape.dims[1] == 1;
 }
 
+/// What tensor-core engines read as it is; they copy what has gaps too, such as some of the
+/// channels of a tensor.
+bool isReadInPlace(const TensorShape& shape) {
+  TensorShape packed = shape;
+  if (!channelsInnermost(shape) || !setPackedStrides(&packed, CUDNN_TENSOR_NHWC)) return false;
+  for (std::size_t d = 2; d < static_cast<std::size_t>(shape.rank); ++d) {
+    if (shape.dims[d] != 1 && shape.strides[d] != packed.strides[d]) return false;
+  }
+  return true;
+}
+
 double copyBytes(const TensorShape& shape) {
-  return channelsInnermost(shape) ? 0 : tensorBytes(shape);
+  return isReadInPlace(shape) ? 0 : tensorBytes(shape);
 }
 
 std::int64_t knobValue(const EngineModel& engine,

@@ -27,16 +27,6 @@ bool aligned(const OperationGraph& graph) {
          graph.y.alignment >= kVectorBytes;
 }
 
-// Whether the samples are without gaps, in one of the two orders.
-bool isPackedSample(const TensorShape& shape) {
-  if (isPackedNchwSample(shape)) return true;
-  TensorShape packed = shape;
-  return setPackedStrides(&packed, CUDNN_TENSOR_NHWC) &&
-         std::equal(shape.strides.begin() + 1,
-                    shape.strides.begin() + shape.rank,
-                    packed.strides.begin() + 1);
-}
-
 cudnnStatus_t tensorCoreStatus(const OperationGraph& graph, const EngineModel& engine) {
   const ConvolutionProblem& problem = graph.problem;
   if (deviceModel(graph.device).tensorTeraflops <= 0) {
@@ -47,9 +37,6 @@ cudnnStatus_t tensorCoreStatus(const OperationGraph& graph, const EngineModel& e
   }
   if ((engine.traits & kUngrouped) != 0 && problem.groups() != 1) return CUDNN_STATUS_NOT_SUPPORTED;
   if ((engine.traits & kVectors) != 0 && !aligned(graph)) return CUDNN_STATUS_NOT_SUPPORTED;
-  if (!isPackedSample(problem.x) || !isPackedSample(problem.y)) {
-    return CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
-  }
   return CUDNN_STATUS_SUCCESS;
 }
 
