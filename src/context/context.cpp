@@ -268,10 +268,12 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
                                cudnnStatus_t refusal,
                                int enqueued) noexcept {
   cudnnStatus_t status = refusal;
-  if (enqueued == 0 || isRepeatable(plan.problem, clients)) {
+  // Of an engine's tiles, some may have been added already.
+  const bool hasBegun = enqueued > 0 || (!plan.anyCall && mayHaveRun(refusal));
+  if (!hasBegun || isRepeatable(plan.problem, clients)) {
     status = bypass(plan.problem.operation, clients);
     // Where cuDNN alone refuses it too, the call is at fault and not the plan.
-    if (enqueued == 0 && status != CUDNN_STATUS_SUCCESS) return status;
+    if (!hasBegun && status != CUDNN_STATUS_SUCCESS) return status;
   } else if (!mayHaveRun(refusal)) {
     const Determinism determinism = settings_.deterministic ? Determinism::kRequired
                                     : key.deterministic     ? Determinism::kPreferred

@@ -42,6 +42,7 @@ std::string toText(const EngineConfiguration& configuration) {
   std::string text = fmt::format("eng{}", configuration.engine);
   for (const auto& [type, choice] : configuration.knobs)
     text += fmt::format("_k{}={}", type, choice);
+  if (configuration.tiles != 1) text += fmt::format("_tiles={}", configuration.tiles);
   return text;
 }
 
@@ -50,12 +51,14 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
   EngineConfiguration configuration;
   if (!take(text, "eng", configuration.engine)) return std::nullopt;
   while (!text.empty()) {
+    if (take(text, "_tiles=", configuration.tiles)) break;
     int type = 0;
     std::int64_t choice = 0;
     if (!take(text, "_k", type) || !take(text, "=", choice)) return std::nullopt;
     if (configuration.knobs.size() == kMostKnobs) return std::nullopt;
     configuration.knobs.emplace_back(type, choice);
   }
+  if (configuration.tiles < 1 || configuration.tiles > kMostTiles) return std::nullopt;
   if (toText(configuration) != whole) return std::nullopt;  // "eng01": one kernel has one name
   return configuration;
 }

@@ -9,6 +9,7 @@
 #include "kernels/factor.hpp"
 #include "kernels/graph_operations.hpp"
 #include "kernels/operation_graph.hpp"
+#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
@@ -42,6 +43,12 @@ bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNo
          !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
+Tiling tilingOf(const Problem& problem, int tiles) {
+  if (!Tiling::exists(problem, tiles, kEngineAlignment))
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the filters can't be cut into so many tiles");
+  return {problem, tiles};
+}
+
 /// A problem's graphs: of the first the output is overwritten, of the second added to.
 /// bias_activation_forward has the first only, in which z is.
 std::vector<OperationGraph> graphsOf(const EngineDevice& device, const Problem& problem) {
@@ -51,7 +58,8 @@ std::vector<OperationGraph> graphsOf(const EngineDevice& device, const Problem& 
   return graphs;
 }
 
-/// Empty: cuDNN does not have the configuration, or what it computes is not allowed.
+/// `graphs`: the problem's, or those of one of its tiles. Empty: cuDNN does not have the
+/// configuration, or what it computes is not allowed.
 std::optional<KernelOffer> offerOf(const EngineDevice& device,
                                    const Problem& problem,
                                    const std::vector<OperationGraph>& graphs,
@@ -88,8 +96,8 @@ bool isOutranked(const std::vector<KernelOffer>& better, const KernelOffer& offe
 class BuiltEngine final : public BuiltKernel {
  public:
   BuiltEngine(const EngineDevice& device, const Problem& problem, const EngineConfiguration& value)
-      : problem_(problem) {
-    for (const OperationGraph& graph : graphsOf(device, problem)) {
+      : tiling_(tilingOf(problem, value.tiles)) {
+    for (const OperationGraph& graph : graphsOf(device, tiling_.tile)) {
       const auto configuration = graph.configuration(device, value);
       workspaceBytes_ = std::max(workspaceBytes_, workspaceOf(configuration));
       plans_.push_back(makeExecutionPlan(device, configuration));
@@ -99,10 +107,19 @@ class BuiltEngine final : public BuiltKernel {
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation* fused) const noexcept override {
-    if (!areFactorsForEngines(problem_, pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (isFused(problem_)) return execute(handle, plans_[0].get(), pointers, *fused);
-    const bool adds = valueOf(pointers.beta, problem_.xType) != 0;
-    return execute(handle, plans_[adds ? 1 : 0].get(), pointers, {});
+    if (!areFactorsForEngines(tiling_.tile, pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (isFused(tiling_.tile)) return execute(handle, plans_[0].get(), pointers, *fused);
+    const std::int32_t type = tiling_.tile.xType;
+    ConvolutionPointers tile = pointers;
+    for (int i = 0; i < tiling_.tiles; ++i) {
+      const bool adds = valueOf(tile.beta, type) != 0;
+      const cudnnStatus_t status = execute(handle, plans_[adds ? 1 : 0].get(), tile, {});
+      // What has been added can't be added again, whoever runs the call instead.
+      if (status != CUDNN_STATUS_SUCCESS)
+        return i > 0 && valueOf(pointers.beta, type) != 0 ? CUDNN_STATUS_EXECUTION_FAILED : status;
+      tiling_.next(tile);
+    }
+    return CUDNN_STATUS_SUCCESS;
   }
 
   cudnnStatus_t workspaceSize(cudnnHandle_t, std::size_t* bytes) const noexcept override {
@@ -118,7 +135,7 @@ class BuiltEngine final : public BuiltKernel {
                         const BiasActivation& fused) const noexcept {
     static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorBias, kTensorZ};
     const void* const data[] = {pointers.x, pointers.w, pointers.y, fused.bias, fused.z};
-    const std::int64_t tensors = !isFused(problem_) ? 3 : problem_.addsZ == 0 ? 4 : 5;
+    const std::int64_t tensors = !isFused(tiling_.tile) ? 3 : tiling_.tile.addsZ == 0 ? 4 : 5;
     cudnnBackendDescriptor_t made = nullptr;
     cudnnStatus_t status =
         cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
@@ -138,7 +155,7 @@ class BuiltEngine final : public BuiltKernel {
     return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan, made) : status;
   }
 
-  Problem problem_;
+  Tiling tiling_;
   std::size_t workspaceBytes_ = 0;
   std::vector<BackendDescriptor> plans_;  ///< of graphsOf
 };
@@ -163,8 +180,9 @@ class EngineSource final : public KernelSource {
     if (!hasEngines(problem)) return std::nullopt;
     const EngineDevice device{handle};
     try {
-      return offerOf(
-          device, problem, graphsOf(device, problem), engineConfigurationOf(kernel.id), failures);
+      const EngineConfiguration value = engineConfigurationOf(kernel.id);
+      const Problem tile = tilingOf(problem, value.tiles).tile;
+      return offerOf(device, problem, graphsOf(device, tile), value, failures);
     } catch (const Error& error) {
       if (failures != nullptr && !isRefusal(error.status())) ++*failures;
       return std::nullopt;

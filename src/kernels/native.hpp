@@ -20,6 +20,10 @@ struct ConvolutionPointers {
   std::size_t workspaceBytes = 0;
 };
 
+inline const void* advance(const void* pointer, std::size_t bytes) noexcept {
+  return static_cast<const char*>(pointer) + bytes;
+}
+
 /// What bias_activation_forward has besides.
 struct BiasActivation {
   cudnnTensorDescriptor_t zDescriptor = nullptr;

@@ -3,13 +3,6 @@
 #include "kernels/factor.hpp"
 
 namespace ucudnn {
-namespace {
-
-const void* advance(const void* pointer, std::size_t bytes) noexcept {
-  return static_cast<const char*>(pointer) + bytes;
-}
-
-}  // namespace
 
 const void* ConvolutionPointers::*outputOf(Operation operation) noexcept {
   return withNative(operation, [](auto row) { return decltype(row)::kOutput; });

@@ -13,7 +13,8 @@ namespace {
 using namespace test;
 
 TEST(EngineConfigurationTest, ItsTextIsReadBack) {
-  for (const char* const text : {"eng0", "eng46_k2=0_k5=2_k14=3", "eng30_k12=-1"}) {
+  for (const char* const text :
+       {"eng0", "eng46_k2=0_k5=2_k14=3", "eng30_k12=-1", "eng0_tiles=2", "eng67_k25=1_tiles=8"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
     EXPECT_EQ(toText(*configuration), text);
@@ -36,6 +37,15 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng-0"),
                                   std::string("eng99999999999999999999"),
                                   std::string("FFT/default"),
+                                  std::string("eng1_tiles="),
+                                  std::string("eng1_tiles=1"),
+                                  std::string("eng1_tiles=02"),
+                                  std::string("eng1_tiles=0"),
+                                  std::string("eng1_tiles=-2"),
+                                  std::string("eng1_tiles=9"),
+                                  std::string("eng1_tiles=99999999999"),
+                                  std::string("eng1_tiles=2_k2=3"),
+                                  std::string("eng1_tiles=2_tiles=2"),
                                   endless})
     EXPECT_FALSE(engineConfigurationFromText(text)) << text;
 }

@@ -90,4 +90,10 @@ ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations
   executeSql(database(), "UPDATE measurement SET device_ms = time_ms");
 }
 
+void forceTiles(const std::string& database) {
+  executeSql(database, "DELETE FROM measurement WHERE kernel LIKE 'eng%' AND workspace_bytes > 0");
+  executeSql(database,
+             "UPDATE measurement SET kernel = kernel || '_tiles=2' WHERE kernel LIKE 'eng%'");
+}
+
 }  // namespace ucudnn::test

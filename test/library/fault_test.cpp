@@ -159,10 +159,16 @@ TEST_F(FaultTest, AnyCallOfAPlannedRunMayFail) {
 
 // Engines: each call makes a variant pack. A failed query may lead to one more plan, which stays
 // with the process: only what a second round leaves behind is a leak.
-TEST_F(FaultTest, AnyCallOfAPlannedRunOfEnginesMayFail) {
-  const EnvironmentGuard kernels("UCUDNN_KERNELS", "engines");
-  const ForcedSplits forced({smallCase()});
-  Tasks tasks(smallCase());
+class EngineFaultTest : public FaultTest {
+ protected:
+  static void failEachCall(const ConvolutionCase& parameters);
+
+ private:
+  const EnvironmentGuard kernels_{"UCUDNN_KERNELS", "engines"};
+};
+
+void EngineFaultTest::failEachCall(const ConvolutionCase& parameters) {
+  Tasks tasks(parameters);
   const std::int64_t calls = tasks.run(0);
   const long long splitBefore = statistics().splitCalls;
   const Live before;
@@ -178,6 +184,29 @@ TEST_F(FaultTest, AnyCallOfAPlannedRunOfEnginesMayFail) {
   EXPECT_GT(first, 0);
   EXPECT_EQ(first, failEach());
   EXPECT_LT(splitBefore, statistics().splitCalls);
+}
+
+TEST_F(EngineFaultTest, AnyCallOfAPlannedRunMayFail) {
+  const ForcedSplits forced({smallCase()});
+  failEachCall(smallCase());
+}
+
+// Beta is 1: a tile that has been added must not be added again.
+TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfTilesMayFail) {
+  ConvolutionCase parameters = smallCase();
+  parameters.filters = 8;
+  const ForcedSplits forced({parameters});
+  forceTiles(forced.database());
+  const Handles handles;
+  for (const ucudnnOperation_t operation : kOperations) {
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(Convolution(parameters)
+                     .plan(handles.ours, operation, std::size_t{4} << 20, &plan, &entries));
+    for (const ucudnnMicroBatches_t& entry : entries)
+      EXPECT_NE(std::string(entry.kernel).find("_tiles=2"), std::string::npos) << entry.kernel;
+  }
+  failEachCall(parameters);
 }
 
 // The first call is enqueued, the second captured, the others launched.

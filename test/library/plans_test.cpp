@@ -115,6 +115,28 @@ TEST_F(PlansTest, AnotherProcessHasTheSamePlansAndBitsAndMeasuresNothing) {
   }
 }
 
+TEST_F(PlansTest, TilesAreFrozenToo) {
+  if (!onSimulator()) GTEST_SKIP() << "forceTiles knows the simulator's workspaces";
+  case_.math = CUDNN_DEFAULT_MATH;
+  const EnvironmentGuard kernels("UCUDNN_KERNELS", "engines");
+  const ForcedSplits forced({case_});
+  forceTiles(forced.database());
+  const ChildResult first = client("run", case_, {{"LIBRARY_CLIENT_SAVE", file_}});
+  const Environment frozen{
+      {"UCUDNN_DATABASE", ""}, {"UCUDNN_KERNELS", "legacy"}, {"UCUDNN_PLANS", file_}};
+  const ChildResult second = client("run", case_, frozen);
+  EXPECT_TRUE(says(second, "measured 0 loaded 0")) << second.output;
+  EXPECT_EQ(saidOf(first), saidOf(second));
+  EXPECT_TRUE(linesWith(log_, {}).empty());
+  for (const char* const lie : {"_tiles=3", "_tiles=999"}) {
+    change("_tiles=[0-9]+", lie);
+    EXPECT_FALSE(says(client("run", case_, frozen), "measured 0"));
+    EXPECT_EQ(3U, linesWith(log_, {"[warn]", lie, ": planned as usual"}).size());
+    EXPECT_EQ(3U, linesWith(log_, {}).size());
+    std::remove(log_.c_str());
+  }
+}
+
 TEST_F(PlansTest, FusedCallsAreFrozenToo) {
   case_.math = CUDNN_DEFAULT_MATH;
   const auto splitsOf = [](const ChildResult& child) {
