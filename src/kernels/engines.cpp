@@ -27,6 +27,13 @@ bool isFused(const Problem& problem) noexcept {
 constexpr std::size_t kFirstKept = 8;
 constexpr int kKeptWithinWorkspace = 4;
 
+// Tiles are for filters that take much of a small workspace at any batch size. A smaller share of
+// the filter than this saves little of 8 MiB; as soon as x is larger than the filter, a smaller
+// batch saves more.
+constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
+// Each costs a question and a timing at each batch size.
+constexpr std::size_t kKeptTiled = 3;
+
 bool has(const std::vector<cudnnBackendNumericalNote_t>& notes, cudnnBackendNumericalNote_t note) {
   return std::find(notes.begin(), notes.end(), note) != notes.end();
 }
@@ -91,6 +98,38 @@ bool isOutranked(const std::vector<KernelOffer>& better, const KernelOffer& offe
          std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
            return other.workspaceBytes <= offer.workspaceBytes;
          }) >= kKeptWithinWorkspace;
+}
+
+/// Whether the best ones copy the filter. Where tensors have the layout that engines like, they
+/// don't.
+bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
+  const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
+  return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
+    return offer.workspaceBytes >= problem.wBytes();
+  });
+}
+
+/// Adds the first few of tiles to what is offered undivided. Which there are doesn't depend on a
+/// limit: a question that is answered within one is answered within all that are smaller.
+void addTiled(const EngineDevice& device,
+              const Problem& problem,
+              int* failures,
+              std::vector<KernelOffer>& offers) {
+  if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
+  for (int tiles = 2; tiles <= kMostTiles; tiles *= 2) {
+    const std::size_t share = problem.wBytes() / static_cast<std::size_t>(tiles);
+    if (share < kLeastFilterShare || !Tiling::exists(problem, tiles, kEngineAlignment)) return;
+    const auto graphs = graphsOf(device, Tiling(problem, tiles).tile);
+    std::size_t kept = 0;
+    for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
+      if (kept == kKeptTiled) break;
+      value.tiles = tiles;
+      const auto offer = offerOf(device, problem, graphs, value, failures);
+      if (!offer || offer->workspaceBytes < share) continue;
+      offers.push_back(*offer);
+      ++kept;
+    }
+  }
 }
 
 class BuiltEngine final : public BuiltKernel {
@@ -242,6 +281,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
       const auto offer = offerOf(device, problem, graphs, value, failures);
       if (offer && !isOutranked(kept, *offer)) kept.push_back(*offer);
     }
+    addTiled(device, problem, failures, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

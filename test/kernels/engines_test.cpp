@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/factor.hpp"
+#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
@@ -179,6 +180,51 @@ TEST_F(EnginesTest, HalfWithChannelsLastAndDoubleHaveSome) {
       const auto found = offers(problem);
       EXPECT_FALSE(found.empty()) << problem.text();
       expectBuilt(problem, found);
+    }
+  }
+}
+
+int tilesOf(const KernelOffer& offer) {
+  return engineConfigurationOf(offer.kernel.id).tiles;
+}
+
+/// ResNet-18's last layers: their filters take 9 MiB, which each sample's engine copies.
+TEST_F(EnginesTest, LargeFiltersHaveTilesThatNeedTheirShare) {
+  for (const Operation operation : kOperations)
+    for (const int batch : {1, 16, 64}) {
+      const Problem problem = convolution(operation, batch, 512, 512, 7, 3);
+      const auto found = offers(problem);
+      for (const int tiles : {2, 4}) {
+        const Problem tile = Tiling(problem, tiles).tile;
+        const std::size_t least = tile.xBytes() + tile.wBytes();
+        std::vector<KernelOffer> tiled;
+        for (const KernelOffer& offer : found)
+          if (tilesOf(offer) == tiles) tiled.push_back(offer);
+        ASSERT_EQ(tiled.size(), 3U) << toText(operation) << " N=" << batch;
+        EXPECT_TRUE(std::any_of(tiled.begin(),
+                                tiled.end(),
+                                [&](const KernelOffer& offer) {
+                                  return offer.workspaceBytes <= least + problem.yBytes();
+                                }))
+            << toText(operation) << " N=" << batch;
+        expectBuilt(tile, tiled);
+      }
+    }
+}
+
+TEST_F(EnginesTest, OthersHaveNoTiles) {
+  for (const Operation operation : kOperations) {
+    const Problem manySamples = convolution(operation, 128, 512, 512, 7, 3);
+    const Problem smallFilter = convolution(operation, 4, 256, 256, 14, 3);
+    const Problem oddFilters = convolution(operation, 4, 512, 509, 7, 3);
+    Problem rounded = convolution(operation, 4, 1024, 1024, 7, 3);
+    rounded.xType = rounded.wType = rounded.yType = CUDNN_DATA_HALF;
+    for (const Problem& problem : {manySamples, smallFilter, oddFilters, rounded}) {
+      const auto found = offers(problem);
+      const auto isTiled = [](const KernelOffer& offer) { return tilesOf(offer) > 1; };
+      EXPECT_EQ(std::any_of(found.begin(), found.end(), isTiled),
+                problem == rounded && operation != Operation::kBackwardData)
+          << problem.text();
     }
   }
 }

@@ -176,6 +176,66 @@ TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedSaysNothingAboutEngines) {
   }
 }
 
+/// ResNet-18's last layers: engines copy their filters, which take 9 MiB.
+Problem largeFilters(Operation operation) {
+  constexpr int kBatch = 32;
+  constexpr int kChannels = 512;
+  Problem problem = sampleProblem(operation, kBatch, kChannels);
+  problem.mathType = CUDNN_DEFAULT_MATH;
+  problem.xSizes = problem.ySizes = {kBatch, kChannels, 7, 7, 0};
+  problem.xStrides = problem.yStrides = {kChannels * 49, 49, 7, 1, 0};
+  return problem;
+}
+
+bool isTiled(const Plan& plan) {
+  return toText(plan).find("_tiles=") != std::string::npos;
+}
+
+TEST_F(PlannerEnginesTest, FiltersThatFillTheLimitAreTiled) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+    for (const Kernels kernels : {Kernels::kEngines, Kernels::kAll}) {
+      settings_.kernels = kernels;
+      const auto planWithin = [&](std::size_t limitBytes, long long* measuredKernels = nullptr) {
+        Planner planner;
+        const PlanRequest wanted = request(planner, limitBytes, largeFilters(operation));
+        const auto plan = planner.plan(wanted);
+        if (plan) expectValid(*plan, wanted);
+        if (measuredKernels != nullptr) *measuredKernels = measured(planner);
+        return plan;
+      };
+      const auto roomy = planWithin(kUndividedLimit);
+      const auto none = planWithin(kMebibyte);
+      const auto tight = planWithin(8 * kMebibyte);
+      ASSERT_TRUE(roomy && none && tight);
+      EXPECT_FALSE(isTiled(*roomy)) << toText(*roomy);
+      EXPECT_FALSE(isTiled(*none)) << toText(*none);
+      EXPECT_TRUE(isTiled(*tight)) << toText(*tight);
+      EXPECT_LT(tight->predictedMs * 2, none->predictedMs);
+      EXPECT_FALSE(tight->anyCall);
+      ASSERT_TRUE(tight->general);
+      EXPECT_FALSE(isTiled(*tight->general)) << toText(*tight->general);
+      long long again = -1;
+      EXPECT_EQ(toText(*planWithin(8 * kMebibyte, &again)), toText(*tight));
+      EXPECT_EQ(again, 0);
+    }
+}
+
+TEST_F(PlannerEnginesTest, TilesThatDoNotExistAreNotPlanned) {
+  for (const char* const tiles : {"_tiles=3", "_tiles=16", "_tiles=1", "_tiles=-2"}) {
+    settings_.databasePath = directory_.file(std::string(tiles) + ".db");
+    Planner first;
+    ASSERT_TRUE(first.plan(request(first, 8 * kMebibyte, largeFilters(Operation::kForward))));
+    lie("UPDATE measurement SET kernel = replace(kernel, '_tiles=4', '" + std::string(tiles) +
+        "'), time_ms = 0.1, device_ms = 0.1 WHERE kernel LIKE '%_tiles=4'");
+    Planner planner;
+    const auto plan =
+        planner.plan(request(planner, 8 * kMebibyte, largeFilters(Operation::kForward)));
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(toText(*plan).find(tiles), std::string::npos) << toText(*plan);
+  }
+}
+
 /// At sizes between those known, engines would be neighbours.
 TEST_F(PlannerEnginesTest, WithoutEnginesNoneIsMeasured) {
   settings_.databasePath.clear();
