@@ -43,9 +43,7 @@ struct Parsed {
   Command command;
 };
 
-template <typename Options>
-void addConvolutionOptions(CLI::App& app, Options& o) {
-  app.add_option("LAYERS.csv", o.files, "layer lists")->required();
+void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
          "--workspace-limit",
          [&o](const std::string& text) { o.limitBytes = parseLimit(text); },
@@ -77,6 +75,9 @@ void addConvolutionOptions(CLI::App& app, Options& o) {
          "on or off: calls that repeat are launched as CUDA graphs; default: on, unless "
          "UCUDNN_GRAPH_MEMORY is 0")
       ->type_name("SWITCH");
+}
+
+void addNumericsOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
          "--operations",
          [&o](const std::string& text) { o.operations = parseOperations(text); },
@@ -106,6 +107,12 @@ void addConvolutionOptions(CLI::App& app, Options& o) {
          },
          "nchw (default) or nhwc")
       ->type_name("LAYOUT");
+}
+
+void addConvolutionOptions(CLI::App& app, ConvolutionOptions& o) {
+  app.add_option("LAYERS.csv", o.files, "layer lists")->required();
+  addPlanningOptions(app, o);
+  addNumericsOptions(app, o);
   app.add_option("--batch-size", o.batchSize, "in place of each N in the files")
       ->check(CLI::Range(1, 1 << 20).description(""));
   app.add_option("--layers", o.patterns, "only layers whose name matches, as a shell matches files")
