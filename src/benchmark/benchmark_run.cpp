@@ -165,7 +165,8 @@ void BenchmarkRun::runTask(const TaskQueue::Task& task,
   try {
     outcome = timer.run(*task.timing);
   } catch (const Error& error) {
-    const bool isRefused = isRefusal(error.status());  // cuDNN names it, but can't make it ready
+    // cuDNN names it, but can't make it ready.
+    const bool isRefused = isRefusalToBuild(error.status());
     if (device != 0 && !isRefused) throw;
     logInfo("{} N={} {}: {}",
             request_.problem.text(),

@@ -16,6 +16,15 @@ bool isRefusal(cudnnStatus_t status) noexcept {
 #endif
 }
 
+bool isRefusalToBuild(cudnnStatus_t status) noexcept {
+#if CUDNN_VERSION >= 90000
+  return isRefusal(status) || status == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED ||
+         status == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
+#else
+  return isRefusal(status);
+#endif
+}
+
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
                                   Operation operation,
                                   const ConvolutionDescriptors& descriptors,

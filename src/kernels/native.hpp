@@ -137,4 +137,8 @@ cudnnStatus_t nativeConvolution(cudnnHandle_t handle,
 /// failure may be gone at the next call.
 bool isRefusal(cudnnStatus_t status) noexcept;
 
+/// Whether a kernel that could not be built for this status can't be built in this process: it is
+/// refused, does not compile, or a library is missing that it needs.
+bool isRefusalToBuild(cudnnStatus_t status) noexcept;
+
 }  // namespace ucudnn

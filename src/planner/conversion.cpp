@@ -53,7 +53,7 @@ std::shared_ptr<const BuiltKernel> buildStep(cudnnHandle_t handle,
   try {
     return buildKernel(handle, part, std::make_shared<const ProblemDescriptors>(part), kernel);
   } catch (const Error& error) {
-    if (!isRefusal(error.status())) throw;
+    if (!isRefusalToBuild(error.status())) throw;
     throw RefusedKernel(error, part.batch(), kernel);
   }
 }

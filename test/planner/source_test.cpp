@@ -40,8 +40,8 @@ class SelfSufficient final : public BuiltKernel {
   DeviceBuffer memory_;
 };
 
-/// Whether cuDNN names the kernels, but can't make them ready to run: engines may be so.
-bool buildsAreRefused = false;
+/// Why cuDNN, which names the kernels, can't make them ready to run: engines may be so.
+cudnnStatus_t whyNotBuilt = CUDNN_STATUS_SUCCESS;
 /// How often each kernel has been built.
 std::map<std::pair<int, Kernel>, int> builds;
 
@@ -70,7 +70,7 @@ class SelfSufficientSource final : public KernelSource {
                                            std::shared_ptr<const ProblemDescriptors> descriptors,
                                            Kernel kernel) const override {
     ++builds[{problem.batch(), kernel}];
-    if (buildsAreRefused) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "refused");
+    if (whyNotBuilt != CUDNN_STATUS_SUCCESS) throw Error(whyNotBuilt, "refused");
     auto algorithm = algorithms_->build(handle, problem, std::move(descriptors), kernel);
     std::size_t bytes = 0;
     UCUDNN_CHECK_CUDNN(algorithm->workspaceSize(handle, &bytes));
@@ -175,16 +175,22 @@ TEST_F(SourceTest, WhatCannotBeBuiltIsNotPlanned) {
   };
   const std::string with = planAnew();
   ASSERT_NE(with.find("self-sufficient "), std::string::npos) << with;
-  buildsAreRefused = true;
-  const std::string without = planAnew();
-  EXPECT_FALSE(without.empty());
-  EXPECT_EQ(without.find("self-sufficient "), std::string::npos) << without;
+  const std::string file = settings_.databasePath;
+  for (const cudnnStatus_t why : {CUDNN_STATUS_NOT_SUPPORTED,
+                                  CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED,
+                                  CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED}) {
+    whyNotBuilt = why;
+    settings_.databasePath = file;
+    const std::string without = planAnew();
+    EXPECT_FALSE(without.empty());
+    EXPECT_EQ(without.find("self-sufficient "), std::string::npos) << without;
 
-  // Measured where they are refused: nothing is left to try.
-  settings_.databasePath.clear();
-  EXPECT_EQ(planAnew(), without);
-  EXPECT_TRUE(isComplete);
-  buildsAreRefused = false;
+    // Measured where they are refused: nothing is left to try.
+    settings_.databasePath.clear();
+    EXPECT_EQ(planAnew(), without);
+    EXPECT_TRUE(isComplete) << why;
+  }
+  whyNotBuilt = CUDNN_STATUS_SUCCESS;
 }
 
 }  // namespace
