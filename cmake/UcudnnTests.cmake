@@ -1,5 +1,11 @@
-# How tests are registered that need a device.
+# How tests are registered.
 include(GoogleTest)
+
+# As gtest_discover_tests, but a busy machine has the time to list the tests: its 5 s do not do (a list that takes 0.1 s
+# has taken 11 s), and where it fails, ctest runs nothing at all.
+function(ucudnn_discover_tests target)
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 300 ${ARGN})
+endfunction()
 
 # Registers the tests of TARGET on the simulator, as simulator.* (with NO_PREFIX: under their own names), where it
 # is built; with GPU also as gpu.*, where tests that find no GPU skip themselves. ENVIRONMENT is the simulator's.
@@ -7,7 +13,7 @@ include(GoogleTest)
 function(ucudnn_discover_device_tests target)
   cmake_parse_arguments(PARSE_ARGV 1 test "GPU;NO_PREFIX" "" "ENVIRONMENT;PROPERTIES")
   if(test_GPU)
-    gtest_discover_tests(${target} TEST_PREFIX "gpu." DISCOVERY_MODE PRE_TEST PROPERTIES LABELS gpu ${test_PROPERTIES})
+    ucudnn_discover_tests(${target} TEST_PREFIX "gpu." DISCOVERY_MODE PRE_TEST PROPERTIES LABELS gpu ${test_PROPERTIES})
   endif()
   if(NOT UCUDNN_BUILD_SIMULATOR)
     return()
@@ -17,7 +23,7 @@ function(ucudnn_discover_device_tests target)
     set(prefix "")
   endif()
   add_dependencies(${target} ucudnn_simulated_cudnn ucudnn_simulated_cudart)
-  gtest_discover_tests(${target} TEST_PREFIX "${prefix}" DISCOVERY_MODE PRE_TEST TEST_LIST ${target}_on_simulator
+  ucudnn_discover_tests(${target} TEST_PREFIX "${prefix}" DISCOVERY_MODE PRE_TEST TEST_LIST ${target}_on_simulator
     PROPERTIES LABELS simulator ${test_PROPERTIES}
                ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${UCUDNN_SIMULATOR_DIR}")
   # gtest_discover_tests takes a list apart and keeps its first element: a script of ours sets the whole of it.
