@@ -195,7 +195,7 @@ void inChild(const std::function<void()>& body) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    constexpr unsigned kSecondsForADeadlock = 60;
+    constexpr unsigned kSecondsForADeadlock = 100;
     ::alarm(kSecondsForADeadlock * test::kSlowness);
     body();
     ::_exit(::testing::Test::HasFailure() ? 1 : 0);

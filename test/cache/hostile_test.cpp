@@ -8,10 +8,10 @@
 #include <stdexcept>
 
 #include "../support/slowness.hpp"
+#include "../support/waits.hpp"
 #include "cache/maintenance.hpp"
 #include "fixture.hpp"
 #include "support/text.hpp"
-#include "waits.hpp"
 
 namespace ucudnn {
 namespace {

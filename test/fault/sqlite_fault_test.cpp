@@ -44,7 +44,7 @@ void runClient(ClientRun& run, long failing, int code) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    constexpr unsigned kSecondsForAHang = 30;
+    constexpr unsigned kSecondsForAHang = 100;
     ::alarm(kSecondsForAHang * test::kSlowness);
     ::setenv("LD_PRELOAD", UCUDNN_SQLITE_FAULT_LIBRARY, 1);
     ::setenv(

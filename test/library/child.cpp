@@ -58,7 +58,7 @@ ChildResult runClient(const std::vector<std::string>& arguments,
     ::dup2(output[1], STDOUT_FILENO);
     ::dup2(output[1], STDERR_FILENO);
     ::close(output[0]);
-    ::alarm(60 * kSlowness);  // a hang ends as a signal; no task of the client takes a tenth
+    ::alarm(200 * kSlowness);  // a hang ends as a signal; no task of the client takes a tenth
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }

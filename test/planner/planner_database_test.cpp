@@ -10,6 +10,7 @@
 #include "changed_database.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/waits.hpp"
 
 namespace ucudnn {
 namespace {
@@ -239,9 +240,12 @@ TEST_F(PlannerDatabaseTest, AFileThatOthersHoldIsReadLater) {
   ASSERT_EQ(sqlite3_open(settings_.databasePath.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
   const auto begin = std::chrono::steady_clock::now();
+  const auto before = waited();
   for (int i = 0; i < 40; ++i) EXPECT_FALSE(ask());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2))
-      << "100 ms of waiting each time";
+  // 100 ms in all, and a hundredth of the time that passes.
+  const auto passed = std::chrono::steady_clock::now() - begin;
+  EXPECT_LE(waited() - before, std::chrono::milliseconds(100) + passed / 100);
+  EXPECT_LT(before, waited());
   EXPECT_EQ(sqlite3_exec(other, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
   EXPECT_EQ(sqlite3_close(other), SQLITE_OK);
   std::this_thread::sleep_for(std::chrono::milliseconds(110));
@@ -256,8 +260,13 @@ TEST_F(PlannerDatabaseTest, ThreadsThatAskTogetherMeasureNothing) {
     Planner planner;
     ASSERT_TRUE(planner.plan(request(planner, kDividedLimit)));
   }
+  // A thread waits a second for another that reads the file; on a busy machine that may be too
+  // short.
+  constexpr std::chrono::milliseconds kPatience{1000};
+  int judged = 0;
   for (int round = 0; round < 20; ++round) {
     Planner planner;
+    const auto begin = std::chrono::steady_clock::now();
     std::atomic<int> waiting{4};
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i)
@@ -270,8 +279,11 @@ TEST_F(PlannerDatabaseTest, ThreadsThatAskTogetherMeasureNothing) {
         EXPECT_TRUE(planner.plan(wanted));
       });
     for (std::thread& thread : threads) thread.join();
+    if (std::chrono::steady_clock::now() - begin >= kPatience) continue;
+    ++judged;
     EXPECT_EQ(measured(planner), 0) << "round " << round;
   }
+  EXPECT_GT(judged, 0);
 }
 
 TEST_F(PlannerDatabaseTest, AQueryThatNamesNoLimitReadsIt) {

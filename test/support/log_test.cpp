@@ -46,7 +46,7 @@ void expectChildEnds(Body body) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    constexpr unsigned kSecondsForADeadlock = 20;
+    constexpr unsigned kSecondsForADeadlock = 100;
     ::alarm(kSecondsForADeadlock * test::kSlowness);
     body();
     ::_exit(0);
