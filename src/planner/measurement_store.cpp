@@ -130,7 +130,7 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
       KnownQuestion& answered = known.question(question);
       if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
     }
-    if (known.wasLocked()) known.dropPlans();  // made without the database
+    known.dropPlans();  // made without the file, by whoever found it locked or did not wait
     known.loadAgainAt = {};
     return known.question(request.question()).answers(request.limitBytes);
   });

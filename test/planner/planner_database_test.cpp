@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/shared_databases.hpp"
 #include "changed_database.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
@@ -284,6 +285,35 @@ TEST_F(PlannerDatabaseTest, ThreadsThatAskTogetherMeasureNothing) {
     EXPECT_EQ(measured(planner), 0) << "round " << round;
   }
   EXPECT_GT(judged, 0);
+}
+
+// Else it would never have a plan: nothing is left to be measured.
+TEST_F(PlannerDatabaseTest, WhoLostPatienceWithTheReadingThreadGetsThePlanLater) {
+  const Problem another = largeProblem(Operation::kBackwardData);
+  {
+    Planner planner;
+    ASSERT_TRUE(planner.plan(request(planner, kDividedLimit)));
+    ASSERT_TRUE(planner.plan(request(planner, kDividedLimit, another)));
+  }
+  Planner planner;
+  ASSERT_TRUE(planner.plan(request(planner, kDividedLimit, another)));  // the file is open now
+  const auto ask = [&] {
+    return planner.answer(request(planner, kDividedLimit), Measuring::kIfKnown).plan;
+  };
+  std::atomic<int> ended{0};
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard reading(SharedDatabases::instance().mutex);
+    for (int i = 0; i < 2; ++i)
+      threads.emplace_back([&] {
+        ask();
+        ++ended;
+      });
+    while (ended == 0) std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(ask());
+  EXPECT_EQ(measured(planner), 0);
 }
 
 TEST_F(PlannerDatabaseTest, AQueryThatNamesNoLimitReadsIt) {
