@@ -25,6 +25,7 @@ struct BenchmarkRequest {
   std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
                                        ///< device
   bool engines = false;                ///< engines are tried beside algorithms
+  bool enginesAlone = false;           ///< and make up plans alone: no algorithm rules one out
   Tuning tuning = Tuning::kExhaustive;
   std::vector<int> devices;  ///< beside the handle's own
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed

@@ -6,6 +6,7 @@
 #include "benchmark/selection.hpp"
 #include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
+#include "kernels/engines.hpp"
 
 namespace ucudnn {
 namespace {
@@ -94,13 +95,19 @@ bool Question::isLate() const {
   return Clock::now() > deadline_;
 }
 
-/// Of the algorithms all are timed at the mini-batch itself: Find lists them.
+/// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
+/// sum. Of the algorithms always: Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (request_.tuning == Tuning::kFast)
-    return (isWhole && offer.kernel.source == kAlgorithms) ||
-           mayJoinFront(asked_, offer, batch, middle_);
-  return isWhole || isWorthTrying(asked_, offer, batch);
+    return (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone)) ||
+           mayJoinFront(rivalsOf(offer.kernel), offer, batch, middle_);
+  return isWhole || isWorthTrying(rivalsOf(offer.kernel), offer, batch);
+}
+
+/// What may make a kernel pointless: that which plans are made of.
+const Measurements& Question::rivalsOf(Kernel kernel) const noexcept {
+  return request_.enginesAlone && kernel.source == kEngines ? askedEngines_ : asked_;
 }
 
 Question::Judgement Question::judge(const Anchor& anchor) const {
@@ -126,12 +133,19 @@ void Question::addKnown(const Anchor& anchor) {
   for (const Measurement& m : known->second.kernels)
     if (m.workspaceBytes <= request_.limitBytes && isToBeTried(anchor.batch, m))
       worthy.push_back(m);
-  if (!worthy.empty()) append(asked_[anchor.batch].kernels, worthy);
+  if (!worthy.empty()) addAsked(anchor.batch, worthy);
 }
 
 void Question::add(int batch, const std::vector<Measurement>& measured) {
-  for (Measurements* const table : {&atAnchors_, &everywhere_, &asked_})
+  for (Measurements* const table : {&atAnchors_, &everywhere_})
     append((*table)[batch].kernels, measured);
+  addAsked(batch, measured);
+}
+
+void Question::addAsked(int batch, const std::vector<Measurement>& measured) {
+  append(asked_[batch].kernels, measured);
+  for (const Measurement& m : measured)
+    if (m.kernel.source == kEngines) askedEngines_[batch].kernels.push_back(m);
 }
 
 std::vector<int> Question::between(cudnnHandle_t handle) const {
@@ -169,7 +183,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
     const KernelTiming hoped{std::min(atAnchors.timeMs, everywhere.timeMs),
                              std::min(atAnchors.deviceMs, everywhere.deviceMs)};
     if (needsNoSplit(asked_, *offer, request_.problem.batch()) ||
-        isOffFront(asked_, batch, hoped, *offer, kNearFront))
+        isOffFront(rivalsOf(kernel), batch, hoped, *offer, kNearFront))
       continue;
     judgement.tasks.push_back(
         {{descriptors, batch, *offer}, TimingTask::How::kCareful, hoped.timeMs, kBetween});
@@ -179,9 +193,11 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
 
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const double leastMs = withoutGap(measured.timeMs);
-  return measured.timeMs <= kLongMs &&
-         !isOffFront(
-             asked_, batch, {leastMs, std::min(leastMs, measured.deviceMs)}, measured, kNearFront);
+  return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
+                                                   batch,
+                                                   {leastMs, std::min(leastMs, measured.deviceMs)},
+                                                   measured,
+                                                   kNearFront);
 }
 
 TimingTask Question::refinement(const Anchor& anchor,

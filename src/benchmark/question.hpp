@@ -67,6 +67,8 @@ class Question {
   bool isKnown(int batch, Kernel kernel) const;
   bool isLate() const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
+  const Measurements& rivalsOf(Kernel kernel) const noexcept;
+  void addAsked(int batch, const std::vector<Measurement>& measured);
   void beginInTheMiddle();
   void takeOver(const Measurements& known);
 
@@ -79,6 +81,7 @@ class Question {
   Measurements atAnchors_;              ///< of this question or not
   Measurements everywhere_;             ///< and at other sizes, as far as known before
   Measurements asked_;                  ///< at anchors, as measured for this question alone
+  Measurements askedEngines_;           ///< of these, the engines
   bool everyOfferFits_ = true;
   int failures_ = 0;
 };

@@ -147,6 +147,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;
   benchmark.engines = request.withEngines();
+  benchmark.enginesAlone = request.settings->kernels == Kernels::kEngines;
   benchmark.tuning = request.settings->tuning;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;

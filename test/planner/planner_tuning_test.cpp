@@ -84,9 +84,35 @@ TEST_P(PlannerTuningTest, FastKnowsEveryAlgorithmOfTheWholeBatch) {
   EXPECT_EQ(known[0], known[1]);
 }
 
+/// cuDNN's algorithms are faster than all engines here, and make up no plan.
+TEST_F(PlannerTest, FastTuningOfEnginesAloneIsNotMisledByAlgorithms) {
+  settings_.kernels = Kernels::kEngines;
+  constexpr int kBatch = 48, kChannels = 17, kFilters = 64, kImage = 27 * 27;
+  Problem problem = largeProblem(Operation::kForward, kBatch);
+  problem.xSizes[1] = kChannels;
+  problem.xStrides[0] = kChannels * kImage;
+  problem.ySizes[1] = kFilters;
+  problem.yStrides[0] = kFilters * kImage;
+  problem.wSizes = {kFilters, kChannels, 3, 3, 0};
+  problem.pads = {1, 1, 0};
+  for (const BatchSizePolicy policy : {BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll}) {
+    settings_.batchSizePolicy = policy;
+    const auto planBy = [&](Tuning tuning) {
+      settings_.tuning = tuning;
+      Planner planner;
+      return planner.plan(request(planner, kUndividedLimit, problem));
+    };
+    const auto fast = planBy(Tuning::kFast);
+    const auto exhaustive = planBy(Tuning::kExhaustive);
+    ASSERT_TRUE(fast && exhaustive);
+    EXPECT_LE(fast->predictedMs, 1.02 * exhaustive->predictedMs)
+        << toText(*fast) << ", not " << toText(*exhaustive);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OfKernels,
                          PlannerTuningTest,
-                         ::testing::Values(Kernels::kLegacy, Kernels::kAll),
+                         ::testing::Values(Kernels::kLegacy, Kernels::kEngines, Kernels::kAll),
                          [](const auto& instance) { return std::string(toText(instance.param)); });
 
 }  // namespace
