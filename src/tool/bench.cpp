@@ -50,13 +50,16 @@ nlohmann::ordered_json settingsOf(const BenchOptions& options) {
   return settings;
 }
 
-/// Exhaustive: fast tuning would leave out engines that lose against splits.
+/// Exhaustive: fast tuning would leave out engines that lose against splits. A file of plans would
+/// name those, and a total would take the place of the limit.
 void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
   BenchOptions undivided = options;
   undivided.policy = BatchSizePolicy::kUndivided;
   undivided.kernels = Kernels::kAll;
   undivided.tuning = Tuning::kExhaustive;
   configure(handle, undivided);
+  check(handle.setPlans(""), "ucudnnSetPlans");
+  check(handle.setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
 }
 
 /// What a reader of the table must know.

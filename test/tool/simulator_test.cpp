@@ -101,6 +101,20 @@ TEST_F(SimulatedTool, UndividedIsWhatCudnnDoes) {
   }
 }
 
+TEST_F(SimulatedTool, UndividedKernelsAreTheAutotunersWhateverTheEnvironmentSays) {
+  const std::string conv = kAlexNet + " --kernels all --layers conv2 --operations forward ";
+  const std::string plans = directory_.file("plans.json");
+  run("plan " + conv + "--save " + plans);
+  const Json expected = run("bench --no-check " + conv).at("rows").at(0);
+  ASSERT_GT(expected.at("undivided_ms"), 1.1 * expected.at("ucudnn_ms").get<double>());
+  for (const std::string& environment :
+       {"UCUDNN_PLANS=" + plans, std::string("UCUDNN_TOTAL_WORKSPACE_SIZE=1GiB")}) {
+    const Json row = run("bench --no-check " + conv, environment).at("rows").at(0);
+    EXPECT_EQ(row.at("undivided_kernel"), expected.at("undivided_kernel")) << environment;
+    EXPECT_NEAR(row.at("undivided_ms"), expected.at("undivided_ms"), 1e-6) << environment;
+  }
+}
+
 TEST_F(SimulatedTool, ReplayIsTheEnvironmentsUnlessAnOptionSaysOtherwise) {
   const std::string conv = kAlexNet + " --layers conv2 --operations forward";
   const struct {
