@@ -101,8 +101,13 @@ bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (request_.tuning == Tuning::kFast)
     return (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone)) ||
-           mayJoinFront(rivalsOf(offer.kernel), offer, batch, middle_);
+           mayJoinFront(rivalsOf(offer.kernel), offer, batch, middle_, isRest(batch));
   return isWhole || isWorthTrying(rivalsOf(offer.kernel), offer, batch);
+}
+
+/// Whether the powers of two that make up the mini-batch have this one among them.
+bool Question::isRest(int batch) const noexcept {
+  return batch < middle_ && (request_.problem.batch() & batch) != 0;
 }
 
 /// What may make a kernel pointless: that which plans are made of.

@@ -67,6 +67,7 @@ class Question {
   bool isKnown(int batch, Kernel kernel) const;
   bool isLate() const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
+  bool isRest(int batch) const noexcept;
   const Measurements& rivalsOf(Kernel kernel) const noexcept;
   void addAsked(int batch, const std::vector<Measurement>& measured);
   void beginInTheMiddle();

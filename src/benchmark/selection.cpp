@@ -82,7 +82,8 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   return worth;
 }
 
-bool mayJoinFront(const Measurements& measured, const KernelOffer& offer, int batch, int middle) {
+bool mayJoinFront(
+    const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest) {
   int nearest = 0;  // the largest below, else the smallest above
   const Measurement* there = nullptr;
   for (auto size = measured.lower_bound(batch > middle ? middle : 0); size != measured.end();
@@ -93,14 +94,15 @@ bool mayJoinFront(const Measurements& measured, const KernelOffer& offer, int ba
         there = &m;
       }
   if (there == nullptr) return true;
-  // Fewer samples are worth it only where they need less workspace.
-  if (nearest > batch && there->workspaceBytes <= offer.workspaceBytes) return false;
+  const bool mayBeSlower = nearest < batch || isRest;
+  // Otherwise fewer samples are worth it only where they need less workspace.
+  if (!mayBeSlower && there->workspaceBytes <= offer.workspaceBytes) return false;
   const double scale = static_cast<double>(batch) / nearest;
   return !isOffFront(measured,
                      batch,
                      {there->timeMs * scale, there->deviceMs * scale},
                      offer,
-                     nearest < batch ? kFasterAtLargerBatches : 1);
+                     mayBeSlower ? kFasterAtLargerBatches : 1);
 }
 
 bool isOffFront(const Measurements& measured,

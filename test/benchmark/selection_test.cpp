@@ -127,12 +127,20 @@ TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
   const Measurements measured16 = {
       {16, size({measured(kA, 16, 160), measured(kB, 19.2, 80), measured(kC, 32, 0)})}};
   const auto mayJoin = [&](Kernel kernel, std::size_t bytes, int batch) {
-    return mayJoinFront(measured16, offered(kernel, bytes, true), batch, 16);
+    return mayJoinFront(measured16, offered(kernel, bytes, true), batch, 16, false);
   };
   // Fewer samples, for less workspace than who is as fast.
   EXPECT_TRUE(mayJoin(kA, 70, 8));
   EXPECT_FALSE(mayJoin(kC, 0, 8)) << "needs no less";
   EXPECT_FALSE(mayJoin(kC, 100, 8)) << "slower than B in more";
+  // As a rest: whatever they need.
+  const auto mayBeRest = [&](Kernel kernel, std::size_t bytes) {
+    return mayJoinFront(measured16, offered(kernel, bytes, true), 8, 16, true);
+  };
+  EXPECT_TRUE(mayBeRest(kA, 160));
+  EXPECT_TRUE(mayBeRest(kB, 160)) << "a fifth slower than A";
+  EXPECT_TRUE(mayBeRest(kC, 0));
+  EXPECT_FALSE(mayBeRest(kC, 160));
   // More samples: one that is a quarter slower may catch up.
   EXPECT_TRUE(mayJoin(kA, 320, 32));
   EXPECT_TRUE(mayJoin(kB, 160, 32));
@@ -141,11 +149,13 @@ TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
   EXPECT_TRUE(mayJoin({3, 0}, 1000, 32)) << "measured nowhere";
   Measurements larger = measured16;
   larger[32] = size({measured(kA, 24, 320)});
-  EXPECT_TRUE(mayJoinFront(larger, offered(kB, 319, true), 64, 16)) << "in less than A at 32";
-  EXPECT_FALSE(mayJoinFront(larger, offered(kB, 320, true), 64, 16)) << "A takes 0.75 at 32";
+  EXPECT_TRUE(mayJoinFront(larger, offered(kB, 319, true), 64, 16, false))
+      << "in less than A at 32";
+  EXPECT_FALSE(mayJoinFront(larger, offered(kB, 320, true), 64, 16, false)) << "A takes 0.75 at 32";
   larger[8] = size({measured({3, 0}, 80, 0)});
-  EXPECT_TRUE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 16)) << "measured below 16";
-  EXPECT_FALSE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 8));
+  EXPECT_TRUE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 16, false))
+      << "measured below 16";
+  EXPECT_FALSE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 8, false));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {

@@ -16,9 +16,10 @@ class PlannerTuningTest : public PlannerTest, public ::testing::WithParamInterfa
   std::shared_ptr<const Plan> planBy(Planner& planner,
                                      Tuning tuning,
                                      std::size_t limitBytes,
-                                     Operation operation = Operation::kForward) {
+                                     Operation operation = Operation::kForward,
+                                     int batch = 96) {
     settings_.tuning = tuning;
-    Problem problem = largeProblem(operation, 96);
+    Problem problem = largeProblem(operation, batch);
     problem.mathType = CUDNN_DEFAULT_MATH;
     return planner.plan(request(planner, limitBytes, problem));
   }
@@ -35,6 +36,21 @@ TEST_P(PlannerTuningTest, FastTimesFewerKernelsForPlansAsGood) {
         const auto exhaustive = planBy(other, Tuning::kExhaustive, limit, operation);
         ASSERT_TRUE(fast && exhaustive);
         EXPECT_LT(measured(one), measured(other)) << toText(policy) << " " << limit;
+        EXPECT_LE(fast->predictedMs, 1.02 * exhaustive->predictedMs)
+            << toText(*fast) << ", not " << toText(*exhaustive);
+      }
+}
+
+/// What is left beside powers of two needs kernels as well.
+TEST_P(PlannerTuningTest, FastIsAsGoodWhereSamplesAreLeftOver) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+    for (const int batch : {65, 127, 129})
+      for (const std::size_t limit : {8 * kMebibyte, kDividedLimit, kUndividedLimit}) {
+        Planner one, other;
+        const auto fast = planBy(one, Tuning::kFast, limit, operation, batch);
+        const auto exhaustive = planBy(other, Tuning::kExhaustive, limit, operation, batch);
+        ASSERT_TRUE(fast && exhaustive);
         EXPECT_LE(fast->predictedMs, 1.02 * exhaustive->predictedMs)
             << toText(*fast) << ", not " << toText(*exhaustive);
       }
