@@ -24,13 +24,14 @@ struct BenchmarkRequest {
                                             ///< device; null: scratch memory
   std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
                                        ///< device
-  bool engines = false;                ///< engines are tried beside algorithms
-  bool enginesAlone = false;           ///< and make up plans alone: no algorithm rules one out
+  Kernels kernels = Kernels::kLegacy;  ///< that plans are made of; algorithms are timed in any case
   Tuning tuning = Tuning::kExhaustive;
   std::vector<int> devices;  ///< beside the handle's own
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none
+
+  bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
 };
 
 /// Why something of a question has not been tried.

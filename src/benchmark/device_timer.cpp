@@ -25,7 +25,7 @@ void DeviceTimer::prepare() {
     memory_.emplace(request_.problem,
                     question_.largestWorkspace(),
                     request_.memoryBytes,
-                    request_.engines && request_.problem.addsZ != 0,
+                    request_.withEngines() && request_.problem.addsZ != 0,
                     stream_);
   timer_.emplace(handle_, request_.problem);
 }

@@ -35,8 +35,8 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     }
     const Problem problem = request.problem.withBatch(batch);
     Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
-    const std::vector<KernelOffer> offers =
-        offeredKernels(handle, problem, anchor.descriptors->get(), request.engines, &failures_);
+    const std::vector<KernelOffer> offers = offeredKernels(
+        handle, problem, anchor.descriptors->get(), request.withEngines(), &failures_);
     for (const KernelOffer& offer : offers) {
       if (offer.workspaceBytes > request.limitBytes)
         everyOfferFits_ = false;
@@ -95,12 +95,16 @@ bool Question::isLate() const {
   return Clock::now() > deadline_;
 }
 
+bool Question::areEnginesAlone() const noexcept {
+  return request_.kernels == Kernels::kEngines;
+}
+
 /// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
 /// sum. Of the algorithms always: Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (request_.tuning == Tuning::kFast)
-    return (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone)) ||
+    return (isWhole && (offer.kernel.source == kAlgorithms || areEnginesAlone())) ||
            mayJoinFront(rivalsOf(offer.kernel), offer, batch, middle_, isRest(batch));
   return isWhole || isWorthTrying(rivalsOf(offer.kernel), offer, batch);
 }
@@ -112,7 +116,7 @@ bool Question::isRest(int batch) const noexcept {
 
 /// What may make a kernel pointless: that which plans are made of.
 const Measurements& Question::rivalsOf(Kernel kernel) const noexcept {
-  return request_.enginesAlone && kernel.source == kEngines ? askedEngines_ : asked_;
+  return areEnginesAlone() && kernel.source == kEngines ? askedEngines_ : asked_;
 }
 
 Question::Judgement Question::judge(const Anchor& anchor) const {

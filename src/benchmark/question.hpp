@@ -68,6 +68,7 @@ class Question {
   bool isLate() const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
+  bool areEnginesAlone() const noexcept;
   const Measurements& rivalsOf(Kernel kernel) const noexcept;
   void addAsked(int batch, const std::vector<Measurement>& measured);
   void beginInTheMiddle();

@@ -146,8 +146,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;
-  benchmark.engines = request.withEngines();
-  benchmark.enginesAlone = request.settings->kernels == Kernels::kEngines;
+  benchmark.kernels = request.settings->kernels;
   benchmark.tuning = request.settings->tuning;
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;

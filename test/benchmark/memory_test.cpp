@@ -79,7 +79,7 @@ TEST_F(BenchmarkMemoryTest, ZLiesBesideYWhereEnginesAreTimed) {
     request.problem = conv2(32, Operation::kBiasActivationForward);
     request.problem.activation = CUDNN_ACTIVATION_RELU;
     request.problem.addsZ = 1;
-    request.engines = engines;
+    request.kernels = engines ? Kernels::kAll : Kernels::kLegacy;
     const std::size_t zBytes = engines ? request.problem.yBytes() : 0;
     for (const std::size_t granted :
          {tensorBytes(32) + zBytes + kSlack, tensorBytes(32) + zBytes}) {
