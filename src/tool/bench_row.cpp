@@ -236,14 +236,9 @@ void askAutotuner(const Handles& autotuner,
                   std::size_t limitBytes,
                   OurWay& undivided,
                   Row& row) {
-  const auto measured = [] {
-    ucudnnStatistics_t statistics{};
-    check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
-    return statistics.kernelsMeasured;
-  };
-  const auto before = measured();
+  const auto before = statisticsNow().kernelsMeasured;
   const auto choices = findAlgorithms(autotuner.ours(), convolution, tensors, workspace, 1);
-  row.comparedKernels = measured() - before;
+  row.comparedKernels = statisticsNow().kernelsMeasured - before;
   if (choices.empty()) throw DeviceError("no undivided kernel is known within the limit");
   if (const auto plan = describePlan(autotuner.ours(), convolution, limitBytes))
     if (!plan->configuration.empty()) row.undividedKernel = plan->configuration.front().kernel;

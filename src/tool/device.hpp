@@ -70,11 +70,17 @@ class Handles {
   UcudnnHandle_t ours_;
 };
 
+/// Throws DeviceError.
+inline ucudnnStatistics_t statisticsNow() {
+  ucudnnStatistics_t statistics{};
+  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  return statistics;
+}
+
 /// Fills in the report's counters, which are known when all is done. Throws DeviceError.
 template <typename AnyReport>
 void addStatistics(AnyReport& report) {
-  ucudnnStatistics_t statistics{};
-  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
+  const ucudnnStatistics_t statistics = statisticsNow();
   report.kernelsMeasured = statistics.kernelsMeasured;
   report.kernelsLoaded = statistics.kernelsLoaded;
   report.replayedCalls = statistics.replayedCalls;

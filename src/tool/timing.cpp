@@ -18,23 +18,17 @@ constexpr int kMostCalls = 500;
 // that a replayed plan is captured at, so from the third on a call is as all later ones.
 constexpr int kWarmUpCalls = 3;
 
-long long replayedCallsNow() {
-  ucudnnStatistics_t statistics{};
-  check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
-  return statistics.replayedCalls;
-}
-
 class Stopwatch {
  public:
   explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
 
   double measureMs(const std::function<void()>& enqueue, int calls) {
     enqueue();
-    const long long replayedBefore = replayedCallsNow();
+    const long long replayedBefore = statisticsNow().replayedCalls;
     check(cudaEventRecord(begin_.get(), stream_), "cudaEventRecord");
     for (int i = 0; i < calls; ++i) enqueue();
     check(cudaEventRecord(end_.get(), stream_), "cudaEventRecord");
-    replayedCalls_ = replayedCallsNow() - replayedBefore;
+    replayedCalls_ = statisticsNow().replayedCalls - replayedBefore;
     check(cudaEventSynchronize(end_.get()), "cudaEventSynchronize");
     float elapsedMs = 0;
     check(cudaEventElapsedTime(&elapsedMs, begin_.get(), end_.get()), "cudaEventElapsedTime");
