@@ -301,14 +301,7 @@ class EngineReplayTest : public ReplayFixture {
 TEST_F(EngineReplayTest, DividedCallsThatRepeatAreReplayed) {
   for (const ucudnnOperation_t operation : kOperations) {
     Repeated calls(replayCase());
-    for (const double beta : {0.0, 1.0}) {
-      EXPECT_EQ(0, calls.call(operation, 1, beta).replayed);
-      EXPECT_EQ(1, calls.call(operation, 1, beta).replayed);
-      const Counts later = calls.call(operation, 1, beta);
-      EXPECT_EQ(1, later.replayed);
-      EXPECT_EQ(1, later.split);
-      EXPECT_EQ(0, later.convolutions);
-    }
+    for (const double beta : {0.0, 1.0}) expectReplayedFromTheSecondOn(calls, operation, beta);
   }
 }
 

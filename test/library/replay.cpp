@@ -87,6 +87,15 @@ std::vector<char> Repeated::result(UcudnnHandle_t handle,
   return output.read();
 }
 
+void expectReplayedFromTheSecondOn(Repeated& calls, ucudnnOperation_t operation, double beta) {
+  EXPECT_EQ(0, calls.call(operation, 1, beta).replayed);
+  EXPECT_EQ(1, calls.call(operation, 1, beta).replayed);
+  const Counts later = calls.call(operation, 1, beta);
+  EXPECT_EQ(1, later.replayed);
+  EXPECT_EQ(1, later.split);
+  EXPECT_EQ(0, later.convolutions);
+}
+
 Counts Repeated::call(ucudnnOperation_t operation, bool reads, const Call& call) {
   const std::vector<char> before = convolution_.output(operation).read();
   const std::vector<char> expected = result(enqueuing_, operation, reads, call);

@@ -66,6 +66,9 @@ class Repeated {
 ConvolutionCase replayCase();
 ConvolutionCase mirroredCase();
 
+/// The first call is enqueued, the others are one launch each.
+void expectReplayedFromTheSecondOn(Repeated& calls, ucudnnOperation_t operation, double beta);
+
 class ReplayFixture : public LibraryTest {
  protected:
   void SetUp() override;

@@ -102,14 +102,7 @@ TEST_P(TilesTest, DividedCallsThatRepeatAreReplayed) {
         operation == UCUDNN_BACKWARD_FILTER && GetParam().type == CUDNN_DATA_HALF;
     if (!isTileable(operation) || isUndivided) continue;
     Repeated calls(GetParam());
-    for (const double beta : {0.0, 1.0}) {
-      EXPECT_EQ(0, calls.call(operation, 1, beta).replayed);
-      EXPECT_EQ(1, calls.call(operation, 1, beta).replayed);
-      const Counts later = calls.call(operation, 1, beta);
-      EXPECT_EQ(1, later.replayed);
-      EXPECT_EQ(1, later.split);
-      EXPECT_EQ(0, later.convolutions);
-    }
+    for (const double beta : {0.0, 1.0}) expectReplayedFromTheSecondOn(calls, operation, beta);
   }
 }
 
