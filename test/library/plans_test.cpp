@@ -195,7 +195,10 @@ TEST_F(PlansTest, WhatIsMissingIsPlannedAsUsualWithOneWarning) {
   const ChildResult usual = client("plan", other, {});
   const ChildResult child = client("plan", other, {{"UCUDNN_PLANS", file_}});
   EXPECT_FALSE(says(child, "measured 0 ")) << child.output;
-  EXPECT_EQ(saidOf(usual), saidOf(child));
+  // On a GPU no two measurements are the same.
+  if (onSimulator()) {
+    EXPECT_EQ(saidOf(usual), saidOf(child));
+  }
   for (const char* const operation : {"forward", "backward_data", "backward_filter"})
     EXPECT_EQ(1U,
               linesWith(log_,
