@@ -13,8 +13,9 @@ namespace {
 
 /// Configurations that run nearly any problem. To name them takes cuDNN longest (12 ms), so that it
 /// is asked once a problem. It names least of them where its first choice holds some: so it is
-/// asked at a large batch, where that is short. Thread-safe. REQUIRES: the handle's device is
-/// current.
+/// asked at a large batch, where that is short. One of them mostly can't add to the output, which
+/// cuDNN takes 10 ms to say (both on an H200): that is asked once too. Thread-safe. REQUIRES: the
+/// handle's device is current.
 class Fallbacks {
  public:
   std::vector<EngineConfiguration> of(const EngineDevice& device, const Problem& problem) {
@@ -26,6 +27,7 @@ class Fallbacks {
     }
     const OperationGraph graph(device, key.problem, 0, kEngineAlignment);
     auto found = graph.proposals(device, CUDNN_HEUR_MODE_FALLBACK);
+    keepThoseThatAdd(device, key.problem, found);
     const std::lock_guard lock(mutex_);
     return known_[key] = std::move(found);
   }
@@ -42,6 +44,22 @@ class Fallbacks {
     while (batch > 1 && std::max(large.xBytes(), large.yBytes()) >= kMostBytes)
       large = problem.withBatch(batch /= 2);
     return large;
+  }
+
+  static void keepThoseThatAdd(const EngineDevice& device,
+                               const Problem& problem,
+                               std::vector<EngineConfiguration>& values) {
+    if (problem.operation == Operation::kBiasActivationForward) return;
+    const OperationGraph graph(device, problem, 1, kEngineAlignment);
+    const auto refuses = [&](const EngineConfiguration& value) {
+      try {
+        graph.configuration(device, value);
+        return false;
+      } catch (const Error& error) {
+        return isRefusal(error.status());
+      }
+    };
+    values.erase(std::remove_if(values.begin(), values.end(), refuses), values.end());
   }
 
   struct Key {

@@ -65,13 +65,22 @@ std::vector<OperationGraph> graphsOf(const EngineDevice& device, const Problem& 
   return graphs;
 }
 
+/// Whether so many better ones need no more workspace.
+bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBytes) {
+  return better.size() >= kFirstKept &&
+         std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
+           return other.workspaceBytes <= workspaceBytes;
+         }) >= kKeptWithinWorkspace;
+}
+
 /// `graphs`: the problem's, or those of one of its tiles. Empty: cuDNN does not have the
-/// configuration, or what it computes is not allowed.
+/// configuration, what it computes is not allowed, or it is outranked by `better`.
 std::optional<KernelOffer> offerOf(const EngineDevice& device,
                                    const Problem& problem,
                                    const std::vector<OperationGraph>& graphs,
                                    const EngineConfiguration& value,
-                                   int* failures) {
+                                   int* failures,
+                                   const std::vector<KernelOffer>& better = {}) {
   try {
     std::size_t workspaceBytes = 0;
     std::vector<cudnnBackendNumericalNote_t> notes;
@@ -80,6 +89,7 @@ std::optional<KernelOffer> offerOf(const EngineDevice& device,
       if (&graph == &graphs.front()) notes = notesOf(configuration);
       if (!isAllowed(problem, notes)) return std::nullopt;
       workspaceBytes = std::max(workspaceBytes, workspaceOf(configuration));
+      if (isOutranked(better, workspaceBytes)) return std::nullopt;
     }
     return KernelOffer{{workspaceBytes,
                         !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
@@ -90,14 +100,6 @@ std::optional<KernelOffer> offerOf(const EngineDevice& device,
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
     return std::nullopt;
   }
-}
-
-/// Whether so many better ones need no more workspace.
-bool isOutranked(const std::vector<KernelOffer>& better, const KernelOffer& offer) {
-  return better.size() >= kFirstKept &&
-         std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
-           return other.workspaceBytes <= offer.workspaceBytes;
-         }) >= kKeptWithinWorkspace;
 }
 
 /// Whether the best ones copy the filter. Where tensors have the layout that engines like, they
@@ -278,8 +280,8 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   try {
     const auto graphs = graphsOf(device, problem);
     for (const EngineConfiguration& value : engineProposals(device, problem, graphs.front())) {
-      const auto offer = offerOf(device, problem, graphs, value, failures);
-      if (offer && !isOutranked(kept, *offer)) kept.push_back(*offer);
+      const auto offer = offerOf(device, problem, graphs, value, failures, kept);
+      if (offer) kept.push_back(*offer);
     }
     addTiled(device, problem, failures, kept);
   } catch (const Error& error) {
