@@ -200,12 +200,16 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   return judgement;
 }
 
+/// Fast tuning refines for plans within this limit alone, where less workspace is no merit.
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const double leastMs = withoutGap(measured.timeMs);
+  KernelOffer offer = measured;
+  if (request_.tuning == Tuning::kFast && !isRest(batch))
+    offer.workspaceBytes = request_.limitBytes;
   return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
                                                    batch,
                                                    {leastMs, std::min(leastMs, measured.deviceMs)},
-                                                   measured,
+                                                   offer,
                                                    kNearFront);
 }
 

@@ -97,10 +97,13 @@ bool mayJoinFront(
   const bool mayBeSlower = nearest < batch || isRest;
   // Otherwise fewer samples are worth it only where they need less workspace.
   if (!mayBeSlower && there->workspaceBytes <= offer.workspaceBytes) return false;
-  const double scale = static_cast<double>(batch) / nearest;
+  const auto scaled = [&](double timeMs) {
+    const double fixedMs = nearest < batch ? std::min(timeMs, kFixedMs) : 0;
+    return fixedMs + (timeMs - fixedMs) * batch / nearest;
+  };
   return !isOffFront(measured,
                      batch,
-                     {there->timeMs * scale, there->deviceMs * scale},
+                     {scaled(there->timeMs), scaled(there->deviceMs)},
                      offer,
                      mayBeSlower ? kFasterAtLargerBatches : 1);
 }

@@ -158,6 +158,17 @@ TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
   EXPECT_FALSE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 8, false));
 }
 
+TEST(MayJoinFrontTest, OfAShortCallMuchMayStayTheSame) {
+  const Measurements measured16 = {
+      {16, size({measured(kA, 0.016, 0), measured(kB, 0.04, 0), measured(kC, 0.06, 0)})}};
+  const auto mayJoin = [&](Kernel kernel, int batch) {
+    return mayJoinFront(measured16, offered(kernel, 0, true), batch, 16, batch < 16);
+  };
+  EXPECT_TRUE(mayJoin(kB, 128)) << "0.03 + 8 * 0.01 ms may be, A took 8 * 0.016";
+  EXPECT_FALSE(mayJoin(kC, 128)) << "0.03 + 8 * 0.03 ms at least";
+  EXPECT_FALSE(mayJoin(kB, 8)) << "fewer samples gain nothing by it";
+}
+
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
   // At 8 samples A takes 8 ms in 100 bytes: 1 ms for each.
   const Measurements sizes = {{8, size({measured(kA, 8, 100)})}};
