@@ -11,7 +11,8 @@ if nvidia-smi -L >/dev/null 2>&1; then
   echo "== On the GPU: $(nvidia-smi -L | head -n 1)"
   "${bench[@]}"
 else
-  echo '== No GPU here: on the simulator. Its times are virtual, from a profile recorded on an H200'
-  echo '== (misc/profiles/h200_legacy_algorithms.csv); its results are computed, at sampled outputs.'
-  UCUDNN_SIMULATOR_PROFILE=misc/profiles/h200_legacy_algorithms.csv misc/with-simulator "${bench[@]}"
+  echo '== No GPU here: on the simulator. Its times are virtual, recorded on an H200 (misc/profiles);'
+  echo '== its results are computed, at sampled outputs.'
+  profiles=misc/profiles/h200_legacy_algorithms.csv,misc/profiles/h200_engines.csv
+  UCUDNN_SIMULATOR_PROFILE=$profiles misc/with-simulator "${bench[@]}"
 fi

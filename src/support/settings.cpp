@@ -101,14 +101,14 @@ std::vector<EnvironmentVariable> makeTable() {
        [](S& s, T text) { s.batchSizePolicy = batchSizePolicyFromText(text); }},
       {"UCUDNN_KERNELS",
        "legacy, engines or all",
-       "legacy",
+       "all",
        "Kernels that plans are made of: cuDNN's legacy algorithms, the engines of its graph API, "
        "or "
        "both",
        [](S& s, T text) { s.kernels = kernelsFromText(text); }},
       {"UCUDNN_TUNING",
        "exhaustive or fast",
-       "exhaustive",
+       "fast",
        "Kernels that are timed: all that could be in a best plan, or those that a middle batch "
        "size "
        "leads to expect in one",

@@ -19,8 +19,8 @@ constexpr double kMeasureAlways = std::numeric_limits<double>::infinity();
 /// What tunes one handle. A value; each handle has its own copy.
 struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
-  Kernels kernels = Kernels::kLegacy;
-  Tuning tuning = Tuning::kExhaustive;
+  Kernels kernels = Kernels::kAll;
+  Tuning tuning = Tuning::kFast;
   std::size_t defaultWorkspaceLimitBytes = 67108864;
   /// The user has named it: then it also bounds what cuDNN itself would take.
   bool defaultWorkspaceLimitGiven = false;

@@ -57,12 +57,12 @@ void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
          "--kernels",
          [&o](const std::string& text) { o.kernels = parseKernels(text); },
-         "legacy, engines or all; default: UCUDNN_KERNELS, legacy")
+         "legacy, engines or all; default: UCUDNN_KERNELS, all")
       ->type_name("KERNELS");
   app.add_option_function<std::string>(
          "--tuning",
          [&o](const std::string& text) { o.tuning = parseTuning(text); },
-         "exhaustive or fast; default: UCUDNN_TUNING, exhaustive")
+         "exhaustive or fast; default: UCUDNN_TUNING, fast")
       ->type_name("TUNING");
   app.add_option_function<std::string>(
          "--replay",

@@ -22,6 +22,11 @@ std::vector<std::string> environmentWith(const std::map<std::string, std::string
   return entries;
 }
 
+std::string environmentOr(const char* variable, const char* fallback) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? value : fallback;
+}
+
 std::vector<char*> pointersTo(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -74,8 +79,11 @@ ChildResult runClient(const std::vector<std::string>& arguments,
   return result;
 }
 
+/// Of algorithms unless the environment asks for others; all are timed, at all sizes.
 ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations operations)
-    : environment_("UCUDNN_DATABASE", database()) {
+    : environment_({{"UCUDNN_DATABASE", database()},
+                    {"UCUDNN_KERNELS", environmentOr("UCUDNN_KERNELS", "legacy")},
+                    {"UCUDNN_TUNING", "exhaustive"}}) {
   std::vector<std::string> arguments{operations == Operations::kThree ? "plan" : "plan-fused"};
   for (const ConvolutionCase& convolution : cases) arguments.push_back(convolution.serialized());
   // Times are all that is wanted of the simulator; a GPU knows nothing of this.

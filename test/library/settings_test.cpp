@@ -75,7 +75,8 @@ TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
   ConvolutionCase parameters;
   for (const auto& [policy, sizes] : policies) {
     SCOPED_TRACE(policy);
-    const EnvironmentGuard setting("UCUDNN_BATCH_SIZE_POLICY", policy);
+    const EnvironmentGuard setting(
+        {{"UCUDNN_BATCH_SIZE_POLICY", std::string(policy)}, {"UCUDNN_TUNING", "exhaustive"}});
     const Handles handles;
     parameters.batch = 6;
     ++parameters.channels;  // a problem of its own

@@ -76,6 +76,8 @@ inline void expectValid(const Plan& plan, const PlanRequest& request) {
     largest = std::max(largest, step.workspaceBytes);
   }
   EXPECT_EQ(samples, request.problem.batch());
+  for (const auto& other : {plan.enqueued, plan.general})
+    if (other) largest = std::max(largest, other->workspaceBytes);
   EXPECT_EQ(plan.workspaceBytes, largest);
 }
 

@@ -36,8 +36,8 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(67108864U, settings.defaultWorkspaceLimitBytes);
     EXPECT_EQ(0U, settings.totalWorkspaceBytes);
     EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
-    EXPECT_EQ(Kernels::kLegacy, settings.kernels);
-    EXPECT_EQ(Tuning::kExhaustive, settings.tuning);
+    EXPECT_EQ(Kernels::kAll, settings.kernels);
+    EXPECT_EQ(Tuning::kFast, settings.tuning);
     EXPECT_EQ(67108864U, settings.graphMemoryBytes);
     EXPECT_EQ("", settings.databasePath);
     EXPECT_EQ("", settings.plansPath);
@@ -57,7 +57,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
                                   {"UCUDNN_KERNELS", "engines"},
-                                  {"UCUDNN_TUNING", "fast"},
+                                  {"UCUDNN_TUNING", "exhaustive"},
                                   {"UCUDNN_GRAPH_MEMORY", "0"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
@@ -73,7 +73,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
   EXPECT_EQ(TotalWorkspacePolicy::kShare, settings.totalWorkspacePolicy);
   EXPECT_EQ(Kernels::kEngines, settings.kernels);
-  EXPECT_EQ(Tuning::kFast, settings.tuning);
+  EXPECT_EQ(Tuning::kExhaustive, settings.tuning);
   EXPECT_EQ(0U, settings.graphMemoryBytes);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
   EXPECT_EQ("/tmp/a b.json", settings.plansPath);
