@@ -25,14 +25,17 @@ enum Column {
   kProblem
 };
 
-const std::string kOfMachine =
-    "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "
-    "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms, problem.id, "
-    "problem.text FROM machine JOIN problem JOIN size ON size.machine_id = machine.id AND "
-    "size.problem_id = problem.id LEFT JOIN measurement ON measurement.size_id = size.id "
-    "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
-    "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?";
-const std::string kOfProblem = kOfMachine + " AND problem.text = ?";
+// Literals: handles are used in static destructors too, when a std::string may be gone.
+#define UCUDNN_ROWS_OF_MACHINE                                                                  \
+  "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "            \
+  "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms, problem.id, " \
+  "problem.text FROM machine JOIN problem JOIN size ON size.machine_id = machine.id AND "       \
+  "size.problem_id = problem.id LEFT JOIN measurement ON measurement.size_id = size.id "        \
+  "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "              \
+  "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?"
+constexpr const char* kOfMachine = UCUDNN_ROWS_OF_MACHINE;
+constexpr const char* kOfProblem = UCUDNN_ROWS_OF_MACHINE " AND problem.text = ?";
+#undef UCUDNN_ROWS_OF_MACHINE
 
 /// Reads one row into `found`. False when a value is not what it should be: the size that it
 /// belongs to is then not to be trusted.
@@ -126,7 +129,7 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
   SqliteConnection& connection = file_.connection;
   try {
     if (connection.integer("PRAGMA page_count") > kMostPagesOfWhole) return std::nullopt;
-    SqliteStatement rows(connection, kOfMachine.c_str());
+    SqliteStatement rows(connection, kOfMachine);
     bindMachine(rows, machine);
     auto problems = collect(rows, kMostRowsOfWhole, isValid);
     if (!problems) return std::nullopt;
@@ -140,7 +143,7 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
 StoredMeasurements StoredRows::readProblem(const MachineKey& machine,
                                            const std::string& problem,
                                            bool* isValid) {
-  if (!ofProblem_) ofProblem_.emplace(file_.connection, kOfProblem.c_str());
+  if (!ofProblem_) ofProblem_.emplace(file_.connection, kOfProblem);
   bindMachine(*ofProblem_, machine, problem);
   auto problems = collect(*ofProblem_, kMostRows, isValid);
   if (!problems) throw DatabaseRefused("it holds too many rows of one problem");
