@@ -40,7 +40,7 @@ cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
                               Planned planned,
                               Native native) noexcept {
   Context* const context = contextOf(handle);
-  if (context == nullptr) return native();
+  if (context == nullptr || context->settings().disabled) return native();
   try {
     const DeviceScope scope = context->useDevice();
     if (planned(*context)) return CUDNN_STATUS_SUCCESS;

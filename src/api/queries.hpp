@@ -28,8 +28,9 @@ inline cudnnStatus_t convolveOrNative(cudnnHandle_t handle,
                                       const ConvolutionCall& call,
                                       ucudnnLayerId_t layer) noexcept {
   Context* const context = contextOf(handle);
-  return context != nullptr ? context->convolve(operation, call, layer)
-                            : runNative(handle, operation, call);
+  return context != nullptr && !context->settings().disabled
+             ? context->convolve(operation, call, layer)
+             : runNative(handle, operation, call);
 }
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at

@@ -82,9 +82,11 @@ void Context::setSettings(Settings settings, Plans plans) {
                             settings.plansStrict});
   std::shared_ptr<Replays> replays;
   if (settings.graphMemoryBytes > 0) replays = replaysOf(device_);
+  TraceFile* const trace = settings.tracePath.empty() ? nullptr : &traceFile(settings.tracePath);
   prepareBenchmarkDevices(benchmarkDevices_);
   if (replays_) replays_->forget(ownerOf(this));
   replays_ = std::move(replays);
+  trace_ = trace;
   hotPlans_.clear();
   owner_ = std::move(owner);
   frozen_ = std::move(frozen);
@@ -143,15 +145,20 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
 }
 
 std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
-                                                 const ConvolutionCall& call) noexcept {
+                                                 const ConvolutionCall& call,
+                                                 const char** why) noexcept {
+  *why = left::kFailed;
   try {
     planner().addConvolutionTime(std::exchange(hotMs_, 0));
     PlanAnswer found;
     try {
       const DeviceScope scope = useDevice();
       found = lookUpPlan(key, call);
-      if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes))
+      *why = found.lasts ? left::kNoPlan : left::kNotMeasured;
+      if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {
         found.plan = nullptr;
+        *why = left::kRefused;
+      }
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
     }
@@ -165,13 +172,22 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
 cudnnStatus_t Context::convolve(Operation operation,
                                 const ConvolutionCall& call,
                                 LayerId layer) noexcept {
+  const cudnnStatus_t status = convolveUntraced(operation, call, layer);
+  if (trace_ != nullptr) writeTrace(operation, call, status);
+  return status;
+}
+
+cudnnStatus_t Context::convolveUntraced(Operation operation,
+                                        const ConvolutionCall& call,
+                                        LayerId layer) noexcept {
   HotPlans::Key& key = callsKey_;
   key.workspaceBytes = 0;
-  if (!readPlanned(operation, call.descriptors, key.problem) ||
-      (call.fused != nullptr && !readFused(call, key.problem)))
-    return bypass(operation, call);
+  if (!readPlanned(operation, call.descriptors, key.problem))
+    return bypass(operation, call, left::kUnknown);
+  if (call.fused != nullptr && !readFused(call, key.problem))
+    return bypass(operation, call, left::kUnknownZ);
   key.deterministic = isDeterministic(operation, call.algorithm);
-  if ((owner_ || replays_) && !followDevice()) return bypass(operation, call);
+  if ((owner_ || replays_) && !followDevice()) return bypass(operation, call, left::kFailed);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;
     owned.layer = layer;
@@ -181,17 +197,19 @@ cudnnStatus_t Context::convolve(Operation operation,
 
   const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
   if (hot != nullptr) {
-    if (!hot->plan) return runUnplanned(key, call);
+    if (!hot->plan) return runUnplanned(key, call, left::kNoPlan);
     hotMs_ += hot->plan->predictedMs;
     return runPlanned(key, *hot->plan, call, call);
   }
-  const std::shared_ptr<const Plan> plan = planForCall(key, call);
-  return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call);
+  const char* why = nullptr;
+  const std::shared_ptr<const Plan> plan = planForCall(key, call, &why);
+  return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call, why);
 }
 
 cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,
-                                    const ConvolutionCall& call) noexcept {
-  const cudnnStatus_t status = bypass(key.problem.operation, call);
+                                    const ConvolutionCall& call,
+                                    const char* why) noexcept {
+  const cudnnStatus_t status = bypass(key.problem.operation, call, why);
   if (!isRefusal(status)) return status;
   const auto plan = planOfOthers(key, call);
   return plan ? runPlanned(key, *plan, call, call) : status;
@@ -243,6 +261,7 @@ bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* client
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
   counter.fetch_add(1, std::memory_order_relaxed);
   statistics.replayedCalls.fetch_add(1, std::memory_order_relaxed);
+  if (trace_ != nullptr) noteRun(plan, call, true);
   return true;
 }
 
@@ -258,6 +277,7 @@ cudnnStatus_t Context::enqueuePlan(const HotPlans::Key& key,
   Statistics& statistics = planner().statistics();
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
   counter.fetch_add(1, std::memory_order_relaxed);
+  if (trace_ != nullptr) noteRun(plan, call, false);
   return status;
 }
 
@@ -271,7 +291,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
   // Of an engine's tiles, some may have been added already.
   const bool hasBegun = enqueued > 0 || (!plan.anyCall && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients)) {
-    status = bypass(plan.problem.operation, clients);
+    status = bypass(plan.problem.operation, clients, left::kRefused);
     // Where cuDNN alone refuses it too, the call is at fault and not the plan.
     if (!hasBegun && status != CUDNN_STATUS_SUCCESS) return status;
   } else if (!mayHaveRun(refusal)) {
@@ -280,6 +300,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
                                                             : Determinism::kAny;
     if (completePlan(handle_, plan, call, enqueued, determinism) == CUDNN_STATUS_SUCCESS) {
       status = CUDNN_STATUS_SUCCESS;
+      if (trace_ != nullptr) noteRun(plan, call, false);
       planner().statistics().splitCalls.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -300,7 +321,10 @@ void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
   hotPlans_.clear();
 }
 
-cudnnStatus_t Context::bypass(Operation operation, const ConvolutionCall& call) noexcept {
+cudnnStatus_t Context::bypass(Operation operation,
+                              const ConvolutionCall& call,
+                              const char* why) noexcept {
+  if (trace_ != nullptr) record_.passed(call, why);
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;

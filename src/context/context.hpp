@@ -10,6 +10,7 @@
 #include "context/hot_plans.hpp"
 #include "context/replays.hpp"
 #include "context/stated_limits.hpp"
+#include "context/trace.hpp"
 #include "context/workspace_owner.hpp"
 #include "cuda/calling_threads.hpp"
 #include "executor/checked_plans.hpp"
@@ -133,10 +134,19 @@ class Context {
                          const ConvolutionDescriptors& descriptors,
                          int algorithm,
                          std::size_t bytes);
+  std::size_t bytesWithinCap(const Problem& problem, int algorithm, std::size_t bytes);
+
+  cudnnStatus_t convolveUntraced(Operation operation,
+                                 const ConvolutionCall& call,
+                                 LayerId layer) noexcept;
+  /// For the trace, if there is one. Out of memory: the line is incomplete.
+  void noteRun(const Plan& plan, const ConvolutionCall& call, bool replayed) noexcept;
+  void writeTrace(Operation operation, const ConvolutionCall& call, cudnnStatus_t status) noexcept;
 
   /// The plan for a call; null: run cuDNN. Remembers an answer that lasts.
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,
-                                          const ConvolutionCall& call) noexcept;
+                                          const ConvolutionCall& call,
+                                          const char** why) noexcept;
   PlanAnswer lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call);
   /// `call` with the workspace that the plan has; `clients` as it was made.
   cudnnStatus_t runPlanned(const HotPlans::Key& key,
@@ -152,7 +162,9 @@ class Context {
   /// graph of the client's.
   bool replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept;
   /// cuDNN as it is; what that refuses runs by a plan of others.
-  cudnnStatus_t runUnplanned(const HotPlans::Key& key, const ConvolutionCall& call) noexcept;
+  cudnnStatus_t runUnplanned(const HotPlans::Key& key,
+                             const ConvolutionCall& call,
+                             const char* why) noexcept;
   /// What is known to fit the call's workspace under any policy: the client may have asked on a
   /// handle with another policy or limit.
   std::shared_ptr<const Plan> planOfOthers(const HotPlans::Key& key,
@@ -210,7 +222,7 @@ class Context {
   bool followDevice() noexcept;
   void moveTo(int device);
 
-  cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call) noexcept;
+  cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call, const char* why) noexcept;
 
   cudnnHandle_t handle_;
   int device_;
@@ -224,6 +236,8 @@ class Context {
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   std::shared_ptr<Replays> replays_;       ///< null: nothing is replayed
+  TraceFile* trace_ = nullptr;             ///< null: nobody wants one
+  CallRecord record_;                      ///< of the call under way, for the trace
   StatedLimits limits_;
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;

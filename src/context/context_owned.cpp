@@ -70,7 +70,7 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
     stream = streamOf(handle_);
   } catch (const std::exception& error) {
     logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
-    return bypass(operation, call);
+    return bypass(operation, call, left::kFailed);
   }
   key.stream = stream.id;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -155,7 +155,7 @@ WorkspaceRegion::Turn Context::runInRegion(const HotPlans::Key& key,
         call.pointers.workspace != nullptr && call.pointers.workspaceBytes > bytes;
     const ConvolutionCall& unplanned = callersIsLarger ? call : inRegion;
     *status = share.plan ? runPlanned(key, *share.plan, inRegion, unplanned)
-                         : runUnplanned(key, unplanned);
+                         : runUnplanned(key, unplanned, left::kNoShare);
     if (region != nullptr) region->end(stream);
   }
   if (turn == WorkspaceRegion::Turn::kReady)
@@ -177,7 +177,7 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
   } catch (const std::exception& error) {
     logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
   }
-  return runUnplanned(key, call);
+  return runUnplanned(key, call, left::kNoShare);
 }
 
 }  // namespace ucudnn

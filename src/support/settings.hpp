@@ -43,6 +43,8 @@ struct Settings {
   std::string logFile;
   bool deterministic = false;
   bool equivalenceTest = false;
+  bool disabled = false;  ///< cuDNN answers everything
+  std::string tracePath;  ///< empty: calls are not written down
 };
 
 /// A bad value in the environment: names the variable, the value and what is accepted.

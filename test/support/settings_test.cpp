@@ -47,6 +47,8 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(0, settings.benchmarkBudgetMs);
     EXPECT_EQ("", settings.logFile);
     EXPECT_FALSE(settings.deterministic);
+    EXPECT_FALSE(settings.disabled);
+    EXPECT_EQ("", settings.tracePath);
   }
 }
 
@@ -66,6 +68,8 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
                                   {"UCUDNN_DETERMINISTIC", "1"},
                                   {"UCUDNN_EQUIVALENCE_TEST", " 1 "},
+                                  {"UCUDNN_DISABLE", "1"},
+                                  {"UCUDNN_TRACE", "/tmp/trace.%p"},
                                   {"UCUDNN_BENCHMARK_BUDGET", "12.5"}});
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
@@ -82,6 +86,8 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ("/tmp/log", settings.logFile);
   EXPECT_TRUE(settings.deterministic);
   EXPECT_TRUE(settings.equivalenceTest);
+  EXPECT_TRUE(settings.disabled);
+  EXPECT_EQ("/tmp/trace.%p", settings.tracePath);
   EXPECT_EQ(12.5, settings.benchmarkBudgetMs);
 }
 
@@ -119,6 +125,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_PLANS_STRICT", {"2", "yes"}},
       {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
       {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
+      {"UCUDNN_DISABLE", {"yes", "2"}},
       {"UCUDNN_BENCHMARK_BUDGET",
        {"-1",
         "-0",
@@ -218,7 +225,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(19U, count.size());
+  EXPECT_EQ(21U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {

@@ -1,0 +1,85 @@
+#include "context/trace.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+
+#include "support/log_file.hpp"
+#include "support/settings.hpp"
+#include "support/text.hpp"
+
+namespace ucudnn {
+
+TraceFile::TraceFile(std::string path)
+    : path_(std::move(path)), ofProcess_(path_.find("%p") != std::string::npos) {
+  try {
+    descriptor_ = open();
+  } catch (const std::runtime_error& error) {
+    throw BadSetting(
+        fmt::format("UCUDNN_TRACE=\"{}\": {}; accepted: a path", excerpt(path_), error.what()));
+  }
+  process_ = ::getpid();
+}
+
+int TraceFile::open() const {
+  std::string file = path_;
+  const std::string process = std::to_string(::getpid());
+  for (std::size_t place = 0; (place = file.find("%p", place)) != std::string::npos;)
+    file.replace(place, 2, process);
+  return openLogFile(file);
+}
+
+void TraceFile::write(std::string_view line) noexcept {
+  const int process = ::getpid();
+  int known = process_.load(std::memory_order_acquire);
+  // A forked child begins a file of its own. Of its threads one does; the parent's stays open
+  // there.
+  if (ofProcess_ && known != process && process_.compare_exchange_strong(known, process)) try {
+      descriptor_ = open();
+    } catch (const std::exception&) {
+      descriptor_ = -1;
+    }
+  if (const int descriptor = descriptor_; descriptor >= 0)
+    writeLog(descriptor, line.data(), line.size());
+}
+
+TraceFile& traceFile(const std::string& path) {
+  struct Files {
+    std::mutex mutex;
+    std::map<std::string, std::unique_ptr<TraceFile>> files;
+  };
+  static Files& all = *new Files;  // never destroyed: handles are used in static destructors
+  const std::lock_guard lock(all.mutex);
+  auto& file = all.files[path];
+  if (!file) file = std::make_unique<TraceFile>(path);
+  return *file;
+}
+
+std::string traceLine(Operation operation,
+                      const Problem* problem,
+                      const CallRecord& record,
+                      cudaStream_t stream,
+                      cudnnStatus_t status) {
+  const bool isPlanned = *record.why == '\0';
+  std::string line = problem != nullptr ? fmt::format("{} N={}", problem->text(), problem->batch())
+                                        : std::string(toText(operation));
+  if (isPlanned)
+    line += fmt::format("\t{}{}\t{}\tstream {}\t{} of {} bytes",
+                        record.divided ? "split" : "undivided",
+                        record.replayed ? ", replayed" : "",
+                        record.plan,
+                        fmt::ptr(stream),
+                        record.workspaceBytes,
+                        record.grantedBytes);
+  else
+    line += fmt::format("\tcudnn\t{}\tstream {}\tup to {} bytes",
+                        record.why,
+                        fmt::ptr(stream),
+                        record.grantedBytes);
+  if (status != CUDNN_STATUS_SUCCESS) line += fmt::format("\t{}", cudnn().getErrorString(status));
+  return line + '\n';
+}
+
+}  // namespace ucudnn

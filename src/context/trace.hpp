@@ -1,0 +1,80 @@
+// What became of each convolution call, a line each: UCUDNN_TRACE.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "plan/call.hpp"
+#include "plan/plan.hpp"
+
+namespace ucudnn {
+
+/// Why calls are left to cuDNN.
+namespace left {
+constexpr const char* kUnknown = "a batch of one, or a type, layout or dimension that is not split";
+constexpr const char* kUnknownZ = "z is not laid out as y, or not all is given";
+constexpr const char* kNotMeasured = "not measured yet";
+constexpr const char* kNoPlan = "no kernel is known within the workspace";
+constexpr const char* kNoShare = "no plan within its share of the total";
+constexpr const char* kRefused = "cuDNN refuses a kernel of the plan";
+constexpr const char* kFailed = "planning failed, which the log tells";
+}  // namespace left
+
+/// How a call ran; what its context notes on the way.
+class CallRecord {
+ public:
+  const char* why = "";  ///< it was left to cuDNN; "": it ran by `plan`
+  std::string plan;
+  std::size_t workspaceBytes = 0;  ///< the plan's
+  std::size_t grantedBytes = 0;
+  bool divided = false, replayed = false;
+
+  /// Throws std::bad_alloc.
+  void ran(const Plan& by, const ConvolutionCall& call, bool asGraph) {
+    *this = {"", toText(by), by.workspaceBytes, granted(call), by.isDivided(), asGraph};
+  }
+  void passed(const ConvolutionCall& call, const char* reason) noexcept {
+    why = reason;
+    grantedBytes = granted(call);
+  }
+
+ private:
+  static std::size_t granted(const ConvolutionCall& call) noexcept {
+    return call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
+  }
+};
+
+/// One file, to which lines are appended. Thread-safe; takes no lock, so a forked child may write
+/// too.
+class TraceFile {
+ public:
+  /// "%p" in the path stands for the process id. Throws BadSetting: it can't be opened.
+  explicit TraceFile(std::string path);
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  void write(std::string_view line) noexcept;
+
+ private:
+  int open() const;
+
+  std::string path_;
+  bool ofProcess_;  ///< the path has a %p
+  std::atomic<int> descriptor_{-1};
+  std::atomic<int> process_{0};  ///< whose file it is
+};
+
+/// The process's for a path, never closed. Throws BadSetting.
+TraceFile& traceFile(const std::string& path);
+
+/// "forward N=4 x=... | split, replayed | 2 x 2 FFT/fma | stream 0x0 | 1774080 of 2097152 bytes",
+/// with tabs for the bars. `problem`: null where it could not be read. Throws std::bad_alloc.
+std::string traceLine(Operation operation,
+                      const Problem* problem,
+                      const CallRecord& record,
+                      cudaStream_t stream,
+                      cudnnStatus_t status);
+
+}  // namespace ucudnn
