@@ -89,6 +89,9 @@ class UcudnnHandle_t {
   cudnnStatus_t setDefaultWorkspaceLimit(std::size_t bytes) const {
     return ucudnnSetDefaultWorkspaceLimit(native_, bytes);
   }
+  cudnnStatus_t setWorkspaceLimit(std::size_t bytes) const {
+    return ucudnnSetWorkspaceLimit(native_, bytes);
+  }
   cudnnStatus_t setTotalWorkspaceSize(std::size_t bytes) const {
     return ucudnnSetTotalWorkspaceSize(native_, bytes);
   }

@@ -68,6 +68,13 @@ UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tu
 UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
 
 /**
+ * In bytes; a cap for every convolution, whatever limit or workspace its client names: queries
+ * answer no more, and calls use no more of what they are given. SIZE_MAX: none. It is exceeded only
+ * where cuDNN has nothing within it. UCUDNN_WORKSPACE_LIMIT
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
+
+/**
  * In bytes, shared by all convolutions of a network (WD); 0: each has its own limit (WR).
  * UCUDNN_TOTAL_WORKSPACE_SIZE
  *

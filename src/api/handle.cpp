@@ -116,6 +116,12 @@ cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes)
   });
 }
 
+cudnnStatus_t ucudnnSetWorkspaceLimit(cudnnHandle_t handle, size_t bytes) {
+  return changeSettings("ucudnnSetWorkspaceLimit", handle, [&](Settings& settings) {
+    settings.workspaceLimitBytes = bytes;
+  });
+}
+
 cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_t bytes) {
   return changeSettings("ucudnnSetTotalWorkspaceSize", handle, [&](Settings& settings) {
     settings.totalWorkspaceBytes = bytes;

@@ -58,24 +58,33 @@ int writePerformances(const std::vector<AlgorithmPerformance>& answer,
   return count;
 }
 
-/// cuDNN's own answer without the algorithms that UCUDNN_DETERMINISTIC forbids.
+/// cuDNN's own answer without the algorithms that UCUDNN_DETERMINISTIC forbids, and, where any are
+/// left, without those that need more than UCUDNN_WORKSPACE_LIMIT.
 template <typename Performance, typename Native>
-cudnnStatus_t deterministicPerformances(int requested,
-                                        int* returned,
-                                        Performance* results,
-                                        Native native) noexcept {
+cudnnStatus_t allowedPerformances(const Settings& settings,
+                                  int requested,
+                                  int* returned,
+                                  Performance* results,
+                                  Native native) noexcept {
   // cuDNN returns each with and without tensor cores.
   std::array<Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> all{};
   int count = 0;
   const cudnnStatus_t status = native(static_cast<int>(all.size()), &count, all.data());
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  auto* const end = std::remove_if(all.data(), all.data() + count, [](const Performance& entry) {
-    return entry.determinism != CUDNN_DETERMINISTIC;
+  const auto isUsable = [](const Performance& entry) {
+    return entry.status == CUDNN_STATUS_SUCCESS;
+  };
+  auto* end = std::remove_if(all.data(), all.data() + count, [&](const Performance& entry) {
+    return settings.deterministic && entry.determinism != CUDNN_DETERMINISTIC;
   });
-  if (std::none_of(all.data(), end, [](const Performance& entry) {
-        return entry.status == CUDNN_STATUS_SUCCESS;
+  if (std::none_of(all.data(), end, isUsable)) return CUDNN_STATUS_NOT_SUPPORTED;
+  const auto isBeyond = [&](const Performance& entry) {
+    return entry.memory > settings.workspaceLimitBytes;
+  };
+  if (std::any_of(all.data(), end, [&](const Performance& entry) {
+        return isUsable(entry) && !isBeyond(entry);
       }))
-    return CUDNN_STATUS_NOT_SUPPORTED;
+    end = std::remove_if(all.data(), end, isBeyond);
   *returned = std::min(requested, static_cast<int>(end - all.data()));
   std::copy_n(all.data(), *returned, results);
   return status;
@@ -109,8 +118,8 @@ cudnnStatus_t answerPerformances(const Query& query,
       },
       [&] {
         const Context* const context = contextOf(query.handle);
-        return context != nullptr && context->settings().deterministic
-                   ? deterministicPerformances(requested, returned, results, native)
+        return context != nullptr && context->restrictsAnswers()
+                   ? allowedPerformances(context->settings(), requested, returned, results, native)
                    : native(requested, returned, results);
       });
 }

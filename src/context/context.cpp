@@ -1,12 +1,12 @@
 #include "context/context.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "cuda/cudnn.hpp"
 #include "executor/equivalence.hpp"
 #include "kernels/engine_calls.hpp"
+#include "kernels/fitting.hpp"
 #include "planner/frozen_plans.hpp"
 #include "support/log.hpp"
 
@@ -122,6 +122,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   const StatedLimit* const stated = limits_.findForCall(key.problem);
   const bool isNamed = stated != nullptr && stated->isNamed;
   if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
+  limitBytes = capped(limitBytes);
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
   if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
@@ -134,7 +135,11 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  const Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
+  // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation.
+  const bool hasTooLittle =
+      isCapped() && call.fused != nullptr &&
+      !fitsWorkspace(handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes);
+  const Measuring measuring = owed || hasTooLittle ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
   // As workspaceBytes decides: where no deterministic kernel fits, another runs.
   if (!found.plan && found.lasts && key.deterministic && !settings_.deterministic) {
@@ -329,24 +334,11 @@ cudnnStatus_t Context::bypass(Operation operation,
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
   Problem problem;
-  if (!readPlanned(operation, call.descriptors, problem) ||
+  if (!readProblem(operation, call.descriptors, problem) ||
+      !(Planner::plans(problem) || isCapped()) ||
       (call.fused != nullptr && !readFused(call, problem)))
     return status;
   return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);
-}
-
-std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {
-  return planner().answer(request(problem, limitBytes, false), measuringFor(true)).plan;
-}
-
-Measurements Context::describeCandidates(const Problem& problem) {
-  return planner().measurements(request(problem, std::numeric_limits<std::size_t>::max(), false),
-                                measuringFor(true));
-}
-
-std::vector<Configuration> Context::describeFront(const Problem& problem) {
-  return planner().front(request(problem, std::numeric_limits<std::size_t>::max(), false),
-                         measuringFor(true));
 }
 
 }  // namespace ucudnn

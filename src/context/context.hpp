@@ -2,7 +2,9 @@
 // executor.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "executor/executor.hpp"
 #include "executor/substitutes.hpp"
 #include "planner/planner.hpp"
+#include "support/alignment.hpp"
 #include "support/settings.hpp"
 
 namespace ucudnn {
@@ -64,6 +67,11 @@ class Context {
   cudnnHandle_t handle() const noexcept { return handle_; }
   const Settings& settings() const noexcept { return settings_; }
 
+  /// Whether cuDNN's own answers to queries may name what the settings forbid.
+  bool restrictsAnswers() const noexcept {
+    return !settings_.disabled && (settings_.deterministic || isCapped());
+  }
+
   /// Makes the handle's device current, for whatever is done besides the client's calls. An adopted
   /// handle is one of the device that is current, each time: it may have been destroyed by plain
   /// cudnnDestroy, and another one have got its address. Throws Error, BadSetting.
@@ -105,6 +113,15 @@ class Context {
  private:
   PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
 
+  bool isCapped() const noexcept {
+    return settings_.workspaceLimitBytes < std::numeric_limits<std::size_t>::max();
+  }
+  /// No more than UCUDNN_WORKSPACE_LIMIT.
+  std::size_t capped(std::size_t bytes) const noexcept {
+    return isCapped() ? std::min(bytes, roundDownToAlignment(settings_.workspaceLimitBytes))
+                      : bytes;
+  }
+
   // Queries: context_queries.cpp.
   struct DefaultLimit {
     std::size_t bytes = 0, findBytes = 0;  ///< 0: not asked yet, or none
@@ -126,6 +143,10 @@ class Context {
                                              const ConvolutionDescriptors& descriptors,
                                              int algorithm,
                                              StatedLimit limit);
+  /// Of what is not planned. Empty: cuDNN's own answer is within the cap, or there is none.
+  std::optional<std::size_t> cappedBytes(const Problem& problem,
+                                         const ConvolutionDescriptors& descriptors,
+                                         int algorithm);
   std::optional<std::size_t> bytesWithoutShare(const Problem& problem,
                                                const ConvolutionDescriptors& descriptors,
                                                int algorithm);

@@ -1,8 +1,10 @@
 // What queries are answered where each convolution has its own workspace.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "context/context.hpp"
+#include "kernels/descriptors.hpp"
 #include "kernels/fitting.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
@@ -57,7 +59,7 @@ std::size_t Context::unstatedLimit(const Problem& problem,
   if (settings_.defaultWorkspaceLimitGiven)
     bytes = std::min(bytes, settings_.defaultWorkspaceLimitBytes);
   limit.memoryWasShort = freeBytes < settings_.defaultWorkspaceLimitBytes;
-  known = roundDownToAlignment(std::min(bytes, kMaximumDefaultLimit));
+  known = capped(roundDownToAlignment(std::min(bytes, kMaximumDefaultLimit)));
   return known;
 }
 
@@ -73,11 +75,12 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
       limits_.state(problem, {roundDownToAlignment(*query.limitBytes), true, true});
     else
       limits_.forget(problem);
-    return algorithmsInOwned(problem, descriptors, query.limitBytes.value_or(SIZE_MAX));
+    return algorithmsInOwned(problem, descriptors, capped(query.limitBytes.value_or(SIZE_MAX)));
   }
-  const std::size_t limitBytes = isNamed ? roundDownToAlignment(*query.limitBytes)
-                                         : unstatedLimit(problem, descriptors, query.find);
-  limits_.state(problem, {limitBytes, isNamed, isNamed || query.find});
+  const std::size_t statedBytes = isNamed ? roundDownToAlignment(*query.limitBytes)
+                                          : unstatedLimit(problem, descriptors, query.find);
+  limits_.state(problem, {statedBytes, isNamed, isNamed || query.find});
+  const std::size_t limitBytes = capped(statedBytes);
   PlanRequest wanted = request(problem, limitBytes, false);
   wanted.buffers = query.buffers;
   const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
@@ -95,7 +98,7 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
   answer.push_back({plan.algorithm,
                     CUDNN_STATUS_SUCCESS,
                     static_cast<float>(plan.predictedMs),
-                    roundUpToAlignment(plan.algorithmBytes),
+                    capped(roundUpToAlignment(plan.algorithmBytes)),
                     plan.isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
                     mathType});
   if (most == 1) return answer;
@@ -133,15 +136,17 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                                                    int algorithm,
                                                    LayerId layer) {
   Problem problem;
-  if (!readPlanned(operation, descriptors, problem)) return std::nullopt;
+  if (!readProblem(operation, descriptors, problem)) return std::nullopt;
+  if (!Planner::plans(problem)) return cappedBytes(problem, descriptors, algorithm);
   const Route route = routeOf(problem, descriptors, layer);
   if (route == Route::kUnshared) return bytesWithoutShare(problem, descriptors, algorithm);
   // The fused call may need it: cuDNN has no other algorithm for it without an activation.
   if (route == Route::kOwned) return bytesToName(handle_, operation, descriptors, algorithm, 0);
   const StatedLimit* const stated = limits_.find(problem);
-  const StatedLimit limit =
-      stated != nullptr ? *stated
-                        : StatedLimit{unstatedLimit(problem, descriptors, false), false, false};
+  StatedLimit limit = stated != nullptr
+                          ? *stated
+                          : StatedLimit{unstatedLimit(problem, descriptors, false), false, false};
+  limit.bytes = capped(limit.bytes);
   const bool deterministic = isDeterministic(operation, algorithm);
   const Measuring measuring = measuringFor(limit.mayMeasure);
   PlanAnswer found = planner().answer(request(problem, limit.bytes, deterministic), measuring);
@@ -149,8 +154,11 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   if (!found.plan && deterministic && !settings_.deterministic)
     found = planner().answer(request(problem, limit.bytes, false), measuring);
   if (found.plan)
-    return roundUpToAlignment(
-        bytesToName(handle_, operation, descriptors, algorithm, found.plan->algorithmBytes));
+    return bytesWithinCap(
+        problem,
+        algorithm,
+        roundUpToAlignment(
+            bytesToName(handle_, operation, descriptors, algorithm, found.plan->algorithmBytes)));
   return unmeasuredBytes(problem, descriptors, algorithm, limit);
 }
 
@@ -166,7 +174,20 @@ std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
   const std::size_t bytes = std::max(roundUpToAlignment(native),
                                      reserveWithin(limit.bytes, rankedOf(problem, descriptors)));
   const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
-  return isHard ? keepWithin(limit.bytes, problem, descriptors, algorithm, bytes) : bytes;
+  return isHard || isCapped()
+             ? keepWithin(isHard ? limit.bytes : SIZE_MAX, problem, descriptors, algorithm, bytes)
+             : bytes;
+}
+
+std::optional<std::size_t> Context::cappedBytes(const Problem& problem,
+                                                const ConvolutionDescriptors& descriptors,
+                                                int algorithm) {
+  std::size_t native = 0;
+  if (!isCapped() ||
+      nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
+          CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  return keepWithin(SIZE_MAX, problem, descriptors, algorithm, native);
 }
 
 /// What cuDNN needs for an algorithm of a convolution that cannot do without the caller's
@@ -176,9 +197,9 @@ std::optional<std::size_t> Context::bytesWithoutShare(const Problem& problem,
                                                       int algorithm) {
   std::size_t native = 0;
   const StatedLimit* const stated = limits_.find(problem);
-  if (stated == nullptr || !stated->isNamed ||
-      nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
-          CUDNN_STATUS_SUCCESS)
+  if (stated == nullptr || !stated->isNamed) return cappedBytes(problem, descriptors, algorithm);
+  if (nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
+      CUDNN_STATUS_SUCCESS)
     return std::nullopt;
   return keepWithin(stated->bytes, problem, descriptors, algorithm, native);
 }
@@ -190,6 +211,7 @@ std::size_t Context::keepWithin(std::size_t limitBytes,
                                 const ConvolutionDescriptors& descriptors,
                                 int algorithm,
                                 std::size_t bytes) {
+  limitBytes = capped(limitBytes);
   if (bytes <= limitBytes) return bytes;
   std::size_t least = SIZE_MAX;
   for (const KernelOffer& offer : rankedOf(problem, descriptors))
@@ -197,8 +219,35 @@ std::size_t Context::keepWithin(std::size_t limitBytes,
       least = std::min(least, offer.workspaceBytes);
   if (least == SIZE_MAX) return bytes;
   // Not rounded up: the limit may be less than what sizes are rounded to.
-  return bytesToName(
-      handle_, problem.operation, descriptors, algorithm, std::max(limitBytes, least));
+  const std::size_t within = std::max(limitBytes, least);
+  return std::max(
+      least,
+      bytesWithinCap(problem,
+                     algorithm,
+                     bytesToName(handle_, problem.operation, descriptors, algorithm, within)));
+}
+
+/// What the fused call may need (bytesToName) goes by the cap where a batch of one does: then a
+/// split has it.
+std::size_t Context::bytesWithinCap(const Problem& problem, int algorithm, std::size_t bytes) {
+  if (bytes <= capped(bytes)) return bytes;
+  const ProblemDescriptors one(problem.withBatch(1));
+  const std::size_t leastBytes = bytesToName(handle_, problem.operation, one.get(), algorithm, 0);
+  return leastBytes <= capped(bytes) ? capped(bytes) : bytes;
+}
+
+std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {
+  return planner().answer(request(problem, limitBytes, false), measuringFor(true)).plan;
+}
+
+Measurements Context::describeCandidates(const Problem& problem) {
+  return planner().measurements(request(problem, std::numeric_limits<std::size_t>::max(), false),
+                                measuringFor(true));
+}
+
+std::vector<Configuration> Context::describeFront(const Problem& problem) {
+  return planner().front(request(problem, std::numeric_limits<std::size_t>::max(), false),
+                         measuringFor(true));
 }
 
 }  // namespace ucudnn

@@ -126,6 +126,11 @@ std::vector<EnvironmentVariable> makeTable() {
          s.defaultWorkspaceLimitBytes = parseSize(text);
          s.defaultWorkspaceLimitGiven = true;
        }},
+      {"UCUDNN_WORKSPACE_LIMIT",
+       "a size, as 67108864 or 64MiB",
+       "none",
+       "Most workspace of each convolution, whatever its caller allows",
+       [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
        "0",

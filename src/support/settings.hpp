@@ -24,6 +24,8 @@ struct Settings {
   std::size_t defaultWorkspaceLimitBytes = 67108864;
   /// The user has named it: then it also bounds what cuDNN itself would take.
   bool defaultWorkspaceLimitGiven = false;
+  /// Of every convolution, whatever its caller allows; the largest: none.
+  std::size_t workspaceLimitBytes = std::numeric_limits<std::size_t>::max();
   std::size_t totalWorkspaceBytes = 0;  ///< 0: not set, WR
   TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
   /// Of each captured graph; the largest: as much as its plans want, at most the total.

@@ -34,6 +34,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     const Settings settings = read(environment);
     EXPECT_EQ(BatchSizePolicy::kPowerOfTwo, settings.batchSizePolicy);
     EXPECT_EQ(67108864U, settings.defaultWorkspaceLimitBytes);
+    EXPECT_EQ(SIZE_MAX, settings.workspaceLimitBytes);
     EXPECT_EQ(0U, settings.totalWorkspaceBytes);
     EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
     EXPECT_EQ(Kernels::kAll, settings.kernels);
@@ -56,6 +57,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   const Settings settings = read({{"UCUDNN_BATCH_SIZE_POLICY", "all"},
                                   {"UCUDNN_BENCHMARK_DEVICES", " 3, 0 ,12 "},
                                   {"UCUDNN_DEFAULT_WORKSPACE_LIMIT", "8MiB"},
+                                  {"UCUDNN_WORKSPACE_LIMIT", "16MiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_SIZE", "1 GiB"},
                                   {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
                                   {"UCUDNN_KERNELS", "engines"},
@@ -74,6 +76,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
+  EXPECT_EQ(16U << 20, settings.workspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
   EXPECT_EQ(TotalWorkspacePolicy::kShare, settings.totalWorkspacePolicy);
   EXPECT_EQ(Kernels::kEngines, settings.kernels);
@@ -126,6 +129,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_DETERMINISTIC", {"2", "true", "yes", "-1", "01", "1 1"}},
       {"UCUDNN_EQUIVALENCE_TEST", {"on"}},
       {"UCUDNN_DISABLE", {"yes", "2"}},
+      {"UCUDNN_WORKSPACE_LIMIT", {"none", "-1"}},
       {"UCUDNN_BENCHMARK_BUDGET",
        {"-1",
         "-0",
@@ -225,7 +229,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(21U, count.size());
+  EXPECT_EQ(22U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {
