@@ -39,6 +39,11 @@ if(TARGET ucudnn)
   install(FILES "${PROJECT_BINARY_DIR}/ucudnn.pc" DESTINATION "${UCUDNN_INSTALL_PKGCONFIGDIR}")
 endif()
 
+if(TARGET ucudnn_preload)
+  # Nobody links it: no header, no package names it.
+  install(TARGETS ucudnn_preload LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
 if(TARGET ucudnn_tool)
   file(RELATIVE_PATH bindir_to_libdir "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(ucudnn_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${bindir_to_libdir}"

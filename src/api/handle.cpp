@@ -3,6 +3,7 @@
 #include <ucudnn/settings.h>
 
 #include "api/guard.hpp"
+#include "api/lookup.h"
 #include "cuda/cudnn.hpp"
 #include "support/text.hpp"
 
@@ -219,6 +220,10 @@ cudnnStatus_t ucudnnSetLogLevel(const char* level) {
 
 cudnnStatus_t ucudnnSetLogFile(const char* path) {
   return changeLog("ucudnnSetLogFile", "UCUDNN_LOG_FILE", path);
+}
+
+int ucudnnLookUpCudnn(ucudnnLookup_t lookup) {
+  return lookUpCudnn(lookup) ? 1 : 0;
 }
 
 const char* ucudnnGetVersionString(void) {

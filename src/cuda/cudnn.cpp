@@ -1,5 +1,8 @@
 #include "cuda/cudnn.hpp"
 
+#include <atomic>
+#include <type_traits>
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn {
@@ -15,6 +18,24 @@ Cudnn detail::cudnnFunctions = {
 
 void setCudnn(const Cudnn& functions) noexcept {
   detail::cudnnFunctions = functions;
+}
+
+bool lookUpCudnn(void* (*find)(const char* name)) noexcept {
+  static std::atomic<bool> isDone{false};
+  Cudnn found{};
+  bool all = true;
+  const auto assign = [&](auto& member, const char* name) {
+    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(find(name));
+    all = all && member != nullptr;
+  };
+#define UCUDNN_FIND(NAME, FUNCTION) assign(found.NAME, #FUNCTION);
+  UCUDNN_FOR_EACH_CUDNN_FUNCTION(UCUDNN_FIND)
+#undef UCUDNN_FIND
+#if CUDNN_VERSION >= 90000
+  assign(found.getLastErrorString, "cudnnGetLastErrorString");
+#endif
+  if (all && !isDone.exchange(true)) setCudnn(found);
+  return all;
 }
 
 }  // namespace ucudnn

@@ -109,4 +109,8 @@ inline const Cudnn& cudnn() noexcept {
 /// From here on these are called. REQUIRES: no other thread is in the library.
 void setCudnn(const Cudnn& functions) noexcept;
 
+/// Those that `find` finds by their names, once for the process. False: one is missing, and nothing
+/// has changed. Other threads may be in the library if what they call meanwhile is as good.
+bool lookUpCudnn(void* (*find)(const char* name)) noexcept;
+
 }  // namespace ucudnn

@@ -40,6 +40,7 @@ struct Parsed {
   BenchOptions bench;
   ConvolutionOptions plan;
   DatabaseOptions database;
+  RunOptions run;
   Command command;
 };
 
@@ -222,6 +223,32 @@ void addDatabase(CLI::App& app, Parsed& parsed) {
   db->require_subcommand(1);
 }
 
+CLI::App* addRun(CLI::App& app, Parsed& parsed) {
+  CLI::App* const run = app.add_subcommand(
+      "run",
+      "run a program that knows nothing of μ-cuDNN with it: ucudnn run [OPTIONS] COMMAND...");
+  RunOptions& o = parsed.run;
+  run->add_option_function<std::string>(
+         "--workspace-limit",
+         [&o](const std::string& text) { o.limitBytes = parseLimit(text); },
+         "the most for each convolution; default: UCUDNN_WORKSPACE_LIMIT, none")
+      ->type_name("SIZE");
+  run->add_option_function<std::string>(
+         "--total-workspace",
+         [&o](const std::string& text) { o.totalBytes = parseTotal(text); },
+         "one workspace for all; default: UCUDNN_TOTAL_WORKSPACE_SIZE, none")
+      ->type_name("SIZE");
+  run->add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
+  run->add_option("--trace", o.trace, "a line for each call; %p: the process id")
+      ->type_name("FILE");
+  run->footer("Exit status: the command's; 127 where there is none, 126 where it can't be run.");
+  run->callback([&parsed] {
+    if (parsed.run.command.empty()) throw BadInput("run: the command is missing");
+    parsed.command = [&parsed] { return tool::run(parsed.run); };
+  });
+  return run;
+}
+
 std::string oneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   text.erase(text.find_last_not_of(' ') + 1);
@@ -266,7 +293,7 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
 
 }  // namespace
 
-Command parseCommandLine(const std::vector<std::string>& arguments) {
+Command parseCommandLine(std::vector<std::string> arguments) {
   const auto parsed = std::make_shared<Parsed>();
   std::string command = "ucudnn";
   for (const std::string& argument : arguments) command += " " + argument;
@@ -282,11 +309,17 @@ Command parseCommandLine(const std::vector<std::string>& arguments) {
     parsed->command = tool::info;
   });
   addDatabase(app, *parsed);
+  const CLI::App* const run = addRun(app, *parsed);
 
   const std::string first = arguments.empty() ? std::string() : arguments.front();
   // Only `db` creates no handle, which would report.
   if (first != "info")
     readEnvironment(*parsed, first == "db" ? Reporting::kOnce : Reporting::kNever);
+  if (first == "run")
+    parsed->run.command = takeCommand(arguments, [run](const std::string& name) {
+      const CLI::Option* const option = run->get_option_no_throw(name);
+      return option != nullptr && option->get_type_size() > 0;
+    });
   // CLI11 takes them from the end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

@@ -13,6 +13,6 @@ using Command = std::function<int()>;
 /// Throws BadInput, one line that names the option; BadSetting where a UCUDNN_* variable is bad.
 /// For
 /// --help and --version the command prints them.
-Command parseCommandLine(const std::vector<std::string>& arguments);
+Command parseCommandLine(std::vector<std::string> arguments);
 
 }  // namespace ucudnn::tool

@@ -58,6 +58,14 @@ struct DatabaseOptions {
   int device = 0;
 };
 
+/// What a program is run with.
+struct RunOptions {
+  std::optional<std::size_t> limitBytes, totalBytes;
+  std::string database;              ///< empty: as in the environment
+  std::string trace;                 ///< likewise
+  std::vector<std::string> command;  ///< and its arguments
+};
+
 /// What bench and plan report of their options.
 nlohmann::ordered_json toJson(const ConvolutionOptions& options);
 

@@ -1,0 +1,24 @@
+/* What libucudnn_preload.so calls besides the public functions. */
+#ifndef UCUDNN_API_LOOKUP_H_
+#define UCUDNN_API_LOOKUP_H_
+
+#include <ucudnn/preamble.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The address of cuDNN's function of that name; NULL: it has none. */
+typedef void* (*ucudnnLookup_t)(const char* name);
+
+/**
+ * From here on cuDNN's functions are those that `lookup` finds, whatever the loader has bound their
+ * names to. Not 0: done, now or before; 0: one of them is missing, and nothing has changed.
+ */
+UCUDNN_API int ucudnnLookUpCudnn(ucudnnLookup_t lookup);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* UCUDNN_API_LOOKUP_H_ */

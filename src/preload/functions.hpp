@@ -1,0 +1,32 @@
+// The functions that stand in front of cuDNN's, as cuDNN and as μ-cuDNN have them. Nothing here
+// needs a constructor or takes a lock: the first call may come from a constructor, from a thread
+// that holds the loader's lock, or in a forked child.
+#pragma once
+
+#include <cudnn.h>
+#include <ucudnn/functions.h>
+
+// They are deprecated in cuDNN 9, and what programs call.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace ucudnn::preload {
+
+/// A library's functions, named without their prefix.
+struct Functions {
+  decltype(&::cudnnCreate) Create;
+  decltype(&::cudnnDestroy) Destroy;
+#define UCUDNN_MEMBER(NAME, PARAMETERS, ARGUMENTS) decltype(&::cudnn##NAME) NAME;
+  UCUDNN_FOR_EACH_FUNCTION(UCUDNN_MEMBER)
+#undef UCUDNN_MEMBER
+};
+
+/// Who answers the program. Immutable.
+struct Route {
+  const Functions* native;   ///< a function that this cuDNN does not have is null
+  const Functions* planned;  ///< null: every call passes through
+};
+
+/// Decided at the first call that finds a cuDNN loaded, once for the process. Null: none is loaded.
+const Route* route() noexcept;
+
+}  // namespace ucudnn::preload

@@ -1,0 +1,33 @@
+/* A libcudnn.so.9 that says what is called, and whose Find calls another of its functions through
+ * the loader. */
+#include <cudnn.h>
+#include <stdio.h>
+#include <ucudnn/functions.h>
+
+size_t cudnnGetVersion(void) {
+  return CUDNN_VERSION;
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  *handle = (cudnnHandle_t)(void*)handle;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
+  return handle != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+
+static void callAnother(const char* name, cudnnHandle_t handle) {
+  size_t bytes = 0;
+  if (name[0] == 'F')
+    cudnnGetConvolutionForwardWorkspaceSize(
+        handle, NULL, NULL, NULL, NULL, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, &bytes);
+}
+
+#define NATIVE(NAME, PARAMETERS, ARGUMENTS)                                   \
+  cudnnStatus_t cudnn##NAME(cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) { \
+    printf("native %s\n", #NAME);                                             \
+    callAnother(#NAME, handle);                                               \
+    return CUDNN_STATUS_SUCCESS;                                              \
+  }
+UCUDNN_FOR_EACH_FUNCTION(NATIVE)

@@ -1,0 +1,23 @@
+/* A libucudnn.so that says what is called, and then calls cuDNN through the loader. */
+#include <cudnn.h>
+#include <stdio.h>
+#include <ucudnn/functions.h>
+
+int ucudnnLookUpCudnn(void* (*lookup)(const char*)) {
+  return lookup("cudnnConvolutionForward") != (void*)&cudnnConvolutionForward;
+}
+
+cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle) {
+  return cudnnCreate(handle);
+}
+
+cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle) {
+  return cudnnDestroy(handle);
+}
+
+#define PLANNED(NAME, PARAMETERS, ARGUMENTS)                                   \
+  cudnnStatus_t ucudnn##NAME(cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) { \
+    printf("planned %s\n", #NAME);                                             \
+    return cudnn##NAME(handle, UCUDNN_UNPACK ARGUMENTS);                       \
+  }
+UCUDNN_FOR_EACH_FUNCTION(PLANNED)

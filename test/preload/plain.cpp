@@ -1,0 +1,151 @@
+// A client of cuDNN alone: it includes nothing of μ-cuDNN's, and is linked with nothing of it. What
+// it computes it writes to a file, so that runs can be compared.
+//
+//   plain MODE FILE
+//
+//   query     asks for algorithms and sizes, then runs, as PyTorch does with its legacy API
+//   find      lets cuDNN measure within a workspace, then runs
+//   fixed     runs with a workspace of 2 MiB, and asks nothing
+//   threads   "find" in three threads, each with a handle
+//   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
+//   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
+//   exec      becomes "find"
+//   atexit    makes a handle; "find" in the destructor of a static object
+//
+// Prints "workspace BYTES", the most that any call was given. Exit status: 0; 3: a call failed, and
+// said so.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "layer.hpp"
+
+using namespace plain;
+
+namespace {
+
+/// Runs with a handle that `create` makes and `destroy` ends.
+template <typename Use>
+void withHandle(Use use,
+                decltype(&cudnnCreate) create = cudnnCreate,
+                decltype(&cudnnDestroy) destroy = cudnnDestroy) {
+  cudnnHandle_t handle = nullptr;
+  CHECK(create(&handle));
+  use(handle);
+  CHECK(destroy(handle));
+}
+
+void find(std::vector<float>& results) {
+  withHandle([&](cudnnHandle_t handle) { Layer().find(handle, results); });
+}
+
+void findInThreads(std::vector<float>& results) {
+  constexpr int kThreads = 3;
+  std::vector<float> each[kThreads];
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (std::vector<float>& own : each)
+    threads.emplace_back([&] {
+      try {
+        find(own);
+      } catch (const std::exception& error) {
+        std::printf("%s\n", error.what());
+        ++failures;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  check(failures, "threads");
+  for (const std::vector<float>& own : each) results.insert(results.end(), own.begin(), own.end());
+}
+
+void runOutside(std::vector<float>& results) {
+  void* const library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  const auto create = reinterpret_cast<decltype(&cudnnCreate)>(dlsym(library, "cudnnCreate"));
+  const auto destroy = reinterpret_cast<decltype(&cudnnDestroy)>(dlsym(library, "cudnnDestroy"));
+  const auto use = [&](cudnnHandle_t handle) { Layer().find(handle, results); };
+  for (int i = 0; i < 2; ++i) withHandle(use, create, destroy);  // perhaps at the same address
+  withHandle(use, create, cudnnDestroy);
+  withHandle(use, cudnnCreate, destroy);
+  withHandle(use);
+}
+
+void inChild(const std::function<int()>& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = -1;
+  waitpid(child, &status, 0);
+  check(status, "child");
+}
+
+void runForked(std::vector<float>& results) {
+  inChild([] { return 0; });
+  inChild([] {
+    try {
+      std::vector<float> own;
+      find(own);
+      return own.empty() ? 1 : 0;
+    } catch (const std::exception&) {
+      return 3;
+    }
+  });
+  find(results);
+  inChild([] { return 0; });
+}
+
+void write(const char* file, const std::vector<float>& results) {
+  std::FILE* const stream = std::fopen(file, "wb");
+  if (stream == nullptr) throw std::runtime_error("fopen");
+  std::fwrite(results.data(), sizeof(float), results.size(), stream);
+  std::fclose(stream);
+}
+
+/// Works when the process ends, as some programs destroy their handles then.
+class AtExit {
+ public:
+  ~AtExit() {
+    if (file == nullptr) return;
+    std::vector<float> results;
+    find(results);
+    write(file, results);
+  }
+  const char* file = nullptr;
+} atExit;
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int plainMain(int count, char** words) {
+  if (count < 3) return 2;
+  const std::string mode = words[1];
+  try {
+    std::vector<float> results;
+    if (mode == "exec") {
+      char find[] = "find";
+      words[1] = find;
+      execv("/proc/self/exe", words);
+      throw std::runtime_error("execv");
+    }
+    if (mode == "find") find(results);
+    if (mode == "atexit") atExit.file = words[2];
+    if (mode == "atexit") withHandle([](cudnnHandle_t) {});
+    if (mode == "query") withHandle([&](cudnnHandle_t handle) { Layer().query(handle, results); });
+    if (mode == "fixed") withHandle([&](cudnnHandle_t handle) { Layer().fixed(handle, results); });
+    if (mode == "threads") findInThreads(results);
+    if (mode == "outside") runOutside(results);
+    if (mode == "fork") runForked(results);
+    if (mode != "atexit") write(words[2], results);
+    std::printf("workspace %zu\n", mostWorkspace.load());
+    return 0;
+  } catch (const std::exception& error) {
+    std::printf("%s\n", error.what());
+    return 3;
+  }
+}

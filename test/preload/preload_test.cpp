@@ -1,0 +1,250 @@
+// Programs that know nothing of μ-cuDNN, with libucudnn_preload.so in front of cuDNN.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "preload/process.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{2} << 20;  // FFT fits it in micro-batches only
+constexpr const char* kOperations[] = {
+    "forward", "backward_data", "backward_filter", "bias_activation_forward"};
+
+class PreloadTest : public ::testing::Test {
+ protected:
+  /// What the plans are made of is measured by programs of which only the times are wanted.
+  void SetUp() override {
+    for (const char* const mode : {"query", "find", "fixed"}) {
+      const Outcome outcome =
+          shell(variables() + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "measured"));
+      ASSERT_EQ(0, outcome.status) << outcome.output << outcome.error;
+      ASSERT_EQ("", outcome.error);
+    }
+  }
+
+  std::string file(const std::string& name) const { return directory_.file(name); }
+
+  std::string variables() const {
+    return "UCUDNN_BENCHMARK_SHARE=always UCUDNN_WORKSPACE_LIMIT=" + std::to_string(kLimit) +
+           " UCUDNN_DATABASE=" + file("database") + " ";
+  }
+  std::string plain(const std::string& mode, const std::string& results) const {
+    return std::string(PLAIN) + " " + mode + " " + file(results);
+  }
+  std::string preloaded(const std::string& mode, const std::string& results) const {
+    return "LD_PRELOAD=" UCUDNN_PRELOAD " " + plain(mode, results);
+  }
+  std::string traced() const { return variables() + "UCUDNN_TRACE=" + file("trace") + " "; }
+
+  /// Lines of the trace that begin with the operation and hold the words.
+  std::ptrdiff_t traceLines(const std::string& operation, const std::string& words) const {
+    const auto lines = linesOf(file("trace"));
+    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
+      return line.rfind(operation + " ", 0) == 0 && line.find(words) != std::string::npos;
+    });
+  }
+
+  void expectSameResults(const std::string& name, const std::string& expectedName) const {
+    const auto results = readResults(file(name));
+    const auto expected = readResults(file(expectedName));
+    ASSERT_EQ(expected.size(), results.size());
+    ASSERT_FALSE(results.empty());
+    double squares = 0, differences = 0;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto a = static_cast<double>(results[i]), b = static_cast<double>(expected[i]);
+      squares += b * b;
+      differences += (a - b) * (a - b);
+    }
+    EXPECT_LE(std::sqrt(differences / squares), 1e-6);  // NaN is wrong too
+  }
+
+  /// Runs the mode without and with the preload. All of the `calls` of each operation are split.
+  void expectSplit(const std::string& mode, std::ptrdiff_t calls) const {
+    const Outcome bare = shell(plain(mode, "bare"));
+    ASSERT_EQ(0, bare.status) << bare.output;
+    const Outcome outcome = shell(traced() + preloaded(mode, "preloaded"));
+    EXPECT_EQ(0, outcome.status) << outcome.output;
+    EXPECT_EQ("", outcome.error);
+    expectSameResults("preloaded", "bare");
+    for (const char* const operation : kOperations) {
+      EXPECT_EQ(calls, traceLines(operation, "")) << operation;
+      EXPECT_EQ(calls, traceLines(operation, "\tsplit")) << operation;
+    }
+  }
+
+  static std::size_t workspaceOf(const Outcome& outcome) {
+    const std::size_t place = outcome.output.find("workspace ");
+    return place == std::string::npos ? SIZE_MAX : std::stoull(outcome.output.substr(place + 10));
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+// Each mode calls every operation three times with a handle.
+TEST_F(PreloadTest, SplitsWhatAProgramHasQueried) {
+  expectSplit("query", 3);
+}
+TEST_F(PreloadTest, SplitsWhatAProgramHasMeasured) {
+  expectSplit("find", 3);
+}
+TEST_F(PreloadTest, SplitsWhatAProgramNeverAsksAbout) {
+  expectSplit("fixed", 3);
+}
+TEST_F(PreloadTest, ServesThreads) {
+  expectSplit("threads", 9);
+}
+TEST_F(PreloadTest, AdoptsHandlesThatItHasNotSeenCreatedOrDestroyed) {
+  expectSplit("outside", 15);
+}
+TEST_F(PreloadTest, GoesWithExec) {
+  expectSplit("exec", 3);
+}
+TEST_F(PreloadTest, ServesStaticDestructors) {
+  expectSplit("atexit", 3);
+}
+TEST_F(PreloadTest, LivesInForkedChildren) {
+  expectSplit("fork", 6);
+}
+
+TEST_F(PreloadTest, FindsACudnnOfLocalScope) {
+  ASSERT_EQ(0, shell(plain("query", "bare")).status);
+  const std::string host = std::string(HOST) + " " PLUGIN " query " + file("preloaded");
+  const Outcome outcome = shell(traced() + "LD_PRELOAD=" UCUDNN_PRELOAD " " + host);
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ("", outcome.error);
+  expectSameResults("preloaded", "bare");
+  for (const char* const operation : kOperations)
+    EXPECT_EQ(3, traceLines(operation, "\tsplit")) << operation;
+}
+
+TEST_F(PreloadTest, KeepsEveryAnswerWithinTheLimit) {
+  for (const std::size_t limit : {kLimit, std::size_t{1000000}, std::size_t{0}})
+    for (const char* const mode : {"query", "find"}) {
+      SCOPED_TRACE(std::string(mode) + " " + std::to_string(limit));
+      const std::string setting = "UCUDNN_WORKSPACE_LIMIT=" + std::to_string(limit) + " ";
+      const Outcome outcome =
+          shell(setting + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "results"));
+      EXPECT_EQ(0, outcome.status) << outcome.output;
+      EXPECT_LE(workspaceOf(outcome), limit);
+    }
+  EXPECT_GT(workspaceOf(shell(plain("query", "bare"))), kLimit);
+}
+
+TEST_F(PreloadTest, WritesATraceForEachProcess) {
+  const Outcome outcome =
+      shell(variables() + "UCUDNN_TRACE=" + file("trace.%p") + " " + preloaded("fork", "results"));
+  EXPECT_EQ(0, outcome.status);
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(file(".")))
+    if (entry.path().filename().string().rfind("trace.", 0) == 0) {
+      ++files;
+      EXPECT_EQ(12U, linesOf(entry.path()).size());
+    }
+  EXPECT_EQ(2, files);
+}
+
+TEST_F(PreloadTest, TraceSaysWhyCallsPassThrough) {
+  const Outcome outcome =
+      shell("UCUDNN_TRACE=" + file("trace") + " " + preloaded("fixed", "results"));
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ(3, traceLines("forward", "\tcudnn\tnot measured yet\tstream 0x0\tup to 2097152 bytes"));
+}
+
+TEST_F(PreloadTest, DisabledNothingIsLoaded) {
+  ASSERT_EQ(0, shell(plain("find", "bare")).status);
+  const Outcome outcome =
+      shell(traced() + "LD_DEBUG=files UCUDNN_DISABLE=1 " + preloaded("find", "preloaded"));
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
+  EXPECT_EQ("", readText(file("trace")));
+  EXPECT_NE(std::string::npos, outcome.error.find("libucudnn_preload.so"));
+  EXPECT_EQ(std::string::npos, outcome.error.find("libucudnn.so"));
+}
+
+TEST_F(PreloadTest, BadSettingsLeaveTheProgramToCudnn) {
+  ASSERT_EQ(0, shell(plain("query", "bare")).status);
+  for (const std::string setting : {"UCUDNN_KERNELS=some", "UCUDNN_TRACE=/nonexistent/x"}) {
+    const Outcome outcome = shell(setting + " " + preloaded("query", "preloaded"));
+    EXPECT_EQ(0, outcome.status) << outcome.output;
+    EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
+    EXPECT_NE(std::string::npos, outcome.error.find(setting.substr(0, setting.find('=') + 1)))
+        << outcome.error;
+  }
+}
+
+TEST_F(PreloadTest, WithoutTheLibraryBesideItEverythingPassesThrough) {
+  const std::string copy = file("libucudnn_preload.so");
+  std::filesystem::copy_file(UCUDNN_PRELOAD, copy);
+  ASSERT_EQ(0, shell(plain("query", "bare")).status);
+  const Outcome outcome = shell("LD_PRELOAD=" + copy + " " + plain("query", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
+  EXPECT_EQ(1, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
+  EXPECT_NE(std::string::npos, outcome.error.find("libucudnn.so.0")) << outcome.error;
+}
+
+TEST_F(PreloadTest, ServesAClientOfTheLibraryAsBefore) {
+  const std::string work = " run 'plain;0 3 0 7 8 8 1 1 0 1 2 9 8 3 3 1 1 1 1 1 1'";
+  const Outcome bare = shell(std::string(LIBRARY_CLIENT) + work);
+  const Outcome outcome = shell("LD_PRELOAD=" UCUDNN_PRELOAD " " LIBRARY_CLIENT + work);
+  EXPECT_EQ(0, bare.status) << bare.output;
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(bare.output, outcome.output);
+}
+
+TEST(PreloadAlone, OtherProgramsNeverNoticeIt) {
+  const Outcome bare = shell("/bin/ls /");
+  const Outcome outcome = shell("LD_DEBUG=files LD_PRELOAD=" UCUDNN_PRELOAD " /bin/ls /");
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ(bare.output, outcome.output);
+  EXPECT_NE(std::string::npos, outcome.error.find("libucudnn_preload.so"));
+  for (const char* const library : {"libucudnn.so", "libcudnn", "libcudart", "libstdc++"})
+    EXPECT_EQ(std::string::npos, outcome.error.find(library)) << library;
+}
+
+TEST(PreloadAlone, ACudnnOfAnotherVersionPassesThroughWithOneWarning) {
+  const std::string preload = "LD_PRELOAD=" UCUDNN_PRELOAD;
+  for (const std::string& line :
+       {preload + " " OTHER_CLIENT " " OTHER_CUDNN, preload + ":" OTHER_CUDNN " " OTHER_CLIENT}) {
+    const Outcome outcome = shell(line);
+    EXPECT_EQ(0, outcome.status);
+    EXPECT_EQ("0 0 7000 0\n", outcome.output);
+    EXPECT_EQ(1, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
+    EXPECT_NE(std::string::npos, outcome.error.find("another than libcudnn.so.9")) << outcome.error;
+    for (const char* const quiet : {"UCUDNN_LOG_LEVEL=error ", "UCUDNN_DISABLE=1 "})
+      EXPECT_EQ("", shell(quiet + line).error);
+  }
+}
+
+TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
+  const TemporaryDirectory directory;
+  std::filesystem::copy_file(UCUDNN_PRELOAD, directory.file("libucudnn_preload.so"));
+  const std::string library = "libucudnn.so.0";
+  std::filesystem::create_symlink(GUARD_FOLDER "/" + library, directory.file(library));
+  const Outcome outcome = shell("LD_LIBRARY_PATH=" GUARD_FOLDER " LD_PRELOAD=" +
+                                directory.file("libucudnn_preload.so") + " " GUARD_CLIENT);
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ("", outcome.error);
+  EXPECT_EQ(
+      "planned FindConvolutionForwardAlgorithm\n"
+      "native FindConvolutionForwardAlgorithm\n"
+      "native GetConvolutionForwardWorkspaceSize\n"
+      "planned GetConvolutionForwardWorkspaceSize\n"
+      "native GetConvolutionForwardWorkspaceSize\n",
+      outcome.output);
+}
+
+TEST(PreloadAlone, WithoutACudnnCallsFailAsUninitialized) {
+  const Outcome outcome = shell("LD_PRELOAD=" UCUDNN_PRELOAD " " OTHER_CLIENT);
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ("1001 1001 0 1001\n", outcome.output);  // CUDNN_STATUS_NOT_INITIALIZED
+}
+
+}  // namespace
+}  // namespace ucudnn::test

@@ -1,0 +1,97 @@
+// `ucudnn run`
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "preload/process.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+const std::string kRun = std::string(UCUDNN_TOOL) + " run ";
+
+TEST(Run, ExitStatusIsTheCommands) {
+  EXPECT_EQ(0, shell(kRun + "true").status);
+  EXPECT_EQ(7, shell(kRun + "sh -c 'exit 7'").status);
+  EXPECT_EQ(7, shell(kRun + "-- sh -c 'exit 7'").status);
+  EXPECT_EQ(128 + 15, shell(kRun + "sh -c 'kill $$'").status);
+}
+
+TEST(Run, WhatCannotBeRunIsOneLine) {
+  for (const auto& [command, status] : {std::pair<const char*, int>{"nonexistent --help", 127},
+                                        {"/nonexistent/x", 127},
+                                        {"/tmp", 126}}) {
+    const Outcome outcome = shell(kRun + command);
+    EXPECT_EQ(status, outcome.status) << command;
+    EXPECT_EQ("", outcome.output);
+    EXPECT_EQ(0U, outcome.error.find("ucudnn: ")) << outcome.error;
+    EXPECT_EQ(1, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
+  }
+}
+
+TEST(Run, BadOptionsAndSettingsAreRefusedBeforeTheProgramStarts) {
+  for (const std::string& line : {kRun,
+                                  kRun + "--",
+                                  kRun + "--workspace-limit",
+                                  kRun + "--workspace-limit much echo",
+                                  kRun + "--total-workspace -1 echo",
+                                  kRun + "--nonsense echo",
+                                  "UCUDNN_KERNELS=some " + kRun + "echo"}) {
+    const Outcome outcome = shell(line);
+    EXPECT_EQ(2, outcome.status) << line;
+    EXPECT_EQ("", outcome.output);
+    EXPECT_EQ(1, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
+  }
+}
+
+/// The environment that a program sees.
+std::string environmentOf(const std::string& line, const std::string& variable) {
+  return shell(line + " sh -c 'echo \"$" + variable + "\"'").output;
+}
+
+TEST(Run, OptionsBecomeTheProgramsEnvironment) {
+  const std::string folder = std::filesystem::current_path().string();
+  EXPECT_EQ("2097152\n", environmentOf(kRun + "--workspace-limit 2MiB", "UCUDNN_WORKSPACE_LIMIT"));
+  EXPECT_EQ("1048576\n",
+            environmentOf(kRun + "--total-workspace=1MiB", "UCUDNN_TOTAL_WORKSPACE_SIZE"));
+  EXPECT_EQ(folder + "/a.db\n", environmentOf(kRun + "--database a.db", "UCUDNN_DATABASE"));
+  EXPECT_EQ("/tmp/%p\n", environmentOf(kRun + "--trace /tmp/%p", "UCUDNN_TRACE"));
+  EXPECT_EQ("4096\n",
+            environmentOf("UCUDNN_WORKSPACE_LIMIT=4096 " + kRun, "UCUDNN_WORKSPACE_LIMIT"));
+}
+
+TEST(Run, LibraryIsPreloadedBehindOthers) {
+  const std::string own = std::filesystem::canonical(UCUDNN_PRELOAD).string() + "\n";
+  EXPECT_EQ(own, environmentOf(kRun, "LD_PRELOAD"));
+  EXPECT_EQ(OTHER_CUDNN ":" + own,
+            environmentOf("LD_PRELOAD=" OTHER_CUDNN " " + kRun, "LD_PRELOAD"));
+}
+
+TEST(Run, TheProgramsArgumentsAreItsOwn) {
+  EXPECT_EQ("--trace info --help\n", shell(kRun + "echo --trace info --help").output);
+  const TemporaryDirectory directory;
+  const std::string program = directory.file("plan");  // named as a command of ours
+  ASSERT_EQ(0,
+            shell("printf '#!/bin/sh\\necho own\\n' >" + program + "; chmod +x " + program).status);
+  EXPECT_EQ(
+      "own\n",
+      shell("PATH=" + program.substr(0, program.rfind('/')) + ":$PATH " + kRun + "plan").output);
+}
+
+TEST(Run, AProgramIsSplitWithinTheLimit) {
+  const TemporaryDirectory directory;
+  const Outcome outcome =
+      shell("UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun + "--workspace-limit 2MiB --trace " +
+            directory.file("trace") + " " PLAIN " find " + directory.file("results"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ("", outcome.error);
+  const auto lines = linesOf(directory.file("trace"));
+  ASSERT_EQ(12U, lines.size());
+  for (std::size_t i = 0; i < 9; ++i)  // the fused calls have not been asked about
+    EXPECT_NE(std::string::npos, lines[i].find("\tsplit")) << lines[i];
+}
+
+}  // namespace
+}  // namespace ucudnn::test
