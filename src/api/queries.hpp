@@ -28,9 +28,9 @@ inline cudnnStatus_t convolveOrNative(cudnnHandle_t handle,
                                       const ConvolutionCall& call,
                                       ucudnnLayerId_t layer) noexcept {
   Context* const context = contextOf(handle);
-  return context != nullptr && !context->settings().disabled
-             ? context->convolve(operation, call, layer)
-             : runNative(handle, operation, call);
+  if (context == nullptr || context->settings().disabled) return runNative(handle, operation, call);
+  return context->isRecorded() ? context->convolveRecorded(operation, call, layer)
+                               : context->convolve(operation, call, layer);
 }
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "context/report.hpp"
 #include "cuda/cudnn.hpp"
 #include "executor/equivalence.hpp"
 #include "kernels/engine_calls.hpp"
@@ -83,10 +84,12 @@ void Context::setSettings(Settings settings, Plans plans) {
   std::shared_ptr<Replays> replays;
   if (settings.graphMemoryBytes > 0) replays = replaysOf(device_);
   TraceFile* const trace = settings.tracePath.empty() ? nullptr : &traceFile(settings.tracePath);
+  if (settings.report) static_cast<void>(report());
   prepareBenchmarkDevices(benchmarkDevices_);
   if (replays_) replays_->forget(ownerOf(this));
   replays_ = std::move(replays);
   trace_ = trace;
+  isRecorded_ = trace != nullptr || settings.report;
   hotPlans_.clear();
   owner_ = std::move(owner);
   frozen_ = std::move(frozen);
@@ -177,14 +180,6 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
 cudnnStatus_t Context::convolve(Operation operation,
                                 const ConvolutionCall& call,
                                 LayerId layer) noexcept {
-  const cudnnStatus_t status = convolveUntraced(operation, call, layer);
-  if (trace_ != nullptr) writeTrace(operation, call, status);
-  return status;
-}
-
-cudnnStatus_t Context::convolveUntraced(Operation operation,
-                                        const ConvolutionCall& call,
-                                        LayerId layer) noexcept {
   HotPlans::Key& key = callsKey_;
   key.workspaceBytes = 0;
   if (!readPlanned(operation, call.descriptors, key.problem))
@@ -266,7 +261,7 @@ bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* client
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
   counter.fetch_add(1, std::memory_order_relaxed);
   statistics.replayedCalls.fetch_add(1, std::memory_order_relaxed);
-  if (trace_ != nullptr) noteRun(plan, call, true);
+  if (isRecorded_) noteRun(plan, call, true);
   return true;
 }
 
@@ -282,7 +277,7 @@ cudnnStatus_t Context::enqueuePlan(const HotPlans::Key& key,
   Statistics& statistics = planner().statistics();
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
   counter.fetch_add(1, std::memory_order_relaxed);
-  if (trace_ != nullptr) noteRun(plan, call, false);
+  if (isRecorded_) noteRun(plan, call, false);
   return status;
 }
 
@@ -305,7 +300,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
                                                             : Determinism::kAny;
     if (completePlan(handle_, plan, call, enqueued, determinism) == CUDNN_STATUS_SUCCESS) {
       status = CUDNN_STATUS_SUCCESS;
-      if (trace_ != nullptr) noteRun(plan, call, false);
+      if (isRecorded_) noteRun(plan, call, false);
       planner().statistics().splitCalls.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -329,7 +324,7 @@ void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
 cudnnStatus_t Context::bypass(Operation operation,
                               const ConvolutionCall& call,
                               const char* why) noexcept {
-  if (trace_ != nullptr) record_.passed(call, why);
+  if (isRecorded_) record_.passed(call, why);
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;

@@ -86,6 +86,11 @@ class Context {
 
   /// Runs a convolution: its plan, or, where there is none or it cannot be started, cuDNN as it is.
   cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call, LayerId layer) noexcept;
+  /// The same for the trace and the report, where `isRecorded`.
+  cudnnStatus_t convolveRecorded(Operation operation,
+                                 const ConvolutionCall& call,
+                                 LayerId layer) noexcept;
+  bool isRecorded() const noexcept { return isRecorded_; }
 
   /// The algorithms of a problem, ours first, then cuDNN's own by time; remembers the limit for
   /// later calls on this handle. Empty answer: not planned, ask cuDNN. Throws Error.
@@ -157,12 +162,9 @@ class Context {
                          std::size_t bytes);
   std::size_t bytesWithinCap(const Problem& problem, int algorithm, std::size_t bytes);
 
-  cudnnStatus_t convolveUntraced(Operation operation,
-                                 const ConvolutionCall& call,
-                                 LayerId layer) noexcept;
-  /// For the trace, if there is one. Out of memory: the line is incomplete.
+  /// For the trace and the report, if there is one. Out of memory: what they say is incomplete.
   void noteRun(const Plan& plan, const ConvolutionCall& call, bool replayed) noexcept;
-  void writeTrace(Operation operation, const ConvolutionCall& call, cudnnStatus_t status) noexcept;
+  void tell(Operation operation, const ConvolutionCall& call, cudnnStatus_t status) noexcept;
 
   /// The plan for a call; null: run cuDNN. Remembers an answer that lasts.
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,
@@ -250,6 +252,7 @@ class Context {
   int machine_;
   CallingThreads* threads_;  ///< the device's
   Origin origin_;
+  bool isRecorded_ = false;  ///< calls are, for the trace or the report; read by every call
   Settings settings_;
   std::vector<int> benchmarkDevices_;
   std::shared_ptr<FrozenPlans> frozen_;  ///< null: nothing is frozen
@@ -257,8 +260,6 @@ class Context {
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
   std::shared_ptr<Replays> replays_;       ///< null: nothing is replayed
-  TraceFile* trace_ = nullptr;             ///< null: nobody wants one
-  CallRecord record_;                      ///< of the call under way, for the trace
   StatedLimits limits_;
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
@@ -270,6 +271,8 @@ class Context {
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};
+  TraceFile* trace_ = nullptr;  ///< null: nobody wants one
+  CallRecord record_;           ///< of the call under way
 };
 
 }  // namespace ucudnn

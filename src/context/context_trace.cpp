@@ -1,5 +1,6 @@
 // What a context writes down of its calls.
 #include "context/context.hpp"
+#include "context/report.hpp"
 
 namespace ucudnn {
 
@@ -11,16 +12,26 @@ void Context::noteRun(const Plan& plan, const ConvolutionCall& call, bool replay
   }
 }
 
-void Context::writeTrace(Operation operation,
-                         const ConvolutionCall& call,
-                         cudnnStatus_t status) noexcept {
+cudnnStatus_t Context::convolveRecorded(Operation operation,
+                                        const ConvolutionCall& call,
+                                        LayerId layer) noexcept {
+  const cudnnStatus_t status = convolve(operation, call, layer);
+  tell(operation, call, status);
+  return status;
+}
+
+void Context::tell(Operation operation,
+                   const ConvolutionCall& call,
+                   cudnnStatus_t status) noexcept {
   try {
-    cudaStream_t stream = nullptr;
-    static_cast<void>(cudnn().getStream(handle_, &stream));
     Problem again;  // only whether it can be read: of a fused call the key has more
     const bool isRead = readProblem(operation, call.descriptors, again);
-    trace_->write(
-        traceLine(operation, isRead ? &callsKey_.problem : nullptr, record_, stream, status));
+    const Problem* const problem = isRead ? &callsKey_.problem : nullptr;
+    if (settings_.report) report().add(problem, record_);
+    if (trace_ == nullptr) return;
+    cudaStream_t stream = nullptr;
+    static_cast<void>(cudnn().getStream(handle_, &stream));
+    trace_->write(traceLine(operation, problem, record_, stream, status));
   } catch (const std::bad_alloc&) {  // a line is missing
   }
 }

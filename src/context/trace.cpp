@@ -62,10 +62,9 @@ std::string traceLine(Operation operation,
                       const CallRecord& record,
                       cudaStream_t stream,
                       cudnnStatus_t status) {
-  const bool isPlanned = *record.why == '\0';
   std::string line = problem != nullptr ? fmt::format("{} N={}", problem->text(), problem->batch())
                                         : std::string(toText(operation));
-  if (isPlanned)
+  if (record.isPlanned())
     line += fmt::format("\t{}{}\t{}\tstream {}\t{} of {} bytes",
                         record.divided ? "split" : "undivided",
                         record.replayed ? ", replayed" : "",

@@ -29,11 +29,15 @@ class CallRecord {
   std::string plan;
   std::size_t workspaceBytes = 0;  ///< the plan's
   std::size_t grantedBytes = 0;
+  double predictedMs = 0;
   bool divided = false, replayed = false;
+
+  bool isPlanned() const noexcept { return *why == '\0'; }
 
   /// Throws std::bad_alloc.
   void ran(const Plan& by, const ConvolutionCall& call, bool asGraph) {
-    *this = {"", toText(by), by.workspaceBytes, granted(call), by.isDivided(), asGraph};
+    *this = {
+        "", toText(by), by.workspaceBytes, granted(call), by.predictedMs, by.isDivided(), asGraph};
   }
   void passed(const ConvolutionCall& call, const char* reason) noexcept {
     why = reason;

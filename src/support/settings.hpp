@@ -47,6 +47,7 @@ struct Settings {
   bool equivalenceTest = false;
   bool disabled = false;  ///< cuDNN answers everything
   std::string tracePath;  ///< empty: calls are not written down
+  bool report = false;    ///< calls are summed up when the process ends
 };
 
 /// A bad value in the environment: names the variable, the value and what is accepted.

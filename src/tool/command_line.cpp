@@ -239,6 +239,7 @@ CLI::App* addRun(CLI::App& app, Parsed& parsed) {
          "one workspace for all; default: UCUDNN_TOTAL_WORKSPACE_SIZE, none")
       ->type_name("SIZE");
   run->add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
+  run->add_flag("--report", o.report, "sum up on stderr what became of the calls");
   run->add_option("--trace", o.trace, "a line for each call; %p: the process id")
       ->type_name("FILE");
   run->footer("Exit status: the command's; 127 where there is none, 126 where it can't be run.");
@@ -318,7 +319,7 @@ Command parseCommandLine(std::vector<std::string> arguments) {
   if (first == "run")
     parsed->run.command = takeCommand(arguments, [run](const std::string& name) {
       const CLI::Option* const option = run->get_option_no_throw(name);
-      return option != nullptr && option->get_type_size() > 0;
+      return option != nullptr && option->get_expected_max() > 0;
     });
   // CLI11 takes them from the end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());

@@ -61,8 +61,9 @@ struct DatabaseOptions {
 /// What a program is run with.
 struct RunOptions {
   std::optional<std::size_t> limitBytes, totalBytes;
-  std::string database;              ///< empty: as in the environment
-  std::string trace;                 ///< likewise
+  std::string database;  ///< empty: as in the environment
+  std::string trace;     ///< likewise
+  bool report = false;
   std::vector<std::string> command;  ///< and its arguments
 };
 

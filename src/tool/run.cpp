@@ -66,6 +66,7 @@ int run(const RunOptions& options) {
     setVariable("UCUDNN_TOTAL_WORKSPACE_SIZE", std::to_string(*options.totalBytes));
   setFile("UCUDNN_DATABASE", options.database);
   setFile("UCUDNN_TRACE", options.trace);
+  if (options.report) setVariable("UCUDNN_REPORT", "1");
   // Behind others: some (AddressSanitizer's) must be the first, and a profiler's is to see the
   // program's calls.
   const char* const others = std::getenv("LD_PRELOAD");

@@ -156,6 +156,30 @@ TEST_F(PreloadTest, TraceSaysWhyCallsPassThrough) {
   EXPECT_EQ(3, traceLines("forward", "\tcudnn\tnot measured yet\tstream 0x0\tup to 2097152 bytes"));
 }
 
+TEST_F(PreloadTest, ReportSumsUpWhatBecameOfTheCalls) {
+  const std::string run = std::string(UCUDNN_TOOL) + " run --report ";
+  const Outcome outcome = shell(variables() + run + plain("find", "results"));
+  EXPECT_EQ(0, outcome.status);
+  const auto contains = [&](const std::string& words) {
+    return outcome.error.find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(contains("ucudnn: 12 convolution calls: 12 split, 0 undivided, 0 left to cuDNN; 8 "))
+      << outcome.error;
+  for (const char* const operation : kOperations)
+    EXPECT_TRUE(contains("FFT/fma: " + std::string(operation) + " x=float:*,384")) << operation;
+  EXPECT_TRUE(contains("       3        3        0.0    1.7 MiB  2 x 2 FFT/fma: "))
+      << outcome.error;
+  EXPECT_EQ(6, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
+}
+
+TEST_F(PreloadTest, ReportSaysWhyCallsPassThrough) {
+  const std::string run = std::string(UCUDNN_TOOL) + " run --report ";
+  const Outcome outcome = shell(run + plain("fixed", "results"));
+  EXPECT_NE(std::string::npos, outcome.error.find("ucudnn: 12 left to cuDNN: not measured yet\n"))
+      << outcome.error;
+  EXPECT_EQ("", shell(run + "true").error);
+}
+
 TEST_F(PreloadTest, DisabledNothingIsLoaded) {
   ASSERT_EQ(0, shell(plain("find", "bare")).status);
   const Outcome outcome =

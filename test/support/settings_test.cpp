@@ -50,6 +50,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_FALSE(settings.deterministic);
     EXPECT_FALSE(settings.disabled);
     EXPECT_EQ("", settings.tracePath);
+    EXPECT_FALSE(settings.report);
   }
 }
 
@@ -72,6 +73,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_EQUIVALENCE_TEST", " 1 "},
                                   {"UCUDNN_DISABLE", "1"},
                                   {"UCUDNN_TRACE", "/tmp/trace.%p"},
+                                  {"UCUDNN_REPORT", "1"},
                                   {"UCUDNN_BENCHMARK_BUDGET", "12.5"}});
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
@@ -91,6 +93,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_TRUE(settings.equivalenceTest);
   EXPECT_TRUE(settings.disabled);
   EXPECT_EQ("/tmp/trace.%p", settings.tracePath);
+  EXPECT_TRUE(settings.report);
   EXPECT_EQ(12.5, settings.benchmarkBudgetMs);
 }
 
@@ -229,7 +232,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(22U, count.size());
+  EXPECT_EQ(23U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {

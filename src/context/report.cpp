@@ -1,0 +1,113 @@
+#include "context/report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "planner/planner.hpp"
+#include "support/sizes.hpp"
+
+namespace ucudnn {
+namespace {
+
+// What a screen of 24 lines has beside the sums.
+constexpr std::size_t kMostConvolutions = 18;
+// A program whose shapes change for ever: the sums go on.
+constexpr std::size_t kMostKept = kMostProblems;
+
+void print() noexcept {
+  try {
+    const std::string text = report().text();
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  } catch (const std::exception&) {  // out of memory
+  }
+}
+
+}  // namespace
+
+void Report::add(const Problem* problem, const CallRecord& record) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (process_ != ::getpid()) {
+      all_ = {};
+      convolutions_.clear();
+      reasons_.clear();
+      process_ = ::getpid();
+    }
+    const auto count = [&](Calls& calls) {
+      ++calls.count;
+      calls.split += record.isPlanned() && record.divided ? 1 : 0;
+      calls.replayed += record.isPlanned() && record.replayed ? 1 : 0;
+      calls.left += record.isPlanned() ? 0 : 1;
+      if (record.isPlanned()) calls.predictedMs += record.predictedMs;
+    };
+    count(all_);
+    if (!record.isPlanned()) ++reasons_[record.why];
+    if (problem == nullptr) return;
+    if (convolutions_.size() >= kMostKept && convolutions_.count(*problem) == 0) return;
+    Calls& calls = convolutions_[*problem];
+    count(calls);
+    if (record.isPlanned() || calls.left == calls.count) calls.last = record;
+  } catch (const std::exception&) {
+  }
+}
+
+std::string Report::textOf(const Convolutions::value_type& convolution) const {
+  const auto& [problem, calls] = convolution;
+  const bool isPlanned = calls.last.isPlanned();
+  return fmt::format("{:>8} {:>8} {:>10} {:>10}  {}: {} N={}\n",
+                     calls.count,
+                     calls.split,
+                     isPlanned ? fmt::format("{:.1f}", calls.predictedMs) : "-",
+                     isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
+                     isPlanned ? calls.last.plan : std::string("cuDNN, ") + calls.last.why,
+                     problem.text(),
+                     problem.batch());
+}
+
+std::string Report::text() const {
+  const std::lock_guard lock(mutex_);
+  if (all_.count == 0 || process_ != ::getpid()) return {};
+  const auto& statistics = planner().statistics();
+  std::string text = fmt::format(
+      "ucudnn: {} convolution calls: {} split, {} undivided, {} left to cuDNN; {} replayed; "
+      "planning "
+      "took {:.1f} s\n",
+      all_.count,
+      all_.split,
+      all_.count - all_.split - all_.left,
+      all_.left,
+      all_.replayed,
+      static_cast<double>(statistics.planningMicroseconds) / 1e6);
+  for (const auto& [why, count] : reasons_)
+    text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
+  std::vector<const Convolutions::value_type*> longest;
+  for (const auto& convolution : convolutions_) longest.push_back(&convolution);
+  const auto isLonger = [](const auto* a, const auto* b) {
+    return std::make_pair(a->second.predictedMs, a->second.count) >
+           std::make_pair(b->second.predictedMs, b->second.count);
+  };
+  std::sort(longest.begin(), longest.end(), isLonger);
+  const std::size_t shown = std::min(longest.size(), kMostConvolutions);
+  text += fmt::format(
+      "{:>8} {:>8} {:>10} {:>10}  plan: convolution\n", "calls", "split", "ms", "workspace");
+  for (std::size_t i = 0; i < shown; ++i) text += textOf(*longest[i]);
+  if (shown < longest.size())
+    text += fmt::format("ucudnn: and {} other convolutions\n", longest.size() - shown);
+  return text;
+}
+
+Report& report() {
+  static Report& instance = [&]() -> Report& {
+    auto* const made = new Report;  // never destroyed: handles are used in static destructors
+    std::atexit(print);
+    return *made;
+  }();
+  return instance;
+}
+
+}  // namespace ucudnn

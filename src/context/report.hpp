@@ -1,0 +1,45 @@
+// What became of a process's convolution calls, on one screen at its end: UCUDNN_REPORT.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "context/trace.hpp"
+
+namespace ucudnn {
+
+/// Thread-safe.
+class Report {
+ public:
+  /// `problem`: null where it could not be read. Out of memory: the call is not counted.
+  void add(const Problem* problem, const CallRecord& record) noexcept;
+
+  /// A line that sums up, one that says why calls were left to cuDNN, and one for each of the
+  /// convolutions that took longest. Empty: there were no calls. Throws std::bad_alloc.
+  std::string text() const;
+
+ private:
+  struct Calls {
+    long long count = 0, split = 0, replayed = 0, left = 0;
+    double predictedMs = 0;
+    CallRecord last;
+  };
+  using Convolutions = std::unordered_map<Problem, Calls, ProblemHash>;
+
+  std::string textOf(const Convolutions::value_type& convolution) const;
+
+  mutable std::mutex mutex_;  ///< guards what follows
+  pid_t process_ = 0;         ///< whose calls these are: a forked child begins anew
+  Calls all_;
+  Convolutions convolutions_;
+  std::map<std::string, long long> reasons_;  ///< why calls were left to cuDNN
+};
+
+/// The process's, printed to stderr when the process ends by `exit`.
+Report& report();
+
+}  // namespace ucudnn
