@@ -75,6 +75,9 @@ UCUDNN_SIMULATOR_API cudaError_t replaceInGraph(cudaGraph_t graph, Work work);
 UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
+/// Whether kernels round as a GPU's do: UCUDNN_SIMULATOR_ROUNDING.
+UCUDNN_SIMULATOR_API bool rounding();
+
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
 
@@ -131,6 +134,8 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorStartPeak(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
+/// As UCUDNN_SIMULATOR_ROUNDING.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int on);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// As UCUDNN_SIMULATOR_MEASURING_COST; 1 also forgets which kernels are loaded, as a new process

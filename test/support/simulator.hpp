@@ -77,6 +77,11 @@ inline void setArithmetic(Arithmetic arithmetic) {
   detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));
 }
 
+/// Whether kernels round as a GPU's do, each method with an error of its own; off at first.
+inline void setRounding(bool on) {
+  detail::callSimulator<void>("ucudnnSimulatorSetRounding", static_cast<int>(on));
+}
+
 /// Kernel times at random, the same at every run with the same seed; 0: off. What the library has
 /// measured before knows nothing of it.
 inline void setRandomTimes(std::uint64_t seed) {

@@ -126,7 +126,10 @@ PlannedWork plannedWork(cudnnHandle_t handle,
                           workName(graph.problem.operation),
                           callOf(graph, pack),
                           pack.workspace(),
-                          {kernel, kernelCount(graph, plan.choice().engine), cost},
+                          {kernel,
+                           kernelCount(graph, plan.choice().engine),
+                           cost,
+                           engineError(graph, plan.choice().engine)},
                           biasBytes)};
 }
 

@@ -3,6 +3,7 @@
 
 #include "simulator/cudnn/activation.hpp"
 #include "simulator/cudnn/convolution.hpp"
+#include "simulator/cudnn/rounding.hpp"
 #include "simulator/cudnn/view.hpp"
 
 namespace ucudnn::simulator {
@@ -23,7 +24,7 @@ class Output {
   const View& view() const { return view_; }
 
   void write(int n, int c, int d, int h, int w, double sum) const {
-    double value = epilogue_.alpha * sum;
+    double value = epilogue_.alpha * rounded(sum, epilogue_.error);
     if (epilogue_.beta != 0) {
       value +=
           epilogue_.beta *

@@ -7,6 +7,7 @@
 
 #include "simulator/cudnn/engine_models.hpp"
 #include "simulator/cudnn/recorded_profiles.hpp"
+#include "simulator/cudnn/rounding.hpp"
 
 namespace ucudnn::simulator {
 namespace {
@@ -208,6 +209,11 @@ std::vector<cudnnBackendBehaviorNote_t> behaviorNotes(const OperationGraph& grap
 
 std::vector<KnobRange> knobRanges(const OperationGraph& graph, std::int64_t index) {
   return findEngine(graph, index)->knobs;
+}
+
+double engineError(const OperationGraph& graph, std::int64_t index) {
+  const EngineModel& engine = *findEngine(graph, index);
+  return relativeError(unitsProblem(graph.problem, engine), engine.method);
 }
 
 int kernelCount(const OperationGraph& graph, std::int64_t index) {

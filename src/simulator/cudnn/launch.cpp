@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "simulator/cudnn/rounding.hpp"
+
 namespace ucudnn::simulator {
 namespace {
 
@@ -97,7 +99,7 @@ CallKernels algorithmKernels(const ConvolutionProblem& problem, int algorithm, c
                        problem.spatialRank()};
   std::uint64_t kernel = 0;
   for (const int part : parts) kernel = kernel * 256 + static_cast<std::uint64_t>(part);
-  return {kernel, launchCount(problem, method), cost};
+  return {kernel, launchCount(problem, method), cost, relativeError(problem, method)};
 }
 
 void submitConvolution(cudnnHandle_t handle,
@@ -120,6 +122,7 @@ Work convolutionWork(cudnnHandle_t handle,
   }
   call.workspace = workspace;
   call.workspaceBytes = kernels.cost.workspaceBytes;
+  call.epilogue.error = kernels.error;
   // Accumulating reads the output (or z) once more.
   if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
   const double durationMs =

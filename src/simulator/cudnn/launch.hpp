@@ -64,6 +64,7 @@ struct CallKernels {
   std::uint64_t id;
   int launches;
   Cost cost;
+  double error;  ///< of the sums, relative (rounding.hpp)
 };
 
 /// The kernels of a legacy algorithm, which this is.

@@ -15,6 +15,11 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
+// In [0, 1): the 53 bits that a double holds.
+double toUnit(std::uint64_t mixed) {
+  return static_cast<double>(mixed >> 11) * 0x1p-53;
+}
+
 class Hash {
  public:
   explicit Hash(std::uint64_t seed) : state_(mix(seed)) {}
@@ -42,14 +47,17 @@ class Hash {
     add(convolution.groups);
   }
 
-  // In [0, 1): the 53 bits that a double holds.
-  double unit() const { return static_cast<double>(state_ >> 11) * 0x1p-53; }
+  double unit() const { return toUnit(state_); }
 
  private:
   std::uint64_t state_;
 };
 
 }  // namespace
+
+double unitOf(std::uint64_t number) {
+  return toUnit(mix(number));
+}
 
 double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed) {
   Hash hash(seed);

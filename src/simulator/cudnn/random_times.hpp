@@ -12,4 +12,7 @@ namespace ucudnn::simulator {
 /// of 1, which are not a kernel's business.
 double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed);
 
+/// Hashes a number to one in [0, 1).
+double unitOf(std::uint64_t number);
+
 }  // namespace ucudnn::simulator

@@ -60,6 +60,7 @@ const Settings& settings() {
   static const Settings* const settings = new Settings{
       splitAtCommas(variable("UCUDNN_SIMULATOR_DEVICES", "H200")),
       parseArithmetic(variable("UCUDNN_SIMULATOR_ARITHMETIC", "full")),
+      parseChoice("UCUDNN_SIMULATOR_ROUNDING", "1"),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
       static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),

@@ -18,6 +18,11 @@ std::atomic<Arithmetic>& chosenArithmetic() {
   return chosen;
 }
 
+std::atomic<bool>& chosenRounding() {
+  static std::atomic<bool> chosen{settings().rounding};
+  return chosen;
+}
+
 std::atomic<std::uint64_t>& chosenRandomTimes() {
   static std::atomic<std::uint64_t> chosen{settings().randomTimesSeed};
   return chosen;
@@ -33,6 +38,10 @@ std::string describeRange(const void* pointer, std::size_t bytes, const char* wh
 
 Arithmetic arithmetic() {
   return chosenArithmetic();
+}
+
+bool rounding() {
+  return chosenRounding();
 }
 
 std::uint64_t randomTimesSeed() {
@@ -110,6 +119,10 @@ void ucudnnSimulatorSetMemory(int device, std::size_t bytes) {
 
 void ucudnnSimulatorSetArithmetic(int arithmetic) {
   chosenArithmetic() = static_cast<Arithmetic>(arithmetic);
+}
+
+void ucudnnSimulatorSetRounding(int on) {
+  chosenRounding() = on != 0;
 }
 
 void ucudnnSimulatorSetRandomTimes(std::uint64_t seed) {
