@@ -27,6 +27,9 @@ struct BenchmarkRequest {
   Kernels kernels = Kernels::kLegacy;  ///< that plans are made of; algorithms are timed in any case
   Tuning tuning = Tuning::kExhaustive;
   std::vector<int> devices;  ///< beside the handle's own
+  bool errors =
+      false;  ///< of kernels are measured as well, and what is more accurate than all that
+              ///< is faster is worth timing. REQUIRES: hasExactOutputs, scratch memory
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none

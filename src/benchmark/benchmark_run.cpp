@@ -210,6 +210,7 @@ void BenchmarkRun::note(const TimingTask& task, const TimingOutcome& outcome, in
       ++result_.kernelsMeasured;
       found.push_back(
           {{offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed}, device});
+      if (task.withError) found.back().measurement.error = outcome.error;
       return;
     case Status::kRefused:
       result_.refused[batch].push_back(offer.kernel);

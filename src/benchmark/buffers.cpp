@@ -86,10 +86,15 @@ Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
 void TimingMemory::fill(int samples) {
   const Placement place = layOut(samples, 0);
   const Problem part = problem_.withBatch(samples);
-  fillRandom(place.buffers.x, roundUpToAlignment(part.xBytes()), problem_.xType, stream_);
-  fillRandom(place.buffers.w, roundUpToAlignment(part.wBytes()), problem_.wType, stream_);
-  fillRandom(place.buffers.y, part.yBytes(), problem_.yType, stream_);
-  if (besideY_) fillRandom(const_cast<void*>(place.z), part.yBytes(), problem_.yType, stream_);
+  const std::size_t xBytes = roundUpToAlignment(part.xBytes());
+  const std::size_t wBytes = roundUpToAlignment(part.wBytes());
+  const TensorBuffers& to = place.buffers;
+  fillRandom(to.x, xBytes, RandomTensor::kX, problem_.xType, stream_);
+  fillRandom(to.w, wBytes, RandomTensor::kW, problem_.wType, stream_);
+  fillRandom(to.y, part.yBytes(), RandomTensor::kY, problem_.yType, stream_);
+  if (besideY_)
+    fillRandom(
+        const_cast<void*>(place.z), part.yBytes(), RandomTensor::kY, problem_.yType, stream_);
   UCUDNN_CHECK_CUDA(
       cudaMemsetAsync(const_cast<void*>(place.bias), 0, biasBytes(problem_), stream_));
   filledSamples_ = samples;

@@ -85,7 +85,15 @@ TimingOutcome DeviceTimer::run(const TimingTask& task) {
   if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
   outcome.timeMs = outcome.deviceMs = timing.samples.front();
   if (task.how != TimingTask::How::kAgain) timeReplayed(*placed, isQuick, outcome);
+  if (task.withError) outcome.error = error(*placed);
   return outcome;
+}
+
+double DeviceTimer::error(const PlacedCall& placed) {
+  const auto [exact, isNew] = exact_.try_emplace(placed.batch);
+  if (isNew) exact->second = exactOutputs(request_.problem.withBatch(placed.batch));
+  // What a few outputs happen to be closer by is no promise.
+  return std::max(timer_->error(placed, exact->second), leastError(request_.problem.outputType()));
 }
 
 /// One call. The first call of a kernel may load or compile it: where no smaller size leads to

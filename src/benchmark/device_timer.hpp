@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "benchmark/kernel_timer.hpp"
 #include "benchmark/question.hpp"
@@ -24,6 +25,7 @@ struct TimingOutcome {
   double deviceMs = 0;        ///< what the device needs of it, replayed
   bool isReplayTimed = true;  ///< false: it was not, deviceMs is timeMs
   bool lacksMemory = false;   ///< for a replay
+  double error = kUnknownError;
 };
 
 /// Takes memory and events for the first kernel; until then the device is not touched. Not
@@ -49,6 +51,7 @@ class DeviceTimer {
   Timing quickTime(const TimingTask& task, const PlacedCall& placed);
   Timing carefulTime(const TimingTask& task, const PlacedCall& placed);
   void timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome);
+  double error(const PlacedCall& placed);
   TimingOutcome::Status statusOf(cudnnStatus_t status) const;
 
   cudnnHandle_t handle_;
@@ -59,6 +62,7 @@ class DeviceTimer {
   Event begin_;
   std::optional<TimingMemory> memory_;
   std::optional<KernelTimer> timer_;
+  std::map<int, std::vector<ExactOutput>> exact_;  ///< by batch size
   /// What may be timed again: an engine takes the host as long to build as a timing takes.
   std::map<std::pair<int, Kernel>, std::shared_ptr<const BuiltKernel>> built_;
 };

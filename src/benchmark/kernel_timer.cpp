@@ -1,5 +1,6 @@
 #include "benchmark/kernel_timer.hpp"
 
+#include "benchmark/random_values.hpp"
 #include "cuda/captured_calls.hpp"
 #include "cuda/cudnn.hpp"
 #include "kernels/factor.hpp"
@@ -84,6 +85,29 @@ Timing KernelTimer::time(const PlacedCall& placed, Schedule schedule) {
   for (int sample = 0; sample < schedule.samples; ++sample)
     timing.samples.push_back(sampleMs(sample, schedule.calls));
   return timing;
+}
+
+/// The output begins as random values, which z may be in the same place; and one that is not
+/// written is far off then.
+double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutput>& exact) {
+  const TensorBuffers& buffers = placed.place.buffers;
+  const Problem part = problem_.withBatch(placed.batch);
+  const bool isX = problem_.operation == Operation::kBackwardData;
+  const bool isW = problem_.operation == Operation::kBackwardFilter;
+  void* const output = isX ? buffers.x : isW ? buffers.w : buffers.y;
+  const std::int32_t type = part.outputType();
+  fillRandom(output, part.outputBytes(), RandomTensor::kY, type, stream_);
+  if (enqueue(placed, 0) != CUDNN_STATUS_SUCCESS) return kUnknownError;
+  const std::size_t bytes = elementBytes(type);
+  std::vector<char> result(exact.size() * bytes);
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(result.data() + i * bytes,
+                                      advance(output, exact[i].offset * bytes),
+                                      bytes,
+                                      cudaMemcpyDeviceToHost,
+                                      stream_));
+  UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
+  return normalizedError(exact, toDoubles(result.data(), exact.size(), type));
 }
 
 /// The first launch takes the host longer than the later ones, which run behind it.

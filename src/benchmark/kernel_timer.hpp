@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "benchmark/buffers.hpp"
+#include "benchmark/exact_outputs.hpp"
 #include "cuda/owners.hpp"
 #include "kernels/kernel.hpp"
 
@@ -47,6 +48,11 @@ class KernelTimer {
   /// the host. No samples: nothing may be captured now. Throws Error where the calls can't be
   /// captured. REQUIRES: at most kMaximumSamples samples.
   Timing timeReplayed(const PlacedCall& placed, int calls, int samples);
+
+  /// The error of one call on random values, which scratch memory holds; infinite where it fails.
+  /// Waits for it. Throws Error for a failed CUDA call. REQUIRES: `exact` are the problem's at so
+  /// many samples.
+  double error(const PlacedCall& placed, const std::vector<ExactOutput>& exact);
 
   static constexpr int kMaximumSamples = 8;
 

@@ -4,6 +4,23 @@
 
 namespace ucudnn {
 
+KernelErrors largestErrors(const Measurements& measurements) {
+  KernelErrors largest;
+  for (const auto& [batch, size] : measurements)
+    for (const Measurement& m : size.kernels) {
+      if (m.error == kUnknownError) continue;
+      double& error = largest[m.kernel];
+      error = std::max(error, m.error);
+    }
+  return largest;
+}
+
+double errorOf(const Measurement& measured, const KernelErrors& largest) noexcept {
+  if (measured.error != kUnknownError) return measured.error;
+  const auto known = largest.find(measured.kernel);
+  return known == largest.end() ? kUnknownError : known->second;
+}
+
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {
   const auto fastest = std::min_element(
       kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {

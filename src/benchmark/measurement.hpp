@@ -28,12 +28,20 @@ using Measurements = std::map<int, SizeMeasurements>;
 /// Batch size -> some of the kernels at it.
 using KernelsAtSizes = std::map<int, std::vector<Kernel>>;
 
+/// Each kernel's largest error at any size.
+using KernelErrors = std::map<Kernel, double>;
+/// Of those whose error is known.
+KernelErrors largestErrors(const Measurements& measurements);
+
+/// A measured kernel's error: its own, else the largest that is known of the kernel.
+double errorOf(const Measurement& measured, const KernelErrors& largest) noexcept;
+
 /// Null: there is none.
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;
 
 /// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace,
-/// takes at most 1/`factor` of the time, enqueued as well as replayed, and is deterministic and
-/// accurate where `kernel` is.
+/// takes at most 1/`factor` of the time, enqueued as well as replayed, and is deterministic where
+/// `kernel` is, and as accurate.
 bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);
 
 }  // namespace ucudnn

@@ -59,9 +59,14 @@ void Question::beginInTheMiddle() {
   middle_ = anchors_.front().batch;
 }
 
-void Question::takeOver(const Measurements& known) {
+void Question::takeOver(Measurements known) {
+  // What is no part of the question must not decide.
+  if (!request_.errors)
+    for (auto& [batch, size] : known)
+      for (Measurement& m : size.kernels) m.error = kUnknownError;
   for (const auto& [batch, size] : known) {
     if (size.kernels.empty()) continue;
+    noteErrors(batch, size.kernels);
     append(everywhere_[batch].kernels, size.kernels);
     if (isAnchor(batch)) append(atAnchors_[batch].kernels, size.kernels);
     if (!isAsked(batch)) continue;
@@ -78,11 +83,33 @@ bool Question::isAsked(int batch) const {
   return std::binary_search(request_.sizes.begin(), request_.sizes.end(), batch);
 }
 
+bool Question::lacksError(int batch, Kernel kernel) const {
+  if (!request_.errors) return false;
+  const auto known = errors_.find(kernel);
+  return known == errors_.end() ||
+         (request_.problem.operation == Operation::kBackwardFilter && known->second.batch < batch);
+}
+
+KernelOffer Question::withError(KernelOffer offer) const {
+  const auto known = errors_.find(offer.kernel);
+  if (offer.error == kUnknownError && known != errors_.end()) offer.error = known->second.error;
+  return offer;
+}
+
+void Question::noteErrors(int batch, const std::vector<Measurement>& measured) {
+  for (const Measurement& m : measured) {
+    if (m.error == kUnknownError) continue;
+    KnownError& known = errors_[m.kernel];
+    known = {std::max(known.error, m.error), std::max(known.batch, batch)};
+  }
+}
+
 bool Question::isKnown(int batch, Kernel kernel) const {
   if (request_.refused != nullptr) {
     const auto refused = request_.refused->find(batch);
     if (refused != request_.refused->end() && contains(refused->second, kernel)) return true;
   }
+  if (lacksError(batch, kernel)) return false;
   const auto size = everywhere_.find(batch);
   if (size == everywhere_.end()) return false;
   const auto& kernels = size->second.kernels;
@@ -122,9 +149,11 @@ const Measurements& Question::rivalsOf(Kernel kernel) const noexcept {
 Question::Judgement Question::judge(const Anchor& anchor) const {
   Judgement judgement;
   const bool isWhole = anchor.batch == request_.problem.batch();
-  for (const KernelOffer& offer : anchor.offers) {
-    if (!isToBeTried(anchor.batch, offer)) continue;
+  for (const KernelOffer& offered : anchor.offers) {
+    const KernelOffer offer = withError(offered);
+    if (isKnown(anchor.batch, offer.kernel) || !isToBeTried(anchor.batch, offer)) continue;
     TimingTask task;
+    task.withError = lacksError(anchor.batch, offer.kernel);
     task.call = {anchor.descriptors, anchor.batch, offer};
     task.expectedMs = expectedMs(everywhere_, offer.kernel, anchor.batch);
     judgement.tasks.push_back(std::move(task));
@@ -139,13 +168,17 @@ void Question::addKnown(const Anchor& anchor) {
   const auto known = atAnchors_.find(anchor.batch);
   if (known == atAnchors_.end()) return;
   std::vector<Measurement> worthy;
-  for (const Measurement& m : known->second.kernels)
+  for (Measurement m : known->second.kernels) {
+    static_cast<KernelOffer&>(m) = withError(m);
     if (m.workspaceBytes <= request_.limitBytes && isToBeTried(anchor.batch, m))
       worthy.push_back(m);
+  }
   if (!worthy.empty()) addAsked(anchor.batch, worthy);
 }
 
-void Question::add(int batch, const std::vector<Measurement>& measured) {
+void Question::add(int batch, std::vector<Measurement> measured) {
+  noteErrors(batch, measured);
+  for (Measurement& m : measured) static_cast<KernelOffer&>(m) = withError(m);
   for (Measurements* const table : {&atAnchors_, &everywhere_})
     append((*table)[batch].kernels, measured);
   addAsked(batch, measured);
@@ -180,9 +213,9 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   const Problem problem = request_.problem.withBatch(batch);
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   for (const Kernel kernel : kernels) {
-    const auto offer =
-        offeredKernel(handle, problem, descriptors->get(), kernel, &judgement.failures);
+    auto offer = offeredKernel(handle, problem, descriptors->get(), kernel, &judgement.failures);
     if (!offer) continue;
+    *offer = withError(*offer);
     if (offer->workspaceBytes > request_.limitBytes) {
       judgement.everyOfferFits = false;
       continue;
@@ -196,6 +229,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
       continue;
     judgement.tasks.push_back(
         {{descriptors, batch, *offer}, TimingTask::How::kCareful, hoped.timeMs, kBetween});
+    judgement.tasks.back().withError = lacksError(batch, kernel);
   }
   return judgement;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -25,7 +26,7 @@ class Question {
   struct Anchor {
     int batch = 0;
     std::shared_ptr<const ProblemDescriptors> descriptors;
-    std::vector<KernelOffer> offers;  ///< within the limit, not known
+    std::vector<KernelOffer> offers;  ///< within the limit, not known when the run began
   };
   const std::vector<Anchor>& anchors() const noexcept { return anchors_; }
   /// The sizes that are no anchors. Throws Error. REQUIRES: every anchor has been added.
@@ -46,7 +47,7 @@ class Question {
   /// REQUIRES: the anchors before it have been added.
   void addKnown(const Anchor& anchor);
   /// Adds what has been measured at an anchor.
-  void add(int batch, const std::vector<Measurement>& measured);
+  void add(int batch, std::vector<Measurement> measured);
   /// REQUIRES: every anchor has been added; of the two below, too.
   Judgement judgeBetween(cudnnHandle_t handle, int batch) const;
   /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content.
@@ -65,6 +66,12 @@ class Question {
   bool isAnchor(int batch) const noexcept;
   bool isAsked(int batch) const;
   bool isKnown(int batch, Kernel kernel) const;
+  /// Whether the kernel's error is yet to be measured at the size. It is no other at other sizes,
+  /// but a filter gradient's grows with what is added up.
+  bool lacksError(int batch, Kernel kernel) const;
+  /// The offer with the kernel's error.
+  KernelOffer withError(KernelOffer offer) const;
+  void noteErrors(int batch, const std::vector<Measurement>& measured);
   bool isLate() const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
@@ -72,7 +79,7 @@ class Question {
   const Measurements& rivalsOf(Kernel kernel) const noexcept;
   void addAsked(int batch, const std::vector<Measurement>& measured);
   void beginInTheMiddle();
-  void takeOver(const Measurements& known);
+  void takeOver(Measurements known);
 
   const BenchmarkRequest& request_;
   Clock::time_point deadline_;
@@ -84,6 +91,11 @@ class Question {
   Measurements everywhere_;             ///< and at other sizes, as far as known before
   Measurements asked_;                  ///< at anchors, as measured for this question alone
   Measurements askedEngines_;           ///< of these, the engines
+  struct KnownError {
+    double error = 0;
+    int batch = 0;  ///< the largest where it was measured
+  };
+  std::map<Kernel, KnownError> errors_;  ///< the largest of each kernel
   bool everyOfferFits_ = true;
   int failures_ = 0;
 };

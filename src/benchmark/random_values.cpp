@@ -3,6 +3,9 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <vector>
 
 #include "cuda/error.hpp"
@@ -10,13 +13,47 @@
 namespace ucudnn {
 namespace {
 
+// 1 MiB: larger than a tile, made in a millisecond. Less one, a prime, so that no two samples hold
+// the same numbers.
+constexpr std::size_t kWords = (1 << 17) - 1;
+
+std::size_t firstWord(RandomTensor tensor) noexcept {
+  return static_cast<std::size_t>(tensor) * (kWords / 3);
+}
+
 struct Format {
   int bits, mantissaBits, bias;
 };
 
+Format formatOf(std::int32_t dataType) noexcept {
+  switch (dataType) {
+    case CUDNN_DATA_DOUBLE:
+      return {64, 52, 1023};
+    case CUDNN_DATA_HALF:
+      return {16, 10, 15};
+    case CUDNN_DATA_BFLOAT16:
+      return {16, 7, 127};
+    default:
+      return {32, 23, 127};
+  }
+}
+
+double toDouble(std::uint64_t bits, Format format) noexcept {
+  const int exponentBits = format.bits - format.mantissaBits - 1;
+  const std::uint64_t mantissa = bits & ((std::uint64_t{1} << format.mantissaBits) - 1);
+  const auto exponent =
+      static_cast<int>(bits >> format.mantissaBits & ((std::uint64_t{1} << exponentBits) - 1));
+  const double sign = (bits >> (format.bits - 1) & 1) != 0 ? -1 : 1;
+  if (exponent == (1 << exponentBits) - 1)
+    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                         : sign * std::numeric_limits<double>::infinity();
+  const int scale = std::max(exponent, 1) - format.bias - format.mantissaBits;
+  const std::uint64_t hidden = exponent == 0 ? 0 : std::uint64_t{1} << format.mantissaBits;
+  return sign * std::ldexp(static_cast<double>(mantissa | hidden), scale);
+}
+
 /// Random sign and mantissa, one of five exponents below 1.
 std::vector<std::uint64_t> makeBlock(Format format) {
-  constexpr std::size_t kWords = 1 << 17;  // 1 MiB: larger than a tile, made in a millisecond
   std::vector<std::uint64_t> block(kWords);
   std::uint64_t state = 0x2545F4914F6CDD1Du;
   const auto next = [&state] {  // xorshift64 (Marsaglia 2003)
@@ -45,19 +82,19 @@ const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
   using Block = std::vector<std::uint64_t>;
   switch (dataType) {
     case CUDNN_DATA_DOUBLE: {
-      static const Block& block = *new Block(makeBlock({64, 52, 1023}));
+      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
       return block;
     }
     case CUDNN_DATA_HALF: {
-      static const Block& block = *new Block(makeBlock({16, 10, 15}));
+      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
       return block;
     }
     case CUDNN_DATA_BFLOAT16: {
-      static const Block& block = *new Block(makeBlock({16, 7, 127}));
+      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
       return block;
     }
     default: {
-      static const Block& block = *new Block(makeBlock({32, 23, 127}));
+      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
       return block;
     }
   }
@@ -65,18 +102,50 @@ const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
 
 }  // namespace
 
-void fillRandom(void* memory, std::size_t bytes, std::int32_t dataType, cudaStream_t stream) {
-  if (bytes == 0) return;
+void fillRandom(void* memory,
+                std::size_t bytes,
+                RandomTensor tensor,
+                std::int32_t dataType,
+                cudaStream_t stream) {
   const std::vector<std::uint64_t>& block = randomBlock(dataType);
   char* const begin = static_cast<char*>(memory);
-  std::size_t filled = std::min(bytes, block.size() * sizeof(block[0]));
-  UCUDNN_CHECK_CUDA(cudaMemcpyAsync(begin, block.data(), filled, cudaMemcpyHostToDevice, stream));
+  std::size_t filled = 0;
+  const auto copy = [&](std::size_t first, std::size_t end) {
+    const std::size_t more = std::min(bytes - filled, (end - first) * sizeof(block[0]));
+    if (more == 0) return;
+    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(
+        begin + filled, block.data() + first, more, cudaMemcpyHostToDevice, stream));
+    filled += more;
+  };
+  copy(firstWord(tensor), block.size());
+  copy(0, firstWord(tensor));
   while (filled < bytes) {  // doubles what is there already
     const std::size_t more = std::min(filled, bytes - filled);
     UCUDNN_CHECK_CUDA(
         cudaMemcpyAsync(begin + filled, begin, more, cudaMemcpyDeviceToDevice, stream));
     filled += more;
   }
+}
+
+std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType) {
+  std::vector<std::uint64_t> block = randomBlock(dataType);
+  std::rotate(
+      block.begin(), block.begin() + static_cast<std::ptrdiff_t>(firstWord(tensor)), block.end());
+  const std::size_t bits = block.size() * sizeof(block[0]) * 8;
+  return toDoubles(
+      block.data(), bits / static_cast<std::size_t>(formatOf(dataType).bits), dataType);
+}
+
+std::vector<double> toDoubles(const void* memory, std::size_t count, std::int32_t dataType) {
+  const Format format = formatOf(dataType);
+  const auto bytes = static_cast<std::size_t>(format.bits) / 8;
+  std::vector<double> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t bits = 0;  // GPUs and their hosts are little-endian
+    std::memcpy(&bits, static_cast<const char*>(memory) + i * bytes, bytes);
+    numbers[i] = toDouble(bits, format);
+  }
+  return numbers;
 }
 
 }  // namespace ucudnn

@@ -34,6 +34,7 @@ struct TimingTask {
   StopRule::Limits limits;
   int device = kAnyDevice;  ///< that has run the kernel, if one has
   bool onlyOwn = false;     ///< another device could not
+  bool withError = false;   ///< the kernel's error is to be measured too
 
   static constexpr int kAnyDevice = -1;
 };

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/native.hpp"
 
@@ -27,12 +28,20 @@ struct Kernel {
   }
 };
 
+constexpr double kUnknownError = std::numeric_limits<double>::infinity();
+
+// By so much a kernel's error differs from what was measured, on other data, or measured again: a
+// few hundred outputs tell it to about 5 %.
+constexpr double kErrorSpread = 1.25;
+
 /// What a kernel needs and keeps, for one problem.
 struct KernelTraits {
   std::size_t workspaceBytes = 0;
   bool deterministic = true;
   bool accurate = true;  ///< rounds no worse than its math type makes any other
   bool anyCall = true;   ///< runs whatever the call's factors and pointers are; false: suitsEngines
+  /// Measured: the normalized L2 distance of its output to what double gives (exact_outputs.hpp).
+  double error = kUnknownError;
 };
 
 /// What one call of a kernel takes.
@@ -52,7 +61,7 @@ struct KernelOffer : KernelTraits {
 inline bool canStandInFor(const KernelTraits& other, const KernelTraits& kernel) noexcept {
   return other.workspaceBytes <= kernel.workspaceBytes &&
          (other.deterministic || !kernel.deterministic) && (other.accurate || !kernel.accurate) &&
-         (other.anyCall || !kernel.anyCall);
+         (other.anyCall || !kernel.anyCall) && other.error <= kErrorSpread * kernel.error;
 }
 
 /// A kernel made ready to run a problem. Immutable: threads share it, and so do handles of devices

@@ -62,6 +62,47 @@ TEST(IsDominatedTest, ByAKernelThatIsFasterEnoughInNoMoreWorkspace) {
         << expected.why;
 }
 
+Measurement withError(Measurement measured, double error) {
+  measured.error = error;
+  return measured;
+}
+
+// Errors repeat within a quarter; one that is not known may be any.
+TEST(IsDominatedTest, ByAKernelThatIsNoLessAccurateWhereErrorsAreKnown) {
+  const struct {
+    const char* why;
+    double error, other;
+    bool dominated;
+  } kCases[] = {
+      {"more accurate", 3e-4, 1e-7, true},
+      {"as accurate", 1e-7, 1e-7, true},
+      {"within what repeats", 1e-7, 1.2e-7, true},
+      {"less accurate", 1e-7, 1.3e-7, false},
+      {"known", kUnknownError, 1e-3, true},
+      {"not known", 1e-3, kUnknownError, false},
+      {"neither is known", kUnknownError, kUnknownError, true},
+  };
+  for (const auto& expected : kCases) {
+    const Measurement kernel = withError(measured(kA, 9, 0), expected.error);
+    const Measurement other = withError(measured(kB, 1, 0), expected.other);
+    EXPECT_EQ(expected.dominated, isDominated(kernel, {kernel, other}, 1)) << expected.why;
+    EXPECT_EQ(expected.dominated, isOffFront({{4, size({other})}}, 4, both(9), kernel, 1))
+        << expected.why;
+  }
+}
+
+TEST(KernelErrorsTest, AreTheLargestOfAnySizeWhereOneHasNone) {
+  const Measurements measurements = {
+      {1, size({withError(measured(kA, 1, 0), 1e-7), measured(kB, 1, 0)})},
+      {2, size({withError(measured(kA, 1, 0), 2e-7), measured(kC, 1, 0)})},
+      {4, size({withError(measured(kC, 1, 0), 3e-4)})}};
+  const KernelErrors largest = largestErrors(measurements);
+  EXPECT_EQ((KernelErrors{{kA, 2e-7}, {kC, 3e-4}}), largest);
+  EXPECT_EQ(1e-7, errorOf(measurements.at(1).kernels[0], largest)) << "its own";
+  EXPECT_EQ(kUnknownError, errorOf(measurements.at(1).kernels[1], largest));
+  EXPECT_EQ(3e-4, errorOf(measurements.at(2).kernels[1], largest));
+}
+
 TEST(IsDominatedTest, MathTypesAreDifferentKernels) {
   const Kernel sameAlgorithm{kA.id, 1};
   EXPECT_TRUE(isDominated(measured(kA, 2, 0), {measured(sameAlgorithm, 1, 0)}, 1));

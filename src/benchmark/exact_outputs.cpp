@@ -1,0 +1,271 @@
+#include "benchmark/exact_outputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "benchmark/random_values.hpp"
+
+namespace ucudnn {
+namespace {
+
+// The error of so many outputs repeats within 5 %, and that of the fewest within 15 %: one over the
+// root of twice their number.
+constexpr double kMostOutputs = 256;
+constexpr double kFewestOutputs = 24;
+// Of all outputs together: a host computes 3e8 a second.
+constexpr double kMostProducts = 3e7;
+
+/// All five dimensions: those that the problem does not have are 1.
+using Index = std::array<std::int64_t, 5>;
+
+struct Tensor {
+  Index sizes{1, 1, 1, 1, 1}, strides{};
+  std::vector<double> values;  ///< that fillRandom repeats
+
+  std::size_t offset(const Index& i) const noexcept {
+    std::int64_t sum = 0;
+    for (std::size_t d = 0; d < i.size(); ++d) sum += i[d] * strides[d];
+    return static_cast<std::size_t>(sum);
+  }
+  double at(std::size_t offset) const noexcept { return values[offset % values.size()]; }
+  std::int64_t image() const noexcept { return sizes[2] * sizes[3] * sizes[4]; }
+};
+
+/// Values from one offset on at equal distances.
+class Walk {
+ public:
+  Walk(const Tensor& tensor, const Index& first, std::int64_t step)
+      : values_(tensor.values),
+        at_(tensor.offset(first) % values_.size()),
+        step_(static_cast<std::size_t>(step) % values_.size()) {}
+  double next() noexcept {
+    const double value = values_[at_];
+    at_ += step_;
+    if (at_ >= values_.size()) at_ -= values_.size();
+    return value;
+  }
+
+ private:
+  const std::vector<double>& values_;
+  std::size_t at_, step_;
+};
+
+class Convolution {
+ public:
+  explicit Convolution(const Problem& problem);
+
+  const Tensor& output() const noexcept {
+    return operation_ == Operation::kBackwardData     ? x_
+           : operation_ == Operation::kBackwardFilter ? w_
+                                                      : y_;
+  }
+  /// Products that are added up for one output, at most.
+  double products() const noexcept;
+  double at(const Index& output) const;
+
+ private:
+  double forward(const Index& y) const;
+  double backwardData(const Index& x) const;
+  double backwardFilter(const Index& w) const;
+  /// Where the filter holds what meets the tap.
+  std::int64_t filterAt(std::size_t d, std::int64_t tap) const noexcept {
+    return isFlipped_ ? w_.sizes[d] - 1 - tap : tap;
+  }
+  /// Where x meets an output's tap; -1: in the padding.
+  std::int64_t inputAt(std::size_t d, std::int64_t output, std::int64_t tap) const noexcept {
+    const std::int64_t place = output * steps_[d] - pads_[d] + tap * dilations_[d];
+    return place < x_.sizes[d] ? std::max<std::int64_t>(place, -1) : -1;
+  }
+  /// The output whose tap meets x; -1: none.
+  std::int64_t outputAt(std::size_t d, std::int64_t input, std::int64_t tap) const noexcept {
+    const std::int64_t place = input + pads_[d] - tap * dilations_[d];
+    return place < 0 || place % steps_[d] != 0 || place / steps_[d] >= y_.sizes[d]
+               ? -1
+               : place / steps_[d];
+  }
+  template <typename Use>
+  void forEachTap(Use use) const {
+    Index tap{};
+    for (tap[2] = 0; tap[2] < w_.sizes[2]; ++tap[2])
+      for (tap[3] = 0; tap[3] < w_.sizes[3]; ++tap[3])
+        for (tap[4] = 0; tap[4] < w_.sizes[4]; ++tap[4]) use(tap);
+  }
+
+  Operation operation_;
+  bool isFlipped_, isRectified_, addsZ_;
+  std::int64_t groups_;
+  Tensor x_, w_, y_;
+  Index pads_{}, steps_{1, 1, 1, 1, 1}, dilations_{1, 1, 1, 1, 1};
+};
+
+Convolution::Convolution(const Problem& problem)
+    : operation_(problem.operation),
+      isFlipped_(problem.mode == CUDNN_CONVOLUTION),
+      isRectified_(problem.operation == Operation::kBiasActivationForward &&
+                   problem.activation == CUDNN_ACTIVATION_RELU),
+      addsZ_(problem.addsZ != 0),
+      groups_(problem.groups) {
+  const auto dimensions = static_cast<std::size_t>(problem.dimensions);
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    x_.sizes[d] = problem.xSizes[d];
+    x_.strides[d] = problem.xStrides[d];
+    w_.sizes[d] = problem.wSizes[d];
+    y_.sizes[d] = problem.ySizes[d];
+    y_.strides[d] = problem.yStrides[d];
+    if (d < 2) continue;
+    pads_[d] = problem.pads[d - 2];
+    steps_[d] = problem.strides[d - 2];
+    dilations_[d] = problem.dilations[d - 2];
+  }
+  // Filters have no gaps; NHWC: channels are innermost.
+  const bool isNhwc = problem.wFormat == CUDNN_TENSOR_NHWC;
+  w_.strides[1] = isNhwc ? 1 : w_.image();
+  w_.strides[0] = w_.sizes[1] * w_.image();
+  std::int64_t stride = isNhwc ? w_.sizes[1] : 1;
+  for (std::size_t d = 4; d >= 2; stride *= w_.sizes[d--]) w_.strides[d] = stride;
+  x_.values = randomValues(RandomTensor::kX, problem.xType);
+  w_.values = randomValues(RandomTensor::kW, problem.wType);
+  y_.values = randomValues(RandomTensor::kY, problem.yType);
+}
+
+double Convolution::products() const noexcept {
+  switch (operation_) {
+    case Operation::kBackwardData:
+      return static_cast<double>(w_.sizes[0] / groups_ * w_.image());
+    case Operation::kBackwardFilter:
+      return static_cast<double>(y_.sizes[0] * y_.image());
+    default:
+      return static_cast<double>(w_.sizes[1] * w_.image());
+  }
+}
+
+double Convolution::at(const Index& output) const {
+  if (operation_ == Operation::kBackwardData) return backwardData(output);
+  if (operation_ == Operation::kBackwardFilter) return backwardFilter(output);
+  double value = forward(output);
+  if (addsZ_) value += y_.at(y_.offset(output));
+  return isRectified_ ? std::max(value, 0.0) : value;
+}
+
+double Convolution::forward(const Index& y) const {
+  const std::int64_t group = y[1] / (w_.sizes[0] / groups_);
+  double sum = 0;
+  forEachTap([&](const Index& tap) {
+    Index x{y[0], group * w_.sizes[1]}, w{y[1], 0};
+    for (std::size_t d = 2; d < tap.size(); ++d) {
+      x[d] = inputAt(d, y[d], tap[d]);
+      w[d] = filterAt(d, tap[d]);
+      if (x[d] < 0) return;
+    }
+    Walk inputs(x_, x, x_.strides[1]), filters(w_, w, w_.strides[1]);
+    for (std::int64_t c = 0; c < w_.sizes[1]; ++c) sum += inputs.next() * filters.next();
+  });
+  return sum;
+}
+
+double Convolution::backwardData(const Index& x) const {
+  const std::int64_t filters = w_.sizes[0] / groups_;
+  const std::int64_t first = x[1] / w_.sizes[1] * filters;
+  double sum = 0;
+  forEachTap([&](const Index& tap) {
+    Index y{x[0], first}, w{first, x[1] % w_.sizes[1]};
+    for (std::size_t d = 2; d < tap.size(); ++d) {
+      y[d] = outputAt(d, x[d], tap[d]);
+      w[d] = filterAt(d, tap[d]);
+      if (y[d] < 0) return;
+    }
+    Walk gradients(y_, y, y_.strides[1]), taps(w_, w, w_.strides[0]);
+    for (std::int64_t k = 0; k < filters; ++k) sum += gradients.next() * taps.next();
+  });
+  return sum;
+}
+
+double Convolution::backwardFilter(const Index& w) const {
+  Index tap{};
+  for (std::size_t d = 2; d < tap.size(); ++d) tap[d] = filterAt(d, w[d]);
+  const std::int64_t group = w[0] / (w_.sizes[0] / groups_);
+  // The columns of y whose tap lies within x.
+  std::int64_t begin = 0, end = y_.sizes[4];
+  while (begin < end && inputAt(4, begin, tap[4]) < 0) ++begin;
+  while (begin < end && inputAt(4, end - 1, tap[4]) < 0) --end;
+  if (begin == end) return 0;
+  Index x{0, group * w_.sizes[1] + w[1], 0, 0, inputAt(4, begin, tap[4])};
+  Index y{0, w[0], 0, 0, begin};
+  double sum = 0;
+  for (y[0] = 0; y[0] < y_.sizes[0]; ++y[0])
+    for (y[2] = 0; y[2] < y_.sizes[2]; ++y[2])
+      for (y[3] = 0; y[3] < y_.sizes[3]; ++y[3]) {
+        x[0] = y[0];
+        x[2] = inputAt(2, y[2], tap[2]);
+        x[3] = inputAt(3, y[3], tap[3]);
+        if (x[2] < 0 || x[3] < 0) continue;
+        Walk inputs(x_, x, steps_[4] * x_.strides[4]), gradients(y_, y, y_.strides[4]);
+        for (std::int64_t i = begin; i < end; ++i) sum += inputs.next() * gradients.next();
+      }
+  return sum;
+}
+
+/// The number-th index in the order of the dimensions.
+Index indexOf(const Index& sizes, std::int64_t number) noexcept {
+  Index index{};
+  for (std::size_t d = sizes.size(); d-- > 0; number /= sizes[d]) index[d] = number % sizes[d];
+  return index;
+}
+
+}  // namespace
+
+bool hasExactOutputs(const Problem& problem) noexcept {
+  return problem.operation != Operation::kBiasActivationForward ||
+         problem.activation == CUDNN_ACTIVATION_RELU ||
+         problem.activation == CUDNN_ACTIVATION_IDENTITY;
+}
+
+/// One in each of as many equal parts, wherever in it.
+std::vector<ExactOutput> exactOutputs(const Problem& problem) {
+  const Convolution convolution(problem);
+  const Tensor& output = convolution.output();
+  const std::int64_t all = output.sizes[0] * output.sizes[1] * output.image();
+  const double wanted =
+      std::clamp(kMostProducts / convolution.products(), kFewestOutputs, kMostOutputs);
+  const std::int64_t count = std::min(all, static_cast<std::int64_t>(wanted));
+  std::vector<ExactOutput> outputs;
+  std::uint64_t state = 0x9E3779B97F4A7C15u;
+  for (std::int64_t i = 0; i < count; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
+    const std::int64_t begin = all / count * i + std::min(i, all % count);
+    const std::int64_t length = all / count + (i < all % count ? 1 : 0);
+    const Index index = indexOf(
+        output.sizes,
+        begin + static_cast<std::int64_t>((state >> 33) % static_cast<std::uint64_t>(length)));
+    outputs.push_back({output.offset(index), convolution.at(index)});
+  }
+  return outputs;
+}
+
+double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<double>& result) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    difference += std::pow(result[i] - exact[i].value, 2);
+    norm += std::pow(exact[i].value, 2);
+  }
+  const double error = std::sqrt(difference / norm);
+  return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+}
+
+double leastError(std::int32_t outputType) noexcept {
+  switch (outputType) {
+    case CUDNN_DATA_HALF:
+      return 0x1p-13;
+    case CUDNN_DATA_BFLOAT16:
+      return 0x1p-10;
+    case CUDNN_DATA_DOUBLE:
+      return 0x1p-55;
+    default:
+      return 0x1p-26;
+  }
+}
+
+}  // namespace ucudnn
