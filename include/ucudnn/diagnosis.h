@@ -27,6 +27,7 @@ typedef struct {
   int deterministic;
   char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example
                       "FFT_TILING/default" */
+  double error;    /* of the kernel, measured (ucudnnSetMaxError); below 0: not known */
 } ucudnnMicroBatches_t;
 
 /** The configuration chosen for a convolution under a limit. */

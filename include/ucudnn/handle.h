@@ -86,6 +86,7 @@ class UcudnnHandle_t {
     return ucudnnSetKernels(native_, kernels);
   }
   cudnnStatus_t setTuning(ucudnnTuning_t tuning) const { return ucudnnSetTuning(native_, tuning); }
+  cudnnStatus_t setMaxError(double error) const { return ucudnnSetMaxError(native_, error); }
   cudnnStatus_t setDefaultWorkspaceLimit(std::size_t bytes) const {
     return ucudnnSetDefaultWorkspaceLimit(native_, bytes);
   }

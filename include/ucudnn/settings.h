@@ -61,6 +61,18 @@ UCUDNN_API cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t 
 UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning);
 
 /**
+ * The largest error of the kernels that plans are made of: the normalized L2 distance of a kernel's
+ * output on random data to what double gives, ||output - exact|| / ||exact||, the rounding of the
+ * output included. It is measured once for each kernel, and counts a quarter more, for other data.
+ * 0: none, which is the default: no split is less accurate than what cuDNN would run without a
+ * limit. Negative or no number: CUDNN_STATUS_BAD_PARAM. UCUDNN_MAX_ERROR
+ *
+ * Where no kernel is known to be that accurate the convolution is left to cuDNN, whatever its error
+ * is, with one warning. A file of plans (ucudnnSetPlans) is used as it is.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error);
+
+/**
  * In bytes; holds where the handle's client has named no limit. As long as nobody sets it, such a
  * convolution may take 64 MiB, or as much as cuDNN's own choice (Get*) or all that is free (Find*).
  * UCUDNN_DEFAULT_WORKSPACE_LIMIT

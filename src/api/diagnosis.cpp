@@ -26,6 +26,7 @@ ucudnnMicroBatches_t entryOf(
   entry.deviceMs = timing.deviceMs;
   entry.workspaceBytes = offer.workspaceBytes;
   entry.deterministic = offer.deterministic ? 1 : 0;
+  entry.error = offer.error == kUnknownError ? -1 : offer.error;
   std::snprintf(entry.kernel, sizeof(entry.kernel), "%s", toText(operation, offer.kernel).c_str());
   return entry;
 }

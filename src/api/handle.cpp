@@ -2,6 +2,8 @@
 #include <ucudnn/diagnosis.h>
 #include <ucudnn/settings.h>
 
+#include <cmath>
+
 #include "api/guard.hpp"
 #include "api/lookup.h"
 #include "cuda/cudnn.hpp"
@@ -107,6 +109,14 @@ cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning) {
     if (tuning < UCUDNN_TUNING_EXHAUSTIVE || tuning > UCUDNN_TUNING_FAST)
       throw BadSetting("the tuning is none of ucudnnTuning_t");
     settings.tuning = static_cast<Tuning>(tuning);
+  });
+}
+
+cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error) {
+  return changeSettings("ucudnnSetMaxError", handle, [&](Settings& settings) {
+    if (!(error >= 0 && std::isfinite(error)))
+      throw BadSetting("the error is negative or not a number");
+    settings.maxError = error;
   });
 }
 

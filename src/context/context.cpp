@@ -77,6 +77,7 @@ void Context::setSettings(Settings settings, Plans plans) {
                             settings.batchSizePolicy,
                             settings.kernels,
                             settings.tuning,
+                            settings.maxError,
                             settings.deterministic,
                             settings.graphWorkspaceBytes,
                             frozen.get(),

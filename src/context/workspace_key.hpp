@@ -19,6 +19,7 @@ struct WorkspaceKey {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   Kernels kernels = Kernels::kLegacy;
   Tuning tuning = Tuning::kExhaustive;
+  double maxError = 0;
   bool deterministic = false;
   std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
   const void* plans = nullptr;                       ///< which file's; null: none
@@ -33,6 +34,7 @@ struct WorkspaceKey {
              BatchSizePolicy,
              Kernels,
              Tuning,
+             double,
              bool,
              std::size_t,
              const void*,
@@ -44,6 +46,7 @@ struct WorkspaceKey {
             batchSizePolicy,
             kernels,
             tuning,
+            maxError,
             deterministic,
             graphBytes,
             plans,

@@ -114,7 +114,9 @@ Confirmation confirm(cudnnHandle_t handle,
       else if (!keepsTheSame(*offer, m))
         confirmation = std::max(confirmation, Confirmation::kOtherwise);
       if (!offer) continue;
+      const double error = m.error;
       static_cast<KernelOffer&>(m) = *offer;
+      m.error = error;  // cuDNN doesn't know it
       m.confirmed = true;
     }
     kept.push_back(m);

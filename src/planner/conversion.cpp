@@ -58,6 +58,12 @@ std::shared_ptr<const BuiltKernel> buildStep(cudnnHandle_t handle,
   }
 }
 
+/// An error that is not measured again is the one of before.
+Measurement withKnownError(Measurement measurement, double error) {
+  if (measurement.error == kUnknownError) measurement.error = error;
+  return measurement;
+}
+
 // For estimates only: what cuDNN's TF32 kernels reach on an H200 (misc/results/alexnet_*.json),
 // half of its memory's bandwidth, and a launch.
 constexpr double kMultiplyAddsPerMs = 5e10;
@@ -84,6 +90,7 @@ std::string questionText(const std::string& problem, const QuestionKey& question
     text += fmt::format(" kernels={}", toText(question.kernels));
   if (question.tuning != Tuning::kExhaustive)
     text += fmt::format(" tuning={}", toText(question.tuning));
+  if (question.errors) text += " errors";
   return text;
 }
 
@@ -103,8 +110,11 @@ CandidateTable candidates(const PlanRequest& request,
     if (batch < request.problem.batch()) return kernel.deviceMs;
     return paysToReplay(kernel) ? kernel.deviceMs + kReplayMs : kernel.timeMs;
   };
+  const KernelErrors largest = request.withErrors() ? largestErrors(measurements) : KernelErrors();
   const auto isOut = [&](const Measurement& kernel) {
-    return (request.deterministic && !kernel.deterministic) ||
+    return (request.withErrors() &&
+            errorOf(kernel, largest) * kErrorSpread > request.settings->maxError) ||
+           (request.deterministic && !kernel.deterministic) ||
            (request.anyCall ? !kernel.anyCall : !isAmong(request.settings->kernels, kernel.kernel));
   };
   CandidateTable table;
@@ -154,7 +164,7 @@ void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
     if (place == to.kernels.end())
       to.kernels.push_back(measurement);
     else
-      *place = measurement;
+      *place = withKnownError(measurement, place->error);
   }
 }
 
@@ -181,6 +191,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
       std::max(configuration.workspaceBytes, enqueued ? enqueued->workspaceBytes : 0);
   plan->predictedMs = configuration.timeMs;
   plan->enqueued = std::move(enqueued);
+  const KernelErrors largest = largestErrors(measurements);
   double replayedMs = kReplayMs;
   for (const MicroBatches& group : configuration.microBatches) {
     const Measurement& m =
@@ -189,6 +200,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
     replayedMs += group.count * m.deviceMs;
     plan->steps.push_back(
         {m, m, group.batch, group.count, buildStep(request.handle, part, m.kernel)});
+    plan->steps.back().error = errorOf(m, largest);
   }
   plan->anyCall = std::all_of(
       plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) { return step.anyCall; });

@@ -45,8 +45,9 @@ double estimatedMs(const Problem& problem);
 std::string questionText(const std::string& problem, const QuestionKey& question);
 
 /// Kernels are numbered by their place in the size's list, their times those at the pace. Where
-/// only deterministic ones are asked for others are left out, and so are those that are not
-/// accurate at batch sizes below `accurateBelow`.
+/// only deterministic ones are asked for others are left out, and so are those whose error is not
+/// within the largest that is allowed, and those that are not accurate at batch sizes below
+/// `accurateBelow`.
 CandidateTable candidates(const PlanRequest& request,
                           const Measurements& measurements,
                           int accurateBelow,

@@ -13,7 +13,8 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
-           known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes;
+           known.maxError == request.settings->maxError && known.lowBytes <= request.limitBytes &&
+           request.limitBytes <= known.highBytes;
   });
   return place == plans.end() ? nullptr : &*place;
 }

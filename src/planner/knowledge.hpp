@@ -23,6 +23,7 @@ namespace ucudnn {
 struct KnownPlan {
   bool deterministic = false;
   Replay replay = Replay::kNever;
+  double maxError = 0;
   std::size_t lowBytes = 0;
   std::size_t highBytes = 0;
   bool lasts = false;                ///< nothing that is still to be measured could change it

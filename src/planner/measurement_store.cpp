@@ -34,7 +34,8 @@ std::vector<QuestionKey> allQuestions() {
   for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
     for (const BatchSizePolicy policy : kBatchSizePolicies)
       for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
-        questions.push_back({0, policy, kernels, tuning});
+        for (const bool errors : {false, true})
+          questions.push_back({0, policy, kernels, tuning, errors});
   return questions;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "benchmark/exact_outputs.hpp"
 #include "kernels/engine_calls.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
@@ -20,9 +21,11 @@ constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
 /// What kernels are timed on; null: scratch memory. The caller's own is not for engines where it is
-/// not aligned, or has no z beside y: what they say there is no answer for other calls.
+/// not aligned, or has no z beside y: what they say there is no answer for other calls. Nor does it
+/// hold what errors are measured on.
 const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   const TensorBuffers* const own = request.buffers;
+  if (request.withErrors()) return nullptr;
   if (own == nullptr || !request.withEngines()) return own;
   const bool isForEngines =
       request.problem.addsZ == 0 &&
@@ -148,6 +151,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.replays = request.replay() != Replay::kNever;
   benchmark.kernels = request.settings->kernels;
   benchmark.tuning = request.settings->tuning;
+  benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
   std::string why;
@@ -244,6 +248,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
   made.replay = request.replay();
+  made.maxError = request.settings->maxError;
   made.highBytes = request.limitBytes;
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
   const auto [kept, isNew] = keep(request, made);
@@ -259,10 +264,16 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
     if (const KnownPlan* const other = asked.find(request))
       return std::make_pair(PlanAnswer{other->plan, other->lasts}, false);
     bool isNew = true;
+    const auto isSame = [&](const KnownPlan& former) {
+      if (former.maxError != made.maxError) return false;
+      // One warning is enough, though deterministic kernels were asked for first.
+      if (!former.plan && !made.plan) return former.highBytes == made.highBytes;
+      return former.deterministic == made.deterministic && former.replay == made.replay &&
+             isSamePlan(former.plan.get(), made.plan.get());
+    };
     for (const auto* list : {&asked.plans, &asked.formerPlans})
       for (const KnownPlan& former : *list)
-        if (isNew && former.deterministic == made.deterministic && former.replay == made.replay &&
-            isSamePlan(former.plan.get(), made.plan.get())) {
+        if (isNew && isSame(former)) {
           made.plan = former.plan;
           isNew = false;
         }
@@ -270,6 +281,16 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
     asked.plans.push_back(made);
     return std::make_pair(PlanAnswer{made.plan, made.lasts}, isNew);
   });
+}
+
+/// The least error that is known of a kernel; infinite where none is asked for.
+double Planner::leastErrorWithin(const PlanRequest& request) const {
+  double least = kUnknownError;
+  if (!request.withErrors()) return least;
+  for (const auto& [batch, size] : store_.measurements(request))
+    for (const Measurement& m : size.kernels)
+      if (m.workspaceBytes <= request.limitBytes) least = std::min(least, m.error);
+  return least;
 }
 
 void Planner::report(const PlanRequest& request, const Plan* plan) const {
@@ -284,6 +305,19 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
             request.limitBytes,
             plan->predictedMs,
             plan->replayed ? ", replayed" : "");
+    return;
+  }
+  const double maxError = request.settings->maxError;
+  const double least = leastErrorWithin(request);
+  if (least < kUnknownError && least * kErrorSpread > maxError) {
+    logWarn(
+        "no kernel for {} at batch {} within {} bytes of workspace is known to be within {:.3g} "
+        "(UCUDNN_MAX_ERROR), the most accurate to {:.3g}: left to cuDNN",
+        request.problem.text(),
+        request.problem.batch(),
+        request.limitBytes,
+        maxError,
+        least * kErrorSpread);
     return;
   }
   std::string why;

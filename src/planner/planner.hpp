@@ -105,6 +105,7 @@ class Planner {
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
   static bool knowsOwnChoice(const PlanRequest& request, const Measurements& measurements);
+  double leastErrorWithin(const PlanRequest& request) const;
   void report(const PlanRequest& request, const Plan* plan) const;
   Measurements require(const PlanRequest& request, Measuring measuring);
   std::shared_ptr<const Plan> choosePlan(const PlanRequest& request, Measuring measuring);

@@ -69,7 +69,8 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
   };
   for (;;) {
     auto configuration = choose(candidates(request, measurements, 0, pace));
-    if (configuration && isInaccurateSplit(*configuration, measurements, miniBatch))
+    if (configuration && !request.withErrors() &&
+        isInaccurateSplit(*configuration, measurements, miniBatch))
       configuration = choose(accurateCandidates(request, measurements, measuring, pace));
     if (configuration ? confirmChoice(request, {*configuration}, measurements)
                       : store_.confirmAll(request, measurements))
@@ -152,7 +153,8 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
   };
   for (;;) {
     auto front = frontOf(candidates(request, measurements, 0, pace));
-    if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
+    if (!request.withErrors() &&
+        std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
           return isInaccurateSplit(point, measurements, miniBatch);
         }))
       front = frontOf(accurateCandidates(request, measurements, measuring, pace));

@@ -27,10 +27,11 @@ struct QuestionKey {
   BatchSizePolicy policy = BatchSizePolicy::kUndivided;
   Kernels kernels = Kernels::kLegacy;
   Tuning tuning = Tuning::kExhaustive;
+  bool errors = false;  ///< kernels' errors count, whatever the largest that is allowed
 
   bool operator==(const QuestionKey& other) const noexcept {
     return miniBatch == other.miniBatch && policy == other.policy && kernels == other.kernels &&
-           tuning == other.tuning;
+           tuning == other.tuning && errors == other.errors;
   }
 };
 
@@ -50,8 +51,13 @@ struct PlanRequest {
   const TensorBuffers* buffers = nullptr;
 
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
+  bool withErrors() const noexcept { return settings->maxError > 0; }
   QuestionKey question() const noexcept {
-    return {problem.batch(), settings->batchSizePolicy, settings->kernels, settings->tuning};
+    return {problem.batch(),
+            settings->batchSizePolicy,
+            settings->kernels,
+            settings->tuning,
+            withErrors()};
   }
   Replay replay() const noexcept {
     if (settings->graphMemoryBytes == 0 || settings->equivalenceTest) return Replay::kNever;

@@ -62,6 +62,12 @@ double parseShare(const std::string& text) {
   return share;
 }
 
+double parseError(const std::string& text) {
+  const auto error = parseNumber<double>(text);
+  if (!(error > 0 && std::isfinite(error))) throw std::invalid_argument("it is not above 0");
+  return error;
+}
+
 bool parseSwitch(const std::string& text) {
   if (text == "0") return false;
   if (text == "1") return true;
@@ -113,6 +119,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "size "
        "leads to expect in one",
        [](S& s, T text) { s.tuning = tuningFromText(text); }},
+      {"UCUDNN_MAX_ERROR",
+       "a number above 0, as 1e-5",
+       "none",
+       "Largest normalized L2 error, measured against double, of the kernels in a plan; none: a "
+       "split is as accurate as cuDNN's choice",
+       [](S& s, T text) { s.maxError = parseError(text); }},
       {"UCUDNN_BENCHMARK_DEVICES",
        "comma-separated device ids, or all",
        "the handle's device",

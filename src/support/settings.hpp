@@ -21,6 +21,7 @@ struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   Kernels kernels = Kernels::kAll;
   Tuning tuning = Tuning::kFast;
+  double maxError = 0;  ///< of the kernels in a plan; 0: none is stated
   std::size_t defaultWorkspaceLimitBytes = 67108864;
   /// The user has named it: then it also bounds what cuDNN itself would take.
   bool defaultWorkspaceLimitGiven = false;

@@ -140,6 +140,10 @@ cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled) {
   ucudnn_test::record("ucudnnSetPlansStrict", handle, enabled);
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error) {
+  ucudnn_test::record("ucudnnSetMaxError", handle, static_cast<int>(error * 100));
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning) {
   ucudnn_test::record("ucudnnSetTuning", handle, tuning);
   return CUDNN_STATUS_SUCCESS;
@@ -279,6 +283,7 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
        [](UcudnnHandle_t h) {
          return h.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
        }},
+      {"ucudnnSetMaxError", 25, [](UcudnnHandle_t h) { return h.setMaxError(0.25); }},
       {"ucudnnSetTuning", 1, [](UcudnnHandle_t h) { return h.setTuning(UCUDNN_TUNING_FAST); }},
       {"ucudnnSetKernels", 2, [](UcudnnHandle_t h) { return h.setKernels(UCUDNN_KERNELS_ALL); }},
       {"ucudnnSetGraphMemory", 9, [](UcudnnHandle_t h) { return h.setGraphMemory(9); }},

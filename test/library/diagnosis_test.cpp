@@ -85,7 +85,7 @@ TEST_F(DiagnosisTest, FewerEntriesThanThereAreMayBeAskedFor) {
   };
   ASSERT_CUDNN(candidates(0, nullptr, &all));
   ASSERT_LT(1, all);
-  ucudnnMicroBatches_t entries[2] = {{}, {99, 99, 0, 0, 0, 0, "untouched"}};
+  ucudnnMicroBatches_t entries[2] = {{}, {99, 99, 0, 0, 0, 0, "untouched", 0}};
   int count = -1;
   ASSERT_CUDNN(candidates(1, entries, &count));
   EXPECT_EQ(all, count);

@@ -31,6 +31,7 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
                                                      {"UCUDNN_TOTAL_WORKSPACE_SIZE", "large"},
                                                      {"UCUDNN_KERNELS", "some"},
                                                      {"UCUDNN_TUNING", "slow"},
+                                                     {"UCUDNN_MAX_ERROR", "0"},
                                                      {"UCUDNN_GRAPH_MEMORY", "none"},
                                                      {"UCUDNN_LOG_LEVEL", "loud"},
                                                      {"UCUDNN_DETERMINISTIC", "yes"},

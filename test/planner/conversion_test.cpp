@@ -81,6 +81,50 @@ TEST(ConversionTest, BelowTheMiniBatchOnlyAccurateKernelsAreCandidates) {
   EXPECT_EQ(candidates(wanted(100), measurements, 0, Pace::kHost).at(2).size(), 2u);
 }
 
+Measurement withError(Measurement measured, double error) {
+  measured.error = error;
+  return measured;
+}
+
+// A kernel's error is that of its size, else the largest of any: only a filter gradient's differ.
+TEST(ConversionTest, OnlyKernelsWithinTheLargestErrorAreCandidates) {
+  const Measurements measurements = {
+      {1,
+       {{withError(measured(kGemm, 1, 0), 1e-7),
+         withError(measured(kFft, 1, 0, true, false), 8e-6),
+         measured(kWinograd, 1, 0)}}},
+      {2, {{measured(kGemm, 2, 0), measured(kFft, 2, 0), measured(kWinograd, 2, 0)}}},
+      {4, {{withError(measured(kGemm, 4, 0), 9e-6), measured(kFft, 4, 0)}}}};
+  const auto kernelsWithin = [&](double maxError, int batch) {
+    Settings settings;
+    settings.maxError = maxError;
+    PlanRequest request = wanted(100);
+    request.settings = &settings;
+    const CandidateTable table = candidates(request, measurements, 0, Pace::kHost);
+    std::vector<int> kernels;
+    for (const Candidate& candidate : table.at(batch)) kernels.push_back(candidate.kernel);
+    return kernels;
+  };
+  using Kernels = std::vector<int>;
+  EXPECT_EQ((Kernels{0, 1}), kernelsWithin(1e-2, 1)) << "what is not known may be any";
+  EXPECT_EQ((Kernels{0, 1}), kernelsWithin(1e-5, 1)) << "whatever its name";
+  EXPECT_EQ((Kernels{0}), kernelsWithin(9e-6, 1)) << "a quarter may come to it";
+  EXPECT_EQ((Kernels{}), kernelsWithin(1e-7, 1));
+  EXPECT_EQ((Kernels{1}), kernelsWithin(1e-5, 2)) << "the largest at any size";
+  EXPECT_EQ((Kernels{0, 1}), kernelsWithin(1.2e-5, 4));
+  EXPECT_EQ((Kernels{1}), kernelsWithin(1e-5, 4)) << "its own";
+  EXPECT_EQ((Kernels{0, 1, 2}), kernelsWithin(0, 2)) << "none is stated";
+}
+
+TEST(ConversionTest, AKnownErrorStaysWhereOnlyTimesAreMeasuredAgain) {
+  SizeMeasurements to{{withError(measured(kGemm, 1, 10), 1e-7)}};
+  addMeasurements(to, {{measured(kGemm, 2, 10)}});
+  EXPECT_EQ(2, to.kernels[0].timeMs);
+  EXPECT_EQ(1e-7, to.kernels[0].error);
+  addMeasurements(to, {{withError(measured(kGemm, 3, 10), 2e-7)}});
+  EXPECT_EQ(2e-7, to.kernels[0].error);
+}
+
 TEST(ConversionTest, AddedMeasurementsReplaceTheirKernelsOnly) {
   SizeMeasurements to{{measured(kGemm, 1, 10, true), measured(kFft, 2, 20, true)}};
   addMeasurements(to, {{measured(kFft, 3, 25, false), measured(kWinograd, 4, 40, true)}});

@@ -132,6 +132,7 @@ void chooseSettings(Scenario& scenario, Random& random) {
     choose(0.4, "UCUDNN_BENCHMARK_DEVICES", random.pick<std::string>({"all", "0", "1"}));
   }
   environment["UCUDNN_SIMULATOR_RANDOM_TIMES"] = text(scenario.seed + 1);
+  choose(0.15, "UCUDNN_MAX_ERROR", random.pick<std::string>({"1e-2", "1e-6", "1e-9"}));
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ TEST(SettingsTest, EmptyEnvironmentGivesTheDocumentedDefaults) {
     EXPECT_EQ(TotalWorkspacePolicy::kAuto, settings.totalWorkspacePolicy);
     EXPECT_EQ(Kernels::kAll, settings.kernels);
     EXPECT_EQ(Tuning::kFast, settings.tuning);
+    EXPECT_EQ(0, settings.maxError);
     EXPECT_EQ(67108864U, settings.graphMemoryBytes);
     EXPECT_EQ("", settings.databasePath);
     EXPECT_EQ("", settings.plansPath);
@@ -63,6 +64,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_TOTAL_WORKSPACE_POLICY", "share"},
                                   {"UCUDNN_KERNELS", "engines"},
                                   {"UCUDNN_TUNING", "exhaustive"},
+                                  {"UCUDNN_MAX_ERROR", "1e-5"},
                                   {"UCUDNN_GRAPH_MEMORY", "0"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
@@ -154,6 +156,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_GRAPH_WORKSPACE_SIZE", {"-0", "18446744073709551616"}},
       {"UCUDNN_KERNELS", {"none", "ALL", "legacy,engines", "1"}},
       {"UCUDNN_TUNING", {"Fast", "slow", "1"}},
+      {"UCUDNN_MAX_ERROR", {"0", "-1e-5", "nan", "inf", "1e999", "1e-999", "none", "1e-5x", "0x1"}},
       {"UCUDNN_GRAPH_MEMORY", {"-1", "off", "16777216TiB"}},
   };
   for (const auto& [name, values] : bad) {
@@ -232,7 +235,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(23U, count.size());
+  EXPECT_EQ(24U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {
