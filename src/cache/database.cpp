@@ -180,7 +180,11 @@ class Database::Implementation final : public SharedDatabase {
     SqliteTransaction transaction(file.connection, SqliteTransaction::Kind::kWrite);
     checkSchema(file);
     {
-      SizeWriter writer(file.connection);
+      const bool withErrors =
+          std::any_of(pending_.begin(), pending_.end(), [](const Pending& pending) {
+            return hasErrors(pending.measurements);
+          });
+      SizeWriter writer(file, withErrors);
       for (const Pending& pending : pending_) {
         const std::int64_t machineId = writer.machineId(pending.machine);
         const std::int64_t problemId = writer.problemId(pending.problem);

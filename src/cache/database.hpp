@@ -36,6 +36,7 @@ struct StoredMeasurement {
   std::size_t workspaceBytes;
   bool deterministic;
   double deviceMs = 0;  ///< what the device needs of timeMs when replayed; 0: not known
+  double error = 0;     ///< of its output, normalized; 0: not known
 };
 
 /// What is known of one batch size.

@@ -60,6 +60,16 @@ constexpr SchemaEntry kSchema[] = {
 ) WITHOUT ROWID, STRICT)sql"},
 };
 
+// Version 3.
+constexpr SchemaEntry kErrors = {"table", "error", "error", R"sql(CREATE TABLE error (
+  size_id INTEGER NOT NULL,
+  kernel TEXT NOT NULL,
+  value REAL NOT NULL CHECK (value > 0),
+  measured_at INTEGER NOT NULL,
+  PRIMARY KEY (size_id, kernel),
+  FOREIGN KEY (size_id, kernel) REFERENCES measurement (size_id, kernel) ON DELETE CASCADE
+) WITHOUT ROWID, STRICT)sql"};
+
 void createSchema(SqliteConnection& connection) {
   for (const SchemaEntry& entry : kSchema)
     if (entry.sql != nullptr) connection.execute(entry.sql);
@@ -67,25 +77,35 @@ void createSchema(SqliteConnection& connection) {
   connection.execute("PRAGMA user_version = 2");
 }
 
-bool isOurs(const SqliteStatement& row) {
+bool isEntry(const SqliteStatement& row, const SchemaEntry& entry) {
   const auto is = [&row](int column, const char* text) {
     return text == nullptr ? row.has(column, SQLITE_NULL)
                            : row.has(column, SQLITE_TEXT) && row.text(column) == text;
   };
-  return std::any_of(std::begin(kSchema), std::end(kSchema), [&](const SchemaEntry& entry) {
-    return is(0, entry.type) && is(1, entry.name) && is(2, entry.table) && is(3, entry.sql);
-  });
+  return is(0, entry.type) && is(1, entry.name) && is(2, entry.table) && is(3, entry.sql);
 }
 
-void checkWholeSchema(SqliteConnection& connection) {
+bool isOurs(const SqliteStatement& row, bool hasErrors) {
+  return (hasErrors && isEntry(row, kErrors)) ||
+         std::any_of(std::begin(kSchema), std::end(kSchema), [&](const SchemaEntry& entry) {
+           return isEntry(row, entry);
+         });
+}
+
+/// Returns whether it has the table of errors.
+bool checkWholeSchema(SqliteConnection& connection) {
+  const bool hasErrors = connection.integer("PRAGMA user_version") == kSchemaVersionWithErrors;
   // Names are unique in a schema that SQLite accepts: so many that are each one of ours are ours.
   SqliteStatement rows(connection, "SELECT type, name, tbl_name, sql FROM sqlite_schema");
   std::size_t found = 0;
   while (rows.step()) {
-    if (!isOurs(rows)) throw DatabaseRefused("its schema has something that is not ours");
+    if (!isOurs(rows, hasErrors))
+      throw DatabaseRefused("its schema has something that is not ours");
     ++found;
   }
-  if (found != std::size(kSchema)) throw DatabaseRefused("its schema lacks a table or an index");
+  if (found != std::size(kSchema) + (hasErrors ? 1 : 0))
+    throw DatabaseRefused("its schema lacks a table or an index");
+  return hasErrors;
 }
 
 // https://www.sqlite.org/fileformat2.html, "The Database Header", and the first page's own.
@@ -113,9 +133,11 @@ Identity identify(SqliteConnection& connection) {
   const std::int64_t version = number(header, kUserVersion, 4);
   const std::int64_t application = number(header, kApplication, 4);
   if (application == kApplicationId) {
-    if (version == kSchemaVersion) return hasLog ? Identity::kOursWithLog : Identity::kOurs;
+    if (version == kSchemaVersion || version == kSchemaVersionWithErrors)
+      return hasLog ? Identity::kOursWithLog : Identity::kOurs;
     throw DatabaseRefused("its schema is version " + std::to_string(version) +
-                          ", this build knows version " + std::to_string(kSchemaVersion));
+                          ", this build knows versions " + std::to_string(kSchemaVersion) +
+                          " and " + std::to_string(kSchemaVersionWithErrors));
   }
   const std::int64_t entries = number(header, kFirstPage + 3, 2);
   if (application != 0 || version != 0 || hasLog || entries != 0)
@@ -199,8 +221,16 @@ DatabaseFile openDatabaseFile(const std::string& path,
 void checkSchema(DatabaseFile& file) {
   const std::int64_t cookie = file.connection.integer("PRAGMA schema_version");
   if (cookie == file.schemaCookie) return;
-  checkWholeSchema(file.connection);
+  file.hasErrors = checkWholeSchema(file.connection);
   file.schemaCookie = cookie;
+}
+
+void makeErrors(DatabaseFile& file) {
+  if (file.hasErrors) return;
+  file.connection.execute(kErrors.sql);
+  file.connection.execute("PRAGMA user_version = 3");
+  file.schemaCookie = -1;  // if this is not committed, there is no table
+  file.hasErrors = true;
 }
 
 std::int64_t toStoredBytes(std::size_t bytes) noexcept {
@@ -214,21 +244,29 @@ std::size_t fromStoredBytes(std::int64_t stored) noexcept {
              : static_cast<std::size_t>(stored);
 }
 
-SizeWriter::SizeWriter(SqliteConnection& connection)
-    : connection_(connection),
-      addSize_(connection,
+SizeWriter::SizeWriter(DatabaseFile& file, bool withErrors)
+    : connection_(file.connection),
+      addSize_(file.connection,
                "INSERT INTO size (machine_id, problem_id, batch, covered_bytes, measured_at) "
                "VALUES (?, ?, ?, ?, ?) ON CONFLICT (machine_id, problem_id, batch) DO UPDATE SET "
                "covered_bytes = max(covered_bytes, excluded.covered_bytes), "
                "measured_at = max(measured_at, excluded.measured_at) RETURNING id"),
-      addKernel_(connection,
+      addKernel_(file.connection,
                  "INSERT INTO measurement (size_id, kernel, time_ms, workspace_bytes, "
                  "deterministic, device_ms, measured_at) VALUES (?, ?, ?, ?, ?, ?, ?) "
                  "ON CONFLICT (size_id, kernel) DO UPDATE SET time_ms = excluded.time_ms, "
                  "workspace_bytes = excluded.workspace_bytes, "
                  "deterministic = excluded.deterministic, device_ms = excluded.device_ms, "
                  "measured_at = excluded.measured_at "
-                 "WHERE excluded.measured_at >= measurement.measured_at") {}
+                 "WHERE excluded.measured_at >= measurement.measured_at") {
+  if (withErrors) makeErrors(file);
+  if (file.hasErrors)
+    addError_.emplace(file.connection,
+                      "INSERT INTO error (size_id, kernel, value, measured_at) "
+                      "VALUES (?, ?, ?, ?) ON CONFLICT (size_id, kernel) DO UPDATE SET "
+                      "value = excluded.value, measured_at = excluded.measured_at "
+                      "WHERE excluded.measured_at >= error.measured_at");
+}
 
 std::int64_t SizeWriter::machineId(const MachineKey& machine) {
   // An update that changes nothing, because RETURNING is silent about a row that is left alone.
@@ -279,6 +317,16 @@ void SizeWriter::addKernel(std::int64_t size,
             kernel.deviceMs,
             measuredAt)
       .run();
+  if (kernel.error > 0) addError_->bind(size, kernel.kernel, kernel.error, measuredAt).run();
+}
+
+bool hasErrors(const StoredMeasurements& measurements) noexcept {
+  return std::any_of(measurements.begin(), measurements.end(), [](const auto& size) {
+    const auto& kernels = size.second.kernels;
+    return std::any_of(kernels.begin(), kernels.end(), [](const StoredMeasurement& kernel) {
+      return kernel.error > 0;
+    });
+  });
 }
 
 }  // namespace ucudnn

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -13,7 +14,11 @@ namespace ucudnn {
 
 constexpr std::int64_t kApplicationId = 0x7543444E;  ///< "uCDN", in the header of the file
 constexpr int kHeaderBytes = 108;                    ///< of the file, and the first page's own
-constexpr std::int64_t kSchemaVersion = 2;           ///< user_version; raised when a table changes
+/// user_version; raised when a table changes.
+constexpr std::int64_t kSchemaVersion = 2;
+/// With the table of errors, which is made when the first is stored: until then an older version of
+/// this library can use the file.
+constexpr std::int64_t kSchemaVersionWithErrors = 3;
 
 /// The file is not ours to use: another application's, of another schema, no database at all.
 class DatabaseRefused : public std::runtime_error {
@@ -27,6 +32,7 @@ struct DatabaseFile {
   SqliteConnection connection;
   bool writable;
   std::int64_t schemaCookie = -1;  ///< of the schema that was last found to be ours
+  bool hasErrors = false;          ///< that schema has the table of errors
 };
 
 /// Opens the database, creates its tables in a new or empty file, and falls back to reading alone
@@ -40,6 +46,10 @@ DatabaseFile openDatabaseFile(const std::string& path,
 /// Throws DatabaseRefused where the schema is not exactly ours, since the file was opened or since:
 /// a view, a trigger, another index or table. REQUIRES: inside a transaction. Throws SqliteError.
 void checkSchema(DatabaseFile& file);
+
+/// Makes the table of errors where it is missing. REQUIRES: inside a transaction that writes; the
+/// schema has been checked. Throws SqliteError.
+void makeErrors(DatabaseFile& file);
 
 // What a row may hold; longer texts are no row of ours.
 constexpr int kLongestKernel = 128;
@@ -64,12 +74,16 @@ void bindMachine(SqliteStatement& statement, const MachineKey& machine, const Ot
                  others...);
 }
 
+/// Whether an error is among them.
+bool hasErrors(const StoredMeasurements& measurements) noexcept;
+
 /// Adds one batch size's kernels to the tables: kernels that were there are replaced unless theirs
 /// is the later measurement, the covered workspace never shrinks. REQUIRES: inside a transaction.
 /// Throws SqliteError.
 class SizeWriter {
  public:
-  explicit SizeWriter(SqliteConnection& connection);
+  /// `withErrors`: makes the table of errors where it is missing.
+  SizeWriter(DatabaseFile& file, bool withErrors);
 
   /// The row of a machine or problem, made when it is missing.
   std::int64_t machineId(const MachineKey& machine);
@@ -81,12 +95,14 @@ class SizeWriter {
                        int batch,
                        std::size_t coveredBytes,
                        std::int64_t measuredAt);
+  /// REQUIRES: where the kernel has an error, the writer is with errors.
   void addKernel(std::int64_t size, const StoredMeasurement& kernel, std::int64_t measuredAt);
 
  private:
   SqliteConnection& connection_;
   SqliteStatement addSize_;
   SqliteStatement addKernel_;
+  std::optional<SqliteStatement> addError_;
 };
 
 }  // namespace ucudnn

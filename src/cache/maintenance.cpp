@@ -39,6 +39,7 @@ class MaintainedFile {
   void requireWritable() const {
     if (!file_.writable) throw std::runtime_error("it cannot be written");
   }
+  DatabaseFile& get() noexcept { return file_; }
   SqliteConnection& connection() noexcept { return file_.connection; }
 
  private:
@@ -49,7 +50,7 @@ class MaintainedFile {
 std::vector<SizeRecord> readDatabase(const std::string& path) {
   return naming(path, [&path] {
     MaintainedFile file(path, IfMissing::kFail);
-    return readRecords(file.connection());
+    return readRecords(file.get());
   });
 }
 
@@ -57,7 +58,7 @@ void addToDatabase(const std::string& path, const std::vector<SizeRecord>& recor
   naming(path, [&] {
     MaintainedFile file(path, IfMissing::kCreate);
     file.requireWritable();
-    addRecords(file.connection(), records);
+    addRecords(file.get(), records);
   });
 }
 

@@ -38,6 +38,7 @@ Json sizeToJson(const SizeRecord& record) {
                        {"workspace_bytes", kernel.measurement.workspaceBytes},
                        {"deterministic", kernel.measurement.deterministic},
                        {"measured_at", kernel.measuredAt}});
+    if (kernel.measurement.error > 0) kernels.back()["error"] = kernel.measurement.error;
   }
   return {{"batch", record.batch},
           {"covered_bytes", toStoredBytes(record.coveredBytes)},
@@ -131,7 +132,8 @@ SizeRecord sizeFromJson(const MachineKey& machine, const std::string& problem, c
                                real(kernel, "time_ms"),
                                static_cast<std::size_t>(integer(kernel, "workspace_bytes")),
                                truth(kernel, "deterministic"),
-                               real(kernel, "device_ms")},
+                               real(kernel, "device_ms"),
+                               kernel.contains("error") ? real(kernel, "error") : 0},
                               time(kernel, "measured_at")});
   }
   validate(record);

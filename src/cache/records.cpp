@@ -1,5 +1,6 @@
 #include "cache/records.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -20,14 +21,21 @@ std::int64_t measuredAt(std::int64_t stored) {
   return isTime(stored) ? stored : 0;
 }
 
-constexpr const char* kReadAll =
-    "SELECT size.id, device_name, compute_capability, multiprocessor_count, driver_version, "
-    "cuda_version, cudnn_version, simulated, problem.text, batch, covered_bytes, "
-    "size.measured_at, kernel, time_ms, workspace_bytes, deterministic, device_ms, "
-    "measurement.measured_at "
-    "FROM size JOIN machine ON machine.id = machine_id JOIN problem ON problem.id = problem_id "
-    "LEFT JOIN measurement ON measurement.size_id = size.id "
-    "ORDER BY device_name, machine.id, problem.text, batch, kernel";
+std::string readAll(bool withErrors) {
+  return std::string(
+             "SELECT size.id, device_name, compute_capability, multiprocessor_count, "
+             "driver_version, cuda_version, cudnn_version, simulated, problem.text, batch, "
+             "covered_bytes, size.measured_at, measurement.kernel, time_ms, workspace_bytes, "
+             "deterministic, device_ms, measurement.measured_at, ") +
+         (withErrors ? "error.value " : "NULL ") +
+         "FROM size JOIN machine ON machine.id = machine_id "
+         "JOIN problem ON problem.id = problem_id "
+         "LEFT JOIN measurement ON measurement.size_id = size.id " +
+         (withErrors ? "LEFT JOIN error ON error.size_id = measurement.size_id "
+                       "AND error.kernel = measurement.kernel "
+                     : "") +
+         "ORDER BY device_name, machine.id, problem.text, batch, measurement.kernel";
+}
 enum ReadAllColumn {
   kSizeId,
   kDeviceName,
@@ -46,7 +54,8 @@ enum ReadAllColumn {
   kWorkspaceBytes,
   kDeterministic,
   kDeviceMs,
-  kMeasuredAt
+  kMeasuredAt,
+  kError
 };
 
 /// Some 300 MB of memory: 10000 convolutions as a framework makes them.
@@ -107,16 +116,25 @@ KernelRecord readKernel(const SqliteStatement& row) {
   record.measurement.workspaceBytes = bytes(row, kWorkspaceBytes);
   record.measurement.deterministic = row.integer(kDeterministic) != 0;
   record.measurement.deviceMs = row.real(kDeviceMs);
+  if (!row.has(kError, SQLITE_NULL)) record.measurement.error = row.real(kError);
   record.measuredAt = measuredAt(row.integer(kMeasuredAt));
   return record;
 }
 
+bool hasError(const SizeRecord& record) {
+  return std::any_of(record.kernels.begin(), record.kernels.end(), [](const KernelRecord& kernel) {
+    return kernel.measurement.error > 0;
+  });
+}
+
 }  // namespace
 
-std::vector<SizeRecord> readRecords(SqliteConnection& connection) {
+std::vector<SizeRecord> readRecords(DatabaseFile& file) {
+  SqliteConnection& connection = file.connection;
   SqliteTransaction transaction(connection, SqliteTransaction::Kind::kRead);
+  checkSchema(file);
   refuseTooMany(connection);
-  SqliteStatement rows(connection, kReadAll);
+  SqliteStatement rows(connection, readAll(file.hasErrors).c_str());
   std::vector<SizeRecord> records;
   std::int64_t lastId = 0;
   while (rows.step()) {
@@ -128,10 +146,11 @@ std::vector<SizeRecord> readRecords(SqliteConnection& connection) {
   return records;
 }
 
-void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& records) {
-  SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
+void addRecords(DatabaseFile& file, const std::vector<SizeRecord>& records) {
+  SqliteTransaction transaction(file.connection, SqliteTransaction::Kind::kWrite);
+  checkSchema(file);
   {
-    SizeWriter writer(connection);
+    SizeWriter writer(file, std::any_of(records.begin(), records.end(), hasError));
     const SizeRecord* last = nullptr;
     std::int64_t machine = 0, problem = 0;
     for (const SizeRecord& record : records) {
@@ -168,6 +187,8 @@ void validate(const SizeRecord& record) {
     for (const double time : {kernel.measurement.timeMs, kernel.measurement.deviceMs})
       if (!std::isfinite(time) || time < 0)
         refuse("kernel \"" + excerpt(name) + "\" has a time that is none");
+    if (!std::isfinite(kernel.measurement.error) || kernel.measurement.error < 0)
+      refuse("kernel \"" + excerpt(name) + "\" has an error that is none");
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cache/database.hpp"
-#include "cache/sqlite.hpp"
+#include "cache/database_file.hpp"
 
 namespace ucudnn {
 
@@ -28,11 +28,11 @@ struct SizeRecord {
 
 /// Everything, ordered by machine, problem and batch size. Throws SqliteError; std::runtime_error
 /// for a value that is not valid.
-std::vector<SizeRecord> readRecords(SqliteConnection& connection);
+std::vector<SizeRecord> readRecords(DatabaseFile& file);
 
 /// Adds the records in one transaction: later measurements replace earlier ones. Throws
 /// SqliteError.
-void addRecords(SqliteConnection& connection, const std::vector<SizeRecord>& records);
+void addRecords(DatabaseFile& file, const std::vector<SizeRecord>& records);
 
 /// Throws std::runtime_error that names the value, when one is not as database.hpp has it.
 void validate(const SizeRecord& record);

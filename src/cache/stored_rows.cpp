@@ -21,21 +21,27 @@ enum Column {
   kWorkspace,
   kDeterministic,
   kDeviceTime,
+  kError,
   kProblemId,
   kProblem
 };
 
-// Literals: handles are used in static destructors too, when a std::string may be gone.
-#define UCUDNN_ROWS_OF_MACHINE                                                                  \
-  "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "            \
-  "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms, problem.id, " \
-  "problem.text FROM machine JOIN problem JOIN size ON size.machine_id = machine.id AND "       \
-  "size.problem_id = problem.id LEFT JOIN measurement ON measurement.size_id = size.id "        \
-  "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "              \
-  "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?"
-constexpr const char* kOfMachine = UCUDNN_ROWS_OF_MACHINE;
-constexpr const char* kOfProblem = UCUDNN_ROWS_OF_MACHINE " AND problem.text = ?";
-#undef UCUDNN_ROWS_OF_MACHINE
+/// Made when it is needed: handles are used in static destructors too, when a static one may be
+/// gone.
+std::string ofMachine(bool withErrors) {
+  return std::string(
+             "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "
+             "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms, ") +
+         (withErrors ? "error.value" : "NULL") +
+         ", problem.id, problem.text FROM machine JOIN problem JOIN size "
+         "ON size.machine_id = machine.id AND size.problem_id = problem.id "
+         "LEFT JOIN measurement ON measurement.size_id = size.id " +
+         (withErrors ? "LEFT JOIN error ON error.size_id = measurement.size_id "
+                       "AND error.kernel = measurement.kernel "
+                     : "") +
+         "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
+         "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?";
+}
 
 /// Reads one row into `found`. False when a value is not what it should be: the size that it
 /// belongs to is then not to be trusted.
@@ -52,13 +58,16 @@ bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) 
 
   const bool typed = row.has(kKernel, SQLITE_TEXT) && row.has(kTime, SQLITE_FLOAT) &&
                      row.has(kWorkspace, SQLITE_INTEGER) &&
-                     row.has(kDeterministic, SQLITE_INTEGER) && row.has(kDeviceTime, SQLITE_FLOAT);
+                     row.has(kDeterministic, SQLITE_INTEGER) &&
+                     row.has(kDeviceTime, SQLITE_FLOAT) &&
+                     (row.has(kError, SQLITE_FLOAT) || row.has(kError, SQLITE_NULL));
   if (!typed || row.integer(kWorkspace) < 0 || row.bytes(kKernel) > kLongestKernel) return false;
   StoredMeasurement measurement{row.text(kKernel),
                                 row.real(kTime),
                                 static_cast<std::size_t>(row.integer(kWorkspace)),
                                 row.integer(kDeterministic) != 0,
-                                row.real(kDeviceTime)};
+                                row.real(kDeviceTime),
+                                row.has(kError, SQLITE_NULL) ? 0 : row.real(kError)};
   if (!isPossible(measurement)) return false;
   size.kernels.push_back(std::move(measurement));
   return true;
@@ -67,9 +76,10 @@ bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) 
 }  // namespace
 
 bool isPossible(const StoredMeasurement& measurement) {
-  const auto isTime = [](double ms) { return std::isfinite(ms) && ms >= 0; };
+  const auto isNumber = [](double value) { return std::isfinite(value) && value >= 0; };
   return !measurement.kernel.empty() && measurement.kernel.size() <= kLongestKernel &&
-         isTime(measurement.timeMs) && isTime(measurement.deviceMs);
+         isNumber(measurement.timeMs) && isNumber(measurement.deviceMs) &&
+         isNumber(measurement.error);
 }
 
 std::vector<StoredMeasurements> StoredRows::read(const MachineKey& machine,
@@ -129,7 +139,7 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
   SqliteConnection& connection = file_.connection;
   try {
     if (connection.integer("PRAGMA page_count") > kMostPagesOfWhole) return std::nullopt;
-    SqliteStatement rows(connection, kOfMachine);
+    SqliteStatement rows(connection, ofMachine(file_.hasErrors).c_str());
     bindMachine(rows, machine);
     auto problems = collect(rows, kMostRowsOfWhole, isValid);
     if (!problems) return std::nullopt;
@@ -143,7 +153,11 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
 StoredMeasurements StoredRows::readProblem(const MachineKey& machine,
                                            const std::string& problem,
                                            bool* isValid) {
-  if (!ofProblem_) ofProblem_.emplace(file_.connection, kOfProblem);
+  if (!ofProblem_ || hadErrors_ != file_.hasErrors) {
+    hadErrors_ = file_.hasErrors;
+    const std::string text = ofMachine(hadErrors_) + " AND problem.text = ?";
+    ofProblem_.emplace(file_.connection, text.c_str());
+  }
   bindMachine(*ofProblem_, machine, problem);
   auto problems = collect(*ofProblem_, kMostRows, isValid);
   if (!problems) throw DatabaseRefused("it holds too many rows of one problem");

@@ -10,7 +10,7 @@
 
 namespace ucudnn {
 
-/// Whether a kernel has a name, and times that are numbers.
+/// Whether a kernel has a name, times and an error that are numbers.
 bool isPossible(const StoredMeasurement& measurement);
 
 /// Reads a file's measurements. A small file is read as a whole at first: each use costs locks,
@@ -43,6 +43,7 @@ class StoredRows {
 
   DatabaseFile& file_;
   std::optional<SqliteStatement> ofProblem_;
+  bool hadErrors_ = false;  ///< the file, when it was made
   std::optional<Whole> whole_;
   bool mayReadWhole_ = true;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "benchmark/exact_outputs.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -50,6 +52,9 @@ double leastMs(const Problem& problem) noexcept {
                    leastBytes(problem) / kMostBytesPerMs});
 }
 
+// What is further off than nothing at all would be computes something else.
+constexpr double kLargestError = 2;
+
 /// NaN compares with nothing.
 bool isBetween(double least, double timeMs) noexcept {
   return timeMs >= least && timeMs <= kLongestMs;
@@ -65,6 +70,10 @@ bool isPossibleTime(const Problem& problem, double timeMs) noexcept {
   return isBetween(leastMs(problem), timeMs);
 }
 
+bool isPossibleError(const Problem& problem, double error) noexcept {
+  return error >= leastError(problem.outputType()) && error <= kLargestError;
+}
+
 Measurements fromStored(const Problem& problem, const StoredMeasurements& stored, int* refused) {
   Measurements measurements;
   for (const auto& [batch, size] : stored) {
@@ -74,11 +83,14 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
       auto offer = parseKernel(problem, row.kernel);
       const bool isReplayTimed = row.deviceMs != 0;
       const double deviceMs = isReplayTimed ? row.deviceMs : row.timeMs;
-      if (!offer || !isBetween(least, row.timeMs) || !isBetween(least, deviceMs)) {
+      const bool hasError = row.error != 0;
+      if (!offer || !isBetween(least, row.timeMs) || !isBetween(least, deviceMs) ||
+          (hasError && !isPossibleError(problem, row.error))) {
         if (refused != nullptr) ++*refused;
         continue;
       }
       offer->workspaceBytes = row.workspaceBytes;
+      if (hasError) offer->error = row.error;
       found.kernels.push_back({*offer, {row.timeMs, deviceMs}, false, isReplayTimed});
     }
   }

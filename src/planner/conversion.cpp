@@ -8,6 +8,7 @@
 #include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
+#include "planner/belief.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -141,16 +142,17 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
   return kernels;
 }
 
-StoredMeasurements toStored(Operation operation, const Measurements& measurements) {
+StoredMeasurements toStored(const Problem& problem, const Measurements& measurements) {
   StoredMeasurements stored;
   for (const auto& [batch, size] : measurements) {
     StoredSize& row = stored[batch];
     for (const Measurement& m : size.kernels)
-      row.kernels.push_back({toText(operation, m.kernel),
+      row.kernels.push_back({toText(problem.operation, m.kernel),
                              m.timeMs,
                              m.workspaceBytes,
                              m.deterministic,
-                             m.isReplayTimed ? m.deviceMs : 0});
+                             m.isReplayTimed ? m.deviceMs : 0,
+                             isPossibleError(problem, m.error) ? m.error : 0});
   }
   return stored;
 }

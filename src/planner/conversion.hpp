@@ -59,7 +59,7 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
                                        int batch,
                                        std::size_t limitBytes);
 
-StoredMeasurements toStored(Operation operation, const Measurements& measurements);
+StoredMeasurements toStored(const Problem& problem, const Measurements& measurements);
 
 /// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);

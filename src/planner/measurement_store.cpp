@@ -126,8 +126,9 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
     // A process without replay has not asked all that this one has to know.
     const bool lacksReplays =
         request.replay() != Replay::kNever && !areReplayTimed(loaded.measurements);
+    const bool lacksErrors = largestErrors(loaded.measurements).empty();
     for (const auto& [question, answeredBytes] : loaded.answered) {
-      if (lacksReplays) continue;
+      if (lacksReplays || (question.errors && lacksErrors)) continue;
       KnownQuestion& answered = known.question(question);
       if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
     }
@@ -183,7 +184,7 @@ void MeasurementStore::add(const PlanRequest& request,
   const MachineKey machine = machines_.key(request.machine);
   const std::string text = request.problem.text();
   if (!result.measurements.empty())
-    database(path).store(machine, text, toStored(request.problem.operation, result.measurements));
+    database(path).store(machine, text, toStored(request.problem, result.measurements));
   const bool isWhole =
       result.untried == Untried::kNone && result.failures == 0 && !result.replaysUntried;
   if (result.undividedMeasured && isWhole)

@@ -77,8 +77,8 @@ TEST_F(DatabaseFailureTest, AnotherApplicationsDatabaseWhileItIsInUse) {
 
 TEST_F(DatabaseFailureTest, AnotherSchemaVersion) {
   makeDatabase();
-  test::sql(path_, "PRAGMA user_version = 3");
-  expectRefused("schema is version 3, this build knows version 2");
+  test::sql(path_, "PRAGMA user_version = 4");
+  expectRefused("schema is version 4, this build knows versions 2 and 3");
 }
 
 TEST_F(DatabaseFailureTest, TruncatedFile) {

@@ -127,6 +127,57 @@ TEST_F(DatabaseTest, TimesThatAreNoneAreNotStored) {
   expectNoWarning();
 }
 
+const StoredMeasurements kWithErrors = {
+    {4, {100, {{"a", 1, 10, true, 1, 1e-7}, {"b", 2, 20, true, 2}, {"c", 3, 0, true, 0, 3e-4}}}}};
+
+TEST_F(DatabaseTest, ErrorsAreKept) {
+  Database(path_).store(machine(), "problem", kWithErrors);
+  Database database(path_);
+  EXPECT_EQ(describe(kWithErrors), describe(database.load(machine(), "problem")));
+  // A time that is measured again leaves it; an error that is replaces it.
+  database.store(machine(), "problem", {{4, {100, {{"a", 5, 10, true, 5}}}}});
+  database.store(machine(), "problem", {{4, {100, {{"c", 3, 0, true, 0, 4e-4}}}}});
+  const StoredMeasurements expected = {
+      {4, {100, {{"a", 5, 10, true, 5, 1e-7}, {"b", 2, 20, true, 2}, {"c", 3, 0, true, 0, 4e-4}}}}};
+  EXPECT_EQ(describe(expected), describe(database.load(machine(), "problem")));
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, AFileOfBeforeIsReadAndGetsErrorsWhenTheFirstIsStored) {
+  Database before(path_), other(path_);
+  before.store(machine(), "problem", {{1, sizeOf(3)}});
+  EXPECT_EQ("2", test::sql(path_, "PRAGMA user_version")) << "an older version can use it";
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(other.load(machine(), "problem")));
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(other.load(machine(), "problem")));
+
+  before.store(machine(), "problem", kWithErrors);
+  EXPECT_EQ("3", test::sql(path_, "PRAGMA user_version"));
+  const StoredMeasurements all = {{1, sizeOf(3)}, *kWithErrors.begin()};
+  for (Database* const database : {&before, &other})  // which had it open
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(describe(all), describe(database->load(machine(), "problem")));
+  other.store(machine(), "problem", {{2, sizeOf(1)}});
+  EXPECT_EQ(3U, Database(path_).load(machine(), "problem").size());
+  expectNoWarning();
+}
+
+TEST_F(DatabaseTest, ErrorsThatAreNoneAreNotStored) {
+  Database database(path_);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  database.store(machine(),
+                 "problem",
+                 {{1,
+                   {9,
+                    {{"nan", 1, 0, true, 1, nan},
+                     {"inf", 1, 0, true, 1, infinity},
+                     {"-", 1, 0, true, 1, -1},
+                     {"good", 1, 0, true, 1, 1e-7}}}}});
+  EXPECT_EQ(describe({{1, {9, {{"good", 1, 0, true, 1, 1e-7}}}}}),
+            describe(database.load(machine(), "problem")));
+  expectNoWarning();
+}
+
 TEST_F(DatabaseTest, FileIsMarkedAndNotWritableByAll) {
   const mode_t before = ::umask(0);
   Database(path_).store(machine(), "problem", {{1, sizeOf(1)}});

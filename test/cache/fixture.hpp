@@ -53,6 +53,7 @@ inline std::string describe(const StoredMeasurements& measurements) {
       values.precision(17);
       values << " " << kernel.timeMs << " ms " << kernel.deviceMs << " ms " << kernel.workspaceBytes
              << " B" << (kernel.deterministic ? " deterministic" : "");
+      if (kernel.error != 0) values << " error " << kernel.error;
       kernels[kernel.kernel] += values.str();
     }
     for (const auto& [name, values] : kernels) text << "\n  " << name << values;

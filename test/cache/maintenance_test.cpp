@@ -51,6 +51,23 @@ void expectError(const std::function<void()>& body,
   }
 }
 
+TEST_F(MaintenanceTest, ErrorsAreExportedImportedAndMerged) {
+  const StoredMeasurements measured = {
+      {4, {100, {{"a", 1, 10, true, 1, 1e-7}, {"b", 2, 0, true}}}}};
+  Database(path_).store(machine(), "errors", measured);
+  exportDatabase(path_, json_);
+  const std::string imported = directory_.file("imported.db"),
+                    merged = directory_.file("merged.db");
+  Database(merged).store(machine(), "other", {{1, sizeOf(1)}});
+  importDatabase(imported, json_);
+  mergeDatabase(merged, path_);
+  for (const std::string& path : {imported, merged})
+    EXPECT_EQ(describe(measured), describe(Database(path).load(machine(), "errors"))) << path;
+
+  pruneDatabase(merged, {machine("another"), {}});
+  EXPECT_EQ("0", test::sql(merged, "SELECT count(*) FROM error"));
+}
+
 TEST_F(MaintenanceTest, ListsByMachineAndProblem) {
   dateAll(path_, 1000);
   test::sql(path_, "UPDATE size SET measured_at = 2000 WHERE batch = 2");

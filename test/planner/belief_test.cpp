@@ -36,7 +36,7 @@ TEST(BeliefTest, StoredMeasurementsComeBackUnconfirmed) {
        {{measured(kGemm, 1.5, 10, true, true, 0.5),
          measured(kFft, 0.1, std::size_t{1} << 40, true, true, 0.1)}}},
       {8, {{}}}};
-  const StoredMeasurements stored = toStored(Operation::kForward, measurements);
+  const StoredMeasurements stored = toStored(sampleProblem(Operation::kForward, 8), measurements);
   EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
   int refused = 0;
   const Measurements back = fromStored(sampleProblem(Operation::kForward, 8), stored, &refused);
@@ -92,6 +92,36 @@ TEST(BeliefTest, ATimeOfReplayIsNotKnownWhereNoneIsStored) {
   EXPECT_FALSE(found.at(2).kernels[0].isReplayTimed);
   EXPECT_EQ(found.at(2).kernels[0].deviceMs, 1);
   EXPECT_TRUE(found.at(2).kernels[1].isReplayTimed);
+}
+
+TEST(BeliefTest, ErrorsThatNoKernelCouldHaveAreLeftOut) {
+  const Problem problem = sampleProblem(Operation::kForward, 8);
+  const auto found = [&](const Problem& of, double error) {
+    return fromStored(of, {{2, {9, {{"GEMM/fma", 1, 0, true, 1, error}}}}}).at(2).kernels;
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double bad : {-1.0, 1e-300, 1e-9, 3.0, 1e300, infinity, std::nan("")})
+    EXPECT_TRUE(found(problem, bad).empty()) << bad;
+  for (const double good : {2e-8, 1e-7, 3e-4, 1.0}) {
+    ASSERT_EQ(1U, found(problem, good).size());
+    EXPECT_EQ(good, found(problem, good)[0].error);
+  }
+  EXPECT_EQ(kUnknownError, found(problem, 0).at(0).error) << "not known";
+  const Problem half = sampleProblem(Operation::kForward, 8, 4, CUDNN_DATA_HALF);
+  EXPECT_TRUE(found(half, 1e-7).empty()) << "half rounds";
+  EXPECT_EQ(1U, found(half, 3e-4).size());
+}
+
+// What could not be read again is not stored.
+TEST(BeliefTest, OnlyPossibleErrorsAreStored) {
+  const Problem problem = sampleProblem(Operation::kForward, 8);
+  Measurement known = measured(kGemm, 1, 10), broken = measured(kFft, 1, 10);
+  known.error = 1e-7;
+  broken.error = 1e30;
+  const auto stored = toStored(problem, {{2, {{known, broken, measured(kFft, 2, 0)}}}});
+  EXPECT_EQ(1e-7, stored.at(2).kernels[0].error);
+  EXPECT_EQ(0, stored.at(2).kernels[1].error);
+  EXPECT_EQ(0, stored.at(2).kernels[2].error);
 }
 
 TEST(BeliefTest, TimesThatNoHardwareCouldHaveAreLeftOut) {
