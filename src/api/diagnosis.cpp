@@ -102,8 +102,10 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
     int count = 0;
     const Measurements measured = context.describeCandidates(problem);
     if (measured.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
+    const KernelErrors largest = largestErrors(measured);
     for (const auto& [batch, size] : measured) {
       std::vector<Measurement> kernels = size.kernels;
+      for (Measurement& kernel : kernels) kernel.error = errorOf(kernel, largest);
       std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
         return a.timeMs < b.timeMs;
       });

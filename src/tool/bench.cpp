@@ -57,6 +57,7 @@ void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
   undivided.policy = BatchSizePolicy::kUndivided;
   undivided.kernels = Kernels::kAll;
   undivided.tuning = Tuning::kExhaustive;
+  undivided.maxError = 0;
   configure(handle, undivided);
   check(handle.setPlans(""), "ucudnnSetPlans");
   check(handle.setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");

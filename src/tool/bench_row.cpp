@@ -254,13 +254,15 @@ void fillRow(const Handles& handles,
              const Convolution& convolution,
              Row& row) {
   const Tensors tensors(convolution);
-  // The clock of the simulator runs without arithmetic as well: only what is compared is computed.
-  setArithmetic(Arithmetic::kOff);
+  // The clock of the simulator runs without arithmetic as well: only what is compared is computed,
+  // and what errors are measured of.
+  setArithmetic(arithmeticToPlan(options, layer));
   OurWay ours(handles.ours(), convolution, tensors);
   NativeWay cudnn(handles.native(), convolution, tensors);
   NativeWay unlimited(handles.native(), convolution, tensors);
   const DeviceBuffer workspace(options.limitBytes);
   askOurs(handles, convolution, tensors, workspace, options.limitBytes, ours, row);
+  setArithmetic(Arithmetic::kOff);
   std::optional<OurWay> undivided;
   if (autotuner != nullptr) {
     undivided.emplace(autotuner->ours(), convolution, tensors);

@@ -66,6 +66,12 @@ void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
          "exhaustive or fast; default: UCUDNN_TUNING, fast")
       ->type_name("TUNING");
   app.add_option_function<std::string>(
+         "--max-error",
+         [&o](const std::string& text) { o.maxError = parseMaxError(text); },
+         "largest normalized L2 error of a plan's kernels, as 1e-5; default: UCUDNN_MAX_ERROR, "
+         "none")
+      ->type_name("ERROR");
+  app.add_option_function<std::string>(
          "--replay",
          [&o](const std::string& text) {
            if (!parseReplay(text))
@@ -182,6 +188,10 @@ void addPlan(CLI::App& app, Parsed& parsed, const std::string& command) {
                    parsed.plan.lpFile,
                    "with --total-workspace: write the division's 0-1 program in CPLEX LP format")
       ->type_name("FILE");
+  plan->add_flag_callback(
+      "--accuracy",
+      [&parsed] { parsed.plan.accuracy = true; },
+      "measure kernels' errors, and show the fastest plan for each; not with --total-workspace");
   plan->add_option("--save", parsed.plan.plansFile, "write the choices there, for UCUDNN_PLANS")
       ->type_name("FILE");
   plan->callback([&parsed, command] {
@@ -287,6 +297,7 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
     o->policy = settings.batchSizePolicy;
     o->kernels = settings.kernels;
     o->tuning = settings.tuning;
+    o->maxError = settings.maxError;
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
   parsed.database.database = settings.databasePath;

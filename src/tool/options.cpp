@@ -143,11 +143,20 @@ bool parseReplay(const std::string& text) {
   return choose<bool>("--replay", text, {{"on", true}, {"off", false}});
 }
 
+double parseMaxError(const std::string& text) {
+  std::istringstream stream(text);
+  double error = 0;
+  if (!(stream >> error) || !stream.eof() || !(error > 0))
+    throw BadInput(fmt::format("--max-error: \"{}\" is no number above 0, as 1e-5", excerpt(text)));
+  return error;
+}
+
 void configure(UcudnnHandle_t handle, const ConvolutionOptions& options) {
   check(handle.setOptimizerBatchSizePolicy(static_cast<ucudnnBatchSizePolicy_t>(options.policy)),
         "ucudnnSetBatchSizePolicy");
   check(handle.setKernels(static_cast<ucudnnKernels_t>(options.kernels)), "ucudnnSetKernels");
   check(handle.setTuning(static_cast<ucudnnTuning_t>(options.tuning)), "ucudnnSetTuning");
+  check(handle.setMaxError(options.maxError), "ucudnnSetMaxError");
   check(handle.setGraphMemory(options.graphMemoryBytes), "ucudnnSetGraphMemory");
 }
 
@@ -178,6 +187,9 @@ nlohmann::ordered_json toJson(const ConvolutionOptions& options) {
           {"policy", toText(options.policy)},
           {"kernels", toText(options.kernels)},
           {"tuning", toText(options.tuning)},
+          {"max_error",
+           options.maxError > 0 ? nlohmann::ordered_json(options.maxError)
+                                : nlohmann::ordered_json(nullptr)},
           {"replay", options.graphMemoryBytes > 0},
           {"data_type", options.dataTypeName},
           {"math", options.mathName},

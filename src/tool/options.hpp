@@ -28,6 +28,8 @@ struct ConvolutionOptions {
   BatchSizePolicy policy = Settings().batchSizePolicy;
   Kernels kernels = Settings().kernels;
   Tuning tuning = Settings().tuning;
+  double maxError = Settings().maxError;  ///< 0: none is stated
+  bool accuracy = false;                  ///< of `plan`: what each error costs in time
   std::size_t graphMemoryBytes = Settings().graphMemoryBytes;  ///< 0: no call is replayed
   /// All layers as one network in one workspace total; 0: each by itself.
   std::size_t totalBytes = 0;
@@ -92,5 +94,6 @@ Streams parseStreams(const std::string& text);
 Kernels parseKernels(const std::string& text);
 Tuning parseTuning(const std::string& text);
 bool parseReplay(const std::string& text);
+double parseMaxError(const std::string& text);
 
 }  // namespace ucudnn::tool

@@ -21,13 +21,30 @@ struct Planned {
   std::vector<ucudnnMicroBatches_t> candidates;
   std::vector<ucudnnParetoPoint_t> front;
   std::optional<PlanDescription> choice;
+  std::vector<PlanDescription> accuracy;  ///< the front of time and error, if it is asked for
   std::string error;
 };
 
-Planned planRow(cudnnHandle_t handle,
+/// As it is known of the candidates: a plan that was made before does not know its own.
+std::optional<double> errorOf(const PlanDescription& plan,
+                              const std::vector<ucudnnMicroBatches_t>& candidates) {
+  double error = 0;
+  for (const MicroBatches& part : plan.configuration) {
+    const auto same =
+        std::find_if(candidates.begin(), candidates.end(), [&](const ucudnnMicroBatches_t& entry) {
+          return entry.batch == part.batch && entry.kernel == part.kernel;
+        });
+    if (same == candidates.end() || same->error < 0) return std::nullopt;
+    error = std::max(error, same->error);
+  }
+  return error;
+}
+
+Planned planRow(UcudnnHandle_t handle,
                 const Layer& layer,
                 ucudnnOperation_t operation,
                 const ConvolutionOptions& options) {
+  setArithmetic(arithmeticToPlan(options, layer));
   Planned planned;
   planned.layer = layer.name;
   planned.operation = toText(operation);
@@ -36,8 +53,10 @@ Planned planRow(cudnnHandle_t handle,
     const Convolution convolution(layer, operation, options.numerics);
     planned.choice = describePlan(handle, convolution, options.limitBytes);
     if (!planned.choice) throw DeviceError("not planned: it runs through cuDNN as it is");
+    if (options.accuracy) planned.accuracy = describeAccuracy(handle, convolution, options);
     planned.candidates = askAll<ucudnnMicroBatches_t>(
         ucudnnGetConvolutionCandidates, "ucudnnGetConvolutionCandidates", handle, convolution);
+    planned.choice->error = errorOf(*planned.choice, planned.candidates);
     planned.front = askAll<ucudnnParetoPoint_t>(
         ucudnnGetConvolutionParetoFront, "ucudnnGetConvolutionParetoFront", handle, convolution);
   } catch (const DeviceError& error) {
@@ -55,11 +74,18 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
                           {"time_ms", entry.timeMs},
                           {"device_ms", entry.deviceMs},
                           {"workspace_bytes", entry.workspaceBytes},
-                          {"deterministic", entry.deterministic != 0}});
+                          {"deterministic", entry.deterministic != 0},
+                          {"error", entry.error >= 0 ? Json(entry.error) : Json(nullptr)}});
   Json front = Json::array();
   for (const ucudnnParetoPoint_t& point : planned.front)
     front.push_back({{"time_ms", point.timeMs}, {"workspace_bytes", point.workspaceBytes}});
   const PlanDescription choice = planned.choice.value_or(PlanDescription());
+  Json accuracy = Json::array();
+  for (const PlanDescription& point : planned.accuracy)
+    accuracy.push_back({{"error", orNull(point.error)},
+                        {"time_ms", point.predictedMs},
+                        {"workspace_bytes", point.workspaceBytes},
+                        {"configuration", toJson(point.configuration)}});
   return {{"layer", planned.layer},
           {"operation", planned.operation},
           {"shape", planned.shape},
@@ -67,7 +93,9 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
           {"predicted_ms", planned.choice ? Json(choice.predictedMs) : Json(nullptr)},
           {"predicted_replayed", planned.choice ? Json(choice.replayed) : Json(nullptr)},
           {"configuration", toJson(choice.configuration)},
+          {"configuration_error", orNull(choice.error)},
           {"front", std::move(front)},
+          {"accuracy", std::move(accuracy)},
           {"candidates", std::move(candidates)},
           {"error", planned.error.empty() ? Json(nullptr) : Json(planned.error)}};
 }
@@ -95,11 +123,22 @@ void print(std::ostream& stream, const Planned& planned, std::size_t limitBytes)
   for (const ucudnnParetoPoint_t& point : planned.front)
     lines.push_back({formatSize(point.workspaceBytes), fmt::format("{:.4f}", point.timeMs)});
   writeColumns(stream, lines, 0);
-  stream << fmt::format("  choice within {}: {}, {:.4f} ms{}\n\n",
-                        formatSize(limitBytes),
-                        toText(planned.choice->configuration),
-                        planned.choice->predictedMs,
-                        planned.choice->replayed ? " when replayed" : "");
+  if (!planned.accuracy.empty()) {
+    stream << "  accuracy\n";
+    lines = {{"    error", "ms", "configuration"}};
+    for (const PlanDescription& point : planned.accuracy)
+      lines.push_back({fmt::format("{:.1e}", point.error.value()),
+                       fmt::format("{:.4f}", point.predictedMs),
+                       toText(point.configuration)});
+    writeColumns(stream, lines, 0);
+  }
+  stream << fmt::format(
+      "  choice within {}: {}, {:.4f} ms{}{}\n\n",
+      formatSize(limitBytes),
+      toText(planned.choice->configuration),
+      planned.choice->predictedMs,
+      planned.choice->replayed ? " when replayed" : "",
+      planned.choice->error ? fmt::format(", error {:.1e}", *planned.choice->error) : "");
 }
 
 }  // namespace
@@ -110,7 +149,6 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
   OutputFile json("--json", options.jsonFile);
   expectWritablePlans(options);
   useDevice(options.device);
-  setArithmetic(Arithmetic::kOff);  // nothing is looked at but times
 
   const Stream stream = makeStream();
   const Handles handles(stream.get());

@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::size_t kMostMicroBatches =
     1024;  // entries of a plan; one for each batch size at most
+/// Larger than any, so that all are measured.
+constexpr double kAnyError = 1e30;
 
 }  // namespace
 
@@ -35,6 +37,10 @@ std::optional<PlanDescription> describePlan(cudnnHandle_t handle,
   description.predictedMs = plan.predictedMs;
   description.replayed = plan.replayed != 0;
   for (const ucudnnMicroBatches_t& entry : entries) {
+    const bool isKnown = entry.error >= 0 && (&entry == entries.data() || description.error);
+    description.error = isKnown
+                            ? std::optional(std::max(description.error.value_or(0), entry.error))
+                            : std::nullopt;
     description.configuration.push_back({entry.batch, entry.kernel, entry.count});
     if (description.replayed) continue;
     description.deviceMs += entry.count * entry.deviceMs;
@@ -43,6 +49,41 @@ std::optional<PlanDescription> describePlan(cudnnHandle_t handle,
   // One launch enqueues all micro-batches, so that the host paces none of them.
   if (description.replayed) description.deviceMs = plan.predictedMs;
   return description;
+}
+
+std::vector<PlanDescription> describeAccuracy(UcudnnHandle_t handle,
+                                              const Convolution& convolution,
+                                              const ConvolutionOptions& options) {
+  const auto allow = [&](double error) { check(handle.setMaxError(error), "ucudnnSetMaxError"); };
+  // A plan that there is not would be warned of; a front is not.
+  const auto isPossible = [&] {
+    int count = 0;
+    return ucudnnGetConvolutionParetoFront(handle,
+                                           convolution.operation(),
+                                           convolution.x(),
+                                           convolution.w(),
+                                           convolution.convolution(),
+                                           convolution.y(),
+                                           0,
+                                           &count,
+                                           nullptr) == CUDNN_STATUS_SUCCESS;
+  };
+  std::vector<PlanDescription> front;
+  for (double error = kAnyError; allow(error), isPossible(); error = *front.back().error) {
+    auto plan = describePlan(handle, convolution, options.limitBytes);
+    if (!plan || !plan->error) break;
+    // One that is no slower and more accurate takes its place.
+    while (!front.empty() && front.back().predictedMs >= plan->predictedMs) front.pop_back();
+    front.push_back(std::move(*plan));
+  }
+  allow(options.maxError);
+  return front;
+}
+
+Arithmetic arithmeticToPlan(const ConvolutionOptions& options, const Layer& layer) {
+  const bool hasErrors = options.accuracy || options.maxError > 0;
+  const bool isSmall = automaticArithmetic(layer.multiplyAdds()) == Arithmetic::kFull;
+  return hasErrors && isSmall ? Arithmetic::kFull : Arithmetic::kOff;
 }
 
 }  // namespace ucudnn::tool
