@@ -68,7 +68,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tu
  * limit. Negative or no number: CUDNN_STATUS_BAD_PARAM. UCUDNN_MAX_ERROR
  *
  * Where no kernel is known to be that accurate the convolution is left to cuDNN, whatever its error
- * is, with one warning. A file of plans (ucudnnSetPlans) is used as it is.
+ * is, with one warning; and so is what has not been measured yet. A file of plans (ucudnnSetPlans)
+ * is used as it is.
  */
 UCUDNN_API cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error);
 

@@ -38,18 +38,35 @@ Format formatOf(std::int32_t dataType) noexcept {
   }
 }
 
-double toDouble(std::uint64_t bits, Format format) noexcept {
-  const int exponentBits = format.bits - format.mantissaBits - 1;
-  const std::uint64_t mantissa = bits & ((std::uint64_t{1} << format.mantissaBits) - 1);
-  const auto exponent =
-      static_cast<int>(bits >> format.mantissaBits & ((std::uint64_t{1} << exponentBits) - 1));
-  const double sign = (bits >> (format.bits - 1) & 1) != 0 ? -1 : 1;
-  if (exponent == (1 << exponentBits) - 1)
+template <typename Number, typename Word>
+double fromBits(Word word) noexcept {
+  static_assert(sizeof(Number) == sizeof(Word));
+  Number number = 0;
+  std::memcpy(&number, &word, sizeof number);
+  return static_cast<double>(number);
+}
+
+double halfToDouble(std::uint64_t bits) noexcept {
+  const auto exponent = static_cast<int>(bits >> 10 & 0x1F);
+  const auto mantissa = static_cast<double>(bits & 0x3FF);
+  const double sign = (bits >> 15) != 0 ? -1 : 1;
+  if (exponent == 0x1F)
     return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
                          : sign * std::numeric_limits<double>::infinity();
-  const int scale = std::max(exponent, 1) - format.bias - format.mantissaBits;
-  const std::uint64_t hidden = exponent == 0 ? 0 : std::uint64_t{1} << format.mantissaBits;
-  return sign * std::ldexp(static_cast<double>(mantissa | hidden), scale);
+  return sign * std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
+}
+
+double toDouble(std::uint64_t bits, std::int32_t dataType) noexcept {
+  switch (dataType) {
+    case CUDNN_DATA_DOUBLE:
+      return fromBits<double>(bits);
+    case CUDNN_DATA_HALF:
+      return halfToDouble(bits);
+    case CUDNN_DATA_BFLOAT16:
+      return fromBits<float>(static_cast<std::uint32_t>(bits << 16));
+    default:
+      return fromBits<float>(static_cast<std::uint32_t>(bits));
+  }
 }
 
 /// Random sign and mantissa, one of five exponents below 1.
@@ -137,13 +154,12 @@ std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType) {
 }
 
 std::vector<double> toDoubles(const void* memory, std::size_t count, std::int32_t dataType) {
-  const Format format = formatOf(dataType);
-  const auto bytes = static_cast<std::size_t>(format.bits) / 8;
+  const auto bytes = static_cast<std::size_t>(formatOf(dataType).bits) / 8;
   std::vector<double> numbers(count);
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t bits = 0;  // GPUs and their hosts are little-endian
     std::memcpy(&bits, static_cast<const char*>(memory) + i * bytes, bytes);
-    numbers[i] = toDouble(bits, format);
+    numbers[i] = toDouble(bits, dataType);
   }
   return numbers;
 }
