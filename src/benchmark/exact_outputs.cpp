@@ -133,8 +133,10 @@ Convolution::Convolution(const Problem& problem)
 
 double Convolution::products() const noexcept {
   switch (operation_) {
-    case Operation::kBackwardData:
-      return static_cast<double>(w_.sizes[0] / groups_ * w_.image());
+    case Operation::kBackwardData: {
+      const std::int64_t filters = w_.sizes[0] / groups_;
+      return static_cast<double>(filters * w_.image());
+    }
     case Operation::kBackwardFilter:
       return static_cast<double>(y_.sizes[0] * y_.image());
     default:

@@ -18,7 +18,8 @@ KernelErrors largestErrors(const Measurements& measurements) {
 double errorOf(const Measurement& measured, const KernelErrors& largest) noexcept {
   if (measured.error != kUnknownError) return measured.error;
   const auto known = largest.find(measured.kernel);
-  return known == largest.end() ? kUnknownError : known->second;
+  if (known == largest.end()) return kUnknownError;
+  return known->second;
 }
 
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {

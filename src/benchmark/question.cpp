@@ -59,16 +59,15 @@ void Question::beginInTheMiddle() {
   middle_ = anchors_.front().batch;
 }
 
-void Question::takeOver(Measurements known) {
-  // What is no part of the question must not decide.
-  if (!request_.errors)
-    for (auto& [batch, size] : known)
-      for (Measurement& m : size.kernels) m.error = kUnknownError;
+void Question::takeOver(const Measurements& known) {
   for (const auto& [batch, size] : known) {
     if (size.kernels.empty()) continue;
-    noteErrors(batch, size.kernels);
-    append(everywhere_[batch].kernels, size.kernels);
-    if (isAnchor(batch)) append(atAnchors_[batch].kernels, size.kernels);
+    std::vector<Measurement> kernels = size.kernels;
+    if (!request_.errors)  // what is no part of the question must not decide
+      for (Measurement& m : kernels) m.error = kUnknownError;
+    noteErrors(batch, kernels);
+    append(everywhere_[batch].kernels, kernels);
+    if (isAnchor(batch)) append(atAnchors_[batch].kernels, kernels);
     if (!isAsked(batch)) continue;
     for (const Measurement& m : size.kernels)
       if (m.workspaceBytes > request_.limitBytes) everyOfferFits_ = false;

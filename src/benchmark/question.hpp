@@ -79,7 +79,7 @@ class Question {
   const Measurements& rivalsOf(Kernel kernel) const noexcept;
   void addAsked(int batch, const std::vector<Measurement>& measured);
   void beginInTheMiddle();
-  void takeOver(Measurements known);
+  void takeOver(const Measurements& known);
 
   const BenchmarkRequest& request_;
   Clock::time_point deadline_;
