@@ -160,7 +160,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const c
 /**
  * Device memory in bytes that benchmarking may take for a moment, 1 GiB by default. Find*Ex, and
  * calls whose output is overwritten (beta 0), are measured in the caller's own buffers and take
- * none. UCUDNN_BENCHMARK_MEMORY
+ * none, unless errors are measured (ucudnnSetMaxError). UCUDNN_BENCHMARK_MEMORY
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes);
 
