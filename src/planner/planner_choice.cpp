@@ -1,5 +1,5 @@
 // How the planner chooses among configurations: the fastest that is confirmed, and no less accurate
-// than what cuDNN itself would run.
+// than what cuDNN itself would run; and what it says of that.
 #include <algorithm>
 #include <limits>
 
@@ -9,6 +9,7 @@
 #include "planner/conversion.hpp"
 #include "planner/frozen_plans.hpp"
 #include "planner/planner.hpp"
+#include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
@@ -180,6 +181,59 @@ bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& mea
     });
   }
   return false;
+}
+
+/// The least error that is known of a kernel; infinite where none is asked for.
+double Planner::leastErrorWithin(const PlanRequest& request) const {
+  double least = kUnknownError;
+  if (!request.withErrors()) return least;
+  for (const auto& [batch, size] : store_.measurements(request))
+    for (const Measurement& m : size.kernels)
+      if (m.workspaceBytes <= request.limitBytes) least = std::min(least, m.error);
+  return least;
+}
+
+void Planner::report(const PlanRequest& request, const Plan* plan) const {
+  if (plan != nullptr) {
+    if (!Log::instance().enabled(LogLevel::kInfo)) return;
+    logInfo("{} N={}: {}{} in {} of {} bytes, {:.3f} ms predicted{}",
+            request.problem.text(),
+            request.problem.batch(),
+            toText(*plan),
+            plan->enqueued ? " (" + toText(*plan->enqueued) + " until a call repeats)" : "",
+            plan->workspaceBytes,
+            request.limitBytes,
+            plan->predictedMs,
+            plan->replayed ? ", replayed" : "");
+    return;
+  }
+  const double maxError = request.settings->maxError;
+  const double least = leastErrorWithin(request);
+  if (least < kUnknownError && least * kErrorSpread > maxError) {
+    logWarn(
+        "no kernel for {} at batch {} within {} bytes of workspace is known to be within {:.3g} "
+        "(UCUDNN_MAX_ERROR), the most accurate to {:.3g}: left to cuDNN",
+        request.problem.text(),
+        request.problem.batch(),
+        request.limitBytes,
+        maxError,
+        least * kErrorSpread);
+    return;
+  }
+  std::string why;
+  bool isOrdinary = false;  // a framework's allocator holds all memory most of the time
+  store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+    if (asked == nullptr) return;
+    why = asked->why;
+    isOrdinary = asked->memoryWasShort && !asked->failed;
+  });
+  log(isOrdinary ? LogLevel::kInfo : LogLevel::kWarn,
+      "no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
+      request.problem.text(),
+      request.problem.batch(),
+      request.limitBytes,
+      why.empty() ? "" : ": ",
+      why);
 }
 
 }  // namespace ucudnn
