@@ -15,6 +15,8 @@ class PlannerErrorsTest : public PlannerTest {
   void SetUp() override {
     PlannerTest::SetUp();
     if (IsSkipped()) return;
+    settings_.kernels = Kernels::kLegacy;
+    settings_.tuning = Tuning::kExhaustive;
     setArithmetic(Arithmetic::kFull);
     setRounding(true);
     setRandomTimes(7);
