@@ -161,25 +161,28 @@ void BenchmarkRun::runTask(const TaskQueue::Task& task,
     return;
   }
   timer.prepare();
-  TimingOutcome outcome;
+  const TimingOutcome outcome = time(*task.timing, device, timer);
+  using Status = TimingOutcome::Status;
+  if (device != 0 && (outcome.status == Status::kFailed || outcome.status == Status::kNoMemory))
+    giveBack(*task.timing);
+  else
+    note(*task.timing, outcome, device);
+}
+
+TimingOutcome BenchmarkRun::time(const TimingTask& task, int device, DeviceTimer& timer) const {
   try {
-    outcome = timer.run(*task.timing);
+    return timer.run(task);
   } catch (const Error& error) {
     // cuDNN names it, but can't make it ready.
     const bool isRefused = isRefusalToBuild(error.status());
     if (device != 0 && !isRefused) throw;
     logInfo("{} N={} {}: {}",
             request_.problem.text(),
-            task.timing->call.batch,
-            toText(request_.problem.operation, task.timing->call.offer.kernel),
+            task.call.batch,
+            toText(request_.problem.operation, task.call.offer.kernel),
             error.what());
-    outcome.status = isRefused ? TimingOutcome::Status::kRefused : TimingOutcome::Status::kFailed;
+    return {isRefused ? TimingOutcome::Status::kRefused : TimingOutcome::Status::kFailed};
   }
-  using Status = TimingOutcome::Status;
-  if (device != 0 && (outcome.status == Status::kFailed || outcome.status == Status::kNoMemory))
-    giveBack(*task.timing);
-  else
-    note(*task.timing, outcome, device);
 }
 
 void BenchmarkRun::note(int batch, const Question::Judgement& judgement) {

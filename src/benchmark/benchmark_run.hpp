@@ -43,6 +43,8 @@ class BenchmarkRun {
   void workOff();
   void help(int device, cudnnHandle_t handle) noexcept;
   void runTask(const TaskQueue::Task& task, int device, DeviceTimer& timer, cudnnHandle_t handle);
+  /// Throws Error where a further device fails.
+  TimingOutcome time(const TimingTask& task, int device, DeviceTimer& timer) const;
   void giveBack(TimingTask task);
   void note(int batch, const Question::Judgement& judgement);
   void note(const TimingTask& task, const TimingOutcome& outcome, int device);
