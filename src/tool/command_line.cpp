@@ -122,7 +122,10 @@ void addConvolutionOptions(CLI::App& app, ConvolutionOptions& o) {
   addNumericsOptions(app, o);
   app.add_option("--batch-size", o.batchSize, "in place of each N in the files")
       ->check(CLI::Range(1, 1 << 20).description(""));
-  app.add_option("--layers", o.patterns, "only layers whose name matches, as a shell matches files")
+  app.add_option(
+         "--layers",
+         o.patterns,
+         "only layers whose name matches, as a shell matches files; several: separated by commas")
       ->type_name("PATTERN")
       ->delimiter(',')
       ->allow_extra_args(false)
