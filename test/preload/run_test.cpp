@@ -82,9 +82,9 @@ TEST(Run, TheProgramsArgumentsAreItsOwn) {
 
 TEST(Run, AProgramIsSplitWithinTheLimit) {
   const TemporaryDirectory directory;
-  const Outcome outcome =
-      shell("UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun + "--workspace-limit 2MiB --trace " +
-            directory.file("trace") + " " PLAIN " find " + directory.file("results"));
+  const Outcome outcome = shell("UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun +
+                                "--workspace-limit 2MiB --trace " + directory.file("trace") +
+                                " " PLAIN " find " + directory.file("results"));
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ("", outcome.error);
   const auto lines = linesOf(directory.file("trace"));
