@@ -105,7 +105,8 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
     const KernelErrors largest = largestErrors(measured);
     for (const auto& [batch, size] : measured) {
       std::vector<Measurement> kernels = size.kernels;
-      for (Measurement& kernel : kernels) kernel.error = errorOf(kernel, largest);
+      for (Measurement& kernel : kernels)
+        kernel.error = errorOf(kernel, problem.operation, batch, largest);
       std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
         return a.timeMs < b.timeMs;
       });

@@ -253,8 +253,9 @@ double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<
     difference += std::pow(result[i] - exact[i].value, 2);
     norm += std::pow(exact[i].value, 2);
   }
+  if (difference == 0) return 0;
   const double error = std::sqrt(difference / norm);
-  return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+  return error <= kLargestError ? error : kLargestError;  // NaN is not
 }
 
 double leastError(std::int32_t outputType) noexcept {

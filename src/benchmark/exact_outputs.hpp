@@ -25,7 +25,10 @@ bool hasExactOutputs(const Problem& problem) noexcept;
 /// hasExactOutputs.
 std::vector<ExactOutput> exactOutputs(const Problem& problem);
 
-/// ||result - exact|| / ||exact||; infinite where a result is no number, or all that is exact is 0.
+/// What is further off than noise of the outputs' own size is of no more use.
+constexpr double kLargestError = 2;
+
+/// ||result - exact|| / ||exact||, at most kLargestError: so much too where a result is no number.
 double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<double>& result);
 
 /// A quarter of the type's unit roundoff: even outputs that are rounded once are further off.

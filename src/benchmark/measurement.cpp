@@ -9,17 +9,21 @@ KernelErrors largestErrors(const Measurements& measurements) {
   for (const auto& [batch, size] : measurements)
     for (const Measurement& m : size.kernels) {
       if (m.error == kUnknownError) continue;
-      double& error = largest[m.kernel];
-      error = std::max(error, m.error);
+      KnownError& known = largest[m.kernel];
+      known = {std::max(known.error, m.error), std::max(known.batch, batch)};
     }
   return largest;
 }
 
-double errorOf(const Measurement& measured, const KernelErrors& largest) noexcept {
+double errorOf(const Measurement& measured,
+               Operation operation,
+               int batch,
+               const KernelErrors& largest) noexcept {
   if (measured.error != kUnknownError) return measured.error;
   const auto known = largest.find(measured.kernel);
   if (known == largest.end()) return kUnknownError;
-  return known->second;
+  const bool isOfTooFew = operation == Operation::kBackwardFilter && known->second.batch < batch;
+  return isOfTooFew ? kUnknownError : known->second.error;
 }
 
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {

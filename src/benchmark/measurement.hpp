@@ -28,13 +28,21 @@ using Measurements = std::map<int, SizeMeasurements>;
 /// Batch size -> some of the kernels at it.
 using KernelsAtSizes = std::map<int, std::vector<Kernel>>;
 
-/// Each kernel's largest error at any size.
-using KernelErrors = std::map<Kernel, double>;
+/// A kernel's largest error at any size, and the largest size where it was measured.
+struct KnownError {
+  double error = 0;
+  int batch = 0;
+};
+using KernelErrors = std::map<Kernel, KnownError>;
 /// Of those whose error is known.
 KernelErrors largestErrors(const Measurements& measurements);
 
-/// A measured kernel's error: its own, else the largest that is known of the kernel.
-double errorOf(const Measurement& measured, const KernelErrors& largest) noexcept;
+/// The error of a kernel measured at `batch`: its own, else the largest that is known of the
+/// kernel. A filter gradient's grows with what is added up: that of fewer samples says nothing.
+double errorOf(const Measurement& measured,
+               Operation operation,
+               int batch,
+               const KernelErrors& largest) noexcept;
 
 /// Null: there is none.
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;

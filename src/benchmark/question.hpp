@@ -91,11 +91,7 @@ class Question {
   Measurements everywhere_;             ///< and at other sizes, as far as known before
   Measurements asked_;                  ///< at anchors, as measured for this question alone
   Measurements askedEngines_;           ///< of these, the engines
-  struct KnownError {
-    double error = 0;
-    int batch = 0;  ///< the largest where it was measured
-  };
-  std::map<Kernel, KnownError> errors_;  ///< the largest of each kernel
+  KernelErrors errors_;
   bool everyOfferFits_ = true;
   int failures_ = 0;
 };

@@ -52,9 +52,6 @@ double leastMs(const Problem& problem) noexcept {
                    leastBytes(problem) / kMostBytesPerMs});
 }
 
-// What is further off than nothing at all would be computes something else.
-constexpr double kLargestError = 2;
-
 /// NaN compares with nothing.
 bool isBetween(double least, double timeMs) noexcept {
   return timeMs >= least && timeMs <= kLongestMs;

@@ -112,9 +112,10 @@ CandidateTable candidates(const PlanRequest& request,
     return paysToReplay(kernel) ? kernel.deviceMs + kReplayMs : kernel.timeMs;
   };
   const KernelErrors largest = request.withErrors() ? largestErrors(measurements) : KernelErrors();
-  const auto isOut = [&](const Measurement& kernel) {
+  const auto isOut = [&](int batch, const Measurement& kernel) {
     return (request.withErrors() &&
-            errorOf(kernel, largest) * kErrorSpread > request.settings->maxError) ||
+            errorOf(kernel, request.problem.operation, batch, largest) * kErrorSpread >
+                request.settings->maxError) ||
            (request.deterministic && !kernel.deterministic) ||
            (request.anyCall ? !kernel.anyCall : !isAmong(request.settings->kernels, kernel.kernel));
   };
@@ -123,7 +124,7 @@ CandidateTable candidates(const PlanRequest& request,
     std::vector<Candidate>& list = table[batch];
     for (std::size_t i = 0; i < size.kernels.size(); ++i) {
       const Measurement& kernel = size.kernels[i];
-      if (isOut(kernel)) continue;
+      if (isOut(batch, kernel)) continue;
       if (batch < accurateBelow && !kernel.accurate) continue;
       list.push_back({static_cast<int>(i), timeOf(batch, kernel), kernel.workspaceBytes});
     }
@@ -202,7 +203,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
     replayedMs += group.count * m.deviceMs;
     plan->steps.push_back(
         {m, m, group.batch, group.count, buildStep(request.handle, part, m.kernel)});
-    plan->steps.back().error = errorOf(m, largest);
+    plan->steps.back().error = errorOf(m, problem.operation, group.batch, largest);
   }
   plan->anyCall = std::all_of(
       plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) { return step.anyCall; });

@@ -97,10 +97,18 @@ TEST(KernelErrorsTest, AreTheLargestOfAnySizeWhereOneHasNone) {
       {2, size({withError(measured(kA, 1, 0), 2e-7), measured(kC, 1, 0)})},
       {4, size({withError(measured(kC, 1, 0), 3e-4)})}};
   const KernelErrors largest = largestErrors(measurements);
-  EXPECT_EQ((KernelErrors{{kA, 2e-7}, {kC, 3e-4}}), largest);
-  EXPECT_EQ(1e-7, errorOf(measurements.at(1).kernels[0], largest)) << "its own";
-  EXPECT_EQ(kUnknownError, errorOf(measurements.at(1).kernels[1], largest));
-  EXPECT_EQ(3e-4, errorOf(measurements.at(2).kernels[1], largest));
+  EXPECT_EQ(2u, largest.size());
+  const auto error = [&](int batch, std::size_t kernel, Operation operation) {
+    return errorOf(measurements.at(batch).kernels[kernel], operation, batch, largest);
+  };
+  EXPECT_EQ(1e-7, error(1, 0, Operation::kForward)) << "its own";
+  EXPECT_EQ(kUnknownError, error(1, 1, Operation::kForward));
+  EXPECT_EQ(3e-4, error(2, 1, Operation::kForward));
+  EXPECT_EQ(3e-4, error(2, 1, Operation::kBackwardFilter)) << "measured at 4";
+  // What is measured at 4 is no promise for more summands.
+  const Measurement larger = measured(kC, 1, 0);
+  EXPECT_EQ(3e-4, errorOf(larger, Operation::kBackwardData, 8, largest));
+  EXPECT_EQ(kUnknownError, errorOf(larger, Operation::kBackwardFilter, 8, largest));
 }
 
 TEST(IsDominatedTest, MathTypesAreDifferentKernels) {

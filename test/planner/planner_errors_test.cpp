@@ -98,6 +98,8 @@ TEST_F(PlannerErrorsTest, TheFrontIsWithinTheErrorToo) {
     for (const MicroBatches& group : point.microBatches)
       EXPECT_LT(
           ucudnn::errorOf(known.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel)),
+                          problem.operation,
+                          group.batch,
                           largest),
           1e-4);
   settings_.maxError = 1e-9;
