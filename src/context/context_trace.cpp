@@ -15,6 +15,7 @@ void Context::noteRun(const Plan& plan, const ConvolutionCall& call, bool replay
 cudnnStatus_t Context::convolveRecorded(Operation operation,
                                         const ConvolutionCall& call,
                                         LayerId layer) noexcept {
+  record_.passed(call, left::kFailed);  // unless something else is noted
   const cudnnStatus_t status = convolve(operation, call, layer);
   tell(operation, call, status);
   return status;

@@ -1,8 +1,10 @@
 #include "context/trace.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -11,11 +13,21 @@
 #include "support/text.hpp"
 
 namespace ucudnn {
+namespace {
+
+/// 0: it is no file.
+std::uint64_t identityOf(int descriptor) noexcept {
+  struct stat file {};
+  if (::fstat(descriptor, &file) != 0) return 0;
+  return std::hash<std::uint64_t>()(file.st_dev) * 31 + file.st_ino;
+}
+
+}  // namespace
 
 TraceFile::TraceFile(std::string path)
     : path_(std::move(path)), ofProcess_(path_.find("%p") != std::string::npos) {
   try {
-    descriptor_ = open();
+    open();
   } catch (const std::runtime_error& error) {
     throw BadSetting(
         fmt::format("UCUDNN_TRACE=\"{}\": {}; accepted: a path", excerpt(path_), error.what()));
@@ -23,12 +35,20 @@ TraceFile::TraceFile(std::string path)
   process_ = ::getpid();
 }
 
-int TraceFile::open() const {
+void TraceFile::open() {
   std::string file = path_;
   const std::string process = std::to_string(::getpid());
   for (std::size_t place = 0; (place = file.find("%p", place)) != std::string::npos;)
     file.replace(place, 2, process);
-  return openLogFile(file);
+  const int descriptor = openLogFile(file);
+  file_ = identityOf(descriptor);
+  descriptor_ = descriptor;
+}
+
+/// A program that becomes a daemon closes all descriptors, and the next file that it opens has
+/// ours.
+bool TraceFile::isOurs(int descriptor) const noexcept {
+  return identityOf(descriptor) == file_;
 }
 
 void TraceFile::write(std::string_view line) noexcept {
@@ -36,8 +56,11 @@ void TraceFile::write(std::string_view line) noexcept {
   int known = process_.load(std::memory_order_acquire);
   // A forked child begins a file of its own. Of its threads one does; the parent's stays open
   // there.
-  if (ofProcess_ && known != process && process_.compare_exchange_strong(known, process)) try {
-      descriptor_ = open();
+  const bool isChild =
+      ofProcess_ && known != process && process_.compare_exchange_strong(known, process);
+  const int before = descriptor_;
+  if (isChild || (before >= 0 && !isOurs(before))) try {
+      open();
     } catch (const std::exception&) {
       descriptor_ = -1;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -62,12 +63,14 @@ class TraceFile {
   void write(std::string_view line) noexcept;
 
  private:
-  int open() const;
+  void open();
+  bool isOurs(int descriptor) const noexcept;
 
   std::string path_;
   bool ofProcess_;  ///< the path has a %p
   std::atomic<int> descriptor_{-1};
-  std::atomic<int> process_{0};  ///< whose file it is
+  std::atomic<std::uint64_t> file_{0};  ///< which one that was, when it was opened
+  std::atomic<int> process_{0};         ///< whose file it is
 };
 
 /// The process's for a path, never closed. Throws BadSetting.
