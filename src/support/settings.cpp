@@ -141,7 +141,7 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_WORKSPACE_LIMIT",
        "a size, as 67108864 or 64MiB",
        "none",
-       "Most workspace of each convolution, whatever its caller allows",
+       "Most workspace of each convolution, whatever its caller allows; a total is shared as it is",
        [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
