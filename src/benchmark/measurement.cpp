@@ -22,8 +22,8 @@ double errorOf(const Measurement& measured,
   if (measured.error != kUnknownError) return measured.error;
   const auto known = largest.find(measured.kernel);
   if (known == largest.end()) return kUnknownError;
-  const bool isOfTooFew = operation == Operation::kBackwardFilter && known->second.batch < batch;
-  return isOfTooFew ? kUnknownError : known->second.error;
+  if (operation == Operation::kBackwardFilter && known->second.batch < batch) return kUnknownError;
+  return known->second.error;
 }
 
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {
