@@ -4,15 +4,28 @@
 
 namespace ucudnn {
 
+void addErrors(KernelErrors& to, int batch, const std::vector<Measurement>& kernels) {
+  for (const Measurement& m : kernels) {
+    if (m.error == kUnknownError) continue;
+    KnownError& known = to[m.kernel];
+    known = {std::max(known.error, m.error), std::max(known.batch, batch)};
+  }
+}
+
 KernelErrors largestErrors(const Measurements& measurements) {
   KernelErrors largest;
-  for (const auto& [batch, size] : measurements)
-    for (const Measurement& m : size.kernels) {
-      if (m.error == kUnknownError) continue;
-      KnownError& known = largest[m.kernel];
-      known = {std::max(known.error, m.error), std::max(known.batch, batch)};
-    }
+  for (const auto& [batch, size] : measurements) addErrors(largest, batch, size.kernels);
   return largest;
+}
+
+const KnownError* knownError(const KernelErrors& errors,
+                             Operation operation,
+                             int batch,
+                             Kernel kernel) noexcept {
+  const auto known = errors.find(kernel);
+  if (known == errors.end()) return nullptr;
+  if (operation == Operation::kBackwardFilter && known->second.batch < batch) return nullptr;
+  return &known->second;
 }
 
 double errorOf(const Measurement& measured,
@@ -20,10 +33,9 @@ double errorOf(const Measurement& measured,
                int batch,
                const KernelErrors& largest) noexcept {
   if (measured.error != kUnknownError) return measured.error;
-  const auto known = largest.find(measured.kernel);
-  if (known == largest.end()) return kUnknownError;
-  if (operation == Operation::kBackwardFilter && known->second.batch < batch) return kUnknownError;
-  return known->second.error;
+  const KnownError* const known = knownError(largest, operation, batch, measured.kernel);
+  if (known == nullptr) return kUnknownError;
+  return known->error;
 }
 
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {

@@ -34,11 +34,18 @@ struct KnownError {
   int batch = 0;
 };
 using KernelErrors = std::map<Kernel, KnownError>;
-/// Of those whose error is known.
+/// Adds those of the kernels, measured at `batch`, whose error is known.
+void addErrors(KernelErrors& to, int batch, const std::vector<Measurement>& kernels);
 KernelErrors largestErrors(const Measurements& measurements);
 
-/// The error of a kernel measured at `batch`: its own, else the largest that is known of the
-/// kernel. A filter gradient's grows with what is added up: that of fewer samples says nothing.
+/// What is known of the kernel's error at `batch`; null: nothing. A filter gradient's grows with
+/// what is added up: that of fewer samples says nothing.
+const KnownError* knownError(const KernelErrors& errors,
+                             Operation operation,
+                             int batch,
+                             Kernel kernel) noexcept;
+
+/// The error of a kernel measured at `batch`: its own, else the largest that is known of it there.
 double errorOf(const Measurement& measured,
                Operation operation,
                int batch,

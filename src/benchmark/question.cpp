@@ -65,7 +65,7 @@ void Question::takeOver(const Measurements& known) {
     std::vector<Measurement> kernels = size.kernels;
     if (!request_.errors)  // what is no part of the question must not decide
       for (Measurement& m : kernels) m.error = kUnknownError;
-    noteErrors(batch, kernels);
+    addErrors(errors_, batch, kernels);
     append(everywhere_[batch].kernels, kernels);
     if (isAnchor(batch)) append(atAnchors_[batch].kernels, kernels);
     if (!isAsked(batch)) continue;
@@ -83,24 +83,14 @@ bool Question::isAsked(int batch) const {
 }
 
 bool Question::lacksError(int batch, Kernel kernel) const {
-  if (!request_.errors) return false;
-  const auto known = errors_.find(kernel);
-  return known == errors_.end() ||
-         (request_.problem.operation == Operation::kBackwardFilter && known->second.batch < batch);
+  return request_.errors &&
+         knownError(errors_, request_.problem.operation, batch, kernel) == nullptr;
 }
 
 KernelOffer Question::withError(KernelOffer offer) const {
   const auto known = errors_.find(offer.kernel);
   if (offer.error == kUnknownError && known != errors_.end()) offer.error = known->second.error;
   return offer;
-}
-
-void Question::noteErrors(int batch, const std::vector<Measurement>& measured) {
-  for (const Measurement& m : measured) {
-    if (m.error == kUnknownError) continue;
-    KnownError& known = errors_[m.kernel];
-    known = {std::max(known.error, m.error), std::max(known.batch, batch)};
-  }
 }
 
 bool Question::isKnown(int batch, Kernel kernel) const {
@@ -176,7 +166,7 @@ void Question::addKnown(const Anchor& anchor) {
 }
 
 void Question::add(int batch, std::vector<Measurement> measured) {
-  noteErrors(batch, measured);
+  addErrors(errors_, batch, measured);
   for (Measurement& m : measured) static_cast<KernelOffer&>(m) = withError(m);
   for (Measurements* const table : {&atAnchors_, &everywhere_})
     append((*table)[batch].kernels, measured);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -66,12 +65,10 @@ class Question {
   bool isAnchor(int batch) const noexcept;
   bool isAsked(int batch) const;
   bool isKnown(int batch, Kernel kernel) const;
-  /// Whether the kernel's error is yet to be measured at the size. It is no other at other sizes,
-  /// but a filter gradient's grows with what is added up.
+  /// Whether the kernel's error is yet to be measured at the size.
   bool lacksError(int batch, Kernel kernel) const;
   /// The offer with the kernel's error.
   KernelOffer withError(KernelOffer offer) const;
-  void noteErrors(int batch, const std::vector<Measurement>& measured);
   bool isLate() const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;

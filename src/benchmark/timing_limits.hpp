@@ -46,8 +46,8 @@ constexpr double kNearFront = 1.15;
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
 // So much of a call's time may be the same at any larger batch: launches, and a device that is half
-// idle. Without it an H200 missed undivided kernels that take 0.06 and 0.13 ms, and were a quarter
-// faster than what was found.
+// idle. Without it an undivided kernel that takes an H200 0.06 ms was missed, an eighth faster than
+// what was found.
 constexpr double kFixedMs = 0.03;
 // Fast tuning begins where an eighth of the batch is, but with no fewer samples than this: below,
 // most kernels leave a device half idle, which says nothing of larger batches.

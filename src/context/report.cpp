@@ -75,8 +75,7 @@ std::string Report::text() const {
   const auto& statistics = planner().statistics();
   std::string text = fmt::format(
       "ucudnn: {} convolution calls: {} split, {} undivided, {} left to cuDNN; {} replayed; "
-      "planning "
-      "took {:.1f} s\n",
+      "planning took {:.1f} s\n",
       all_.count,
       all_.split,
       all_.count - all_.split - all_.left,
