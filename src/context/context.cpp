@@ -187,7 +187,8 @@ cudnnStatus_t Context::convolve(Operation operation,
     return bypass(operation, call, left::kUnknown);
   if (call.fused != nullptr && !readFused(call, key.problem))
     return bypass(operation, call, left::kUnknownZ);
-  key.deterministic = isDeterministic(operation, call.algorithm);
+  key.deterministic = call.execution != nullptr ? call.execution->deterministic
+                                                : isDeterministic(operation, call.algorithm);
   if ((owner_ || replays_) && !followDevice()) return bypass(operation, call, left::kFailed);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;

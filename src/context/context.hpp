@@ -48,6 +48,12 @@ struct AlgorithmQuery {
   int most = 1;  ///< entries that are read
 };
 
+/// What a client's execution plan (cuDNN's graph API) is given.
+struct PlanWorkspace {
+  std::size_t bytes = 0;
+  int algorithm = 0;  ///< of the legacy API: it runs where neither our plan nor the client's can
+};
+
 /// Whether μ-cuDNN has made a handle, or was handed one.
 enum class Origin { kCreated, kAdopted };
 
@@ -108,6 +114,13 @@ class Context {
                                             const ConvolutionDescriptors& descriptors,
                                             int algorithm,
                                             LayerId layer);
+
+  /// What a client is told that its execution plan needs, which by itself needs `neededBytes`.
+  /// Empty: not planned, or there is nothing within the cap. Throws Error.
+  std::optional<PlanWorkspace> planWorkspace(const Problem& problem,
+                                             const ConvolutionDescriptors& descriptors,
+                                             std::size_t neededBytes,
+                                             bool deterministic);
 
   /// For the functions of diagnosis.h. Throw Error; an empty plan, or no candidates:
   /// not planned.

@@ -236,6 +236,40 @@ std::size_t Context::bytesWithinCap(const Problem& problem, int algorithm, std::
   return leastBytes <= capped(bytes) ? capped(bytes) : bytes;
 }
 
+std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
+                                                    const ConvolutionDescriptors& descriptors,
+                                                    std::size_t neededBytes,
+                                                    bool deterministic) {
+  if (!Planner::plans(problem)) return std::nullopt;
+  deterministic = deterministic || settings_.deterministic;
+  const Route route = routeOf(problem, descriptors, -1);
+  if (route == Route::kUnshared) return std::nullopt;
+  // Without a cap it may use what its own engine would.
+  const std::size_t limitBytes = route == Route::kOwned ? 0
+                                 : isCapped()           ? capped(SIZE_MAX)
+                                                        : neededBytes;
+  const auto& ranked = rankedOf(problem, descriptors);
+  const auto firstWithin = [&](std::size_t bytes) -> const KernelOffer* {
+    for (const KernelOffer& offer : ranked)
+      if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic)) return &offer;
+    return nullptr;
+  };
+  const KernelOffer* const fallback = firstWithin(limitBytes);
+  if (fallback == nullptr) return std::nullopt;
+  if (route == Route::kOwned) return PlanWorkspace{0, fallback->kernel.id};
+  const auto plan =
+      planner().answer(request(problem, limitBytes, deterministic), measuringFor(false)).plan;
+  std::size_t bytes = neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes;
+  if (plan)
+    bytes = roundUpToAlignment(plan->workspaceBytes);
+  else
+    bytes = std::max(bytes, reserveWithin(limitBytes, ranked));
+  bytes = std::min(bytes, limitBytes);
+  const KernelOffer* const within = firstWithin(bytes);
+  if (within == nullptr) bytes = fallback->workspaceBytes;
+  return PlanWorkspace{bytes, (within != nullptr ? within : fallback)->kernel.id};
+}
+
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {
   return planner().answer(request(problem, limitBytes, false), measuringFor(true)).plan;
 }

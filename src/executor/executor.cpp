@@ -74,6 +74,10 @@ cudnnStatus_t completePlan(cudnnHandle_t handle,
 cudnnStatus_t runNative(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionCall& call) noexcept {
+#if UCUDNN_HAS_ENGINES
+  if (call.execution != nullptr && call.execution->fits(call.pointers))
+    return cudnn().backendExecute(handle, call.execution->plan, call.execution->pack);
+#endif
   return nativeConvolution(
       handle, operation, call.descriptors, call.algorithm, call.pointers, call.fused);
 }

@@ -8,30 +8,23 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn {
-namespace {
 
-/// A row for each operation, as Native has them.
-struct Names {
-  cudnnBackendDescriptorType_t type;
-  cudnnBackendAttributeName_t alpha, beta, convolution, x, w, y;
-};
-
-const Names& namesOf(Operation operation) noexcept {
-  static constexpr Names kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+const OperationNames& namesOf(Operation operation) noexcept {
+  static constexpr OperationNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
                                   CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
-  static constexpr Names kBackwardData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+  static constexpr OperationNames kBackwardData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
                                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
-  static constexpr Names kBackwardFilter{
+  static constexpr OperationNames kBackwardFilter{
       CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
@@ -43,6 +36,8 @@ const Names& namesOf(Operation operation) noexcept {
          : operation == Operation::kBackwardFilter ? kBackwardFilter
                                                    : kForward;
 }
+
+namespace {
 
 template <typename Values>
 std::vector<std::int64_t> firstOf(const Values& values, int count) {
@@ -107,7 +102,7 @@ BackendDescriptor makeConvolution(const Problem& problem) {
 }
 
 void setFactors(const BackendDescriptor& operation,
-                const Names& names,
+                const OperationNames& names,
                 const Problem& problem,
                 double beta) {
   if (problem.xType == CUDNN_DATA_DOUBLE) {
@@ -133,7 +128,7 @@ BackendDescriptor makeOperation(const Problem& problem,
                                 double beta,
                                 std::int64_t alignment) {
   const int dimensions = problem.dimensions;
-  const Names& names = namesOf(problem.operation);
+  const OperationNames& names = namesOf(problem.operation);
   auto operation = makeBackend(names.type);
   set(operation, names.convolution, makeConvolution(problem));
   set(operation,

@@ -21,6 +21,14 @@ enum TensorId : std::int64_t {
   kTensorVirtual = 256
 };
 
+/// An operation's descriptor and attributes: a row for each operation, as Native has them.
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t alpha, beta, convolution, x, w, y;
+};
+
+const OperationNames& namesOf(Operation operation) noexcept;
+
 /// alpha is 1; x, w, y and z are aligned to `alignment` bytes, and slices of x, y and z as far as a
 /// sample's bytes allow. bias_activation_forward is y = act(conv(x) + z + bias), without z where
 /// the problem adds none: the bias is packed and of y's type, and RELU makes 0 of a NaN. Throws

@@ -5,12 +5,27 @@
 
 namespace ucudnn {
 
+/// A call that the client makes by an execution plan of its own (cuDNN's graph API).
+struct ClientExecution {
+  cudnnBackendDescriptor_t plan, pack;
+  void* workspace;        ///< the pack's
+  std::size_t neededBytes;  ///< the plan's workspace
+  bool deterministic;
+
+  /// Whether the client's plan can run as it is.
+  bool fits(const ConvolutionPointers& pointers) const noexcept {
+    return neededBytes == 0 || (workspace != nullptr && workspace == pointers.workspace &&
+                                neededBytes <= pointers.workspaceBytes);
+  }
+};
+
 /// A convolution call as the client makes it.
 struct ConvolutionCall {
   ConvolutionDescriptors descriptors;
   ConvolutionPointers pointers;
   const BiasActivation* fused = nullptr;  ///< of bias_activation_forward
-  int algorithm = 0;                      ///< the one that the client named
+  int algorithm = 0;                      ///< the one that the client named, or would get
+  const ClientExecution* execution = nullptr;  ///< null: by the legacy API
 };
 
 /// Whether one of the call's scaling factors is there and 0.

@@ -61,7 +61,12 @@ void lookUpNative(Functions& to) noexcept {
   assign(to.Destroy, nativeFunction("cudnnDestroy"));
 #define UCUDNN_ASSIGN(NAME, PARAMETERS, ARGUMENTS) assign(to.NAME, nativeFunction("cudnn" #NAME));
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_ASSIGN)
+  UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_ASSIGN)
 #undef UCUDNN_ASSIGN
+#if CUDNN_VERSION >= 90500
+  assign(to.BackendPopulateCudaGraph, nativeFunction("cudnnBackendPopulateCudaGraph"));
+  assign(to.BackendUpdateCudaGraph, nativeFunction("cudnnBackendUpdateCudaGraph"));
+#endif
 }
 
 /// False: it lacks one.
@@ -75,7 +80,9 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
   find(to.Destroy, "ucudnnDestroy");
 #define UCUDNN_FIND(NAME, PARAMETERS, ARGUMENTS) find(to.NAME, "ucudnn" #NAME);
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_FIND)
+  UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_FIND)
 #undef UCUDNN_FIND
+  find(to.BackendNeedsMore, "ucudnnBackendNeedsMore");
   return all;
 }
 

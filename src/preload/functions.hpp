@@ -6,6 +6,8 @@
 #include <cudnn.h>
 #include <ucudnn/functions.h>
 
+#include "api/backend.h"
+
 // They are deprecated in cuDNN 9, and what programs call.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -17,7 +19,13 @@ struct Functions {
   decltype(&::cudnnDestroy) Destroy;
 #define UCUDNN_MEMBER(NAME, PARAMETERS, ARGUMENTS) decltype(&::cudnn##NAME) NAME;
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_MEMBER)
+  UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_MEMBER)
 #undef UCUDNN_MEMBER
+#if CUDNN_VERSION >= 90500
+  decltype(&::cudnnBackendPopulateCudaGraph) BackendPopulateCudaGraph;  // cuDNN's only
+  decltype(&::cudnnBackendUpdateCudaGraph) BackendUpdateCudaGraph;
+#endif
+  decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;  // ours only
 };
 
 /// Who answers the program. Immutable.

@@ -1,4 +1,7 @@
 // cuDNN's functions as unmodified programs call them: answered by libucudnn.so, or passed through.
+#include <dlfcn.h>
+#include <string.h>
+
 #include "preload/functions.hpp"
 
 using ucudnn::preload::Functions;
@@ -14,10 +17,15 @@ __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
 
 class CallScope {
  public:
-  CallScope() noexcept { ++depth; }
-  ~CallScope() { --depth; }
+  explicit CallScope(bool entered = true) noexcept : entered_(entered ? 1 : 0) {
+    depth += entered_;
+  }
+  ~CallScope() { depth -= entered_; }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
+
+ private:
+  int entered_;
 };
 
 /// As cuDNN, where the program calls what its cuDNN does not have, or has no cuDNN.
@@ -48,6 +56,29 @@ cudnnStatus_t create(cudnnHandle_t* handle) noexcept {
   return callNative<&Functions::Create>(*to, handle);
 }
 
+/// cuDNN may run a plan of its own by a way that we don't see: in the workspace that it reads then.
+bool isOfCudnn(const void* caller) noexcept {
+  Dl_info found{};
+  if (::dladdr(caller, &found) == 0 || found.dli_fname == nullptr) return false;
+  const char* const slash = ::strrchr(found.dli_fname, '/');
+  return ::strncmp(slash != nullptr ? slash + 1 : found.dli_fname, "libcudnn", 8) == 0;
+}
+
+#if CUDNN_VERSION >= 90500
+/// Puts a plan's kernels into a CUDA graph, if cuDNN may: in the workspace that the client has.
+template <auto member>
+cudnnStatus_t callOnGraph(cudnnHandle_t handle,
+                          cudnnBackendDescriptor_t plan,
+                          cudnnBackendDescriptor_t pack,
+                          cudaGraph_t graph) noexcept {
+  const Route* const to = route();
+  if (to == nullptr) return kNoCudnn;
+  if (to->planned != nullptr && depth == 0 && to->planned->BackendNeedsMore(plan) != 0)
+    return CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API;
+  return callNative<member>(*to, handle, plan, pack, graph);
+}
+#endif
+
 }  // namespace
 
 extern "C" {
@@ -68,5 +99,68 @@ UCUDNN_EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   }
 UCUDNN_FOR_EACH_FUNCTION(UCUDNN_DOOR)
 #undef UCUDNN_DOOR
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(
+    cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t* descriptor) {
+  return call<&Functions::BackendCreateDescriptor>(descriptorType, descriptor);
+}
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  return call<&Functions::BackendDestroyDescriptor>(descriptor);
+}
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  return call<&Functions::BackendFinalize>(descriptor);
+}
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                                     cudnnBackendAttributeName_t attributeName,
+                                                     cudnnBackendAttributeType_t attributeType,
+                                                     int64_t elementCount,
+                                                     const void* arrayOfElements) {
+  return call<&Functions::BackendSetAttribute>(
+      descriptor, attributeName, attributeType, elementCount, arrayOfElements);
+}
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                                     cudnnBackendAttributeName_t attributeName,
+                                                     cudnnBackendAttributeType_t attributeType,
+                                                     int64_t requestedElementCount,
+                                                     int64_t* elementCount,
+                                                     void* arrayOfElements) {
+  const bool isPrivate = attributeName == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE &&
+                         isOfCudnn(__builtin_return_address(0));
+  const CallScope scope(isPrivate);
+  return call<&Functions::BackendGetAttribute>(descriptor,
+                                               attributeName,
+                                               attributeType,
+                                               requestedElementCount,
+                                               elementCount,
+                                               arrayOfElements);
+}
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
+                                                cudnnBackendDescriptor_t executionPlan,
+                                                cudnnBackendDescriptor_t variantPack) {
+  return call<&Functions::BackendExecute>(handle, executionPlan, variantPack);
+}
+
+#if CUDNN_VERSION >= 90500
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
+                                                          cudnnBackendDescriptor_t executionPlan,
+                                                          cudnnBackendDescriptor_t variantPack,
+                                                          cudaGraph_t graph) {
+  return callOnGraph<&Functions::BackendPopulateCudaGraph>(
+      handle, executionPlan, variantPack, graph);
+}
+
+UCUDNN_EXPORT cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
+                                                        cudnnBackendDescriptor_t executionPlan,
+                                                        cudnnBackendDescriptor_t variantPack,
+                                                        cudaGraph_t graph) {
+  return callOnGraph<&Functions::BackendUpdateCudaGraph>(
+      handle, executionPlan, variantPack, graph);
+}
+#endif
 
 }  // extern "C"

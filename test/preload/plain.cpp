@@ -6,6 +6,8 @@
 //   query     asks for algorithms and sizes, then runs, as PyTorch does with its legacy API
 //   find      lets cuDNN measure within a workspace, then runs
 //   fixed     runs with a workspace of 2 MiB, and asks nothing
+//   graph     builds plans of the graph API, and runs the first of each operation
+//   autotune  runs all of them, once each
 //   threads   "find" in three threads, each with a handle
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
@@ -26,7 +28,7 @@
 #include <thread>
 #include <vector>
 
-#include "layer.hpp"
+#include "graph_layer.hpp"
 
 using namespace plain;
 
@@ -138,6 +140,9 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "atexit") withHandle([](cudnnHandle_t) {});
     if (mode == "query") withHandle([&](cudnnHandle_t handle) { Layer().query(handle, results); });
     if (mode == "fixed") withHandle([&](cudnnHandle_t handle) { Layer().fixed(handle, results); });
+    for (const bool tunes : {false, true})
+      if (mode == (tunes ? "autotune" : "graph"))
+        withHandle([&](cudnnHandle_t handle) { GraphLayer().run(handle, tunes, results); });
     if (mode == "threads") findInThreads(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);

@@ -1,0 +1,164 @@
+// cuDNN's graph API as unmodified programs call it: everything goes to cuDNN, and is noted; the
+// workspace of a plan of one convolution is ours to name, and the plan from then on ours to run.
+#include "api/backend.h"
+
+#include "api/queries.hpp"
+#include "graph/client_graph.hpp"
+#include "graph/tracked.hpp"
+
+using namespace ucudnn;
+
+#if UCUDNN_HAS_ENGINES
+
+namespace {
+
+/// Notes what cuDNN has done. Without the memory to note it, the client's graph is left to cuDNN.
+template <typename Note>
+cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  try {
+    note(trackedDescriptors());
+  } catch (const std::exception& error) {
+    logWarn("a graph is left to cuDNN: {}", error.what());
+  }
+  return status;
+}
+
+/// cuDNN has filled descriptors of the client's from one of its own.
+void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const void* elements) {
+  const auto from = trackedDescriptors().findKind<ChoiceDescription>(descriptor);
+  if (from == nullptr || elements == nullptr) return;
+  const auto* const filled = static_cast<const cudnnBackendDescriptor_t*>(elements);
+  for (std::int64_t i = 0; i < count; ++i)
+    if (const auto to = trackedDescriptors().findKind<ChoiceDescription>(filled[i]))
+      to->fill(*from);
+}
+
+/// How the plan is run from now on; null: as cuDNN runs it.
+std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t descriptor,
+                                                   std::int64_t neededBytes) {
+  const auto plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
+  if (plan == nullptr || neededBytes < 0) return nullptr;
+  if (auto known = plan->convolution()) return known;
+  const auto graph = plan->graph();
+  if (graph == nullptr) return nullptr;
+  Context* const context = contextOf(plan->handle() != nullptr ? plan->handle() : graph->handle);
+  if (context == nullptr || context->settings().disabled) return nullptr;
+  const DeviceScope scope = context->useDevice();
+  auto made = std::make_shared<ClientConvolution>(
+      *graph, numericsOf(descriptor), static_cast<std::size_t>(neededBytes));
+  const auto workspace = context->planWorkspace(
+      made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
+  if (!workspace) return nullptr;
+  made->algorithm = workspace->algorithm;
+  made->grantedBytes = workspace->bytes;
+  return plan->answer(std::move(made));
+}
+
+/// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.
+std::optional<cudnnStatus_t> runOurs(cudnnHandle_t handle,
+                                     const ClientConvolution& ours,
+                                     cudnnBackendDescriptor_t plan,
+                                     cudnnBackendDescriptor_t packDescriptor) {
+  const auto pack = trackedDescriptors().findKind<PackDescription>(packDescriptor);
+  if (pack == nullptr) return std::nullopt;
+  const ConvolutionPointers pointers{ours.alpha(),
+                                     ours.beta(),
+                                     pack->find(ours.x),
+                                     pack->find(ours.w),
+                                     pack->find(ours.y),
+                                     pack->workspace(),
+                                     ours.grantedBytes};
+  if (pointers.x == nullptr || pointers.w == nullptr || pointers.y == nullptr) return std::nullopt;
+  const ClientExecution execution{
+      plan, packDescriptor, pack->workspace(), ours.neededBytes, ours.deterministic};
+  const ConvolutionCall call{
+      ours.descriptors.get(), pointers, nullptr, ours.algorithm, &execution};
+  return convolveOrNative(handle, ours.problem.operation, call, UCUDNN_LAYER_ANY);
+}
+
+std::shared_ptr<const ClientConvolution> oursOf(cudnnBackendDescriptor_t descriptor) noexcept {
+  const auto plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
+  return plan != nullptr ? plan->convolution() : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t ucudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t descriptorType,
+                                            cudnnBackendDescriptor_t* descriptor) {
+  return noted(cudnn().backendCreateDescriptor(descriptorType, descriptor),
+               [&](TrackedDescriptors& all) { all.add(*descriptor, descriptorType); });
+}
+
+cudnnStatus_t ucudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  trackedDescriptors().remove(descriptor);
+  return cudnn().backendDestroyDescriptor(descriptor);
+}
+
+cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  return noted(cudnn().backendFinalize(descriptor), [&](const TrackedDescriptors& all) {
+    if (const auto description = all.find(descriptor)) description->finalized();
+  });
+}
+
+cudnnStatus_t ucudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                        cudnnBackendAttributeName_t attributeName,
+                                        cudnnBackendAttributeType_t attributeType,
+                                        int64_t elementCount,
+                                        const void* arrayOfElements) {
+  return noted(cudnn().backendSetAttribute(
+                   descriptor, attributeName, attributeType, elementCount, arrayOfElements),
+               [&](const TrackedDescriptors& all) {
+                 if (const auto description = all.find(descriptor))
+                   description->set(
+                       attributeName, {attributeType, elementCount, arrayOfElements}, all);
+               });
+}
+
+cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                        cudnnBackendAttributeName_t attributeName,
+                                        cudnnBackendAttributeType_t attributeType,
+                                        int64_t requestedElementCount,
+                                        int64_t* elementCount,
+                                        void* arrayOfElements) {
+  int64_t count = 0;
+  const cudnnStatus_t status = cudnn().backendGetAttribute(descriptor,
+                                                           attributeName,
+                                                           attributeType,
+                                                           requestedElementCount,
+                                                           &count,
+                                                           arrayOfElements);
+  if (elementCount != nullptr) *elementCount = count;
+  return noted(status, [&](const TrackedDescriptors&) {
+    if (attributeName == CUDNN_ATTR_ENGINEHEUR_RESULTS ||
+        attributeName == CUDNN_ATTR_ENGINECFG_ENGINE)
+      noteFilled(descriptor, std::min(count, requestedElementCount), arrayOfElements);
+    if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || arrayOfElements == nullptr)
+      return;
+    auto* const bytes = static_cast<std::int64_t*>(arrayOfElements);
+    if (const auto ours = answerFor(descriptor, *bytes))
+      *bytes = static_cast<std::int64_t>(ours->grantedBytes);
+  });
+}
+
+cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
+                                   cudnnBackendDescriptor_t executionPlan,
+                                   cudnnBackendDescriptor_t variantPack) {
+  const auto ours = oursOf(executionPlan);
+  if (ours == nullptr) return cudnn().backendExecute(handle, executionPlan, variantPack);
+  if (const auto status = runOurs(handle, *ours, executionPlan, variantPack)) return *status;
+  return ours->neededBytes > ours->grantedBytes
+             ? CUDNN_STATUS_NOT_SUPPORTED
+             : cudnn().backendExecute(handle, executionPlan, variantPack);
+}
+
+int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {
+  const auto ours = oursOf(executionPlan);
+  return ours != nullptr && ours->neededBytes > ours->grantedBytes ? 1 : 0;
+}
+
+}  // extern "C"
+
+#endif

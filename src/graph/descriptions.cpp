@@ -1,0 +1,239 @@
+#include "graph/descriptions.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <algorithm>
+
+#include "graph/client_graph.hpp"
+#include "kernels/graph_operations.hpp"
+
+// A graph's and a plan's handle are marked deprecated, and set by every client there is.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace ucudnn {
+namespace {
+
+template <typename To, typename From>
+bool assign(To& to, const std::optional<From>& from) {
+  if (from) to = static_cast<To>(*from);
+  return from.has_value();
+}
+
+template <typename Value>
+bool assign(std::vector<Value>& to, std::vector<Value> from) {
+  to = std::move(from);
+  return !to.empty();
+}
+
+/// The descriptor's, where it is one of that kind. Null: it isn't.
+template <typename Kind>
+std::shared_ptr<Kind> kindOf(const AttributeValue& value, const Descriptions& others) {
+  const auto descriptor = value.one<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR);
+  return descriptor ? std::dynamic_pointer_cast<Kind>(others.find(*descriptor)) : nullptr;
+}
+
+template <typename Kind, typename Value>
+bool assignValue(Value& to, const AttributeValue& value, const Descriptions& others) {
+  const auto kind = kindOf<Kind>(value, others);
+  if (kind) to = kind->value();
+  return kind != nullptr;
+}
+
+bool assignFactor(double& to, const AttributeValue& value) {
+  return value.type == CUDNN_TYPE_DOUBLE ? assign(to, value.one<double>(CUDNN_TYPE_DOUBLE))
+                                         : assign(to, value.one<float>(CUDNN_TYPE_FLOAT));
+}
+
+}  // namespace
+
+bool TensorDescription::read(cudnnBackendAttributeName_t name,
+                             const AttributeValue& value,
+                             const Descriptions&) {
+  switch (name) {
+    case CUDNN_ATTR_TENSOR_DATA_TYPE:
+      return assign(value_.type, value.one<cudnnDataType_t>(CUDNN_TYPE_DATA_TYPE));
+    case CUDNN_ATTR_TENSOR_DIMENSIONS:
+      return assign(value_.sizes, value.all<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_TENSOR_STRIDES:
+      return assign(value_.strides, value.all<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_TENSOR_UNIQUE_ID:
+      return assign(value_.id, value.one<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_TENSOR_IS_VIRTUAL:
+      return assign(value_.isVirtual, value.one<bool>(CUDNN_TYPE_BOOLEAN));
+    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT:  // a call's pointers are looked at
+      return true;
+    case CUDNN_ATTR_TENSOR_IS_BY_VALUE:
+      return value.one<bool>(CUDNN_TYPE_BOOLEAN) == false;
+    case CUDNN_ATTR_TENSOR_VECTOR_COUNT:
+      return value.one<std::int64_t>(CUDNN_TYPE_INT64) == 1;
+    case CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION:
+      return value.one<std::int64_t>(CUDNN_TYPE_INT64) == -1;
+    case CUDNN_ATTR_TENSOR_REORDERING_MODE:
+      return value.one<cudnnBackendTensorReordering_t>(CUDNN_TYPE_TENSOR_REORDERING_MODE) ==
+             CUDNN_TENSOR_REORDERING_NONE;
+    default:
+      return false;
+  }
+}
+
+bool ConvolutionDescription::read(cudnnBackendAttributeName_t name,
+                                  const AttributeValue& value,
+                                  const Descriptions&) {
+  switch (name) {
+    case CUDNN_ATTR_CONVOLUTION_COMP_TYPE:
+      return assign(value_.computeType, value.one<cudnnDataType_t>(CUDNN_TYPE_DATA_TYPE));
+    case CUDNN_ATTR_CONVOLUTION_CONV_MODE:
+      return assign(value_.mode, value.one<cudnnConvolutionMode_t>(CUDNN_TYPE_CONVOLUTION_MODE));
+    case CUDNN_ATTR_CONVOLUTION_DILATIONS:
+      return assign(value_.dilations, value.all<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES:
+      return assign(value_.strides, value.all<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS:
+      return assign(value_.pads, value.all<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_CONVOLUTION_POST_PADDINGS:
+      return assign(value_.endPads, value.all<std::int64_t>(CUDNN_TYPE_INT64));
+    case CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS:  // it is that of the others
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool OperationDescription::read(cudnnBackendAttributeName_t name,
+                                const AttributeValue& value,
+                                const Descriptions& others) {
+  const OperationNames& names = namesOf(value_.operation);
+  if (name == names.alpha) return assignFactor(value_.alpha, value);
+  if (name == names.beta) return assignFactor(value_.beta, value);
+  if (name == names.convolution)
+    return assignValue<ConvolutionDescription>(value_.convolution, value, others);
+  if (name == names.x) return assignValue<TensorDescription>(value_.x, value, others);
+  if (name == names.w) return assignValue<TensorDescription>(value_.w, value, others);
+  if (name == names.y) return assignValue<TensorDescription>(value_.y, value, others);
+  return false;
+}
+
+bool GraphDescription::read(cudnnBackendAttributeName_t name,
+                            const AttributeValue& value,
+                            const Descriptions& others) {
+  switch (name) {
+    case CUDNN_ATTR_OPERATIONGRAPH_HANDLE:
+      return assign(value_.handle, value.one<cudnnHandle_t>(CUDNN_TYPE_HANDLE));
+    case CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED:
+      return value.one<bool>(CUDNN_TYPE_BOOLEAN) == false;
+    case CUDNN_ATTR_OPERATIONGRAPH_OPS:
+      value_.operations.clear();
+      for (auto* const each : value.all<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR)) {
+        const auto operation = std::dynamic_pointer_cast<OperationDescription>(others.find(each));
+        if (operation == nullptr) return false;
+        value_.operations.push_back(operation->value());
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+void GraphDescription::finalized() {
+  if (isPlain()) graph_ = readGraph(value_);
+}
+
+bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
+                             const AttributeValue& value,
+                             const Descriptions& others) {
+  switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH:
+    case CUDNN_ATTR_ENGINE_OPERATION_GRAPH: {
+      const auto graph = kindOf<GraphDescription>(value, others);
+      if (graph != nullptr) graph_ = graph->graph();
+      return graph != nullptr;
+    }
+    case CUDNN_ATTR_ENGINECFG_ENGINE: {
+      const auto engine = kindOf<ChoiceDescription>(value, others);
+      if (engine != nullptr) fill(*engine);
+      return engine != nullptr;
+    }
+    case CUDNN_ATTR_ENGINEHEUR_MODE:
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+    case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
+      return true;  // which engine it is, its notes tell
+    default:
+      return false;
+  }
+}
+
+bool PlanDescription::read(cudnnBackendAttributeName_t name,
+                           const AttributeValue& value,
+                           const Descriptions& others) {
+  switch (name) {
+    case CUDNN_ATTR_EXECUTION_PLAN_HANDLE:
+      return assign(handle_, value.one<cudnnHandle_t>(CUDNN_TYPE_HANDLE));
+    case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: {
+      const auto configuration = kindOf<ChoiceDescription>(value, others);
+      if (configuration != nullptr) graph_ = configuration->graph();
+      return configuration != nullptr;
+    }
+    default:
+      return false;
+  }
+}
+
+bool PackDescription::read(cudnnBackendAttributeName_t name,
+                           const AttributeValue& value,
+                           const Descriptions&) {
+  const auto copy = [&](auto& to, std::int64_t& count, cudnnBackendAttributeType_t type) {
+    if (value.type != type || value.count < 0 || value.count > kMostTensors) return false;
+    using Element = std::remove_reference_t<decltype(to[0])>;
+    std::copy_n(static_cast<const Element*>(value.elements), value.count, to);
+    count = value.count;
+    return true;
+  };
+  switch (name) {
+    case CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS:
+      return copy(ids_, idCount_, CUDNN_TYPE_INT64);
+    case CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS:
+      return copy(data_, dataCount_, CUDNN_TYPE_VOID_PTR);
+    case CUDNN_ATTR_VARIANT_PACK_WORKSPACE:
+      return assign(workspace_, value.one<void*>(CUDNN_TYPE_VOID_PTR));
+    default:
+      return false;
+  }
+}
+
+void* PackDescription::find(std::int64_t id) const noexcept {
+  if (!isPlain() || idCount_ != dataCount_) return nullptr;
+  const auto* const end = ids_ + idCount_;
+  const auto* const place = std::find(ids_, end, id);
+  return place != end ? data_[place - ids_] : nullptr;
+}
+
+std::shared_ptr<Description> describe(cudnnBackendDescriptorType_t type) {
+  switch (type) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+      return std::make_shared<TensorDescription>();
+    case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+      return std::make_shared<ConvolutionDescription>();
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+      return std::make_shared<OperationDescription>(Operation::kForward);
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+      return std::make_shared<OperationDescription>(Operation::kBackwardData);
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      return std::make_shared<OperationDescription>(Operation::kBackwardFilter);
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+      return std::make_shared<GraphDescription>();
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
+      return std::make_shared<ChoiceDescription>();
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+      return std::make_shared<PlanDescription>();
+    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+      return std::make_shared<PackDescription>();
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace ucudnn
+
+#endif

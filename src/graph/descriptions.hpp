@@ -1,0 +1,230 @@
+// What a client has set on its descriptors of cuDNN's graph API. cuDNN gives neither a graph's
+// operations back nor a variant pack's pointers (9.19), so that they are noted when they are set.
+#pragma once
+
+#include "kernels/backend.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+struct ClientGraph;
+struct ClientConvolution;
+
+/// What one call of cudnnBackendSetAttribute brings.
+struct AttributeValue {
+  cudnnBackendAttributeType_t type;
+  std::int64_t count;
+  const void* elements;
+
+  /// Empty: it is of another type, or not one.
+  template <typename Value>
+  std::optional<Value> one(cudnnBackendAttributeType_t wanted) const noexcept {
+    if (type != wanted || count != 1) return std::nullopt;
+    return *static_cast<const Value*>(elements);
+  }
+  template <typename Value>
+  std::vector<Value> all(cudnnBackendAttributeType_t wanted) const {
+    if (type != wanted || count < 0) return {};
+    const auto* const values = static_cast<const Value*>(elements);
+    return {values, values + count};
+  }
+};
+
+class Description;
+
+/// Finds what is noted of a descriptor; null: nothing.
+class Descriptions {
+ public:
+  virtual std::shared_ptr<Description> find(cudnnBackendDescriptor_t descriptor) const = 0;
+
+ protected:
+  ~Descriptions() = default;
+};
+
+/// Of one descriptor, for one thread at a time until it is finalized, as with cuDNN.
+class Description {
+ public:
+  virtual ~Description() = default;
+
+  /// cuDNN has taken the value. Throws std::bad_alloc.
+  void set(cudnnBackendAttributeName_t name,
+           const AttributeValue& value,
+           const Descriptions& others) {
+    if (!read(name, value, others)) isPlain_ = false;
+  }
+  /// False: something has been set that is not understood.
+  bool isPlain() const noexcept { return isPlain_; }
+  /// cuDNN has finalized the descriptor. Throws std::bad_alloc.
+  virtual void finalized() {}
+
+ protected:
+  virtual bool read(cudnnBackendAttributeName_t name,
+                    const AttributeValue& value,
+                    const Descriptions& others) = 0;
+
+ private:
+  bool isPlain_ = true;
+};
+
+/// Null for a type that nothing is noted of. Throws std::bad_alloc.
+std::shared_ptr<Description> describe(cudnnBackendDescriptorType_t type);
+
+// Values of descriptors, which are copied into what they are set on, as cuDNN does.
+
+struct TensorValue {
+  std::int32_t type = CUDNN_DATA_FLOAT;
+  std::vector<std::int64_t> sizes, strides;
+  std::int64_t id = 0;
+  bool isVirtual = false, isPlain = false;
+};
+
+struct ConvolutionValue {
+  std::int32_t computeType = CUDNN_DATA_FLOAT, mode = CUDNN_CROSS_CORRELATION;
+  std::vector<std::int64_t> dilations, strides, pads, endPads;
+  bool isPlain = false;
+};
+
+struct OperationValue {
+  Operation operation = Operation::kForward;
+  ConvolutionValue convolution;
+  TensorValue x, w, y;
+  double alpha = 1, beta = 0;
+  bool isPlain = false;
+};
+
+/// Of a graph, before it is finalized.
+struct GraphValue {
+  std::vector<OperationValue> operations;
+  cudnnHandle_t handle = nullptr;
+};
+
+class TensorDescription final : public Description {
+ public:
+  TensorValue value() const {
+    TensorValue value = value_;
+    value.isPlain = isPlain();
+    return value;
+  }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  TensorValue value_;
+};
+
+class ConvolutionDescription final : public Description {
+ public:
+  ConvolutionValue value() const {
+    ConvolutionValue value = value_;
+    value.isPlain = isPlain();
+    return value;
+  }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  ConvolutionValue value_;
+};
+
+class OperationDescription final : public Description {
+ public:
+  explicit OperationDescription(Operation operation) { value_.operation = operation; }
+  OperationValue value() const {
+    OperationValue value = value_;
+    value.isPlain = isPlain();
+    return value;
+  }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  OperationValue value_;
+};
+
+class GraphDescription final : public Description {
+ public:
+  /// Null: not finalized, or not understood.
+  const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
+  void finalized() override;
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  GraphValue value_;
+  std::shared_ptr<const ClientGraph> graph_;
+};
+
+/// Heuristics, an engine or its configuration: whose graph it is for.
+class ChoiceDescription final : public Description {
+ public:
+  /// Null: nothing that is understood.
+  std::shared_ptr<const ClientGraph> graph() const { return isPlain() ? graph_ : nullptr; }
+  /// cuDNN has filled the descriptor from another one.
+  void fill(const ChoiceDescription& from) { graph_ = from.graph(); }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  std::shared_ptr<const ClientGraph> graph_;
+};
+
+class PlanDescription final : public Description {
+ public:
+  /// Null: not one that is understood.
+  std::shared_ptr<const ClientGraph> graph() const { return isPlain() ? graph_ : nullptr; }
+  cudnnHandle_t handle() const noexcept { return handle_; }
+
+  /// How the plan is run, once the client has asked for its workspace; null: as cuDNN runs it. Set
+  /// at most once; threads may run the plan then.
+  std::shared_ptr<const ClientConvolution> convolution() const noexcept {
+    return std::atomic_load_explicit(&convolution_, std::memory_order_acquire);
+  }
+  /// The first one's stays, whoever else has asked meanwhile.
+  std::shared_ptr<const ClientConvolution> answer(std::shared_ptr<const ClientConvolution> made) {
+    std::shared_ptr<const ClientConvolution> first;
+    return std::atomic_compare_exchange_strong(&convolution_, &first, made) ? made : first;
+  }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  std::shared_ptr<const ClientGraph> graph_;
+  cudnnHandle_t handle_ = nullptr;
+  std::shared_ptr<const ClientConvolution> convolution_;
+};
+
+class PackDescription final : public Description {
+ public:
+  /// Null: there is none, or the pack is not understood.
+  void* find(std::int64_t id) const noexcept;
+  void* workspace() const noexcept { return workspace_; }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  static constexpr std::int64_t kMostTensors = 8;  ///< a convolution's, and what follows it
+  std::int64_t ids_[kMostTensors] = {};
+  void* data_[kMostTensors] = {};
+  std::int64_t idCount_ = 0, dataCount_ = 0;
+  void* workspace_ = nullptr;
+};
+
+}  // namespace ucudnn
+
+#endif

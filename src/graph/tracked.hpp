@@ -1,0 +1,43 @@
+// The process's descriptors of cuDNN's graph API, and what is noted of each.
+#pragma once
+
+#include "graph/descriptions.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <array>
+#include <mutex>
+#include <unordered_map>
+
+namespace ucudnn {
+
+/// Thread-safe.
+class TrackedDescriptors final : public Descriptions {
+ public:
+  std::shared_ptr<Description> find(cudnnBackendDescriptor_t descriptor) const override;
+  template <typename Kind>
+  std::shared_ptr<Kind> findKind(cudnnBackendDescriptor_t descriptor) const {
+    return std::dynamic_pointer_cast<Kind>(find(descriptor));
+  }
+  /// Made by cuDNN; one that had its address before is gone. Throws std::bad_alloc.
+  void add(cudnnBackendDescriptor_t descriptor, cudnnBackendDescriptorType_t type);
+  void remove(cudnnBackendDescriptor_t descriptor) noexcept;
+
+ private:
+  /// Calls make and end descriptors: threads mustn't wait for each other there.
+  static constexpr std::size_t kShards = 16;
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<cudnnBackendDescriptor_t, std::shared_ptr<Description>> known;
+  };
+  Shard& shardOf(cudnnBackendDescriptor_t descriptor) const noexcept;
+
+  mutable std::array<Shard, kShards> shards_;
+};
+
+/// Never destroyed: descriptors are used in static destructors.
+TrackedDescriptors& trackedDescriptors() noexcept;
+
+}  // namespace ucudnn
+
+#endif

@@ -1,0 +1,265 @@
+// One convolution of a plain cuDNN program that uses the graph API, as PyTorch and cudnn-frontend
+// do: plans of the engines that cuDNN's heuristics name, a variant pack for each call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "layer.hpp"
+
+namespace plain {
+
+class Backend {
+ public:
+  explicit Backend(cudnnBackendDescriptorType_t type) {
+    CHECK(cudnnBackendCreateDescriptor(type, &descriptor_));
+  }
+  ~Backend() {
+    if (descriptor_ != nullptr) cudnnBackendDestroyDescriptor(descriptor_);
+  }
+  Backend(Backend&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+  Backend& operator=(Backend&&) = delete;
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+  void set(cudnnBackendAttributeName_t name,
+           cudnnBackendAttributeType_t type,
+           std::int64_t count,
+           const void* values) {
+    CHECK(cudnnBackendSetAttribute(descriptor_, name, type, count, values));
+  }
+  template <typename Value>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, Value value) {
+    set(name, type, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, const std::vector<std::int64_t>& values) {
+    set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void set(cudnnBackendAttributeName_t name, const Backend& value) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, value.get());
+  }
+  Backend&& finalize() {
+    CHECK(cudnnBackendFinalize(descriptor_));
+    return std::move(*this);
+  }
+
+ private:
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+};
+
+/// Of x, w and y, in this order; which of them is the output, the operation says.
+enum class GraphOperation { kForward, kBackwardData, kBackwardFilter };
+
+class GraphLayer {
+ public:
+  GraphLayer() {
+    fill(x_, kXCount, 1);
+    fill(w_, kWCount, 2);
+    fill(y_, kYCount, 3);
+  }
+
+  /// Runs the first plan of each operation, or, where `tunes`, all of them before it.
+  void run(cudnnHandle_t handle, bool tunes, std::vector<float>& results) {
+    runOperation(handle, GraphOperation::kForward, tunes, y_, kYCount, results);
+    runOperation(handle, GraphOperation::kBackwardData, tunes, x_, kXCount, results);
+    runOperation(handle, GraphOperation::kBackwardFilter, tunes, w_, kWCount, results);
+  }
+
+ private:
+  static constexpr std::int64_t kX = 11, kW = 22, kY = 33;
+
+  static Backend tensor(std::int64_t id,
+                        const std::vector<std::int64_t>& sizes,
+                        const std::vector<std::int64_t>& strides) {
+    Backend made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
+    made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+    made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
+    made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, false);
+    made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
+    made.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
+    return made.finalize();
+  }
+
+  static Backend convolution() {
+    Backend made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+    made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+             CUDNN_TYPE_CONVOLUTION_MODE,
+             CUDNN_CROSS_CORRELATION);
+    made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
+    made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {kPad, kPad});
+    made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {kPad, kPad});
+    made.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {1, 1});
+    made.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1});
+    return made.finalize();
+  }
+
+  struct Names {
+    cudnnBackendDescriptorType_t type;
+    cudnnBackendAttributeName_t alpha, beta, convolution, x, w, y;
+  };
+  static Names namesOf(GraphOperation operation) {
+    switch (operation) {
+      case GraphOperation::kForward:
+        return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+      case GraphOperation::kBackwardData:
+        return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+      default:
+        return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+    }
+  }
+
+  static Backend graph(cudnnHandle_t handle, GraphOperation operation) {
+    constexpr std::int64_t n = kBatch, c = kChannels, k = kFilters, s = kSize, f = kFilter;
+    const Names names = namesOf(operation);
+    Backend made(names.type);
+    made.set(names.convolution, convolution());
+    made.set(names.x, tensor(kX, {n, c, s, s}, {c * s * s, s * s, s, 1}));
+    made.set(names.w, tensor(kW, {k, c, f, f}, {c * f * f, f * f, f, 1}));
+    made.set(names.y, tensor(kY, {n, k, s, s}, {k * s * s, s * s, s, 1}));
+    made.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
+    made.set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
+    made.finalize();
+    Backend graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, made);
+    return graph.finalize();
+  }
+
+  static std::vector<Backend> configurations(const Backend& graph) {
+    Backend heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_INSTANT);
+    heuristics.finalize();
+    std::int64_t count = 0;
+    const auto get = [&](std::int64_t most, void* values) {
+      CHECK(cudnnBackendGetAttribute(heuristics.get(),
+                                     CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                     CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                     most,
+                                     &count,
+                                     values));
+    };
+    get(0, nullptr);
+    std::vector<Backend> made;
+    std::vector<cudnnBackendDescriptor_t> filled;
+    for (std::int64_t i = 0; i < count; ++i) {
+      made.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      filled.push_back(made.back().get());
+    }
+    get(count, filled.data());
+    while (made.size() > static_cast<std::size_t>(count)) made.pop_back();
+    return made;
+  }
+
+  /// As a program that forbids TF32.
+  static bool usesTensorCores(const Backend& configuration) {
+    const Backend engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t filled = engine.get();
+    std::int64_t count = 0;
+    CHECK(cudnnBackendGetAttribute(configuration.get(),
+                                   CUDNN_ATTR_ENGINECFG_ENGINE,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                   1,
+                                   &count,
+                                   &filled));
+    cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    CHECK(cudnnBackendGetAttribute(engine.get(),
+                                   CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                   CUDNN_TYPE_NUMERICAL_NOTE,
+                                   CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+                                   &count,
+                                   notes));
+    for (std::int64_t i = 0; i < count; ++i)
+      if (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) return true;
+    return false;
+  }
+
+  static std::size_t workspaceOf(const Backend& plan) {
+    std::int64_t bytes = -1, count = 0;
+    CHECK(cudnnBackendGetAttribute(plan.get(),
+                                   CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                   CUDNN_TYPE_INT64,
+                                   1,
+                                   &count,
+                                   &bytes));
+    return static_cast<std::size_t>(bytes);
+  }
+
+  void runOperation(cudnnHandle_t handle,
+                    GraphOperation operation,
+                    bool tunes,
+                    const Memory& like,
+                    std::size_t outputCount,
+                    std::vector<float>& results) {
+    const Memory output(outputCount * sizeof(float));
+    const auto pointer = [&](const Memory& memory) {
+      return &memory == &like ? output.get() : memory.get();
+    };
+    void* const data[] = {pointer(x_), pointer(w_), pointer(y_)};
+    const Backend built = graph(handle, operation);
+    std::vector<Backend> plans;
+    for (const Backend& configuration : configurations(built)) {
+      if (usesTensorCores(configuration)) continue;
+      Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+      if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
+      plans.push_back(std::move(plan));
+      if (!tunes) break;
+    }
+    if (plans.empty()) throw std::runtime_error("no plan");
+    for (const Backend& plan : plans) {
+      const std::size_t bytes = workspaceOf(plan);
+      for (std::size_t most = mostWorkspace; bytes > most;)
+        if (mostWorkspace.compare_exchange_weak(most, bytes)) break;
+      const Memory space(bytes);
+      for (int i = 0; i < (tunes ? 1 : 3); ++i) {
+        CHECK(cudaMemset(output.get(), 0xFF, outputCount * sizeof(float)));
+        execute(handle, plan, data, space.get());
+        CHECK(cudaDeviceSynchronize());
+      }
+    }
+    const std::size_t begin = results.size();
+    results.resize(begin + outputCount);
+    CHECK(cudaMemcpy(
+        &results[begin], output.get(), outputCount * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+
+  static void execute(cudnnHandle_t handle,
+                      const Backend& plan,
+                      void* const* data,
+                      void* workspace) {
+    const std::int64_t ids[] = {kX, kW, kY};
+    Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+    pack.finalize();
+    CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
+  }
+
+  const Memory x_{kXCount * sizeof(float)}, w_{kWCount * sizeof(float)};
+  const Memory y_{kYCount * sizeof(float)};
+};
+
+}  // namespace plain
