@@ -34,21 +34,29 @@ void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const v
       to->fill(*from);
 }
 
+/// The context that plans for a client's plan; null: there is none.
+Context* contextOf(const PlanDescription& plan) noexcept {
+  Context* const context =
+      ucudnn::contextOf(plan.handle() != nullptr ? plan.handle() : plan.graph()->handle);
+  return context != nullptr && !context->settings().disabled ? context : nullptr;
+}
+
 /// How the plan is run from now on; null: as cuDNN runs it.
 std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t descriptor,
                                                    std::int64_t neededBytes) {
   const auto plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
-  if (plan == nullptr || neededBytes < 0) return nullptr;
+  if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
   if (auto known = plan->convolution()) return known;
-  const auto graph = plan->graph();
-  if (graph == nullptr) return nullptr;
-  Context* const context = contextOf(plan->handle() != nullptr ? plan->handle() : graph->handle);
-  if (context == nullptr || context->settings().disabled) return nullptr;
+  plan->leave(left::kUnknownGraph);
+  Context* const context = contextOf(*plan);
+  if (context == nullptr || !plan->isUnderstood() || !plan->graph()->isUnderstood) return nullptr;
+  plan->leave(left::kFailed);
   const DeviceScope scope = context->useDevice();
   auto made = std::make_shared<ClientConvolution>(
-      *graph, numericsOf(descriptor), static_cast<std::size_t>(neededBytes));
+      *plan->graph(), numericsOf(descriptor), static_cast<std::size_t>(neededBytes));
   const auto workspace = context->planWorkspace(
       made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
+  if (!workspace) plan->leave(left::kNoPlan);
   if (!workspace) return nullptr;
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
@@ -58,23 +66,32 @@ std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t desc
 /// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.
 std::optional<cudnnStatus_t> runOurs(cudnnHandle_t handle,
                                      const ClientConvolution& ours,
-                                     cudnnBackendDescriptor_t plan,
-                                     cudnnBackendDescriptor_t packDescriptor) {
-  const auto pack = trackedDescriptors().findKind<PackDescription>(packDescriptor);
-  if (pack == nullptr) return std::nullopt;
+                                     const PackDescription& pack,
+                                     const ClientExecution& execution) {
   const ConvolutionPointers pointers{ours.alpha(),
                                      ours.beta(),
-                                     pack->find(ours.x),
-                                     pack->find(ours.w),
-                                     pack->find(ours.y),
-                                     pack->workspace(),
+                                     pack.find(ours.x),
+                                     pack.find(ours.w),
+                                     pack.find(ours.y),
+                                     pack.workspace(),
                                      ours.grantedBytes};
   if (pointers.x == nullptr || pointers.w == nullptr || pointers.y == nullptr) return std::nullopt;
-  const ClientExecution execution{
-      plan, packDescriptor, pack->workspace(), ours.neededBytes, ours.deterministic};
-  const ConvolutionCall call{
-      ours.descriptors.get(), pointers, nullptr, ours.algorithm, &execution};
+  const ConvolutionCall call{ours.descriptors.get(), pointers, nullptr, ours.algorithm, &execution};
   return convolveOrNative(handle, ours.problem.operation, call, UCUDNN_LAYER_ANY);
+}
+
+/// A convolution's plan that is not ours.
+cudnnStatus_t runTheirs(cudnnHandle_t handle,
+                        const PlanDescription& plan,
+                        const ClientExecution& execution) noexcept {
+  Context* const context = ucudnn::contextOf(handle);
+  if (context == nullptr || context->settings().disabled) return runExecution(handle, execution);
+  const ClientGraph& graph = *plan.graph();
+  const char* const why = plan.why();
+  return context->leaveToCudnn(graph.operation,
+                               graph.isUnderstood ? &graph.problem : nullptr,
+                               execution,
+                               why != nullptr ? why : left::kNotAsked);
 }
 
 std::shared_ptr<const ClientConvolution> oursOf(cudnnBackendDescriptor_t descriptor) noexcept {
@@ -108,13 +125,13 @@ cudnnStatus_t ucudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
                                         cudnnBackendAttributeType_t attributeType,
                                         int64_t elementCount,
                                         const void* arrayOfElements) {
-  return noted(cudnn().backendSetAttribute(
-                   descriptor, attributeName, attributeType, elementCount, arrayOfElements),
-               [&](const TrackedDescriptors& all) {
-                 if (const auto description = all.find(descriptor))
-                   description->set(
-                       attributeName, {attributeType, elementCount, arrayOfElements}, all);
-               });
+  return noted(
+      cudnn().backendSetAttribute(
+          descriptor, attributeName, attributeType, elementCount, arrayOfElements),
+      [&](const TrackedDescriptors& all) {
+        if (const auto description = all.find(descriptor))
+          description->set(attributeName, {attributeType, elementCount, arrayOfElements}, all);
+      });
 }
 
 cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
@@ -124,12 +141,8 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
                                         int64_t* elementCount,
                                         void* arrayOfElements) {
   int64_t count = 0;
-  const cudnnStatus_t status = cudnn().backendGetAttribute(descriptor,
-                                                           attributeName,
-                                                           attributeType,
-                                                           requestedElementCount,
-                                                           &count,
-                                                           arrayOfElements);
+  const cudnnStatus_t status = cudnn().backendGetAttribute(
+      descriptor, attributeName, attributeType, requestedElementCount, &count, arrayOfElements);
   if (elementCount != nullptr) *elementCount = count;
   return noted(status, [&](const TrackedDescriptors&) {
     if (attributeName == CUDNN_ATTR_ENGINEHEUR_RESULTS ||
@@ -146,12 +159,20 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
 cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
                                    cudnnBackendDescriptor_t executionPlan,
                                    cudnnBackendDescriptor_t variantPack) {
-  const auto ours = oursOf(executionPlan);
-  if (ours == nullptr) return cudnn().backendExecute(handle, executionPlan, variantPack);
-  if (const auto status = runOurs(handle, *ours, executionPlan, variantPack)) return *status;
-  return ours->neededBytes > ours->grantedBytes
-             ? CUDNN_STATUS_NOT_SUPPORTED
-             : cudnn().backendExecute(handle, executionPlan, variantPack);
+  const auto plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  if (plan == nullptr || plan->graph() == nullptr)
+    return cudnn().backendExecute(handle, executionPlan, variantPack);
+  const auto pack = trackedDescriptors().findKind<PackDescription>(variantPack);
+  const auto ours = plan->convolution();
+  ClientExecution execution{executionPlan, variantPack, nullptr, 0, false};
+  if (pack != nullptr) execution.workspace = pack->workspace();
+  if (ours == nullptr) return runTheirs(handle, *plan, execution);
+  execution.neededBytes = ours->neededBytes;
+  execution.deterministic = ours->deterministic;
+  if (pack != nullptr)
+    if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
+  return ours->neededBytes > ours->grantedBytes ? CUDNN_STATUS_NOT_SUPPORTED
+                                                : runTheirs(handle, *plan, execution);
 }
 
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {

@@ -97,6 +97,11 @@ class Context {
                                  const ConvolutionCall& call,
                                  LayerId layer) noexcept;
   bool isRecorded() const noexcept { return isRecorded_; }
+  /// Runs a client's execution plan as it is. `problem`: null where its graph is not understood.
+  cudnnStatus_t leaveToCudnn(Operation operation,
+                             const Problem* problem,
+                             const ClientExecution& execution,
+                             const char* why) noexcept;
 
   /// The algorithms of a problem, ours first, then cuDNN's own by time; remembers the limit for
   /// later calls on this handle. Empty answer: not planned, ask cuDNN. Throws Error.
@@ -177,7 +182,7 @@ class Context {
 
   /// For the trace and the report, if there is one. Out of memory: what they say is incomplete.
   void noteRun(const Plan& plan, const ConvolutionCall& call, bool replayed) noexcept;
-  void tell(Operation operation, const ConvolutionCall& call, cudnnStatus_t status) noexcept;
+  void tell(Operation operation, const Problem* problem, cudnnStatus_t status) noexcept;
 
   /// The plan for a call; null: run cuDNN. Remembers an answer that lasts.
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,

@@ -255,19 +255,21 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     return nullptr;
   };
   const KernelOffer* const fallback = firstWithin(limitBytes);
-  if (fallback == nullptr) return std::nullopt;
-  if (route == Route::kOwned) return PlanWorkspace{0, fallback->kernel.id};
+  const auto answer = [&](std::size_t bytes) -> std::optional<PlanWorkspace> {
+    const KernelOffer* const first = firstWithin(bytes);
+    const KernelOffer* const named = first != nullptr ? first : firstWithin(SIZE_MAX);
+    if (named == nullptr) return std::nullopt;
+    return PlanWorkspace{std::min(bytes, limitBytes), named->kernel.id};
+  };
+  if (route == Route::kOwned) return answer(0);
+  // Where cuDNN has nothing within the limit undivided, a split is to be found at once.
+  const bool isOwed = fallback == nullptr && neededBytes > limitBytes;
   const auto plan =
-      planner().answer(request(problem, limitBytes, deterministic), measuringFor(false)).plan;
-  std::size_t bytes = neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes;
-  if (plan)
-    bytes = roundUpToAlignment(plan->workspaceBytes);
-  else
-    bytes = std::max(bytes, reserveWithin(limitBytes, ranked));
-  bytes = std::min(bytes, limitBytes);
-  const KernelOffer* const within = firstWithin(bytes);
-  if (within == nullptr) bytes = fallback->workspaceBytes;
-  return PlanWorkspace{bytes, (within != nullptr ? within : fallback)->kernel.id};
+      planner().answer(request(problem, limitBytes, deterministic), measuringFor(isOwed)).plan;
+  if (plan) return answer(roundUpToAlignment(plan->workspaceBytes));
+  if (isOwed) return std::nullopt;
+  return answer(std::max(neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes,
+                         reserveWithin(limitBytes, ranked)));
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {

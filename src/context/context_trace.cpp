@@ -17,17 +17,29 @@ cudnnStatus_t Context::convolveRecorded(Operation operation,
                                         LayerId layer) noexcept {
   record_.passed(call, left::kFailed);  // unless something else is noted
   const cudnnStatus_t status = convolve(operation, call, layer);
-  tell(operation, call, status);
+  Problem again;  // only whether it can be read: of a fused call the key has more
+  const bool isRead = readProblem(operation, call.descriptors, again);
+  tell(operation, isRead ? &callsKey_.problem : nullptr, status);
   return status;
 }
 
-void Context::tell(Operation operation,
-                   const ConvolutionCall& call,
-                   cudnnStatus_t status) noexcept {
+cudnnStatus_t Context::leaveToCudnn(Operation operation,
+                                    const Problem* problem,
+                                    const ClientExecution& execution,
+                                    const char* why) noexcept {
+  planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
+  const cudnnStatus_t status = runExecution(handle_, execution);
+  if (!isRecorded_) return status;
+  ConvolutionCall call{};
+  call.pointers.workspace = execution.workspace;
+  call.pointers.workspaceBytes = execution.neededBytes;
+  record_.passed(call, why);
+  tell(operation, problem, status);
+  return status;
+}
+
+void Context::tell(Operation operation, const Problem* problem, cudnnStatus_t status) noexcept {
   try {
-    Problem again;  // only whether it can be read: of a fused call the key has more
-    const bool isRead = readProblem(operation, call.descriptors, again);
-    const Problem* const problem = isRead ? &callsKey_.problem : nullptr;
     if (settings_.report) report().add(problem, record_);
     if (trace_ == nullptr) return;
     cudaStream_t stream = nullptr;

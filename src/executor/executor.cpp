@@ -71,13 +71,21 @@ cudnnStatus_t completePlan(cudnnHandle_t handle,
   }
 }
 
+cudnnStatus_t runExecution(cudnnHandle_t handle, const ClientExecution& execution) noexcept {
+#if UCUDNN_HAS_ENGINES
+  return cudnn().backendExecute(handle, execution.plan, execution.pack);
+#else
+  static_cast<void>(handle);
+  static_cast<void>(execution);
+  return CUDNN_STATUS_NOT_SUPPORTED;
+#endif
+}
+
 cudnnStatus_t runNative(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionCall& call) noexcept {
-#if UCUDNN_HAS_ENGINES
   if (call.execution != nullptr && call.execution->fits(call.pointers))
-    return cudnn().backendExecute(handle, call.execution->plan, call.execution->pack);
-#endif
+    return runExecution(handle, *call.execution);
   return nativeConvolution(
       handle, operation, call.descriptors, call.algorithm, call.pointers, call.fused);
 }

@@ -35,7 +35,10 @@ cudnnStatus_t completePlan(cudnnHandle_t handle,
                            int enqueued,
                            Determinism determinism) noexcept;
 
-/// The call as it is, by cuDNN alone.
+/// A client's execution plan as it is.
+cudnnStatus_t runExecution(cudnnHandle_t handle, const ClientExecution& execution) noexcept;
+
+/// The call as it is, by cuDNN alone: by the client's execution plan, if there is one that fits.
 cudnnStatus_t runNative(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionCall& call) noexcept;

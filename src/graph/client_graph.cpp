@@ -93,10 +93,8 @@ bool readProblem(const OperationValue& from, Problem& problem) {
   problem.operation = from.operation;
   problem.dimensions = static_cast<std::int32_t>(dimensions);
   problem.mathType = CUDNN_DEFAULT_MATH;
-  if (!readTensor(
-          from.x, problem.dimensions, problem.xType, problem.xSizes, problem.xStrides) ||
-      !readTensor(
-          from.y, problem.dimensions, problem.yType, problem.ySizes, problem.yStrides) ||
+  if (!readTensor(from.x, problem.dimensions, problem.xType, problem.xSizes, problem.xStrides) ||
+      !readTensor(from.y, problem.dimensions, problem.yType, problem.ySizes, problem.yStrides) ||
       !readFilter(from.w, problem) || !readConvolution(from.convolution, problem))
     return false;
   problem.groups = problem.xSizes[1] / problem.wSizes[1];
@@ -107,10 +105,12 @@ bool readProblem(const OperationValue& from, Problem& problem) {
 }  // namespace
 
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
-  if (graph.operations.size() != 1) return nullptr;
+  if (graph.operations.empty()) return nullptr;
   const OperationValue& operation = graph.operations.front();
   auto made = std::make_shared<ClientGraph>();
-  if (!readProblem(operation, made->problem)) return nullptr;
+  made->operation = operation.operation;
+  made->isUnderstood =
+      graph.isPlain && graph.operations.size() == 1 && readProblem(operation, made->problem);
   made->x = operation.x.id;
   made->w = operation.w.id;
   made->y = operation.y.id;

@@ -12,14 +12,16 @@ namespace ucudnn {
 
 /// Immutable.
 struct ClientGraph {
-  Problem problem;  ///< of default math: what is allowed, the client's engine tells
+  Operation operation = Operation::kForward;
+  bool isUnderstood = false;  ///< the rest has been read
+  Problem problem;            ///< of default math: what is allowed, the client's engine tells
   std::int64_t x = 0, w = 0, y = 0;
   double alpha = 1, beta = 0;
   cudnnHandle_t handle = nullptr;
 };
 
-/// Null: more than one convolution, or one that legacy descriptors don't say (other paddings after
-/// than before, a filter with gaps). Throws std::bad_alloc.
+/// Null: it has no convolution. Understood is one that legacy descriptors can say: not with other
+/// paddings behind than before, and no filter with gaps. Throws std::bad_alloc.
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph);
 
 /// What the engine of a client's plan computes by.

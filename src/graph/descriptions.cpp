@@ -125,8 +125,10 @@ bool GraphDescription::read(cudnnBackendAttributeName_t name,
       value_.operations.clear();
       for (auto* const each : value.all<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR)) {
         const auto operation = std::dynamic_pointer_cast<OperationDescription>(others.find(each));
-        if (operation == nullptr) return false;
-        value_.operations.push_back(operation->value());
+        if (operation != nullptr)
+          value_.operations.push_back(operation->value());
+        else
+          value_.isPlain = false;
       }
       return true;
     default:
@@ -135,7 +137,8 @@ bool GraphDescription::read(cudnnBackendAttributeName_t name,
 }
 
 void GraphDescription::finalized() {
-  if (isPlain()) graph_ = readGraph(value_);
+  value_.isPlain = value_.isPlain && isPlain();
+  graph_ = readGraph(value_);
 }
 
 bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
@@ -170,8 +173,10 @@ bool PlanDescription::read(cudnnBackendAttributeName_t name,
       return assign(handle_, value.one<cudnnHandle_t>(CUDNN_TYPE_HANDLE));
     case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: {
       const auto configuration = kindOf<ChoiceDescription>(value, others);
-      if (configuration != nullptr) graph_ = configuration->graph();
-      return configuration != nullptr;
+      if (configuration == nullptr) return false;
+      graph_ = configuration->graph();
+      isFromPlain_ = configuration->isUnderstood();
+      return true;
     }
     default:
       return false;

@@ -103,8 +103,9 @@ struct OperationValue {
 
 /// Of a graph, before it is finalized.
 struct GraphValue {
-  std::vector<OperationValue> operations;
+  std::vector<OperationValue> operations;  ///< the convolutions
   cudnnHandle_t handle = nullptr;
+  bool isPlain = true;  ///< there is nothing else in it
 };
 
 class TensorDescription final : public Description {
@@ -155,7 +156,7 @@ class OperationDescription final : public Description {
 
 class GraphDescription final : public Description {
  public:
-  /// Null: not finalized, or not understood.
+  /// Null: not finalized, or without a convolution.
   const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
   void finalized() override;
 
@@ -170,22 +171,28 @@ class GraphDescription final : public Description {
 /// Heuristics, an engine or its configuration: whose graph it is for.
 class ChoiceDescription final : public Description {
  public:
-  /// Null: nothing that is understood.
-  std::shared_ptr<const ClientGraph> graph() const { return isPlain() ? graph_ : nullptr; }
+  const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
   /// cuDNN has filled the descriptor from another one.
-  void fill(const ChoiceDescription& from) { graph_ = from.graph(); }
+  void fill(const ChoiceDescription& from) {
+    graph_ = from.graph_;
+    isFromPlain_ = from.isFromPlain_ && from.isPlain();
+  }
+  /// False: something has been set, on one of those that it comes from, that is not understood.
+  bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
 
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
   std::shared_ptr<const ClientGraph> graph_;
+  bool isFromPlain_ = true;
 };
 
 class PlanDescription final : public Description {
  public:
-  /// Null: not one that is understood.
-  std::shared_ptr<const ClientGraph> graph() const { return isPlain() ? graph_ : nullptr; }
+  /// Null: no convolution is in it.
+  const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
+  bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
   cudnnHandle_t handle() const noexcept { return handle_; }
 
   /// How the plan is run, once the client has asked for its workspace; null: as cuDNN runs it. Set
@@ -199,13 +206,19 @@ class PlanDescription final : public Description {
     return std::atomic_compare_exchange_strong(&convolution_, &first, made) ? made : first;
   }
 
+  /// Why cuDNN runs it; a string for ever.
+  const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
+  void leave(const char* why) noexcept { why_.store(why, std::memory_order_relaxed); }
+
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
   std::shared_ptr<const ClientGraph> graph_;
+  bool isFromPlain_ = true;
   cudnnHandle_t handle_ = nullptr;
   std::shared_ptr<const ClientConvolution> convolution_;
+  std::atomic<const char*> why_{nullptr};
 };
 
 class PackDescription final : public Description {

@@ -11,19 +11,20 @@ namespace ucudnn {
 
 const OperationNames& namesOf(Operation operation) noexcept {
   static constexpr OperationNames kForward{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
-  static constexpr OperationNames kBackwardData{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  static constexpr OperationNames kBackwardData{
+      CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
   static constexpr OperationNames kBackwardFilter{
       CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,

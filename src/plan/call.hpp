@@ -8,7 +8,7 @@ namespace ucudnn {
 /// A call that the client makes by an execution plan of its own (cuDNN's graph API).
 struct ClientExecution {
   cudnnBackendDescriptor_t plan, pack;
-  void* workspace;        ///< the pack's
+  void* workspace;          ///< the pack's
   std::size_t neededBytes;  ///< the plan's workspace
   bool deterministic;
 
@@ -23,8 +23,8 @@ struct ClientExecution {
 struct ConvolutionCall {
   ConvolutionDescriptors descriptors;
   ConvolutionPointers pointers;
-  const BiasActivation* fused = nullptr;  ///< of bias_activation_forward
-  int algorithm = 0;                      ///< the one that the client named, or would get
+  const BiasActivation* fused = nullptr;       ///< of bias_activation_forward
+  int algorithm = 0;                           ///< the one that the client named, or would get
   const ClientExecution* execution = nullptr;  ///< null: by the legacy API
 };
 

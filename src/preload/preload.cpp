@@ -158,8 +158,7 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
                                                         cudnnBackendDescriptor_t executionPlan,
                                                         cudnnBackendDescriptor_t variantPack,
                                                         cudaGraph_t graph) {
-  return callOnGraph<&Functions::BackendUpdateCudaGraph>(
-      handle, executionPlan, variantPack, graph);
+  return callOnGraph<&Functions::BackendUpdateCudaGraph>(handle, executionPlan, variantPack, graph);
 }
 #endif
 

@@ -84,9 +84,8 @@ class GraphLayer {
   static Backend convolution() {
     Backend made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-    made.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE,
-             CUDNN_TYPE_CONVOLUTION_MODE,
-             CUDNN_CROSS_CORRELATION);
+    made.set(
+        CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
     made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
     made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {kPad, kPad});
     made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {kPad, kPad});
@@ -196,12 +195,8 @@ class GraphLayer {
 
   static std::size_t workspaceOf(const Backend& plan) {
     std::int64_t bytes = -1, count = 0;
-    CHECK(cudnnBackendGetAttribute(plan.get(),
-                                   CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                   CUDNN_TYPE_INT64,
-                                   1,
-                                   &count,
-                                   &bytes));
+    CHECK(cudnnBackendGetAttribute(
+        plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes));
     return static_cast<std::size_t>(bytes);
   }
 
