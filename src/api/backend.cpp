@@ -47,17 +47,19 @@ std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t desc
   const auto plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
   if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
   if (auto known = plan->convolution()) return known;
-  plan->leave(left::kUnknownGraph);
+  const auto needed = static_cast<std::size_t>(neededBytes);
+  plan->leave(left::kUnknownGraph, needed);
   Context* const context = contextOf(*plan);
   if (context == nullptr || !plan->isUnderstood() || !plan->graph()->isUnderstood) return nullptr;
-  plan->leave(left::kFailed);
+  plan->leave(left::kFailed, needed);
   const DeviceScope scope = context->useDevice();
-  auto made = std::make_shared<ClientConvolution>(
-      *plan->graph(), numericsOf(descriptor), static_cast<std::size_t>(neededBytes));
+  auto made = std::make_shared<ClientConvolution>(*plan->graph(), numericsOf(descriptor), needed);
   const auto workspace = context->planWorkspace(
       made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
-  if (!workspace) plan->leave(left::kNoPlan);
-  if (!workspace) return nullptr;
+  if (!workspace) {
+    plan->leave(left::kNoPlan, needed);
+    return nullptr;
+  }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
   return plan->answer(std::move(made));
@@ -166,8 +168,8 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   const auto ours = plan->convolution();
   ClientExecution execution{executionPlan, variantPack, nullptr, 0, false};
   if (pack != nullptr) execution.workspace = pack->workspace();
+  execution.neededBytes = ours != nullptr ? ours->neededBytes : plan->neededBytes();
   if (ours == nullptr) return runTheirs(handle, *plan, execution);
-  execution.neededBytes = ours->neededBytes;
   execution.deterministic = ours->deterministic;
   if (pack != nullptr)
     if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;

@@ -139,9 +139,12 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation.
+  // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation,
+  // nor one that is deterministic.
+  const bool mayLack =
+      call.execution != nullptr ? !call.execution->fits(call.pointers) : call.fused != nullptr;
   const bool hasTooLittle =
-      isCapped() && call.fused != nullptr &&
+      isCapped() && mayLack &&
       !fitsWorkspace(handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes);
   const Measuring measuring = owed || hasTooLittle ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);

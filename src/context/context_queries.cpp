@@ -262,12 +262,19 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     return PlanWorkspace{std::min(bytes, limitBytes), named->kernel.id};
   };
   if (route == Route::kOwned) return answer(0);
-  // Where cuDNN has nothing within the limit undivided, a split is to be found at once.
-  const bool isOwed = fallback == nullptr && neededBytes > limitBytes;
-  const auto plan =
-      planner().answer(request(problem, limitBytes, deterministic), measuringFor(isOwed)).plan;
+  const PlanRequest wanted = request(problem, limitBytes, deterministic);
+  auto plan = planner().answer(wanted, measuringFor(false)).plan;
+  if (!plan && fallback == nullptr && neededBytes > limitBytes) {
+    // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,
+    // in the client's memory.
+    const Problem one = problem.withBatch(1);
+    const Determinism determinism = deterministic ? Determinism::kRequired : Determinism::kAny;
+    if (algorithmThatFits(handle_, one, ProblemDescriptors(one).get(), limitBytes, determinism))
+      return answer(limitBytes);
+    plan = planner().answer(wanted, measuringFor(true)).plan;
+    if (!plan) return std::nullopt;
+  }
   if (plan) return answer(roundUpToAlignment(plan->workspaceBytes));
-  if (isOwed) return std::nullopt;
   return answer(std::max(neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes,
                          reserveWithin(limitBytes, ranked)));
 }

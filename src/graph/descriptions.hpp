@@ -206,9 +206,13 @@ class PlanDescription final : public Description {
     return std::atomic_compare_exchange_strong(&convolution_, &first, made) ? made : first;
   }
 
-  /// Why cuDNN runs it; a string for ever.
+  /// Why cuDNN runs it, a string for ever, and in how much workspace, as far as it is known.
   const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
-  void leave(const char* why) noexcept { why_.store(why, std::memory_order_relaxed); }
+  std::size_t neededBytes() const noexcept { return neededBytes_.load(std::memory_order_relaxed); }
+  void leave(const char* why, std::size_t neededBytes) noexcept {
+    why_.store(why, std::memory_order_relaxed);
+    neededBytes_.store(neededBytes, std::memory_order_relaxed);
+  }
 
  private:
   bool read(cudnnBackendAttributeName_t name,
@@ -219,6 +223,7 @@ class PlanDescription final : public Description {
   cudnnHandle_t handle_ = nullptr;
   std::shared_ptr<const ClientConvolution> convolution_;
   std::atomic<const char*> why_{nullptr};
+  std::atomic<std::size_t> neededBytes_{0};
 };
 
 class PackDescription final : public Description {

@@ -47,6 +47,14 @@ class Backend {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
+/// What is done with the plans of an operation.
+enum class GraphUse {
+  kFirst,     ///< the first one runs
+  kAll,       ///< all run, as a program that tunes itself times them
+  kUnasked,   ///< the first one runs, in the workspace that its configuration names
+  kPopulate,  ///< those that can are put into CUDA graphs, which run
+};
+
 /// Of x, w and y, in this order; which of them is the output, the operation says.
 enum class GraphOperation { kForward, kBackwardData, kBackwardFilter };
 
@@ -58,12 +66,13 @@ class GraphLayer {
     fill(y_, kYCount, 3);
   }
 
-  /// Runs the first plan of each operation, or, where `tunes`, all of them before it.
-  void run(cudnnHandle_t handle, bool tunes, std::vector<float>& results) {
-    runOperation(handle, GraphOperation::kForward, tunes, y_, kYCount, results);
-    runOperation(handle, GraphOperation::kBackwardData, tunes, x_, kXCount, results);
-    runOperation(handle, GraphOperation::kBackwardFilter, tunes, w_, kWCount, results);
+  void run(cudnnHandle_t handle, GraphUse use, std::vector<float>& results) {
+    runOperation(handle, GraphOperation::kForward, use, y_, kYCount, results);
+    runOperation(handle, GraphOperation::kBackwardData, use, x_, kXCount, results);
+    runOperation(handle, GraphOperation::kBackwardFilter, use, w_, kWCount, results);
   }
+
+  int populated() const { return populated_; }
 
  private:
   static constexpr std::int64_t kX = 11, kW = 22, kY = 33;
@@ -193,16 +202,37 @@ class GraphLayer {
     return false;
   }
 
-  static std::size_t workspaceOf(const Backend& plan) {
+  static std::size_t bytesOf(const Backend& descriptor, cudnnBackendAttributeName_t name) {
     std::int64_t bytes = -1, count = 0;
-    CHECK(cudnnBackendGetAttribute(
-        plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes));
+    CHECK(cudnnBackendGetAttribute(descriptor.get(), name, CUDNN_TYPE_INT64, 1, &count, &bytes));
     return static_cast<std::size_t>(bytes);
+  }
+
+  struct Planned {
+    Backend plan;
+    std::size_t bytes;
+  };
+  static std::vector<Planned> plansOf(cudnnHandle_t handle, const Backend& graph, GraphUse use) {
+    std::vector<Planned> plans;
+    for (const Backend& configuration : configurations(graph)) {
+      if (use != GraphUse::kPopulate && usesTensorCores(configuration)) continue;
+      Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+      if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
+      const std::size_t bytes = use == GraphUse::kUnasked
+                                    ? bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
+                                    : bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+      plans.push_back({std::move(plan), bytes});
+      if (use == GraphUse::kFirst || use == GraphUse::kUnasked) break;
+    }
+    if (plans.empty()) throw std::runtime_error("no plan");
+    return plans;
   }
 
   void runOperation(cudnnHandle_t handle,
                     GraphOperation operation,
-                    bool tunes,
+                    GraphUse use,
                     const Memory& like,
                     std::size_t outputCount,
                     std::vector<float>& results) {
@@ -212,25 +242,15 @@ class GraphLayer {
     };
     void* const data[] = {pointer(x_), pointer(w_), pointer(y_)};
     const Backend built = graph(handle, operation);
-    std::vector<Backend> plans;
-    for (const Backend& configuration : configurations(built)) {
-      if (usesTensorCores(configuration)) continue;
-      Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
-      if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
-      plans.push_back(std::move(plan));
-      if (!tunes) break;
-    }
-    if (plans.empty()) throw std::runtime_error("no plan");
-    for (const Backend& plan : plans) {
-      const std::size_t bytes = workspaceOf(plan);
+    for (const auto& [plan, bytes] : plansOf(handle, built, use)) {
       for (std::size_t most = mostWorkspace; bytes > most;)
         if (mostWorkspace.compare_exchange_weak(most, bytes)) break;
       const Memory space(bytes);
-      for (int i = 0; i < (tunes ? 1 : 3); ++i) {
+      for (int i = 0; i < (use == GraphUse::kAll ? 1 : 3); ++i) {
         CHECK(cudaMemset(output.get(), 0xFF, outputCount * sizeof(float)));
-        execute(handle, plan, data, space.get());
+        const Backend pack = packOf(data, space.get());
+        if (use != GraphUse::kPopulate || !populate(handle, plan, pack))
+          CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
         CHECK(cudaDeviceSynchronize());
       }
     }
@@ -240,19 +260,34 @@ class GraphLayer {
         &results[begin], output.get(), outputCount * sizeof(float), cudaMemcpyDeviceToHost));
   }
 
-  static void execute(cudnnHandle_t handle,
-                      const Backend& plan,
-                      void* const* data,
-                      void* workspace) {
+  /// False: cuDNN doesn't.
+  bool populate(cudnnHandle_t handle, const Backend& plan, const Backend& pack) {
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaGraphCreate(&graph, 0));
+    const cudnnStatus_t status =
+        cudnnBackendPopulateCudaGraph(handle, plan.get(), pack.get(), graph);
+    if (status == CUDNN_STATUS_SUCCESS) {
+      cudaGraphExec_t executable = nullptr;
+      CHECK(cudaGraphInstantiate(&executable, graph, 0));
+      CHECK(cudaGraphLaunch(executable, nullptr));
+      CHECK(cudaDeviceSynchronize());
+      CHECK(cudaGraphExecDestroy(executable));
+      ++populated_;
+    }
+    CHECK(cudaGraphDestroy(graph));
+    return status == CUDNN_STATUS_SUCCESS;
+  }
+
+  static Backend packOf(void* const* data, void* workspace) {
     const std::int64_t ids[] = {kX, kW, kY};
     Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
     pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
-    pack.finalize();
-    CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
+    return pack.finalize();
   }
 
+  int populated_ = 0;
   const Memory x_{kXCount * sizeof(float)}, w_{kWCount * sizeof(float)};
   const Memory y_{kYCount * sizeof(float)};
 };

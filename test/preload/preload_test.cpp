@@ -19,7 +19,7 @@ class PreloadTest : public ::testing::Test {
  protected:
   /// What the plans are made of is measured by programs of which only the times are wanted.
   void SetUp() override {
-    for (const char* const mode : {"query", "find", "fixed"}) {
+    for (const char* const mode : {"query", "find", "fixed", "graph"}) {
       const Outcome outcome =
           shell(variables() + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "measured"));
       ASSERT_EQ(0, outcome.status) << outcome.output << outcome.error;
@@ -66,14 +66,17 @@ class PreloadTest : public ::testing::Test {
   }
 
   /// Runs the mode without and with the preload. All of the `calls` of each operation are split.
-  void expectSplit(const std::string& mode, std::ptrdiff_t calls) const {
+  void expectSplit(const std::string& mode,
+                   std::ptrdiff_t calls,
+                   const std::vector<std::string>& operations = {std::begin(kOperations),
+                                                                 std::end(kOperations)}) const {
     const Outcome bare = shell(plain(mode, "bare"));
     ASSERT_EQ(0, bare.status) << bare.output;
     const Outcome outcome = shell(traced() + preloaded(mode, "preloaded"));
     EXPECT_EQ(0, outcome.status) << outcome.output;
     EXPECT_EQ("", outcome.error);
     expectSameResults("preloaded", "bare");
-    for (const char* const operation : kOperations) {
+    for (const std::string& operation : operations) {
       EXPECT_EQ(calls, traceLines(operation, "")) << operation;
       EXPECT_EQ(calls, traceLines(operation, "\tsplit")) << operation;
     }
@@ -114,6 +117,55 @@ TEST_F(PreloadTest, LivesInForkedChildren) {
   expectSplit("fork", 6);
 }
 
+const std::vector<std::string> kGraphOperations = {"forward", "backward_data", "backward_filter"};
+
+TEST_F(PreloadTest, SplitsPlansOfTheGraphApi) {
+  expectSplit("graph", 3, kGraphOperations);
+}
+
+// Each of the plans that a program tries runs as ours.
+TEST_F(PreloadTest, SplitsPlansThatAProgramTimes) {
+  ASSERT_EQ(0, shell(plain("autotune", "bare")).status);
+  const Outcome outcome = shell(traced() + preloaded("autotune", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ("", outcome.error);
+  expectSameResults("preloaded", "bare");
+  for (const std::string& operation : kGraphOperations) {
+    EXPECT_LT(1, traceLines(operation, "")) << operation;
+    EXPECT_EQ(traceLines(operation, ""), traceLines(operation, "\tsplit")) << operation;
+  }
+}
+
+TEST_F(PreloadTest, AGraphsWorkspaceIsOursUnderATotal) {
+  ASSERT_EQ(0, shell(plain("graph", "bare")).status);
+  const Outcome outcome =
+      shell("UCUDNN_KERNELS=legacy UCUDNN_TOTAL_WORKSPACE_SIZE=4MiB UCUDNN_TRACE=" + file("trace") +
+            " " + preloaded("graph", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(0U, workspaceOf(outcome));
+  expectSameResults("preloaded", "bare");
+  for (const std::string& operation : kGraphOperations)
+    EXPECT_LT(0, traceLines(operation, "FFT")) << operation;
+}
+
+TEST_F(PreloadTest, APlanThatIsNotAskedAboutIsCudnns) {
+  ASSERT_EQ(0, shell(plain("unasked", "bare")).status);
+  const Outcome outcome = shell(traced() + preloaded("unasked", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
+  for (const std::string& operation : kGraphOperations)
+    EXPECT_EQ(3, traceLines(operation, "\tcudnn\tthe workspace of its plan was not asked for"))
+        << operation;
+}
+
+// cuDNN would run it in more workspace than the program was told of.
+TEST_F(PreloadTest, APlanOfOursIsNotPutIntoACudaGraphByCudnn) {
+  EXPECT_EQ(std::string::npos, shell(plain("populate", "bare")).output.find("populated 0\n"));
+  const Outcome outcome = shell(traced() + preloaded("populate", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_NE(std::string::npos, outcome.output.find("populated 0\n")) << outcome.output;
+}
+
 TEST_F(PreloadTest, FindsACudnnOfLocalScope) {
   ASSERT_EQ(0, shell(plain("query", "bare")).status);
   const std::string host = std::string(HOST) + " " PLUGIN " query " + file("preloaded");
@@ -127,8 +179,10 @@ TEST_F(PreloadTest, FindsACudnnOfLocalScope) {
 
 TEST_F(PreloadTest, KeepsEveryAnswerWithinTheLimit) {
   for (const std::size_t limit : {kLimit, std::size_t{1000000}, std::size_t{0}})
-    for (const char* const mode : {"query", "find"}) {
-      SCOPED_TRACE(std::string(mode) + " " + std::to_string(limit));
+    for (const std::string mode : {"query", "find", "graph", "autotune"}) {
+      SCOPED_TRACE(mode + " " + std::to_string(limit));
+      // An engine is not exchanged for one that is less deterministic, whatever the limit.
+      if (limit == 0 && (mode == "graph" || mode == "autotune")) continue;
       const std::string setting = "UCUDNN_WORKSPACE_LIMIT=" + std::to_string(limit) + " ";
       const Outcome outcome =
           shell(setting + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "results"));
