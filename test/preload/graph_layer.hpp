@@ -49,10 +49,9 @@ class Backend {
 
 /// What is done with the plans of an operation.
 enum class GraphUse {
-  kFirst,     ///< the first one runs
-  kAll,       ///< all run, as a program that tunes itself times them
-  kUnasked,   ///< the first one runs, in the workspace that its configuration names
-  kPopulate,  ///< those that can are put into CUDA graphs, which run
+  kFirst,    ///< the first one runs
+  kAll,      ///< all run, as a program that tunes itself times them
+  kUnasked,  ///< the first one runs, in the workspace that its configuration names
 };
 
 /// Of x, w and y, in this order; which of them is the output, the operation says.
@@ -71,8 +70,6 @@ class GraphLayer {
     runOperation(handle, GraphOperation::kBackwardData, use, x_, kXCount, results);
     runOperation(handle, GraphOperation::kBackwardFilter, use, w_, kWCount, results);
   }
-
-  int populated() const { return populated_; }
 
  private:
   static constexpr std::int64_t kX = 11, kW = 22, kY = 33;
@@ -215,7 +212,7 @@ class GraphLayer {
   static std::vector<Planned> plansOf(cudnnHandle_t handle, const Backend& graph, GraphUse use) {
     std::vector<Planned> plans;
     for (const Backend& configuration : configurations(graph)) {
-      if (use != GraphUse::kPopulate && usesTensorCores(configuration)) continue;
+      if (usesTensorCores(configuration)) continue;
       Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
@@ -249,8 +246,7 @@ class GraphLayer {
       for (int i = 0; i < (use == GraphUse::kAll ? 1 : 3); ++i) {
         CHECK(cudaMemset(output.get(), 0xFF, outputCount * sizeof(float)));
         const Backend pack = packOf(data, space.get());
-        if (use != GraphUse::kPopulate || !populate(handle, plan, pack))
-          CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
+        CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
         CHECK(cudaDeviceSynchronize());
       }
     }
@@ -258,24 +254,6 @@ class GraphLayer {
     results.resize(begin + outputCount);
     CHECK(cudaMemcpy(
         &results[begin], output.get(), outputCount * sizeof(float), cudaMemcpyDeviceToHost));
-  }
-
-  /// False: cuDNN doesn't.
-  bool populate(cudnnHandle_t handle, const Backend& plan, const Backend& pack) {
-    cudaGraph_t graph = nullptr;
-    CHECK(cudaGraphCreate(&graph, 0));
-    const cudnnStatus_t status =
-        cudnnBackendPopulateCudaGraph(handle, plan.get(), pack.get(), graph);
-    if (status == CUDNN_STATUS_SUCCESS) {
-      cudaGraphExec_t executable = nullptr;
-      CHECK(cudaGraphInstantiate(&executable, graph, 0));
-      CHECK(cudaGraphLaunch(executable, nullptr));
-      CHECK(cudaDeviceSynchronize());
-      CHECK(cudaGraphExecDestroy(executable));
-      ++populated_;
-    }
-    CHECK(cudaGraphDestroy(graph));
-    return status == CUDNN_STATUS_SUCCESS;
   }
 
   static Backend packOf(void* const* data, void* workspace) {
@@ -287,7 +265,6 @@ class GraphLayer {
     return pack.finalize();
   }
 
-  int populated_ = 0;
   const Memory x_{kXCount * sizeof(float)}, w_{kWCount * sizeof(float)};
   const Memory y_{kYCount * sizeof(float)};
 };

@@ -1,5 +1,6 @@
-/* Finds, asks for a size, and ends. */
+/* Finds, asks for a size, puts two plans into CUDA graphs, and ends. */
 #include <cudnn.h>
+#include <stdio.h>
 
 int main(void) {
   cudnnHandle_t handle = NULL;
@@ -12,6 +13,11 @@ int main(void) {
   failures += cudnnGetConvolutionForwardWorkspaceSize(
                   handle, NULL, NULL, NULL, NULL, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, &bytes) !=
               CUDNN_STATUS_SUCCESS;
+  int plans[] = {1, 2}; /* as guard_ucudnn.c has them */
+  failures += cudnnBackendPopulateCudaGraph(
+                  handle, &plans[0], &plans[0], (cudaGraph_t)(void*)plans) != CUDNN_STATUS_SUCCESS;
+  printf("%d\n",
+         cudnnBackendPopulateCudaGraph(handle, &plans[1], &plans[1], (cudaGraph_t)(void*)plans));
   failures += cudnnDestroy(handle) != CUDNN_STATUS_SUCCESS;
   return failures;
 }

@@ -31,3 +31,12 @@ static void callAnother(const char* name, cudnnHandle_t handle) {
     return CUDNN_STATUS_SUCCESS;                                              \
   }
 UCUDNN_FOR_EACH_FUNCTION(NATIVE)
+
+cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
+                                            cudnnBackendDescriptor_t plan,
+                                            cudnnBackendDescriptor_t pack,
+                                            cudaGraph_t graph) {
+  printf("native BackendPopulateCudaGraph\n");
+  return handle != NULL && plan != NULL && pack != NULL && graph != NULL ? CUDNN_STATUS_SUCCESS
+                                                                         : CUDNN_STATUS_BAD_PARAM;
+}

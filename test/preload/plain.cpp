@@ -9,7 +9,6 @@
 //   graph     builds plans of the graph API, and runs the first of each operation
 //   autotune  runs all of them, once each
 //   unasked   never asks a plan for its workspace
-//   populate  puts plans into CUDA graphs where cuDNN can, and says how often
 //   threads   "find" in three threads, each with a handle
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
@@ -51,10 +50,8 @@ void find(std::vector<float>& results) {
   withHandle([&](cudnnHandle_t handle) { Layer().find(handle, results); });
 }
 
-int runGraphs(GraphUse use, std::vector<float>& results) {
-  GraphLayer layer;
-  withHandle([&](cudnnHandle_t handle) { layer.run(handle, use, results); });
-  return layer.populated();
+void runGraphs(GraphUse use, std::vector<float>& results) {
+  withHandle([&](cudnnHandle_t handle) { GraphLayer().run(handle, use, results); });
 }
 
 void findInThreads(std::vector<float>& results) {
@@ -151,7 +148,6 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "graph") runGraphs(GraphUse::kFirst, results);
     if (mode == "autotune") runGraphs(GraphUse::kAll, results);
     if (mode == "unasked") runGraphs(GraphUse::kUnasked, results);
-    if (mode == "populate") std::printf("populated %d\n", runGraphs(GraphUse::kPopulate, results));
     if (mode == "threads") findInThreads(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);
