@@ -78,7 +78,15 @@ std::optional<cudnnStatus_t> runOurs(cudnnHandle_t handle,
                                      pack.workspace(),
                                      ours.grantedBytes};
   if (pointers.x == nullptr || pointers.w == nullptr || pointers.y == nullptr) return std::nullopt;
-  const ConvolutionCall call{ours.descriptors.get(), pointers, nullptr, ours.algorithm, &execution};
+  const void* const bias = ours.isFused() ? pack.find(ours.bias) : nullptr;
+  const void* const z = ours.problem.addsZ != 0 ? pack.find(ours.z) : pointers.y;
+  if (z == nullptr || (ours.isFused() && bias == nullptr)) return std::nullopt;
+  const BiasActivation fused = ours.fused(z, bias);
+  const ConvolutionCall call{ours.descriptors.get(),
+                             pointers,
+                             ours.isFused() ? &fused : nullptr,
+                             ours.algorithm,
+                             &execution};
   return convolveOrNative(handle, ours.problem.operation, call, UCUDNN_LAYER_ANY);
 }
 

@@ -240,9 +240,11 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
                                                     const ConvolutionDescriptors& descriptors,
                                                     std::size_t neededBytes,
                                                     bool deterministic) {
-  if (!Planner::plans(problem)) return std::nullopt;
+  const bool isPlanned = Planner::plans(problem);
+  // What isn't runs as it is, but for the cap.
+  if (!isPlanned && (!isCapped() || neededBytes <= capped(SIZE_MAX))) return std::nullopt;
   deterministic = deterministic || settings_.deterministic;
-  const Route route = routeOf(problem, descriptors, -1);
+  const Route route = isPlanned ? routeOf(problem, descriptors, -1) : Route::kCallers;
   if (route == Route::kUnshared) return std::nullopt;
   // Without a cap it may use what its own engine would.
   const std::size_t limitBytes = route == Route::kOwned ? 0
@@ -251,7 +253,9 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
   const auto& ranked = rankedOf(problem, descriptors);
   const auto firstWithin = [&](std::size_t bytes) -> const KernelOffer* {
     for (const KernelOffer& offer : ranked)
-      if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic)) return &offer;
+      if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic) &&
+          mayRun(problem, offer.kernel.id))
+        return &offer;
     return nullptr;
   };
   const KernelOffer* const fallback = firstWithin(limitBytes);
@@ -262,6 +266,7 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     return PlanWorkspace{std::min(bytes, limitBytes), named->kernel.id};
   };
   if (route == Route::kOwned) return answer(0);
+  if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
   const PlanRequest wanted = request(problem, limitBytes, deterministic);
   auto plan = planner().answer(wanted, measuringFor(false)).plan;
   if (!plan && fallback == nullptr && neededBytes > limitBytes) {

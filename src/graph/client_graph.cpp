@@ -37,6 +37,7 @@ bool narrow(const std::vector<std::int64_t>& from,
   return true;
 }
 
+/// One in memory.
 bool readTensor(const TensorValue& from,
                 std::int32_t dimensions,
                 std::int32_t& type,
@@ -102,21 +103,74 @@ bool readProblem(const OperationValue& from, Problem& problem) {
          problem.wSizes[0] == problem.ySizes[1];
 }
 
+bool isLike(const TensorValue& a, const TensorValue& b) {
+  return a.isPlain && !a.isVirtual && a.type == b.type && a.sizes == b.sizes &&
+         a.strides == b.strides;
+}
+
+/// One value a channel, for an output like `y`.
+bool isBias(const TensorValue& tensor, const TensorValue& y) {
+  std::vector<std::int64_t> sizes(y.sizes.size(), 1);
+  sizes[1] = y.sizes[1];
+  return tensor.isPlain && !tensor.isVirtual && tensor.type == y.type && tensor.sizes == sizes &&
+         tensor.strides.size() == sizes.size() && tensor.strides[1] == 1;
+}
+
+/// What follows a convolution whose output is in no memory. False: not what
+/// bias_activation_forward computes.
+bool readFollowers(const GraphValue& graph, ClientGraph& to) {
+  const TensorValue& y = graph.followers.back().y;
+  const OperationValue& convolution = graph.operations.front();
+  const TensorValue* last = &convolution.y;
+  bool hasBias = false, hasZ = false, hasRelu = false;
+  for (const FollowerValue& follower : graph.followers) {
+    const PointwiseValue& pointwise = follower.pointwise;
+    const bool isVirtual = last->isVirtual && last->type == convolution.convolution.computeType;
+    if (!follower.isPlain || !pointwise.isPlain || !isVirtual || hasRelu ||
+        follower.x.id != last->id || follower.alpha1 != 1 ||
+        pointwise.computeType != convolution.convolution.computeType)
+      return false;
+    last = &follower.y;
+    if (pointwise.mode == CUDNN_POINTWISE_RELU_FWD) {
+      hasRelu = true;
+    } else if (pointwise.mode != CUDNN_POINTWISE_ADD) {
+      return false;
+    } else if (!hasBias && follower.alpha2 == 1 && isBias(follower.b, y)) {
+      hasBias = true;
+      to.bias = follower.b.id;
+    } else if (!hasZ && isLike(follower.b, y)) {
+      hasZ = true;
+      to.z = follower.b.id;
+      to.beta = follower.alpha2;
+    } else {
+      return false;
+    }
+  }
+  to.operation = to.problem.operation = Operation::kBiasActivationForward;
+  to.problem.activation = hasRelu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
+  to.problem.addsZ = hasZ && to.beta != 0 ? 1 : 0;
+  return hasBias;
+}
+
 }  // namespace
 
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
   if (graph.operations.empty()) return nullptr;
-  const OperationValue& operation = graph.operations.front();
+  OperationValue operation = graph.operations.front();
   auto made = std::make_shared<ClientGraph>();
   made->operation = operation.operation;
+  made->handle = graph.handle;
+  if (!graph.isPlain || graph.operations.size() != 1) return made;
+  made->alpha = operation.alpha;
+  made->beta = operation.beta;
+  const bool isFused = !graph.followers.empty();
+  if (isFused && (operation.operation != Operation::kForward || operation.beta != 0)) return made;
+  if (isFused) operation.y = graph.followers.back().y;
   made->isUnderstood =
-      graph.isPlain && graph.operations.size() == 1 && readProblem(operation, made->problem);
+      readProblem(operation, made->problem) && (!isFused || readFollowers(graph, *made));
   made->x = operation.x.id;
   made->w = operation.w.id;
   made->y = operation.y.id;
-  made->alpha = operation.alpha;
-  made->beta = operation.beta;
-  made->handle = graph.handle;
   return made;
 }
 
@@ -152,10 +206,27 @@ ClientConvolution::ClientConvolution(const ClientGraph& graph,
       x(graph.x),
       w(graph.w),
       y(graph.y),
+      z(graph.z),
+      bias(graph.bias),
       deterministic(numerics.deterministic),
       neededBytes(needed),
       doubles_{graph.alpha, graph.beta},
-      floats_{static_cast<float>(graph.alpha), static_cast<float>(graph.beta)} {}
+      floats_{static_cast<float>(graph.alpha), static_cast<float>(graph.beta)} {
+  if (!isFused()) return;
+  if (problem.addsZ == 0) doubles_[1] = floats_[1] = 0;
+  const auto type = static_cast<cudnnDataType_t>(problem.yType);
+  const Problem::Sizes sizes{1, problem.ySizes[1], 1, 1, 1};
+  const Problem::Sizes strides{problem.ySizes[1], 1, 1, 1, 1};
+  bias_ = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(
+      bias_.get(), type, problem.dimensions, sizes.data(), strides.data()));
+  activation_ = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
+  UCUDNN_CHECK_CUDNN(
+      cudnn().setActivationDescriptor(activation_.get(),
+                                      static_cast<cudnnActivationMode_t>(problem.activation),
+                                      CUDNN_NOT_PROPAGATE_NAN,
+                                      0));
+}
 
 }  // namespace ucudnn
 

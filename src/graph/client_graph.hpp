@@ -15,13 +15,14 @@ struct ClientGraph {
   Operation operation = Operation::kForward;
   bool isUnderstood = false;  ///< the rest has been read
   Problem problem;            ///< of default math: what is allowed, the client's engine tells
-  std::int64_t x = 0, w = 0, y = 0;
-  double alpha = 1, beta = 0;
+  std::int64_t x = 0, w = 0, y = 0, z = 0, bias = 0;
+  double alpha = 1, beta = 0;  ///< of bias_activation_forward: the factor of z
   cudnnHandle_t handle = nullptr;
 };
 
 /// Null: it has no convolution. Understood is one that legacy descriptors can say: not with other
-/// paddings behind than before, and no filter with gaps. Throws std::bad_alloc.
+/// paddings behind than before, and no filter with gaps; followed by nothing, or by a bias, and
+/// perhaps by a z before or behind it and RELU at the end. Throws std::bad_alloc.
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph);
 
 /// What the engine of a client's plan computes by.
@@ -38,7 +39,7 @@ struct ClientConvolution {
 
   Problem problem;
   ProblemDescriptors descriptors;
-  std::int64_t x, w, y;
+  std::int64_t x, w, y, z, bias;
   bool deterministic;
   std::size_t neededBytes;
   // As the context has answered.
@@ -49,11 +50,19 @@ struct ClientConvolution {
   const void* alpha() const noexcept { return factor(0); }
   const void* beta() const noexcept { return factor(1); }
 
+  bool isFused() const noexcept { return problem.operation == Operation::kBiasActivationForward; }
+  /// What a fused call has besides. Where there is no z, y is named in its place.
+  BiasActivation fused(const void* zData, const void* biasData) const noexcept {
+    return {descriptors.get().y, zData, bias_.get(), biasData, activation_.get()};
+  }
+
  private:
   const void* factor(std::size_t i) const noexcept {
     if (problem.xType == CUDNN_DATA_DOUBLE) return &doubles_[i];
     return &floats_[i];
   }
+  TensorDescriptor bias_;
+  ActivationDescriptor activation_;
   double doubles_[2];
   float floats_[2];
 };

@@ -113,6 +113,47 @@ bool OperationDescription::read(cudnnBackendAttributeName_t name,
   return false;
 }
 
+bool PointwiseDescription::read(cudnnBackendAttributeName_t name,
+                                const AttributeValue& value,
+                                const Descriptions&) {
+  switch (name) {
+    case CUDNN_ATTR_POINTWISE_MODE:
+      return assign(value_.mode, value.one<cudnnPointwiseMode_t>(CUDNN_TYPE_POINTWISE_MODE));
+    case CUDNN_ATTR_POINTWISE_MATH_PREC:
+      return assign(value_.computeType, value.one<cudnnDataType_t>(CUDNN_TYPE_DATA_TYPE));
+    case CUDNN_ATTR_POINTWISE_NAN_PROPAGATION:
+      return value.one<cudnnNanPropagation_t>(CUDNN_TYPE_NAN_PROPOGATION) ==
+             CUDNN_NOT_PROPAGATE_NAN;
+    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP: {
+      double clip = -1;
+      return assignFactor(clip, value) && clip == 0;
+    }
+    default:
+      return false;
+  }
+}
+
+bool FollowerDescription::read(cudnnBackendAttributeName_t name,
+                               const AttributeValue& value,
+                               const Descriptions& others) {
+  switch (name) {
+    case CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR:
+      return assignValue<PointwiseDescription>(value_.pointwise, value, others);
+    case CUDNN_ATTR_OPERATION_POINTWISE_XDESC:
+      return assignValue<TensorDescription>(value_.x, value, others);
+    case CUDNN_ATTR_OPERATION_POINTWISE_BDESC:
+      return assignValue<TensorDescription>(value_.b, value, others);
+    case CUDNN_ATTR_OPERATION_POINTWISE_YDESC:
+      return assignValue<TensorDescription>(value_.y, value, others);
+    case CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1:
+      return assignFactor(value_.alpha1, value);
+    case CUDNN_ATTR_OPERATION_POINTWISE_ALPHA2:
+      return assignFactor(value_.alpha2, value);
+    default:
+      return false;
+  }
+}
+
 bool GraphDescription::read(cudnnBackendAttributeName_t name,
                             const AttributeValue& value,
                             const Descriptions& others) {
@@ -123,10 +164,14 @@ bool GraphDescription::read(cudnnBackendAttributeName_t name,
       return value.one<bool>(CUDNN_TYPE_BOOLEAN) == false;
     case CUDNN_ATTR_OPERATIONGRAPH_OPS:
       value_.operations.clear();
+      value_.followers.clear();
       for (auto* const each : value.all<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR)) {
         const auto operation = std::dynamic_pointer_cast<OperationDescription>(others.find(each));
+        const auto follower = std::dynamic_pointer_cast<FollowerDescription>(others.find(each));
         if (operation != nullptr)
           value_.operations.push_back(operation->value());
+        else if (follower != nullptr)
+          value_.followers.push_back(follower->value());
         else
           value_.isPlain = false;
       }
@@ -224,6 +269,10 @@ std::shared_ptr<Description> describe(cudnnBackendDescriptorType_t type) {
       return std::make_shared<OperationDescription>(Operation::kBackwardData);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
       return std::make_shared<OperationDescription>(Operation::kBackwardFilter);
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+      return std::make_shared<PointwiseDescription>();
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+      return std::make_shared<FollowerDescription>();
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       return std::make_shared<GraphDescription>();
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:

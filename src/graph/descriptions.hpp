@@ -101,9 +101,24 @@ struct OperationValue {
   bool isPlain = false;
 };
 
+struct PointwiseValue {
+  std::int32_t mode = CUDNN_POINTWISE_ADD;
+  std::int32_t computeType = CUDNN_DATA_FLOAT;
+  bool isPlain = false;
+};
+
+/// y = alpha1 x + alpha2 b, or y = max(x, 0).
+struct FollowerValue {
+  PointwiseValue pointwise;
+  TensorValue x, b, y;
+  double alpha1 = 1, alpha2 = 1;
+  bool isPlain = false;
+};
+
 /// Of a graph, before it is finalized.
 struct GraphValue {
   std::vector<OperationValue> operations;  ///< the convolutions
+  std::vector<FollowerValue> followers;
   cudnnHandle_t handle = nullptr;
   bool isPlain = true;  ///< there is nothing else in it
 };
@@ -152,6 +167,36 @@ class OperationDescription final : public Description {
             const AttributeValue& value,
             const Descriptions& others) override;
   OperationValue value_;
+};
+
+class PointwiseDescription final : public Description {
+ public:
+  PointwiseValue value() const {
+    PointwiseValue value = value_;
+    value.isPlain = isPlain();
+    return value;
+  }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  PointwiseValue value_;
+};
+
+class FollowerDescription final : public Description {
+ public:
+  FollowerValue value() const {
+    FollowerValue value = value_;
+    value.isPlain = isPlain();
+    return value;
+  }
+
+ private:
+  bool read(cudnnBackendAttributeName_t name,
+            const AttributeValue& value,
+            const Descriptions& others) override;
+  FollowerValue value_;
 };
 
 class GraphDescription final : public Description {

@@ -80,11 +80,7 @@ std::optional<KernelOffer> offeredAlgorithm(cudnnHandle_t handle,
                                             const ConvolutionDescriptors& descriptors,
                                             int algorithm,
                                             int* failures) {
-  // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
-  if (problem.operation == Operation::kBiasActivationForward &&
-      problem.activation == CUDNN_ACTIVATION_IDENTITY &&
-      algorithm != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM)
-    return std::nullopt;
+  if (!mayRun(problem, algorithm)) return std::nullopt;
   std::size_t bytes = 0;
   const cudnnStatus_t status =
       nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes);
@@ -195,6 +191,13 @@ class AlgorithmSource final : public KernelSource {
 };
 
 }  // namespace
+
+// cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
+bool mayRun(const Problem& problem, int algorithm) noexcept {
+  return problem.operation != Operation::kBiasActivationForward ||
+         problem.activation != CUDNN_ACTIVATION_IDENTITY ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+}
 
 std::unique_ptr<KernelSource> makeAlgorithmSource() {
   return std::make_unique<AlgorithmSource>();

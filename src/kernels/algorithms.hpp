@@ -26,6 +26,9 @@ std::unique_ptr<KernelSource> makeAlgorithmSource();
 /// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
 bool isDeterministic(Operation operation, int algorithm) noexcept;
 
+/// False: cuDNN's fused call does not take the algorithm.
+bool mayRun(const Problem& problem, int algorithm) noexcept;
+
 /// Whether Winograd's transforms round no worse than the math type makes any other kernel: not on
 /// filters beyond 3x3, with 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and others 2e-5.
 bool isWinogradAccurate(const Problem& problem) noexcept;

@@ -55,7 +55,12 @@ enum class GraphUse {
 };
 
 /// Of x, w and y, in this order; which of them is the output, the operation says.
-enum class GraphOperation { kForward, kBackwardData, kBackwardFilter };
+enum class GraphOperation {
+  kForward,
+  kBackwardData,
+  kBackwardFilter,
+  kFused,  ///< the first, and a bias and RELU behind it
+};
 
 class GraphLayer {
  public:
@@ -63,25 +68,28 @@ class GraphLayer {
     fill(x_, kXCount, 1);
     fill(w_, kWCount, 2);
     fill(y_, kYCount, 3);
+    fill(bias_, kFilters, 4);
   }
 
   void run(cudnnHandle_t handle, GraphUse use, std::vector<float>& results) {
     runOperation(handle, GraphOperation::kForward, use, y_, kYCount, results);
     runOperation(handle, GraphOperation::kBackwardData, use, x_, kXCount, results);
     runOperation(handle, GraphOperation::kBackwardFilter, use, w_, kWCount, results);
+    runOperation(handle, GraphOperation::kFused, use, y_, kYCount, results);
   }
 
  private:
-  static constexpr std::int64_t kX = 11, kW = 22, kY = 33;
+  static constexpr std::int64_t kX = 11, kW = 22, kY = 33, kBias = 44, kVirtual = 55;
 
   static Backend tensor(std::int64_t id,
                         const std::vector<std::int64_t>& sizes,
                         const std::vector<std::int64_t>& strides) {
+    const bool isVirtual = id >= kVirtual;
     Backend made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
     made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
     made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
-    made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, false);
+    made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, isVirtual);
     made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
     made.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
     return made.finalize();
@@ -107,6 +115,7 @@ class GraphLayer {
   static Names namesOf(GraphOperation operation) {
     switch (operation) {
       case GraphOperation::kForward:
+      case GraphOperation::kFused:
         return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
@@ -136,18 +145,49 @@ class GraphLayer {
   static Backend graph(cudnnHandle_t handle, GraphOperation operation) {
     constexpr std::int64_t n = kBatch, c = kChannels, k = kFilters, s = kSize, f = kFilter;
     const Names names = namesOf(operation);
-    Backend made(names.type);
-    made.set(names.convolution, convolution());
-    made.set(names.x, tensor(kX, {n, c, s, s}, {c * s * s, s * s, s, 1}));
-    made.set(names.w, tensor(kW, {k, c, f, f}, {c * f * f, f * f, f, 1}));
-    made.set(names.y, tensor(kY, {n, k, s, s}, {k * s * s, s * s, s, 1}));
-    made.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
-    made.set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
-    made.finalize();
+    const bool isFused = operation == GraphOperation::kFused;
+    const auto y = [](std::int64_t id) {
+      return tensor(id, {n, k, s, s}, {k * s * s, s * s, s, 1});
+    };
+    std::vector<Backend> made;
+    Backend& first = made.emplace_back(names.type);
+    first.set(names.convolution, convolution());
+    first.set(names.x, tensor(kX, {n, c, s, s}, {c * s * s, s * s, s, 1}));
+    first.set(names.w, tensor(kW, {k, c, f, f}, {c * f * f, f * f, f, 1}));
+    first.set(names.y, y(isFused ? kVirtual : kY));
+    first.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
+    first.set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
+    first.finalize();
+    if (isFused) {
+      const Backend bias = tensor(kBias, {1, k, 1, 1}, {k, 1, 1, 1});
+      made.push_back(pointwise(CUDNN_POINTWISE_ADD, y(kVirtual), &bias, y(kVirtual + 1)));
+      made.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, y(kVirtual + 1), nullptr, y(kY)));
+    }
+    std::vector<cudnnBackendDescriptor_t> operations;
+    for (const Backend& each : made) operations.push_back(each.get());
     Backend graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, made);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS,
+              CUDNN_TYPE_BACKEND_DESCRIPTOR,
+              static_cast<std::int64_t>(operations.size()),
+              operations.data());
     return graph.finalize();
+  }
+
+  static Backend pointwise(cudnnPointwiseMode_t mode,
+                           const Backend& x,
+                           const Backend* b,
+                           const Backend& y) {
+    Backend what(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    what.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
+    what.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+    what.finalize();
+    Backend made(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    made.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
+    made.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
+    if (b != nullptr) made.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+    made.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+    return made.finalize();
   }
 
   static std::vector<Backend> configurations(const Backend& graph) {
@@ -237,7 +277,7 @@ class GraphLayer {
     const auto pointer = [&](const Memory& memory) {
       return &memory == &like ? output.get() : memory.get();
     };
-    void* const data[] = {pointer(x_), pointer(w_), pointer(y_)};
+    void* const data[] = {pointer(x_), pointer(w_), pointer(y_), bias_.get()};
     const Backend built = graph(handle, operation);
     for (const auto& [plan, bytes] : plansOf(handle, built, use)) {
       for (std::size_t most = mostWorkspace; bytes > most;)
@@ -257,16 +297,16 @@ class GraphLayer {
   }
 
   static Backend packOf(void* const* data, void* workspace) {
-    const std::int64_t ids[] = {kX, kW, kY};
+    const std::int64_t ids[] = {kX, kW, kY, kBias};
     Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, data);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 4, data);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 4, ids);
     pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
     return pack.finalize();
   }
 
   const Memory x_{kXCount * sizeof(float)}, w_{kWCount * sizeof(float)};
-  const Memory y_{kYCount * sizeof(float)};
+  const Memory y_{kYCount * sizeof(float)}, bias_{kFilters * sizeof(float)};
 };
 
 }  // namespace plain

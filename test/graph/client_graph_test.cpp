@@ -1,0 +1,239 @@
+// What of a client's graphs is understood, and as which problem.
+#include "graph/client_graph.hpp"
+
+#include <gtest/gtest.h>
+
+namespace ucudnn {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+TensorValue tensor(std::int64_t id, Numbers sizes, Numbers strides) {
+  TensorValue value;
+  value.id = id;
+  value.sizes = std::move(sizes);
+  value.strides = std::move(strides);
+  value.isPlain = true;
+  return value;
+}
+
+/// y[4,6,8,8] of x[4,3,8,8] and w[6,3,5,5], packed.
+OperationValue convolution() {
+  OperationValue value;
+  value.convolution.dilations = value.convolution.strides = {1, 1};
+  value.convolution.pads = value.convolution.endPads = {2, 2};
+  value.convolution.isPlain = true;
+  value.x = tensor(7, {4, 3, 8, 8}, {192, 64, 8, 1});
+  value.w = tensor(8, {6, 3, 5, 5}, {75, 25, 5, 1});
+  value.y = tensor(9, {4, 6, 8, 8}, {384, 64, 8, 1});
+  value.isPlain = true;
+  return value;
+}
+
+std::shared_ptr<const ClientGraph> read(const OperationValue& operation) {
+  return readGraph({{operation}, {}, nullptr, true});
+}
+
+TEST(ClientGraph, OfOneConvolutionIsUnderstood) {
+  OperationValue operation = convolution();
+  operation.operation = Operation::kBackwardFilter;
+  operation.alpha = 2;
+  operation.beta = 0.5;
+  const auto graph = read(operation);
+  ASSERT_TRUE(graph->isUnderstood);
+  EXPECT_EQ(
+      "backward_filter x=float:*,3,8,8/192,64,8,1 w=float:6,3,5,5/nchw y=float:*,6,8,8/384,64,8,1 "
+      "pad=2,2 stride=1,1 dilation=1,1 groups=1 cross_correlation compute=float math=default",
+      graph->problem.text());
+  EXPECT_EQ(4, graph->problem.batch());
+  EXPECT_EQ(7, graph->x);
+  EXPECT_EQ(8, graph->w);
+  EXPECT_EQ(9, graph->y);
+  const ClientConvolution run(*graph, {true, true}, 100);
+  EXPECT_EQ(2.0F, *static_cast<const float*>(run.alpha()));
+  EXPECT_EQ(0.5F, *static_cast<const float*>(run.beta()));
+}
+
+// The engine that the client has chosen tells what it accepts.
+TEST(ClientGraph, RunsByTensorCoresOnlyWhereTheClientsEngineDoes) {
+  const auto graph = read(convolution());
+  EXPECT_EQ(CUDNN_DEFAULT_MATH, ClientConvolution(*graph, {true, false}, 0).problem.mathType);
+  EXPECT_EQ(CUDNN_FMA_MATH, ClientConvolution(*graph, {false, false}, 0).problem.mathType);
+}
+
+TEST(ClientGraph, DoublesHaveDoubleFactors) {
+  OperationValue operation = convolution();
+  operation.x.type = operation.w.type = operation.y.type = CUDNN_DATA_DOUBLE;
+  operation.convolution.computeType = CUDNN_DATA_DOUBLE;
+  operation.alpha = 0.1;
+  const ClientConvolution run(*read(operation), {false, false}, 0);
+  EXPECT_EQ(0.1, *static_cast<const double*>(run.alpha()));
+}
+
+TEST(ClientGraph, FilterFormatFollowsFromItsStrides) {
+  OperationValue operation = convolution();
+  operation.w.strides = {75, 1, 15, 3};
+  EXPECT_EQ(CUDNN_TENSOR_NHWC, read(operation)->problem.wFormat);
+  operation.w.strides = {75, 25, 5, 1};
+  EXPECT_EQ(CUDNN_TENSOR_NCHW, read(operation)->problem.wFormat);
+  operation.w.strides = {80, 25, 5, 1};  // a gap
+  EXPECT_FALSE(read(operation)->isUnderstood);
+}
+
+// A filter of 1x1 is packed both ways, whatever stride it has where its size is 1.
+TEST(ClientGraph, OneByOneFilterHasTheLayoutOfTheInput) {
+  OperationValue operation = convolution();
+  operation.w = tensor(8, {6, 3, 1, 1}, {3, 1, 1, 1});
+  operation.convolution.pads = operation.convolution.endPads = {0, 0};
+  EXPECT_EQ(CUDNN_TENSOR_NCHW, read(operation)->problem.wFormat);
+  operation.x.strides = {192, 1, 24, 3};
+  operation.y.strides = {384, 1, 48, 6};
+  for (const Numbers& strides : {Numbers{3, 1, 1, 1}, Numbers{3, 1, 3, 3}, Numbers{3, 1, 9, 4}}) {
+    operation.w.strides = strides;
+    EXPECT_EQ(CUDNN_TENSOR_NHWC, read(operation)->problem.wFormat);
+  }
+}
+
+TEST(ClientGraph, GroupsFollowFromTheChannels) {
+  OperationValue operation = convolution();
+  operation.x = tensor(7, {4, 6, 8, 8}, {384, 64, 8, 1});
+  EXPECT_EQ(2, read(operation)->problem.groups);
+  operation.x = tensor(7, {4, 7, 8, 8}, {448, 64, 8, 1});
+  EXPECT_FALSE(read(operation)->isUnderstood);
+}
+
+TEST(ClientGraph, VolumesAreUnderstood) {
+  OperationValue operation = convolution();
+  operation.x = tensor(7, {2, 3, 4, 4, 4}, {192, 64, 16, 4, 1});
+  operation.w = tensor(8, {5, 3, 3, 3, 3}, {81, 27, 9, 3, 1});
+  operation.y = tensor(9, {2, 5, 4, 4, 4}, {320, 64, 16, 4, 1});
+  auto& c = operation.convolution;
+  c.pads = c.endPads = c.strides = c.dilations = {1, 1, 1};
+  ASSERT_TRUE(read(operation)->isUnderstood);
+  EXPECT_EQ(5, read(operation)->problem.dimensions);
+}
+
+TEST(ClientGraph, WhatLegacyDescriptorsCannotSayIsNotUnderstood) {
+  const auto isUnderstood = [](auto change) {
+    OperationValue operation = convolution();
+    change(operation);
+    return read(operation)->isUnderstood;
+  };
+  ASSERT_TRUE(isUnderstood([](OperationValue&) {}));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.convolution.endPads = {1, 2}; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.convolution.pads.pop_back(); }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.convolution.isPlain = false; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.isPlain = false; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.isPlain = false; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.w.isPlain = false; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.y.isVirtual = true; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.strides[0] = std::int64_t{1} << 31; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.strides[3] = 0; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.sizes[0] = 5; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.y.sizes[1] = 5; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.y.sizes.pop_back(); }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.w.strides.clear(); }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.sizes.clear(); }));
+}
+
+TEST(ClientGraph, OtherGraphsAreNotUnderstood) {
+  EXPECT_EQ(nullptr, readGraph({{}, {}, nullptr, true}));
+  const OperationValue operation = convolution();
+  EXPECT_FALSE(readGraph({{operation, operation}, {}, nullptr, true})->isUnderstood);
+  EXPECT_FALSE(readGraph({{operation}, {}, nullptr, false})->isUnderstood);  // with something else
+}
+
+/// The convolution, and what follows it: each ADD with a tensor, or RELU.
+class Chain {
+ public:
+  Chain() : graph{{convolution()}, {}, nullptr, true} { graph.operations[0].y = inNoMemory(); }
+  Chain& add(const TensorValue& b, double factor = 1) {
+    follow(CUDNN_POINTWISE_ADD).b = b;
+    graph.followers.back().alpha2 = factor;
+    return *this;
+  }
+  Chain& relu() {
+    follow(CUDNN_POINTWISE_RELU_FWD);
+    return *this;
+  }
+  std::shared_ptr<const ClientGraph> read() {
+    graph.followers.back().y = convolution().y;
+    return readGraph(graph);
+  }
+  GraphValue graph;
+
+ private:
+  TensorValue inNoMemory() {
+    TensorValue value = convolution().y;
+    value.id = next_++;
+    value.isVirtual = true;
+    return value;
+  }
+  FollowerValue& follow(cudnnPointwiseMode_t mode) {
+    FollowerValue value;
+    value.x = graph.followers.empty() ? graph.operations[0].y : graph.followers.back().y;
+    value.y = inNoMemory();
+    value.pointwise.mode = mode;
+    value.pointwise.isPlain = value.isPlain = true;
+    graph.followers.push_back(value);
+    return graph.followers.back();
+  }
+  std::int64_t next_ = 100;
+};
+
+const TensorValue kBias = tensor(20, {1, 6, 1, 1}, {6, 1, 1, 1});
+const TensorValue kZ = tensor(21, {4, 6, 8, 8}, {384, 64, 8, 1});
+
+TEST(ClientGraph, BiasAndReluAreFused) {
+  const auto graph = Chain().add(kBias).relu().read();
+  ASSERT_TRUE(graph->isUnderstood);
+  EXPECT_EQ(Operation::kBiasActivationForward, graph->operation);
+  EXPECT_EQ(CUDNN_ACTIVATION_RELU, graph->problem.activation);
+  EXPECT_EQ(0, graph->problem.addsZ);
+  EXPECT_EQ(20, graph->bias);
+  EXPECT_EQ(9, graph->y);
+  EXPECT_EQ(CUDNN_ACTIVATION_IDENTITY, Chain().add(kBias).read()->problem.activation);
+}
+
+// PyTorch adds z first, cudnn-frontend's clients mostly the bias.
+TEST(ClientGraph, ZIsAddedBeforeOrBehindTheBias) {
+  for (const auto& graph : {Chain().add(kZ, 0.5).add(kBias).relu().read(),
+                            Chain().add(kBias).add(kZ, 0.5).relu().read()}) {
+    ASSERT_TRUE(graph->isUnderstood);
+    EXPECT_EQ(1, graph->problem.addsZ);
+    EXPECT_EQ(21, graph->z);
+    EXPECT_EQ(0.5F, *static_cast<const float*>(ClientConvolution(*graph, {false, true}, 0).beta()));
+  }
+  EXPECT_EQ(0, Chain().add(kZ, 0).add(kBias).read()->problem.addsZ);
+}
+
+TEST(ClientGraph, OtherFollowersAreNotUnderstood) {
+  EXPECT_FALSE(Chain().relu().read()->isUnderstood);  // cuDNN's fused call has a bias
+  EXPECT_FALSE(Chain().add(kZ).read()->isUnderstood);
+  EXPECT_FALSE(Chain().relu().add(kBias).read()->isUnderstood);
+  EXPECT_FALSE(Chain().add(kBias).add(kBias).read()->isUnderstood);
+  EXPECT_FALSE(Chain().add(kBias, 2).read()->isUnderstood);
+  EXPECT_FALSE(
+      Chain().add(tensor(21, {4, 6, 8, 8}, {384, 1, 48, 6})).add(kBias).read()->isUnderstood);
+  const auto isUnderstood = [](auto change) {
+    Chain chain;
+    chain.add(kBias).relu();
+    change(chain.graph);
+    return chain.read()->isUnderstood;
+  };
+  ASSERT_TRUE(isUnderstood([](GraphValue&) {}));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[0].alpha1 = 2; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[0].isPlain = false; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[1].pointwise.isPlain = false; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[1].x.id = 5; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.operations[0].y.isVirtual = false; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.operations[0].y.type = CUDNN_DATA_HALF; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.operations[0].beta = 1; }));
+  EXPECT_FALSE(
+      isUnderstood([](GraphValue& g) { g.operations[0].operation = Operation::kBackwardData; }));
+  EXPECT_FALSE(isUnderstood(
+      [](GraphValue& g) { g.followers[1].pointwise.mode = CUDNN_POINTWISE_TANH_FWD; }));
+}
+
+}  // namespace
+}  // namespace ucudnn
