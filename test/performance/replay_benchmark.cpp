@@ -1,14 +1,17 @@
 // What replay does to calls whose addresses repeat, rotate or never repeat. Run:
 // ucudnn_replay_benchmark, on a GPU or under misc/with-simulator.
-//   hostTime/L:    a call under a limit of L MiB, one at a time: planned_ns replayed, bare_ns
-//   enqueued missedCall:    overhead_ns of a call whose addresses never repeat, against one without
-//   replay rotation/K:    time with the device's, over K sets of x and y: planned_ns with replay,
-//   bare_ns
+//   hostTime/L:    a call under a limit of L MiB, one after another: planned_ns replayed,
+//                  bare_ns enqueued; idle_ns replayed, where the device has come to rest before
+//   graph/L:       what the launch of that call's graph takes by itself: launch_ns, idle_ns;
+//                  and what it is made of (captured_graph.hpp)
+//   missedCall:    overhead_ns of a call whose addresses never repeat, against one without replay
+//   rotation/K:    time with the device's, over K sets of x and y: planned_ns with replay, bare_ns
 //                  without; hit_rate of the calls that are timed
 //   neverRepeated: the same where no set comes twice
 // The convolution is AlexNet's second, forward, TF32. Blocks alternate, counters are medians.
 #include <functional>
 
+#include "captured_graph.hpp"
 #include "convolution.hpp"
 
 namespace ucudnn::test {
@@ -41,18 +44,27 @@ long long replayedCalls() {
   return statistics.replayedCalls;
 }
 
-int microBatches(const Convolution& convolution) {
+void describePlan(benchmark::State& state, const Convolution& convolution) {
   int count = 0;
-  for (const ucudnnMicroBatches_t& step : convolution.plan()) count += step.count;
-  return count;
+  std::string text;
+  for (const ucudnnMicroBatches_t& step : convolution.plan()) {
+    count += step.count;
+    text +=
+        std::to_string(step.count) + " x " + step.kernel + " N=" + std::to_string(step.batch) + " ";
+  }
+  state.counters["micro_batches"] = count;
+  state.SetLabel(text);
 }
 
-/// Of each call in a row, the median: the first one after a rest of the device takes the host
-/// longer.
+enum class Device { kBusy, kIdle };
+
+/// Of calls in a row, the median: the first one after a rest of the device takes the host longer.
+/// kIdle: each comes after such a rest.
 template <typename Call>
-double medianCallNs(Call call) {
+double medianCallNs(Device before, Call call) {
   std::vector<double> times;
   for (int i = 0; i < kReplayCalls; ++i) {
+    if (before == Device::kIdle) CHECK(cudaDeviceSynchronize());
     const auto begin = std::chrono::steady_clock::now();
     call();
     const std::chrono::duration<double, std::nano> elapsed =
@@ -65,17 +77,46 @@ double medianCallNs(Call call) {
 
 void hostTime(benchmark::State& state) {
   const Pair pair(static_cast<std::size_t>(state.range(0)) * kMebibyte);
-  state.counters["micro_batches"] = microBatches(pair.replayed);
-  std::vector<double> bareNs, plannedNs;
+  describePlan(state, pair.replayed);
+  const auto callNs = [](Device before, const Convolution& convolution) {
+    return medianCallNs(before, [&] { convolution.forward(convolution.handle(), kAlgorithm); });
+  };
+  std::vector<double> bareNs, plannedNs, idleNs;
   for (auto _ : state) {
-    bareNs.push_back(
-        medianCallNs([&] { pair.enqueued.forward(pair.enqueued.handle(), kAlgorithm); }));
-    plannedNs.push_back(
-        medianCallNs([&] { pair.replayed.forward(pair.replayed.handle(), kAlgorithm); }));
+    bareNs.push_back(callNs(Device::kBusy, pair.enqueued));
+    plannedNs.push_back(callNs(Device::kBusy, pair.replayed));
+    idleNs.push_back(callNs(Device::kIdle, pair.replayed));
     state.SetIterationTime(plannedNs.back() * 1e-9);
   }
   state.counters["bare_ns"] = median(bareNs);
   state.counters["planned_ns"] = median(plannedNs);
+  state.counters["idle_ns"] = median(idleNs);
+}
+
+/// A client's capture takes the same plan as a replayed call, so it has the same nodes.
+void graph(benchmark::State& state) {
+  const Convolution convolution(kBatch,
+                                kChannels,
+                                kFilters,
+                                kImage,
+                                kKernel,
+                                static_cast<std::size_t>(state.range(0)) * kMebibyte);
+  convolution.setMath(CUDNN_DEFAULT_MATH);
+  describePlan(state, convolution);
+  const CapturedGraph captured(convolution.handle(),
+                               [&] { convolution.forward(convolution.handle(), kAlgorithm); });
+  captured.describe(state);
+  const auto launchNs = [&](Device before) {
+    return medianCallNs(before, [&] { captured.launch(); });
+  };
+  std::vector<double> busyNs, idleNs;
+  for (auto _ : state) {
+    busyNs.push_back(launchNs(Device::kBusy));
+    idleNs.push_back(launchNs(Device::kIdle));
+    state.SetIterationTime(busyNs.back() * 1e-9);
+  }
+  state.counters["launch_ns"] = median(busyNs);
+  state.counters["idle_ns"] = median(idleNs);
 }
 
 /// Calls whose y lies at another address every time. REQUIRES: two sets.
@@ -97,7 +138,7 @@ class Wandering {
 /// At a batch of 32, of few micro-batches: the host runs ahead of nothing.
 void missedCall(benchmark::State& state) {
   const Pair pair(32 * kMebibyte, 2, 32);
-  state.counters["micro_batches"] = microBatches(pair.replayed);
+  describePlan(state, pair.replayed);
   const long long before = replayedCalls();
   Wandering bare(pair.enqueued), planned(pair.replayed);
   compare(state, kReplayCalls, 1, std::ref(bare), std::ref(planned));
@@ -146,6 +187,7 @@ void neverRepeated(benchmark::State& state) {
 }
 
 BENCHMARK(hostTime)->Arg(64)->Arg(16)->Arg(8)->UseManualTime()->Iterations(kReplayBlocks);
+BENCHMARK(graph)->Arg(64)->Arg(16)->Arg(8)->UseManualTime()->Iterations(kReplayBlocks);
 BENCHMARK(missedCall)->UseManualTime()->Iterations(kReplayBlocks);
 BENCHMARK(rotation)->RangeMultiplier(2)->Range(1, 8)->UseManualTime()->Iterations(kReplayBlocks);
 BENCHMARK(neverRepeated)->Arg(64)->Arg(8)->UseManualTime()->Iterations(kReplayBlocks);
