@@ -54,8 +54,8 @@ class LargestBatch {
  private:
   std::optional<std::size_t> workspaceAt(int batch) const {
     const Problem part = problem_.withBatch(batch);
-    const ProblemDescriptors descriptors(part);
-    const auto offer = offeredKernel(handle_, part, descriptors.get(), kernel_);
+    const auto offer =
+        offeredKernel(handle_, part, std::make_shared<const ProblemDescriptors>(part), kernel_);
     return offer ? std::optional<std::size_t>(offer->workspaceBytes) : std::nullopt;
   }
 

@@ -202,7 +202,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   const Problem problem = request_.problem.withBatch(batch);
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   for (const Kernel kernel : kernels) {
-    auto offer = offeredKernel(handle, problem, descriptors->get(), kernel, &judgement.failures);
+    auto offer = offeredKernel(handle, problem, descriptors, kernel, &judgement.failures);
     if (!offer) continue;
     *offer = withError(*offer);
     if (offer->workspaceBytes > request_.limitBytes) {

@@ -138,6 +138,31 @@ class BuiltAlgorithm final : public BuiltKernel {
   std::shared_ptr<const ProblemDescriptors> descriptors_;
 };
 
+class PreparedAlgorithm final : public PreparedKernel {
+ public:
+  PreparedAlgorithm(cudnnHandle_t handle,
+                    const Problem& problem,
+                    std::shared_ptr<const ProblemDescriptors> descriptors,
+                    int algorithm)
+      : handle_(handle),
+        problem_(problem),
+        descriptors_(std::move(descriptors)),
+        algorithm_(algorithm) {}
+
+  std::optional<KernelOffer> offer(int* failures) override {
+    return offeredAlgorithm(handle_, problem_, descriptors_->get(), algorithm_, failures);
+  }
+  std::shared_ptr<const BuiltKernel> build() override {
+    return std::make_shared<const BuiltAlgorithm>(problem_.operation, descriptors_, algorithm_);
+  }
+
+ private:
+  cudnnHandle_t handle_;
+  Problem problem_;
+  std::shared_ptr<const ProblemDescriptors> descriptors_;
+  int algorithm_;
+};
+
 class AlgorithmSource final : public KernelSource {
  public:
   std::vector<KernelOffer> offers(cudnnHandle_t handle,
@@ -147,20 +172,11 @@ class AlgorithmSource final : public KernelSource {
     return offeredAlgorithms(handle, problem, descriptors, failures);
   }
 
-  std::optional<KernelOffer> offer(cudnnHandle_t handle,
-                                   const Problem& problem,
-                                   const ConvolutionDescriptors& descriptors,
-                                   Kernel kernel,
-                                   int* failures) const override {
-    return offeredAlgorithm(handle, problem, descriptors, kernel.id, failures);
-  }
-
-  std::shared_ptr<const BuiltKernel> build(cudnnHandle_t,
-                                           const Problem& problem,
-                                           std::shared_ptr<const ProblemDescriptors> descriptors,
-                                           Kernel kernel) const override {
-    return std::make_shared<const BuiltAlgorithm>(
-        problem.operation, std::move(descriptors), kernel.id);
+  std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          std::shared_ptr<const ProblemDescriptors> descriptors,
+                                          Kernel kernel) const override {
+    return std::make_unique<PreparedAlgorithm>(handle, problem, std::move(descriptors), kernel.id);
   }
 
   /// cuDNN's name of the algorithm and the math type: "FFT_TILING/default".

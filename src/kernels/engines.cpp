@@ -1,6 +1,7 @@
 #include "kernels/engines.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/algorithms.hpp"
 #include "kernels/engine_calls.hpp"
@@ -73,29 +74,51 @@ bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBy
          }) >= kKeptWithinWorkspace;
 }
 
-/// `graphs`: the problem's, or those of one of its tiles. Empty: cuDNN does not have the
-/// configuration, what it computes is not allowed, or it is outranked by `better`.
-std::optional<KernelOffer> offerOf(const EngineDevice& device,
-                                   const Problem& problem,
-                                   const std::vector<OperationGraph>& graphs,
-                                   const EngineConfiguration& value,
+/// An engine with its knobs, configured for each of a problem's graphs, or for those of one of its
+/// tiles, when that is first needed: it takes cuDNN 30 to 60 us.
+class ConfiguredEngine {
+ public:
+  /// REQUIRES: the graphs outlive it.
+  ConfiguredEngine(const EngineDevice& device,
+                   const std::vector<OperationGraph>& graphs,
+                   EngineConfiguration value)
+      : device_(device), graphs_(graphs), value_(std::move(value)) {}
+
+  const EngineConfiguration& value() const noexcept { return value_; }
+  std::size_t graphs() const noexcept { return graphs_.size(); }
+  /// Throws Error.
+  const BackendDescriptor& at(std::size_t graph) {
+    while (configured_.size() <= graph)
+      configured_.push_back(graphs_[configured_.size()].configuration(device_, value_));
+    return configured_[graph];
+  }
+
+ private:
+  const EngineDevice device_;
+  const std::vector<OperationGraph>& graphs_;
+  const EngineConfiguration value_;
+  std::vector<BackendDescriptor> configured_;
+};
+
+/// Empty: cuDNN does not have the configuration, what it computes is not allowed, or it is
+/// outranked by `better`.
+std::optional<KernelOffer> offerOf(const Problem& problem,
+                                   ConfiguredEngine& engine,
                                    int* failures,
                                    const std::vector<KernelOffer>& better = {}) {
   try {
+    const auto notes = notesOf(engine.at(0));
+    if (!isAllowed(problem, notes)) return std::nullopt;
     std::size_t workspaceBytes = 0;
-    std::vector<cudnnBackendNumericalNote_t> notes;
-    for (const OperationGraph& graph : graphs) {
-      const auto configuration = graph.configuration(device, value);
-      if (&graph == &graphs.front()) notes = notesOf(configuration);
-      if (!isAllowed(problem, notes)) return std::nullopt;
-      workspaceBytes = std::max(workspaceBytes, workspaceOf(configuration));
+    for (std::size_t i = 0; i < engine.graphs(); ++i) {
+      workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));
       if (isOutranked(better, workspaceBytes)) return std::nullopt;
     }
     return KernelOffer{{workspaceBytes,
                         !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
                         !has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) || isWinogradAccurate(problem),
                         false},
-                       {idOf(value), problem.mathType, kEngines}};
+                       {idOf(engine.value()), problem.mathType, kEngines}};
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
     return std::nullopt;
@@ -126,7 +149,8 @@ void addTiled(const EngineDevice& device,
     for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
       if (kept == kKeptTiled) break;
       value.tiles = tiles;
-      const auto offer = offerOf(device, problem, graphs, value, failures);
+      ConfiguredEngine engine(device, graphs, value);
+      const auto offer = offerOf(problem, engine, failures);
       if (!offer || offer->workspaceBytes < share) continue;
       offers.push_back(*offer);
       ++kept;
@@ -136,12 +160,11 @@ void addTiled(const EngineDevice& device,
 
 class BuiltEngine final : public BuiltKernel {
  public:
-  BuiltEngine(const EngineDevice& device, const Problem& problem, const EngineConfiguration& value)
-      : tiling_(tilingOf(problem, value.tiles)) {
-    for (const OperationGraph& graph : graphsOf(device, tiling_.tile)) {
-      const auto configuration = graph.configuration(device, value);
-      workspaceBytes_ = std::max(workspaceBytes_, workspaceOf(configuration));
-      plans_.push_back(makeExecutionPlan(device, configuration));
+  BuiltEngine(const EngineDevice& device, const Tiling& tiling, ConfiguredEngine& engine)
+      : tiling_(tiling) {
+    for (std::size_t i = 0; i < engine.graphs(); ++i) {
+      workspaceBytes_ = std::max(workspaceBytes_, workspaceOf(engine.at(i)));
+      plans_.push_back(makeExecutionPlan(device, engine.at(i)));
     }
   }
 
@@ -201,6 +224,51 @@ class BuiltEngine final : public BuiltKernel {
   std::vector<BackendDescriptor> plans_;  ///< of graphsOf
 };
 
+class PreparedEngine final : public PreparedKernel {
+ public:
+  PreparedEngine(cudnnHandle_t handle, const Problem& problem, EngineConfiguration value)
+      : device_{handle}, problem_(problem), value_(std::move(value)) {}
+
+  std::optional<KernelOffer> offer(int* failures) override {
+    if (!hasEngines(problem_)) return std::nullopt;
+    try {
+      return offerOf(problem_, engine(), failures);
+    } catch (const Error& error) {
+      if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+      return std::nullopt;
+    }
+  }
+
+  std::shared_ptr<const BuiltKernel> build() override {
+    return std::make_shared<const BuiltEngine>(device_, tilingOf(problem_, value_.tiles), engine());
+  }
+
+ private:
+  ConfiguredEngine& engine() {
+    if (!engine_) {
+      graphs_ = graphsOf(device_, tilingOf(problem_, value_.tiles).tile);
+      engine_.emplace(device_, graphs_, value_);
+    }
+    return *engine_;
+  }
+
+  const EngineDevice device_;
+  const Problem problem_;
+  const EngineConfiguration value_;
+  std::vector<OperationGraph> graphs_;
+  std::optional<ConfiguredEngine> engine_;
+};
+
+#else
+
+class NoEngine final : public PreparedKernel {
+ public:
+  std::optional<KernelOffer> offer(int*) override { return std::nullopt; }
+  std::shared_ptr<const BuiltKernel> build() override {
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "this cuDNN's engines are not used");
+  }
+};
+
 #endif
 
 class EngineSource final : public KernelSource {
@@ -213,29 +281,11 @@ class EngineSource final : public KernelSource {
     return engineOffers({handle}, problem, failures);
   }
 
-  std::optional<KernelOffer> offer(cudnnHandle_t handle,
-                                   const Problem& problem,
-                                   const ConvolutionDescriptors&,
-                                   Kernel kernel,
-                                   int* failures) const override {
-    if (!hasEngines(problem)) return std::nullopt;
-    const EngineDevice device{handle};
-    try {
-      const EngineConfiguration value = engineConfigurationOf(kernel.id);
-      const Problem tile = tilingOf(problem, value.tiles).tile;
-      return offerOf(device, problem, graphsOf(device, tile), value, failures);
-    } catch (const Error& error) {
-      if (failures != nullptr && !isRefusal(error.status())) ++*failures;
-      return std::nullopt;
-    }
-  }
-
-  std::shared_ptr<const BuiltKernel> build(cudnnHandle_t handle,
-                                           const Problem& problem,
-                                           std::shared_ptr<const ProblemDescriptors>,
-                                           Kernel kernel) const override {
-    const EngineDevice device{handle};
-    return std::make_shared<const BuiltEngine>(device, problem, engineConfigurationOf(kernel.id));
+  std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          std::shared_ptr<const ProblemDescriptors>,
+                                          Kernel kernel) const override {
+    return std::make_unique<PreparedEngine>(handle, problem, engineConfigurationOf(kernel.id));
   }
 #else
   std::vector<KernelOffer> offers(cudnnHandle_t,
@@ -244,15 +294,11 @@ class EngineSource final : public KernelSource {
                                   int*) const override {
     return {};
   }
-  std::optional<KernelOffer> offer(
-      cudnnHandle_t, const Problem&, const ConvolutionDescriptors&, Kernel, int*) const override {
-    return std::nullopt;
-  }
-  std::shared_ptr<const BuiltKernel> build(cudnnHandle_t,
-                                           const Problem&,
-                                           std::shared_ptr<const ProblemDescriptors>,
-                                           Kernel) const override {
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "this cuDNN's engines are not used");
+  std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t,
+                                          const Problem&,
+                                          std::shared_ptr<const ProblemDescriptors>,
+                                          Kernel) const override {
+    return std::make_unique<NoEngine>();
   }
 #endif
 
@@ -280,7 +326,8 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   try {
     const auto graphs = graphsOf(device, problem);
     for (const EngineConfiguration& value : engineProposals(device, problem, graphs.front())) {
-      const auto offer = offerOf(device, problem, graphs, value, failures, kept);
+      ConfiguredEngine engine(device, graphs, value);
+      const auto offer = offerOf(problem, engine, failures, kept);
       if (offer) kept.push_back(*offer);
     }
     addTiled(device, problem, failures, kept);

@@ -25,6 +25,12 @@ const KernelSource& sourceOf(Kernel kernel) {
   return *sources()[static_cast<std::size_t>(kernel.source)];
 }
 
+std::optional<KernelOffer> offerOf(PreparedKernel& prepared, Kernel kernel, int* failures) {
+  auto offer = prepared.offer(failures);
+  if (offer) offer->kernel.source = kernel.source;
+  return offer;
+}
+
 }  // namespace
 
 void addKernelSource(std::unique_ptr<const KernelSource> source) {
@@ -49,12 +55,11 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
 
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
-                                         const ConvolutionDescriptors& descriptors,
+                                         std::shared_ptr<const ProblemDescriptors> descriptors,
                                          Kernel kernel,
                                          int* failures) {
-  auto offer = sourceOf(kernel).offer(handle, problem, descriptors, kernel, failures);
-  if (offer) offer->kernel.source = kernel.source;
-  return offer;
+  return offerOf(
+      *sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel), kernel, failures);
 }
 
 std::shared_ptr<const BuiltKernel> buildKernel(
@@ -62,7 +67,7 @@ std::shared_ptr<const BuiltKernel> buildKernel(
     const Problem& problem,
     std::shared_ptr<const ProblemDescriptors> descriptors,
     Kernel kernel) {
-  return sourceOf(kernel).build(handle, problem, std::move(descriptors), kernel);
+  return sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel)->build();
 }
 
 std::string toText(Operation operation, Kernel kernel) {
@@ -76,6 +81,26 @@ std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view 
       return found;
     }
   return std::nullopt;
+}
+
+PreparedKernels::Place& PreparedKernels::placeOf(int batch, Kernel kernel) {
+  Place& place = places_[{batch, kernel}];
+  if (place.prepared) return place;
+  const Problem part = problem_.withBatch(batch);
+  auto& descriptors = descriptors_[batch];
+  if (!descriptors) descriptors = std::make_shared<const ProblemDescriptors>(part);
+  place.prepared = sourceOf(kernel).prepare(handle_, part, descriptors, kernel);
+  return place;
+}
+
+std::optional<KernelOffer> PreparedKernels::offer(int batch, Kernel kernel, int* failures) {
+  return offerOf(*placeOf(batch, kernel).prepared, kernel, failures);
+}
+
+std::shared_ptr<const BuiltKernel> PreparedKernels::build(int batch, Kernel kernel) {
+  Place& place = placeOf(batch, kernel);
+  if (!place.built) place.built = place.prepared->build();
+  return place.built;
 }
 
 }  // namespace ucudnn

@@ -2,10 +2,12 @@
 // knows which there are.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/descriptors.hpp"
@@ -13,6 +15,22 @@
 #include "problem/problem.hpp"
 
 namespace ucudnn {
+
+/// One kernel for one problem, before it runs. What cuDNN is given to say what it needs also serves
+/// to make it ready to run, so cuDNN is given it once. Not thread-safe.
+class PreparedKernel {
+ public:
+  PreparedKernel() = default;
+  PreparedKernel(const PreparedKernel&) = delete;
+  PreparedKernel& operator=(const PreparedKernel&) = delete;
+  virtual ~PreparedKernel() = default;
+
+  /// What it needs and keeps; empty where the source does not have it. Asks on the host; runs
+  /// nothing. `failures` as that of KernelSource::offers.
+  virtual std::optional<KernelOffer> offer(int* failures) = 0;
+  /// Throws Error.
+  virtual std::shared_ptr<const BuiltKernel> build() = 0;
+};
 
 /// Kernels of one kind. Thread-safe: it keeps no state that a call changes. It need not know its
 /// own place: that is filled into what it returns.
@@ -29,15 +47,9 @@ class KernelSource {
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors,
                                           int* failures) const = 0;
-  /// The same for one kernel; empty where it does not have it.
-  virtual std::optional<KernelOffer> offer(cudnnHandle_t handle,
-                                           const Problem& problem,
-                                           const ConvolutionDescriptors& descriptors,
-                                           Kernel kernel,
-                                           int* failures) const = 0;
-
-  /// Throws Error. REQUIRES: the descriptors have the problem's values.
-  virtual std::shared_ptr<const BuiltKernel> build(
+  /// One of them, or one of another problem. Asks nothing yet. REQUIRES: the descriptors have the
+  /// problem's values; the handle outlives what is prepared, not what is built.
+  virtual std::unique_ptr<PreparedKernel> prepare(
       cudnnHandle_t handle,
       const Problem& problem,
       std::shared_ptr<const ProblemDescriptors> descriptors,
@@ -60,7 +72,7 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         int* failures = nullptr);
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
-                                         const ConvolutionDescriptors& descriptors,
+                                         std::shared_ptr<const ProblemDescriptors> descriptors,
                                          Kernel kernel,
                                          int* failures = nullptr);
 std::shared_ptr<const BuiltKernel> buildKernel(
@@ -70,5 +82,29 @@ std::shared_ptr<const BuiltKernel> buildKernel(
     Kernel kernel);
 std::string toText(Operation operation, Kernel kernel);
 std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view text);
+
+/// Kernels of a problem at its batch sizes, each prepared and built once. REQUIRES: the handle
+/// outlives it. Not thread-safe.
+class PreparedKernels {
+ public:
+  PreparedKernels(cudnnHandle_t handle, const Problem& problem)
+      : handle_(handle), problem_(problem) {}
+
+  /// As offeredKernel and buildKernel. Both throw Error.
+  std::optional<KernelOffer> offer(int batch, Kernel kernel, int* failures);
+  std::shared_ptr<const BuiltKernel> build(int batch, Kernel kernel);
+
+ private:
+  struct Place {
+    std::unique_ptr<PreparedKernel> prepared;
+    std::shared_ptr<const BuiltKernel> built;
+  };
+  Place& placeOf(int batch, Kernel kernel);
+
+  const cudnnHandle_t handle_;
+  const Problem problem_;
+  std::map<int, std::shared_ptr<const ProblemDescriptors>> descriptors_;
+  std::map<std::pair<int, Kernel>, Place> places_;
+};
 
 }  // namespace ucudnn

@@ -101,8 +101,7 @@ void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
   }
 }
 
-Confirmation confirm(cudnnHandle_t handle,
-                     const Problem& problem,
+Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
                      SizeMeasurements& size,
@@ -112,12 +111,10 @@ Confirmation confirm(cudnnHandle_t handle,
   };
   auto confirmation = Confirmation::kAsAssumed;
   if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return confirmation;
-  const Problem part = problem.withBatch(batch);
-  const ProblemDescriptors descriptors(part);
   std::vector<Measurement> kept;
   for (Measurement m : size.kernels) {
     if (isOpen(m)) {
-      const auto offer = offeredKernel(handle, part, descriptors.get(), m.kernel, failures);
+      const auto offer = kernels.offer(batch, m.kernel, failures);
       if (!offer || offer->workspaceBytes != m.workspaceBytes)
         confirmation = Confirmation::kLie;
       else if (!keepsTheSame(*offer, m))

@@ -2,8 +2,6 @@
 // tell is asked of cuDNN.
 #pragma once
 
-#include <cudnn.h>
-
 #include "benchmark/measurement.hpp"
 #include "cache/database.hpp"
 #include "plan/plan.hpp"
@@ -37,8 +35,7 @@ enum class Confirmation {
 /// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its answer for
 /// what was stored or assumed, and drops what it does not have. Asks on the host; runs nothing.
 /// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.
-Confirmation confirm(cudnnHandle_t handle,
-                     const Problem& problem,
+Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
                      SizeMeasurements& size,

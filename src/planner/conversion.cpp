@@ -48,14 +48,12 @@ bool paysToReplay(KernelTiming timing) noexcept {
   return (timing.deviceMs + kReplayMs) * kSplitGain <= timing.timeMs;
 }
 
-std::shared_ptr<const BuiltKernel> buildStep(cudnnHandle_t handle,
-                                             const Problem& part,
-                                             Kernel kernel) {
+std::shared_ptr<const BuiltKernel> buildStep(PreparedKernels& kernels, int batch, Kernel kernel) {
   try {
-    return buildKernel(handle, part, std::make_shared<const ProblemDescriptors>(part), kernel);
+    return kernels.build(batch, kernel);
   } catch (const Error& error) {
     if (!isRefusalToBuild(error.status())) throw;
-    throw RefusedKernel(error, part.batch(), kernel);
+    throw RefusedKernel(error, batch, kernel);
   }
 }
 
@@ -195,14 +193,15 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   plan->predictedMs = configuration.timeMs;
   plan->enqueued = std::move(enqueued);
   const KernelErrors largest = largestErrors(measurements);
+  PreparedKernels own(request.handle, problem);
+  PreparedKernels& prepared = request.prepared != nullptr ? *request.prepared : own;
   double replayedMs = kReplayMs;
   for (const MicroBatches& group : configuration.microBatches) {
     const Measurement& m =
         measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
-    const Problem part = problem.withBatch(group.batch);
     replayedMs += group.count * m.deviceMs;
     plan->steps.push_back(
-        {m, m, group.batch, group.count, buildStep(request.handle, part, m.kernel)});
+        {m, m, group.batch, group.count, buildStep(prepared, group.batch, m.kernel)});
     plan->steps.back().error = errorOf(m, problem.operation, group.batch, largest);
   }
   plan->anyCall = std::all_of(

@@ -22,13 +22,13 @@ class NotHere : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What cuDNN says of the kernel that has this text. Throws NotHere, Error.
+/// What cuDNN says of the kernel that has this text. REQUIRES: `prepared` is not null. Throws
+/// NotHere, Error.
 KernelOffer offerOf(const PlanRequest& request, int batch, const std::string& text) {
   const Problem part = request.problem.withBatch(batch);
   const auto parsed = parseKernel(part, text);
   if (!parsed) throw NotHere(fmt::format("this build knows no kernel {}", excerpt(text)));
-  const ProblemDescriptors descriptors(part);
-  const auto offer = offeredKernel(request.handle, part, descriptors.get(), parsed->kernel);
+  const auto offer = request.prepared->offer(batch, parsed->kernel, nullptr);
   if (!offer)
     throw NotHere(fmt::format("cuDNN has no kernel {} here at batch {}", excerpt(text), batch));
   return *offer;
@@ -74,6 +74,8 @@ std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& 
 std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
   request.limitBytes = std::numeric_limits<std::size_t>::max();
   request.buffers = nullptr;
+  PreparedKernels prepared(request.handle, request.problem);
+  request.prepared = &prepared;
   auto plan = build(request, frozen.plan);
   if (!plan->anyCall) {
     if (!frozen.general) throw NotHere("there is no plan for calls that suit no engine");

@@ -198,13 +198,14 @@ bool MeasurementStore::confirm(const PlanRequest& request,
                                const KernelsAtSizes& wanted,
                                Measurements& measurements) {
   auto confirmation = Confirmation::kAsAssumed;
+  PreparedKernels own(request.handle, request.problem);
+  PreparedKernels& prepared = request.prepared != nullptr ? *request.prepared : own;
   for (const auto& [batch, kernels] : wanted) {
     const auto size = measurements.find(batch);
     if (size == measurements.end()) continue;
     int failures = 0;
-    confirmation = std::max(
-        confirmation,
-        ucudnn::confirm(request.handle, request.problem, batch, kernels, size->second, &failures));
+    confirmation =
+        std::max(confirmation, ucudnn::confirm(prepared, batch, kernels, size->second, &failures));
     if (failures > 0) continue;  // to be asked again
     const std::lock_guard lock(mutex_);
     addConfirmed(known_[keyOf(request)].measurements[batch], kernels, size->second);

@@ -176,9 +176,12 @@ void Planner::measure(const PlanRequest& request) {
 
 /// The plan, all that it runs or names confirmed and made ready to run.
 std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Measuring measuring) {
+  PreparedKernels prepared(request.handle, request.problem);
+  PlanRequest asking = request;
+  asking.prepared = &prepared;
   for (;;) {
     try {
-      return chooseConfirmed(request, measuring);
+      return chooseConfirmed(asking, measuring);
     } catch (const RefusedKernel& refused) {  // a database may have it of another installation
       logInfo("{} N={} {}: {}",
               request.problem.text(),

@@ -13,6 +13,7 @@
 namespace ucudnn {
 
 class FrozenPlans;
+class PreparedKernels;
 
 /// How the calls run that a plan is for.
 enum class Replay {
@@ -49,6 +50,8 @@ struct PlanRequest {
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
+  /// Where what cuDNN is asked is kept, to be built from; null: nowhere.
+  PreparedKernels* prepared = nullptr;
 
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   bool withErrors() const noexcept { return settings->maxError > 0; }

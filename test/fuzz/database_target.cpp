@@ -141,8 +141,8 @@ class DatabaseTarget final : public Target {
     for (const Plan::Step& step : plan.steps) {
       samples += step.batch * step.count;
       const Problem part = plan.problem.withBatch(step.batch);
-      const ProblemDescriptors descriptors(part);
-      const auto offer = offeredKernel(handle_.get(), part, descriptors.get(), step.kernel);
+      const auto offer = offeredKernel(
+          handle_.get(), part, std::make_shared<const ProblemDescriptors>(part), step.kernel);
       require(offer.has_value(), text + " is not what cuDNN has");
       require(offer->workspaceBytes == step.workspaceBytes, text + " lies about its workspace");
       require(step.workspaceBytes <= plan.workspaceBytes, text + " has too little workspace");

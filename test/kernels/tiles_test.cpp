@@ -155,8 +155,11 @@ class TilesTest : public ::testing::Test {
     const auto parsed = parseKernel(problem, toText(value));
     if (!parsed) return std::nullopt;
     int failures = 0;
-    const auto found = offeredKernel(
-        handle_.get(), problem, ProblemDescriptors(problem).get(), parsed->kernel, &failures);
+    const auto found = offeredKernel(handle_.get(),
+                                     problem,
+                                     std::make_shared<const ProblemDescriptors>(problem),
+                                     parsed->kernel,
+                                     &failures);
     EXPECT_EQ(failures, 0) << toText(value);
     return found;
   }

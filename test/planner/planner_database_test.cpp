@@ -127,8 +127,8 @@ TEST_F(PlannerDatabaseTest, WhatOneQuestionLeftOutIsMeasuredForAnother) {
 void PlannerDatabaseTest::expectConfirmed(const Plan& plan) const {
   for (const Plan::Step& step : plan.steps) {
     const Problem part = plan.problem.withBatch(step.batch);
-    const ProblemDescriptors descriptors(part);
-    const auto offer = offeredKernel(handle_.get(), part, descriptors.get(), step.kernel);
+    const auto offer = offeredKernel(
+        handle_.get(), part, std::make_shared<const ProblemDescriptors>(part), step.kernel);
     ASSERT_TRUE(offer) << toText(plan);
     EXPECT_EQ(step.workspaceBytes, offer->workspaceBytes) << toText(plan);
     EXPECT_EQ(step.deterministic, offer->deterministic) << toText(plan);

@@ -42,8 +42,35 @@ class SelfSufficient final : public BuiltKernel {
 
 /// Why cuDNN, which names the kernels, can't make them ready to run: engines may be so.
 cudnnStatus_t whyNotBuilt = CUDNN_STATUS_SUCCESS;
-/// How often each kernel has been built.
-std::map<std::pair<int, Kernel>, int> builds;
+/// How often each kernel has been prepared, and built.
+std::map<std::pair<int, Kernel>, int> preparations, builds;
+
+class Prepared final : public PreparedKernel {
+ public:
+  Prepared(std::unique_ptr<PreparedKernel> algorithm,
+           cudnnHandle_t handle,
+           std::pair<int, Kernel> name)
+      : algorithm_(std::move(algorithm)), handle_(handle), name_(std::move(name)) {}
+
+  std::optional<KernelOffer> offer(int* failures) override {
+    auto offer = algorithm_->offer(failures);
+    if (offer) offer->workspaceBytes = 0;
+    return offer;
+  }
+  std::shared_ptr<const BuiltKernel> build() override {
+    ++builds[name_];
+    if (whyNotBuilt != CUDNN_STATUS_SUCCESS) throw Error(whyNotBuilt, "refused");
+    auto algorithm = algorithm_->build();
+    std::size_t bytes = 0;
+    UCUDNN_CHECK_CUDNN(algorithm->workspaceSize(handle_, &bytes));
+    return std::make_shared<const SelfSufficient>(std::move(algorithm), bytes);
+  }
+
+ private:
+  std::unique_ptr<PreparedKernel> algorithm_;
+  cudnnHandle_t handle_;
+  std::pair<int, Kernel> name_;  ///< batch size and kernel
+};
 
 /// The same algorithms once more, none of which needs the caller's workspace.
 class SelfSufficientSource final : public KernelSource {
@@ -56,25 +83,15 @@ class SelfSufficientSource final : public KernelSource {
     for (KernelOffer& offer : offers) offer.workspaceBytes = 0;
     return offers;
   }
-  std::optional<KernelOffer> offer(cudnnHandle_t handle,
-                                   const Problem& problem,
-                                   const ConvolutionDescriptors& descriptors,
-                                   Kernel kernel,
-                                   int* failures) const override {
-    auto offer = algorithms_->offer(handle, problem, descriptors, kernel, failures);
-    if (offer) offer->workspaceBytes = 0;
-    return offer;
-  }
-  std::shared_ptr<const BuiltKernel> build(cudnnHandle_t handle,
-                                           const Problem& problem,
-                                           std::shared_ptr<const ProblemDescriptors> descriptors,
-                                           Kernel kernel) const override {
-    ++builds[{problem.batch(), kernel}];
-    if (whyNotBuilt != CUDNN_STATUS_SUCCESS) throw Error(whyNotBuilt, "refused");
-    auto algorithm = algorithms_->build(handle, problem, std::move(descriptors), kernel);
-    std::size_t bytes = 0;
-    UCUDNN_CHECK_CUDNN(algorithm->workspaceSize(handle, &bytes));
-    return std::make_shared<const SelfSufficient>(std::move(algorithm), bytes);
+  std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          std::shared_ptr<const ProblemDescriptors> descriptors,
+                                          Kernel kernel) const override {
+    ++preparations[{problem.batch(), kernel}];
+    return std::make_unique<Prepared>(
+        algorithms_->prepare(handle, problem, std::move(descriptors), kernel),
+        handle,
+        std::pair(problem.batch(), kernel));
   }
   std::string text(Operation operation, Kernel kernel) const override {
     return "self-sufficient " + algorithms_->text(operation, kernel);
@@ -148,11 +165,19 @@ TEST_F(SourceTest, ItsKernelsArePlannedStoredLoadedAndRun) {
     expected = toText(*plan);
   }
   EXPECT_NE(expected.find("self-sufficient "), std::string::npos) << expected;
+  preparations.clear();
+  builds.clear();
   Planner planner;
   const auto plan = planner.plan(request(planner, 0, problem_));
   ASSERT_TRUE(plan);
   EXPECT_EQ(toText(*plan), expected);
   EXPECT_EQ(measured(planner), 0);
+  // To confirm a kernel cuDNN is given the same as to build it, and all plans of one answer share
+  // it.
+  EXPECT_FALSE(builds.empty());
+  for (const auto* each : {&preparations, &builds})
+    for (const auto& [kernel, times] : *each)
+      EXPECT_EQ(times, 1) << toText(problem_.operation, kernel.second) << " N=" << kernel.first;
   // A client can name only an algorithm, and none but those without workspace fit.
   ASSERT_GE(plan->algorithm, 0);
   EXPECT_EQ(plan->algorithmBytes, 0u);
