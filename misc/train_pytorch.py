@@ -11,7 +11,7 @@ MODEL is one of torchvision's, or `volume`: four 3-D convolutions on 96x96x96 vo
   --graph          steps are captured once and replayed as a CUDA graph
   --compile        torch.compile(mode="reduce-overhead")
   --gib SIZE       so much device memory, as with torch.cuda.set_per_process_memory_fraction
-  --json FILE      appends a line of results there
+  --json FILE      appends a line of results there, of that --name
 
 Prints the first, second and last loss, the first step's time, the median of the second half's, and PyTorch's own
 memory counters: the peak of what was allocated and of what was reserved, and the largest block that was asked for
@@ -50,6 +50,7 @@ def parse():
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--gib", type=float)
     parser.add_argument("--json")
+    parser.add_argument("--name", default="")
     return parser.parse_args()
 
 
@@ -102,15 +103,11 @@ def step_of(options):
 
 
 def captured(step):
-    """The same as a CUDA graph, after three steps that warm up."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
+    """The same as a CUDA graph, after two more steps that warm up."""
+    for _ in range(2):
+        step()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
         loss = step()
 
     def replay():
@@ -123,6 +120,8 @@ def captured(step):
 def main():
     options = parse()
     configure(options)
+    if options.graph:  # gradients belong to the stream of the first step, and the default one can't be captured
+        torch.cuda.set_stream(torch.cuda.Stream())
     step = step_of(options)
     losses, times = [], []
     for i in range(options.steps):
@@ -140,6 +139,7 @@ def main():
     events = [] if options.graph else torch.cuda.memory._snapshot()["device_traces"][0]
     later = sorted(times[len(times) // 2 :])
     result = {
+        "name": options.name,
         "model": options.model,
         "batch": options.batch,
         "options": [flag for flag, value in vars(options).items() if value is True],

@@ -189,10 +189,12 @@ ClientNumerics numericsOf(cudnnBackendDescriptor_t plan) {
 
 namespace {
 
-/// No less exact than the client's engine.
+/// No less exact than the client's engine. Tensor cores round floats; what is shorter they multiply
+/// exactly, and not every engine that uses them for it says so.
 Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   Problem problem = graph.problem;
-  if (!numerics.tensorCores) problem.mathType = CUDNN_FMA_MATH;
+  if (problem.xType == CUDNN_DATA_FLOAT && !numerics.tensorCores)
+    problem.mathType = CUDNN_FMA_MATH;
   return problem;
 }
 

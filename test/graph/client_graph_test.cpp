@@ -59,6 +59,10 @@ TEST(ClientGraph, RunsByTensorCoresOnlyWhereTheClientsEngineDoes) {
   const auto graph = read(convolution());
   EXPECT_EQ(CUDNN_DEFAULT_MATH, ClientConvolution(*graph, {true, false}, 0).problem.mathType);
   EXPECT_EQ(CUDNN_FMA_MATH, ClientConvolution(*graph, {false, false}, 0).problem.mathType);
+  OperationValue halves = convolution();
+  halves.x.type = halves.w.type = halves.y.type = CUDNN_DATA_HALF;
+  EXPECT_EQ(CUDNN_DEFAULT_MATH,
+            ClientConvolution(*read(halves), {false, false}, 0).problem.mathType);
 }
 
 TEST(ClientGraph, DoublesHaveDoubleFactors) {
