@@ -166,7 +166,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
 }
 
 /// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
-/// measured: a plan is then no slower.
+/// measured, or there is nothing: a plan is then no slower.
 bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& measurements) {
   const auto size = measurements.find(request.problem.batch());
   if (size == measurements.end()) return false;
@@ -180,7 +180,7 @@ bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& mea
       return m.kernel == own.kernel;
     });
   }
-  return false;
+  return true;
 }
 
 /// The least error that is known of a kernel; infinite where none is asked for.
