@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a network on random images with PyTorch, to compare it with the same under `ucudnn run`.
 
-usage: [ucudnn run ...] misc/train_pytorch.py MODEL BATCH STEPS [OPTION...]
+usage: [ucudnn run ...] [torchrun ...] misc/train_pytorch.py MODEL BATCH STEPS [OPTION...]
 
 MODEL is one of torchvision's, or `volume`: four 3-D convolutions on 96x96x96 voxels. Options:
 
@@ -13,6 +13,7 @@ MODEL is one of torchvision's, or `volume`: four 3-D convolutions on 96x96x96 vo
   --gib SIZE       so much device memory, as with torch.cuda.set_per_process_memory_fraction
   --json FILE      appends a line of results there, of that --name
 
+Under torchrun each process trains its part on a device of its own (DistributedDataParallel), and the first one prints.
 Prints the first, second and last loss, the first step's time, the median of the second half's, and PyTorch's own
 memory counters: the peak of what was allocated and of what was reserved, and the largest block that was asked for
 after the first step (convolution workspaces and outputs). Needs a GPU, PyTorch and torchvision.
@@ -20,6 +21,7 @@ after the first step (convolution workspaces and outputs). Needs a GPU, PyTorch 
 
 import argparse
 import json
+import os
 import time
 
 import torch
@@ -54,8 +56,15 @@ def parse():
     return parser.parse_args()
 
 
+RANK = int(os.environ.get("LOCAL_RANK", "0"))
+IS_DISTRIBUTED = "LOCAL_RANK" in os.environ
+
+
 def configure(options):
-    torch.manual_seed(1)
+    if IS_DISTRIBUTED:
+        torch.cuda.set_device(RANK)
+        torch.distributed.init_process_group("nccl")
+    torch.manual_seed(1 + RANK)
     exact = options.deterministic
     torch.backends.cuda.matmul.allow_tf32 = not exact
     torch.backends.cudnn.allow_tf32 = not exact
@@ -80,6 +89,8 @@ def build(options):
     if options.bf16:
         layout = torch.channels_last_3d if options.model == "volume" else torch.channels_last
         model, images = model.to(memory_format=layout), images.to(memory_format=layout)
+    if IS_DISTRIBUTED:
+        model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[RANK])
     if options.compile:
         model = torch.compile(model, mode="reduce-overhead")
     return model, images, labels
@@ -150,6 +161,10 @@ def main():
         "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
         "largest_block_mib": max((e["size"] for e in events if e["action"] == "alloc"), default=0) / 2**20,
     }
+    if IS_DISTRIBUTED:
+        torch.distributed.destroy_process_group()
+    if RANK != 0:
+        return
     print(
         f"{options.model}: losses {losses[0]:.4f} {losses[1]:.4f} {losses[-1]:.4f}, "
         f"first step {times[0]:.0f} ms, later ones {result['later_step_ms']:.2f} ms, "
