@@ -168,13 +168,14 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
 /// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
 /// measured, or there is nothing: a plan is then no slower.
 bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& measurements) {
+  if (measurements.empty()) return false;
   const auto size = measurements.find(request.problem.batch());
-  if (size == measurements.end()) return false;
   const ProblemDescriptors descriptors(request.problem);
   for (const KernelOffer& own :
        rankedAlgorithms(request.handle, request.problem, descriptors.get())) {
     if (own.workspaceBytes > request.limitBytes || (request.deterministic && !own.deterministic))
       continue;
+    if (size == measurements.end()) return false;
     const auto& kernels = size->second.kernels;
     return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
       return m.kernel == own.kernel;
