@@ -9,6 +9,10 @@
 #include <ucudnn/functions.h>
 #include <ucudnn/preamble.h>
 
+/** As UCUDNN_HAS_ENGINES (cuda/cudnn.hpp): with an older cuDNN its graph API is left alone. */
+#define UCUDNN_HAS_BACKEND (CUDNN_VERSION >= 90200)
+
+#if UCUDNN_HAS_BACKEND
 /* Formatted by hand, as functions.h. */
 /* clang-format off */
 #define UCUDNN_FOR_EACH_BACKEND_FUNCTION(X)                                                        \
@@ -33,6 +37,9 @@
      cudnnBackendDescriptor_t variantPack),                                                        \
     (handle, executionPlan, variantPack))
 /* clang-format on */
+#else
+#define UCUDNN_FOR_EACH_BACKEND_FUNCTION(X)
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,11 +51,13 @@ extern "C" {
 UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_DECLARE)
 #undef UCUDNN_DECLARE
 
+#if UCUDNN_HAS_BACKEND
 /**
  * Not 0: the client has been told of less workspace than the execution plan itself needs, so that
  * cuDNN must not run it, nor put it into a CUDA graph.
  */
 UCUDNN_API int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan);
+#endif
 
 #ifdef __cplusplus
 }

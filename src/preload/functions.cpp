@@ -82,7 +82,9 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_FIND)
   UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_FIND)
 #undef UCUDNN_FIND
+#if UCUDNN_HAS_BACKEND
   find(to.BackendNeedsMore, "ucudnnBackendNeedsMore");
+#endif
   return all;
 }
 

@@ -25,7 +25,9 @@ struct Functions {
   decltype(&::cudnnBackendPopulateCudaGraph) BackendPopulateCudaGraph;  // cuDNN's only
   decltype(&::cudnnBackendUpdateCudaGraph) BackendUpdateCudaGraph;
 #endif
+#if UCUDNN_HAS_BACKEND
   decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;  // ours only
+#endif
 };
 
 /// Who answers the program. Immutable.

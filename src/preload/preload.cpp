@@ -56,6 +56,7 @@ cudnnStatus_t create(cudnnHandle_t* handle) noexcept {
   return callNative<&Functions::Create>(*to, handle);
 }
 
+#if UCUDNN_HAS_BACKEND
 /// cuDNN may run a plan of its own by a way that we don't see: in the workspace that it reads then.
 bool isOfCudnn(const void* caller) noexcept {
   Dl_info found{};
@@ -63,6 +64,7 @@ bool isOfCudnn(const void* caller) noexcept {
   const char* const slash = ::strrchr(found.dli_fname, '/');
   return ::strncmp(slash != nullptr ? slash + 1 : found.dli_fname, "libcudnn", 8) == 0;
 }
+#endif
 
 #if CUDNN_VERSION >= 90500
 /// Puts a plan's kernels into a CUDA graph, if cuDNN may: in the workspace that the client has.
@@ -100,6 +102,7 @@ UCUDNN_EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
 UCUDNN_FOR_EACH_FUNCTION(UCUDNN_DOOR)
 #undef UCUDNN_DOOR
 
+#if UCUDNN_HAS_BACKEND
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(
     cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t* descriptor) {
   return call<&Functions::BackendCreateDescriptor>(descriptorType, descriptor);
@@ -144,6 +147,7 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                 cudnnBackendDescriptor_t variantPack) {
   return call<&Functions::BackendExecute>(handle, executionPlan, variantPack);
 }
+#endif
 
 #if CUDNN_VERSION >= 90500
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
