@@ -46,9 +46,9 @@ endif()
 
 if(TARGET ucudnn_tool)
   file(RELATIVE_PATH bindir_to_libdir "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
-  set_target_properties(ucudnn_tool PROPERTIES INSTALL_RPATH "$ORIGIN/${bindir_to_libdir}"
-                                               INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
-  install(TARGETS ucudnn_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  set_target_properties(ucudnn_commands PROPERTIES INSTALL_RPATH "$ORIGIN/${bindir_to_libdir}"
+                                                   INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
+  install(TARGETS ucudnn_tool ucudnn_commands RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
 # In the folders that they have here, so that links between them hold.

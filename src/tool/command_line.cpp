@@ -13,6 +13,7 @@
 #include "support/text.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
+#include "tool/run.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -40,14 +41,15 @@ struct Parsed {
   BenchOptions bench;
   ConvolutionOptions plan;
   DatabaseOptions database;
-  RunOptions run;
   Command command;
 };
 
 void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
          "--workspace-limit",
-         [&o](const std::string& text) { o.limitBytes = parseLimit(text); },
+         [&o](const std::string& text) {
+           o.limitBytes = parseSizeOption("--workspace-limit", text);
+         },
          "bytes, also as 64MiB; default: UCUDNN_DEFAULT_WORKSPACE_LIMIT, 64MiB")
       ->type_name("SIZE");
   app.add_option_function<std::string>(
@@ -132,7 +134,9 @@ void addConvolutionOptions(CLI::App& app, ConvolutionOptions& o) {
       ->take_all();
   app.add_option_function<std::string>(
          "--total-workspace",
-         [&o](const std::string& text) { o.totalBytes = parseTotal(text); },
+         [&o](const std::string& text) {
+           o.totalBytes = parseSizeOption("--total-workspace", text);
+         },
          "one workspace of so many bytes for all layers as one network; default: each has its own "
          "limit")
       ->type_name("SIZE");
@@ -236,33 +240,6 @@ void addDatabase(CLI::App& app, Parsed& parsed) {
   db->require_subcommand(1);
 }
 
-CLI::App* addRun(CLI::App& app, Parsed& parsed) {
-  CLI::App* const run = app.add_subcommand(
-      "run",
-      "run a program that knows nothing of μ-cuDNN with it: ucudnn run [OPTIONS] COMMAND...");
-  RunOptions& o = parsed.run;
-  run->add_option_function<std::string>(
-         "--workspace-limit",
-         [&o](const std::string& text) { o.limitBytes = parseLimit(text); },
-         "the most for each convolution; default: UCUDNN_WORKSPACE_LIMIT, none")
-      ->type_name("SIZE");
-  run->add_option_function<std::string>(
-         "--total-workspace",
-         [&o](const std::string& text) { o.totalBytes = parseTotal(text); },
-         "one workspace for all; default: UCUDNN_TOTAL_WORKSPACE_SIZE, none")
-      ->type_name("SIZE");
-  run->add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
-  run->add_flag("--report", o.report, "sum up on stderr what became of the calls");
-  run->add_option("--trace", o.trace, "a line for each call; %p: the process id")
-      ->type_name("FILE");
-  run->footer("Exit status: the command's; 127 where there is none, 126 where it can't be run.");
-  run->callback([&parsed] {
-    if (parsed.run.command.empty()) throw BadInput("run: the command is missing");
-    parsed.command = [&parsed] { return tool::run(parsed.run); };
-  });
-  return run;
-}
-
 std::string oneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   text.erase(text.find_last_not_of(' ') + 1);
@@ -324,17 +301,14 @@ Command parseCommandLine(std::vector<std::string> arguments) {
     parsed->command = tool::info;
   });
   addDatabase(app, *parsed);
-  const CLI::App* const run = addRun(app, *parsed);
+  app.add_subcommand("run", kRunDescription)->callback([] {  // listed with the others
+    throw BadInput("run: only `ucudnn` itself runs programs");
+  });
 
   const std::string first = arguments.empty() ? std::string() : arguments.front();
   // Only `db` creates no handle, which would report.
   if (first != "info")
     readEnvironment(*parsed, first == "db" ? Reporting::kOnce : Reporting::kNever);
-  if (first == "run")
-    parsed->run.command = takeCommand(arguments, [run](const std::string& name) {
-      const CLI::Option* const option = run->get_option_no_throw(name);
-      return option != nullptr && option->get_expected_max() > 0;
-    });
   // CLI11 takes them from the end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

@@ -2,9 +2,7 @@
 // BadInput, DeviceError and other std::exceptions, which main() reports.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "tool/options.hpp"
 
@@ -25,14 +23,6 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command);
 
 /// 0, with or without a GPU.
 int info();
-
-/// Splits off the program that is to be run, and its arguments: they are its own, whatever we would
-/// take them for. `takesValue`: whether the option of that name has a value behind it.
-std::vector<std::string> takeCommand(std::vector<std::string>& arguments,
-                                     const std::function<bool(const std::string&)>& takesValue);
-
-/// Becomes the command. 127: there is no such command; 126: it can't be run.
-int run(const RunOptions& options);
 
 int listEntries(const DatabaseOptions& options);
 int exportEntries(const DatabaseOptions& options);

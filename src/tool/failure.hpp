@@ -1,6 +1,7 @@
 // The kinds of failure that the tool tells apart by its exit status.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 
 namespace ucudnn::tool {
@@ -23,5 +24,9 @@ class OutOfMemory : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
+
+/// Carries out a command, whose results are on stdout, and turns what it throws into one line on
+/// stderr and the exit status.
+int exitStatusOf(const std::function<int()>& command);
 
 }  // namespace ucudnn::tool

@@ -11,7 +11,6 @@
 #include <sstream>
 #include <utility>
 
-#include "support/sizes.hpp"
 #include "support/text.hpp"
 #include "tool/failure.hpp"
 
@@ -86,22 +85,6 @@ std::vector<ucudnnOperation_t> parseOperations(const std::string& text) {
   }
   if (operations.empty()) throw BadInput("--operations: names no operation");
   return operations;
-}
-
-std::size_t parseLimit(const std::string& text) {
-  try {
-    return parseSize(text);
-  } catch (const std::invalid_argument& reason) {
-    throw BadInput(fmt::format("--workspace-limit: {}", reason.what()));
-  }
-}
-
-std::size_t parseTotal(const std::string& text) {
-  try {
-    return parseSize(text);
-  } catch (const std::invalid_argument& reason) {
-    throw BadInput(fmt::format("--total-workspace: {}", reason.what()));
-  }
 }
 
 TotalWorkspacePolicy parseTotalPolicy(const std::string& text) {

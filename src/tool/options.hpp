@@ -60,15 +60,6 @@ struct DatabaseOptions {
   int device = 0;
 };
 
-/// What a program is run with.
-struct RunOptions {
-  std::optional<std::size_t> limitBytes, totalBytes;
-  std::string database;  ///< empty: as in the environment
-  std::string trace;     ///< likewise
-  bool report = false;
-  std::vector<std::string> command;  ///< and its arguments
-};
-
 /// What bench and plan report of their options.
 nlohmann::ordered_json toJson(const ConvolutionOptions& options);
 
@@ -87,8 +78,6 @@ cudnnTensorFormat_t parseLayout(const std::string& text);
 std::optional<Arithmetic> parseArithmetic(const std::string& text);
 BatchSizePolicy parsePolicy(const std::string& text);
 std::vector<ucudnnOperation_t> parseOperations(const std::string& text);
-std::size_t parseLimit(const std::string& text);
-std::size_t parseTotal(const std::string& text);
 TotalWorkspacePolicy parseTotalPolicy(const std::string& text);
 Streams parseStreams(const std::string& text);
 Kernels parseKernels(const std::string& text);

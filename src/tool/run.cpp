@@ -1,38 +1,81 @@
-// `ucudnn run`
-#include <dlfcn.h>
+#include "tool/run.hpp"
+
 #include <fmt/format.h>
-#include <ucudnn/ucudnn.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
+#include <optional>
 
+#include "support/settings.hpp"
+#include "support/sizes.hpp"
 #include "support/text.hpp"
-#include "tool/commands.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
 namespace {
 
-constexpr const char* kLibrary = "libucudnn_preload.so";
+/// What a program is run with.
+struct RunOptions {
+  std::optional<std::size_t> limitBytes, totalBytes;
+  std::string database;  ///< empty: as in the environment
+  std::string trace;     ///< likewise
+  bool report = false;
+};
 
-/// It lies beside libucudnn.so, in the build tree as where it is installed.
+void addOptions(CLI::App& app, RunOptions& o) {
+  app.add_option_function<std::string>(
+         "--workspace-limit",
+         [&o](const std::string& text) {
+           o.limitBytes = parseSizeOption("--workspace-limit", text);
+         },
+         "the most for each convolution; default: UCUDNN_WORKSPACE_LIMIT, none")
+      ->type_name("SIZE");
+  app.add_option_function<std::string>(
+         "--total-workspace",
+         [&o](const std::string& text) {
+           o.totalBytes = parseSizeOption("--total-workspace", text);
+         },
+         "one workspace for all; default: UCUDNN_TOTAL_WORKSPACE_SIZE, none")
+      ->type_name("SIZE");
+  app.add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
+  app.add_flag("--report", o.report, "sum up on stderr what became of the calls");
+  app.add_option("--trace", o.trace, "a line for each call; %p: the process id")->type_name("FILE");
+  app.footer("Exit status: the command's; 127 where there is none, 126 where it can't be run.");
+}
+
+/// Splits off the program that is to be run, and its arguments: they are its own, whatever we would
+/// take them for.
+std::vector<std::string> takeCommand(std::vector<std::string>& arguments, const CLI::App& app) {
+  const auto takesValue = [&](const std::string& name) {
+    const CLI::Option* const option = app.get_option_no_throw(name);
+    return option != nullptr && option->get_expected_max() > 0;
+  };
+  std::size_t place = 0;
+  while (place < arguments.size() && arguments[place][0] == '-' && arguments[place] != "--")
+    place += takesValue(arguments[place]) ? 2 : 1;
+  place = std::min(place, arguments.size());
+  const bool isMarked = place < arguments.size() && arguments[place] == "--";
+  const auto end = arguments.begin() + static_cast<std::ptrdiff_t>(place);
+  std::vector<std::string> command(end + (isMarked ? 1 : 0), arguments.end());
+  arguments.erase(end, arguments.end());
+  return command;
+}
+
+/// Beside libucudnn.so, in the build tree as where it is installed.
 std::string preloadLibrary() {
-  Dl_info ours{};
-  if (::dladdr(reinterpret_cast<void*>(&ucudnnGetVersionString), &ours) == 0)
-    throw BadInput("libucudnn.so can't be found");
-  const auto path =
-      std::filesystem::absolute(ours.dli_fname).lexically_normal().replace_filename(kLibrary);
-  if (!std::filesystem::exists(path)) throw BadInput(path.string() + " is missing");
+  std::string path = besideThisProgram(UCUDNN_LIBRARIES, "libucudnn_preload.so");
+  if (!std::filesystem::exists(path)) throw BadInput(path + " is missing");
   // The loader takes both for the end of a name.
-  if (path.string().find_first_of(" :") != std::string::npos)
-    throw BadInput(
-        fmt::format("\"{}\" can't be loaded: it has a space or a colon", excerpt(path.string())));
-  return path.string();
+  if (path.find_first_of(" :") != std::string::npos)
+    throw BadInput(fmt::format("\"{}\" can't be loaded: it has a space or a colon", excerpt(path)));
+  return path;
 }
 
 void setVariable(const char* name, const std::string& value) {
@@ -44,22 +87,7 @@ void setFile(const char* name, const std::string& file) {
   if (!file.empty()) setVariable(name, std::filesystem::absolute(file).string());
 }
 
-}  // namespace
-
-std::vector<std::string> takeCommand(std::vector<std::string>& arguments,
-                                     const std::function<bool(const std::string&)>& takesValue) {
-  std::size_t place = 1;
-  while (place < arguments.size() && arguments[place][0] == '-' && arguments[place] != "--")
-    place += takesValue(arguments[place]) ? 2 : 1;
-  place = std::min(place, arguments.size());
-  const bool isMarked = place < arguments.size() && arguments[place] == "--";
-  const auto end = arguments.begin() + static_cast<std::ptrdiff_t>(place);
-  std::vector<std::string> command(end + (isMarked ? 1 : 0), arguments.end());
-  arguments.erase(end, arguments.end());
-  return command;
-}
-
-int run(const RunOptions& options) {
+void setEnvironment(const RunOptions& options) {
   if (options.limitBytes)
     setVariable("UCUDNN_WORKSPACE_LIMIT", std::to_string(*options.limitBytes));
   if (options.totalBytes)
@@ -72,14 +100,51 @@ int run(const RunOptions& options) {
   const char* const others = std::getenv("LD_PRELOAD");
   const std::string before = others != nullptr && *others != '\0' ? std::string(others) + ":" : "";
   setVariable("LD_PRELOAD", before + preloadLibrary());
+}
 
+int become(const std::vector<std::string>& command) {
   std::vector<char*> words;
-  for (const std::string& word : options.command) words.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   ::execvp(words[0], words.data());
   const int error = errno;
-  fmt::print(stderr, "ucudnn: {}: {}\n", excerpt(options.command[0]), std::strerror(error));
+  fmt::print(stderr, "ucudnn: {}: {}\n", excerpt(command[0]), std::strerror(error));
   return error == ENOENT ? 127 : 126;
+}
+
+}  // namespace
+
+std::string besideThisProgram(const std::string& folder, const std::string& file) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return (program.parent_path() / folder / file).lexically_normal().string();
+}
+
+std::size_t parseSizeOption(const char* option, const std::string& text) {
+  try {
+    return parseSize(text);
+  } catch (const std::invalid_argument& reason) {
+    throw BadInput(fmt::format("{}: {}", option, reason.what()));
+  }
+}
+
+int run(std::vector<std::string> arguments) {
+  RunOptions options;
+  CLI::App app(kRunDescription, "ucudnn run");
+  addOptions(app, options);
+  // Refused before the program starts, which would go on without us.
+  static_cast<void>(settingsFromEnvironment(Reporting::kNever));
+  const std::vector<std::string> command = takeCommand(arguments, app);
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      throw BadInput(fmt::format("{} (ucudnn run --help lists them)", error.what()));
+    return app.exit(error, std::cout, std::cout);
+  }
+  if (command.empty()) throw BadInput("run: the command is missing");
+  setEnvironment(options);
+  return become(command);
 }
 
 }  // namespace ucudnn::tool

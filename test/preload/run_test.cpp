@@ -93,5 +93,38 @@ TEST(Run, AProgramIsSplitWithinTheLimit) {
     EXPECT_NE(std::string::npos, lines[i].find("\tsplit")) << lines[i];
 }
 
+TEST(Run, StartsWhereThereIsNoCudnn) {
+  const TemporaryDirectory directory;
+  const std::string program = directory.file("bin/ucudnn"),
+                    library = directory.file("bin/" UCUDNN_LIBRARIES "/libucudnn_preload.so");
+  for (const auto& [from, to] : {std::pair(UCUDNN_TOOL, program), {UCUDNN_PRELOAD, library}}) {
+    std::filesystem::create_directories(std::filesystem::path(to).parent_path());  // bin first
+    std::filesystem::copy_file(from, to);
+  }
+  const Outcome outcome = shell("env -i LD_DEBUG=files " + program + " run /bin/ls /");
+  EXPECT_EQ(0, outcome.status) << outcome.error;
+  EXPECT_EQ(shell("/bin/ls /").output, outcome.output);
+  EXPECT_NE(std::string::npos, outcome.error.find("libucudnn_preload.so"));
+  for (const char* const other : {"libucudnn.so", "libcudnn", "libcudart", "libsqlite3", "libglpk"})
+    EXPECT_EQ(std::string::npos, outcome.error.find(other)) << other;
+
+  const Outcome rest = shell("env -i " + program + " info");
+  EXPECT_EQ(1, rest.status);
+  EXPECT_NE(std::string::npos, rest.error.find("ucudnn-commands: No such file")) << rest.error;
+}
+
+TEST(Run, FindsACudnnWhereTheLoaderDoesNotLook) {
+  const TemporaryDirectory directory;
+  const Outcome outcome = shell(
+      "UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_ARITHMETIC=off env -u LD_LIBRARY_PATH " + kRun +
+      "--workspace-limit 2MiB --trace " + directory.file("trace") + " " HOST " " PLUGIN " find " +
+      directory.file("results") + " " SIMULATOR "/libcudart.so.13 " SIMULATOR "/libcudnn.so.9");
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ("", outcome.error);
+  const auto lines = linesOf(directory.file("trace"));
+  ASSERT_EQ(12U, lines.size());
+  EXPECT_NE(std::string::npos, lines[0].find("\tsplit")) << lines[0];
+}
+
 }  // namespace
 }  // namespace ucudnn::test

@@ -4,6 +4,7 @@
 
 #include "tool/failure.hpp"
 #include "tool/options.hpp"
+#include "tool/run.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -69,8 +70,8 @@ TEST(CommandLine, BadFilesAreFoundWhenTheCommandRuns) {
 }
 
 TEST(Options, ParseTheirNames) {
-  EXPECT_EQ(parseLimit("64MiB"), std::size_t{64} << 20);
-  EXPECT_EQ(parseLimit("0"), 0U);
+  EXPECT_EQ(parseSizeOption("--workspace-limit", "64MiB"), std::size_t{64} << 20);
+  EXPECT_EQ(parseSizeOption("--workspace-limit", "0"), 0U);
   EXPECT_EQ(parseOperations("backward_filter,forward,forward"),
             (std::vector<ucudnnOperation_t>{UCUDNN_BACKWARD_FILTER, UCUDNN_FORWARD}));
   EXPECT_EQ(parseMath("tf32"), CUDNN_DEFAULT_MATH);

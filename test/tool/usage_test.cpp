@@ -44,7 +44,7 @@ TEST(Usage, BadLayerListIsNamedWithLineAndColumn) {
 }
 
 TEST(Usage, WhatCannotBeWrittenIsAFailure) {
-  for (const char* arguments : {"--help", "--version", "info"})
+  for (const char* arguments : {"--help", "--version", "info", "run --help"})
     expectRefused(runTool(arguments, "", "/dev/full"), "stdout cannot be written");
 }
 
@@ -71,7 +71,8 @@ TEST(Usage, ABatchBeyondTheBoundNamesIt) {
 }
 
 TEST(Usage, HelpAndVersion) {
-  for (const char* arguments : {"--help", "bench --help", "plan --help", "db --help"}) {
+  for (const char* arguments :
+       {"--help", "bench --help", "plan --help", "db --help", "run --help"}) {
     const Outcome outcome = runTool(arguments);
     EXPECT_EQ(outcome.status, 0) << arguments;
     EXPECT_EQ(outcome.error, "");

@@ -1,0 +1,23 @@
+// `ucudnn run`. Nothing here needs cuDNN or CUDA: a program's may lie where only the program looks.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace ucudnn::tool {
+
+constexpr const char* kRunDescription =
+    "run a program that knows nothing of μ-cuDNN with it: ucudnn run [OPTIONS] COMMAND...";
+
+/// Becomes the command that the arguments behind "run" name. 127: there is no such command; 126: it
+/// can't be run; 0: --help. Throws BadInput, BadSetting.
+int run(std::vector<std::string> arguments);
+
+/// A file that lies in `folder`, seen from the folder of this program. Throws std::runtime_error.
+std::string besideThisProgram(const std::string& folder, const std::string& file);
+
+/// The value of an option. Throws BadInput.
+std::size_t parseSizeOption(const char* option, const std::string& text);
+
+}  // namespace ucudnn::tool
