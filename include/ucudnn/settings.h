@@ -198,6 +198,13 @@ UCUDNN_API cudnnStatus_t ucudnnSetLogLevel(const char* level);
  */
 UCUDNN_API cudnnStatus_t ucudnnSetLogFile(const char* path);
 
+/**
+ * ucudnnSetWorkspaceLimit for every handle of the process, those to come included: each has it at
+ * its next query or call, whichever thread that comes from. A handle can be given another one
+ * after that.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetProcessWorkspaceLimit(size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

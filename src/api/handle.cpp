@@ -232,6 +232,11 @@ cudnnStatus_t ucudnnSetLogFile(const char* path) {
   return changeLog("ucudnnSetLogFile", "UCUDNN_LOG_FILE", path);
 }
 
+cudnnStatus_t ucudnnSetProcessWorkspaceLimit(size_t bytes) {
+  limitWorkspaces(bytes);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 int ucudnnLookUpCudnn(ucudnnLookup_t lookup) {
   return lookUpCudnn(lookup) ? 1 : 0;
 }

@@ -98,6 +98,14 @@ void Context::setSettings(Settings settings, Plans plans) {
   defaultLimits_.clear();
 }
 
+void Context::follow(const WorkspaceLimit& limit) {
+  if (limitChanges_ == limit.changes) return;
+  Settings settings = settings_;
+  settings.workspaceLimitBytes = limit.bytes;
+  setSettings(std::move(settings));
+  limitChanges_ = limit.changes;
+}
+
 PlanRequest Context::request(const Problem& problem,
                              std::size_t limitBytes,
                              bool deterministic) const {

@@ -57,6 +57,12 @@ struct PlanWorkspace {
 /// Whether μ-cuDNN has made a handle, or was handed one.
 enum class Origin { kCreated, kAdopted };
 
+/// What ucudnnSetProcessWorkspaceLimit has said last.
+struct WorkspaceLimit {
+  std::size_t bytes = 0;
+  std::uint64_t changes = 0;  ///< how often it has said something
+};
+
 /// The context of one native handle. Not thread-safe, as the handle is not; what contexts share is
 /// the planner's.
 class Context {
@@ -89,6 +95,8 @@ class Context {
   /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting (nothing has changed
   /// then).
   void setSettings(Settings settings, Plans plans = Plans::kKept);
+  /// Sets a limit that this handle has not had yet. Throws Error, BadSetting.
+  void follow(const WorkspaceLimit& limit);
 
   /// Runs a convolution: its plan, or, where there is none or it cannot be started, cuDNN as it is.
   cudnnStatus_t convolve(Operation operation, const ConvolutionCall& call, LayerId layer) noexcept;
@@ -272,6 +280,7 @@ class Context {
   Origin origin_;
   bool isRecorded_ = false;  ///< calls are, for the trace or the report; read by every call
   Settings settings_;
+  std::uint64_t limitChanges_ = 0;  ///< of the last limit that was followed
   std::vector<int> benchmarkDevices_;
   std::shared_ptr<FrozenPlans> frozen_;  ///< null: nothing is frozen
   /// Held by all contexts: what graphs use outlives the handles that captured them.

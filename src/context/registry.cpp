@@ -15,8 +15,10 @@ struct Registry {
   std::shared_mutex mutex;  ///< guards `contexts`
   /// Null: adoption failed.
   std::unordered_map<cudnnHandle_t, std::unique_ptr<Context>> contexts;
-  /// Changes when a handle is forgotten: what threads remember is then void.
+  /// Changes when a handle is forgotten, or all are limited: what threads remember is then void.
   std::atomic<std::uint64_t> generation{1};
+  std::mutex limitMutex;  ///< guards `limit`
+  WorkspaceLimit limit;
 };
 
 Registry& registry() noexcept {
@@ -55,6 +57,17 @@ Context* findOrAdopt(cudnnHandle_t handle) {
   return all.contexts.try_emplace(handle, std::move(adopted)).first->second.get();
 }
 
+/// A context is its handle's user's alone: so the limit reaches it here, and not where it is set.
+Context* findLimited(cudnnHandle_t handle) {
+  Context* const context = findOrAdopt(handle);
+  if (context == nullptr) return nullptr;
+  std::unique_lock lock(registry().limitMutex);
+  const WorkspaceLimit limit = registry().limit;
+  lock.unlock();
+  context->follow(limit);
+  return context;
+}
+
 }  // namespace
 
 Context* contextOf(cudnnHandle_t handle) noexcept {
@@ -62,7 +75,7 @@ Context* contextOf(cudnnHandle_t handle) noexcept {
   const std::uint64_t generation = registry().generation.load(std::memory_order_acquire);
   try {
     if (lastContext.handle != handle || lastContext.generation != generation)
-      lastContext = {handle, findOrAdopt(handle), generation};
+      lastContext = {handle, findLimited(handle), generation};
     if (lastContext.context != nullptr) lastContext.context->noteThread();
     return lastContext.context;
   } catch (const std::exception& error) {  // out of memory, or no lock to be had
@@ -88,6 +101,15 @@ void removeContext(cudnnHandle_t handle) noexcept {
   if (const auto place = all.contexts.find(handle); place != all.contexts.end()) {
     removed = std::move(place->second);
     all.contexts.erase(place);
+  }
+  all.generation.fetch_add(1, std::memory_order_release);
+}
+
+void limitWorkspaces(std::size_t bytes) noexcept {
+  Registry& all = registry();
+  {
+    const std::lock_guard lock(all.limitMutex);
+    all.limit = {bytes, all.limit.changes + 1};
   }
   all.generation.fetch_add(1, std::memory_order_release);
 }

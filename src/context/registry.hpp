@@ -18,6 +18,9 @@ void addContext(cudnnHandle_t handle, Settings settings);
 /// Forgets a handle that is about to be destroyed.
 void removeContext(cudnnHandle_t handle) noexcept;
 
+/// The cap on the workspace of each context, from its next use on.
+void limitWorkspaces(std::size_t bytes) noexcept;
+
 /// Reads the environment and sets up the log as it says. Throws BadSetting, which the caller logs.
 Settings environmentSettings();
 

@@ -1,5 +1,6 @@
 // UCUDNN_WORKSPACE_LIMIT: a cap, whatever the client allows; and UCUDNN_DISABLE.
 #include <algorithm>
+#include <thread>
 
 #include "../support/simulator.hpp"
 #include "child.hpp"
@@ -227,6 +228,38 @@ TEST_F(LimitTest, TheTraceTellsHowEachCallRan) {
   EXPECT_NE(std::string::npos, lines[1].find("N=4\tsplit, replayed\t")) << lines[1];
   EXPECT_NE(std::string::npos, lines[2].find("N=1\tcudnn\ta batch of one")) << lines[2];
   EXPECT_NE(std::string::npos, lines[3].find("\tCUDNN_STATUS_")) << lines[3];
+}
+
+// The last one: from here on the environment's limit holds for no handle of this process.
+TEST_F(LimitTest, OneForTheProcessReachesEachHandleAtItsNextUse) {
+  const ConvolutionCase parameters = fftCase(392);
+  const ForcedSplits forced({parameters});
+  Convolution convolution(parameters);
+  const auto memory = [&](UcudnnHandle_t handle) {
+    const DeviceBuffer workspace(kWorkspace);
+    std::vector<Performance> results;
+    EXPECT_CUDNN(convolution.query(
+        handle, UCUDNN_FORWARD, Query::kFindEx, 1, &results, {workspace.get(), workspace.bytes()}));
+    return results.at(0).memory;
+  };
+  const Handles before;
+  const std::size_t unlimited = memory(before.ours);
+  const std::size_t cap = unlimited / 2;
+  std::thread([&] { EXPECT_CUDNN(ucudnnSetProcessWorkspaceLimit(cap)); }).join();
+  const Handles after;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_LE(memory(before.ours), cap);
+    EXPECT_LE(memory(after.ours), cap);
+  }
+  ASSERT_CUDNN(before.ours.setWorkspaceLimit(SIZE_MAX));
+  EXPECT_EQ(unlimited, memory(before.ours));
+  std::thread([&] { EXPECT_EQ(unlimited, memory(before.ours)); }).join();
+  EXPECT_LE(memory(after.ours), cap);
+  ASSERT_CUDNN(ucudnnSetProcessWorkspaceLimit(cap));
+  EXPECT_LE(memory(before.ours), cap);
+  ASSERT_CUDNN(ucudnnSetProcessWorkspaceLimit(SIZE_MAX));
+  EXPECT_EQ(unlimited, memory(before.ours));
+  EXPECT_EQ(unlimited, memory(after.ours));
 }
 
 }  // namespace
