@@ -1,0 +1,77 @@
+"""μ-cuDNN as a program sees it that runs under `ucudnn run`: what it has done, and its limit on workspace."""
+import ctypes
+import json
+import operator
+import os
+import sys
+import tempfile
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_NO_LIMIT = ctypes.c_size_t(-1).value
+
+
+class _Statistics(ctypes.Structure):  # ucudnnStatistics_t of <ucudnn/diagnosis.h>
+    _fields_ = [("kernels_measured", ctypes.c_longlong), ("kernels_loaded", ctypes.c_longlong),
+                ("plans", ctypes.c_longlong), ("split_calls", ctypes.c_longlong),
+                ("undivided_calls", ctypes.c_longlong), ("bypassed_calls", ctypes.c_longlong),
+                ("planning_ms", ctypes.c_double), ("replayed_calls", ctypes.c_longlong),
+                ("graphs", ctypes.c_longlong), ("graph_bytes", ctypes.c_longlong)]
+
+
+def _loaded(library):
+    """A library that the program has loaded already; None: it has not. Never a second copy."""
+    try:
+        return ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return None
+
+
+def _library():
+    """None: the program has not called cuDNN yet, or is left to it."""
+    library = _loaded("libucudnn.so.0")
+    if library is None and _loaded("libucudnn_preload.so") is None:
+        raise RuntimeError("this program does not run under `ucudnn run`")
+    return library
+
+
+def _check(status):
+    if status != 0:
+        raise RuntimeError(f"libucudnn.so returned status {status}, and its log says why")
+
+
+def statistics():
+    """What μ-cuDNN has done in this process so far: a dict of the numbers in <ucudnn/diagnosis.h>."""
+    numbers, library = _Statistics(), _library()
+    if library is not None:
+        _check(library.ucudnnGetStatistics(ctypes.byref(numbers)))
+    return {name: getattr(numbers, name) for name, _ in _Statistics._fields_}
+
+
+def limit(bytes):
+    """The most workspace of each convolution, from its next call on, in bytes; None: no limit."""
+    value = _NO_LIMIT if bytes is None else operator.index(bytes)
+    if not 0 <= value <= _NO_LIMIT:
+        raise ValueError(f"{value} is no size")
+    library = _library()
+    if library is None:  # it reads this when it is loaded
+        os.environ["UCUDNN_WORKSPACE_LIMIT"] = str(value)
+    else:
+        _check(library.ucudnnSetProcessWorkspaceLimit(ctypes.c_size_t(value)))
+
+
+def plans():
+    """The plans that were made and used so far, as `ucudnn plan --save` writes them: a list of dicts."""
+    library = _library()
+    if library is None:
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "plans.json")
+        _check(library.ucudnnSavePlans(os.fsencode(file)))
+        with open(file, encoding="utf-8") as stream:
+            return json.load(stream)["plans"]
+
+
+def _command():
+    """The command `ucudnn`."""
+    program = os.path.join(_FOLDER, "bin", "ucudnn")
+    os.execv(program, ["ucudnn", *sys.argv[1:]])

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it into a clean virtual environment, and runs programs with it on the simulator:
+#   wheel.sh WHERE BUILD SIMULATOR PLUGIN PROGRAM FORTIFIED NM READELF [CONFIG_SETTING...]
+# WHERE: a folder for environments and the wheel; BUILD: for CMake. The settings are scikit-build-core's.
+set -euo pipefail
+where=$1 build=$2 simulator=$3 plugin=$4 program=$5 fortified=$6 nm=$7 readelf=$8
+shift 8
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$here/../..
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+unset LD_LIBRARY_PATH PYTHONPATH
+
+# Without a network or Python's venv there is nothing to build with.
+rm -rf "$where"
+mkdir -p "$where"
+python3 -m venv "$where/builder" >"$where/log" 2>&1 || { echo "skipped: no python3 with venv"; exit; }
+"$where/builder/bin/pip" install -q --retries 1 --timeout 20 scikit-build-core >>"$where/log" 2>&1 ||
+  { echo "skipped: pip can't install scikit-build-core"; exit; }
+settings=()
+for setting; do settings+=(-C "$setting"); done
+"$where/builder/bin/pip" wheel -v --no-deps --no-build-isolation --no-index -w "$where" -C "build-dir=$build" \
+  "${settings[@]}" "$root/misc/python" >>"$where/log" 2>&1 || { cat "$where/log"; exit 1; }
+python3 -m venv "$where/clean"
+"$where/clean/bin/pip" install -q --no-index "$where"/ucudnn-*.whl
+
+failures=0
+fail() { echo "$1"; failures=$((failures + 1)); }
+package=$(echo "$where"/clean/lib/python3*/site-packages/ucudnn)
+"$here/../preload/check_exports.sh" "$nm" "$readelf" "$package/lib/libucudnn_preload.so" \
+  "$root/include/ucudnn/functions.h" || fail "libucudnn_preload.so: see above"
+foreign=$("$nm" --dynamic --defined-only --format=posix "$package/lib/libucudnn.so.0" "$package"/bin/* |
+  awk 'NF > 1 && $2 != "A" && $1 !~ /^ucudnn/ { print $1 }')
+[[ -z $foreign ]] || fail "exported: $foreign"
+for file in "$package"/{lib,bin}/*; do
+  "$here/check_hardening.sh" "$readelf" "$fortified" "$file" || fail "$file: see above"
+  dynamic=$("$readelf" --dynamic --wide "$file")
+  for needed in $(sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' <<<"$dynamic"); do
+    case $needed in
+      libucudnn.so.0 | libcudnn.so.9 | libcudart.so.* | libc.so.* | libm.so.* | ld-linux*) ;;
+      *) fail "$file needs $needed" ;;
+    esac
+  done
+  for folder in $(sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p' <<<"$dynamic" | tr : ' '); do
+    [[ $folder == '$ORIGIN/'* ]] || fail "$file: RUNPATH names $folder"
+  done
+done
+
+command=$where/clean/bin/ucudnn
+expect() {  # expect STATUS TEXT COMMAND...
+  local status=0 output
+  output=$("${@:3}" 2>&1) || status=$?
+  [[ $status == "$1" && $output == *"$2"* ]] || fail "status $status, expected $1; output '$output', expected '$2': ${*:3}"
+}
+export UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_ARITHMETIC=off UCUDNN_SIMULATOR_STRICT=abort
+expect 0 "LD_PRELOAD=$package/lib/libucudnn_preload.so" env -i "$command" run env
+expect 0 "workspace" env UCUDNN_DATABASE="$where/database" LD_LIBRARY_PATH="$simulator" \
+  "$command" run --workspace-limit 2MiB --trace "$where/plain" "$program" find "$where/results"
+grep -q $'\tsplit' "$where/plain" || fail "the plain program's calls were not split"
+[[ $(head -c 6 "$where/database") == SQLite ]] || fail "there is no database"
+expect 2 "GLPK" "$command" run env UCUDNN_TOTAL_WORKSPACE_POLICY=divide "$command" run true
+expect 0 "as they should be" "$command" run --trace "$where/trace" "$where/clean/bin/python" "$here/wheel.py" \
+  "$plugin" "$where/trace" "$simulator/libcudart.so.13" "$simulator/libcudnn.so.9"
+expect 1 "does not run under" "$where/clean/bin/python" -c 'import ucudnn; ucudnn.statistics()'
+((failures == 0))
