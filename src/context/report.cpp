@@ -15,7 +15,7 @@ namespace ucudnn {
 namespace {
 
 // What a screen of 24 lines has beside the sums.
-constexpr std::size_t kMostConvolutions = 18;
+constexpr std::size_t kMostConvolutions = 17;
 // A program whose shapes change for ever: the sums go on.
 constexpr std::size_t kMostKept = kMostProblems;
 
@@ -43,7 +43,9 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
       calls.split += record.isPlanned() && record.divided ? 1 : 0;
       calls.replayed += record.isPlanned() && record.replayed ? 1 : 0;
       calls.left += record.isPlanned() ? 0 : 1;
-      if (record.isPlanned()) calls.predictedMs += record.predictedMs;
+      if (!record.isPlanned()) return;
+      calls.predictedMs += record.predictedMs;
+      calls.undividedMs += record.undividedMs > 0 ? record.undividedMs : record.predictedMs;
     };
     count(all_);
     if (!record.isPlanned()) ++reasons_[record.why];
@@ -59,11 +61,14 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
 std::string Report::textOf(const Convolutions::value_type& convolution) const {
   const auto& [problem, calls] = convolution;
   const bool isPlanned = calls.last.isPlanned();
-  return fmt::format("{:>8} {:>8} {:>10} {:>10}  {}: {} N={}\n",
+  const bool isCompared = isPlanned && calls.last.undividedMs > 0;
+  return fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  {}: {} N={}\n",
                      calls.count,
                      calls.split,
                      isPlanned ? fmt::format("{:.1f}", calls.predictedMs) : "-",
                      isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
+                     isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
+                     isCompared ? formatSize(calls.last.undividedBytes) : "-",
                      isPlanned ? calls.last.plan : std::string("cuDNN, ") + calls.last.why,
                      problem.text(),
                      problem.batch());
@@ -82,6 +87,12 @@ std::string Report::text() const {
       all_.left,
       all_.replayed,
       static_cast<double>(statistics.planningMicroseconds) / 1e6);
+  if (all_.left < all_.count)
+    text += fmt::format(
+        "ucudnn: planned calls take {:.1f} ms; undivided, by the fastest kernels within the same "
+        "limits, {:.1f} ms (measured kernels, added up)\n",
+        all_.predictedMs,
+        all_.undividedMs);
   for (const auto& [why, count] : reasons_)
     text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
   std::vector<const Convolutions::value_type*> longest;
@@ -92,8 +103,13 @@ std::string Report::text() const {
   };
   std::sort(longest.begin(), longest.end(), isLonger);
   const std::size_t shown = std::min(longest.size(), kMostConvolutions);
-  text += fmt::format(
-      "{:>8} {:>8} {:>10} {:>10}  plan: convolution\n", "calls", "split", "ms", "workspace");
+  text += fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  plan: convolution\n",
+                      "calls",
+                      "split",
+                      "ms",
+                      "workspace",
+                      "undivided",
+                      "workspace");
   for (std::size_t i = 0; i < shown; ++i) text += textOf(*longest[i]);
   if (shown < longest.size())
     text += fmt::format("ucudnn: and {} other convolutions\n", longest.size() - shown);

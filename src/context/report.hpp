@@ -26,6 +26,7 @@ class Report {
   struct Calls {
     long long count = 0, split = 0, replayed = 0, left = 0;
     double predictedMs = 0;
+    double undividedMs = 0;  ///< as predictedMs where it is not known
     CallRecord last;
   };
   using Convolutions = std::unordered_map<Problem, Calls, ProblemHash>;

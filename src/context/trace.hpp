@@ -33,14 +33,23 @@ class CallRecord {
   std::size_t workspaceBytes = 0;  ///< the plan's
   std::size_t grantedBytes = 0;
   double predictedMs = 0;
+  double undividedMs = 0;  ///< of the fastest kernel that is not split; 0: not known
+  std::size_t undividedBytes = 0;
   bool divided = false, replayed = false;
 
   bool isPlanned() const noexcept { return *why == '\0'; }
 
   /// Throws std::bad_alloc.
   void ran(const Plan& by, const ConvolutionCall& call, bool asGraph) {
-    *this = {
-        "", toText(by), by.workspaceBytes, granted(call), by.predictedMs, by.isDivided(), asGraph};
+    *this = {"",
+             toText(by),
+             by.workspaceBytes,
+             granted(call),
+             by.predictedMs,
+             by.undividedMs,
+             by.undividedBytes,
+             by.isDivided(),
+             asGraph};
   }
   void passed(const ConvolutionCall& call, const char* reason) noexcept {
     why = reason;

@@ -69,6 +69,22 @@ constexpr double kMultiplyAddsPerMs = 5e10;
 constexpr double kBytesPerMs = 2e9;
 constexpr double kShortestMs = 0.01;
 
+/// What the plan has been compared with.
+void noteUndivided(Plan& plan,
+                   const PlanRequest& request,
+                   const Measurements& measurements,
+                   Pace pace) {
+  const CandidateTable table = candidates(request, measurements, 0, pace);
+  const auto whole = table.find(plan.problem.batch());
+  if (whole == table.end()) return;
+  for (const Candidate& kernel : whole->second)
+    if (kernel.workspaceBytes <= request.limitBytes &&
+        (plan.undividedMs == 0 || kernel.timeMs < plan.undividedMs)) {
+      plan.undividedMs = kernel.timeMs;
+      plan.undividedBytes = kernel.workspaceBytes;
+    }
+}
+
 }  // namespace
 
 std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy) {
@@ -211,6 +227,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   plan->divided = isDivided(configuration);
   plan->replayed = request.replay() != Replay::kNever && (plan->divided || paysToReplay(first));
   if (plan->replayed && pace == Pace::kHost) plan->predictedMs = replayedMs;
+  noteUndivided(*plan, request, measurements, plan->replayed ? Pace::kDevice : pace);
   if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);
   std::vector<Measurement> undivided =
       kernelsWithin(measurements, problem.batch(), request.limitBytes);

@@ -163,6 +163,26 @@ TEST(ConversionTest, AnUndividedPlanIsNamedByItsKernel) {
   EXPECT_EQ(plan->algorithmBytes, 20u);
 }
 
+TEST(ConversionTest, APlanSaysWhatItWasComparedWith) {
+  const Measurements measurements = {{4, {{measured(kGemm, 2, 10, true, true, 1)}}},
+                                     {8,
+                                      {{measured(kWinograd, 9, 0, true),
+                                        measured(kGemm, 5, 90, true, true, 4),
+                                        measured(kFft, 1, 200, true)}}}};
+  const auto compared = [&](std::size_t limit, Pace pace, bool replays) {
+    const auto plan =
+        buildPlan(wanted(limit, false, replays), {{{4, 0, 2}}, 4, 10}, pace, measurements);
+    return std::make_pair(plan->undividedMs, plan->undividedBytes);
+  };
+  EXPECT_EQ(std::make_pair(5.0, std::size_t{90}), compared(100, Pace::kHost, false));
+  EXPECT_EQ(std::make_pair(4 + kReplayMs, std::size_t{90}), compared(100, Pace::kDevice, true));
+  EXPECT_EQ(std::make_pair(9.0, std::size_t{0}), compared(20, Pace::kHost, false));
+  EXPECT_EQ(std::make_pair(1.0, std::size_t{200}), compared(200, Pace::kHost, false));
+  const auto alone =
+      buildPlan(wanted(20), {{{4, 0, 2}}, 4, 10}, Pace::kHost, {{4, measurements.at(4)}});
+  EXPECT_EQ(0, alone->undividedMs) << "nothing is known undivided";
+}
+
 // A client may run the algorithm that a query names without us, in the workspace that it names.
 TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedBytes) {
   constexpr std::size_t kLimit = 6000;

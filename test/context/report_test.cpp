@@ -1,0 +1,53 @@
+// What is summed up of a process's calls.
+#include "context/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/problems.hpp"
+
+namespace ucudnn {
+namespace {
+
+CallRecord planned(double predictedMs, double undividedMs) {
+  CallRecord record;
+  record.plan = "2 x 2 FFT/fma";
+  record.divided = true;
+  record.predictedMs = predictedMs;
+  record.workspaceBytes = std::size_t{3} << 20;
+  record.undividedMs = undividedMs;
+  record.undividedBytes = std::size_t{2} << 20;
+  return record;
+}
+
+TEST(ReportTest, ComparesPlansWithWhatTheProgramWouldHaveRun) {
+  const Problem compared = test::sampleProblem(Operation::kForward),
+                unknown = test::sampleProblem(Operation::kBackwardData),
+                left = test::sampleProblem(Operation::kBackwardFilter);
+  CallRecord native;
+  native.why = "not measured yet";
+  Report report;
+  for (int i = 0; i < 2; ++i) report.add(&compared, planned(1.5, 4));
+  report.add(&unknown, planned(2, 0));  // nothing is said to be gained
+  report.add(&left, native);
+  const std::string text = report.text();
+  for (const char* const part :
+       {"4 convolution calls: 3 split, 0 undivided, 1 left to cuDNN",
+        "planned calls take 5.0 ms; undivided, by the fastest kernels within the same limits, 10.0 "
+        "ms",
+        "\n     2      2       3.0     3 MiB       8.0     2 MiB  2 x 2 FFT/fma: forward ",
+        "\n     1      1       2.0     3 MiB         -         -  2 x 2 FFT/fma: backward_data ",
+        "\n     1      0         -         -         -         -  cuDNN, not measured yet: "})
+    EXPECT_NE(std::string::npos, text.find(part)) << part << "\n" << text;
+}
+
+TEST(ReportTest, SaysNothingOfPlansWhereThereAreNone) {
+  CallRecord native;
+  native.why = "not measured yet";
+  Report report;
+  EXPECT_EQ("", report.text());
+  report.add(nullptr, native);
+  EXPECT_EQ(std::string::npos, report.text().find("planned calls")) << report.text();
+}
+
+}  // namespace
+}  // namespace ucudnn
