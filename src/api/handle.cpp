@@ -233,8 +233,10 @@ cudnnStatus_t ucudnnSetLogFile(const char* path) {
 }
 
 cudnnStatus_t ucudnnSetProcessWorkspaceLimit(size_t bytes) {
-  limitWorkspaces(bytes);
-  return CUDNN_STATUS_SUCCESS;
+  return guarded("ucudnnSetProcessWorkspaceLimit", [&] {
+    limitWorkspaces(bytes);
+    return CUDNN_STATUS_SUCCESS;
+  });
 }
 
 int ucudnnLookUpCudnn(ucudnnLookup_t lookup) {

@@ -12,12 +12,11 @@ namespace ucudnn {
 namespace {
 
 struct Registry {
-  std::shared_mutex mutex;  ///< guards `contexts`
+  std::shared_mutex mutex;  ///< guards `contexts` and `limit`
   /// Null: adoption failed.
   std::unordered_map<cudnnHandle_t, std::unique_ptr<Context>> contexts;
   /// Changes when a handle is forgotten, or all are limited: what threads remember is then void.
   std::atomic<std::uint64_t> generation{1};
-  std::mutex limitMutex;  ///< guards `limit`
   WorkspaceLimit limit;
 };
 
@@ -61,7 +60,7 @@ Context* findOrAdopt(cudnnHandle_t handle) {
 Context* findLimited(cudnnHandle_t handle) {
   Context* const context = findOrAdopt(handle);
   if (context == nullptr) return nullptr;
-  std::unique_lock lock(registry().limitMutex);
+  std::shared_lock lock(registry().mutex);
   const WorkspaceLimit limit = registry().limit;
   lock.unlock();
   context->follow(limit);
@@ -105,12 +104,10 @@ void removeContext(cudnnHandle_t handle) noexcept {
   all.generation.fetch_add(1, std::memory_order_release);
 }
 
-void limitWorkspaces(std::size_t bytes) noexcept {
+void limitWorkspaces(std::size_t bytes) {
   Registry& all = registry();
-  {
-    const std::lock_guard lock(all.limitMutex);
-    all.limit = {bytes, all.limit.changes + 1};
-  }
+  const std::unique_lock lock(all.mutex);
+  all.limit = {bytes, all.limit.changes + 1};
   all.generation.fetch_add(1, std::memory_order_release);
 }
 

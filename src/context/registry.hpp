@@ -18,8 +18,8 @@ void addContext(cudnnHandle_t handle, Settings settings);
 /// Forgets a handle that is about to be destroyed.
 void removeContext(cudnnHandle_t handle) noexcept;
 
-/// The cap on the workspace of each context, from its next use on.
-void limitWorkspaces(std::size_t bytes) noexcept;
+/// The cap on the workspace of each context, from its next use on. Throws std::system_error.
+void limitWorkspaces(std::size_t bytes);
 
 /// Reads the environment and sets up the log as it says. Throws BadSetting, which the caller logs.
 Settings environmentSettings();

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it into a clean virtual environment, and runs programs with it on the simulator:
-#   wheel.sh WHERE BUILD SIMULATOR PLUGIN PROGRAM FORTIFIED NM READELF [CONFIG_SETTING...]
-# WHERE: a folder for environments and the wheel; BUILD: for CMake. The settings are scikit-build-core's.
+#   wheel.sh WHERE BUILD SIMULATOR PLUGIN PROGRAM NM READELF FORTIFIED LIBRARIES [CONFIG_SETTING...]
+# WHERE: a folder for environments and the wheel; BUILD: for CMake; PLUGIN, PROGRAM: test/preload's; NM to LIBRARIES: as
+# check_package.sh has them. The settings are scikit-build-core's.
 set -euo pipefail
-where=$1 build=$2 simulator=$3 plugin=$4 program=$5 fortified=$6 nm=$7 readelf=$8
-shift 8
+where=$1 build=$2 simulator=$3 plugin=$4 program=$5 nm=$6 readelf=$7 fortified=$8 libraries=$9
+shift 9
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$here/../..
 export PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -26,24 +27,7 @@ python3 -m venv "$where/clean"
 failures=0
 fail() { echo "$1"; failures=$((failures + 1)); }
 package=$(echo "$where"/clean/lib/python3*/site-packages/ucudnn)
-"$here/../preload/check_exports.sh" "$nm" "$readelf" "$package/lib/libucudnn_preload.so" \
-  "$root/include/ucudnn/functions.h" || fail "libucudnn_preload.so: see above"
-foreign=$("$nm" --dynamic --defined-only --format=posix "$package/lib/libucudnn.so.0" "$package"/bin/* |
-  awk 'NF > 1 && $2 != "A" && $1 !~ /^ucudnn/ { print $1 }')
-[[ -z $foreign ]] || fail "exported: $foreign"
-for file in "$package"/{lib,bin}/*; do
-  "$here/check_hardening.sh" "$readelf" "$fortified" "$file" || fail "$file: see above"
-  dynamic=$("$readelf" --dynamic --wide "$file")
-  for needed in $(sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' <<<"$dynamic"); do
-    case $needed in
-      libucudnn.so.0 | libcudnn.so.9 | libcudart.so.* | libc.so.* | libm.so.* | ld-linux*) ;;
-      *) fail "$file needs $needed" ;;
-    esac
-  done
-  for folder in $(sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p' <<<"$dynamic" | tr : ' '); do
-    [[ $folder == '$ORIGIN/'* ]] || fail "$file: RUNPATH names $folder"
-  done
-done
+"$here/check_package.sh" "$nm" "$readelf" "$fortified" "$libraries" "$package" || fail "the package: see above"
 
 command=$where/clean/bin/ucudnn
 expect() {  # expect STATUS TEXT COMMAND...
