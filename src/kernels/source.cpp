@@ -86,11 +86,16 @@ std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view 
 PreparedKernels::Place& PreparedKernels::placeOf(int batch, Kernel kernel) {
   Place& place = places_[{batch, kernel}];
   if (place.prepared) return place;
-  const Problem part = problem_.withBatch(batch);
-  auto& descriptors = descriptors_[batch];
-  if (!descriptors) descriptors = std::make_shared<const ProblemDescriptors>(part);
-  place.prepared = sourceOf(kernel).prepare(handle_, part, descriptors, kernel);
+  place.prepared =
+      sourceOf(kernel).prepare(handle_, problem_.withBatch(batch), descriptorsOf(batch), kernel);
   return place;
+}
+
+const std::shared_ptr<const ProblemDescriptors>& PreparedKernels::descriptorsOf(int batch) {
+  auto& descriptors = descriptors_[batch];
+  if (!descriptors)
+    descriptors = std::make_shared<const ProblemDescriptors>(problem_.withBatch(batch));
+  return descriptors;
 }
 
 std::optional<KernelOffer> PreparedKernels::offer(int batch, Kernel kernel, int* failures) {
@@ -101,6 +106,14 @@ std::shared_ptr<const BuiltKernel> PreparedKernels::build(int batch, Kernel kern
   Place& place = placeOf(batch, kernel);
   if (!place.built) place.built = place.prepared->build();
   return place.built;
+}
+
+const std::vector<KernelOffer>& PreparedKernels::ranked() {
+  if (!ranked_) {
+    const ConvolutionDescriptors descriptors = descriptorsOf(problem_.batch())->get();
+    ranked_ = rankedAlgorithms(handle_, problem_, descriptors);
+  }
+  return *ranked_;
 }
 
 }  // namespace ucudnn

@@ -83,8 +83,8 @@ std::shared_ptr<const BuiltKernel> buildKernel(
 std::string toText(Operation operation, Kernel kernel);
 std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view text);
 
-/// Kernels of a problem at its batch sizes, each prepared and built once. REQUIRES: the handle
-/// outlives it. Not thread-safe.
+/// Kernels of a problem at its batch sizes, each prepared and built once, and what cuDNN's
+/// heuristics say of the problem itself. REQUIRES: the handle outlives it. Not thread-safe.
 class PreparedKernels {
  public:
   PreparedKernels(cudnnHandle_t handle, const Problem& problem)
@@ -93,6 +93,8 @@ class PreparedKernels {
   /// As offeredKernel and buildKernel. Both throw Error.
   std::optional<KernelOffer> offer(int batch, Kernel kernel, int* failures);
   std::shared_ptr<const BuiltKernel> build(int batch, Kernel kernel);
+  /// rankedAlgorithms at the problem's own batch size. Throws Error.
+  const std::vector<KernelOffer>& ranked();
 
  private:
   struct Place {
@@ -100,11 +102,13 @@ class PreparedKernels {
     std::shared_ptr<const BuiltKernel> built;
   };
   Place& placeOf(int batch, Kernel kernel);
+  const std::shared_ptr<const ProblemDescriptors>& descriptorsOf(int batch);
 
   const cudnnHandle_t handle_;
   const Problem problem_;
   std::map<int, std::shared_ptr<const ProblemDescriptors>> descriptors_;
   std::map<std::pair<int, Kernel>, Place> places_;
+  std::optional<std::vector<KernelOffer>> ranked_;
 };
 
 }  // namespace ucudnn

@@ -113,8 +113,8 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   whole.buffers = nullptr;
   // What is known is looked up sooner than cuDNN ranks its kernels.
   if (fastestIsInaccurate(whole)) return true;
-  const ProblemDescriptors descriptors(request.problem);
-  const auto ranked = rankedAlgorithms(request.handle, request.problem, descriptors.get());
+  PreparedKernels own(request.handle, request.problem);
+  const auto& ranked = (request.prepared != nullptr ? *request.prepared : own).ranked();
   if (!ranked.empty() && !ranked.front().accurate) return true;
   // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
   if (measuring != Measuring::kNow || request.buffers != nullptr) return false;
@@ -166,13 +166,11 @@ std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring 
 }
 
 /// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
-/// measured, or there is nothing: a plan is then no slower.
+/// measured, or there is nothing: a plan is then no slower. REQUIRES: `prepared` is not null.
 bool Planner::knowsOwnChoice(const PlanRequest& request, const Measurements& measurements) {
   if (measurements.empty()) return false;
   const auto size = measurements.find(request.problem.batch());
-  const ProblemDescriptors descriptors(request.problem);
-  for (const KernelOffer& own :
-       rankedAlgorithms(request.handle, request.problem, descriptors.get())) {
+  for (const KernelOffer& own : request.prepared->ranked()) {
     if (own.workspaceBytes > request.limitBytes || (request.deterministic && !own.deterministic))
       continue;
     if (size == measurements.end()) return false;
