@@ -70,14 +70,12 @@ class Database::Implementation final : public SharedDatabase {
   Implementation(const Implementation&) = delete;
   Implementation& operator=(const Implementation&) = delete;
 
-  std::vector<StoredMeasurements> load(const MachineKey& machine,
-                                       const std::vector<std::string>& problems,
-                                       bool* isLocked) {
-    std::vector<StoredMeasurements> found(problems.size());
+  StoredProblem load(const MachineKey& machine, const std::string& problem, bool* isLocked) {
+    StoredProblem found;
     attempt([&] {
       const bool locked = run([&](Open& open) {
         bool isValid = true;
-        found = open.rows.read(machine, problems, &isValid);
+        found = open.rows.read(machine, problem, &isValid);
         if (!isValid) warnOnce("some values in it are not valid; they are ignored");
       });
       if (isLocked != nullptr) *isLocked = locked;
@@ -238,12 +236,12 @@ Database::Database(std::string path)
     : implementation_(std::make_unique<Implementation>(std::move(path))) {}
 Database::~Database() = default;
 
-std::vector<StoredMeasurements> Database::load(const MachineKey& machine,
-                                               const std::vector<std::string>& problems,
-                                               bool* isLocked) noexcept {
+StoredProblem Database::loadAll(const MachineKey& machine,
+                                const std::string& problem,
+                                bool* isLocked) noexcept {
   if (isLocked != nullptr) *isLocked = false;
   try {
-    return implementation_->load(machine, problems, isLocked);
+    return implementation_->load(machine, problem, isLocked);
   } catch (...) {  // Out of memory while reporting that memory ran out.
     return {};
   }

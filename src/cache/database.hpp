@@ -51,6 +51,10 @@ struct StoredSize {
 /// Batch size -> what is known of it.
 using StoredMeasurements = std::map<int, StoredSize>;
 
+/// A problem's measurements under "", and those of texts that begin with the problem's and a space
+/// under what follows the space.
+using StoredProblem = std::map<std::string, StoredMeasurements>;
+
 /// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
 /// application's, of another schema, corrupt, read-only or full, or that takes long to read, is
 /// warned of once and the database then answers as if it were empty (read-only: still answers from
@@ -66,18 +70,18 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Everything known of problems on a machine, at one moment; where nothing is known of the first,
-  /// the others are not looked up. `isLocked`, if not null, tells that nothing could be read
-  /// for now, since others hold the file. Empty: host memory ran out.
-  std::vector<StoredMeasurements> load(const MachineKey& machine,
-                                       const std::vector<std::string>& problems,
-                                       bool* isLocked = nullptr) noexcept;
-  /// Of one.
+  /// Everything known of a problem on a machine, at one moment. `isLocked`, if not null, tells that
+  /// nothing could be read for now, since others hold the file.
+  StoredProblem loadAll(const MachineKey& machine,
+                        const std::string& problem,
+                        bool* isLocked = nullptr) noexcept;
+  /// The problem's own measurements.
   StoredMeasurements load(const MachineKey& machine,
                           const std::string& problem,
                           bool* isLocked = nullptr) noexcept {
-    auto found = load(machine, std::vector<std::string>{problem}, isLocked);
-    return found.empty() ? StoredMeasurements() : std::move(found.front());
+    StoredProblem all = loadAll(machine, problem, isLocked);
+    const auto own = all.find("");
+    return own == all.end() ? StoredMeasurements() : std::move(own->second);
   }
 
   /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.

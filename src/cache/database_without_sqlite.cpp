@@ -24,9 +24,7 @@ Database::Database(std::string path)
     : implementation_(std::make_unique<Implementation>(std::move(path))) {}
 Database::~Database() = default;
 
-std::vector<StoredMeasurements> Database::load(const MachineKey&,
-                                               const std::vector<std::string>&,
-                                               bool*) noexcept {
+StoredProblem Database::loadAll(const MachineKey&, const std::string&, bool*) noexcept {
   implementation_->warnOnce();
   return {};
 }

@@ -26,6 +26,7 @@ enum Column {
   kProblem
 };
 
+/// CROSS JOIN keeps this order: by itself SQLite would read all sizes of the machine for a problem.
 /// Made when it is needed: handles are used in static destructors too, when a static one may be
 /// gone.
 std::string ofMachine(bool withErrors) {
@@ -33,7 +34,7 @@ std::string ofMachine(bool withErrors) {
              "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "
              "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms, ") +
          (withErrors ? "error.value" : "NULL") +
-         ", problem.id, problem.text FROM machine JOIN problem JOIN size "
+         ", problem.id, problem.text FROM machine CROSS JOIN problem CROSS JOIN size "
          "ON size.machine_id = machine.id AND size.problem_id = problem.id "
          "LEFT JOIN measurement ON measurement.size_id = size.id " +
          (withErrors ? "LEFT JOIN error ON error.size_id = measurement.size_id "
@@ -73,6 +74,25 @@ bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) 
   return true;
 }
 
+/// All texts that begin with the problem's and a space come before this one.
+std::string behind(const std::string& problem) {
+  return problem + static_cast<char>(' ' + 1);
+}
+
+StoredProblem partOf(const std::map<std::string, StoredMeasurements>& problems,
+                     const std::string& problem) {
+  StoredProblem part;
+  const auto end = problems.lower_bound(behind(problem));
+  for (auto each = problems.lower_bound(problem); each != end; ++each) {
+    const std::string& text = each->first;
+    if (text.size() == problem.size())
+      part.emplace("", each->second);
+    else if (text[problem.size()] == ' ')
+      part.emplace(text.substr(problem.size() + 1), each->second);
+  }
+  return part;
+}
+
 }  // namespace
 
 bool isPossible(const StoredMeasurement& measurement) {
@@ -82,9 +102,9 @@ bool isPossible(const StoredMeasurement& measurement) {
          isNumber(measurement.error);
 }
 
-std::vector<StoredMeasurements> StoredRows::read(const MachineKey& machine,
-                                                 const std::vector<std::string>& problems,
-                                                 bool* isValid) {
+StoredProblem StoredRows::read(const MachineKey& machine,
+                               const std::string& problem,
+                               bool* isValid) {
   // One transaction: each locks the file anew and looks at its schema.
   std::optional<SqliteTransaction> transaction;
   if (!whole_ || whole_->machine != machine ||
@@ -95,17 +115,8 @@ std::vector<StoredMeasurements> StoredRows::read(const MachineKey& machine,
     // Once: a file that changes would be read over and over.
     if (std::exchange(mayReadWhole_, false)) whole_ = readWhole(machine, isValid);
   }
-  std::vector<StoredMeasurements> found;
-  for (const std::string& problem : problems) {
-    if (!whole_)
-      found.push_back(readProblem(machine, problem, isValid));
-    else if (const auto known = whole_->problems.find(problem); known != whole_->problems.end())
-      found.push_back(known->second);
-    else
-      found.emplace_back();
-    if (found.front().empty()) break;
-  }
-  found.resize(problems.size());
+  StoredProblem found = whole_ ? partOf(whole_->problems, problem)
+                               : partOf(readProblem(machine, problem, isValid), problem);
   if (transaction) transaction->commit();
   return found;
 }
@@ -150,18 +161,19 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
   }
 }
 
-StoredMeasurements StoredRows::readProblem(const MachineKey& machine,
-                                           const std::string& problem,
-                                           bool* isValid) {
+StoredRows::Problems StoredRows::readProblem(const MachineKey& machine,
+                                             const std::string& problem,
+                                             bool* isValid) {
   if (!ofProblem_ || hadErrors_ != file_.hasErrors) {
     hadErrors_ = file_.hasErrors;
-    const std::string text = ofMachine(hadErrors_) + " AND problem.text = ?";
+    const std::string text = ofMachine(hadErrors_) + " AND problem.text >= ? AND problem.text < ?";
     ofProblem_.emplace(file_.connection, text.c_str());
   }
-  bindMachine(*ofProblem_, machine, problem);
+  const std::string end = behind(problem);
+  bindMachine(*ofProblem_, machine, problem, end);
   auto problems = collect(*ofProblem_, kMostRows, isValid);
   if (!problems) throw DatabaseRefused("it holds too many rows of one problem");
-  return problems->empty() ? StoredMeasurements() : std::move(problems->begin()->second);
+  return std::move(*problems);
 }
 
 }  // namespace ucudnn

@@ -1,10 +1,9 @@
 // What a database's file holds of problems, read and checked for its form.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "cache/database_file.hpp"
 
@@ -23,12 +22,10 @@ class StoredRows {
 
   /// As Database::load. `isValid` becomes false where a value is not what it should be: the size
   /// that it belongs to is left out. Throws DatabaseRefused, SqliteError.
-  std::vector<StoredMeasurements> read(const MachineKey& machine,
-                                       const std::vector<std::string>& problems,
-                                       bool* isValid);
+  StoredProblem read(const MachineKey& machine, const std::string& problem, bool* isValid);
 
  private:
-  using Problems = std::unordered_map<std::string, StoredMeasurements>;
+  using Problems = std::map<std::string, StoredMeasurements>;
   struct Whole {
     std::string header;  ///< of the file: its change counter is another after each transaction
     MachineKey machine;
@@ -37,9 +34,7 @@ class StoredRows {
 
   std::optional<Problems> collect(SqliteStatement& rows, std::size_t most, bool* isValid) const;
   std::optional<Whole> readWhole(const MachineKey& machine, bool* isValid);
-  StoredMeasurements readProblem(const MachineKey& machine,
-                                 const std::string& problem,
-                                 bool* isValid);
+  Problems readProblem(const MachineKey& machine, const std::string& problem, bool* isValid);
 
   DatabaseFile& file_;
   std::optional<SqliteStatement> ofProblem_;

@@ -99,8 +99,8 @@ double estimatedMs(const Problem& problem) {
   return kShortestMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
 }
 
-std::string questionText(const std::string& problem, const QuestionKey& question) {
-  std::string text = fmt::format("{} asked {}", problem, toText(question.policy));
+std::string toText(const QuestionKey& question) {
+  std::string text = fmt::format("asked {}", toText(question.policy));
   if (question.kernels != Kernels::kLegacy)
     text += fmt::format(" kernels={}", toText(question.kernels));
   if (question.tuning != Tuning::kExhaustive)

@@ -41,8 +41,8 @@ std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy);
 /// About how long a convolution takes that nobody has timed: rather too short, on an H200.
 double estimatedMs(const Problem& problem);
 
-/// What the database keeps a question under, beside the problem's own text.
-std::string questionText(const std::string& problem, const QuestionKey& question);
+/// What the database keeps a question under, behind the problem's own text and a space.
+std::string toText(const QuestionKey& question);
 
 /// Kernels are numbered by their place in the size's list, their times those at the pace. Where
 /// only deterministic ones are asked for others are left out, and so are those whose error is not

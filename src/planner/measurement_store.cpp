@@ -28,15 +28,20 @@ KernelsAtSizes kernelsOf(const Measurements& measurements) {
   return kernels;
 }
 
-/// Of any mini-batch.
-std::vector<QuestionKey> allQuestions() {
-  std::vector<QuestionKey> questions;
-  for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
-    for (const BatchSizePolicy policy : kBatchSizePolicies)
-      for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
-        for (const bool errors : {false, true})
-          questions.push_back({0, policy, kernels, tuning, errors});
-  return questions;
+/// Of any mini-batch, by their texts. Never destroyed: handles are used in static destructors.
+const std::map<std::string, QuestionKey>& questionsByText() {
+  static const auto& all = *[] {
+    auto* const questions = new std::map<std::string, QuestionKey>;
+    for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
+      for (const BatchSizePolicy policy : kBatchSizePolicies)
+        for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
+          for (const bool errors : {false, true}) {
+            const QuestionKey question{0, policy, kernels, tuning, errors};
+            questions->emplace(toText(question), question);
+          }
+    return questions;
+  }();
+  return all;
 }
 
 }  // namespace
@@ -143,26 +148,26 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
   Loaded loaded;
   Database& file = database(request.settings->databasePath);
   const MachineKey machine = machines_.key(request.machine);
-  std::vector<std::string> texts{request.problem.text()};
-  const std::vector<QuestionKey> questions = allQuestions();
-  for (const QuestionKey& question : questions)
-    texts.push_back(questionText(texts.front(), question));
-  const std::vector<StoredMeasurements> stored = file.load(machine, texts, &loaded.isLocked);
-  if (stored.empty()) return loaded;
+  const StoredProblem stored = file.loadAll(machine, request.problem.text(), &loaded.isLocked);
+  const auto own = stored.find("");
+  if (own == stored.end()) return loaded;
   int refused = 0;
-  loaded.measurements = fromStored(request.problem, stored.front(), &refused);
+  loaded.measurements = fromStored(request.problem, own->second, &refused);
   if (refused > 0) {
     file.warnOfLies();
     return loaded;
   }
-  for (std::size_t i = 1; i < stored.size(); ++i)
-    for (const auto& [miniBatch, size] : stored[i]) {
+  for (const auto& [text, sizes] : stored) {
+    const auto asked = questionsByText().find(text);
+    if (asked == questionsByText().end()) continue;
+    for (const auto& [miniBatch, size] : sizes) {
       const auto undivided = loaded.measurements.find(miniBatch);
       if (undivided == loaded.measurements.end() || undivided->second.kernels.empty()) continue;
-      QuestionKey question = questions[i - 1];
+      QuestionKey question = asked->second;
       question.miniBatch = miniBatch;
       loaded.answered.push_back({question, size.coveredBytes});
     }
+  }
   return loaded;
 }
 
@@ -190,7 +195,7 @@ void MeasurementStore::add(const PlanRequest& request,
   if (result.undividedMeasured && isWhole)
     database(path).store(
         machine,
-        questionText(text, request.question()),
+        text + " " + toText(request.question()),
         {{request.problem.batch(), {answeredWithin(result, request.limitBytes), {}}}});
 }
 

@@ -74,6 +74,26 @@ TEST_F(DatabaseTest, LargeFilesAreReadToo) {
   expectNoWarning();
 }
 
+// Of a file that is read as a whole, and of one in which a problem is looked up.
+TEST_F(DatabaseTest, WhatIsKeptBehindAProblemsTextComesWithIt) {
+  const char* const kTexts[] = {
+      "a", "a asked all", "a b c", "a\tb", "a!", "a!b", "ab", "b a", "A x"};
+  for (int i = 0; i < 9; ++i) Database(path_).store(machine(), kTexts[i], {{i + 1, sizeOf(1)}});
+  for (const bool isLarge : {false, true}) {
+    Database database(path_);
+    std::string found;
+    for (const auto& [text, measurements] : database.loadAll(machine(), "a"))
+      found += "[" + text + "] " + describe(measurements);
+    EXPECT_EQ("[] " + describe({{1, sizeOf(1)}}) + "[asked all] " + describe({{2, sizeOf(1)}}) +
+                  "[b c] " + describe({{3, sizeOf(1)}}),
+              found);
+    EXPECT_TRUE(database.loadAll(machine(), "a asked").count("") == 0);
+    EXPECT_TRUE(database.loadAll(machine(), "c").empty());
+    if (!isLarge) Database(path_).store(machine(), "many rows", {{1, sizeOf(5000)}});
+  }
+  expectNoWarning();
+}
+
 TEST_F(DatabaseTest, EachPartOfTheMachineCounts) {
   const std::vector<std::function<void(MachineKey&)>> changes = {
       [](MachineKey& key) { key.deviceName = "NVIDIA H100"; },
