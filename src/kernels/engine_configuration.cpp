@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <unordered_map>
 
 namespace ucudnn {
 namespace {
@@ -28,6 +29,7 @@ bool take(std::string_view& text, std::string_view prefix, Number& number) {
 struct Ids {
   std::mutex mutex;
   std::map<EngineConfiguration, std::int32_t> ids;
+  std::unordered_map<std::string, std::int32_t> texts;  ///< those that were parsed
   std::vector<EngineConfiguration> configurations;
 };
 
@@ -61,6 +63,21 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
   if (configuration.tiles < 1 || configuration.tiles > kMostTiles) return std::nullopt;
   if (toText(configuration) != whole) return std::nullopt;  // "eng01": one kernel has one name
   return configuration;
+}
+
+std::optional<std::int32_t> idFromText(std::string_view text) {
+  Ids& all = ids();
+  const std::string whole(text);
+  {
+    const std::lock_guard lock(all.mutex);
+    if (const auto known = all.texts.find(whole); known != all.texts.end()) return known->second;
+  }
+  const auto value = engineConfigurationFromText(text);
+  if (!value) return std::nullopt;
+  const std::int32_t id = idOf(*value);
+  const std::lock_guard lock(all.mutex);
+  all.texts.emplace(whole, id);
+  return id;
 }
 
 std::int32_t idOf(const EngineConfiguration& configuration) {

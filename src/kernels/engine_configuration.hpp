@@ -35,7 +35,10 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
 
 /// A number for the configuration, the same for as long as the process runs.
 std::int32_t idOf(const EngineConfiguration& configuration);
-/// REQUIRES: an id that idOf has given.
+/// That of the configuration that the text names; empty: not such a text. A text that was named
+/// before is not taken apart again: databases have each some fifty times.
+std::optional<std::int32_t> idFromText(std::string_view text);
+/// REQUIRES: an id that these have given.
 EngineConfiguration engineConfigurationOf(std::int32_t id);
 
 }  // namespace ucudnn

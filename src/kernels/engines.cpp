@@ -309,9 +309,9 @@ class EngineSource final : public KernelSource {
 
   /// What it needs and keeps is known when cuDNN is asked.
   std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
-    const auto value = engineConfigurationFromText(text);
-    if (!value) return std::nullopt;
-    return KernelOffer{{0, true, true, false}, {idOf(*value), problem.mathType, kEngines}};
+    const auto id = idFromText(text);
+    if (!id) return std::nullopt;
+    return KernelOffer{{0, true, true, false}, {*id, problem.mathType, kEngines}};
   }
 };
 
