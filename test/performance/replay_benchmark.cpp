@@ -2,8 +2,9 @@
 // ucudnn_replay_benchmark, on a GPU or under misc/with-simulator.
 //   hostTime/L:    a call under a limit of L MiB, one after another: planned_ns replayed,
 //                  bare_ns enqueued; idle_ns replayed, where the device has come to rest before
-//   graph/L:       what the launch of that call's graph takes by itself: launch_ns, idle_ns;
-//                  and what it is made of (captured_graph.hpp)
+//   graph/L/0:     what the launch of that call's graph takes by itself: launch_ns, idle_ns;
+//                  whole_ns with the device's time; and what it is made of (captured_graph.hpp)
+//   graph/L/1:     the same once memory is cleared by kernels in place of memset nodes (replaced)
 //   missedCall:    overhead_ns of a call whose addresses never repeat, against one without replay
 //   rotation/K:    time with the device's, over K sets of x and y: planned_ns with replay, bare_ns
 //                  without; hit_rate of the calls that are timed
@@ -75,6 +76,15 @@ double medianCallNs(Device before, Call call) {
   return median(times);
 }
 
+/// Of a call, to the end of the device's work.
+template <typename Call>
+double wholeBlockNs(Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  nanosecondsPerCall(kReplayCalls, call);
+  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - begin;
+  return elapsed.count() / kReplayCalls;
+}
+
 void hostTime(benchmark::State& state) {
   const Pair pair(static_cast<std::size_t>(state.range(0)) * kMebibyte);
   describePlan(state, pair.replayed);
@@ -103,19 +113,22 @@ void graph(benchmark::State& state) {
                                 static_cast<std::size_t>(state.range(0)) * kMebibyte);
   convolution.setMath(CUDNN_DEFAULT_MATH);
   describePlan(state, convolution);
-  const CapturedGraph captured(convolution.handle(),
-                               [&] { convolution.forward(convolution.handle(), kAlgorithm); });
+  CapturedGraph captured(convolution.handle(),
+                         [&] { convolution.forward(convolution.handle(), kAlgorithm); });
+  if (state.range(1) != 0) state.counters["replaced"] = captured.clearByKernels();
   captured.describe(state);
   const auto launchNs = [&](Device before) {
     return medianCallNs(before, [&] { captured.launch(); });
   };
-  std::vector<double> busyNs, idleNs;
+  std::vector<double> busyNs, idleNs, wholeNs;
   for (auto _ : state) {
     busyNs.push_back(launchNs(Device::kBusy));
     idleNs.push_back(launchNs(Device::kIdle));
+    wholeNs.push_back(wholeBlockNs([&] { captured.launch(); }));
     state.SetIterationTime(busyNs.back() * 1e-9);
   }
   state.counters["launch_ns"] = median(busyNs);
+  state.counters["whole_ns"] = median(wholeNs);
   state.counters["idle_ns"] = median(idleNs);
 }
 
@@ -148,20 +161,13 @@ void missedCall(benchmark::State& state) {
 /// Blocks are timed to the end of the device's work.
 template <typename Bare, typename Planned>
 void compareWhole(benchmark::State& state, Bare bare, Planned planned) {
-  const auto block = [](auto call) {
-    const auto begin = std::chrono::steady_clock::now();
-    nanosecondsPerCall(kReplayCalls, call);
-    const std::chrono::duration<double, std::nano> elapsed =
-        std::chrono::steady_clock::now() - begin;
-    return elapsed.count() / kReplayCalls;
-  };
   std::vector<double> bareNs, plannedNs;
-  block(bare);
-  block(planned);
+  wholeBlockNs(bare);
+  wholeBlockNs(planned);
   const long long before = replayedCalls();
   for (auto _ : state) {
-    bareNs.push_back(block(bare));
-    plannedNs.push_back(block(planned));
+    bareNs.push_back(wholeBlockNs(bare));
+    plannedNs.push_back(wholeBlockNs(planned));
     state.SetIterationTime(plannedNs.back() * 1e-9);
   }
   state.counters["bare_ns"] = median(bareNs);
@@ -187,7 +193,7 @@ void neverRepeated(benchmark::State& state) {
 }
 
 BENCHMARK(hostTime)->Arg(64)->Arg(16)->Arg(8)->UseManualTime()->Iterations(kReplayBlocks);
-BENCHMARK(graph)->Arg(64)->Arg(16)->Arg(8)->UseManualTime()->Iterations(kReplayBlocks);
+BENCHMARK(graph)->ArgsProduct({{64, 16, 8}, {0, 1}})->UseManualTime()->Iterations(kReplayBlocks);
 BENCHMARK(missedCall)->UseManualTime()->Iterations(kReplayBlocks);
 BENCHMARK(rotation)->RangeMultiplier(2)->Range(1, 8)->UseManualTime()->Iterations(kReplayBlocks);
 BENCHMARK(neverRepeated)->Arg(64)->Arg(8)->UseManualTime()->Iterations(kReplayBlocks);
