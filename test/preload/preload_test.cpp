@@ -39,7 +39,7 @@ class PreloadTest : public ::testing::Test {
     return std::string(PLAIN) + " " + mode + " " + file(results);
   }
   std::string preloaded(const std::string& mode, const std::string& results) const {
-    return "LD_PRELOAD=" UCUDNN_PRELOAD " " + plain(mode, results);
+    return preloading(UCUDNN_PRELOAD) + plain(mode, results);
   }
   std::string traced() const { return variables() + "UCUDNN_TRACE=" + file("trace") + " "; }
 
@@ -156,7 +156,7 @@ TEST_F(PreloadTest, APlanThatIsNotAskedAboutIsCudnns) {
 TEST_F(PreloadTest, FindsACudnnOfLocalScope) {
   ASSERT_EQ(0, shell(plain("query", "bare")).status);
   const std::string host = std::string(HOST) + " " PLUGIN " query " + file("preloaded");
-  const Outcome outcome = shell(traced() + "LD_PRELOAD=" UCUDNN_PRELOAD " " + host);
+  const Outcome outcome = shell(traced() + preloading(UCUDNN_PRELOAD) + host);
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ("", outcome.error);
   expectSameResults("preloaded", "bare");
@@ -200,7 +200,7 @@ TEST_F(PreloadTest, TraceSaysWhyCallsPassThrough) {
 }
 
 TEST_F(PreloadTest, ReportSumsUpWhatBecameOfTheCalls) {
-  const std::string run = std::string(UCUDNN_TOOL) + " run --report ";
+  const std::string run = preloading("") + UCUDNN_TOOL " run --report ";
   const Outcome outcome = shell(variables() + run + plain("find", "results"));
   EXPECT_EQ(0, outcome.status);
   const auto contains = [&](const std::string& words) {
@@ -217,7 +217,7 @@ TEST_F(PreloadTest, ReportSumsUpWhatBecameOfTheCalls) {
 }
 
 TEST_F(PreloadTest, ReportSaysWhyCallsPassThrough) {
-  const std::string run = std::string(UCUDNN_TOOL) + " run --report ";
+  const std::string run = preloading("") + UCUDNN_TOOL " run --report ";
   const Outcome outcome = shell(run + plain("fixed", "results"));
   EXPECT_NE(std::string::npos, outcome.error.find("ucudnn: 12 left to cuDNN: not measured yet\n"))
       << outcome.error;
@@ -250,7 +250,7 @@ TEST_F(PreloadTest, WithoutTheLibraryBesideItEverythingPassesThrough) {
   const std::string copy = file("libucudnn_preload.so");
   std::filesystem::copy_file(UCUDNN_PRELOAD, copy);
   ASSERT_EQ(0, shell(plain("query", "bare")).status);
-  const Outcome outcome = shell("LD_PRELOAD=" + copy + " " + plain("query", "preloaded"));
+  const Outcome outcome = shell(preloading(copy) + plain("query", "preloaded"));
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
   EXPECT_EQ(1, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
@@ -260,7 +260,7 @@ TEST_F(PreloadTest, WithoutTheLibraryBesideItEverythingPassesThrough) {
 TEST_F(PreloadTest, ServesAClientOfTheLibraryAsBefore) {
   const std::string work = " run 'plain;0 3 0 7 8 8 1 1 0 1 2 9 8 3 3 1 1 1 1 1 1'";
   const Outcome bare = shell(std::string(LIBRARY_CLIENT) + work);
-  const Outcome outcome = shell("LD_PRELOAD=" UCUDNN_PRELOAD " " LIBRARY_CLIENT + work);
+  const Outcome outcome = shell(preloading(UCUDNN_PRELOAD) + LIBRARY_CLIENT + work);
   EXPECT_EQ(0, bare.status) << bare.output;
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ(bare.output, outcome.output);
@@ -268,18 +268,19 @@ TEST_F(PreloadTest, ServesAClientOfTheLibraryAsBefore) {
 
 TEST(PreloadAlone, OtherProgramsNeverNoticeIt) {
   const Outcome bare = shell("/bin/ls /");
-  const Outcome outcome = shell("LD_DEBUG=files LD_PRELOAD=" UCUDNN_PRELOAD " /bin/ls /");
+  const Outcome outcome = shell("LD_DEBUG=files " + preloading(UCUDNN_PRELOAD) + "/bin/ls /");
   EXPECT_EQ(0, outcome.status);
   EXPECT_EQ(bare.output, outcome.output);
   EXPECT_NE(std::string::npos, outcome.error.find("libucudnn_preload.so"));
-  for (const char* const library : {"libucudnn.so", "libcudnn", "libcudart", "libstdc++"})
+  std::vector<std::string> libraries = {"libucudnn.so", "libcudnn", "libcudart"};
+  if (preloading("").empty()) libraries.push_back("libstdc++");  // which UBSan's runtime needs
+  for (const std::string& library : libraries)
     EXPECT_EQ(std::string::npos, outcome.error.find(library)) << library;
 }
 
 TEST(PreloadAlone, ACudnnOfAnotherVersionPassesThroughWithOneWarning) {
-  const std::string preload = "LD_PRELOAD=" UCUDNN_PRELOAD;
-  for (const std::string& line :
-       {preload + " " OTHER_CLIENT " " OTHER_CUDNN, preload + ":" OTHER_CUDNN " " OTHER_CLIENT}) {
+  for (const std::string& line : {preloading(UCUDNN_PRELOAD) + OTHER_CLIENT " " OTHER_CUDNN,
+                                  preloading(UCUDNN_PRELOAD ":" OTHER_CUDNN) + OTHER_CLIENT}) {
     const Outcome outcome = shell(line);
     EXPECT_EQ(0, outcome.status);
     EXPECT_EQ("0 0 7000 0\n", outcome.output);
@@ -295,8 +296,8 @@ TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
   std::filesystem::copy_file(UCUDNN_PRELOAD, directory.file("libucudnn_preload.so"));
   const std::string library = "libucudnn.so.0";
   std::filesystem::create_symlink(GUARD_FOLDER "/" + library, directory.file(library));
-  const Outcome outcome = shell("LD_LIBRARY_PATH=" GUARD_FOLDER " LD_PRELOAD=" +
-                                directory.file("libucudnn_preload.so") + " " GUARD_CLIENT);
+  const Outcome outcome = shell("LD_LIBRARY_PATH=" GUARD_FOLDER " " +
+                                preloading(directory.file("libucudnn_preload.so")) + GUARD_CLIENT);
   EXPECT_EQ(0, outcome.status);
   EXPECT_EQ("", outcome.error);
   EXPECT_EQ(
@@ -311,7 +312,7 @@ TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
 }
 
 TEST(PreloadAlone, WithoutACudnnCallsFailAsUninitialized) {
-  const Outcome outcome = shell("LD_PRELOAD=" UCUDNN_PRELOAD " " OTHER_CLIENT);
+  const Outcome outcome = shell(preloading(UCUDNN_PRELOAD) + OTHER_CLIENT);
   EXPECT_EQ(0, outcome.status);
   EXPECT_EQ("1001 1001 0 1001\n", outcome.output);  // CUDNN_STATUS_NOT_INITIALIZED
 }

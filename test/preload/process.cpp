@@ -36,6 +36,13 @@ Outcome shell(const std::string& line) {
   return outcome;
 }
 
+std::string preloading(const std::string& libraries) {
+  const std::string sanitizer = SANITIZER;
+  if (sanitizer.empty() && libraries.empty()) return "";
+  const bool areBoth = !sanitizer.empty() && !libraries.empty();
+  return "LD_PRELOAD=" + sanitizer + (areBoth ? ":" : "") + libraries + " ";
+}
+
 std::vector<float> readResults(const std::string& path) {
   const std::string bytes = readText(path);
   std::vector<float> results(bytes.size() / sizeof(float));

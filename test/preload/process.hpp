@@ -14,6 +14,10 @@ struct Outcome {
 /// Lets the shell run a line.
 Outcome shell(const std::string& line);
 
+/// Sets LD_PRELOAD for a program of `shell`. A sanitizer's runtime must be a program's first
+/// library.
+std::string preloading(const std::string& libraries);
+
 std::string readText(const std::string& path);
 std::vector<std::string> linesOf(const std::string& path);
 

@@ -10,7 +10,7 @@
 namespace ucudnn::test {
 namespace {
 
-const std::string kRun = std::string(UCUDNN_TOOL) + " run ";
+const std::string kRun = preloading("") + UCUDNN_TOOL " run ";
 
 TEST(Run, ExitStatusIsTheCommands) {
   EXPECT_EQ(0, shell(kRun + "true").status);
@@ -63,10 +63,14 @@ TEST(Run, OptionsBecomeTheProgramsEnvironment) {
 }
 
 TEST(Run, LibraryIsPreloadedBehindOthers) {
-  const std::string own = std::filesystem::canonical(UCUDNN_PRELOAD).string() + "\n";
-  EXPECT_EQ(own, environmentOf(kRun, "LD_PRELOAD"));
-  EXPECT_EQ(OTHER_CUDNN ":" + own,
-            environmentOf("LD_PRELOAD=" OTHER_CUDNN " " + kRun, "LD_PRELOAD"));
+  const std::string own = std::filesystem::canonical(UCUDNN_PRELOAD).string();
+  const auto preloadOf = [](const std::string& line) {
+    const std::string libraries = environmentOf(line, "LD_PRELOAD");
+    return "LD_PRELOAD=" + libraries.substr(0, libraries.find('\n')) + " ";
+  };
+  EXPECT_EQ(preloading(own), preloadOf(kRun));
+  EXPECT_EQ(preloading(OTHER_CUDNN ":" + own),
+            preloadOf(preloading(OTHER_CUDNN) + UCUDNN_TOOL " run "));
 }
 
 TEST(Run, TheProgramsArgumentsAreItsOwn) {
