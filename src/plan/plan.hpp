@@ -38,10 +38,6 @@ struct Plan {
   std::size_t limitBytes = 0;
   std::size_t workspaceBytes = 0;  ///< the largest step's
   double predictedMs = 0;
-  /// Of the fastest kernel that was known undivided within the limit when this was chosen; 0: not
-  /// known, as of a plan from a file.
-  double undividedMs = 0;
-  std::size_t undividedBytes = 0;
   bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
@@ -54,6 +50,10 @@ struct Plan {
   int algorithm = 0;
   std::size_t algorithmBytes = 0;
   std::uint64_t id = nextPlanId();  ///< unlike the address, never another plan's
+  /// Of the fastest kernel that was known undivided within the limit when this was chosen; 0: not
+  /// known, as of a plan from a file.
+  double undividedMs = 0;
+  std::size_t undividedBytes = 0;
 
   bool isDivided() const noexcept { return divided; }
   std::size_t microBatches() const noexcept {
