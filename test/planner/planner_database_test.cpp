@@ -56,23 +56,19 @@ TEST_F(PlannerDatabaseTest, ASecondStartMeasuresNothing) {
 
 // A question takes cuDNN 0.1 to 0.4 ms, its ranking longer.
 TEST_F(PlannerDatabaseTest, ASecondStartAsksOnceAboutWhatItRunsAndNames) {
-  {
-    Planner planner;
-    planner.plan(request(planner, kDividedLimit));
-  }
+  Planner first;
+  first.plan(request(first, kDividedLimit));
   constexpr auto kQuestion = "cudnnGetConvolutionForwardWorkspaceSize";
   constexpr auto kRanking = "cudnnGetConvolutionForwardAlgorithm_v7";
-  const auto questions = callCount(kQuestion);
-  const auto rankings = callCount(kRanking);
+  const auto questions = callCount(kQuestion), rankings = callCount(kRanking);
   Planner planner;
   const auto plan = planner.plan(request(planner, kDividedLimit));
   ASSERT_TRUE(plan && plan->replayed);
   ASSERT_FALSE(plan->steps.front().accurate) << "its accuracy is asked about at both paces";
   const Kernel named{plan->algorithm, plan->problem.mathType};
   std::set<std::pair<int, Kernel>> kernels{{plan->problem.batch(), named}};
-  for (const Plan* each : {plan.get(), plan->enqueued.get()})
-    if (each != nullptr)
-      for (const Plan::Step& step : each->steps) kernels.emplace(step.batch, step.kernel);
+  for (const Plan* each = plan.get(); each != nullptr; each = each->enqueued.get())
+    for (const Plan::Step& step : each->steps) kernels.emplace(step.batch, step.kernel);
   EXPECT_EQ(callCount(kQuestion) - questions, static_cast<std::int64_t>(kernels.size()));
   EXPECT_EQ(callCount(kRanking) - rankings, 1);
 }
