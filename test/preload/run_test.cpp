@@ -105,7 +105,8 @@ TEST(Run, StartsWhereThereIsNoCudnn) {
     std::filesystem::create_directories(std::filesystem::path(to).parent_path());  // bin first
     std::filesystem::copy_file(from, to);
   }
-  const Outcome outcome = shell("env -i LD_DEBUG=files " + program + " run /bin/ls /");
+  const Outcome outcome =
+      shell("env -i LD_DEBUG=files " + preloading("") + program + " run /bin/ls /");
   EXPECT_EQ(0, outcome.status) << outcome.error;
   EXPECT_EQ(shell("/bin/ls /").output, outcome.output);
   EXPECT_NE(std::string::npos, outcome.error.find("libucudnn_preload.so"));

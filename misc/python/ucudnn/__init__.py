@@ -48,7 +48,9 @@ def statistics():
 
 
 def limit(bytes):
-    """The most workspace of each convolution, from its next call on, in bytes; None: no limit."""
+    """The most workspace of each convolution, from its next call on, in bytes; None: no limit.
+
+    A program allocates what it was told when it asked: PyTorch asks once for each convolution."""
     value = _NO_LIMIT if bytes is None else operator.index(bytes)
     if not 0 <= value <= _NO_LIMIT:
         raise ValueError(f"{value} is no size")
