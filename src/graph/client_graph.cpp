@@ -193,8 +193,7 @@ namespace {
 /// exactly, and not every engine that uses them for it says so.
 Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   Problem problem = graph.problem;
-  if (problem.xType == CUDNN_DATA_FLOAT && !numerics.tensorCores)
-    problem.mathType = CUDNN_FMA_MATH;
+  if (problem.xType == CUDNN_DATA_FLOAT && !numerics.tensorCores) problem.mathType = CUDNN_FMA_MATH;
   return problem;
 }
 
