@@ -156,8 +156,10 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
       !fitsWorkspace(handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes);
   const Measuring measuring = owed || hasTooLittle ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
-  // As workspaceBytes decides: where no deterministic kernel fits, another runs.
-  if (!found.plan && found.lasts && key.deterministic && !settings_.deterministic) {
+  // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
+  // can run instead.
+  if (!found.plan && found.lasts && key.deterministic && !key.isExecution &&
+      !settings_.deterministic) {
     wanted.deterministic = false;
     found = planner().answer(wanted, measuring);
   }
@@ -198,8 +200,9 @@ cudnnStatus_t Context::convolve(Operation operation,
     return bypass(operation, call, left::kUnknown);
   if (call.fused != nullptr && !readFused(call, key.problem))
     return bypass(operation, call, left::kUnknownZ);
-  key.deterministic = call.execution != nullptr ? call.execution->deterministic
-                                                : isDeterministic(operation, call.algorithm);
+  key.isExecution = call.execution != nullptr;
+  key.deterministic =
+      key.isExecution ? call.execution->deterministic : isDeterministic(operation, call.algorithm);
   if ((owner_ || replays_) && !followDevice()) return bypass(operation, call, left::kFailed);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;

@@ -21,12 +21,14 @@ class HotPlans {
     Problem problem;
     std::size_t workspaceBytes = 0;
     bool deterministic = false;
+    bool isExecution = false;  ///< of a client's plan: what is deterministic must stay so
     long long layer = 0;
     std::uint64_t stream = 0;
 
     bool operator==(const Key& other) const noexcept {
       return workspaceBytes == other.workspaceBytes && deterministic == other.deterministic &&
-             layer == other.layer && stream == other.stream && problem == other.problem;
+             isExecution == other.isExecution && layer == other.layer && stream == other.stream &&
+             problem == other.problem;
     }
     std::size_t hash() const noexcept {
       return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic) ^
