@@ -24,17 +24,25 @@ cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
   return status;
 }
 
-/// cuDNN has filled descriptors of the client's from one of its own.
+/// cuDNN has filled descriptors of the client's from one of its own. What was noted of them before
+/// is void.
 void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const void* elements) {
-  const auto from = trackedDescriptors().findKind<ChoiceDescription>(descriptor);
-  if (from == nullptr || elements == nullptr) return;
+  TrackedDescriptors& all = trackedDescriptors();
+  const auto choice = all.findKind<ChoiceDescription>(descriptor);
+  const auto plan = all.findKind<PlanDescription>(descriptor);
   const auto* const filled = static_cast<const cudnnBackendDescriptor_t*>(elements);
-  for (std::int64_t i = 0; i < count; ++i)
-    if (const auto to = trackedDescriptors().findKind<ChoiceDescription>(filled[i]))
-      to->fill(*from);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto to = all.findKind<ChoiceDescription>(filled[i]);
+    if (to != nullptr && choice != nullptr)
+      to->fill(*choice);
+    else if (to != nullptr && plan != nullptr)
+      to->fill(*plan);
+    else
+      all.remove(filled[i]);
+  }
 }
 
-/// The context that plans for a client's plan; null: there is none.
+/// The context that plans for a client's plan; null: there is none, or no longer.
 Context* contextOf(const PlanDescription& plan) noexcept {
   Context* const context =
       ucudnn::contextOf(plan.handle() != nullptr ? plan.handle() : plan.graph()->handle);
@@ -150,16 +158,16 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
                                         int64_t requestedElementCount,
                                         int64_t* elementCount,
                                         void* arrayOfElements) {
-  int64_t count = 0;
+  int64_t own = 0;
+  int64_t* const count = elementCount != nullptr ? elementCount : &own;
   const cudnnStatus_t status = cudnn().backendGetAttribute(
-      descriptor, attributeName, attributeType, requestedElementCount, &count, arrayOfElements);
-  if (elementCount != nullptr) *elementCount = count;
+      descriptor, attributeName, attributeType, requestedElementCount, count, arrayOfElements);
   return noted(status, [&](const TrackedDescriptors&) {
-    if (attributeName == CUDNN_ATTR_ENGINEHEUR_RESULTS ||
-        attributeName == CUDNN_ATTR_ENGINECFG_ENGINE)
-      noteFilled(descriptor, std::min(count, requestedElementCount), arrayOfElements);
-    if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE || arrayOfElements == nullptr)
-      return;
+    const std::int64_t written = std::min(*count, requestedElementCount);
+    if (arrayOfElements == nullptr || written < 1) return;
+    if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
+      noteFilled(descriptor, written, arrayOfElements);
+    if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return;
     auto* const bytes = static_cast<std::int64_t*>(arrayOfElements);
     if (const auto ours = answerFor(descriptor, *bytes))
       *bytes = static_cast<std::int64_t>(ours->grantedBytes);

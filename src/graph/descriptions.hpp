@@ -217,10 +217,11 @@ class GraphDescription final : public Description {
 class ChoiceDescription final : public Description {
  public:
   const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
-  /// cuDNN has filled the descriptor from another one.
-  void fill(const ChoiceDescription& from) {
-    graph_ = from.graph_;
-    isFromPlain_ = from.isFromPlain_ && from.isPlain();
+  /// From a descriptor that it is set by, or that cuDNN has filled it from.
+  template <typename From>
+  void fill(const From& from) {
+    graph_ = from.graph();
+    isFromPlain_ = from.isUnderstood();
   }
   /// False: something has been set, on one of those that it comes from, that is not understood.
   bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
