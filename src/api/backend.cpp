@@ -45,7 +45,7 @@ void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const v
 /// The context that plans for a client's plan; null: there is none, or no longer.
 Context* contextOf(const PlanDescription& plan) noexcept {
   Context* const context =
-      ucudnn::contextOf(plan.handle() != nullptr ? plan.handle() : plan.graph()->handle);
+      knownContextOf(plan.handle() != nullptr ? plan.handle() : plan.graph()->handle);
   return context != nullptr && !context->settings().disabled ? context : nullptr;
 }
 
@@ -134,7 +134,13 @@ cudnnStatus_t ucudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor
 
 cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   return noted(cudnn().backendFinalize(descriptor), [&](const TrackedDescriptors& all) {
-    if (const auto description = all.find(descriptor)) description->finalized();
+    const auto description = all.find(descriptor);
+    if (description == nullptr) return;
+    description->finalized();
+    // Its handle may be destroyed before the workspace is asked for: now it is there.
+    const auto* const plan = dynamic_cast<const PlanDescription*>(description.get());
+    if (plan != nullptr && plan->graph() != nullptr)
+      static_cast<void>(ucudnn::contextOf(plan->handle()));
   });
 }
 

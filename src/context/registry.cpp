@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -44,13 +45,17 @@ std::unique_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
   }
 }
 
-Context* findOrAdopt(cudnnHandle_t handle) {
+/// Empty: it has none. Null: it could not be adopted.
+std::optional<Context*> findKnown(cudnnHandle_t handle) {
   Registry& all = registry();
-  {
-    const std::shared_lock lock(all.mutex);
-    if (const auto known = all.contexts.find(handle); known != all.contexts.end())
-      return known->second.get();
-  }
+  const std::shared_lock lock(all.mutex);
+  const auto known = all.contexts.find(handle);
+  return known != all.contexts.end() ? std::optional(known->second.get()) : std::nullopt;
+}
+
+Context* findOrAdopt(cudnnHandle_t handle) {
+  if (const auto known = findKnown(handle)) return *known;
+  Registry& all = registry();
   std::unique_ptr<Context> adopted = adopt(handle);
   const std::unique_lock lock(all.mutex);
   return all.contexts.try_emplace(handle, std::move(adopted)).first->second.get();
@@ -79,6 +84,16 @@ Context* contextOf(cudnnHandle_t handle) noexcept {
     return lastContext.context;
   } catch (const std::exception& error) {  // out of memory, or no lock to be had
     logWarn("a handle is left to cuDNN: {}", error.what());
+    return nullptr;
+  }
+}
+
+Context* knownContextOf(cudnnHandle_t handle) noexcept {
+  try {
+    Context* const context = findKnown(handle).value_or(nullptr);
+    if (context != nullptr) context->noteThread();
+    return context;
+  } catch (const std::exception&) {  // no lock to be had
     return nullptr;
   }
 }

@@ -12,6 +12,10 @@ namespace ucudnn {
 /// of once), cuDNN serves it alone. Thread-safe.
 Context* contextOf(cudnnHandle_t handle) noexcept;
 
+/// The context that a handle has, which may have been destroyed since it was named. Null: it has
+/// none. Thread-safe.
+Context* knownContextOf(cudnnHandle_t handle) noexcept;
+
 /// Registers a handle that has just been made. Throws Error, BadSetting, std::bad_alloc.
 void addContext(cudnnHandle_t handle, Settings settings);
 
