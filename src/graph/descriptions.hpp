@@ -282,7 +282,7 @@ class PackDescription final : public Description {
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  static constexpr std::int64_t kMostTensors = 8;  ///< a convolution's, and what follows it
+  static constexpr std::int64_t kMostTensors = 32;  ///< a client may bring more than its plan has
   std::int64_t ids_[kMostTensors] = {};
   void* data_[kMostTensors] = {};
   std::int64_t idCount_ = 0, dataCount_ = 0;
