@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "problem/problem.hpp"
@@ -59,7 +60,8 @@ class Description {
   void set(cudnnBackendAttributeName_t name,
            const AttributeValue& value,
            const Descriptions& others) {
-    if (!read(name, value, others)) isPlain_ = false;
+    const bool wasPlain = std::exchange(isPlain_, false);  // it is, if reading throws
+    isPlain_ = read(name, value, others) && wasPlain;
   }
   /// False: something has been set that is not understood.
   bool isPlain() const noexcept { return isPlain_; }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace ucudnn {
 namespace {
 
@@ -237,6 +239,24 @@ TEST(ClientGraph, OtherFollowersAreNotUnderstood) {
       isUnderstood([](GraphValue& g) { g.operations[0].operation = Operation::kBackwardData; }));
   EXPECT_FALSE(isUnderstood(
       [](GraphValue& g) { g.followers[1].pointwise.mode = CUDNN_POINTWISE_TANH_FWD; }));
+}
+
+// What is not noted for want of memory must not be missed.
+TEST(Description, IsNotPlainAfterAnAttributeThatCouldNotBeNoted) {
+  struct NoMemory final : Description {
+    bool read(cudnnBackendAttributeName_t, const AttributeValue&, const Descriptions&) override {
+      throw std::bad_alloc();
+    }
+  };
+  struct None final : Descriptions {
+    std::shared_ptr<Description> find(cudnnBackendDescriptor_t) const override { return nullptr; }
+  };
+  NoMemory description;
+  EXPECT_TRUE(description.isPlain());
+  EXPECT_THROW(
+      description.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, {CUDNN_TYPE_INT64, 0, nullptr}, None()),
+      std::bad_alloc);
+  EXPECT_FALSE(description.isPlain());
 }
 
 }  // namespace
