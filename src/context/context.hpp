@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -291,6 +292,9 @@ class Context {
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
+  /// A client's plan is asked without a handle, so perhaps by several threads at a time. Held as
+  /// long as an answer takes: calls don't wait for it.
+  std::mutex planWorkspaceMutex_;
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
   double hotMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of

@@ -240,6 +240,7 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
                                                     const ConvolutionDescriptors& descriptors,
                                                     std::size_t neededBytes,
                                                     bool deterministic) {
+  const std::lock_guard lock(planWorkspaceMutex_);
   const bool isPlanned = Planner::plans(problem);
   // What isn't runs as it is, but for the cap.
   if (!isPlanned && (!isCapped() || neededBytes <= capped(SIZE_MAX))) return std::nullopt;
