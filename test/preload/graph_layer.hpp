@@ -78,7 +78,7 @@ class GraphLayer {
     runOperation(handle, GraphOperation::kFused, use, y_, kYCount, results);
   }
 
- private:
+ protected:
   static constexpr std::int64_t kX = 11, kW = 22, kY = 33, kBias = 44, kVirtual = 55;
 
   static Backend tensor(std::int64_t id,
@@ -216,8 +216,7 @@ class GraphLayer {
     return made;
   }
 
-  /// As a program that forbids TF32.
-  static bool usesTensorCores(const Backend& configuration) {
+  static bool hasNote(const Backend& configuration, cudnnBackendNumericalNote_t note) {
     const Backend engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t filled = engine.get();
     std::int64_t count = 0;
@@ -235,7 +234,7 @@ class GraphLayer {
                                    &count,
                                    notes));
     for (std::int64_t i = 0; i < count; ++i)
-      if (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE) return true;
+      if (notes[i] == note) return true;
     return false;
   }
 
@@ -252,7 +251,8 @@ class GraphLayer {
   static std::vector<Planned> plansOf(cudnnHandle_t handle, const Backend& graph, GraphUse use) {
     std::vector<Planned> plans;
     for (const Backend& configuration : configurations(graph)) {
-      if (usesTensorCores(configuration)) continue;
+      // As a program that forbids TF32.
+      if (hasNote(configuration, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) continue;
       Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);

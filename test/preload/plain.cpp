@@ -9,6 +9,10 @@
 //   graph     builds plans of the graph API, and runs the first of each operation
 //   autotune  runs all of them, once each
 //   unasked   never asks a plan for its workspace
+//   refill    makes a plan of a descriptor that cuDNN has filled twice
+//   outlive   asks for the workspace of a plan whose handle is gone
+//   crowd     executes with more tensors than the graph has
+//   exact     runs deterministic engines that need no workspace
 //   threads   "find" in three threads, each with a handle
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
@@ -29,7 +33,7 @@
 #include <thread>
 #include <vector>
 
-#include "graph_layer.hpp"
+#include "graph_habits.hpp"
 
 using namespace plain;
 
@@ -148,6 +152,13 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "graph") runGraphs(GraphUse::kFirst, results);
     if (mode == "autotune") runGraphs(GraphUse::kAll, results);
     if (mode == "unasked") runGraphs(GraphUse::kUnasked, results);
+    if (mode == "refill")
+      withHandle([&](cudnnHandle_t handle) { GraphHabits().refill(handle, results); });
+    if (mode == "outlive") GraphHabits().outlive(results);
+    if (mode == "crowd")
+      withHandle([&](cudnnHandle_t handle) { GraphHabits().crowd(handle, results); });
+    if (mode == "exact")
+      withHandle([&](cudnnHandle_t handle) { GraphHabits().exact(handle, results); });
     if (mode == "threads") findInThreads(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);

@@ -79,6 +79,15 @@ class PreloadTest : public ::testing::Test {
     }
   }
 
+  void expectBareResults(const std::string& mode, const std::string& settings = "") const {
+    ASSERT_EQ(0, shell(plain(mode, "bare")).status);
+    shell(variables() + settings + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "times"));
+    const Outcome outcome = shell(traced() + settings + preloaded(mode, "preloaded"));
+    EXPECT_EQ(0, outcome.status) << outcome.output;
+    EXPECT_EQ("", outcome.error);
+    expectSameResults("preloaded", "bare");
+  }
+
   static std::size_t workspaceOf(const Outcome& outcome) {
     const std::size_t place = outcome.output.find("workspace ");
     return place == std::string::npos ? SIZE_MAX : std::stoull(outcome.output.substr(place + 10));
@@ -151,6 +160,24 @@ TEST_F(PreloadTest, APlanThatIsNotAskedAboutIsCudnns) {
   for (const char* const operation : kOperations)
     EXPECT_EQ(3, traceLines(operation, "\tcudnn\tthe workspace of its plan was not asked for"))
         << operation;
+}
+
+TEST_F(PreloadTest, ADescriptorThatIsFilledTwiceIsOfTheSecondGraph) {
+  expectBareResults("refill");
+}
+TEST_F(PreloadTest, APlanMayOutliveItsHandle) {
+  expectBareResults("outlive");
+  EXPECT_EQ(1, traceLines("forward", "\tcudnn\ta graph that is not split"));
+}
+TEST_F(PreloadTest, APackMayHoldMoreThanAGraphNeeds) {
+  expectBareResults("crowd");
+  EXPECT_EQ(0, traceLines("forward", "\tcudnn"));
+}
+// cuDNN's algorithms that are need more than the limit.
+TEST_F(PreloadTest, ADeterministicEngineStaysDeterministic) {
+  expectBareResults("exact", "UCUDNN_WORKSPACE_LIMIT=0 UCUDNN_LOG_LEVEL=error ");
+  EXPECT_LT(0, traceLines("backward_filter", ""));
+  EXPECT_EQ(0, traceLines("backward_filter", "ALGO_0/") + traceLines("backward_filter", "ALGO_3/"));
 }
 
 TEST_F(PreloadTest, FindsACudnnOfLocalScope) {

@@ -1,0 +1,118 @@
+// What some programs do with the graph API, and most don't.
+#pragma once
+
+#include "graph_layer.hpp"
+
+namespace plain {
+
+class GraphHabits : GraphLayer {
+ public:
+  /// Reads a plan's configuration into a descriptor that has held another graph's, and makes a plan
+  /// of it again.
+  void refill(cudnnHandle_t handle, std::vector<float>& results) {
+    const Backend other = graph(handle, GraphOperation::kForward);
+    const std::vector<Backend> reused = configurations(other);
+    const Backend wanted = graph(handle, GraphOperation::kFused);
+    const Backend first = planOf(handle, configurations(wanted).front());
+    cudnnBackendDescriptor_t filled = reused.front().get();
+    std::int64_t count = 0;
+    CHECK(cudnnBackendGetAttribute(first.get(),
+                                   CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                   1,
+                                   &count,
+                                   &filled));
+    const Backend again = planOf(handle, reused.front());
+    execute(handle, again, 4, results);
+  }
+
+  /// Destroys the handle of a plan before it asks for the workspace.
+  void outlive(std::vector<float>& results) {
+    cudnnHandle_t handle = nullptr;
+    CHECK(cudnnCreate(&handle));
+    const Backend plan =
+        planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front());
+    CHECK(cudnnDestroy(handle));
+    const std::size_t bytes = bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+    CHECK(cudnnCreate(&handle));
+    execute(handle, plan, 4, results, bytes);
+    CHECK(cudnnDestroy(handle));
+  }
+
+  /// Brings more tensors than the graph has.
+  void crowd(cudnnHandle_t handle, std::vector<float>& results) {
+    const Backend plan =
+        planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front());
+    execute(handle, plan, 20, results);
+  }
+
+  /// Filter gradients by each deterministic engine that needs no workspace.
+  void exact(cudnnHandle_t handle, std::vector<float>& results) {
+    const Backend built = graph(handle, GraphOperation::kBackwardFilter);
+    const auto engines =
+        static_cast<std::int64_t>(bytesOf(built, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT));
+    for (std::int64_t i = 0; i < engines; ++i) {
+      Backend engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR),
+          configuration(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, built);
+      engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, i);
+      if (cudnnBackendFinalize(engine.get()) != CUDNN_STATUS_SUCCESS) continue;
+      configuration.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+      if (cudnnBackendFinalize(configuration.get()) == CUDNN_STATUS_SUCCESS &&
+          bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) == 0 &&
+          !hasNote(configuration, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
+        execute(handle, planOf(handle, configuration), 4, results);
+    }
+  }
+
+ private:
+  static Backend planOf(cudnnHandle_t handle, const Backend& configuration) {
+    Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    return plan.finalize();
+  }
+
+  void execute(cudnnHandle_t handle,
+               const Backend& plan,
+               std::size_t tensors,
+               std::vector<float>& results) {
+    execute(
+        handle, plan, tensors, results, bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  }
+
+  /// Whichever of w and y is the output: both are read.
+  void execute(cudnnHandle_t handle,
+               const Backend& plan,
+               std::size_t tensors,
+               std::vector<float>& results,
+               std::size_t bytes) {
+    const Memory w(kWCount * sizeof(float)), y(kYCount * sizeof(float)), space(bytes);
+    fill(w, kWCount, 2);
+    fill(y, kYCount, 3);
+    std::vector<void*> data = {x_.get(), w.get(), y.get(), bias_.get()};
+    std::vector<std::int64_t> ids = {kX, kW, kY, kBias};
+    while (ids.size() < tensors) {
+      ids.push_back(1000 + static_cast<std::int64_t>(ids.size()));
+      data.push_back(x_.get());
+    }
+    const auto count = static_cast<std::int64_t>(ids.size());
+    Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, space.get());
+    pack.finalize();
+    CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
+    CHECK(cudaDeviceSynchronize());
+    read(w, kWCount, results);
+    read(y, kYCount, results);
+  }
+
+  static void read(const Memory& memory, std::size_t count, std::vector<float>& results) {
+    const std::size_t begin = results.size();
+    results.resize(begin + count);
+    CHECK(cudaMemcpy(&results[begin], memory.get(), count * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+};
+
+}  // namespace plain
