@@ -1,6 +1,6 @@
 #include "cuda/cudnn.hpp"
 
-#include <atomic>
+#include <mutex>
 #include <type_traits>
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -21,7 +21,7 @@ void setCudnn(const Cudnn& functions) noexcept {
 }
 
 bool lookUpCudnn(void* (*find)(const char* name)) noexcept {
-  static std::atomic<bool> isDone{false};
+  static std::once_flag once;
   Cudnn found{};
   bool all = true;
   const auto assign = [&](auto& member, const char* name) {
@@ -34,7 +34,8 @@ bool lookUpCudnn(void* (*find)(const char* name)) noexcept {
 #if CUDNN_VERSION >= 90000
   assign(found.getLastErrorString, "cudnnGetLastErrorString");
 #endif
-  if (all && !isDone.exchange(true)) setCudnn(found);
+  // Whoever comes second calls through the table at once: it must be whole by then.
+  if (all) std::call_once(once, setCudnn, found);
   return all;
 }
 

@@ -1,5 +1,9 @@
 // Every call of cuDNN goes through the table: the library built into this program, with wrappers
 // that count in the table, against the simulator's own count of what has reached it.
+#include <dlfcn.h>
+
+#include <thread>
+
 #include "../support/simulator.hpp"
 #include "cuda/cudnn.hpp"
 #include "fixture.hpp"
@@ -105,6 +109,20 @@ TEST_F(FunctionTableTest, NoCallEscapesIt) {
     if (std::string(row.name).find("Convolution") == std::string::npos) continue;
     EXPECT_LT(0, *row.calls) << row.name;
   }
+}
+
+// For ThreadSanitizer: threads of a program look it up side by side, with their first calls.
+TEST(LookUpTest, TableIsWholeForAllWhoLookItUp) {
+  setCudnn({});
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([] {
+      EXPECT_TRUE(lookUpCudnn([](const char* name) { return ::dlsym(RTLD_DEFAULT, name); }));
+      EXPECT_NE(nullptr, cudnn().create);
+      EXPECT_NE(nullptr, cudnn().setTensorNdDescriptor);
+    });
+  for (std::thread& thread : threads) thread.join();
+  setCudnn(real);
 }
 
 }  // namespace
