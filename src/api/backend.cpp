@@ -70,7 +70,7 @@ std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t desc
   }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
-  return plan->answer(std::move(made));
+  return plan->answer(made);
 }
 
 /// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.

@@ -131,17 +131,16 @@ bool readFollowers(const GraphValue& graph, ClientGraph& to) {
         pointwise.computeType != convolution.convolution.computeType)
       return false;
     last = &follower.y;
-    if (pointwise.mode == CUDNN_POINTWISE_RELU_FWD) {
-      hasRelu = true;
-    } else if (pointwise.mode != CUDNN_POINTWISE_ADD) {
-      return false;
-    } else if (!hasBias && follower.alpha2 == 1 && isBias(follower.b, y)) {
+    const bool isSum = pointwise.mode == CUDNN_POINTWISE_ADD;
+    if (isSum && !hasBias && follower.alpha2 == 1 && isBias(follower.b, y)) {
       hasBias = true;
       to.bias = follower.b.id;
-    } else if (!hasZ && isLike(follower.b, y)) {
+    } else if (isSum && !hasZ && isLike(follower.b, y)) {
       hasZ = true;
       to.z = follower.b.id;
       to.beta = follower.alpha2;
+    } else if (pointwise.mode == CUDNN_POINTWISE_RELU_FWD) {
+      hasRelu = true;
     } else {
       return false;
     }

@@ -249,7 +249,8 @@ class PlanDescription final : public Description {
     return std::atomic_load_explicit(&convolution_, std::memory_order_acquire);
   }
   /// The first one's stays, whoever else has asked meanwhile.
-  std::shared_ptr<const ClientConvolution> answer(std::shared_ptr<const ClientConvolution> made) {
+  std::shared_ptr<const ClientConvolution> answer(
+      const std::shared_ptr<const ClientConvolution>& made) {
     std::shared_ptr<const ClientConvolution> first;
     return std::atomic_compare_exchange_strong(&convolution_, &first, made) ? made : first;
   }

@@ -28,6 +28,10 @@ struct ConvolutionCall {
   const ClientExecution* execution = nullptr;  ///< null: by the legacy API
 };
 
+/// Reads what a fused call has besides. False: not planned (z is not laid out as y is, so that it
+/// cannot be cut in step).
+bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
+
 /// Whether one of the call's scaling factors is there and 0.
 inline bool isZero(const void* factor, const Problem& problem) noexcept {
   return factor != nullptr && valueOf(factor, problem.xType) == 0;
