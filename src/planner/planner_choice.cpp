@@ -220,11 +220,13 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
     return;
   }
   std::string why;
-  bool isOrdinary = false;  // a framework's allocator holds all memory most of the time
+  // A framework's allocator holds all memory most of the time. What has not been measured yet, or
+  // not in this process, may be before long.
+  bool isOrdinary = false;
   store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked == nullptr) return;
     why = asked->why;
-    isOrdinary = asked->memoryWasShort && !asked->failed;
+    isOrdinary = (asked->memoryWasShort || !asked->answeredBytes) && !asked->failed;
   });
   log(isOrdinary ? LogLevel::kInfo : LogLevel::kWarn,
       "no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",

@@ -152,6 +152,18 @@ TEST_F(PreloadTest, AGraphsWorkspaceIsOursUnderATotal) {
     EXPECT_LT(0, traceLines(operation, "FFT")) << operation;
 }
 
+// Nothing is printed that nobody asked for.
+TEST_F(PreloadTest, WhatIsNotMeasuredYetIsNothingToWarnOf) {
+  const std::string settings =
+      "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_WORKSPACE_LIMIT=" + std::to_string(kLimit) +
+      " UCUDNN_DATABASE=" + file("new") + " ";
+  for (const std::string mode : {"graph", "query"}) {
+    const Outcome outcome = shell(settings + preloaded(mode, "preloaded"));
+    EXPECT_EQ(0, outcome.status) << outcome.output;
+    EXPECT_EQ("", outcome.error) << mode;
+  }
+}
+
 TEST_F(PreloadTest, APlanThatIsNotAskedAboutIsCudnns) {
   ASSERT_EQ(0, shell(plain("unasked", "bare")).status);
   const Outcome outcome = shell(traced() + preloaded("unasked", "preloaded"));
