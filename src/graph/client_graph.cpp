@@ -2,9 +2,9 @@
 
 #if UCUDNN_HAS_ENGINES
 
-#include <algorithm>
 #include <climits>
 
+#include "kernels/graph_operations.hpp"
 #include "kernels/operation_graph.hpp"
 
 namespace ucudnn {
@@ -49,20 +49,13 @@ bool readTensor(const TensorValue& from,
          narrow(from.strides, count, 1, strides);
 }
 
-/// Whether sizes multiply up to the strides, `channelsLast` or not. What has size 1 may have any
-/// stride.
-bool isPacked(const TensorValue& tensor, bool channelsLast) {
-  const std::size_t count = tensor.sizes.size();
-  std::int64_t stride = 1;
-  const auto next = [&](std::size_t i) {
-    const bool fits = tensor.sizes[i] == 1 || tensor.strides[i] == stride;
-    stride *= tensor.sizes[i];
-    return fits;
-  };
-  if (channelsLast && !next(1)) return false;
-  for (std::size_t i = count - 1; i >= 2; --i)
-    if (!next(i)) return false;
-  return (channelsLast || next(1)) && next(0);
+/// Whether the filter is packed in that format. What has size 1 may have any stride.
+bool isPacked(const TensorValue& filter, Problem problem, cudnnTensorFormat_t format) {
+  problem.wFormat = format;
+  const auto packed = filterStrides(problem);
+  for (std::size_t i = 0; i < packed.size(); ++i)
+    if (filter.sizes[i] > 1 && filter.strides[i] != packed[i]) return false;
+  return true;
 }
 
 bool readFilter(const TensorValue& from, Problem& problem) {
@@ -71,8 +64,8 @@ bool readFilter(const TensorValue& from, Problem& problem) {
   if (!from.isPlain || from.isVirtual || from.strides.size() != count ||
       !narrow(from.sizes, count, 1, problem.wSizes))
     return false;
-  const bool first = isPacked(from, false);
-  const bool last = isPacked(from, true);
+  const bool first = isPacked(from, problem, CUDNN_TENSOR_NCHW);
+  const bool last = isPacked(from, problem, CUDNN_TENSOR_NHWC);
   // One of 1x1 is both.
   const bool xIsLast = problem.xSizes[1] > 1 && problem.xStrides[1] == 1;
   problem.wFormat = last && (!first || xIsLast) ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
@@ -180,10 +173,8 @@ ClientNumerics numericsOf(cudnnBackendDescriptor_t plan) {
                                      CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                      CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   const auto notes = notesOf(configuration.at(0));
-  const auto has = [&](cudnnBackendNumericalNote_t note) {
-    return std::find(notes.begin(), notes.end(), note) != notes.end();
-  };
-  return {has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE), !has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)};
+  return {has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
+          !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)};
 }
 
 namespace {

@@ -35,10 +35,6 @@ constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // Each costs a question and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
 
-bool has(const std::vector<cudnnBackendNumericalNote_t>& notes, cudnnBackendNumericalNote_t note) {
-  return std::find(notes.begin(), notes.end(), note) != notes.end();
-}
-
 /// What the descriptor's types and math type allow. cuDNN marks its TF32 engines by TENSOR_CORE
 /// alone.
 bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNote_t>& notes) {

@@ -38,6 +38,22 @@ const OperationNames& namesOf(Operation operation) noexcept {
                                                    : kForward;
 }
 
+std::vector<std::int64_t> filterStrides(const Problem& problem) {
+  std::vector<std::size_t> order;  // fastest first
+  const auto dimensions = static_cast<std::size_t>(problem.dimensions);
+  if (problem.wFormat == CUDNN_TENSOR_NHWC) order.push_back(1);
+  for (std::size_t i = dimensions - 1; i >= 2; --i) order.push_back(i);
+  if (problem.wFormat != CUDNN_TENSOR_NHWC) order.push_back(1);
+  order.push_back(0);
+  std::vector<std::int64_t> strides(dimensions);
+  std::int64_t stride = 1;
+  for (const std::size_t dimension : order) {
+    strides[dimension] = stride;
+    stride *= problem.wSizes[dimension];
+  }
+  return strides;
+}
+
 namespace {
 
 template <typename Values>
@@ -64,23 +80,6 @@ BackendDescriptor makeTensor(std::int64_t id,
   set(tensor, CUDNN_ATTR_TENSOR_STRIDES, strides);
   finalize(tensor);
   return tensor;
-}
-
-/// Packed, with the channels last for NHWC.
-std::vector<std::int64_t> filterStrides(const Problem& problem) {
-  std::vector<std::size_t> order;  // fastest first
-  const auto dimensions = static_cast<std::size_t>(problem.dimensions);
-  if (problem.wFormat == CUDNN_TENSOR_NHWC) order.push_back(1);
-  for (std::size_t i = dimensions - 1; i >= 2; --i) order.push_back(i);
-  if (problem.wFormat != CUDNN_TENSOR_NHWC) order.push_back(1);
-  order.push_back(0);
-  std::vector<std::int64_t> strides(dimensions);
-  std::int64_t stride = 1;
-  for (const std::size_t dimension : order) {
-    strides[dimension] = stride;
-    stride *= problem.wSizes[dimension];
-  }
-  return strides;
 }
 
 BackendDescriptor makeConvolution(const Problem& problem) {

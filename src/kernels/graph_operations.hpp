@@ -29,6 +29,9 @@ struct OperationNames {
 
 const OperationNames& namesOf(Operation operation) noexcept;
 
+/// Packed, with the channels last for NHWC. Throws std::bad_alloc.
+std::vector<std::int64_t> filterStrides(const Problem& problem);
+
 /// alpha is 1; x, w, y and z are aligned to `alignment` bytes, and slices of x, y and z as far as a
 /// sample's bytes allow. bias_activation_forward is y = act(conv(x) + z + bias), without z where
 /// the problem adds none: the bias is packed and of y's type, and RELU makes 0 of a NaN. Throws

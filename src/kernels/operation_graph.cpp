@@ -2,6 +2,8 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <algorithm>
+
 #include "kernels/graph_operations.hpp"
 #include "kernels/native.hpp"
 
@@ -125,6 +127,11 @@ std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& config
       getUpTo(1, configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   return getUpTo<cudnnBackendNumericalNote_t>(
       CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+}
+
+bool has(const std::vector<cudnnBackendNumericalNote_t>& notes,
+         cudnnBackendNumericalNote_t note) noexcept {
+  return std::find(notes.begin(), notes.end(), note) != notes.end();
 }
 
 std::size_t workspaceOf(const BackendDescriptor& configuration) {

@@ -47,6 +47,8 @@ bool hasEngines(const Problem& problem) noexcept;
 /// Of a configuration. Throws Error.
 std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& configuration);
 std::size_t workspaceOf(const BackendDescriptor& configuration);
+bool has(const std::vector<cudnnBackendNumericalNote_t>& notes,
+         cudnnBackendNumericalNote_t note) noexcept;
 
 /// Ready to run; may be compiled first, which takes milliseconds to seconds. Throws Error.
 BackendDescriptor makeExecutionPlan(const EngineDevice& device,
