@@ -28,15 +28,12 @@ cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
 /// is void.
 void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const void* elements) {
   TrackedDescriptors& all = trackedDescriptors();
-  const auto choice = all.findKind<ChoiceDescription>(descriptor);
-  const auto plan = all.findKind<PlanDescription>(descriptor);
+  const auto from = all.findKind<GraphsDescription>(descriptor);
   const auto* const filled = static_cast<const cudnnBackendDescriptor_t*>(elements);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto to = all.findKind<ChoiceDescription>(filled[i]);
-    if (to != nullptr && choice != nullptr)
-      to->fill(*choice);
-    else if (to != nullptr && plan != nullptr)
-      to->fill(*plan);
+    if (to != nullptr && from != nullptr)
+      to->fill(*from);
     else
       all.remove(filled[i]);
   }
@@ -110,11 +107,6 @@ cudnnStatus_t runTheirs(cudnnHandle_t handle,
                                graph.isUnderstood ? &graph.problem : nullptr,
                                execution,
                                why != nullptr ? why : left::kNotAsked);
-}
-
-std::shared_ptr<const ClientConvolution> oursOf(cudnnBackendDescriptor_t descriptor) noexcept {
-  const auto plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
-  return plan != nullptr ? plan->convolution() : nullptr;
 }
 
 }  // namespace
@@ -195,13 +187,13 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   execution.deterministic = ours->deterministic;
   if (pack != nullptr)
     if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
-  return ours->neededBytes > ours->grantedBytes ? CUDNN_STATUS_NOT_SUPPORTED
-                                                : runTheirs(handle, *plan, execution);
+  return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED : runTheirs(handle, *plan, execution);
 }
 
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {
-  const auto ours = oursOf(executionPlan);
-  return ours != nullptr && ours->neededBytes > ours->grantedBytes ? 1 : 0;
+  const auto plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  const auto ours = plan != nullptr ? plan->convolution() : nullptr;
+  return ours != nullptr && ours->needsMore() ? 1 : 0;
 }
 
 }  // extern "C"

@@ -46,6 +46,8 @@ struct ClientConvolution {
   int algorithm = 0;
   std::size_t grantedBytes = 0;
 
+  /// Whether the client has been told of less than its own engine needs.
+  bool needsMore() const noexcept { return neededBytes > grantedBytes; }
   /// Of the type that the legacy functions read.
   const void* alpha() const noexcept { return factor(0); }
   const void* beta() const noexcept { return factor(1); }

@@ -218,10 +218,8 @@ bool PlanDescription::read(cudnnBackendAttributeName_t name,
       return assign(handle_, value.one<cudnnHandle_t>(CUDNN_TYPE_HANDLE));
     case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: {
       const auto configuration = kindOf<ChoiceDescription>(value, others);
-      if (configuration == nullptr) return false;
-      graph_ = configuration->graph();
-      isFromPlain_ = configuration->isUnderstood();
-      return true;
+      if (configuration != nullptr) fill(*configuration);
+      return configuration != nullptr;
     }
     default:
       return false;

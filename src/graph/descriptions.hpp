@@ -125,80 +125,56 @@ struct GraphValue {
   bool isPlain = true;  ///< there is nothing else in it
 };
 
-class TensorDescription final : public Description {
+/// A descriptor that is copied into others.
+template <typename Value>
+class ValueDescription : public Description {
  public:
-  TensorValue value() const {
-    TensorValue value = value_;
+  Value value() const {
+    Value value = value_;
     value.isPlain = isPlain();
     return value;
   }
 
+ protected:
+  Value value_;
+};
+
+class TensorDescription final : public ValueDescription<TensorValue> {
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  TensorValue value_;
 };
 
-class ConvolutionDescription final : public Description {
- public:
-  ConvolutionValue value() const {
-    ConvolutionValue value = value_;
-    value.isPlain = isPlain();
-    return value;
-  }
-
+class ConvolutionDescription final : public ValueDescription<ConvolutionValue> {
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  ConvolutionValue value_;
 };
 
-class OperationDescription final : public Description {
+class OperationDescription final : public ValueDescription<OperationValue> {
  public:
   explicit OperationDescription(Operation operation) { value_.operation = operation; }
-  OperationValue value() const {
-    OperationValue value = value_;
-    value.isPlain = isPlain();
-    return value;
-  }
 
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  OperationValue value_;
 };
 
-class PointwiseDescription final : public Description {
- public:
-  PointwiseValue value() const {
-    PointwiseValue value = value_;
-    value.isPlain = isPlain();
-    return value;
-  }
-
+class PointwiseDescription final : public ValueDescription<PointwiseValue> {
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  PointwiseValue value_;
 };
 
-class FollowerDescription final : public Description {
- public:
-  FollowerValue value() const {
-    FollowerValue value = value_;
-    value.isPlain = isPlain();
-    return value;
-  }
-
+class FollowerDescription final : public ValueDescription<FollowerValue> {
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  FollowerValue value_;
 };
 
 class GraphDescription final : public Description {
@@ -215,32 +191,36 @@ class GraphDescription final : public Description {
   std::shared_ptr<const ClientGraph> graph_;
 };
 
-/// Heuristics, an engine or its configuration: whose graph it is for.
-class ChoiceDescription final : public Description {
+/// A descriptor that is made for a graph.
+class GraphsDescription : public Description {
  public:
+  /// Null: there is no convolution in it.
   const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
   /// From a descriptor that it is set by, or that cuDNN has filled it from.
-  template <typename From>
-  void fill(const From& from) {
-    graph_ = from.graph();
+  void fill(const GraphsDescription& from) {
+    graph_ = from.graph_;
     isFromPlain_ = from.isUnderstood();
   }
   /// False: something has been set, on one of those that it comes from, that is not understood.
   bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
 
+ protected:
+  std::shared_ptr<const ClientGraph> graph_;
+
+ private:
+  bool isFromPlain_ = true;
+};
+
+/// Heuristics, an engine or its configuration.
+class ChoiceDescription final : public GraphsDescription {
  private:
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  std::shared_ptr<const ClientGraph> graph_;
-  bool isFromPlain_ = true;
 };
 
-class PlanDescription final : public Description {
+class PlanDescription final : public GraphsDescription {
  public:
-  /// Null: no convolution is in it.
-  const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
-  bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
   cudnnHandle_t handle() const noexcept { return handle_; }
 
   /// How the plan is run, once the client has asked for its workspace; null: as cuDNN runs it. Set
@@ -267,8 +247,6 @@ class PlanDescription final : public Description {
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  std::shared_ptr<const ClientGraph> graph_;
-  bool isFromPlain_ = true;
   cudnnHandle_t handle_ = nullptr;
   std::shared_ptr<const ClientConvolution> convolution_;
   std::atomic<const char*> why_{nullptr};
