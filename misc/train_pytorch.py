@@ -3,15 +3,19 @@
 
 usage: [ucudnn run ...] [torchrun ...] misc/train_pytorch.py MODEL BATCH STEPS [OPTION...]
 
-MODEL is one of torchvision's, or `volume`: four 3-D convolutions on 96x96x96 voxels. Options:
+MODEL is one of torchvision's, `volume` (four 3-D convolutions on 96x96x96 voxels), or one without convolutions:
+`perceptron`, and `sequence` (an LSTM, then cuDNN's attention). Options:
 
   --benchmark      torch.backends.cudnn.benchmark
   --bf16           bfloat16 autocast, channels last
   --deterministic  deterministic algorithms and no TF32
   --graph          steps are captured once and replayed as a CUDA graph
   --compile        torch.compile(mode="reduce-overhead")
+  --smooth         softplus and average pooling in place of ReLU and maximum pooling, whose gradients jump
   --gib SIZE       so much device memory, as with torch.cuda.set_per_process_memory_fraction
   --json FILE      appends a line of results there, of that --name
+  --gradients FILE saves the last step's gradients; compares with them if they are there already
+  --profile FILE   three steps more, and there the device's time for each convolution
 
 Under torchrun each process trains its part on a device of its own (DistributedDataParallel), and the first one prints.
 Prints the first, second and last loss, the first step's time, the median of the second half's, and PyTorch's own
@@ -43,15 +47,60 @@ def volume():
     )
 
 
+class Sequence(torch.nn.Module):
+    """An LSTM, and attention over what it gives."""
+
+    WIDTH, HEADS = 512, 8
+
+    def __init__(self):
+        super().__init__()
+        self.recurrent = torch.nn.LSTM(self.WIDTH, self.WIDTH, batch_first=True)
+        self.project = torch.nn.Linear(self.WIDTH, 3 * self.WIDTH)
+        self.classify = torch.nn.Linear(self.WIDTH, 10)
+
+    def forward(self, x):
+        x, _ = self.recurrent(x)
+        heads = [each.unflatten(2, (self.HEADS, -1)).transpose(1, 2) for each in self.project(x).chunk(3, 2)]
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.CUDNN_ATTENTION):
+            x = torch.nn.functional.scaled_dot_product_attention(*[each.bfloat16() for each in heads])
+        return self.classify(x.float().transpose(1, 2).flatten(2).mean(1))
+
+
+def perceptron():
+    layers = [torch.nn.Linear(4096, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 4096), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10))
+
+
+# What makes the model, the shape of a sample, the number of classes.
+OWN_MODELS = {
+    "volume": (volume, (1, 96, 96, 96), 10),
+    "perceptron": (perceptron, (4096,), 10),
+    "sequence": (Sequence, (128, Sequence.WIDTH), 10),
+}
+
+
+def smooth(model):
+    """Replaces what makes gradients jump where a sum is rounded otherwise."""
+    for name, child in model.named_children():
+        if isinstance(child, torch.nn.ReLU):
+            setattr(model, name, torch.nn.Softplus())
+        elif isinstance(child, torch.nn.MaxPool2d):
+            setattr(model, name, torch.nn.AvgPool2d(child.kernel_size, child.stride, child.padding))
+        else:
+            smooth(child)
+
+
 def parse():
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
     parser.add_argument("batch", type=int)
     parser.add_argument("steps", type=int)
-    for flag in ("benchmark", "bf16", "deterministic", "graph", "compile"):
+    for flag in ("benchmark", "bf16", "deterministic", "graph", "compile", "smooth"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--gib", type=float)
     parser.add_argument("--json")
+    parser.add_argument("--gradients")
+    parser.add_argument("--profile")
     parser.add_argument("--name", default="")
     return parser.parse_args()
 
@@ -77,14 +126,17 @@ def configure(options):
 
 def build(options):
     """The model, its images and labels."""
-    if options.model == "volume":
-        model, shape, classes = volume(), (1, 96, 96, 96), 10
+    if options.model in OWN_MODELS:
+        make, shape, classes = OWN_MODELS[options.model]
+        model = make()
     else:
         import torchvision
 
         model, shape, classes = getattr(torchvision.models, options.model)(num_classes=1000), (3, 224, 224), 1000
     images = torch.randn(options.batch, *shape, device="cuda")
     labels = torch.randint(0, classes, (options.batch,), device="cuda")
+    if options.smooth:
+        smooth(model)
     model = model.cuda()
     if options.bf16:
         layout = torch.channels_last_3d if options.model == "volume" else torch.channels_last
@@ -97,7 +149,7 @@ def build(options):
 
 
 def step_of(options):
-    """A function that trains one step and returns the loss as a tensor."""
+    """A function that trains one step and returns the loss as a tensor; the model."""
     model, images, labels = build(options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     criterion = torch.nn.CrossEntropyLoss()
@@ -110,7 +162,7 @@ def step_of(options):
         optimizer.step()
         return loss
 
-    return step
+    return step, model
 
 
 def captured(step):
@@ -128,12 +180,40 @@ def captured(step):
     return replay
 
 
+def profile(step, file):
+    """What the device spends on each convolution of a step, the longest first."""
+    steps = 3
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities, record_shapes=True) as profiler:
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+    spent = [
+        {"ms": each.device_time_total / 1e3 / steps, "operation": each.key, "shapes": str(each.input_shapes[:3])}
+        for each in profiler.key_averages(group_by_input_shape=True)
+        if "cudnn_convolution" in each.key or "convolution_backward" in each.key
+    ]
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump(sorted(spent, key=lambda each: -each["ms"]), out, indent=1)
+
+
+def distance_of_gradients(model, file):
+    """The largest normalized L2 distance to those in the file, and whose; None: they are saved there now."""
+    gradients = {name: parameter.grad.double().cpu() for name, parameter in model.named_parameters()}
+    if not os.path.exists(file):
+        torch.save(gradients, file)
+        return None
+    saved = torch.load(file)
+    distances = {name: ((each - saved[name]).norm() / saved[name].norm()).item() for name, each in gradients.items()}
+    return max((distance, name) for name, distance in distances.items())
+
+
 def main():
     options = parse()
     configure(options)
     if options.graph:  # gradients belong to the stream of the first step, and the default one can't be captured
         torch.cuda.set_stream(torch.cuda.Stream())
-    step = step_of(options)
+    step, model = step_of(options)
     losses, times = [], []
     for i in range(options.steps):
         if i == 1:
@@ -161,6 +241,10 @@ def main():
         "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
         "largest_block_mib": max((e["size"] for e in events if e["action"] == "alloc"), default=0) / 2**20,
     }
+    if options.gradients:
+        result["distance_of_gradients"] = distance_of_gradients(model, options.gradients)
+    if options.profile:
+        profile(step, options.profile)
     if IS_DISTRIBUTED:
         torch.distributed.destroy_process_group()
     if RANK != 0:
@@ -171,6 +255,8 @@ def main():
         f"peak {result['peak_mib']:.0f} MiB, reserved {result['reserved_mib']:.0f} MiB, "
         f"largest block {result['largest_block_mib']:.0f} MiB"
     )
+    if options.gradients:
+        print("distance of gradients:", result["distance_of_gradients"])
     if options.json:
         with open(options.json, "a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
