@@ -51,6 +51,7 @@ struct Work {
   std::vector<Access> accesses = {};
   int launches = 1;        ///< of kernels: so many nodes of a real graph
   std::uint64_t kind = 0;  ///< of kernels: a graph is updated to kernels of the same kind only
+  int filledWith = -1;     ///< a memset's value; -1: it is none
 };
 
 /// A live device allocation (without its guard zones).

@@ -233,5 +233,97 @@ TEST(SimulatedGraphTest, AClientsCaptureEndsWellWhereARelaxedThreadCapturesAndLa
   }
 }
 
+/// A captured line of three works, to be edited: add one, clear, add one.
+class SimulatedEditedGraphTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    EXPECT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    EXPECT_CUDA(cudaLaunchHostFunc(stream_, increment, &count_));
+    EXPECT_CUDA(cudaMemsetAsync(buffer_.get(), 0, kCleared, stream_));
+    EXPECT_CUDA(cudaLaunchHostFunc(stream_, increment, &count_));
+    EXPECT_CUDA(cudaStreamEndCapture(stream_, &graph_));
+    nodes_ = nodes();
+    ASSERT_EQ(nodes_.size(), 3U);
+  }
+  void TearDown() override { EXPECT_CUDA(cudaGraphDestroy(graph_)); }
+
+  std::vector<cudaGraphNode_t> nodes() const {
+    std::size_t count = 0;
+    EXPECT_CUDA(cudaGraphGetNodes(graph_, nullptr, &count));
+    std::vector<cudaGraphNode_t> found(count);
+    EXPECT_CUDA(cudaGraphGetNodes(graph_, found.data(), &count));
+    return found;
+  }
+  template <typename Function>
+  static std::vector<cudaGraphNode_t> neighbours(cudaGraphNode_t node, Function function) {
+    std::size_t count = 0;
+    EXPECT_CUDA(function(node, nullptr, nullptr, &count));
+    std::vector<cudaGraphNode_t> found(count);
+    std::vector<cudaGraphEdgeData> edges(count);
+    EXPECT_CUDA(function(node, found.data(), edges.data(), &count));
+    return found;
+  }
+  void launch() const {
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_CUDA(cudaGraphInstantiate(&exec, graph_, 0));
+    EXPECT_CUDA(cudaGraphLaunch(exec, stream_));
+    EXPECT_CUDA(cudaStreamSynchronize(stream_));
+    EXPECT_CUDA(cudaGraphExecDestroy(exec));
+  }
+
+  static constexpr std::size_t kCleared = 128;
+  const ScopedStream stream_;
+  const DeviceBuffer buffer_{kCleared};
+  int count_ = 0;
+  cudaGraph_t graph_ = nullptr;
+  std::vector<cudaGraphNode_t> nodes_;
+};
+
+TEST_F(SimulatedEditedGraphTest, NodesSayWhatTheyAreAndWhatTheyFollow) {
+  cudaGraphNodeType type;
+  EXPECT_CUDA(cudaGraphNodeGetType(nodes_[0], &type));
+  EXPECT_EQ(type, cudaGraphNodeTypeHost);
+  EXPECT_CUDA(cudaGraphNodeGetType(nodes_[1], &type));
+  EXPECT_EQ(type, cudaGraphNodeTypeMemset);
+  cudaMemsetParams params{};
+  EXPECT_CUDA(cudaGraphMemsetNodeGetParams(nodes_[1], &params));
+  EXPECT_EQ(params.dst, buffer_.get());
+  EXPECT_EQ(params.value, 0U);
+  EXPECT_EQ(params.width * params.elementSize, kCleared);
+  EXPECT_EQ(cudaGraphMemsetNodeGetParams(nodes_[0], &params), cudaErrorInvalidValue);
+  const std::vector<cudaGraphNode_t> first{nodes_[0]}, last{nodes_[2]};
+  EXPECT_EQ(neighbours(nodes_[1], cudaGraphNodeGetDependencies), first);
+  EXPECT_EQ(neighbours(nodes_[1], cudaGraphNodeGetDependentNodes), last);
+  EXPECT_TRUE(neighbours(nodes_[0], cudaGraphNodeGetDependencies).empty());
+}
+
+TEST_F(SimulatedEditedGraphTest, WhatIsCapturedIntoItRunsWhereItIsPut) {
+  static int seen;
+  seen = -1;
+  struct Look {
+    const int* count;
+    static void at(void* look) { seen = *static_cast<Look*>(look)->count; }
+  } look{&count_};
+  EXPECT_CUDA(cudaStreamBeginCaptureToGraph(
+      stream_, graph_, &nodes_[0], nullptr, 1, cudaStreamCaptureModeRelaxed));
+  EXPECT_CUDA(cudaLaunchHostFunc(stream_, Look::at, &look));
+  cudaGraph_t extended = nullptr;
+  EXPECT_CUDA(cudaStreamEndCapture(stream_, &extended));
+  EXPECT_EQ(extended, graph_);
+  const auto four = nodes();
+  ASSERT_EQ(four.size(), 4U);
+  const cudaGraphNode_t added = four[3];
+  EXPECT_CUDA(cudaGraphAddDependencies(graph_, &added, &nodes_[2], nullptr, 1));
+  EXPECT_EQ(cudaGraphAddDependencies(graph_, &nodes_[2], &added, nullptr, 1), cudaErrorInvalidValue)
+      << "a circle";
+  EXPECT_CUDA(cudaGraphDestroyNode(nodes_[1]));
+  EXPECT_EQ(nodes().size(), 3U);
+  EXPECT_EQ(neighbours(nodes_[2], cudaGraphNodeGetDependencies).size(), 1U);
+  EXPECT_EQ(cudaGraphDestroyNode(nodes_[1]), cudaErrorInvalidValue);
+  launch();
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(count_, 2);
+}
+
 }  // namespace
 }  // namespace ucudnn::test

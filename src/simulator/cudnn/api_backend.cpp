@@ -1,5 +1,6 @@
 // The backend (graph) API: functions over the descriptors of backend_descriptor.hpp.
 #include <algorithm>
+#include <cstring>
 
 #include "simulator/cudnn/backend_plans.hpp"
 #include "simulator/cudnn/launch.hpp"
@@ -103,6 +104,7 @@ ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pa
 struct PlannedWork {
   std::uint64_t kernel;
   Work work;
+  std::size_t clearedBytes;  ///< of the workspace, before the work
 };
 
 PlannedWork plannedWork(cudnnHandle_t handle,
@@ -130,7 +132,21 @@ PlannedWork plannedWork(cudnnHandle_t handle,
                            kernelCount(graph, plan.choice().engine),
                            cost,
                            engineError(graph, plan.choice().engine)},
-                          biasBytes)};
+                          biasBytes),
+          std::min(clearedBytes(graph, plan.choice().engine), cost.workspaceBytes)};
+}
+
+/// What an engine clears of its workspace by a memset; its time is counted as the kernels'.
+void submitClearing(cudnnHandle_t handle, void* workspace, std::size_t bytes) {
+  Work work{"fill",
+            0,
+            [=] {
+              if (arithmetic() != Arithmetic::kOff) std::memset(workspace, 0, bytes);
+            },
+            {{workspace, bytes, true}}};
+  work.launches = 0;
+  work.filledWith = 0;
+  submit(handle, std::move(work));
 }
 
 /// The arguments of Execute and its like, checked.
@@ -226,6 +242,10 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                          cudnnBackendDescriptor_t variantPack) {
   return guarded(__func__, [&] {
     PlannedWork planned = plannedWork(handle, executionPlan, variantPack);
+    if (planned.clearedBytes > 0) {
+      submitClearing(
+          handle, backendCast<BackendVariantPack>(variantPack)->workspace(), planned.clearedBytes);
+    }
     submitKernels(handle, planned.kernel, std::move(planned.work));
   });
 }

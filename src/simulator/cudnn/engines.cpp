@@ -221,6 +221,11 @@ int kernelCount(const OperationGraph& graph, std::int64_t index) {
   return launchCount(unitsProblem(graph.problem, engine), engine.method);
 }
 
+std::size_t clearedBytes(const OperationGraph& graph, std::int64_t index) {
+  constexpr std::size_t kBytes = 128;
+  return findEngine(graph, index)->space == EngineSpace::kDescribed ? kBytes : 0;
+}
+
 double buildMicroseconds(const OperationGraph& graph, std::int64_t index) {
   const EngineModel& engine = *findEngine(graph, index);
   constexpr double kCompileMicroseconds = 150e3;

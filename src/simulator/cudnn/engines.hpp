@@ -75,6 +75,9 @@ std::vector<KnobRange> knobRanges(const OperationGraph& graph, std::int64_t engi
 /// Kernels that one call launches.
 int kernelCount(const OperationGraph& graph, std::int64_t engine);
 
+/// What it clears at the workspace's begin before them, as some of the real ones do.
+std::size_t clearedBytes(const OperationGraph& graph, std::int64_t engine);
+
 /// As relativeError of rounding.hpp.
 double engineError(const OperationGraph& graph, std::int64_t engine);
 

@@ -140,6 +140,14 @@ cudaError_t Machine::endCapture(cudaStream_t handle, cudaGraph_t* graph) {
   if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
   if (!joined) return cudaErrorStreamCaptureUnjoined;
   auto nodes = std::make_shared<const GraphNodes>(std::move(capture.nodes));
+  if (capture.into != nullptr) {
+    Graph* const extended = graphs_.find(capture.into);
+    if (extended == nullptr) return cudaErrorInvalidValue;
+    extended->nodes = std::move(nodes);
+    nameNodes(capture.into, *extended);
+    *graph = capture.into;
+    return cudaSuccess;
+  }
   *graph = graphs_.add(std::make_unique<Graph>(Graph{std::move(nodes), turn.stream->device}));
   countHandle("graph", 1);
   return cudaSuccess;

@@ -136,6 +136,7 @@ cudaError_t fill(void* target, int value, std::size_t bytes, cudaStream_t stream
   const DeviceModel& model = deviceModel(block->device);
   const double writingMs = static_cast<double>(bytes) / 1e6 / model.memoryGigabytesPerSecond;
   Work work = {"fill", model.launchMs + writingMs, run, {{target, bytes, true}}};
+  work.filledWith = value & 0xff;
   // cudaMemset is asynchronous unless the target is pinned host memory.
   return enqueueCopy(stream, std::move(work), wait == Wait::kHost && !isDeviceMemory(block));
 }

@@ -18,6 +18,7 @@ constexpr double kInstantiateMicroseconds = 2.5;  // a kernel
 constexpr double kDestroyMicroseconds = 1;        // a kernel
 constexpr double kUploadMicroseconds = 7;         // with cudaGraphLaunch's 3 the 10 of a first one
 constexpr double kUploadKernelMicroseconds = 1;
+constexpr double kLaunchMemsetMicroseconds = 1.1;  // a memset node, at each launch
 constexpr double kBeginMs = 0.002;          // of a graph on the device, before its first node
 constexpr double kShorterLaunchMs = 0.003;  // between nodes than on a stream
 constexpr std::size_t kGraphBytes = 16 << 10;
@@ -37,6 +38,11 @@ std::size_t deviceBytes(const GraphNodes& nodes) {
 Ticks durationInGraph(const Work& work) {
   const double shorter = work.durationMs - kShorterLaunchMs * work.launches;
   return ticksFromMs(std::max(shorter, work.durationMs / 2));
+}
+
+int memsetCount(const GraphNodes& nodes) {
+  return static_cast<int>(std::count_if(
+      nodes.begin(), nodes.end(), [](const GraphNode& node) { return node.work.filledWith >= 0; }));
 }
 
 /// The calling thread's part of the first launch.
@@ -74,6 +80,7 @@ cudaError_t Machine::launch(cudaGraphExec_t handle, cudaStream_t streamHandle) {
   }
   if (const cudaError_t error = checkImplicit(stream)) return error;
   uploadNow(*exec);
+  hostSpends(kLaunchMemsetMicroseconds * memsetCount(*exec->nodes));
   startWork(stream);
   stream.reached.join(exec->finished);
   stream.reached.order.advance(stream.id);

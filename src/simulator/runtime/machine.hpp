@@ -42,12 +42,14 @@ struct Graph {
   std::shared_ptr<const GraphNodes> nodes;
   int device;  ///< of the stream that was captured, or the current one when it was created
   std::vector<ChildNode> children = {};
+  /// Of its nodes, in their order, once they have been asked for: where there are no child graphs.
+  std::vector<cudaGraphNode_t> names = {};
 };
 
-/// What a cudaGraphNode_t stands for: only child graphs are given out as nodes.
+/// What a cudaGraphNode_t stands for: a child graph, or one of Graph::names.
 struct GraphNodeName {
   cudaGraph_t graph;
-  std::size_t child;
+  std::size_t child = 0;
 };
 
 struct GraphExec {
@@ -66,6 +68,7 @@ struct Capture {
   cudaStreamCaptureMode mode;
   std::uint64_t thread;
   GraphNodes nodes;
+  cudaGraph_t into = nullptr;  ///< the graph that they are added to; null: a new one
   AccessLog log;
   bool invalid = false;
   bool ended = false;
@@ -182,6 +185,19 @@ class Machine {
                        cudaGraph_t child);
   cudaError_t setChild(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child);
 
+  // Graphs that are edited: none that have child graphs.
+  using NodeNames = std::vector<cudaGraphNode_t>;
+  cudaError_t nodes(cudaGraph_t graph, NodeNames* names);
+  cudaError_t dependencies(cudaGraphNode_t node, NodeNames* names);
+  cudaError_t dependents(cudaGraphNode_t node, NodeNames* names);
+  cudaError_t workOf(cudaGraphNode_t node, Work* work);
+  cudaError_t beginCaptureToGraph(cudaStream_t stream,
+                                  cudaGraph_t graph,
+                                  const NodeNames& dependencies,
+                                  cudaStreamCaptureMode mode);
+  cudaError_t addDependency(cudaGraph_t graph, cudaGraphNode_t from, cudaGraphNode_t to);
+  cudaError_t destroyNode(cudaGraphNode_t node);
+
  private:
   struct DeviceState {
     std::mutex execution;
@@ -216,6 +232,9 @@ class Machine {
   cudaError_t record(Stream& stream, Work work);
   cudaError_t waitCaptured(Stream& stream, const CapturePoint& point);
   void finishCapture(Capture& capture);
+  void nameNodes(cudaGraph_t handle, Graph& graph);
+  /// Null: there is no such node.
+  Graph* graphOf(cudaGraphNode_t node, std::size_t* index);
 
   std::vector<std::unique_ptr<DeviceState>> devices_;
   std::mutex state_;
