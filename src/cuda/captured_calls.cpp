@@ -1,5 +1,9 @@
 #include "cuda/captured_calls.hpp"
 
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include "cuda/calling_threads.hpp"
 
 namespace ucudnn {
@@ -30,29 +34,37 @@ class StreamScope {
 /// A capture that ends with its scope.
 class CaptureScope {
  public:
-  explicit CaptureScope(cudaStream_t stream) : stream_(stream) {
+  /// Of a new graph.
+  explicit CaptureScope(cudaStream_t stream) : stream_(stream), isNew_(true) {
     UCUDNN_CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  }
+  /// Of more nodes for a graph, behind some that it has.
+  CaptureScope(cudaStream_t stream, cudaGraph_t graph, const std::vector<cudaGraphNode_t>& behind)
+      : stream_(stream), isNew_(false) {
+    UCUDNN_CHECK_CUDA(cudaStreamBeginCaptureToGraph(
+        stream, graph, behind.data(), nullptr, behind.size(), cudaStreamCaptureModeRelaxed));
   }
   ~CaptureScope() {
     if (ended_) return;
     cudaGraph_t graph = nullptr;
-    if (cudaStreamEndCapture(stream_, &graph) == cudaSuccess)
-      static_cast<void>(cudaGraphDestroy(graph));
-    else
+    if (cudaStreamEndCapture(stream_, &graph) != cudaSuccess)
       static_cast<void>(cudaGetLastError());
+    else if (isNew_)
+      static_cast<void>(cudaGraphDestroy(graph));
   }
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
 
-  Graph end() {
+  cudaGraph_t end() {
     cudaGraph_t graph = nullptr;
     UCUDNN_CHECK_CUDA(cudaStreamEndCapture(stream_, &graph));
     ended_ = true;
-    return Graph(graph);
+    return graph;
   }
 
  private:
   cudaStream_t stream_;
+  bool isNew_;
   bool ended_ = false;
 };
 
@@ -68,6 +80,84 @@ Stream makeStreamOfItsOwn(cudnnHandle_t handle) {
   return Stream(stream);
 }
 
+std::vector<cudaGraphNode_t> nodesOf(cudaGraph_t graph) {
+  std::size_t count = 0;
+  UCUDNN_CHECK_CUDA(cudaGraphGetNodes(graph, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  UCUDNN_CHECK_CUDA(cudaGraphGetNodes(graph, nodes.data(), &count));
+  return nodes;
+}
+
+/// By cudaGraphNodeGetDependencies or -DependentNodes; empty: an edge is no ordinary one.
+template <typename Function>
+std::optional<std::vector<cudaGraphNode_t>> neighboursOf(cudaGraphNode_t node, Function function) {
+  std::size_t count = 0;
+  UCUDNN_CHECK_CUDA(function(node, nullptr, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  std::vector<cudaGraphEdgeData> edges(count);
+  UCUDNN_CHECK_CUDA(function(node, nodes.data(), edges.data(), &count));
+  const auto isOrdinary = [](const cudaGraphEdgeData& edge) {
+    return edge.type == cudaGraphDependencyTypeDefault && edge.from_port == 0 && edge.to_port == 0;
+  };
+  if (!std::all_of(edges.begin(), edges.end(), isOrdinary)) return std::nullopt;
+  return nodes;
+}
+
+/// Puts cuDNN's kernel in the place of memset nodes that clear. CUDA launches a line of nothing but
+/// kernels in constant time, and takes longer for each memset among them (misc/RESULTS.md,
+/// "Replay").
+class ClearingKernels {
+ public:
+  /// REQUIRES: the handle is on the stream.
+  ClearingKernels(cudnnHandle_t handle, cudaStream_t stream)
+      : handle_(handle),
+        stream_(stream),
+        tensor_(makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor)) {}
+
+  /// Throws Error: the graph is not to be launched then.
+  void replaceMemsets(cudaGraph_t graph) const {
+    for (cudaGraphNode_t const node : nodesOf(graph)) {
+      cudaGraphNodeType type;
+      UCUDNN_CHECK_CUDA(cudaGraphNodeGetType(node, &type));
+      if (type == cudaGraphNodeTypeMemset) replace(graph, node);
+    }
+  }
+
+ private:
+  void replace(cudaGraph_t graph, cudaGraphNode_t memset) const {
+    cudaMemsetParams params{};
+    UCUDNN_CHECK_CUDA(cudaGraphMemsetNodeGetParams(memset, &params));
+    const std::size_t bytes = params.width * params.elementSize;
+    const auto before = neighboursOf(memset, cudaGraphNodeGetDependencies);
+    const auto after = neighboursOf(memset, cudaGraphNodeGetDependentNodes);
+    if (params.value != 0 || params.height > 1 || bytes % sizeof(float) != 0 ||
+        bytes / sizeof(float) > std::numeric_limits<int>::max() || !before || !after)
+      return;
+    const auto former = nodesOf(graph);
+    CaptureScope capture(stream_, graph, *before);
+    clear(params.dst, static_cast<int>(bytes / sizeof(float)));
+    capture.end();
+    for (cudaGraphNode_t const node : nodesOf(graph)) {
+      if (std::find(former.begin(), former.end(), node) != former.end()) continue;
+      const std::vector<cudaGraphNode_t> added(after->size(), node);
+      UCUDNN_CHECK_CUDA(
+          cudaGraphAddDependencies(graph, added.data(), after->data(), nullptr, after->size()));
+    }
+    UCUDNN_CHECK_CUDA(cudaGraphDestroyNode(memset));
+  }
+
+  void clear(void* data, int floats) const {
+    const float zero = 0;
+    UCUDNN_CHECK_CUDNN(cudnn().setTensor4dDescriptor(
+        tensor_.get(), CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, floats));
+    UCUDNN_CHECK_CUDNN(cudnn().setTensor(handle_, tensor_.get(), data, &zero));
+  }
+
+  cudnnHandle_t handle_;
+  cudaStream_t stream_;
+  TensorDescriptor tensor_;
+};
+
 }  // namespace
 
 std::optional<CapturedCalls> captureCalls(cudnnHandle_t handle,
@@ -81,7 +171,8 @@ std::optional<CapturedCalls> captureCalls(cudnnHandle_t handle,
   const StreamScope scope(handle, stream.get());
   CaptureScope capture(stream.get());
   UCUDNN_CHECK_CUDNN(enqueue());
-  CapturedCalls calls{capture.end()};
+  CapturedCalls calls{Graph(capture.end())};
+  ClearingKernels(handle, stream.get()).replaceMemsets(calls.graph.get());
   UCUDNN_CHECK_CUDA(cudaGraphGetNodes(calls.graph.get(), nullptr, &calls.nodes));
   return calls;
 }

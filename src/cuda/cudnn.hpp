@@ -76,6 +76,7 @@ namespace ucudnn {
   X(setOpTensorDescriptor, cudnnSetOpTensorDescriptor)                                \
   X(setReduceTensorDescriptor, cudnnSetReduceTensorDescriptor)                        \
   X(setStream, cudnnSetStream)                                                        \
+  X(setTensor, cudnnSetTensor)                                                        \
   X(setTensor4dDescriptor, cudnnSetTensor4dDescriptor)                                \
   X(setTensorNdDescriptor, cudnnSetTensorNdDescriptor)                                \
   X(transformTensor, cudnnTransformTensor)

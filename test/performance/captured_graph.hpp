@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <map>
 
-#include "clearing_kernels.hpp"
 #include "convolution.hpp"
 
-// The simulator gives out no nodes, and lacks this.
+// The simulator lacks this.
 #pragma weak cudaGraphGetEdges
 
 namespace ucudnn::test {
@@ -35,24 +34,24 @@ class CapturedGraph {
 
   void launch() const { CHECK(cudaGraphLaunch(exec_, stream_)); }
 
-  /// What had memset nodes clears by kernels then. Returns their number; 0 on the simulator.
-  int clearByKernels() {
-    if (onSimulator()) return 0;
-    const int replaced = ClearingKernels(handle_, stream_).replaceMemsets(graph_);
-    CHECK(cudaGraphExecDestroy(exec_));
-    CHECK(cudaGraphInstantiateWithFlags(&exec_, graph_, 0));
-    return replaced;
-  }
-
   void describe(benchmark::State& state) const {
     std::size_t count = 0;
     CHECK(cudaGraphGetNodes(graph_, nullptr, &count));
+    std::vector<cudaGraphNode_t> nodes(count);
+    CHECK(cudaGraphGetNodes(graph_, nodes.data(), &count));
     state.counters["nodes"] = static_cast<double>(count);
-    if (onSimulator()) return;
-    for (const char* const name : {"kernels", "memsets", "memcpys", "others"})
+    for (const char* const name : {"kernels", "memsets", "memcpys", "others", "cleared_bytes"})
       state.counters[name] = 0;
-    for (cudaGraphNode_t const node : nodesOf(graph_)) ++state.counters[typeOf(node)].value;
-    describeEdges(state);
+    for (cudaGraphNode_t const node : nodes) {
+      const std::string type = typeOf(node);
+      ++state.counters[type].value;
+      if (type != "memsets") continue;
+      cudaMemsetParams params{};
+      CHECK(cudaGraphMemsetNodeGetParams(node, &params));
+      state.counters["cleared_bytes"].value +=
+          static_cast<double>(params.width * params.height * params.elementSize);
+    }
+    if (!onSimulator()) describeEdges(state);
   }
 
  private:
