@@ -13,7 +13,7 @@ class GraphHabits : GraphLayer {
     const Backend other = graph(handle, GraphOperation::kForward);
     const std::vector<Backend> reused = configurations(other);
     const Backend wanted = graph(handle, GraphOperation::kFused);
-    const Backend first = planOf(handle, configurations(wanted).front());
+    const Backend first = planOf(handle, configurations(wanted).front()).finalize();
     cudnnBackendDescriptor_t filled = reused.front().get();
     std::int64_t count = 0;
     CHECK(cudnnBackendGetAttribute(first.get(),
@@ -22,7 +22,7 @@ class GraphHabits : GraphLayer {
                                    1,
                                    &count,
                                    &filled));
-    const Backend again = planOf(handle, reused.front());
+    const Backend again = planOf(handle, reused.front()).finalize();
     execute(handle, again, 4, results);
   }
 
@@ -31,7 +31,7 @@ class GraphHabits : GraphLayer {
     cudnnHandle_t handle = nullptr;
     CHECK(cudnnCreate(&handle));
     const Backend plan =
-        planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front());
+        planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front()).finalize();
     CHECK(cudnnDestroy(handle));
     const std::size_t bytes = bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
     CHECK(cudnnCreate(&handle));
@@ -42,7 +42,7 @@ class GraphHabits : GraphLayer {
   /// Brings more tensors than the graph has.
   void crowd(cudnnHandle_t handle, std::vector<float>& results) {
     const Backend plan =
-        planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front());
+        planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front()).finalize();
     execute(handle, plan, 20, results);
   }
 
@@ -61,18 +61,11 @@ class GraphHabits : GraphLayer {
       if (cudnnBackendFinalize(configuration.get()) == CUDNN_STATUS_SUCCESS &&
           bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE) == 0 &&
           !hasNote(configuration, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
-        execute(handle, planOf(handle, configuration), 4, results);
+        execute(handle, planOf(handle, configuration).finalize(), 4, results);
     }
   }
 
  private:
-  static Backend planOf(cudnnHandle_t handle, const Backend& configuration) {
-    Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
-    return plan.finalize();
-  }
-
   void execute(cudnnHandle_t handle,
                const Backend& plan,
                std::size_t tensors,
@@ -96,22 +89,11 @@ class GraphHabits : GraphLayer {
       ids.push_back(1000 + static_cast<std::int64_t>(ids.size()));
       data.push_back(x_.get());
     }
-    const auto count = static_cast<std::int64_t>(ids.size());
-    Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, space.get());
-    pack.finalize();
+    const Backend pack = packOf(ids, data, space.get());
     CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
     CHECK(cudaDeviceSynchronize());
     read(w, kWCount, results);
     read(y, kYCount, results);
-  }
-
-  static void read(const Memory& memory, std::size_t count, std::vector<float>& results) {
-    const std::size_t begin = results.size();
-    results.resize(begin + count);
-    CHECK(cudaMemcpy(&results[begin], memory.get(), count * sizeof(float), cudaMemcpyDeviceToHost));
   }
 };
 

@@ -244,6 +244,14 @@ class GraphLayer {
     return static_cast<std::size_t>(bytes);
   }
 
+  /// Not finalized.
+  static Backend planOf(cudnnHandle_t handle, const Backend& configuration) {
+    Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    return plan;
+  }
+
   struct Planned {
     Backend plan;
     std::size_t bytes;
@@ -253,9 +261,7 @@ class GraphLayer {
     for (const Backend& configuration : configurations(graph)) {
       // As a program that forbids TF32.
       if (hasNote(configuration, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) continue;
-      Backend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+      Backend plan = planOf(handle, configuration);
       if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
       const std::size_t bytes = use == GraphUse::kUnasked
                                     ? bytesOf(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
@@ -277,7 +283,7 @@ class GraphLayer {
     const auto pointer = [&](const Memory& memory) {
       return &memory == &like ? output.get() : memory.get();
     };
-    void* const data[] = {pointer(x_), pointer(w_), pointer(y_), bias_.get()};
+    const std::vector<void*> data = {pointer(x_), pointer(w_), pointer(y_), bias_.get()};
     const Backend built = graph(handle, operation);
     for (const auto& [plan, bytes] : plansOf(handle, built, use)) {
       for (std::size_t most = mostWorkspace; bytes > most;)
@@ -285,22 +291,27 @@ class GraphLayer {
       const Memory space(bytes);
       for (int i = 0; i < (use == GraphUse::kAll ? 1 : 3); ++i) {
         CHECK(cudaMemset(output.get(), 0xFF, outputCount * sizeof(float)));
-        const Backend pack = packOf(data, space.get());
+        const Backend pack = packOf({kX, kW, kY, kBias}, data, space.get());
         CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
         CHECK(cudaDeviceSynchronize());
       }
     }
-    const std::size_t begin = results.size();
-    results.resize(begin + outputCount);
-    CHECK(cudaMemcpy(
-        &results[begin], output.get(), outputCount * sizeof(float), cudaMemcpyDeviceToHost));
+    read(output, outputCount, results);
   }
 
-  static Backend packOf(void* const* data, void* workspace) {
-    const std::int64_t ids[] = {kX, kW, kY, kBias};
+  static void read(const Memory& memory, std::size_t count, std::vector<float>& results) {
+    const std::size_t begin = results.size();
+    results.resize(begin + count);
+    CHECK(cudaMemcpy(&results[begin], memory.get(), count * sizeof(float), cudaMemcpyDeviceToHost));
+  }
+
+  static Backend packOf(const std::vector<std::int64_t>& ids,
+                        const std::vector<void*>& data,
+                        void* workspace) {
+    const auto count = static_cast<std::int64_t>(data.size());
     Backend pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 4, data);
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 4, ids);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, data.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
     pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
     return pack.finalize();
   }
