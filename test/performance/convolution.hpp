@@ -1,20 +1,17 @@
-// What the programs that time calls share: a convolution as a framework holds one, and how blocks
-// of calls are compared.
+// A convolution as a framework holds one, for the programs that time calls.
 #pragma once
 
-#include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <ucudnn/ucudnn.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
 
-#include "support/simulator.hpp"
+#include "comparison.hpp"
 
 // The legacy convolution API is marked deprecated in cuDNN 9; it is what is measured.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -187,49 +184,6 @@ inline cudnnConvolutionFwdAlgo_t algorithmOf(const ucudnnMicroBatches_t& step) {
   const auto name =
       std::find(std::begin(kNames), std::end(kNames), kernel.substr(0, kernel.find('/')));
   return static_cast<cudnnConvolutionFwdAlgo_t>(name - std::begin(kNames));
-}
-
-inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(),
-                   values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
-}
-
-template <typename Call>
-double nanosecondsPerCall(int calls, Call call) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < calls; ++i) call();
-  const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - begin;
-  CHECK(cudaDeviceSynchronize());
-  return elapsed.count() / calls;
-}
-
-/// Alternates blocks of `bare` and `planned`; `parts`: how many bare calls a planned one stands
-/// for.
-template <typename Bare, typename Planned>
-void compare(benchmark::State& state, int calls, int parts, Bare bare, Planned planned) {
-  std::vector<double> bareNs, plannedNs;
-  nanosecondsPerCall(calls, bare);  // warms up
-  nanosecondsPerCall(calls, planned);
-  for (auto _ : state) {
-    bareNs.push_back(nanosecondsPerCall(calls, bare));
-    plannedNs.push_back(nanosecondsPerCall(calls, planned) / parts);
-    state.SetIterationTime(plannedNs.back() * 1e-9);
-  }
-  state.counters["bare_ns"] = median(bareNs);
-  state.counters["planned_ns"] = median(plannedNs);
-  state.counters["overhead_ns"] = median(plannedNs) - median(bareNs);
-}
-
-/// What a program of these benchmarks does.
-inline int runBenchmarks(int argc, char** argv) {
-  setArithmetic(Arithmetic::kOff);  // on the simulator
-  benchmark::AddCustomContext("simulated", onSimulator() ? "yes" : "no");
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
 }
 
 }  // namespace ucudnn::test

@@ -14,14 +14,7 @@ class GraphHabits : GraphLayer {
     const std::vector<Backend> reused = configurations(other);
     const Backend wanted = graph(handle, GraphOperation::kFused);
     const Backend first = planOf(handle, configurations(wanted).front()).finalize();
-    cudnnBackendDescriptor_t filled = reused.front().get();
-    std::int64_t count = 0;
-    CHECK(cudnnBackendGetAttribute(first.get(),
-                                   CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                   1,
-                                   &count,
-                                   &filled));
+    fillFrom(first, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, reused.front());
     const Backend again = planOf(handle, reused.front()).finalize();
     execute(handle, again, 4, results);
   }

@@ -216,16 +216,18 @@ class GraphLayer {
     return made;
   }
 
+  /// Has cuDNN fill a descriptor from another's attribute.
+  static void fillFrom(const Backend& from, cudnnBackendAttributeName_t name, const Backend& to) {
+    cudnnBackendDescriptor_t filled = to.get();
+    std::int64_t count = 0;
+    CHECK(cudnnBackendGetAttribute(
+        from.get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &filled));
+  }
+
   static bool hasNote(const Backend& configuration, cudnnBackendNumericalNote_t note) {
     const Backend engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    cudnnBackendDescriptor_t filled = engine.get();
+    fillFrom(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine);
     std::int64_t count = 0;
-    CHECK(cudnnBackendGetAttribute(configuration.get(),
-                                   CUDNN_ATTR_ENGINECFG_ENGINE,
-                                   CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                   1,
-                                   &count,
-                                   &filled));
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
     CHECK(cudnnBackendGetAttribute(engine.get(),
                                    CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
