@@ -21,11 +21,20 @@ void CallingThreads::note() noexcept {
   if (last_.exchange(caller, std::memory_order_acq_rel) != 0) changedAt_ = Clock::now();
 }
 
-CallingThreads::Capture::Capture(CallingThreads& threads) : lock_(threads.mutex_) {
-  const std::uintptr_t last = threads.last_.load(std::memory_order_acquire);
+bool CallingThreads::isAlone() const noexcept {
+  const std::uintptr_t last = last_.load(std::memory_order_acquire);
   const bool isQuiet =
-      threads.changedAt_ == Clock::time_point::min() || Clock::now() - threads.changedAt_ >= kQuiet;
-  allowed_ = isQuiet && (last == 0 || last == idOfThisThread());
+      changedAt_ == Clock::time_point::min() || Clock::now() - changedAt_ >= kQuiet;
+  return isQuiet && (last == 0 || last == idOfThisThread());
+}
+
+bool CallingThreads::mayCapture() noexcept {
+  const std::lock_guard lock(mutex_);
+  return isAlone();
+}
+
+CallingThreads::Capture::Capture(CallingThreads& threads)
+    : lock_(threads.mutex_), allowed_(threads.isAlone()) {
   if (!allowed_) lock_.unlock();
 }
 

@@ -18,6 +18,9 @@ class CallingThreads {
   /// A call of the client's, on this thread.
   void note() noexcept;
 
+  /// Whether this thread could begin a Capture now.
+  bool mayCapture() noexcept;
+
   /// From here to its end no call of another thread's gets past `note`.
   class Capture {
    public:
@@ -34,6 +37,9 @@ class CallingThreads {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// REQUIRES: the lock.
+  bool isAlone() const noexcept;
 
   std::atomic<std::uintptr_t> last_{0};  ///< the thread that called last; 0: none has
   std::mutex mutex_;                     ///< guards what follows, and captures

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/calling_threads.hpp"
 #include "planner/belief.hpp"
 #include "planner/conversion.hpp"
 
@@ -128,9 +129,10 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
       statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
       addUnconfirmed(known.measurements[size], found);
     }
-    // A process without replay has not asked all that this one has to know.
-    const bool lacksReplays =
-        request.replay() != Replay::kNever && !areReplayTimed(loaded.measurements);
+    // A process without replay has not asked all that this one has to know, if it can find it out.
+    const bool lacksReplays = request.replay() != Replay::kNever &&
+                              !areReplayTimed(loaded.measurements) &&
+                              callingThreads(request.device).mayCapture();
     const bool lacksErrors = largestErrors(loaded.measurements).empty();
     for (const auto& [question, answeredBytes] : loaded.answered) {
       if (lacksReplays || (question.errors && lacksErrors)) continue;

@@ -10,6 +10,7 @@
 
 #include "cache/shared_databases.hpp"
 #include "changed_database.hpp"
+#include "cuda/calling_threads.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/waits.hpp"
@@ -344,6 +345,31 @@ TEST_F(PlannerDatabaseTest, AQueryThatNamesNoLimitReadsIt) {
   Planner planner;
   EXPECT_TRUE(planner.answer(request(planner, kUndividedLimit), Measuring::kIfKnown).plan);
   EXPECT_EQ(measured(planner), 0);
+}
+
+// On a device of its own: other tests may capture.
+TEST_F(PlannerDatabaseTest, WhereNothingMayBeCapturedReplaysAreNotAskedForAgain) {
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  handle_ = makeOwned<CudnnHandle>(cudnnCreate);
+  CallingThreads& threads = callingThreads(1);
+  threads.note();
+  const auto ask = [&](Planner& planner) {
+    PlanRequest wanted = request(planner, kDividedLimit);
+    wanted.device = 1;
+    return planner.plan(wanted);
+  };
+  std::thread([&] { threads.note(); }).join();
+  Planner first;
+  EXPECT_TRUE(ask(first));
+  EXPECT_GT(measured(first), 0);
+  Planner second;
+  EXPECT_TRUE(ask(second));
+  EXPECT_EQ(measured(second), 0);
+  // A thread that is alone on its device asks.
+  Planner alone;
+  EXPECT_TRUE(alone.plan(request(alone, kDividedLimit)));
+  EXPECT_GT(measured(alone), 0);
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
 }
 
 }  // namespace
