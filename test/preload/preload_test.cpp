@@ -1,101 +1,10 @@
 // Programs that know nothing of μ-cuDNN, with libucudnn_preload.so in front of cuDNN.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
-#include "preload/process.hpp"
-#include "support/temporary_directory.hpp"
+#include "preload/preload_fixture.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-constexpr std::size_t kLimit = std::size_t{2} << 20;  // FFT fits it in micro-batches only
-constexpr const char* kOperations[] = {
-    "forward", "backward_data", "backward_filter", "bias_activation_forward"};
-
-class PreloadTest : public ::testing::Test {
- protected:
-  /// What the plans are made of is measured by programs of which only the times are wanted.
-  void SetUp() override {
-    for (const char* const mode : {"query", "find", "fixed", "graph"}) {
-      const Outcome outcome =
-          shell(variables() + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "measured"));
-      ASSERT_EQ(0, outcome.status) << outcome.output << outcome.error;
-      ASSERT_EQ("", outcome.error);
-    }
-  }
-
-  std::string file(const std::string& name) const { return directory_.file(name); }
-
-  /// The simulator's algorithms are slow where they need no workspace, which not all engines are.
-  std::string variables() const {
-    return "UCUDNN_KERNELS=legacy UCUDNN_TUNING=exhaustive UCUDNN_BENCHMARK_SHARE=always "
-           "UCUDNN_WORKSPACE_LIMIT=" +
-           std::to_string(kLimit) + " UCUDNN_DATABASE=" + file("database") + " ";
-  }
-  std::string plain(const std::string& mode, const std::string& results) const {
-    return std::string(PLAIN) + " " + mode + " " + file(results);
-  }
-  std::string preloaded(const std::string& mode, const std::string& results) const {
-    return preloading(UCUDNN_PRELOAD) + plain(mode, results);
-  }
-  std::string traced() const { return variables() + "UCUDNN_TRACE=" + file("trace") + " "; }
-
-  /// Lines of the trace that begin with the operation and hold the words.
-  std::ptrdiff_t traceLines(const std::string& operation, const std::string& words) const {
-    const auto lines = linesOf(file("trace"));
-    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
-      return line.rfind(operation + " ", 0) == 0 && line.find(words) != std::string::npos;
-    });
-  }
-
-  void expectSameResults(const std::string& name, const std::string& expectedName) const {
-    const auto results = readResults(file(name));
-    const auto expected = readResults(file(expectedName));
-    ASSERT_EQ(expected.size(), results.size());
-    ASSERT_FALSE(results.empty());
-    double squares = 0, differences = 0;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const auto a = static_cast<double>(results[i]), b = static_cast<double>(expected[i]);
-      squares += b * b;
-      differences += (a - b) * (a - b);
-    }
-    EXPECT_LE(std::sqrt(differences / squares), 1e-6);  // NaN is wrong too
-  }
-
-  /// Runs the mode without and with the preload. All of the `calls` of each operation are split.
-  void expectSplit(const std::string& mode, std::ptrdiff_t calls) const {
-    const Outcome bare = shell(plain(mode, "bare"));
-    ASSERT_EQ(0, bare.status) << bare.output;
-    const Outcome outcome = shell(traced() + preloaded(mode, "preloaded"));
-    EXPECT_EQ(0, outcome.status) << outcome.output;
-    EXPECT_EQ("", outcome.error);
-    expectSameResults("preloaded", "bare");
-    for (const char* const operation : kOperations) {
-      EXPECT_EQ(calls, traceLines(operation, "")) << operation;
-      EXPECT_EQ(calls, traceLines(operation, "\tsplit")) << operation;
-    }
-  }
-
-  void expectBareResults(const std::string& mode, const std::string& settings = "") const {
-    ASSERT_EQ(0, shell(plain(mode, "bare")).status);
-    shell(variables() + settings + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "times"));
-    const Outcome outcome = shell(traced() + settings + preloaded(mode, "preloaded"));
-    EXPECT_EQ(0, outcome.status) << outcome.output;
-    EXPECT_EQ("", outcome.error);
-    expectSameResults("preloaded", "bare");
-  }
-
-  static std::size_t workspaceOf(const Outcome& outcome) {
-    const std::size_t place = outcome.output.find("workspace ");
-    return place == std::string::npos ? SIZE_MAX : std::stoull(outcome.output.substr(place + 10));
-  }
-
- private:
-  TemporaryDirectory directory_;
-};
 
 // Each mode calls every operation three times with a handle.
 TEST_F(PreloadTest, SplitsWhatAProgramHasQueried) {
@@ -123,35 +32,6 @@ TEST_F(PreloadTest, LivesInForkedChildren) {
   expectSplit("fork", 6);
 }
 
-TEST_F(PreloadTest, SplitsPlansOfTheGraphApi) {
-  expectSplit("graph", 3);
-}
-
-// Each of the plans that a program tries runs as ours.
-TEST_F(PreloadTest, SplitsPlansThatAProgramTimes) {
-  ASSERT_EQ(0, shell(plain("autotune", "bare")).status);
-  const Outcome outcome = shell(traced() + preloaded("autotune", "preloaded"));
-  EXPECT_EQ(0, outcome.status) << outcome.output;
-  EXPECT_EQ("", outcome.error);
-  expectSameResults("preloaded", "bare");
-  for (const char* const operation : kOperations) {
-    EXPECT_LT(1, traceLines(operation, "")) << operation;
-    EXPECT_EQ(traceLines(operation, ""), traceLines(operation, "\tsplit")) << operation;
-  }
-}
-
-TEST_F(PreloadTest, AGraphsWorkspaceIsOursUnderATotal) {
-  ASSERT_EQ(0, shell(plain("graph", "bare")).status);
-  const std::string total = traced() + "UCUDNN_TOTAL_WORKSPACE_SIZE=4MiB ";
-  shell(total + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded("graph", "measured"));
-  const Outcome outcome = shell(total + preloaded("graph", "preloaded"));
-  EXPECT_EQ(0, outcome.status) << outcome.output;
-  EXPECT_EQ(0U, workspaceOf(outcome));
-  expectSameResults("preloaded", "bare");
-  for (const char* const operation : kOperations)
-    EXPECT_LT(0, traceLines(operation, "FFT")) << operation;
-}
-
 // Nothing is printed that nobody asked for.
 TEST_F(PreloadTest, WhatIsNotMeasuredYetIsNothingToWarnOf) {
   const std::string settings =
@@ -162,34 +42,6 @@ TEST_F(PreloadTest, WhatIsNotMeasuredYetIsNothingToWarnOf) {
     EXPECT_EQ(0, outcome.status) << outcome.output;
     EXPECT_EQ("", outcome.error) << mode;
   }
-}
-
-TEST_F(PreloadTest, APlanThatIsNotAskedAboutIsCudnns) {
-  ASSERT_EQ(0, shell(plain("unasked", "bare")).status);
-  const Outcome outcome = shell(traced() + preloaded("unasked", "preloaded"));
-  EXPECT_EQ(0, outcome.status) << outcome.output;
-  EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
-  for (const char* const operation : kOperations)
-    EXPECT_EQ(3, traceLines(operation, "\tcudnn\tthe workspace of its plan was not asked for"))
-        << operation;
-}
-
-TEST_F(PreloadTest, ADescriptorThatIsFilledTwiceIsOfTheSecondGraph) {
-  expectBareResults("refill");
-}
-TEST_F(PreloadTest, APlanMayOutliveItsHandle) {
-  expectBareResults("outlive");
-  EXPECT_EQ(1, traceLines("forward", "\tcudnn\ta graph that is not split"));
-}
-TEST_F(PreloadTest, APackMayHoldMoreThanAGraphNeeds) {
-  expectBareResults("crowd");
-  EXPECT_EQ(0, traceLines("forward", "\tcudnn"));
-}
-// cuDNN's algorithms that are need more than the limit.
-TEST_F(PreloadTest, ADeterministicEngineStaysDeterministic) {
-  expectBareResults("exact", "UCUDNN_WORKSPACE_LIMIT=0 UCUDNN_LOG_LEVEL=error ");
-  EXPECT_LT(0, traceLines("backward_filter", ""));
-  EXPECT_EQ(0, traceLines("backward_filter", "ALGO_0/") + traceLines("backward_filter", "ALGO_3/"));
 }
 
 TEST_F(PreloadTest, FindsACudnnOfLocalScope) {

@@ -1,0 +1,67 @@
+// Programs that use cuDNN's graph API and know nothing of μ-cuDNN.
+#include "preload/preload_fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+using PreloadGraphTest = PreloadTest;
+
+TEST_F(PreloadGraphTest, SplitsPlansOfTheGraphApi) {
+  expectSplit("graph", 3);
+}
+
+// Each of the plans that a program tries runs as ours.
+TEST_F(PreloadGraphTest, SplitsPlansThatAProgramTimes) {
+  ASSERT_EQ(0, shell(plain("autotune", "bare")).status);
+  const Outcome outcome = shell(traced() + preloaded("autotune", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ("", outcome.error);
+  expectSameResults("preloaded", "bare");
+  for (const char* const operation : kOperations) {
+    EXPECT_LT(1, traceLines(operation, "")) << operation;
+    EXPECT_EQ(traceLines(operation, ""), traceLines(operation, "\tsplit")) << operation;
+  }
+}
+
+TEST_F(PreloadGraphTest, AGraphsWorkspaceIsOursUnderATotal) {
+  ASSERT_EQ(0, shell(plain("graph", "bare")).status);
+  const std::string total = traced() + "UCUDNN_TOTAL_WORKSPACE_SIZE=4MiB ";
+  shell(total + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded("graph", "measured"));
+  const Outcome outcome = shell(total + preloaded("graph", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(0U, workspaceOf(outcome));
+  expectSameResults("preloaded", "bare");
+  for (const char* const operation : kOperations)
+    EXPECT_LT(0, traceLines(operation, "FFT")) << operation;
+}
+
+TEST_F(PreloadGraphTest, APlanThatIsNotAskedAboutIsCudnns) {
+  ASSERT_EQ(0, shell(plain("unasked", "bare")).status);
+  const Outcome outcome = shell(traced() + preloaded("unasked", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
+  for (const char* const operation : kOperations)
+    EXPECT_EQ(3, traceLines(operation, "\tcudnn\tthe workspace of its plan was not asked for"))
+        << operation;
+}
+
+TEST_F(PreloadGraphTest, ADescriptorThatIsFilledTwiceIsOfTheSecondGraph) {
+  expectBareResults("refill");
+}
+TEST_F(PreloadGraphTest, APlanMayOutliveItsHandle) {
+  expectBareResults("outlive");
+  EXPECT_EQ(1, traceLines("forward", "\tcudnn\ta graph that is not split"));
+}
+TEST_F(PreloadGraphTest, APackMayHoldMoreThanAGraphNeeds) {
+  expectBareResults("crowd");
+  EXPECT_EQ(0, traceLines("forward", "\tcudnn"));
+}
+// cuDNN's algorithms that are need more than the limit.
+TEST_F(PreloadGraphTest, ADeterministicEngineStaysDeterministic) {
+  expectBareResults("exact", "UCUDNN_WORKSPACE_LIMIT=0 UCUDNN_LOG_LEVEL=error ");
+  EXPECT_LT(0, traceLines("backward_filter", ""));
+  EXPECT_EQ(0, traceLines("backward_filter", "ALGO_0/") + traceLines("backward_filter", "ALGO_3/"));
+}
+
+}  // namespace
+}  // namespace ucudnn::test
