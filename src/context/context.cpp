@@ -172,8 +172,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.workspaceBytes = 0;
   if (!readPlanned(operation, call.descriptors, key.problem))
     return bypass(operation, call, left::kUnknown);
-  if (call.fused != nullptr && !readFused(call, key.problem))
-    return bypass(operation, call, left::kUnknownZ);
+  if (!readRest(call, key.problem)) return bypass(operation, call, left::kUnknownZ);
   key.isExecution = call.execution != nullptr;
   key.deterministic =
       key.isExecution ? call.execution->deterministic : isDeterministic(operation, call.algorithm);
@@ -320,8 +319,7 @@ cudnnStatus_t Context::bypass(Operation operation,
   if (status == CUDNN_STATUS_SUCCESS) return status;
   Problem problem;
   if (!readProblem(operation, call.descriptors, problem) ||
-      !(Planner::plans(problem) || isCapped()) ||
-      (call.fused != nullptr && !readFused(call, problem)))
+      !(Planner::plans(problem) || isCapped()) || !readRest(call, problem))
     return status;
   return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);
 }

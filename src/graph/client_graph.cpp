@@ -174,16 +174,21 @@ ClientNumerics numericsOf(cudnnBackendDescriptor_t plan) {
                                      CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   const auto notes = notesOf(configuration.at(0));
   return {has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
-          !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)};
+          !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+          transformOf(notes)};
 }
 
 namespace {
 
 /// No less exact than the client's engine. Tensor cores round floats; what is shorter they multiply
-/// exactly, and not every engine that uses them for it says so.
+/// exactly, and not every engine that uses them for it says so. Beside their rounding, and that of
+/// short types, a transform's does not matter.
 Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   Problem problem = graph.problem;
-  if (problem.xType == CUDNN_DATA_FLOAT && !numerics.tensorCores) problem.mathType = CUDNN_FMA_MATH;
+  const bool isFloat = problem.xType == CUDNN_DATA_FLOAT;
+  if (numerics.tensorCores || (!isFloat && problem.xType != CUDNN_DATA_DOUBLE)) return problem;
+  if (isFloat) problem.mathType = CUDNN_FMA_MATH;
+  problem.transform = numerics.transform;
   return problem;
 }
 

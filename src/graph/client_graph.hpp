@@ -28,6 +28,7 @@ std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph);
 /// What the engine of a client's plan computes by.
 struct ClientNumerics {
   bool tensorCores = false, deterministic = false;
+  Transform transform = Transform::kNone;
 };
 /// Asks cuDNN. Throws Error.
 ClientNumerics numericsOf(cudnnBackendDescriptor_t plan);

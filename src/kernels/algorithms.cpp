@@ -16,6 +16,7 @@ namespace {
 struct AlgorithmTraits {
   const char* name;
   bool deterministic;  ///< cuDNN developer guide, "Reproducibility (Determinism)"
+  Transform transform = Transform::kNone;
 };
 
 // Indexed by cuDNN's enumerators.
@@ -24,30 +25,32 @@ constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForward
     {"IMPLICIT_PRECOMP_GEMM", true},
     {"GEMM", true},
     {"DIRECT", true},
-    {"FFT", true},
-    {"FFT_TILING", true},
-    {"WINOGRAD", true},
-    {"WINOGRAD_NONFUSED", true},
+    {"FFT", true, Transform::kFourier},
+    {"FFT_TILING", true, Transform::kFourier},
+    {"WINOGRAD", true, Transform::kWinograd},
+    {"WINOGRAD_NONFUSED", true, Transform::kWinograd},
 }};
 constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT>
     kBackwardDataAlgorithms = {{
         {"ALGO_0", false},
         {"ALGO_1", true},
-        {"FFT", true},
-        {"FFT_TILING", true},
-        {"WINOGRAD", true},
-        {"WINOGRAD_NONFUSED", true},
+        {"FFT", true, Transform::kFourier},
+        {"FFT_TILING", true, Transform::kFourier},
+        {"WINOGRAD", true, Transform::kWinograd},
+        {"WINOGRAD_NONFUSED", true, Transform::kWinograd},
     }};
 constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>
     kBackwardFilterAlgorithms = {{
         {"ALGO_0", false},
         {"ALGO_1", true},
-        {"FFT", true},
+        {"FFT", true, Transform::kFourier},
         {"ALGO_3", false},
-        {"WINOGRAD", true},
-        {"WINOGRAD_NONFUSED", true},
-        {"FFT_TILING", true},
+        {"WINOGRAD", true, Transform::kWinograd},
+        {"WINOGRAD_NONFUSED", true, Transform::kWinograd},
+        {"FFT_TILING", true, Transform::kFourier},
     }};
+// One that cuDNN may have some day.
+constexpr AlgorithmTraits kUnknownAlgorithm = {"", true, Transform::kWinograd};
 
 struct AlgorithmTable {
   const AlgorithmTraits* first;
@@ -63,6 +66,15 @@ AlgorithmTable algorithmsOf(Operation operation) noexcept {
     default:
       return {kForwardAlgorithms.data(), static_cast<int>(kForwardAlgorithms.size())};
   }
+}
+
+const AlgorithmTraits& traitsOf(Operation operation, int algorithm) noexcept {
+  const AlgorithmTable table = algorithmsOf(operation);
+  return algorithm >= 0 && algorithm < table.count ? table.first[algorithm] : kUnknownAlgorithm;
+}
+
+bool isAllowed(const Problem& problem, int algorithm) noexcept {
+  return problem.allows(traitsOf(problem.operation, algorithm).transform);
 }
 
 // Indexed by cudnnMathType_t.
@@ -97,8 +109,8 @@ std::vector<KernelOffer> thoseThatWork(const Problem& problem,
   std::vector<KernelOffer> offers;
   for (int i = 0; i < count; ++i) {
     const Performance& result = results[i];
-    if (result.status != CUDNN_STATUS_SUCCESS) continue;
     const Kernel kernel{static_cast<std::int32_t>(result.algo), problem.mathType};
+    if (result.status != CUDNN_STATUS_SUCCESS || !isAllowed(problem, kernel.id)) continue;
     const auto known = std::find_if(offers.begin(), offers.end(), [&](const KernelOffer& offer) {
       return offer.kernel == kernel;
     });
@@ -181,10 +193,8 @@ class AlgorithmSource final : public KernelSource {
 
   /// cuDNN's name of the algorithm and the math type: "FFT_TILING/default".
   std::string text(Operation operation, Kernel kernel) const override {
-    const AlgorithmTable table = algorithmsOf(operation);
-    const std::string name = kernel.id >= 0 && kernel.id < table.count
-                                 ? table.first[kernel.id].name
-                                 : fmt::format("ALGORITHM_{}", kernel.id);
+    std::string name = traitsOf(operation, kernel.id).name;
+    if (name.empty()) name = fmt::format("ALGORITHM_{}", kernel.id);
     const bool named =
         kernel.mathType >= 0 && kernel.mathType < static_cast<int>(std::size(kMathNames));
     return name + "/" + (named ? kMathNames[kernel.mathType] : std::to_string(kernel.mathType));
@@ -210,6 +220,7 @@ class AlgorithmSource final : public KernelSource {
 
 // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
 bool mayRun(const Problem& problem, int algorithm) noexcept {
+  if (!isAllowed(problem, algorithm)) return false;
   return problem.operation != Operation::kBiasActivationForward ||
          problem.activation != CUDNN_ACTIVATION_IDENTITY ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
@@ -220,8 +231,7 @@ std::unique_ptr<KernelSource> makeAlgorithmSource() {
 }
 
 bool isDeterministic(Operation operation, int algorithm) noexcept {
-  const AlgorithmTable table = algorithmsOf(operation);
-  return algorithm < 0 || algorithm >= table.count || table.first[algorithm].deterministic;
+  return traitsOf(operation, algorithm).deterministic;
 }
 
 bool isWinogradAccurate(const Problem& problem) noexcept {
@@ -231,10 +241,8 @@ bool isWinogradAccurate(const Problem& problem) noexcept {
 }
 
 bool isAccurate(const Problem& problem, int algorithm) noexcept {
-  const AlgorithmTable table = algorithmsOf(problem.operation);
-  return algorithm < 0 || algorithm >= table.count ||
-         std::string_view(table.first[algorithm].name) != "WINOGRAD_NONFUSED" ||
-         isWinogradAccurate(problem);
+  const std::string_view name = traitsOf(problem.operation, algorithm).name;
+  return name != "WINOGRAD_NONFUSED" || isWinogradAccurate(problem);
 }
 
 std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,

@@ -26,7 +26,8 @@ std::unique_ptr<KernelSource> makeAlgorithmSource();
 /// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
 bool isDeterministic(Operation operation, int algorithm) noexcept;
 
-/// False: cuDNN's fused call does not take the algorithm.
+/// False: cuDNN's fused call does not take the algorithm, or the problem does not allow its
+/// transform.
 bool mayRun(const Problem& problem, int algorithm) noexcept;
 
 /// Whether Winograd's transforms round no worse than the math type makes any other kernel: not on
@@ -46,7 +47,8 @@ std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,
                                            int* failures = nullptr);
 
 /// What cuDNN's heuristics say works, best first: cudnnGetConvolution*Algorithm_v7. Runs nothing.
-/// Empty where cuDNN has no answer. The first is what cuDNN picks without a workspace limit.
+/// Empty where cuDNN has no answer. The first is what cuDNN picks without a workspace limit, of
+/// what the problem's transform allows.
 std::vector<KernelOffer> rankedAlgorithms(cudnnHandle_t handle,
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors);

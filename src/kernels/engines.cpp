@@ -35,9 +35,10 @@ constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // Each costs a question and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
 
-/// What the descriptor's types and math type allow. cuDNN marks its TF32 engines by TENSOR_CORE
-/// alone.
+/// What the problem's types, math type and transform allow. cuDNN marks its TF32 engines by
+/// TENSOR_CORE alone.
 bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNote_t>& notes) {
+  if (!problem.allows(transformOf(notes))) return false;
   const bool isFma = problem.mathType == CUDNN_FMA_MATH;
   if (isFma && has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
   if (has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
@@ -112,7 +113,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
     }
     return KernelOffer{{workspaceBytes,
                         !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-                        !has(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) || isWinogradAccurate(problem),
+                        transformOf(notes) != Transform::kWinograd || isWinogradAccurate(problem),
                         false},
                        {idOf(engine.value()), problem.mathType, kEngines}};
   } catch (const Error& error) {

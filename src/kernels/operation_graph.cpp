@@ -3,6 +3,7 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/graph_operations.hpp"
 #include "kernels/native.hpp"
@@ -132,6 +133,19 @@ std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& config
 bool has(const std::vector<cudnnBackendNumericalNote_t>& notes,
          cudnnBackendNumericalNote_t note) noexcept {
   return std::find(notes.begin(), notes.end(), note) != notes.end();
+}
+
+// On an H200 the engines with the workspaces of the legacy FFT and WINOGRAD_NONFUSED are forward's
+// 3, backward data's 50, and backward filter's 17 and 18. cuDNN 9.19 gives no notes of them without
+// the device; of the fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.
+Transform transformOf(const std::vector<cudnnBackendNumericalNote_t>& notes) noexcept {
+  constexpr cudnnBackendNumericalNote_t kWinograd[] = {CUDNN_NUMERICAL_NOTE_WINOGRAD,
+                                                       CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+                                                       CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+                                                       CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13};
+  const auto isNoted = [&](cudnnBackendNumericalNote_t note) { return has(notes, note); };
+  if (std::any_of(std::begin(kWinograd), std::end(kWinograd), isNoted)) return Transform::kWinograd;
+  return isNoted(CUDNN_NUMERICAL_NOTE_FFT) ? Transform::kFourier : Transform::kNone;
 }
 
 std::size_t workspaceOf(const BackendDescriptor& configuration) {

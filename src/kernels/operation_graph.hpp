@@ -49,6 +49,7 @@ std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& config
 std::size_t workspaceOf(const BackendDescriptor& configuration);
 bool has(const std::vector<cudnnBackendNumericalNote_t>& notes,
          cudnnBackendNumericalNote_t note) noexcept;
+Transform transformOf(const std::vector<cudnnBackendNumericalNote_t>& notes) noexcept;
 
 /// Ready to run; may be compiled first, which takes milliseconds to seconds. Throws Error.
 BackendDescriptor makeExecutionPlan(const EngineDevice& device,

@@ -11,6 +11,7 @@ struct ClientExecution {
   void* workspace;          ///< the pack's
   std::size_t neededBytes;  ///< the plan's workspace
   bool deterministic;
+  Transform transform = Transform::kWinograd;  ///< as the problem's
 
   /// Whether the client's plan can run as it is.
   bool fits(const ConvolutionPointers& pointers) const noexcept {
@@ -31,6 +32,12 @@ struct ConvolutionCall {
 /// Reads what a fused call has besides. False: not planned (z is not laid out as y is, so that it
 /// cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
+
+/// Reads what a call has besides its descriptors. False: not planned.
+inline bool readRest(const ConvolutionCall& call, Problem& problem) noexcept {
+  if (call.execution != nullptr) problem.transform = call.execution->transform;
+  return call.fused == nullptr || readFused(call, problem);
+}
 
 /// Whether one of the call's scaling factors is there and 0.
 inline bool isZero(const void* factor, const Problem& problem) noexcept {

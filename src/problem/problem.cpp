@@ -245,6 +245,9 @@ std::string Problem::text() const {
       mathText(mathType));
   if (operation == Operation::kBiasActivationForward)
     result += fmt::format(" activation={} adds_z={}", activation, addsZ);
+  // Databases hold problems of before.
+  if (transform != Transform::kWinograd)
+    result += transform == Transform::kFourier ? " transform=fourier" : " transform=none";
   return result;
 }
 
@@ -254,6 +257,7 @@ bool readProblem(Operation operation,
   // On success every member is written once: here, by a reader, or by clearUnused.
   problem.operation = operation;
   problem.activation = problem.addsZ = 0;
+  problem.transform = Transform::kWinograd;
   int xDimensions = 0;
   int yDimensions = 0;
   int wDimensions = 0;

@@ -20,6 +20,15 @@ enum class Operation : std::int32_t {
 /// "forward", "backward_data", "backward_filter", "bias_activation_forward".
 const char* toText(Operation operation) noexcept;
 
+/// What a kernel does to its inputs before it multiplies: the later, the more exact. On an H200
+/// with FMA math the non-fused Winograd is off by 1e-5, or beyond 3x3 by 1e-3, Fourier's transforms
+/// by 1e-6.
+enum class Transform : std::int32_t {
+  kWinograd,
+  kFourier,
+  kNone,
+};
+
 /// The descriptors of a convolution in one order for all operations: x is x or dx, w is w or dw, y
 /// is y or dy.
 struct ConvolutionDescriptors {
@@ -51,8 +60,10 @@ struct Problem {
   std::int32_t groups = 1;
   std::int32_t activation = 0;  ///< cudnnActivationMode_t, of bias_activation_forward only
   std::int32_t addsZ = 0;       ///< 1: bias_activation_forward with alpha2 != 0
+  Transform transform = Transform::kWinograd;  ///< the least exact that a kernel may have
 
   int batch() const noexcept { return xSizes[0]; }
+  bool allows(Transform kernels) const noexcept { return kernels >= transform; }
 
   /// The same problem at another batch size; strides are the caller's, so a slice of its tensors
   /// fits.

@@ -67,6 +67,24 @@ TEST(ClientGraph, RunsByTensorCoresOnlyWhereTheClientsEngineDoes) {
             ClientConvolution(*read(halves), {false, false}, 0).problem.mathType);
 }
 
+// Measurements of before, and the legacy API's, are those of problems that allow all transforms.
+TEST(ClientGraph, RunsByTransformsOnlyWhereTheClientsEngineDoes) {
+  const Transform kTransforms[] = {Transform::kWinograd, Transform::kFourier, Transform::kNone};
+  const auto transformOf = [](cudnnDataType_t type, bool tensorCores, Transform clients) {
+    OperationValue operation = convolution();
+    operation.x.type = operation.w.type = operation.y.type = type;
+    return ClientConvolution(*read(operation), {tensorCores, true, clients}, 0).problem.transform;
+  };
+  for (const Transform clients : kTransforms) {
+    EXPECT_EQ(clients, transformOf(CUDNN_DATA_FLOAT, false, clients));
+    EXPECT_EQ(clients, transformOf(CUDNN_DATA_DOUBLE, false, clients));
+    EXPECT_EQ(Transform::kWinograd, transformOf(CUDNN_DATA_FLOAT, true, clients));
+    for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16})
+      for (const bool tensorCores : {false, true})
+        EXPECT_EQ(Transform::kWinograd, transformOf(type, tensorCores, clients));
+  }
+}
+
 TEST(ClientGraph, DoublesHaveDoubleFactors) {
   OperationValue operation = convolution();
   operation.x.type = operation.w.type = operation.y.type = CUDNN_DATA_DOUBLE;

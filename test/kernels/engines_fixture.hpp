@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
@@ -44,14 +46,16 @@ constexpr char kH200[] =
 /// Another cuDNN may name a device otherwise: then there is nothing to ask.
 class EnginesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { describe(kH200); }
+
+  void describe(const std::string& device) {
     try {
       properties_ = makeBackend(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
       setAttribute(properties_,
                    CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
                    CUDNN_TYPE_CHAR,
-                   sizeof(kH200) - 1,
-                   kH200);
+                   static_cast<std::int64_t>(device.size()),
+                   device.data());
       finalize(properties_);
     } catch (const Error& error) {
       GTEST_SKIP() << "this cuDNN does not know the device: " << error.what();

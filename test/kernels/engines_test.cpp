@@ -138,6 +138,56 @@ TEST_F(EnginesTest, FmaHasFewer) {
   EXPECT_LT(fma.size(), tf32.size());
 }
 
+using Notes = std::vector<cudnnBackendNumericalNote_t>;
+
+TEST(EngineNotes, TellTheTransform) {
+  EXPECT_EQ(transformOf({}), Transform::kNone);
+  EXPECT_EQ(transformOf(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+                              CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+                              CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}),
+            Transform::kNone);
+  EXPECT_EQ(transformOf(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_FFT}),
+            Transform::kFourier);
+  for (const auto note : {CUDNN_NUMERICAL_NOTE_WINOGRAD,
+                          CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+                          CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+                          CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})
+    EXPECT_EQ(transformOf(Notes{CUDNN_NUMERICAL_NOTE_FFT, note}), Transform::kWinograd);
+}
+
+/// An A100, of which cuDNN 9.19 has fused Winograd engines without the device itself.
+class AmpereEnginesTest : public EnginesTest {
+ protected:
+  void SetUp() override {
+    std::string device = kH200;
+    const std::string version = "\"deviceVer\": 900";
+    device.replace(device.find(version), version.size(), "\"deviceVer\": 800");
+    describe(device);
+  }
+};
+
+TEST_F(AmpereEnginesTest, WinogradIsOfferedOnlyWhereItIsAllowed) {
+  for (const Operation operation : {Operation::kForward, Operation::kBackwardData}) {
+    Problem problem = convolution(operation, 64, 64, 64, 28, 3);
+    problem.mathType = CUDNN_FMA_MATH;
+    const OperationGraph graph(device_, problem, 0, kEngineAlignment);
+    const auto isWinograd = [&](const KernelOffer& offer) {
+      const auto notes =
+          notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id)));
+      return std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_WINOGRAD) > 0;
+    };
+    const auto all = offers(problem);
+    const auto winograd = std::count_if(all.begin(), all.end(), isWinograd);
+    EXPECT_GT(winograd, 0) << toText(operation);
+    for (const Transform transform : {Transform::kFourier, Transform::kNone}) {
+      problem.transform = transform;
+      const auto exact = offers(problem);
+      EXPECT_FALSE(exact.empty());
+      EXPECT_TRUE(std::none_of(exact.begin(), exact.end(), isWinograd));
+    }
+  }
+}
+
 TEST_F(EnginesTest, OneThatIsNotDeterministicSaysSo) {
   const auto found = offers(convolution(Operation::kBackwardFilter, 64, 64, 192, 27, 5));
   const auto isDeterministic = [](const KernelOffer& offer) { return offer.deterministic; };

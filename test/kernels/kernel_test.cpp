@@ -117,6 +117,23 @@ TEST(KernelTest, OnlyTheNonFusedWinogradOfLargeFiltersIsInaccurate) {
     }
 }
 
+TEST(KernelTest, TransformsAreThoseOfTheNames) {
+  for (const AlgorithmSet& set : kSets)
+    for (int algorithm = -1; algorithm <= set.count; ++algorithm) {
+      const std::string name = toText(set.operation, {algorithm, CUDNN_FMA_MATH});
+      SCOPED_TRACE(std::string(toText(set.operation)) + " " + name);
+      Problem problem = test::sampleProblem(set.operation, 2);
+      problem.activation = CUDNN_ACTIVATION_RELU;
+      EXPECT_TRUE(mayRun(problem, algorithm));
+      const bool isKnown = algorithm >= 0 && algorithm < set.count;
+      problem.transform = Transform::kFourier;
+      EXPECT_EQ(isKnown && name.rfind("WINOGRAD", 0) != 0, mayRun(problem, algorithm));
+      problem.transform = Transform::kNone;
+      EXPECT_EQ(isKnown && name.rfind("WINOGRAD", 0) != 0 && name.rfind("FFT", 0) != 0,
+                mayRun(problem, algorithm));
+    }
+}
+
 // A call that names an algorithm of no known kind must not be given a plan that is less than
 // deterministic.
 TEST(KernelTest, AnUnknownAlgorithmCountsAsDeterministic) {

@@ -46,10 +46,13 @@ class PreloadTest : public ::testing::Test {
   std::string traced() const { return variables() + "UCUDNN_TRACE=" + file("trace") + " "; }
 
   /// Lines of the trace that begin with the operation and hold the words.
-  std::ptrdiff_t traceLines(const std::string& operation, const std::string& words) const {
+  std::ptrdiff_t traceLines(const std::string& operation,
+                            const std::string& words,
+                            const std::string& more = "") const {
     const auto lines = linesOf(file("trace"));
     return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) {
-      return line.rfind(operation + " ", 0) == 0 && line.find(words) != std::string::npos;
+      return line.rfind(operation + " ", 0) == 0 && line.find(words) != std::string::npos &&
+             line.find(more) != std::string::npos;
     });
   }
 
@@ -67,14 +70,19 @@ class PreloadTest : public ::testing::Test {
     EXPECT_LE(std::sqrt(differences / squares), 1e-6);  // NaN is wrong too
   }
 
-  /// Runs the mode without and with the preload. All of the `calls` of each operation are split.
-  void expectSplit(const std::string& mode, std::ptrdiff_t calls) const {
+  /// Runs the mode without and with the preload.
+  void runBoth(const std::string& mode) const {
     const Outcome bare = shell(plain(mode, "bare"));
     ASSERT_EQ(0, bare.status) << bare.output;
     const Outcome outcome = shell(traced() + preloaded(mode, "preloaded"));
     EXPECT_EQ(0, outcome.status) << outcome.output;
     EXPECT_EQ("", outcome.error);
     expectSameResults("preloaded", "bare");
+  }
+
+  /// All of the `calls` of each operation are split.
+  void expectSplit(const std::string& mode, std::ptrdiff_t calls) const {
+    runBoth(mode);
     for (const char* const operation : kOperations) {
       EXPECT_EQ(calls, traceLines(operation, "")) << operation;
       EXPECT_EQ(calls, traceLines(operation, "\tsplit")) << operation;

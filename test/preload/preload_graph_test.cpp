@@ -6,21 +6,37 @@ namespace {
 
 using PreloadGraphTest = PreloadTest;
 
+// The first engines that need no tensor cores compute by FFT forward and for the filter.
 TEST_F(PreloadGraphTest, SplitsPlansOfTheGraphApi) {
-  expectSplit("graph", 3);
+  runBoth("graph");
+  for (const char* const operation : {"forward", "backward_filter"}) {
+    EXPECT_EQ(3, traceLines(operation, "transform=fourier")) << operation;
+    EXPECT_EQ(3, traceLines(operation, "\tsplit", "FFT/fma")) << operation;
+  }
+  for (const char* const operation : {"backward_data", "bias_activation_forward"}) {
+    EXPECT_EQ(3, traceLines(operation, "transform=none")) << operation;
+    EXPECT_EQ(0, traceLines(operation, "FFT")) << operation;
+    EXPECT_EQ(0, traceLines(operation, "\tcudnn")) << operation;
+  }
 }
 
-// Each of the plans that a program tries runs as ours.
+// Each of the plans that a program tries runs as ours, and no less exactly. What is split is
+// split by FFT, which is the fastest here.
 TEST_F(PreloadGraphTest, SplitsPlansThatAProgramTimes) {
-  ASSERT_EQ(0, shell(plain("autotune", "bare")).status);
-  const Outcome outcome = shell(traced() + preloaded("autotune", "preloaded"));
-  EXPECT_EQ(0, outcome.status) << outcome.output;
-  EXPECT_EQ("", outcome.error);
-  expectSameResults("preloaded", "bare");
+  runBoth("autotune");
   for (const char* const operation : kOperations) {
     EXPECT_LT(1, traceLines(operation, "")) << operation;
-    EXPECT_EQ(traceLines(operation, ""), traceLines(operation, "\tsplit")) << operation;
+    EXPECT_EQ(0, traceLines(operation, "\tcudnn")) << operation;
+    EXPECT_LT(0, traceLines(operation, "transform=none")) << operation;
+    EXPECT_EQ(0, traceLines(operation, "transform=none", "FFT")) << operation;
+    EXPECT_EQ(0, traceLines(operation, "transform=none", "WINOGRAD")) << operation;
   }
+  for (const char* const operation : {"forward", "backward_data", "backward_filter"}) {
+    EXPECT_EQ(1, traceLines(operation, "transform=fourier")) << operation;
+    EXPECT_EQ(1, traceLines(operation, "transform=fourier", "2 x 2 FFT/fma")) << operation;
+  }
+  // The client's Winograd engine allows either.
+  EXPECT_EQ(1, traceLines("backward_filter", "math=fma N=4", "2 x 2 FFT/fma"));
 }
 
 TEST_F(PreloadGraphTest, AGraphsWorkspaceIsOursUnderATotal) {
@@ -31,8 +47,10 @@ TEST_F(PreloadGraphTest, AGraphsWorkspaceIsOursUnderATotal) {
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ(0U, workspaceOf(outcome));
   expectSameResults("preloaded", "bare");
-  for (const char* const operation : kOperations)
+  for (const char* const operation : {"forward", "backward_filter"})
     EXPECT_LT(0, traceLines(operation, "FFT")) << operation;
+  for (const char* const operation : {"backward_data", "bias_activation_forward"})
+    EXPECT_EQ(traceLines(operation, ""), traceLines(operation, "transform=none")) << operation;
 }
 
 TEST_F(PreloadGraphTest, APlanThatIsNotAskedAboutIsCudnns) {

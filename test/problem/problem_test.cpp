@@ -63,6 +63,8 @@ std::vector<Change> changes() {
       {"groups", [](Problem& p) { p.groups = 2; }},
       {"activation", [](Problem& p) { p.activation = CUDNN_ACTIVATION_IDENTITY; }},
       {"addsZ", [](Problem& p) { p.addsZ = 1; }},
+      {"transform fourier", [](Problem& p) { p.transform = Transform::kFourier; }},
+      {"transform none", [](Problem& p) { p.transform = Transform::kNone; }},
   };
   addEach(list, "xSizes", &Problem::xSizes);
   addEach(list, "xStrides", &Problem::xStrides);
@@ -125,6 +127,34 @@ TEST(ProblemTest, TextIsReadable) {
             "backward_data x=float:*,4,9,8/288,72,8,1 w=float:4,4,3,3/nchw "
             "y=float:*,4,9,8/288,72,8,1 pad=1,1 stride=1,1 dilation=1,1 groups=1 "
             "cross_correlation compute=float math=fma");
+}
+
+// A database knows problems by their texts: those of before must find what was measured.
+TEST(ProblemTest, TextNamesATransformOnlyWhereNotAllAreAllowed) {
+  Problem problem = sampleProblem(Operation::kBiasActivationForward);
+  problem.activation = CUDNN_ACTIVATION_RELU;
+  const std::string before =
+      "bias_activation_forward x=float:*,4,9,8/288,72,8,1 w=float:4,4,3,3/nchw "
+      "y=float:*,4,9,8/288,72,8,1 pad=1,1 stride=1,1 dilation=1,1 groups=1 "
+      "cross_correlation compute=float math=fma activation=1 adds_z=0";
+  EXPECT_EQ(problem.text(), before);
+  problem.transform = Transform::kFourier;
+  EXPECT_EQ(problem.text(), before + " transform=fourier");
+  problem.transform = Transform::kNone;
+  EXPECT_EQ(problem.text(), before + " transform=none");
+}
+
+TEST(ProblemTest, AllowsTransformsThatAreNoLessExact) {
+  using T = Transform;
+  Problem problem;
+  const auto allowed = [&](Transform least) {
+    problem.transform = least;
+    return std::vector<bool>{
+        problem.allows(T::kWinograd), problem.allows(T::kFourier), problem.allows(T::kNone)};
+  };
+  EXPECT_EQ(allowed(Problem().transform), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(allowed(T::kFourier), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(allowed(T::kNone), (std::vector<bool>{false, false, true}));
 }
 
 TEST(ProblemTest, WithBatchChangesTheBatchAlone) {
