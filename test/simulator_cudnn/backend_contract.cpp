@@ -29,6 +29,9 @@ DescriptorPointer tensor(const TensorCase& values, cudnnStatus_t expected) {
     EXPECT_CUDNN(made->setInt(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, values.alignment));
   }
   EXPECT_CUDNN(made->setInt(CUDNN_ATTR_TENSOR_UNIQUE_ID, values.uid));
+  EXPECT_CUDNN(made->set(CUDNN_ATTR_TENSOR_DATA_TYPE,
+                         CUDNN_TYPE_DATA_TYPE,
+                         std::vector<cudnnDataType_t>{values.type}));
   EXPECT_EQ(expected, made->finalize());
   return made;
 }

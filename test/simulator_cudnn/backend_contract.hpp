@@ -16,6 +16,7 @@ struct TensorCase {
   Int64s strides{800, 100, 10, 1};
   std::int64_t alignment = 16;
   std::int64_t uid = 1;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
 };
 
 /// Finalized, with the status that is expected.

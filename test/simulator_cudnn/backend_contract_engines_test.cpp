@@ -174,20 +174,31 @@ TEST_F(BackendContractTest, VariantPacks) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, finalize({}, {&data}));
 }
 
+using Names = std::array<cudnnBackendAttributeName_t, 4>;  ///< of x, w, y and the convolution
+constexpr Names kBackwardData = {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC};
+constexpr Names kBackwardFilter = {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC};
+
 class BackwardContractTest : public BackendContractTest {
  protected:
-  /// The graph of one operation; `names` are those of x, w, y and the convolution.
-  void makeGraph(cudnnBackendDescriptorType_t type,
-                 const std::array<cudnnBackendAttributeName_t, 4>& names) {
-    const Descriptor node(type);
-    EXPECT_CUDNN(node.setDescriptor(names[0], *tensor(kX)));
-    EXPECT_CUDNN(node.setDescriptor(names[1], *tensor(kW)));
-    EXPECT_CUDNN(node.setDescriptor(names[2], *tensor(kY)));
+  /// The graph of one operation.
+  void makeGraph(const Names& names, cudnnDataType_t dataType = CUDNN_DATA_FLOAT) {
+    const Descriptor node(names == kBackwardData
+                              ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                              : CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR);
+    TensorCase parts[] = {kX, kW, kY};
+    for (std::size_t i = 0; i < 3; ++i) {
+      parts[i].type = dataType;
+      EXPECT_CUDNN(node.setDescriptor(names[i], *tensor(parts[i])));
+    }
     EXPECT_CUDNN(node.setDescriptor(names[3], *convolution()));
     EXPECT_CUDNN(node.finalize());
-    graph_ = std::make_unique<Descriptor>(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    EXPECT_CUDNN(graph_->setDescriptor(CUDNN_ATTR_OPERATIONGRAPH_OPS, node));
-    EXPECT_CUDNN(graph_->finalize());
+    graph_ = graphOf(node);
   }
 
   std::int64_t engineCount() const {
@@ -203,11 +214,7 @@ class BackwardContractTest : public BackendContractTest {
 using Notes = std::vector<cudnnBackendNumericalNote_t>;
 
 TEST_F(BackwardContractTest, EnginesOfBackwardData) {
-  makeGraph(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC});
+  makeGraph(kBackwardData);
   EXPECT_EQ(85, engineCount());
   EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, notes(0));
   EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, notes(25));
@@ -217,17 +224,28 @@ TEST_F(BackwardContractTest, EnginesOfBackwardData) {
 }
 
 TEST_F(BackwardContractTest, EnginesOfBackwardFilter) {
-  makeGraph(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-            {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-             CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC});
+  makeGraph(kBackwardFilter);
   EXPECT_EQ(75, engineCount());
   EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}, notes(0));
   EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, notes(20));
   EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(34));
   EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(68));
   EXPECT_EQ(Notes{}, notes(1));
+}
+
+// What is atomic adds up in the output.
+TEST_F(BackwardContractTest, NotesOfShortTypes) {
+  const Notes atomic{CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+                     CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
+  for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+    makeGraph(kBackwardData, type);
+    EXPECT_EQ(atomic, notes(25));
+    EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(71));
+    makeGraph(kBackwardFilter, type);
+    EXPECT_EQ(atomic, notes(20));
+    EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(34));
+    EXPECT_EQ(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, notes(48));
+  }
 }
 
 class FusedContractTest : public BackendContractTest {

@@ -120,8 +120,7 @@ TEST_F(EnginesTest, NotesSayWhatTheKernelsAre) {
   const auto winograd = engineOn(Operation::kBackwardFilter, 17);
   EXPECT_TRUE(hasNote(*winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD));
   EXPECT_TRUE(hasNote(*winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13));
-  EXPECT_FALSE(hasNote(*engineOn(Operation::kBackwardFilter, 34),
-                       CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+  EXPECT_FALSE(hasNote(*atomic, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
   for (const Operation operation : kOperations) {
     const std::int64_t compiled[] = {71, 78, 70};
     const auto engine = engineOn(operation, compiled[static_cast<int>(operation)]);
@@ -132,11 +131,15 @@ TEST_F(EnginesTest, NotesSayWhatTheKernelsAre) {
 
 TEST_F(EnginesTest, SumsOfHalvesMayBeHalves) {
   ConvolutionCase half = largeCase(4);
-  half.type = CUDNN_DATA_HALF;
-  Convolution convolution(half);
-  const BackendGraph graph(convolution, Operation::kBackwardFilter);
-  EXPECT_TRUE(hasNote(*graph.engine(34, CUDNN_STATUS_SUCCESS),
-                      CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+  for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+    half.type = type;
+    Convolution convolution(half);
+    const BackendGraph graph(convolution, Operation::kBackwardFilter);
+    EXPECT_TRUE(hasNote(*graph.engine(20, CUDNN_STATUS_SUCCESS),
+                        CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+    EXPECT_FALSE(hasNote(*graph.engine(34, CUDNN_STATUS_SUCCESS),
+                         CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+  }
 }
 
 TEST_F(EnginesTest, EnginesRefuseWhatTheyCannotCompute) {

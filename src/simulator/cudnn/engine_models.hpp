@@ -19,8 +19,7 @@ enum EngineTrait : unsigned {
   kPlanar = 1U << 8U,   ///< two spatial dimensions
   kNotHalf = 1U << 9U,
   kNotDouble = 1U << 10U,
-  kReducesInHalf = 1U << 11U,
-  kPlainUnits = 1U << 13U,  ///< no tensor cores
+  kPlainUnits = 1U << 11U,  ///< no tensor cores
   kFallback = 1U << 12U,    ///< proposed by the mode FALLBACK
 };
 

@@ -1,6 +1,7 @@
 // Which engines there are and what each refuses. Indexes, knobs and notes are those of cuDNN 9.19
 // for an H200, as it answered with a deserialized device; for double it has engines 0, 1, 2, 20, 25
-// and 28 only, too.
+// and 28 only, too. Those that transform (3, 17, 18, 50) it has only where the device is: their
+// notes are assumed.
 #include "simulator/cudnn/engines.hpp"
 
 #include <algorithm>
@@ -184,7 +185,8 @@ std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& gr
   std::vector<cudnnBackendNumericalNote_t> notes;
   // TF32 too has this note alone, and not DOWN_CONVERT_INPUTS.
   if (engine.tensorCores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  if ((engine.traits & kReducesInHalf) != 0 && graph.problem.x.type == CUDNN_DATA_HALF) {
+  // What is atomic adds up in the output.
+  if ((engine.traits & kNondeterministic) != 0 && isHalf(graph.problem.x.type)) {
     notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   }
   if ((engine.traits & kFourier) != 0) notes.push_back(CUDNN_NUMERICAL_NOTE_FFT);
