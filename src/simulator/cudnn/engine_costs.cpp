@@ -51,8 +51,16 @@ bool isReadInPlace(const TensorShape& shape) {
   return true;
 }
 
-double copyBytes(const TensorShape& shape) {
-  return isReadInPlace(shape) ? 0 : tensorBytes(shape);
+/// They read half and bfloat16 by eights: 102.8 MB for 128 images of 224 by 224 by 3, as cuDNN
+/// answers. How they do that in groups was not asked.
+double copyBytes(const TensorShape& shape, bool grouped) {
+  constexpr std::int64_t kRead = 8;
+  const bool narrow = shape.type == CUDNN_DATA_HALF || shape.type == CUDNN_DATA_BFLOAT16;
+  const auto channels = static_cast<std::int64_t>(shape.dims[1]);
+  const auto missing = narrow && !grouped ? (kRead - channels % kRead) % kRead : 0;
+  if (missing == 0 && isReadInPlace(shape)) return 0;
+  return tensorBytes(shape) * static_cast<double>(channels + missing) /
+         static_cast<double>(channels);
 }
 
 std::int64_t knobValue(const EngineModel& engine,
@@ -73,7 +81,10 @@ double workspaceBytes(const OperationGraph& graph,
   const ConvolutionProblem& problem = graph.problem;
   const double filterBytes = static_cast<double>(elementCount(problem.w)) * kFloatBytes;
   const bool writesFilter = problem.operation == Operation::kBackwardFilter;
-  double copies = copyBytes(problem.x) + copyBytes(problem.w) + copyBytes(problem.y);
+  const auto copyOf = [&](const TensorShape& shape) {
+    return copyBytes(shape, problem.groups() != 1);
+  };
+  double copies = copyOf(problem.x) + copyOf(problem.w) + copyOf(problem.y);
   // Filters that accumulate are added to in the workspace.
   if (writesFilter && graph.beta != 0 && channelsInnermost(problem.w)) copies += filterBytes;
   switch (engine.space) {
@@ -84,7 +95,7 @@ double workspaceBytes(const OperationGraph& graph,
     case EngineSpace::kCopies:
       return copies;
     case EngineSpace::kInputs:
-      return copies - copyBytes(outputShape(problem));
+      return copies - copyOf(outputShape(problem));
     case EngineSpace::kDescribed: {
       const bool buffered = knobValue(engine, choice, CUDNN_KNOB_TYPE_WORKSPACE) == 0;
       return copies + kDescriptionBytes + (buffered ? filterBytes : 0);
