@@ -45,6 +45,7 @@ std::string toText(const EngineConfiguration& configuration) {
   for (const auto& [type, choice] : configuration.knobs)
     text += fmt::format("_k{}={}", type, choice);
   if (configuration.tiles != 1) text += fmt::format("_tiles={}", configuration.tiles);
+  if (configuration.folds != 1) text += fmt::format("_folds={}", configuration.folds);
   return text;
 }
 
@@ -54,6 +55,7 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
   if (!take(text, "eng", configuration.engine)) return std::nullopt;
   while (!text.empty()) {
     if (take(text, "_tiles=", configuration.tiles)) break;
+    if (take(text, "_folds=", configuration.folds)) break;
     int type = 0;
     std::int64_t choice = 0;
     if (!take(text, "_k", type) || !take(text, "=", choice)) return std::nullopt;
@@ -61,6 +63,7 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
     configuration.knobs.emplace_back(type, choice);
   }
   if (configuration.tiles < 1 || configuration.tiles > kMostTiles) return std::nullopt;
+  if (configuration.folds < 1 || configuration.folds > kMostFolds) return std::nullopt;
   if (toText(configuration) != whole) return std::nullopt;  // "eng01": one kernel has one name
   return configuration;
 }

@@ -12,23 +12,29 @@ namespace ucudnn {
 
 /// Of one kernel. More calls of the engine would take longer than kernels without workspace.
 constexpr int kMostTiles = 8;
+/// More is no filter's step.
+constexpr int kMostFolds = 8;
 
 struct EngineConfiguration {
   std::int64_t engine = 0;                          ///< cuDNN's global index
   std::vector<std::pair<int, std::int64_t>> knobs;  ///< cudnnBackendKnobType_t and its choice
   int tiles = 1;                                    ///< it computes a tile at a time (tiles.hpp)
+  int folds = 1;  ///< columns that it reads as one (folds.hpp); then there is one tile
 
   bool operator==(const EngineConfiguration& other) const noexcept {
-    return engine == other.engine && knobs == other.knobs && tiles == other.tiles;
+    return engine == other.engine && knobs == other.knobs && tiles == other.tiles &&
+           folds == other.folds;
   }
   bool operator<(const EngineConfiguration& other) const noexcept {
     return engine != other.engine ? engine < other.engine
            : knobs != other.knobs ? knobs < other.knobs
-                                  : tiles < other.tiles;
+           : tiles != other.tiles ? tiles < other.tiles
+                                  : folds < other.folds;
   }
 };
 
-/// As cuDNN's logs name it: "eng46_k2=0_k5=2_k14=3"; with "_tiles=2" behind it where there are 2.
+/// As cuDNN's logs name it: "eng46_k2=0_k5=2_k14=3"; with "_tiles=2" or "_folds=2" behind it where
+/// there are 2.
 std::string toText(const EngineConfiguration& configuration);
 /// Empty: not such a text.
 std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text);

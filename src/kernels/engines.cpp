@@ -4,13 +4,9 @@
 #include <utility>
 
 #include "kernels/algorithms.hpp"
-#include "kernels/engine_calls.hpp"
+#include "kernels/built_engine.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_proposals.hpp"
-#include "kernels/factor.hpp"
-#include "kernels/graph_operations.hpp"
-#include "kernels/operation_graph.hpp"
-#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
@@ -48,12 +44,6 @@ bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNo
          !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
-Tiling tilingOf(const Problem& problem, int tiles) {
-  if (!Tiling::exists(problem, tiles, kEngineAlignment))
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the filters can't be cut into so many tiles");
-  return {problem, tiles};
-}
-
 /// A problem's graphs: of the first the output is overwritten, of the second added to.
 /// bias_activation_forward has the first only, in which z is.
 std::vector<OperationGraph> graphsOf(const EngineDevice& device, const Problem& problem) {
@@ -71,32 +61,6 @@ bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBy
          }) >= kKeptWithinWorkspace;
 }
 
-/// An engine with its knobs, configured for each of a problem's graphs, or for those of one of its
-/// tiles, when that is first needed: it takes cuDNN 30 to 60 us.
-class ConfiguredEngine {
- public:
-  /// REQUIRES: the graphs outlive it.
-  ConfiguredEngine(const EngineDevice& device,
-                   const std::vector<OperationGraph>& graphs,
-                   EngineConfiguration value)
-      : device_(device), graphs_(graphs), value_(std::move(value)) {}
-
-  const EngineConfiguration& value() const noexcept { return value_; }
-  std::size_t graphs() const noexcept { return graphs_.size(); }
-  /// Throws Error.
-  const BackendDescriptor& at(std::size_t graph) {
-    while (configured_.size() <= graph)
-      configured_.push_back(graphs_[configured_.size()].configuration(device_, value_));
-    return configured_[graph];
-  }
-
- private:
-  const EngineDevice device_;
-  const std::vector<OperationGraph>& graphs_;
-  const EngineConfiguration value_;
-  std::vector<BackendDescriptor> configured_;
-};
-
 /// Empty: cuDNN does not have the configuration, what it computes is not allowed, or it is
 /// outranked by `better`.
 std::optional<KernelOffer> offerOf(const Problem& problem,
@@ -111,7 +75,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
       workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));
       if (isOutranked(better, workspaceBytes)) return std::nullopt;
     }
-    return KernelOffer{{workspaceBytes,
+    return KernelOffer{{EnginePart(problem, engine.value()).workspaceBytes(workspaceBytes),
                         !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
                         transformOf(notes) != Transform::kWinograd || isWinogradAccurate(problem),
                         false},
@@ -155,71 +119,25 @@ void addTiled(const EngineDevice& device,
   }
 }
 
-class BuiltEngine final : public BuiltKernel {
- public:
-  BuiltEngine(const EngineDevice& device, const Tiling& tiling, ConfiguredEngine& engine)
-      : tiling_(tiling) {
-    for (std::size_t i = 0; i < engine.graphs(); ++i) {
-      workspaceBytes_ = std::max(workspaceBytes_, workspaceOf(engine.at(i)));
-      plans_.push_back(makeExecutionPlan(device, engine.at(i)));
-    }
+/// Adds the first few that read several columns as one, where that makes less to copy.
+void addFolded(const EngineDevice& device,
+               const Problem& problem,
+               int* failures,
+               std::vector<KernelOffer>& offers) {
+  const int columns = Folding::columnsOf(problem);
+  if (!Folding::exists(problem, columns) || !Folding::savesCopies(problem)) return;
+  const auto graphs = graphsOf(device, Folding(problem).folded);
+  std::size_t kept = 0;
+  for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
+    if (kept == kFirstKept) break;
+    value.folds = columns;
+    ConfiguredEngine engine(device, graphs, value);
+    const auto offer = offerOf(problem, engine, failures);
+    if (!offer) continue;
+    offers.push_back(*offer);
+    ++kept;
   }
-
-  cudnnStatus_t enqueue(cudnnHandle_t handle,
-                        const ConvolutionPointers& pointers,
-                        const BiasActivation* fused) const noexcept override {
-    if (!areFactorsForEngines(tiling_.tile, pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (isFused(tiling_.tile)) return execute(handle, plans_[0].get(), pointers, *fused);
-    const std::int32_t type = tiling_.tile.xType;
-    ConvolutionPointers tile = pointers;
-    for (int i = 0; i < tiling_.tiles; ++i) {
-      const bool adds = valueOf(tile.beta, type) != 0;
-      const cudnnStatus_t status = execute(handle, plans_[adds ? 1 : 0].get(), tile, {});
-      // What has been added can't be added again, whoever runs the call instead.
-      if (status != CUDNN_STATUS_SUCCESS)
-        return i > 0 && valueOf(pointers.beta, type) != 0 ? CUDNN_STATUS_EXECUTION_FAILED : status;
-      tiling_.next(tile);
-    }
-    return CUDNN_STATUS_SUCCESS;
-  }
-
-  cudnnStatus_t workspaceSize(cudnnHandle_t, std::size_t* bytes) const noexcept override {
-    *bytes = workspaceBytes_;
-    return CUDNN_STATUS_SUCCESS;
-  }
-
- private:
-  /// A variant pack must not be shared between handles.
-  cudnnStatus_t execute(cudnnHandle_t handle,
-                        cudnnBackendDescriptor_t plan,
-                        const ConvolutionPointers& pointers,
-                        const BiasActivation& fused) const noexcept {
-    static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorBias, kTensorZ};
-    const void* const data[] = {pointers.x, pointers.w, pointers.y, fused.bias, fused.z};
-    const std::int64_t tensors = !isFused(tiling_.tile) ? 3 : tiling_.tile.addsZ == 0 ? 4 : 5;
-    cudnnBackendDescriptor_t made = nullptr;
-    cudnnStatus_t status =
-        cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    const BackendDescriptor pack(made);
-    const auto set = [&](cudnnBackendAttributeName_t name,
-                         cudnnBackendAttributeType_t type,
-                         std::int64_t count,
-                         const void* values) {
-      if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn().backendSetAttribute(made, name, type, count, values);
-    };
-    set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors, kIds);
-    set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors, data);
-    set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &pointers.workspace);
-    if (status == CUDNN_STATUS_SUCCESS) status = cudnn().backendFinalize(made);
-    return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan, made) : status;
-  }
-
-  Tiling tiling_;
-  std::size_t workspaceBytes_ = 0;
-  std::vector<BackendDescriptor> plans_;  ///< of graphsOf
-};
+}
 
 class PreparedEngine final : public PreparedKernel {
  public:
@@ -237,13 +155,13 @@ class PreparedEngine final : public PreparedKernel {
   }
 
   std::shared_ptr<const BuiltKernel> build() override {
-    return std::make_shared<const BuiltEngine>(device_, tilingOf(problem_, value_.tiles), engine());
+    return buildEngine(device_, EnginePart(problem_, value_), engine());
   }
 
  private:
   ConfiguredEngine& engine() {
     if (!engine_) {
-      graphs_ = graphsOf(device_, tilingOf(problem_, value_.tiles).tile);
+      graphs_ = graphsOf(device_, EnginePart(problem_, value_).problem());
       engine_.emplace(device_, graphs_, value_);
     }
     return *engine_;
@@ -328,6 +246,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
       if (offer) kept.push_back(*offer);
     }
     addTiled(device, problem, failures, kept);
+    addFolded(device, problem, failures, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

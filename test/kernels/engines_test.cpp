@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/factor.hpp"
+#include "kernels/folds.hpp"
 #include "kernels/tiles.hpp"
 
 namespace ucudnn {
@@ -14,8 +15,12 @@ namespace {
 using namespace test;
 
 TEST(EngineConfigurationTest, ItsTextIsReadBack) {
-  for (const char* const text :
-       {"eng0", "eng46_k2=0_k5=2_k14=3", "eng30_k12=-1", "eng0_tiles=2", "eng67_k25=1_tiles=8"}) {
+  for (const char* const text : {"eng0",
+                                 "eng46_k2=0_k5=2_k14=3",
+                                 "eng30_k12=-1",
+                                 "eng0_tiles=2",
+                                 "eng67_k25=1_tiles=8",
+                                 "eng33_k0=61_folds=2"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
     EXPECT_EQ(toText(*configuration), text);
@@ -47,6 +52,13 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_tiles=99999999999"),
                                   std::string("eng1_tiles=2_k2=3"),
                                   std::string("eng1_tiles=2_tiles=2"),
+                                  std::string("eng1_folds="),
+                                  std::string("eng1_folds=1"),
+                                  std::string("eng1_folds=0"),
+                                  std::string("eng1_folds=-2"),
+                                  std::string("eng1_folds=9"),
+                                  std::string("eng1_folds=2_tiles=2"),
+                                  std::string("eng1_tiles=2_folds=2"),
                                   endless})
     EXPECT_FALSE(engineConfigurationFromText(text)) << text;
 }
@@ -280,6 +292,52 @@ TEST_F(EnginesTest, OthersHaveNoTiles) {
           << problem.text();
     }
   }
+}
+
+int foldsOf(const KernelOffer& offer) {
+  return engineConfigurationOf(offer.kernel.id).folds;
+}
+
+/// ResNet's first filter gradient: engines copy its 3 channels to 8, and two columns' 6 to 8.
+Problem stem(cudnnDataType_t type, int batch) {
+  Problem problem = convolution(Operation::kBackwardFilter, batch, 3, 64, 224, 7);
+  problem.xType = problem.wType = problem.yType = type;
+  problem.wFormat = CUDNN_TENSOR_NHWC;
+  problem.mathType = CUDNN_TENSOR_OP_MATH;
+  problem.strides = {2, 2};
+  problem.ySizes = {batch, 64, 112, 112};
+  problem.xStrides = {224 * 224 * 3, 1, 224 * 3, 3};
+  problem.yStrides = {112 * 112 * 64, 1, 112 * 64, 64};
+  return problem;
+}
+
+TEST_F(EnginesTest, FoldedColumnsTakeHalfTheCopy) {
+  constexpr int kBatch = 128;
+  constexpr std::size_t kCopy = std::size_t{kBatch} * 224 * 224 * 8 * 2;
+  for (const auto type : {CUDNN_DATA_BFLOAT16, CUDNN_DATA_HALF}) {
+    const Problem problem = stem(type, kBatch);
+    std::vector<KernelOffer> folded;
+    std::size_t leastCopying = SIZE_MAX;
+    for (const KernelOffer& offer : offers(problem)) {
+      if (foldsOf(offer) == 2) folded.push_back(offer);
+      if (foldsOf(offer) == 1 && offer.workspaceBytes > kCopy / 2)
+        leastCopying = std::min(leastCopying, offer.workspaceBytes);
+    }
+    EXPECT_GE(leastCopying, kCopy);
+    ASSERT_EQ(folded.size(), 8U);
+    const auto fits = [](const KernelOffer& offer) { return offer.workspaceBytes <= 64U << 20; };
+    EXPECT_TRUE(std::all_of(folded.begin(), folded.end(), fits));
+    expectBuilt(Folding(problem).folded, folded);
+  }
+}
+
+/// Nothing to gain, or a batch that can be split.
+TEST_F(EnginesTest, OthersAreNotFolded) {
+  Problem wide = stem(CUDNN_DATA_HALF, 4);
+  wide.xSizes[1] = wide.wSizes[1] = 8;
+  wide.xStrides = {224 * 224 * 8, 1, 224 * 8, 8};
+  for (const Problem& problem : {stem(CUDNN_DATA_FLOAT, 4), wide})
+    for (const KernelOffer& offer : offers(problem)) EXPECT_EQ(foldsOf(offer), 1);
 }
 
 TEST_F(EnginesTest, WhatCudnnDoesNotHaveIsNotOffered) {

@@ -2,48 +2,18 @@
 // on a GPU.
 #include "kernels/tiles.hpp"
 
-#include <cuda_fp16.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "kernels/engine_configuration.hpp"
-#include "kernels/engines.hpp"
-#include "kernels/factor.hpp"
-#include "support/problems.hpp"
-#include "support/simulator.hpp"
+#include "device_kernels.hpp"
 
 namespace ucudnn {
 namespace {
 
-using test::sampleProblem;
+using namespace test;
 
 constexpr Operation kOperations[] = {
     Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
-
-/// With sizes, strides and filters as they are packed; `gap` elements between samples besides.
-void setSizes(Problem& p, int channels, int filters, bool isNhwc, int gap = 0) {
-  const auto spatial = static_cast<std::size_t>(p.dimensions);
-  const auto pack = [&](Problem::Sizes& sizes, Problem::Sizes& strides, int count) {
-    sizes[1] = count;
-    int stride = isNhwc ? count : 1;
-    for (std::size_t d = spatial - 1; d >= 2; --d) {
-      strides[d] = stride;
-      stride *= sizes[d];
-    }
-    strides[1] = isNhwc ? 1 : stride;
-    strides[0] = (isNhwc ? stride : stride * count) + gap;
-  };
-  pack(p.xSizes, p.xStrides, channels);
-  pack(p.ySizes, p.yStrides, filters);
-  p.wSizes[0] = filters;
-  p.wSizes[1] = channels / p.groups;
-  p.wFormat = isNhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-}
 
 struct TileCase {
   std::string name;
@@ -92,130 +62,13 @@ std::vector<TileCase> tileCases() {
   return cases;
 }
 
-/// Small integers: the sums are exact whatever their order.
-std::vector<char> integers(std::size_t bytes, std::int32_t type, unsigned seed) {
-  std::vector<char> values(bytes);
-  std::mt19937 random(seed);
-  const std::size_t step = elementBytes(type);
-  for (std::size_t i = 0; i + step <= bytes; i += step) {
-    const auto number = static_cast<float>(static_cast<int>(random() % 5) - 2);
-    const __half half = __float2half(number);
-    const double wide = number;
-    const void* const from = type == CUDNN_DATA_HALF     ? static_cast<const void*>(&half)
-                             : type == CUDNN_DATA_DOUBLE ? static_cast<const void*>(&wide)
-                                                         : static_cast<const void*>(&number);
-    std::memcpy(values.data() + i, from, step);
-  }
-  return values;
-}
-
-double numberAt(const std::vector<char>& values, std::size_t i, std::int32_t type) {
-  const char* const from = values.data() + i * elementBytes(type);
-  if (type == CUDNN_DATA_HALF) {
-    __half half;
-    std::memcpy(&half, from, sizeof half);
-    return static_cast<double>(__half2float(half));
-  }
-  if (type == CUDNN_DATA_DOUBLE) {
-    double wide;
-    std::memcpy(&wide, from, sizeof wide);
-    return wide;
-  }
-  float number;
-  std::memcpy(&number, from, sizeof number);
-  return static_cast<double>(number);
-}
-
-/// Normalized L2; infinite where only one has written an element.
-double distance(const std::vector<char>& a, const std::vector<char>& b, std::int32_t type) {
-  double difference = 0;
-  double norm = 1e-30;
-  for (std::size_t i = 0; i < a.size() / elementBytes(type); ++i) {
-    const double x = numberAt(a, i, type);
-    const double y = numberAt(b, i, type);
-    if (std::isnan(x) && std::isnan(y)) continue;
-    if (std::isnan(x) || std::isnan(y)) return HUGE_VAL;
-    difference += (x - y) * (x - y);
-    norm += y * y;
-  }
-  return std::sqrt(difference / norm);
-}
-
-class TilesTest : public ::testing::Test {
+class TilesTest : public DeviceKernelsTest {
  protected:
-  void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
-    handle_ = makeOwned<CudnnHandle>(cudnnCreate);
-  }
-
   /// What an engine offers for the problem in so many tiles.
   std::optional<KernelOffer> offer(const Problem& problem, EngineConfiguration value, int tiles) {
     value.tiles = tiles;
-    const auto parsed = parseKernel(problem, toText(value));
-    if (!parsed) return std::nullopt;
-    int failures = 0;
-    const auto found = offeredKernel(handle_.get(),
-                                     problem,
-                                     std::make_shared<const ProblemDescriptors>(problem),
-                                     parsed->kernel,
-                                     &failures);
-    EXPECT_EQ(failures, 0) << toText(value);
-    return found;
+    return offerOf(problem, value);
   }
-
-  /// The engines that the problem has, undivided.
-  std::vector<EngineConfiguration> engines(const Problem& problem) {
-    std::vector<EngineConfiguration> all;
-    for (const KernelOffer& offer :
-         offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true))
-      if (offer.kernel.source == kEngines) all.push_back(engineConfigurationOf(offer.kernel.id));
-    return all;
-  }
-
-  std::shared_ptr<const BuiltKernel> build(const Problem& problem, Kernel kernel) {
-    return buildKernel(
-        handle_.get(), problem, std::make_shared<const ProblemDescriptors>(problem), kernel);
-  }
-
-  /// The output, in a buffer that has NaN everywhere unless it is added to.
-  std::vector<char> run(const Problem& problem, const KernelOffer& offer, bool adds) {
-    const auto kernel = build(problem, offer.kernel);
-    std::size_t bytes = 0;
-    EXPECT_EQ(kernel->workspaceSize(handle_.get(), &bytes), CUDNN_STATUS_SUCCESS);
-    EXPECT_LE(bytes, offer.workspaceBytes);
-    const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
-    const DeviceBuffer workspace(bytes);
-    const auto copyTo = [](const DeviceBuffer& buffer, const std::vector<char>& from) {
-      UCUDNN_CHECK_CUDA(
-          cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
-    };
-    copyTo(x, integers(x.bytes(), problem.xType, 1));
-    copyTo(w, integers(w.bytes(), problem.wType, 2));
-    copyTo(y, integers(y.bytes(), problem.yType, 3));
-    const DeviceBuffer& output = problem.operation == Operation::kForward        ? y
-                                 : problem.operation == Operation::kBackwardData ? x
-                                                                                 : w;
-    if (!adds) UCUDNN_CHECK_CUDA(cudaMemset(output.get(), 0xFF, output.bytes()));
-    const Factor& beta = adds ? Factor::one(problem) : Factor::zero(problem);
-    EXPECT_EQ(kernel->enqueue(handle_.get(),
-                              {Factor::one(problem).get(),
-                               beta.get(),
-                               x.get(),
-                               w.get(),
-                               y.get(),
-                               workspace.get(),
-                               bytes},
-                              nullptr),
-              CUDNN_STATUS_SUCCESS);
-    UCUDNN_CHECK_CUDA(cudaDeviceSynchronize());
-    std::vector<char> result(output.bytes());
-    UCUDNN_CHECK_CUDA(
-        cudaMemcpy(result.data(), output.get(), output.bytes(), cudaMemcpyDeviceToHost));
-    return result;
-  }
-
-  CudnnHandle handle_;
 };
 
 class TileNumericsTest : public TilesTest, public ::testing::WithParamInterface<TileCase> {};

@@ -104,4 +104,10 @@ void forceTiles(const std::string& database) {
              "UPDATE measurement SET kernel = kernel || '_tiles=2' WHERE kernel LIKE 'eng%'");
 }
 
+void forceFolds(const std::string& database) {
+  executeSql(database,
+             "DELETE FROM measurement WHERE kernel LIKE 'eng%' AND kernel NOT LIKE '%_folds=2'");
+  executeSql(database, "UPDATE measurement SET device_ms = time_ms / 2");
+}
+
 }  // namespace ucudnn::test

@@ -49,4 +49,8 @@ class ForcedSplits {
 /// others go.
 void forceTiles(const std::string& database);
 
+/// Lets it say that of all kernels those alone were measured that read two columns as one, and that
+/// to replay them gains.
+void forceFolds(const std::string& database);
+
 }  // namespace ucudnn::test

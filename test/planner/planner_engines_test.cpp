@@ -236,6 +236,49 @@ TEST_F(PlannerEnginesTest, TilesThatDoNotExistAreNotPlanned) {
   }
 }
 
+/// ResNet's, in bfloat16 with channels last: its engines copy an x of three channels to one of
+/// eight, 24.5 MiB for 32 samples.
+Problem firstGradient() {
+  constexpr int kBatch = 32;
+  Problem problem = sampleProblem(Operation::kBackwardFilter, kBatch, 3, CUDNN_DATA_BFLOAT16);
+  problem.wFormat = CUDNN_TENSOR_NHWC;
+  problem.mathType = CUDNN_TENSOR_OP_MATH;
+  problem.xSizes = {kBatch, 3, 224, 224, 0};
+  problem.xStrides = {224 * 224 * 3, 1, 224 * 3, 3, 0};
+  problem.ySizes = {kBatch, 64, 112, 112, 0};
+  problem.yStrides = {112 * 112 * 64, 1, 112 * 64, 64, 0};
+  problem.wSizes = {64, 3, 7, 7, 0};
+  problem.pads = {3, 3, 0};
+  problem.strides = {2, 2, 0};
+  return problem;
+}
+
+TEST_F(PlannerEnginesTest, CopiesThatDoNotFitTheLimitAreHalvedByFolding) {
+  settings_.kernels = Kernels::kEngines;
+  const auto textWithin = [&](std::size_t limitBytes, long long* measuredKernels = nullptr) {
+    Planner planner;
+    const PlanRequest wanted = request(planner, limitBytes, firstGradient());
+    const auto plan = planner.plan(wanted);
+    if (!plan) return std::string();
+    expectValid(*plan, wanted);
+    if (measuredKernels != nullptr) *measuredKernels = measured(planner);
+    EXPECT_FALSE(plan->isDivided());
+    return toText(*plan);
+  };
+  EXPECT_NE(textWithin(16 * kMebibyte).find("_folds=2"), std::string::npos);
+  EXPECT_EQ(textWithin(8 * kMebibyte).find("_folds="), std::string::npos);
+  long long again = -1;
+  EXPECT_NE(textWithin(16 * kMebibyte, &again).find("_folds=2"), std::string::npos);
+  EXPECT_EQ(again, 0);
+  for (const char* const folds : {"_folds=3", "_folds=4", "_folds=16", "_folds=1"}) {
+    settings_.databasePath = directory_.file(std::string(folds) + ".db");
+    EXPECT_NE(textWithin(16 * kMebibyte), std::string());
+    lie("UPDATE measurement SET kernel = replace(kernel, '_folds=2', '" + std::string(folds) +
+        "'), time_ms = 0.01, device_ms = 0.01 WHERE kernel LIKE '%_folds=2'");
+    EXPECT_EQ(textWithin(16 * kMebibyte).find(folds), std::string::npos);
+  }
+}
+
 /// At sizes between those known, engines would be neighbours.
 TEST_F(PlannerEnginesTest, WithoutEnginesNoneIsMeasured) {
   settings_.databasePath.clear();

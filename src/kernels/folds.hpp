@@ -1,0 +1,43 @@
+// How columns of x are folded into its channels. cuDNN's engines of half and bfloat16 read channels
+// by eights: they copy an x of 3 channels to one of 8. Two columns of it are 6 channels, and take
+// half the copy.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+/// A filter gradient with channels last, as the one that reads each group of neighbouring columns
+/// of x as a column with all their channels; groups are as wide as the filter's step. The memory of
+/// x is the same. The gradient is wider than the caller's, in memory of its own: rows of it, with
+/// what belongs to no tap before and behind, are the caller's. Each sum is the undivided kernel's,
+/// and is rounded once.
+struct Folding {
+  Problem folded;
+  std::size_t bytes = 0;  ///< of the wide gradient
+
+  /// REQUIRES: exists.
+  explicit Folding(const Problem& problem) noexcept;
+
+  /// Whether so many columns can be folded: in half and bfloat16, whose batch can't be split.
+  static bool exists(const Problem& problem, int columns) noexcept;
+  /// Of the filter's step. 1: nothing to fold.
+  static int columnsOf(const Problem& problem) noexcept {
+    return problem.strides[static_cast<std::size_t>(problem.dimensions) - 3];
+  }
+  /// Whether engines copy fewer channels than without.
+  static bool savesCopies(const Problem& problem) noexcept;
+
+  /// Both are enqueued on the stream. `wide` is the wide gradient, `w` the caller's.
+  cudaError_t toCallers(const void* wide, const void* w, cudaStream_t stream) const noexcept;
+  cudaError_t fromCallers(const void* w, const void* wide, cudaStream_t stream) const noexcept;
+
+ private:
+  std::size_t rows_, rowBytes_, pitchBytes_, firstBytes_;
+};
+
+}  // namespace ucudnn

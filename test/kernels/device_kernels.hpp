@@ -1,0 +1,178 @@
+// Kernels that run: on the simulator, and on a GPU.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/engine_configuration.hpp"
+#include "kernels/engines.hpp"
+#include "kernels/factor.hpp"
+#include "support/problems.hpp"
+
+namespace ucudnn::test {
+
+/// With sizes, strides and filters as they are packed; `gap` elements between samples besides.
+inline void setSizes(Problem& p, int channels, int filters, bool isNhwc, int gap = 0) {
+  const auto spatial = static_cast<std::size_t>(p.dimensions);
+  const auto pack = [&](Problem::Sizes& sizes, Problem::Sizes& strides, int count) {
+    sizes[1] = count;
+    int stride = isNhwc ? count : 1;
+    for (std::size_t d = spatial - 1; d >= 2; --d) {
+      strides[d] = stride;
+      stride *= sizes[d];
+    }
+    strides[1] = isNhwc ? 1 : stride;
+    strides[0] = (isNhwc ? stride : stride * count) + gap;
+  };
+  pack(p.xSizes, p.xStrides, channels);
+  pack(p.ySizes, p.yStrides, filters);
+  p.wSizes[0] = filters;
+  p.wSizes[1] = channels / p.groups;
+  p.wFormat = isNhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+}
+
+/// Small integers: the sums are exact whatever their order.
+inline std::vector<char> integers(std::size_t bytes, std::int32_t type, unsigned seed) {
+  std::vector<char> values(bytes);
+  std::mt19937 random(seed);
+  const std::size_t step = elementBytes(type);
+  for (std::size_t i = 0; i + step <= bytes; i += step) {
+    const auto number = static_cast<float>(static_cast<int>(random() % 5) - 2);
+    const __half half = __float2half(number);
+    const __nv_bfloat16 brief = __float2bfloat16(number);
+    const double wide = number;
+    const void* const from = type == CUDNN_DATA_HALF       ? static_cast<const void*>(&half)
+                             : type == CUDNN_DATA_BFLOAT16 ? static_cast<const void*>(&brief)
+                             : type == CUDNN_DATA_DOUBLE   ? static_cast<const void*>(&wide)
+                                                           : static_cast<const void*>(&number);
+    std::memcpy(values.data() + i, from, step);
+  }
+  return values;
+}
+
+inline double numberAt(const std::vector<char>& values, std::size_t i, std::int32_t type) {
+  const char* const from = values.data() + i * elementBytes(type);
+  if (type == CUDNN_DATA_HALF) {
+    __half half;
+    std::memcpy(&half, from, sizeof half);
+    return static_cast<double>(__half2float(half));
+  }
+  if (type == CUDNN_DATA_BFLOAT16) {
+    __nv_bfloat16 brief;
+    std::memcpy(&brief, from, sizeof brief);
+    return static_cast<double>(__bfloat162float(brief));
+  }
+  if (type == CUDNN_DATA_DOUBLE) {
+    double wide;
+    std::memcpy(&wide, from, sizeof wide);
+    return wide;
+  }
+  float number;
+  std::memcpy(&number, from, sizeof number);
+  return static_cast<double>(number);
+}
+
+/// Normalized L2; infinite where only one has written an element.
+inline double distance(const std::vector<char>& a, const std::vector<char>& b, std::int32_t type) {
+  double difference = 0;
+  double norm = 1e-30;
+  for (std::size_t i = 0; i < a.size() / elementBytes(type); ++i) {
+    const double x = numberAt(a, i, type);
+    const double y = numberAt(b, i, type);
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (std::isnan(x) || std::isnan(y)) return HUGE_VAL;
+    difference += (x - y) * (x - y);
+    norm += y * y;
+  }
+  return std::sqrt(difference / norm);
+}
+
+/// The real cuDNN's engines, or the simulator's.
+class DeviceKernelsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    handle_ = makeOwned<CudnnHandle>(cudnnCreate);
+  }
+
+  /// What an engine offers for the problem, by its name.
+  std::optional<KernelOffer> offerOf(const Problem& problem, const EngineConfiguration& value) {
+    const auto parsed = parseKernel(problem, toText(value));
+    if (!parsed) return std::nullopt;
+    int failures = 0;
+    const auto found = offeredKernel(handle_.get(),
+                                     problem,
+                                     std::make_shared<const ProblemDescriptors>(problem),
+                                     parsed->kernel,
+                                     &failures);
+    EXPECT_EQ(failures, 0) << toText(value);
+    return found;
+  }
+
+  /// The engines that the problem has, whole and undivided.
+  std::vector<EngineConfiguration> engines(const Problem& problem) {
+    std::vector<EngineConfiguration> all;
+    for (const KernelOffer& offer :
+         offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true))
+      if (offer.kernel.source == kEngines) {
+        EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+        if (value.tiles == 1 && value.folds == 1) all.push_back(std::move(value));
+      }
+    return all;
+  }
+
+  std::shared_ptr<const BuiltKernel> build(const Problem& problem, Kernel kernel) {
+    return buildKernel(
+        handle_.get(), problem, std::make_shared<const ProblemDescriptors>(problem), kernel);
+  }
+
+  /// The output, in a buffer that has NaN everywhere unless it is added to.
+  std::vector<char> run(const Problem& problem, const KernelOffer& offer, bool adds) {
+    const auto kernel = build(problem, offer.kernel);
+    std::size_t bytes = 0;
+    EXPECT_EQ(kernel->workspaceSize(handle_.get(), &bytes), CUDNN_STATUS_SUCCESS);
+    EXPECT_LE(bytes, offer.workspaceBytes);
+    const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
+    const DeviceBuffer workspace(bytes);
+    const auto copyTo = [](const DeviceBuffer& buffer, const std::vector<char>& from) {
+      UCUDNN_CHECK_CUDA(
+          cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+    };
+    copyTo(x, integers(x.bytes(), problem.xType, 1));
+    copyTo(w, integers(w.bytes(), problem.wType, 2));
+    copyTo(y, integers(y.bytes(), problem.yType, 3));
+    const DeviceBuffer& output = problem.operation == Operation::kForward        ? y
+                                 : problem.operation == Operation::kBackwardData ? x
+                                                                                 : w;
+    if (!adds) UCUDNN_CHECK_CUDA(cudaMemset(output.get(), 0xFF, output.bytes()));
+    const Factor& beta = adds ? Factor::one(problem) : Factor::zero(problem);
+    EXPECT_EQ(kernel->enqueue(handle_.get(),
+                              {Factor::one(problem).get(),
+                               beta.get(),
+                               x.get(),
+                               w.get(),
+                               y.get(),
+                               workspace.get(),
+                               bytes},
+                              nullptr),
+              CUDNN_STATUS_SUCCESS);
+    UCUDNN_CHECK_CUDA(cudaDeviceSynchronize());
+    std::vector<char> result(output.bytes());
+    UCUDNN_CHECK_CUDA(
+        cudaMemcpy(result.data(), output.get(), output.bytes(), cudaMemcpyDeviceToHost));
+    return result;
+  }
+
+  CudnnHandle handle_;
+};
+
+}  // namespace ucudnn::test
