@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/graph_operations.hpp"
 
@@ -27,10 +28,46 @@ std::optional<Folding> foldingOf(const Problem& problem, int columns) {
   return Folding(problem);
 }
 
-class BuiltEngine final : public BuiltKernel {
+std::optional<Summation> summationOf(const Problem& problem, int parts) {
+  if (parts == 1) return std::nullopt;
+  if (!Summation::exists(problem, parts))
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the batch can't be summed in so many parts");
+  return Summation(problem, parts);
+}
+
+/// Of x, w, y, the bias and z the graph has the first few. A variant pack must not be shared
+/// between handles.
+cudnnStatus_t execute(cudnnHandle_t handle,
+                      const BackendDescriptor& plan,
+                      const ConvolutionPointers& pointers,
+                      const BiasActivation& fused = {},
+                      std::int64_t tensors = 3) noexcept {
+  static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorBias, kTensorZ};
+  const void* const data[] = {pointers.x, pointers.w, pointers.y, fused.bias, fused.z};
+  cudnnBackendDescriptor_t made = nullptr;
+  cudnnStatus_t status =
+      cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  const BackendDescriptor pack(made);
+  const auto set = [&](cudnnBackendAttributeName_t name,
+                       cudnnBackendAttributeType_t type,
+                       std::int64_t count,
+                       const void* values) {
+    if (status == CUDNN_STATUS_SUCCESS)
+      status = cudnn().backendSetAttribute(made, name, type, count, values);
+  };
+  set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors, kIds);
+  set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors, data);
+  set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &pointers.workspace);
+  if (status == CUDNN_STATUS_SUCCESS) status = cudnn().backendFinalize(made);
+  return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan.get(), made) : status;
+}
+
+/// What all have: an engine's plans, of each of its graphs.
+class BuiltEngine : public BuiltKernel {
  public:
   BuiltEngine(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : tiling_(part.tiling), folding_(part.folding) {
+      : whole_(part.tiling.tile) {
     for (std::size_t i = 0; i < engine.graphs(); ++i) {
       engineBytes_ = std::max(engineBytes_, workspaceOf(engine.at(i)));
       plans_.push_back(makeExecutionPlan(device, engine.at(i)));
@@ -38,88 +75,122 @@ class BuiltEngine final : public BuiltKernel {
     workspaceBytes_ = part.workspaceBytes(engineBytes_);
   }
 
-  cudnnStatus_t enqueue(cudnnHandle_t handle,
-                        const ConvolutionPointers& pointers,
-                        const BiasActivation* fused) const noexcept override {
-    if (!areFactorsForEngines(tiling_.tile, pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (isFused(tiling_.tile)) return execute(handle, plans_[0].get(), pointers, *fused);
-    if (folding_) return enqueueFolded(handle, pointers);
-    const std::int32_t type = tiling_.tile.xType;
-    ConvolutionPointers tile = pointers;
-    for (int i = 0; i < tiling_.tiles; ++i) {
-      const bool adds = valueOf(tile.beta, type) != 0;
-      const cudnnStatus_t status = execute(handle, plans_[adds ? 1 : 0].get(), tile, {});
-      // What has been added can't be added again, whoever runs the call instead.
-      if (status != CUDNN_STATUS_SUCCESS)
-        return i > 0 && valueOf(pointers.beta, type) != 0 ? CUDNN_STATUS_EXECUTION_FAILED : status;
-      tiling_.next(tile);
-    }
-    return CUDNN_STATUS_SUCCESS;
-  }
-
-  cudnnStatus_t workspaceSize(cudnnHandle_t, std::size_t* bytes) const noexcept override {
+  cudnnStatus_t workspaceSize(cudnnHandle_t, std::size_t* bytes) const noexcept final {
     *bytes = workspaceBytes_;
     return CUDNN_STATUS_SUCCESS;
   }
 
+ protected:
+  const Problem& whole() const noexcept { return whole_; }
+  const BackendDescriptor& plan(bool adds) const noexcept { return plans_[adds ? 1 : 0]; }
+  bool adds(const ConvolutionPointers& pointers) const noexcept {
+    return valueOf(pointers.beta, whole_.xType) != 0;
+  }
+  /// Of the workspace, behind the engine's.
+  const void* ownMemory(const ConvolutionPointers& pointers) const noexcept {
+    return advance(pointers.workspace, roundUpToAlignment(engineBytes_));
+  }
+
  private:
-  /// In the wide gradient, from which the caller's is copied; to add, the caller's is copied there
-  /// first.
-  cudnnStatus_t enqueueFolded(cudnnHandle_t handle,
-                              const ConvolutionPointers& pointers) const noexcept {
-    cudaStream_t stream = nullptr;
-    cudnnStatus_t status = cudnn().getStream(handle, &stream);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    ConvolutionPointers wide = pointers;
-    wide.w = advance(pointers.workspace, EnginePart::foldedOffset(engineBytes_));
-    const bool adds = valueOf(pointers.beta, tiling_.tile.xType) != 0;
-    if (adds && folding_->fromCallers(pointers.w, wide.w, stream) != cudaSuccess)
-      return CUDNN_STATUS_EXECUTION_FAILED;
-    status = execute(handle, plans_[adds ? 1 : 0].get(), wide, {});
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    return folding_->toCallers(wide.w, pointers.w, stream) == cudaSuccess
-               ? CUDNN_STATUS_SUCCESS
-               : CUDNN_STATUS_EXECUTION_FAILED;
-  }
-
-  /// A variant pack must not be shared between handles.
-  cudnnStatus_t execute(cudnnHandle_t handle,
-                        cudnnBackendDescriptor_t plan,
-                        const ConvolutionPointers& pointers,
-                        const BiasActivation& fused) const noexcept {
-    static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorBias, kTensorZ};
-    const void* const data[] = {pointers.x, pointers.w, pointers.y, fused.bias, fused.z};
-    const std::int64_t tensors = !isFused(tiling_.tile) ? 3 : tiling_.tile.addsZ == 0 ? 4 : 5;
-    cudnnBackendDescriptor_t made = nullptr;
-    cudnnStatus_t status =
-        cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    const BackendDescriptor pack(made);
-    const auto set = [&](cudnnBackendAttributeName_t name,
-                         cudnnBackendAttributeType_t type,
-                         std::int64_t count,
-                         const void* values) {
-      if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnn().backendSetAttribute(made, name, type, count, values);
-    };
-    set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors, kIds);
-    set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors, data);
-    set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &pointers.workspace);
-    if (status == CUDNN_STATUS_SUCCESS) status = cudnn().backendFinalize(made);
-    return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan, made) : status;
-  }
-
-  Tiling tiling_;
-  std::optional<Folding> folding_;
+  Problem whole_;  ///< or a tile
   std::size_t engineBytes_ = 0;
   std::size_t workspaceBytes_ = 0;
   std::vector<BackendDescriptor> plans_;  ///< of the part's graphs
 };
 
+/// Of tiles, mostly one.
+class BuiltTiles final : public BuiltEngine {
+ public:
+  BuiltTiles(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(device, part, engine), tiling_(part.tiling) {}
+
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation* fused) const noexcept override {
+    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (isFused(whole()))
+      return execute(handle, plan(false), pointers, *fused, whole().addsZ == 0 ? 4 : 5);
+    ConvolutionPointers tile = pointers;
+    for (int i = 0; i < tiling_.tiles; ++i) {
+      const cudnnStatus_t status = execute(handle, plan(adds(tile)), tile);
+      // What has been added can't be added again, whoever runs the call instead.
+      if (status != CUDNN_STATUS_SUCCESS)
+        return i > 0 && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
+      tiling_.next(tile);
+    }
+    return CUDNN_STATUS_SUCCESS;
+  }
+
+ private:
+  Tiling tiling_;
+};
+
+class BuiltFolded final : public BuiltEngine {
+ public:
+  BuiltFolded(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(device, part, engine), folding_(*part.folding) {}
+
+  /// In the wide gradient, from which the caller's is copied; to add, the caller's is copied there
+  /// first.
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation*) const noexcept override {
+    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    cudaStream_t stream = nullptr;
+    cudnnStatus_t status = cudnn().getStream(handle, &stream);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    ConvolutionPointers wide = pointers;
+    wide.w = ownMemory(pointers);
+    if (adds(pointers) && folding_.fromCallers(pointers.w, wide.w, stream) != cudaSuccess)
+      return CUDNN_STATUS_EXECUTION_FAILED;
+    status = execute(handle, plan(adds(pointers)), wide);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    return folding_.toCallers(wide.w, pointers.w, stream) == cudaSuccess
+               ? CUDNN_STATUS_SUCCESS
+               : CUDNN_STATUS_EXECUTION_FAILED;
+  }
+
+ private:
+  Folding folding_;
+};
+
+class BuiltSums final : public BuiltEngine {
+ public:
+  BuiltSums(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(device, part, engine), sums_(*part.sums), conversions_(whole(), sums_) {}
+
+  /// The client's gradient is written last: until then nothing is lost.
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation*) const noexcept override {
+    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    ConvolutionPointers wide = pointers;
+    wide.w = ownMemory(pointers);
+    wide.x = advance(wide.w, sums_.xPlace());
+    wide.y = advance(wide.w, sums_.yPlace());
+    for (int i = 0; i < sums_.parts; ++i) {
+      const auto part = static_cast<std::size_t>(i);
+      cudnnStatus_t status =
+          conversions_.widenX(handle, advance(pointers.x, part * sums_.xStep), wide.x);
+      if (status == CUDNN_STATUS_SUCCESS)
+        status = conversions_.widenY(handle, advance(pointers.y, part * sums_.yStep), wide.y);
+      if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, plan(i > 0), wide);
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+    }
+    return conversions_.roundW(handle, wide.w, pointers.beta, pointers.w);
+  }
+
+ private:
+  Summation sums_;
+  Conversions conversions_;
+};
+
 }  // namespace
 
 EnginePart::EnginePart(const Problem& whole, const EngineConfiguration& value)
-    : tiling(tilingOf(whole, value.tiles)), folding(foldingOf(whole, value.folds)) {}
+    : tiling(tilingOf(whole, value.tiles)),
+      folding(foldingOf(whole, value.folds)),
+      sums(summationOf(whole, value.sums)) {}
 
 const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
   while (configured_.size() <= graph)
@@ -130,7 +201,9 @@ const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
 std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
                                                const EnginePart& part,
                                                ConfiguredEngine& engine) {
-  return std::make_shared<const BuiltEngine>(device, part, engine);
+  if (part.folding) return std::make_shared<const BuiltFolded>(device, part, engine);
+  if (part.sums) return std::make_shared<const BuiltSums>(device, part, engine);
+  return std::make_shared<const BuiltTiles>(device, part, engine);
 }
 
 }  // namespace ucudnn

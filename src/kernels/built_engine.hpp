@@ -10,30 +10,31 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/engine_calls.hpp"
 #include "kernels/folds.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/sums.hpp"
 #include "kernels/tiles.hpp"
+#include "support/alignment.hpp"
 
 namespace ucudnn {
 
-/// What an engine's graphs are of: the problem, a tile of it, or the problem with columns folded.
+/// What an engine's graphs are of: the problem, a tile of it, the problem with columns folded, or a
+/// part of the batch.
 struct EnginePart {
   Tiling tiling;
   std::optional<Folding> folding;
+  std::optional<Summation> sums;
 
-  /// Throws Error: the problem can't be cut, or folded, so.
+  /// Throws Error: the problem has no such parts.
   EnginePart(const Problem& whole, const EngineConfiguration& value);
 
-  const Problem& problem() const noexcept { return folding ? folding->folded : tiling.tile; }
+  const Problem& problem() const noexcept {
+    return folding ? folding->folded : sums ? sums->part : tiling.tile;
+  }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {
-    return folding ? foldedOffset(engineBytes) + folding->bytes : engineBytes;
-  }
-  /// Where the wide gradient lies in a call's workspace: behind the engine's.
-  static std::size_t foldedOffset(std::size_t engineBytes) noexcept {
-    constexpr auto kAlignment = static_cast<std::size_t>(kEngineAlignment);
-    return (engineBytes + kAlignment - 1) / kAlignment * kAlignment;
+    const std::size_t own = folding ? folding->bytes : sums ? sums->bytes() : 0;
+    return own == 0 ? engineBytes : roundUpToAlignment(engineBytes) + own;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,27 +15,24 @@ namespace ucudnn {
 constexpr int kMostTiles = 8;
 /// More is no filter's step.
 constexpr int kMostFolds = 8;
+/// More parts are too short for a GPU.
+constexpr int kMostSums = 32;
 
 struct EngineConfiguration {
   std::int64_t engine = 0;                          ///< cuDNN's global index
   std::vector<std::pair<int, std::int64_t>> knobs;  ///< cudnnBackendKnobType_t and its choice
-  int tiles = 1;                                    ///< it computes a tile at a time (tiles.hpp)
-  int folds = 1;  ///< columns that it reads as one (folds.hpp); then there is one tile
+  // Of these at most one is not 1.
+  int tiles = 1;  ///< it computes a tile at a time (tiles.hpp)
+  int folds = 1;  ///< columns that it reads as one (folds.hpp)
+  int sums = 1;   ///< parts of the batch that it sums in float (sums.hpp)
 
-  bool operator==(const EngineConfiguration& other) const noexcept {
-    return engine == other.engine && knobs == other.knobs && tiles == other.tiles &&
-           folds == other.folds;
-  }
-  bool operator<(const EngineConfiguration& other) const noexcept {
-    return engine != other.engine ? engine < other.engine
-           : knobs != other.knobs ? knobs < other.knobs
-           : tiles != other.tiles ? tiles < other.tiles
-                                  : folds < other.folds;
-  }
+  auto all() const noexcept { return std::tie(engine, knobs, tiles, folds, sums); }
+  bool operator==(const EngineConfiguration& other) const noexcept { return all() == other.all(); }
+  bool operator<(const EngineConfiguration& other) const noexcept { return all() < other.all(); }
 };
 
-/// As cuDNN's logs name it: "eng46_k2=0_k5=2_k14=3"; with "_tiles=2" or "_folds=2" behind it where
-/// there are 2.
+/// As cuDNN's logs name it: "eng46_k2=0_k5=2_k14=3"; with "_tiles=2", "_folds=2" or "_sums=2"
+/// behind it where there are 2.
 std::string toText(const EngineConfiguration& configuration);
 /// Empty: not such a text.
 std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text);

@@ -5,6 +5,7 @@
 
 #include "kernels/algorithms.hpp"
 #include "kernels/built_engine.hpp"
+#include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_proposals.hpp"
 
@@ -30,6 +31,8 @@ constexpr int kKeptWithinWorkspace = 4;
 constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 // Each costs a question and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
+// Sums are in float, whose copies are twice as large: of two parts they take as much as x and y.
+constexpr int kFewestSums = 4;
 
 /// What the problem's types, math type and transform allow. cuDNN marks its TF32 engines by
 /// TENSOR_CORE alone.
@@ -95,6 +98,28 @@ bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
   });
 }
 
+/// Adds the first `most` engines of what `kind` says that are wanted.
+template <typename IsWanted>
+void addEngines(const EngineDevice& device,
+                const Problem& problem,
+                EngineConfiguration kind,
+                std::size_t most,
+                int* failures,
+                std::vector<KernelOffer>& offers,
+                IsWanted isWanted) {
+  const auto graphs = graphsOf(device, EnginePart(problem, kind).problem());
+  for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
+    if (most == 0) return;
+    kind.engine = value.engine;
+    kind.knobs = std::move(value.knobs);
+    ConfiguredEngine engine(device, graphs, kind);
+    const auto offer = offerOf(problem, engine, failures);
+    if (!offer || !isWanted(*offer)) continue;
+    offers.push_back(*offer);
+    --most;
+  }
+}
+
 /// Adds the first few of tiles to what is offered undivided. Which there are doesn't depend on a
 /// limit: a question that is answered within one is answered within all that are smaller.
 void addTiled(const EngineDevice& device,
@@ -102,20 +127,12 @@ void addTiled(const EngineDevice& device,
               int* failures,
               std::vector<KernelOffer>& offers) {
   if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
-  for (int tiles = 2; tiles <= kMostTiles; tiles *= 2) {
-    const std::size_t share = problem.wBytes() / static_cast<std::size_t>(tiles);
-    if (share < kLeastFilterShare || !Tiling::exists(problem, tiles, kEngineAlignment)) return;
-    const auto graphs = graphsOf(device, Tiling(problem, tiles).tile);
-    std::size_t kept = 0;
-    for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
-      if (kept == kKeptTiled) break;
-      value.tiles = tiles;
-      ConfiguredEngine engine(device, graphs, value);
-      const auto offer = offerOf(problem, engine, failures);
-      if (!offer || offer->workspaceBytes < share) continue;
-      offers.push_back(*offer);
-      ++kept;
-    }
+  EngineConfiguration kind;
+  for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
+    const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
+    if (share < kLeastFilterShare || !Tiling::exists(problem, kind.tiles, kEngineAlignment)) return;
+    const auto copies = [&](const KernelOffer& offer) { return offer.workspaceBytes >= share; };
+    addEngines(device, problem, kind, kKeptTiled, failures, offers, copies);
   }
 }
 
@@ -124,18 +141,31 @@ void addFolded(const EngineDevice& device,
                const Problem& problem,
                int* failures,
                std::vector<KernelOffer>& offers) {
-  const int columns = Folding::columnsOf(problem);
-  if (!Folding::exists(problem, columns) || !Folding::savesCopies(problem)) return;
-  const auto graphs = graphsOf(device, Folding(problem).folded);
-  std::size_t kept = 0;
-  for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
-    if (kept == kFirstKept) break;
-    value.folds = columns;
-    ConfiguredEngine engine(device, graphs, value);
-    const auto offer = offerOf(problem, engine, failures);
-    if (!offer) continue;
-    offers.push_back(*offer);
-    ++kept;
+  EngineConfiguration kind;
+  kind.folds = Folding::columnsOf(problem);
+  if (!Folding::exists(problem, kind.folds) || !Folding::savesCopies(problem)) return;
+  const auto any = [](const KernelOffer&) { return true; };
+  addEngines(device, problem, kind, kFirstKept, failures, offers, any);
+}
+
+/// Adds those that sum parts of the batch in float, where the best ones copy x or y and parts need
+/// less: the best one of each number of parts, as they are the last resort.
+void addSums(const EngineDevice& device,
+             const Problem& problem,
+             int* failures,
+             std::vector<KernelOffer>& offers) {
+  if (offers.empty() || !Summation::exists(problem, kFewestSums)) return;
+  const std::size_t copy = std::min(problem.xBytes(), problem.yBytes());
+  if (offers.front().workspaceBytes < copy) return;
+  std::size_t least = offers.front().workspaceBytes;
+  for (const KernelOffer& offer : offers)
+    if (offer.workspaceBytes >= copy) least = std::min(least, offer.workspaceBytes);
+  const auto isDeterministic = [](const KernelOffer& offer) { return offer.deterministic; };
+  EngineConfiguration kind;
+  for (kind.sums = kFewestSums; Summation::exists(problem, kind.sums); kind.sums *= 2) {
+    const std::size_t before = offers.size();
+    addEngines(device, problem, kind, 1, failures, offers, isDeterministic);
+    if (offers.size() > before && offers.back().workspaceBytes >= least) offers.pop_back();
   }
 }
 
@@ -247,6 +277,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     }
     addTiled(device, problem, failures, kept);
     addFolded(device, problem, failures, kept);
+    addSums(device, problem, failures, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

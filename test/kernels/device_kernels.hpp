@@ -39,22 +39,23 @@ inline void setSizes(Problem& p, int channels, int filters, bool isNhwc, int gap
   p.wFormat = isNhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
 }
 
+inline void setNumber(std::vector<char>& values, std::size_t i, std::int32_t type, float number) {
+  const __half half = __float2half(number);
+  const __nv_bfloat16 brief = __float2bfloat16(number);
+  const double wide = static_cast<double>(number);
+  const void* const from = type == CUDNN_DATA_HALF       ? static_cast<const void*>(&half)
+                           : type == CUDNN_DATA_BFLOAT16 ? static_cast<const void*>(&brief)
+                           : type == CUDNN_DATA_DOUBLE   ? static_cast<const void*>(&wide)
+                                                         : static_cast<const void*>(&number);
+  std::memcpy(values.data() + i * elementBytes(type), from, elementBytes(type));
+}
+
 /// Small integers: the sums are exact whatever their order.
 inline std::vector<char> integers(std::size_t bytes, std::int32_t type, unsigned seed) {
   std::vector<char> values(bytes);
   std::mt19937 random(seed);
-  const std::size_t step = elementBytes(type);
-  for (std::size_t i = 0; i + step <= bytes; i += step) {
-    const auto number = static_cast<float>(static_cast<int>(random() % 5) - 2);
-    const __half half = __float2half(number);
-    const __nv_bfloat16 brief = __float2bfloat16(number);
-    const double wide = number;
-    const void* const from = type == CUDNN_DATA_HALF       ? static_cast<const void*>(&half)
-                             : type == CUDNN_DATA_BFLOAT16 ? static_cast<const void*>(&brief)
-                             : type == CUDNN_DATA_DOUBLE   ? static_cast<const void*>(&wide)
-                                                           : static_cast<const void*>(&number);
-    std::memcpy(values.data() + i, from, step);
-  }
+  for (std::size_t i = 0; i < bytes / elementBytes(type); ++i)
+    setNumber(values, i, type, static_cast<float>(static_cast<int>(random() % 5) - 2));
   return values;
 }
 
@@ -93,6 +94,45 @@ inline double distance(const std::vector<char>& a, const std::vector<char>& b, s
     norm += y * y;
   }
   return std::sqrt(difference / norm);
+}
+
+/// What lies in a problem's tensors.
+struct Values {
+  std::vector<char> x, w, y;
+
+  explicit Values(const Problem& p)
+      : x(integers(p.xBytes(), p.xType, 1)),
+        w(integers(p.wBytes(), p.wType, 2)),
+        y(integers(p.yBytes(), p.yType, 3)) {}
+};
+
+/// A filter gradient in double, in w's order: of four dimensions, without groups or dilation.
+inline std::vector<double> gradientOf(const Problem& p, const Values& values) {
+  const auto at = [&](const std::vector<char>& from, const Problem::Sizes& strides, auto... index) {
+    int place = 0;
+    std::size_t dimension = 0;
+    ((place += index * strides[dimension++]), ...);
+    return numberAt(from, static_cast<std::size_t>(place), p.xType);
+  };
+  const auto [filters, channels, height, width, none] = p.wSizes;
+  const bool isNhwc = p.wFormat == CUDNN_TENSOR_NHWC;
+  std::vector<double> result(p.wBytes() / elementBytes(p.wType));
+  for (int place = 0; place < static_cast<int>(result.size()); ++place) {
+    const int c = isNhwc ? place % channels : place / (width * height) % channels;
+    const int s = (isNhwc ? place / channels : place) % width;
+    const int r = (isNhwc ? place / channels : place) / width % height;
+    const int k = place / (width * height * channels);
+    double& sum = result[static_cast<std::size_t>(place)];
+    for (int n = 0; n < p.batch(); ++n)
+      for (int i = 0; i < p.ySizes[2]; ++i)
+        for (int j = 0; j < p.ySizes[3]; ++j) {
+          const int h = i * p.strides[0] + r - p.pads[0];
+          const int w = j * p.strides[1] + s - p.pads[1];
+          if (h < 0 || w < 0 || h >= p.xSizes[2] || w >= p.xSizes[3]) continue;
+          sum += at(values.x, p.xStrides, n, c, h, w) * at(values.y, p.yStrides, n, k, i, j);
+        }
+  }
+  return result;
 }
 
 /// The real cuDNN's engines, or the simulator's.
@@ -137,6 +177,12 @@ class DeviceKernelsTest : public ::testing::Test {
 
   /// The output, in a buffer that has NaN everywhere unless it is added to.
   std::vector<char> run(const Problem& problem, const KernelOffer& offer, bool adds) {
+    return run(problem, offer, adds, Values(problem));
+  }
+  std::vector<char> run(const Problem& problem,
+                        const KernelOffer& offer,
+                        bool adds,
+                        const Values& values) {
     const auto kernel = build(problem, offer.kernel);
     std::size_t bytes = 0;
     EXPECT_EQ(kernel->workspaceSize(handle_.get(), &bytes), CUDNN_STATUS_SUCCESS);
@@ -147,9 +193,9 @@ class DeviceKernelsTest : public ::testing::Test {
       UCUDNN_CHECK_CUDA(
           cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
     };
-    copyTo(x, integers(x.bytes(), problem.xType, 1));
-    copyTo(w, integers(w.bytes(), problem.wType, 2));
-    copyTo(y, integers(y.bytes(), problem.yType, 3));
+    copyTo(x, values.x);
+    copyTo(w, values.w);
+    copyTo(y, values.y);
     const DeviceBuffer& output = problem.operation == Operation::kForward        ? y
                                  : problem.operation == Operation::kBackwardData ? x
                                                                                  : w;

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "kernels/factor.hpp"
-#include "kernels/folds.hpp"
-#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
@@ -20,7 +18,8 @@ TEST(EngineConfigurationTest, ItsTextIsReadBack) {
                                  "eng30_k12=-1",
                                  "eng0_tiles=2",
                                  "eng67_k25=1_tiles=8",
-                                 "eng33_k0=61_folds=2"}) {
+                                 "eng33_k0=61_folds=2",
+                                 "eng68_k2=5_sums=32"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
     EXPECT_EQ(toText(*configuration), text);
@@ -59,6 +58,13 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_folds=9"),
                                   std::string("eng1_folds=2_tiles=2"),
                                   std::string("eng1_tiles=2_folds=2"),
+                                  std::string("eng1_sums="),
+                                  std::string("eng1_sums=1"),
+                                  std::string("eng1_sums=0"),
+                                  std::string("eng1_sums=-2"),
+                                  std::string("eng1_sums=64"),
+                                  std::string("eng1_folds=2_sums=2"),
+                                  std::string("eng1_tiles=2_sums=2"),
                                   endless})
     EXPECT_FALSE(engineConfigurationFromText(text)) << text;
 }
@@ -247,97 +253,6 @@ TEST_F(EnginesTest, HalfWithChannelsLastAndDoubleHaveSome) {
       expectBuilt(problem, found);
     }
   }
-}
-
-int tilesOf(const KernelOffer& offer) {
-  return engineConfigurationOf(offer.kernel.id).tiles;
-}
-
-/// ResNet-18's last layers: their filters take 9 MiB, which each sample's engine copies.
-TEST_F(EnginesTest, LargeFiltersHaveTilesThatNeedTheirShare) {
-  for (const Operation operation : kOperations)
-    for (const int batch : {1, 16, 64}) {
-      const Problem problem = convolution(operation, batch, 512, 512, 7, 3);
-      const auto found = offers(problem);
-      for (const int tiles : {2, 4}) {
-        const Problem tile = Tiling(problem, tiles).tile;
-        const std::size_t least = tile.xBytes() + tile.wBytes();
-        std::vector<KernelOffer> tiled;
-        for (const KernelOffer& offer : found)
-          if (tilesOf(offer) == tiles) tiled.push_back(offer);
-        ASSERT_EQ(tiled.size(), 3U) << toText(operation) << " N=" << batch;
-        EXPECT_TRUE(std::any_of(tiled.begin(),
-                                tiled.end(),
-                                [&](const KernelOffer& offer) {
-                                  return offer.workspaceBytes <= least + problem.yBytes();
-                                }))
-            << toText(operation) << " N=" << batch;
-        expectBuilt(tile, tiled);
-      }
-    }
-}
-
-TEST_F(EnginesTest, OthersHaveNoTiles) {
-  for (const Operation operation : kOperations) {
-    const Problem manySamples = convolution(operation, 128, 512, 512, 7, 3);
-    const Problem smallFilter = convolution(operation, 4, 256, 256, 14, 3);
-    const Problem oddFilters = convolution(operation, 4, 512, 509, 7, 3);
-    Problem rounded = convolution(operation, 4, 1024, 1024, 7, 3);
-    rounded.xType = rounded.wType = rounded.yType = CUDNN_DATA_HALF;
-    for (const Problem& problem : {manySamples, smallFilter, oddFilters, rounded}) {
-      const auto found = offers(problem);
-      const auto isTiled = [](const KernelOffer& offer) { return tilesOf(offer) > 1; };
-      EXPECT_EQ(std::any_of(found.begin(), found.end(), isTiled),
-                problem == rounded && operation != Operation::kBackwardData)
-          << problem.text();
-    }
-  }
-}
-
-int foldsOf(const KernelOffer& offer) {
-  return engineConfigurationOf(offer.kernel.id).folds;
-}
-
-/// ResNet's first filter gradient: engines copy its 3 channels to 8, and two columns' 6 to 8.
-Problem stem(cudnnDataType_t type, int batch) {
-  Problem problem = convolution(Operation::kBackwardFilter, batch, 3, 64, 224, 7);
-  problem.xType = problem.wType = problem.yType = type;
-  problem.wFormat = CUDNN_TENSOR_NHWC;
-  problem.mathType = CUDNN_TENSOR_OP_MATH;
-  problem.strides = {2, 2};
-  problem.ySizes = {batch, 64, 112, 112};
-  problem.xStrides = {224 * 224 * 3, 1, 224 * 3, 3};
-  problem.yStrides = {112 * 112 * 64, 1, 112 * 64, 64};
-  return problem;
-}
-
-TEST_F(EnginesTest, FoldedColumnsTakeHalfTheCopy) {
-  constexpr int kBatch = 128;
-  constexpr std::size_t kCopy = std::size_t{kBatch} * 224 * 224 * 8 * 2;
-  for (const auto type : {CUDNN_DATA_BFLOAT16, CUDNN_DATA_HALF}) {
-    const Problem problem = stem(type, kBatch);
-    std::vector<KernelOffer> folded;
-    std::size_t leastCopying = SIZE_MAX;
-    for (const KernelOffer& offer : offers(problem)) {
-      if (foldsOf(offer) == 2) folded.push_back(offer);
-      if (foldsOf(offer) == 1 && offer.workspaceBytes > kCopy / 2)
-        leastCopying = std::min(leastCopying, offer.workspaceBytes);
-    }
-    EXPECT_GE(leastCopying, kCopy);
-    ASSERT_EQ(folded.size(), 8U);
-    const auto fits = [](const KernelOffer& offer) { return offer.workspaceBytes <= 64U << 20; };
-    EXPECT_TRUE(std::all_of(folded.begin(), folded.end(), fits));
-    expectBuilt(Folding(problem).folded, folded);
-  }
-}
-
-/// Nothing to gain, or a batch that can be split.
-TEST_F(EnginesTest, OthersAreNotFolded) {
-  Problem wide = stem(CUDNN_DATA_HALF, 4);
-  wide.xSizes[1] = wide.wSizes[1] = 8;
-  wide.xStrides = {224 * 224 * 8, 1, 224 * 8, 8};
-  for (const Problem& problem : {stem(CUDNN_DATA_FLOAT, 4), wide})
-    for (const KernelOffer& offer : offers(problem)) EXPECT_EQ(foldsOf(offer), 1);
 }
 
 TEST_F(EnginesTest, WhatCudnnDoesNotHaveIsNotOffered) {

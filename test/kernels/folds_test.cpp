@@ -80,34 +80,6 @@ std::vector<FoldCase> foldCases() {
   return cases;
 }
 
-/// In double, of four dimensions.
-std::vector<double> sums(const Problem& p, const std::vector<char>& x, const std::vector<char>& y) {
-  std::vector<double> result(p.wBytes() / 2);
-  const auto at = [&](const std::vector<char>& values,
-                      const Problem::Sizes& strides,
-                      int n,
-                      int c,
-                      int h,
-                      int w) {
-    const int place = n * strides[0] + c * strides[1] + h * strides[2] + w * strides[3];
-    return numberAt(values, static_cast<std::size_t>(place), p.xType);
-  };
-  std::size_t next = 0;
-  for (int k = 0; k < p.wSizes[0]; ++k)
-    for (int r = 0; r < p.wSizes[2]; ++r)
-      for (int s = 0; s < p.wSizes[3]; ++s)
-        for (int c = 0; c < p.wSizes[1]; ++c, ++next)
-          for (int n = 0; n < p.batch(); ++n)
-            for (int i = 0; i < p.ySizes[2]; ++i)
-              for (int j = 0; j < p.ySizes[3]; ++j) {
-                const int h = i * p.strides[0] + r - p.pads[0];
-                const int w = j * p.strides[1] + s - p.pads[1];
-                if (h < 0 || w < 0 || h >= p.xSizes[2] || w >= p.xSizes[3]) continue;
-                result[next] += at(x, p.xStrides, n, c, h, w) * at(y, p.yStrides, n, k, i, j);
-              }
-  return result;
-}
-
 class FoldsTest : public DeviceKernelsTest {
  protected:
   std::optional<KernelOffer> offer(const Problem& problem, EngineConfiguration value, int folds) {
@@ -137,9 +109,7 @@ TEST_P(FoldNumericsTest, TheyAreTheUndividedResult) {
           << (adds ? "adds" : "overwrites");
     if (problem.dimensions != 4) continue;
     const auto result = run(problem, *folded, false);
-    const auto expected = sums(problem,
-                               integers(problem.xBytes(), problem.xType, 1),
-                               integers(problem.yBytes(), problem.yType, 3));
+    const auto expected = gradientOf(problem, Values(problem));
     for (std::size_t i = 0; i < expected.size(); ++i)
       ASSERT_NEAR(numberAt(result, i, problem.wType), expected[i], std::abs(expected[i]) / 256)
           << i;

@@ -36,11 +36,11 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
 
 }  // namespace
 
-void executeSql(const std::string& database, const char* sql) {
+void executeSql(const std::string& database, const std::string& sql) {
   sqlite3* connection = nullptr;
   char* message = nullptr;
   sqlite3_open_v2(database.c_str(), &connection, SQLITE_OPEN_READWRITE, nullptr);
-  const int result = sqlite3_exec(connection, sql, nullptr, nullptr, &message);
+  const int result = sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, &message);
   const std::string why = message != nullptr ? message : sqlite3_errmsg(connection);
   sqlite3_free(message);
   sqlite3_close(connection);
@@ -104,9 +104,14 @@ void forceTiles(const std::string& database) {
              "UPDATE measurement SET kernel = kernel || '_tiles=2' WHERE kernel LIKE 'eng%'");
 }
 
-void forceFolds(const std::string& database) {
-  executeSql(database,
-             "DELETE FROM measurement WHERE kernel LIKE 'eng%' AND kernel NOT LIKE '%_folds=2'");
+void forceKernels(const std::string& database, const std::string& suffix, std::size_t bytes) {
+  if (bytes > 0)
+    executeSql(database,
+               "UPDATE measurement SET kernel = kernel || '" + suffix + "', workspace_bytes = " +
+                   std::to_string(bytes) + " WHERE kernel LIKE 'eng%' AND workspace_bytes = 0");
+  executeSql(
+      database,
+      "DELETE FROM measurement WHERE kernel LIKE 'eng%' AND kernel NOT LIKE '%" + suffix + "'");
   executeSql(database, "UPDATE measurement SET device_ms = time_ms / 2");
 }
 

@@ -23,7 +23,7 @@ ChildResult runClient(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& environment);
 
 /// Changes a benchmark database. Throws std::runtime_error.
-void executeSql(const std::string& database, const char* sql);
+void executeSql(const std::string& database, const std::string& sql);
 
 /// While it lives, new handles plan from a database in which every undivided kernel of the given
 /// convolutions is a thousand times slower than it was measured: so all of them are split, whatever
@@ -49,8 +49,8 @@ class ForcedSplits {
 /// others go.
 void forceTiles(const std::string& database);
 
-/// Lets it say that of all kernels those alone were measured that read two columns as one, and that
-/// to replay them gains.
-void forceFolds(const std::string& database);
+/// Lets it say that of all engines those alone were measured whose names end so, and that to replay
+/// them gains. With `bytes`, all without workspace were measured so, and need so much.
+void forceKernels(const std::string& database, const std::string& suffix, std::size_t bytes = 0);
 
 }  // namespace ucudnn::test

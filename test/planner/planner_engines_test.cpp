@@ -279,6 +279,46 @@ TEST_F(PlannerEnginesTest, CopiesThatDoNotFitTheLimitAreHalvedByFolding) {
   }
 }
 
+/// Its engines copy x and y, 24.5 MiB for 32 samples.
+Problem halfGradient() {
+  constexpr int kBatch = 32;
+  constexpr int kImage = 56 * 56;
+  Problem problem = sampleProblem(Operation::kBackwardFilter, kBatch, 64, CUDNN_DATA_HALF);
+  problem.mathType = CUDNN_TENSOR_OP_MATH;
+  problem.xSizes = problem.ySizes = {kBatch, 64, 56, 56, 0};
+  problem.xStrides = problem.yStrides = {64 * kImage, kImage, 56, 1, 0};
+  return problem;
+}
+
+TEST_F(PlannerEnginesTest, PartsOfABatchThatDoesNotFitAreSummedInOneStep) {
+  settings_.kernels = Kernels::kEngines;
+  const auto planWithin = [&](std::size_t limitBytes) {
+    Planner planner;
+    const PlanRequest wanted = request(planner, limitBytes, halfGradient());
+    auto plan = planner.plan(wanted);
+    if (plan) expectValid(*plan, wanted);
+    return plan;
+  };
+  const auto roomy = planWithin(kUndividedLimit);
+  const auto none = planWithin(kMebibyte);
+  const auto tight = planWithin(16 * kMebibyte);
+  ASSERT_TRUE(roomy && none && tight);
+  EXPECT_EQ(toText(*roomy).find("_sums="), std::string::npos) << toText(*roomy);
+  EXPECT_NE(toText(*tight).find("_sums="), std::string::npos) << toText(*tight);
+  EXPECT_FALSE(tight->isDivided());
+  EXPECT_FALSE(tight->anyCall);
+  EXPECT_LT(tight->predictedMs, none->predictedMs);
+  for (const char* const sums : {"_sums=5", "_sums=64", "_sums=1"}) {
+    settings_.databasePath = directory_.file(std::string(sums) + ".db");
+    ASSERT_TRUE(planWithin(16 * kMebibyte));
+    lie("UPDATE measurement SET kernel = replace(kernel, '_sums=8', '" + std::string(sums) +
+        "'), time_ms = 0.01, device_ms = 0.01 WHERE kernel LIKE '%_sums=8'");
+    const auto plan = planWithin(16 * kMebibyte);
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(toText(*plan).find(sums), std::string::npos) << toText(*plan);
+  }
+}
+
 /// At sizes between those known, engines would be neighbours.
 TEST_F(PlannerEnginesTest, WithoutEnginesNoneIsMeasured) {
   settings_.databasePath.clear();

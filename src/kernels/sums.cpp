@@ -1,0 +1,126 @@
+#include "kernels/sums.hpp"
+
+#include <limits>
+
+#include "kernels/engine_calls.hpp"
+#include "kernels/engine_configuration.hpp"
+#include "kernels/factor.hpp"
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr int kMostElements = std::numeric_limits<int>::max();
+
+std::size_t elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
+  std::size_t elements = 1;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(dimensions); ++i)
+    elements *= static_cast<std::size_t>(sizes[i]);
+  return elements;
+}
+
+bool isRounded(std::int32_t type) noexcept {
+  return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
+}
+
+/// Packed: where there are no gaps, the order of elements doesn't matter. But cuDNN spreads a call
+/// over samples and channels.
+TensorDescriptor makePacked(std::int32_t type, const Problem::Sizes& sizes, int dimensions) {
+  const auto last = static_cast<std::size_t>(dimensions) - 1;
+  int rows = 1;
+  for (std::size_t i = 2; i < last; ++i) rows *= sizes[i];
+  auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnn().setTensor4dDescriptor(descriptor.get(),
+                                                   CUDNN_TENSOR_NCHW,
+                                                   static_cast<cudnnDataType_t>(type),
+                                                   sizes[0],
+                                                   sizes[1],
+                                                   rows,
+                                                   sizes[last]));
+  return descriptor;
+}
+
+}  // namespace
+
+Summation::Summation(const Problem& problem, int count) noexcept
+    : parts(count), part(problem.withBatch(problem.batch() / count)) {
+  const auto samples = static_cast<std::size_t>(part.batch());
+  xStep = samples * problem.xBatchStrideBytes();
+  yStep = samples * problem.yBatchStrideBytes();
+  part.xType = part.wType = part.yType = CUDNN_DATA_FLOAT;
+}
+
+bool Summation::exists(const Problem& problem, int parts) noexcept {
+  const std::int32_t type = problem.wType;
+  if (parts < 2 || parts > kMostSums || problem.operation != Operation::kBackwardFilter ||
+      !isRounded(type) || problem.xType != type || problem.yType != type ||
+      problem.computeType != CUDNN_DATA_FLOAT || problem.dimensions < 4 ||
+      problem.batch() % parts != 0)
+    return false;
+  const Summation sums(problem, parts);
+  constexpr auto kAlignment = static_cast<std::size_t>(kEngineAlignment);
+  if (sums.xStep % kAlignment != 0 || sums.yStep % kAlignment != 0) return false;
+  const std::size_t x = elementsOf(problem.xSizes, problem.dimensions);
+  const std::size_t y = elementsOf(problem.ySizes, problem.dimensions);
+  return problem.xBytes() == x * elementBytes(type) && problem.yBytes() == y * elementBytes(type) &&
+         x <= kMostElements && y <= kMostElements &&
+         problem.wBytes() / elementBytes(type) <= kMostElements;
+}
+
+std::size_t Summation::xPlace() const noexcept {
+  return roundUpToAlignment(part.wBytes());
+}
+
+std::size_t Summation::yPlace() const noexcept {
+  return xPlace() + roundUpToAlignment(part.xBytes());
+}
+
+Conversions::Conversions(const Problem& problem, const Summation& sums)
+    : x_(makePacked(problem.xType, sums.part.xSizes, problem.dimensions)),
+      wideX_(makePacked(CUDNN_DATA_FLOAT, sums.part.xSizes, problem.dimensions)),
+      y_(makePacked(problem.yType, sums.part.ySizes, problem.dimensions)),
+      wideY_(makePacked(CUDNN_DATA_FLOAT, sums.part.ySizes, problem.dimensions)),
+      w_(makePacked(problem.wType, problem.wSizes, problem.dimensions)),
+      wideW_(makePacked(CUDNN_DATA_FLOAT, problem.wSizes, problem.dimensions)),
+      larger_(makeOwned<OpTensorDescriptor>(cudnn().createOpTensorDescriptor)) {
+  UCUDNN_CHECK_CUDNN(cudnn().setOpTensorDescriptor(
+      larger_.get(), CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
+}
+
+cudnnStatus_t Conversions::widenX(cudnnHandle_t handle,
+                                  const void* x,
+                                  const void* wide) const noexcept {
+  static constexpr float kOne = 1, kZero = 0;
+  return cudnn().transformTensor(
+      handle, &kOne, x_.get(), x, &kZero, wideX_.get(), const_cast<void*>(wide));
+}
+
+cudnnStatus_t Conversions::widenY(cudnnHandle_t handle,
+                                  const void* y,
+                                  const void* wide) const noexcept {
+  static constexpr float kOne = 1, kZero = 0;
+  return cudnn().transformTensor(
+      handle, &kOne, y_.get(), y, &kZero, wideY_.get(), const_cast<void*>(wide));
+}
+
+/// cudnnTransformTensor takes no other type to half or bfloat16. Of a number and itself the larger
+/// is the number, infinities and NaNs too.
+cudnnStatus_t Conversions::roundW(cudnnHandle_t handle,
+                                  const void* wide,
+                                  const void* beta,
+                                  const void* w) const noexcept {
+  static constexpr float kOne = 1;
+  return cudnn().opTensor(handle,
+                          larger_.get(),
+                          &kOne,
+                          wideW_.get(),
+                          wide,
+                          &kOne,
+                          wideW_.get(),
+                          wide,
+                          beta,
+                          w_.get(),
+                          const_cast<void*>(w));
+}
+
+}  // namespace ucudnn
