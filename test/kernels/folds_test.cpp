@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device_kernels.hpp"
+#include "support/simulator.hpp"
 
 namespace ucudnn {
 namespace {
@@ -104,8 +105,9 @@ TEST_P(FoldNumericsTest, TheyAreTheUndividedResult) {
     EXPECT_FALSE(folded->anyCall);
     EXPECT_EQ(folded->deterministic, plain->deterministic);
     for (const bool adds : {false, true})
-      // The sums are exact; each is rounded once.
-      EXPECT_EQ(distance(run(problem, *folded, adds), run(problem, *plain, adds), problem.wType), 0)
+      // The sums are exact, and rounded once; a GPU's engine may round parts of them.
+      EXPECT_LE(distance(run(problem, *folded, adds), run(problem, *plain, adds), problem.wType),
+                onSimulator() ? 0 : 4e-3)
           << (adds ? "adds" : "overwrites");
     if (problem.dimensions != 4) continue;
     const auto result = run(problem, *folded, false);
