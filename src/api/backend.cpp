@@ -58,7 +58,8 @@ std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t desc
   if (context == nullptr || !plan->isUnderstood() || !plan->graph()->isUnderstood) return nullptr;
   plan->leave(left::kFailed, needed);
   const DeviceScope scope = context->useDevice();
-  auto made = std::make_shared<ClientConvolution>(*plan->graph(), numericsOf(descriptor), needed);
+  auto made = std::make_shared<ClientConvolution>(
+      *plan->graph(), numericsOf(plan->graph()->operation, descriptor), needed);
   const auto workspace = context->planWorkspace(
       made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
   if (!workspace) {

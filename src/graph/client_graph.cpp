@@ -166,16 +166,16 @@ std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
   return made;
 }
 
-ClientNumerics numericsOf(cudnnBackendDescriptor_t plan) {
+ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan) {
   const Borrowed borrowed(plan);
   const auto configuration = getUpTo(1,
                                      borrowed.get(),
                                      CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                      CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   const auto notes = notesOf(configuration.at(0));
-  return {has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
-          !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-          transformOf(notes)};
+  return {notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
+          !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+          transformOf(operation, notes)};
 }
 
 namespace {

@@ -31,7 +31,7 @@ struct ClientNumerics {
   Transform transform = Transform::kNone;
 };
 /// Asks cuDNN. Throws Error.
-ClientNumerics numericsOf(cudnnBackendDescriptor_t plan);
+ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan);
 
 /// What is run for a client's plan. Immutable.
 struct ClientConvolution {

@@ -36,15 +36,15 @@ constexpr int kFewestSums = 4;
 
 /// What the problem's types, math type and transform allow. cuDNN marks its TF32 engines by
 /// TENSOR_CORE alone.
-bool isAllowed(const Problem& problem, const std::vector<cudnnBackendNumericalNote_t>& notes) {
-  if (!problem.allows(transformOf(notes))) return false;
+bool isAllowed(const Problem& problem, const EngineNotes& notes) {
+  if (!problem.allows(transformOf(problem.operation, notes))) return false;
   const bool isFma = problem.mathType == CUDNN_FMA_MATH;
-  if (isFma && has(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
-  if (has(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
+  if (isFma && notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
+  if (notes.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
       problem.mathType != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
     return false;
   return problem.computeType == CUDNN_DATA_HALF ||
-         !has(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+         !notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
 /// A problem's graphs: of the first the output is overwritten, of the second added to.
@@ -79,8 +79,9 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
       if (isOutranked(better, workspaceBytes)) return std::nullopt;
     }
     return KernelOffer{{EnginePart(problem, engine.value()).workspaceBytes(workspaceBytes),
-                        !has(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-                        transformOf(notes) != Transform::kWinograd || isWinogradAccurate(problem),
+                        !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+                        transformOf(problem.operation, notes) != Transform::kWinograd ||
+                            isWinogradAccurate(problem),
                         false},
                        {idOf(engine.value()), problem.mathType, kEngines}};
   } catch (const Error& error) {

@@ -123,28 +123,31 @@ BackendDescriptor OperationGraph::configuration(const EngineDevice& device,
   return configuration;
 }
 
-std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& configuration) {
+bool EngineNotes::has(cudnnBackendNumericalNote_t note) const noexcept {
+  return std::find(numerical.begin(), numerical.end(), note) != numerical.end();
+}
+
+EngineNotes notesOf(const BackendDescriptor& configuration) {
   const auto engine =
       getUpTo(1, configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  return getUpTo<cudnnBackendNumericalNote_t>(
-      CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+  return {get<std::int64_t>(engine.at(0), CUDNN_ATTR_ENGINE_GLOBAL_INDEX),
+          getUpTo<cudnnBackendNumericalNote_t>(
+              CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)};
 }
 
-bool has(const std::vector<cudnnBackendNumericalNote_t>& notes,
-         cudnnBackendNumericalNote_t note) noexcept {
-  return std::find(notes.begin(), notes.end(), note) != notes.end();
-}
-
-// On an H200 the engines with the workspaces of the legacy FFT and WINOGRAD_NONFUSED are forward's
-// 3, backward data's 50, and backward filter's 17 and 18. cuDNN 9.19 gives no notes of them without
-// the device; of the fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.
-Transform transformOf(const std::vector<cudnnBackendNumericalNote_t>& notes) noexcept {
+// cuDNN 9.19 on an H200 notes FFT of forward's engine 3, backward data's 50 and backward filter's
+// 18, but nothing of backward filter's 17, whose workspace and results are WINOGRAD_NONFUSED's. Of
+// the fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.
+Transform transformOf(Operation operation, const EngineNotes& engine) noexcept {
+  constexpr std::int64_t kWinogradOfFilters = 17;
   constexpr cudnnBackendNumericalNote_t kWinograd[] = {CUDNN_NUMERICAL_NOTE_WINOGRAD,
                                                        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
                                                        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
                                                        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13};
-  const auto isNoted = [&](cudnnBackendNumericalNote_t note) { return has(notes, note); };
-  if (std::any_of(std::begin(kWinograd), std::end(kWinograd), isNoted)) return Transform::kWinograd;
+  const auto isNoted = [&](cudnnBackendNumericalNote_t note) { return engine.has(note); };
+  if (std::any_of(std::begin(kWinograd), std::end(kWinograd), isNoted) ||
+      (operation == Operation::kBackwardFilter && engine.index == kWinogradOfFilters))
+    return Transform::kWinograd;
   return isNoted(CUDNN_NUMERICAL_NOTE_FFT) ? Transform::kFourier : Transform::kNone;
 }
 

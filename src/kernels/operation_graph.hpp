@@ -44,12 +44,20 @@ class OperationGraph {
 /// call has, and not where sums are kept in half.
 bool hasEngines(const Problem& problem) noexcept;
 
+/// What cuDNN notes of an engine.
+struct EngineNotes {
+  std::int64_t index = -1;  ///< the engine's
+  std::vector<cudnnBackendNumericalNote_t> numerical;
+
+  bool has(cudnnBackendNumericalNote_t note) const noexcept;
+};
+
 /// Of a configuration. Throws Error.
-std::vector<cudnnBackendNumericalNote_t> notesOf(const BackendDescriptor& configuration);
+EngineNotes notesOf(const BackendDescriptor& configuration);
 std::size_t workspaceOf(const BackendDescriptor& configuration);
-bool has(const std::vector<cudnnBackendNumericalNote_t>& notes,
-         cudnnBackendNumericalNote_t note) noexcept;
-Transform transformOf(const std::vector<cudnnBackendNumericalNote_t>& notes) noexcept;
+
+/// What an engine of that operation computes by.
+Transform transformOf(Operation operation, const EngineNotes& engine) noexcept;
 
 /// Ready to run; may be compiled first, which takes milliseconds to seconds. Throws Error.
 BackendDescriptor makeExecutionPlan(const EngineDevice& device,

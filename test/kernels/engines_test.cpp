@@ -132,7 +132,7 @@ TEST_F(EnginesTest, AllThatAnyModeNamesIsOfferedUnlessBetterOnesTakeNoMoreWorksp
       };
       const auto isTensorCores = [&](const EngineConfiguration& value) {
         const auto notes = notesOf(graph.configuration(device_, value));
-        return std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) > 0;
+        return notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
       };
       for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
         for (const EngineConfiguration& value : graph.proposals(device_, mode))
@@ -150,27 +150,34 @@ TEST_F(EnginesTest, FmaHasFewer) {
   ASSERT_FALSE(fma.empty());
   const OperationGraph graph(device_, problem, 0, kEngineAlignment);
   for (const KernelOffer& offer : fma)
-    for (const auto note :
-         notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id))))
-      EXPECT_NE(note, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+    EXPECT_FALSE(notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id)))
+                     .has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
   EXPECT_LT(fma.size(), tf32.size());
 }
 
-using Notes = std::vector<cudnnBackendNumericalNote_t>;
-
 TEST(EngineNotes, TellTheTransform) {
-  EXPECT_EQ(transformOf({}), Transform::kNone);
-  EXPECT_EQ(transformOf(Notes{CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
-                              CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
-                              CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}),
+  const auto ofFilters = [](const EngineNotes& notes) {
+    return transformOf(Operation::kBackwardFilter, notes);
+  };
+  EXPECT_EQ(ofFilters({1, {}}), Transform::kNone);
+  EXPECT_EQ(ofFilters({1,
+                       {CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+                        CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+                        CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP}}),
             Transform::kNone);
-  EXPECT_EQ(transformOf(Notes{CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_FFT}),
+  EXPECT_EQ(ofFilters({18, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_FFT}}),
             Transform::kFourier);
   for (const auto note : {CUDNN_NUMERICAL_NOTE_WINOGRAD,
                           CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
                           CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
                           CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})
-    EXPECT_EQ(transformOf(Notes{CUDNN_NUMERICAL_NOTE_FFT, note}), Transform::kWinograd);
+    EXPECT_EQ(ofFilters({1, {CUDNN_NUMERICAL_NOTE_FFT, note}}), Transform::kWinograd);
+}
+
+// cuDNN 9.19 notes nothing of it on an H200.
+TEST(EngineNotes, LackTheFiltersWinograd) {
+  EXPECT_EQ(transformOf(Operation::kBackwardFilter, {17, {}}), Transform::kWinograd);
+  EXPECT_EQ(transformOf(Operation::kForward, {17, {}}), Transform::kNone);
 }
 
 /// An A100, of which cuDNN 9.19 has fused Winograd engines without the device itself.
@@ -190,9 +197,8 @@ TEST_F(AmpereEnginesTest, WinogradIsOfferedOnlyWhereItIsAllowed) {
     problem.mathType = CUDNN_FMA_MATH;
     const OperationGraph graph(device_, problem, 0, kEngineAlignment);
     const auto isWinograd = [&](const KernelOffer& offer) {
-      const auto notes =
-          notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id)));
-      return std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_WINOGRAD) > 0;
+      return notesOf(graph.configuration(device_, engineConfigurationOf(offer.kernel.id)))
+          .has(CUDNN_NUMERICAL_NOTE_WINOGRAD);
     };
     const auto all = offers(problem);
     const auto winograd = std::count_if(all.begin(), all.end(), isWinograd);

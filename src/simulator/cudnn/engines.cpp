@@ -193,11 +193,7 @@ std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& gr
   if ((engine.traits & kNondeterministic) != 0) {
     notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   }
-  if ((engine.traits & kWinograd) != 0) {
-    notes.push_back(CUDNN_NUMERICAL_NOTE_WINOGRAD);
-    notes.push_back(graph.problem.w.dims[2] == 3 ? CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6
-                                                 : CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
-  }
+  // Nothing of the non-fused Winograd: as on an H200, 2026-11-22.
   if ((engine.traits & kStrictNan) != 0) notes.push_back(CUDNN_NUMERICAL_NOTE_STRICT_NAN_PROP);
   return notes;
 }
