@@ -100,7 +100,9 @@ TEST_P(GradientsTest, RightWhateverTheFactors) {
     for (const double beta : {0.0, 1.0, 0.5}) {
       convolution.fill();
       if (beta == 0) convolution.output(kGradient).poison();
-      const auto expected = convolution.undivided(handles.native, kGradient, 0, alpha, beta);
+      auto expected = convolution.undivided(handles.native, kGradient, 0, alpha, beta);
+      // Not every cuDNN has ALGO_0 for five dimensions.
+      if (!expected) expected = convolution.undivided(handles.native, kGradient, 1, alpha, beta);
       ASSERT_TRUE(expected);
       ASSERT_CUDNN(convolution.run(
           handles.ours, kGradient, 0, {workspace.get(), workspace.bytes()}, alpha, beta));
