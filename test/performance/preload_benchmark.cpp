@@ -2,7 +2,7 @@
 // misc/with-simulator:
 //   LD_PRELOAD=libucudnn_preload.so UCUDNN_DISABLE=1 ucudnn_preload_benchmark       what passes
 //   LD_PRELOAD=libucudnn_preload.so UCUDNN_BENCHMARK_SHARE=always UCUDNN_KERNELS=engines
-//     UCUDNN_REPORT=1 ucudnn_preload_benchmark                                      what is planned
+//     ucudnn_preload_benchmark                                                      what is planned
 // bare_ns is cuDNN's own function, as dlsym finds it in cuDNN itself, of the same plan; planned_ns
 // the function that the loader has bound. execute/I is cuDNN's I-th plan without tensor cores,
 // whose engine is named; the report says what runs in its place, which only the row of the same
