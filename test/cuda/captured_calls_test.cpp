@@ -116,6 +116,20 @@ TEST_F(CapturedCallsTest, BranchesStayBranches) {
   EXPECT_EQ(launched(), (std::vector<float>{0, 0, 0, 0, 6, 6, 0, 0}));
 }
 
+// The kernel is far slower than a memset.
+TEST_F(CapturedCallsTest, LargeMemoryIsClearedByMemsets) {
+  constexpr std::size_t kBytes = 4096;
+  void* large = nullptr;
+  UCUDNN_CHECK_CUDA(cudaMalloc(&large, kBytes + 4));
+  for (const std::size_t bytes : {kBytes, kBytes + 4}) {
+    const auto types =
+        capture([&] { UCUDNN_CHECK_CUDA(cudaMemsetAsync(large, 0, bytes, stream())); });
+    EXPECT_EQ(types,
+              (Types{{bytes > kBytes ? cudaGraphNodeTypeMemset : cudaGraphNodeTypeKernel, 1}}));
+  }
+  UCUDNN_CHECK_CUDA(cudaFree(large));
+}
+
 TEST_F(CapturedCallsTest, OtherMemsetsStay) {
   const auto types = capture([&] {
     set(0);
