@@ -1,6 +1,7 @@
 #include "cuda/captured_calls.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "cuda/calling_threads.hpp"
@@ -132,8 +133,9 @@ class ClearingKernels {
     const std::size_t bytes = params.width * params.elementSize;
     const auto before = neighboursOf(memset, cudaGraphNodeGetDependencies);
     const auto after = neighboursOf(memset, cudaGraphNodeGetDependentNodes);
+    const auto address = reinterpret_cast<std::uintptr_t>(params.dst);
     if (params.value != 0 || params.height > 1 || bytes % sizeof(float) != 0 ||
-        bytes > kMostBytes || !before || !after)
+        address % sizeof(float) != 0 || bytes > kMostBytes || !before || !after)
       return;
     const auto former = nodesOf(graph);
     CaptureScope capture(stream_, graph, *before);

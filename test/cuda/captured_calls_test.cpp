@@ -135,9 +135,12 @@ TEST_F(CapturedCallsTest, OtherMemsetsStay) {
     set(0);
     UCUDNN_CHECK_CUDA(cudaMemsetAsync(data_, 0x40, 2 * sizeof(float), stream()));
     UCUDNN_CHECK_CUDA(cudaMemsetAsync(data_ + 1, 0, 3, stream()));
+    // A gradient in half may lie anywhere, where floats can't be written.
+    UCUDNN_CHECK_CUDA(
+        cudaMemsetAsync(reinterpret_cast<char*>(data_ + 2) + 2, 0, sizeof(float), stream()));
     scale(1);
   });
-  EXPECT_EQ(types, (Types{{cudaGraphNodeTypeKernel, 2}, {cudaGraphNodeTypeMemset, 2}}));
+  EXPECT_EQ(types, (Types{{cudaGraphNodeTypeKernel, 2}, {cudaGraphNodeTypeMemset, 3}}));
   // 0x40404040, and 0x40000000 of which three bytes have been cleared.
   EXPECT_EQ(launched(), (std::vector<float>{0x1.8080808p+1F, 2, 0, 0, 0, 0, 0, 0}));
 }
