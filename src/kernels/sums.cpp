@@ -62,7 +62,9 @@ bool Summation::exists(const Problem& problem, int parts) noexcept {
   if (sums.xStep % kAlignment != 0 || sums.yStep % kAlignment != 0) return false;
   const std::size_t x = elementsOf(problem.xSizes, problem.dimensions);
   const std::size_t y = elementsOf(problem.ySizes, problem.dimensions);
+  const auto count = static_cast<std::size_t>(parts);
   return problem.xBytes() == x * elementBytes(type) && problem.yBytes() == y * elementBytes(type) &&
+         problem.xBytes() == count * sums.xStep && problem.yBytes() == count * sums.yStep &&
          x <= kMostElements && y <= kMostElements &&
          problem.wBytes() / elementBytes(type) <= kMostElements;
 }

@@ -22,8 +22,8 @@ struct Summation {
   /// REQUIRES: exists.
   Summation(const Problem& problem, int parts) noexcept;
 
-  /// Whether there are so many parts: x and y are without gaps, and parts of them as aligned as
-  /// calls are.
+  /// Whether there are so many parts: x and y are without gaps, and so are parts of them, which are
+  /// as aligned as calls are.
   static bool exists(const Problem& problem, int parts) noexcept;
 
   /// A part's tensors in float, one behind another.

@@ -180,6 +180,15 @@ TEST_F(SumsTest, WhatCannotBeSummedIsRefused) {
       changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_FLOAT; }),
       changed([](P p) { p.computeType = CUDNN_DATA_HALF; }),
       changed([](P p) { setSizes(p, 8, 16, false, 8); }),
+      // Samples side by side: no part is a piece of memory.
+      changed([](P p) {
+        p.xSizes[0] = p.ySizes[0] = 32;
+        p.xStrides = {1, 9 * 8 * 32, 8 * 32, 32};
+      }),
+      changed([](P p) {
+        p.xSizes[0] = p.ySizes[0] = 32;
+        p.yStrides = {1, 9 * 8 * 32, 8 * 32, 32};
+      }),
       // A sample of 63 elements, 126 bytes: four of them are no multiple of 16.
       changed([](P p) {
         p.xSizes[3] = p.ySizes[3] = 7;
