@@ -63,6 +63,13 @@ cudnnStatus_t execute(cudnnHandle_t handle,
   return status == CUDNN_STATUS_SUCCESS ? cudnn().backendExecute(handle, plan.get(), made) : status;
 }
 
+/// A failure is taken off the runtime's last-error slot: the call may yet succeed another way.
+cudnnStatus_t statusOf(cudaError_t error) noexcept {
+  if (error == cudaSuccess) return CUDNN_STATUS_SUCCESS;
+  static_cast<void>(cudaGetLastError());
+  return CUDNN_STATUS_EXECUTION_FAILED;
+}
+
 /// What all have: an engine's plans, of each of its graphs.
 class BuiltEngine : public BuiltKernel {
  public:
@@ -141,13 +148,10 @@ class BuiltFolded final : public BuiltEngine {
     if (status != CUDNN_STATUS_SUCCESS) return status;
     ConvolutionPointers wide = pointers;
     wide.w = ownMemory(pointers);
-    if (adds(pointers) && folding_.fromCallers(pointers.w, wide.w, stream) != cudaSuccess)
-      return CUDNN_STATUS_EXECUTION_FAILED;
-    status = execute(handle, plan(adds(pointers)), wide);
+    if (adds(pointers)) status = statusOf(folding_.fromCallers(pointers.w, wide.w, stream));
+    if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, plan(adds(pointers)), wide);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    return folding_.toCallers(wide.w, pointers.w, stream) == cudaSuccess
-               ? CUDNN_STATUS_SUCCESS
-               : CUDNN_STATUS_EXECUTION_FAILED;
+    return statusOf(folding_.toCallers(wide.w, pointers.w, stream));
   }
 
  private:

@@ -2,6 +2,7 @@
 // against sums in double: on the simulator, and on a GPU.
 #include "kernels/folds.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -204,6 +205,32 @@ TEST_F(FoldsTest, OtherFactorsAreRefusedAndChangeNothing) {
   std::vector<unsigned char> bytes(w.bytes());
   UCUDNN_CHECK_CUDA(cudaMemcpy(bytes.data(), w.get(), w.bytes(), cudaMemcpyDeviceToHost));
   EXPECT_EQ(bytes, std::vector<unsigned char>(w.bytes(), 0xFF));
+}
+
+/// What failed may be computed another way, and the client sees no error then.
+TEST_F(FoldsTest, FailuresLeaveNoErrorInTheRuntime) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  const Problem problem = gradient(kStem);
+  const auto folded = offer(problem, engines(problem).front(), 2);
+  ASSERT_TRUE(folded);
+  const auto kernel = build(problem, folded->kernel);
+  const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
+  const DeviceBuffer workspace(folded->workspaceBytes);
+  const float one = 1;
+  int failures = 0;
+  for (std::int64_t n = 0, calls = 0; n <= calls; ++n) {
+    const std::int64_t before = callCount();
+    failCall(n);
+    const cudnnStatus_t status =
+        kernel->enqueue(handle_.get(),
+                        {&one, &one, x.get(), w.get(), y.get(), workspace.get(), workspace.bytes()},
+                        nullptr);
+    calls = std::max(calls, callCount() - before);
+    failCall(0);
+    failures += status != CUDNN_STATUS_SUCCESS ? 1 : 0;
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << n;
+  }
+  EXPECT_GT(failures, 2);
 }
 
 }  // namespace
