@@ -10,11 +10,13 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const ConvolutionCall& call,
                       int* enqueued) noexcept {
   *enqueued = 0;
-  if (plan.callersAlgorithm >= 0) {
-    ConvolutionCall own = call;
-    own.algorithm = plan.callersAlgorithm;
-    return runNative(handle, plan.problem.operation, own);
-  }
+  if (plan.callersAlgorithm >= 0)
+    return nativeConvolution(handle,
+                             plan.problem.operation,
+                             call.descriptors,
+                             plan.callersAlgorithm,
+                             call.pointers,
+                             call.fused);
   Slices slices(plan.problem, call.pointers, call.fused);
   for (const Plan::Step& step : plan.steps)
     for (int i = 0; i < step.count; ++i) {
