@@ -124,7 +124,8 @@ class ClearingKernels {
   }
 
  private:
-  // cuDNN's kernel writes 15 GB/s (8 MiB took it 0.52 ms on an H200), a memset node more than 1000.
+  // With cuDNN's kernel in place of any memset two convolutions took an H200 0.52 ms more for each
+  // 8 MiB, as if it wrote 15 GB/s.
   static constexpr std::size_t kMostBytes = 4096;
 
   void replace(cudaGraph_t graph, cudaGraphNode_t memset) const {
@@ -137,12 +138,13 @@ class ClearingKernels {
     if (params.value != 0 || params.height > 1 || bytes % sizeof(float) != 0 ||
         address % sizeof(float) != 0 || bytes > kMostBytes || !before || !after)
       return;
-    const auto former = nodesOf(graph);
+    auto former = nodesOf(graph);
+    std::sort(former.begin(), former.end());
     CaptureScope capture(stream_, graph, *before);
     clear(params.dst, static_cast<int>(bytes / sizeof(float)));
     capture.end();
     for (cudaGraphNode_t const node : nodesOf(graph)) {
-      if (std::find(former.begin(), former.end(), node) != former.end()) continue;
+      if (std::binary_search(former.begin(), former.end(), node)) continue;
       const std::vector<cudaGraphNode_t> added(after->size(), node);
       UCUDNN_CHECK_CUDA(
           cudaGraphAddDependencies(graph, added.data(), after->data(), nullptr, after->size()));

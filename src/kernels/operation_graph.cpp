@@ -136,8 +136,8 @@ EngineNotes notesOf(const BackendDescriptor& configuration) {
 }
 
 // cuDNN 9.19 on an H200 notes FFT of forward's engine 3, backward data's 50 and backward filter's
-// 18, but nothing of backward filter's 17, whose workspace and results are WINOGRAD_NONFUSED's. Of
-// the fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.
+// 18, but no transform of backward filter's 17, whose workspace is WINOGRAD_NONFUSED's. Of the
+// fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.
 Transform transformOf(Operation operation, const EngineNotes& engine) noexcept {
   constexpr std::int64_t kWinogradOfFilters = 17;
   constexpr cudnnBackendNumericalNote_t kWinograd[] = {CUDNN_NUMERICAL_NOTE_WINOGRAD,
