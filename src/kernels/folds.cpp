@@ -30,10 +30,6 @@ struct Taps {
   int first() const noexcept { return widePad * columns - pad; }
 };
 
-bool isRounded(std::int32_t type) noexcept {
-  return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
-}
-
 }  // namespace
 
 bool Folding::exists(const Problem& problem, int columns) noexcept {

@@ -19,10 +19,6 @@ std::size_t elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
   return elements;
 }
 
-bool isRounded(std::int32_t type) noexcept {
-  return type == CUDNN_DATA_HALF || type == CUDNN_DATA_BFLOAT16;
-}
-
 /// Packed: where there are no gaps, the order of elements doesn't matter. But cuDNN spreads a call
 /// over samples and channels.
 TensorDescriptor makePacked(std::int32_t type, const Problem::Sizes& sizes, int dimensions) {

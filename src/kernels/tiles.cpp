@@ -30,9 +30,8 @@ bool Tiling::exists(const Problem& problem, int tiles, std::size_t alignment) no
   if (tiles < 1 || parts % tiles != 0 || problem.operation == Operation::kBiasActivationForward)
     return false;
   const Tiling tiling(problem, tiles);
-  const bool isRounded = problem.xType == CUDNN_DATA_HALF || problem.xType == CUDNN_DATA_BFLOAT16;
   return tiling.xBytes % alignment == 0 && tiling.wBytes % alignment == 0 &&
-         tiling.yBytes % alignment == 0 && !(tiling.addsUp() && isRounded);
+         tiling.yBytes % alignment == 0 && !(tiling.addsUp() && isRounded(problem.xType));
 }
 
 void Tiling::next(ConvolutionPointers& pointers) const noexcept {

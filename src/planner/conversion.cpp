@@ -89,8 +89,7 @@ void noteUndivided(Plan& plan,
 
 std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy) {
   const bool roundsSums =
-      problem.operation == Operation::kBackwardFilter &&
-      (problem.wType == CUDNN_DATA_HALF || problem.wType == CUDNN_DATA_BFLOAT16);
+      problem.operation == Operation::kBackwardFilter && isRounded(problem.wType);
   return microBatchSizes(roundsSums ? BatchSizePolicy::kUndivided : policy, problem.batch());
 }
 

@@ -102,6 +102,11 @@ struct ProblemHash {
 /// another type.
 std::size_t elementBytes(std::int32_t dataType) noexcept;
 
+/// Half or bfloat16: what is added to is rounded each time.
+constexpr bool isRounded(std::int32_t dataType) noexcept {
+  return dataType == CUDNN_DATA_HALF || dataType == CUDNN_DATA_BFLOAT16;
+}
+
 /// Reads a problem from its descriptors. False: not one that μ-cuDNN knows (a vectorized or integer
 /// type, too many dimensions, descriptors that do not belong together); cuDNN gets the call as it
 /// is, and what `problem` holds means nothing.
