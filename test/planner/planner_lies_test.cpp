@@ -1,0 +1,132 @@
+// What a database says that is not so.
+#include <string>
+
+#include "changed_database.hpp"
+#include "planner_fixture.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ucudnn {
+namespace {
+
+using namespace test;
+
+class PlannerLiesTest : public PlannerTest {
+ protected:
+  void SetUp() override {
+    PlannerTest::SetUp();
+    settings_.databasePath = directory_.file("ucudnn.db");
+  }
+  void lie(const std::string& statement) const {
+    changeDatabase(settings_.databasePath, statement);
+  }
+  void expectConfirmed(const Plan& plan) const;
+
+  TemporaryDirectory directory_;
+};
+
+/// Each step's workspace and determinism as cuDNN itself says.
+void PlannerLiesTest::expectConfirmed(const Plan& plan) const {
+  for (const Plan::Step& step : plan.steps) {
+    const Problem part = plan.problem.withBatch(step.batch);
+    const auto offer = offeredKernel(
+        handle_.get(), part, std::make_shared<const ProblemDescriptors>(part), step.kernel);
+    ASSERT_TRUE(offer) << toText(plan);
+    EXPECT_EQ(step.workspaceBytes, offer->workspaceBytes) << toText(plan);
+    EXPECT_EQ(step.deterministic, offer->deterministic) << toText(plan);
+    EXPECT_EQ(step.kernel.mathType, plan.problem.mathType) << toText(plan);
+  }
+}
+
+TEST_F(PlannerLiesTest, WorkspaceIsAskedOfCudnn) {
+  for (const char* bytes : {"0", "512", "9223372036854775807", "workspace_bytes / 2"})
+    for (const std::size_t limit : {std::size_t{0}, kMebibyte, kDividedLimit, kUndividedLimit}) {
+      SCOPED_TRACE(std::string(bytes) + " within " + std::to_string(limit));
+      std::filesystem::remove(settings_.databasePath);
+      std::string expected;
+      {
+        Planner planner;
+        expected = toText(*planner.plan(request(planner, limit)));
+      }
+      lie(std::string("UPDATE measurement SET workspace_bytes = ") + bytes);
+      Planner planner;
+      const auto plan = planner.plan(request(planner, limit));
+      ASSERT_TRUE(plan);
+      expectValid(*plan, request(planner, limit));
+      expectConfirmed(*plan);
+      for (const Configuration& point : planner.front(request(planner, limit)))
+        EXPECT_LE(point.workspaceBytes, limit);
+      for (const Measurement& m : planner.undivided(request(planner, limit)))
+        EXPECT_LE(m.workspaceBytes, limit);
+      const bool looksBetter = bytes[0] != '9';
+      EXPECT_TRUE(!looksBetter || toText(*plan) == expected) << toText(*plan);
+    }
+}
+
+TEST_F(PlannerLiesTest, DeterminismIsAskedOfTheAlgorithm) {
+  const Problem problem = largeProblem(Operation::kBackwardFilter);
+  {
+    Planner planner;
+    planner.plan(request(planner, kUndividedLimit, problem));
+  }
+  lie("UPDATE measurement SET deterministic = 1, time_ms = CASE WHEN kernel LIKE 'ALGO_0/%' OR "
+      "kernel LIKE 'ALGO_3/%' THEN 0.02 ELSE 20 END, device_ms = 0.02");
+  Planner planner;
+  PlanRequest wanted = request(planner, kUndividedLimit, problem);
+  EXPECT_FALSE(planner.plan(wanted)->isDeterministic());
+  wanted.deterministic = true;
+  const auto plan = planner.plan(wanted);
+  ASSERT_TRUE(plan);
+  EXPECT_TRUE(plan->isDeterministic());
+  expectConfirmed(*plan);
+}
+
+TEST_F(PlannerLiesTest, AKernelOfAnotherMathTypeIsMeasuredAsItsOwn) {
+  {
+    Planner planner;
+    planner.plan(request(planner, kUndividedLimit));
+  }
+  ASSERT_EQ(largeProblem().mathType, CUDNN_FMA_MATH);
+  lie("UPDATE measurement SET kernel = replace(kernel, '/fma', '/default')");
+  Planner planner;
+  const auto plan = planner.plan(request(planner, kUndividedLimit));
+  ASSERT_TRUE(plan);
+  expectConfirmed(*plan);
+  EXPECT_GT(measured(planner), 0);
+}
+
+TEST_F(PlannerLiesTest, AKernelThatCudnnDoesNotHaveIsNotPlanned) {
+  Problem strided = largeProblem();  // cuDNN has no FFT for it
+  strided.strides = {2, 2, 0};
+  strided.ySizes = {32, 192, 14, 14, 0};
+  strided.yStrides = {192 * 196, 196, 14, 1, 0};
+  {
+    Planner planner;
+    planner.plan(request(planner, kUndividedLimit, strided));
+  }
+  lie("INSERT INTO measurement SELECT id, 'FFT/fma', 0.01, 0, 1, 0.01, measured_at FROM size "
+      "WHERE covered_bytes = 0");
+  Planner planner;
+  const auto plan = planner.plan(request(planner, kUndividedLimit, strided));
+  ASSERT_TRUE(plan);
+  expectValid(*plan, request(planner, kUndividedLimit, strided));
+  expectConfirmed(*plan);
+}
+
+TEST_F(PlannerLiesTest, ATimeThatCantBeIsMeasuredAgainAndReplaced) {
+  std::string expected;
+  {
+    Planner planner;
+    expected = toText(*planner.plan(request(planner, kDividedLimit)));
+  }
+  lie("UPDATE measurement SET time_ms = 1e-30 WHERE kernel LIKE 'IMPLICIT_GEMM/%'");
+  for (const bool isReplaced : {false, true}) {
+    Planner planner;
+    const auto plan = planner.plan(request(planner, kDividedLimit));
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(toText(*plan), expected);
+    EXPECT_EQ(measured(planner) == 0, isReplaced);
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn
