@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,9 @@ struct Known {
   bool isLoading = false;                          ///< a thread is asking one
   KnownQuestion::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
   std::vector<KnownQuestion> questions;
+  /// Mini-batches where cuDNN, without a limit, ranks an accurate kernel first. It takes long to
+  /// say so.
+  std::set<int> accurateFirst;
 
   bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }
   /// Whether to ask this database now: once, unless others held it.

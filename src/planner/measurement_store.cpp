@@ -14,6 +14,8 @@ constexpr std::chrono::milliseconds kRetryLocked{100};
 // What another thread reads of a file is waited for: far longer than that takes, shorter than a
 // hang.
 constexpr std::chrono::milliseconds kLoadPatience{1000};
+// Stored like a question, with the mini-batches that Known::accurateFirst has.
+constexpr char kAccurateFirst[] = "accurate";
 
 bool areReplayTimed(const Measurements& measurements) {
   for (const auto& [batch, size] : measurements)
@@ -139,6 +141,7 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
       KnownQuestion& answered = known.question(question);
       if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
     }
+    known.accurateFirst.insert(loaded.accurateFirst.begin(), loaded.accurateFirst.end());
     known.dropPlans();  // made without the file, by whoever found it locked or did not wait
     known.loadAgainAt = {};
     return known.question(request.question()).answers(request.limitBytes);
@@ -159,6 +162,9 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
     file.warnOfLies();
     return loaded;
   }
+  const auto accurate = stored.find(kAccurateFirst);
+  if (accurate != stored.end())
+    for (const auto& [miniBatch, size] : accurate->second) loaded.accurateFirst.insert(miniBatch);
   for (const auto& [text, sizes] : stored) {
     const auto asked = questionsByText().find(text);
     if (asked == questionsByText().end()) continue;
@@ -219,6 +225,21 @@ bool MeasurementStore::confirm(const PlanRequest& request,
   }
   if (confirmation == Confirmation::kLie) database(request.settings->databasePath).warnOfLies();
   return confirmation == Confirmation::kAsAssumed;
+}
+
+bool MeasurementStore::ranksAccurateFirst(const PlanRequest& request) const {
+  return look(request, [&](const Known* known, const KnownQuestion*) {
+    return known != nullptr && known->accurateFirst.count(request.problem.batch()) > 0;
+  });
+}
+
+void MeasurementStore::addAccurateFirst(const PlanRequest& request) {
+  const int miniBatch = request.problem.batch();
+  use(request, [&](Known& known, KnownQuestion&) { known.accurateFirst.insert(miniBatch); });
+  const std::string& path = request.settings->databasePath;
+  if (path.empty()) return;
+  const std::string text = request.problem.text() + " " + kAccurateFirst;
+  database(path).store(machines_.key(request.machine), text, {{miniBatch, {}}});
 }
 
 void MeasurementStore::refuse(const PlanRequest& request, int batch, Kernel kernel) {

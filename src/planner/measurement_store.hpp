@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,10 @@ class MeasurementStore {
                const KernelsAtSizes& wanted,
                Measurements& measurements);
   bool confirmAll(const PlanRequest& request, Measurements& measurements);
+  /// Whether cuDNN is known to rank an accurate kernel first. The database is believed: a lie keeps
+  /// fast kernels out of splits.
+  bool ranksAccurateFirst(const PlanRequest& request) const;
+  void addAccurateFirst(const PlanRequest& request);
   /// From now on the problem does not have the kernel at the batch size.
   void refuse(const PlanRequest& request, int batch, Kernel kernel);
 
@@ -83,6 +88,7 @@ class MeasurementStore {
       std::size_t answeredBytes;
     };
     std::vector<Answered> answered;
+    std::set<int> accurateFirst;
   };
 
   static KnownKey keyOf(const PlanRequest& request);

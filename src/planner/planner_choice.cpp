@@ -112,14 +112,20 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   whole.limitBytes = kNoLimit;
   whole.buffers = nullptr;
   // What is known is looked up sooner than cuDNN ranks its kernels.
-  if (fastestIsInaccurate(whole)) return true;
-  PreparedKernels own(request.handle, request.problem);
-  const auto& ranked = (request.prepared != nullptr ? *request.prepared : own).ranked();
-  if (!ranked.empty() && !ranked.front().accurate) return true;
+  if (fastestIsInaccurate(whole) || ranksInaccurateFirst(request)) return true;
   // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
   if (measuring != Measuring::kNow || request.buffers != nullptr) return false;
   inquire(whole, Measuring::kNow);
   return fastestIsInaccurate(whole);
+}
+
+bool Planner::ranksInaccurateFirst(const PlanRequest& request) {
+  if (store_.ranksAccurateFirst(request)) return false;
+  PreparedKernels own(request.handle, request.problem);
+  const auto& ranked = (request.prepared != nullptr ? *request.prepared : own).ranked();
+  if (ranked.empty()) return false;
+  if (ranked.front().accurate) store_.addAccurateFirst(request);
+  return !ranked.front().accurate;
 }
 
 /// Of the kernels that an answered question has found undivided.

@@ -69,6 +69,32 @@ TEST_F(PlannerDatabaseTest, ASecondStartAsksOnceAboutWhatItRunsAndNames) {
   EXPECT_EQ(callCount(kRanking) - rankings, 1);
 }
 
+// An inaccurate kernel would be the fastest split, and cuDNN ranks an accurate one first.
+TEST_F(PlannerDatabaseTest, ASecondStartDoesNotAskAgainForARankingThatKeptAKernelOut) {
+  Problem problem = largeProblem();
+  problem.xSizes[1] = problem.wSizes[1] = 16;
+  problem.xStrides[0] = 16 * 27 * 27;
+  constexpr auto kRanking = "cudnnGetConvolutionForwardAlgorithm_v7";
+  std::string expected;
+  for (const bool isSecond : {false, true}) {
+    const auto rankings = callCount(kRanking);
+    Planner planner;
+    const auto plan = planner.plan(request(planner, kDividedLimit, problem));
+    ASSERT_TRUE(plan);
+    for (const Plan::Step& step : plan->steps) EXPECT_TRUE(step.accurate);
+    if (!isSecond) expected = toText(*plan);
+    EXPECT_EQ(toText(*plan), expected);
+    EXPECT_EQ(callCount(kRanking) - rankings, isSecond ? 0 : 1);
+  }
+  changeDatabase(
+      settings_.databasePath,
+      "DELETE FROM size WHERE problem_id = (SELECT id FROM problem WHERE text LIKE '% accurate')");
+  const auto rankings = callCount(kRanking);
+  Planner planner;
+  EXPECT_EQ(toText(*planner.plan(request(planner, kDividedLimit, problem))), expected);
+  EXPECT_EQ(callCount(kRanking) - rankings, 1) << "what is not said is asked";
+}
+
 TEST_F(PlannerDatabaseTest, ALargerLimitAddsToWhatIsStored) {
   {
     Planner planner;

@@ -128,5 +128,21 @@ TEST_F(PlannerLiesTest, ATimeThatCantBeIsMeasuredAgainAndReplaced) {
   }
 }
 
+TEST_F(PlannerLiesTest, WhereTheRankingIsALieTimesDecide) {
+  Planner first;
+  const auto truth = first.plan(request(first, kDividedLimit));
+  ASSERT_TRUE(truth);
+  ASSERT_FALSE(truth->steps.front().accurate);
+  lie("INSERT INTO problem (text) SELECT text || ' accurate' FROM problem"
+      " WHERE text NOT LIKE '% asked %';"
+      "INSERT INTO size (machine_id, problem_id, batch, covered_bytes, measured_at)"
+      " SELECT machine_id, (SELECT max(id) FROM problem), 32, 0, 0 FROM size LIMIT 1");
+  Planner planner;
+  const auto plan = planner.plan(request(planner, kDividedLimit));
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(toText(*plan), toText(*truth));
+  EXPECT_GT(measured(planner), 0) << "of the undivided kernels without a limit";
+}
+
 }  // namespace
 }  // namespace ucudnn
