@@ -128,7 +128,7 @@ class Planner {
   /// first, or one is the fastest. Measuring that takes more than the limit, for as long as it
   /// lasts.
   bool picksInaccurate(const PlanRequest& request, Measuring measuring);
-  bool ranksInaccurateFirst(const PlanRequest& request);
+  std::optional<bool> ranksInaccurateFirst(const PlanRequest& request);
   bool fastestIsInaccurate(const PlanRequest& request);
 
   Machines machines_;

@@ -104,26 +104,29 @@ CandidateTable Planner::accurateCandidates(const PlanRequest& request,
   return candidates(request, measurements, below, pace);
 }
 
+/// By cuDNN's heuristics, whose answer is the same for every query; where they give none, by the
+/// times of the undivided kernels.
 bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
+  if (const auto ranked = ranksInaccurateFirst(request)) return *ranked;
   Settings undivided = *request.settings;
   undivided.batchSizePolicy = BatchSizePolicy::kUndivided;
   PlanRequest whole = request;
   whole.settings = &undivided;
   whole.limitBytes = kNoLimit;
   whole.buffers = nullptr;
-  // What is known is looked up sooner than cuDNN ranks its kernels.
-  if (fastestIsInaccurate(whole) || ranksInaccurateFirst(request)) return true;
+  if (fastestIsInaccurate(whole)) return true;
   // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
   if (measuring != Measuring::kNow || request.buffers != nullptr) return false;
   inquire(whole, Measuring::kNow);
   return fastestIsInaccurate(whole);
 }
 
-bool Planner::ranksInaccurateFirst(const PlanRequest& request) {
+/// Empty: cuDNN does not say.
+std::optional<bool> Planner::ranksInaccurateFirst(const PlanRequest& request) {
   if (store_.ranksAccurateFirst(request)) return false;
   PreparedKernels own(request.handle, request.problem);
   const auto& ranked = (request.prepared != nullptr ? *request.prepared : own).ranked();
-  if (ranked.empty()) return false;
+  if (ranked.empty()) return std::nullopt;
   if (ranked.front().accurate) store_.addAccurateFirst(request);
   return !ranked.front().accurate;
 }
