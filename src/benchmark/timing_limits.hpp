@@ -40,6 +40,8 @@ constexpr double kFirstCallGapMs = 0.03;
 // Kernels slower than this need no call ahead of the timed one: the gap is 1 % of it. One timing is
 // enough for them.
 constexpr double kLongMs = 100 * kFirstCallGapMs;
+// A single timing within this factor of what smaller batches led to expect is believed.
+constexpr double kAsExpected = 0.8;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it

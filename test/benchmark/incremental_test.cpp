@@ -146,5 +146,28 @@ TEST_F(IncrementalBenchmarkTest, WhatItCostIsAtLeastTheDevicesTime) {
   EXPECT_LT(sumMs, result.spentMs);
 }
 
+/// Code is loaded at a kernel's first call. Where a small batch leads to expect a long time, which
+/// needs no call ahead, the time is not taken for the kernel's.
+TEST_F(IncrementalBenchmarkTest, WhatFewSamplesLeadToExpectIsNoTimeOfAKernelThatIsLoaded) {
+  const BenchmarkResult plain = run(question(32, 64 * kMebibyte));
+  const Measurement truth = *fastestOf(plain.measurements.at(32).kernels);
+  Measurements known = run(question(16, 64 * kMebibyte)).measurements;
+  for (auto& [batch, size] : known)
+    for (Measurement& m : size.kernels)
+      if (m.kernel == truth.kernel) m.timeMs = m.deviceMs = 10;
+  BenchmarkRequest request = question(32, 64 * kMebibyte);
+  request.tuning = Tuning::kFast;
+  request.known = &known;
+  setMeasuringCost(true);
+  const BenchmarkResult result = run(request);
+  setMeasuringCost(false);
+  const auto& kernels = result.measurements.at(32).kernels;
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const Measurement& m) {
+    return m.kernel == truth.kernel;
+  });
+  ASSERT_NE(found, kernels.end());
+  EXPECT_LT(found->deviceMs, 1.1 * truth.timeMs);
+}
+
 }  // namespace
 }  // namespace ucudnn::test
