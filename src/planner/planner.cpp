@@ -269,10 +269,9 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
     bool isNew = true;
     const auto isSame = [&](const KnownPlan& former) {
       if (former.maxError != made.maxError) return false;
-      // One warning is enough, though deterministic kernels were asked for first.
+      // One line is enough, though deterministic kernels were asked for first.
       if (!former.plan && !made.plan) return former.highBytes == made.highBytes;
-      return former.deterministic == made.deterministic && former.replay == made.replay &&
-             isSamePlan(former.plan.get(), made.plan.get());
+      return former.replay == made.replay && isSamePlan(former.plan.get(), made.plan.get());
     };
     for (const auto* list : {&asked.plans, &asked.formerPlans})
       for (const KnownPlan& former : *list)

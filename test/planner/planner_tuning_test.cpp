@@ -1,4 +1,4 @@
-// Plans of fast tuning beside those of exhaustive tuning.
+// Plans of what leaves out kernels or sizes, beside those of what tries all.
 #include "planner/conversion.hpp"
 #include "planner_fixture.hpp"
 
@@ -6,6 +6,33 @@ namespace ucudnn {
 namespace {
 
 using namespace test;
+
+/// The largest batches that fit the limit make up for the sizes between powers of two.
+TEST_F(PlannerTest, PowersOfTwoAreAsFastAsAllAtAFractionOfTheTimings) {
+  long long powers = 0;
+  long long every = 0;
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+    for (const int batch : {32, 100})
+      for (const std::size_t mebibytes : {2, 5, 11, 23, 45, 90}) {
+        const Problem problem = largeProblem(operation, batch);
+        double ms[2] = {};
+        for (const auto policy : {BatchSizePolicy::kPowerOfTwo, BatchSizePolicy::kAll}) {
+          settings_.batchSizePolicy = policy;
+          Planner planner;
+          const PlanRequest wanted = request(planner, mebibytes * kMebibyte, problem);
+          const auto plan = planner.plan(wanted);
+          ASSERT_TRUE(plan);
+          EXPECT_LE(plan->workspaceBytes, wanted.limitBytes);
+          const bool isAll = policy == BatchSizePolicy::kAll;
+          ms[isAll ? 1 : 0] = plan->predictedMs;
+          (isAll ? every : powers) += measured(planner);
+        }
+        EXPECT_LE(ms[0], ms[1] * 1.01)
+            << toText(operation) << ", batch " << batch << ", " << mebibytes << " MiB";
+      }
+  EXPECT_LE(powers * 10, every * 7);
+}
 
 class PlannerTuningTest : public PlannerTest, public ::testing::WithParamInterface<Kernels> {
  protected:
