@@ -28,10 +28,10 @@ cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
 /// is void.
 void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const void* elements) {
   TrackedDescriptors& all = trackedDescriptors();
-  const auto from = all.findKind<GraphsDescription>(descriptor);
+  const auto* const from = all.findKind<GraphsDescription>(descriptor);
   const auto* const filled = static_cast<const cudnnBackendDescriptor_t*>(elements);
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto to = all.findKind<ChoiceDescription>(filled[i]);
+    auto* const to = all.findKind<ChoiceDescription>(filled[i]);
     if (to != nullptr && from != nullptr)
       to->fill(*from);
     else
@@ -47,18 +47,17 @@ Context* contextOf(const PlanDescription& plan) noexcept {
 }
 
 /// How the plan is run from now on; null: as cuDNN runs it.
-std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t descriptor,
-                                                   std::int64_t neededBytes) {
-  const auto plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
+const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int64_t neededBytes) {
+  auto* const plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
   if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
-  if (auto known = plan->convolution()) return known;
+  if (const auto* const known = plan->convolution()) return known;
   const auto needed = static_cast<std::size_t>(neededBytes);
   plan->leave(left::kUnknownGraph, needed);
   Context* const context = contextOf(*plan);
   if (context == nullptr || !plan->isUnderstood() || !plan->graph()->isUnderstood) return nullptr;
   plan->leave(left::kFailed, needed);
   const DeviceScope scope = context->useDevice();
-  auto made = std::make_shared<ClientConvolution>(
+  auto made = std::make_unique<ClientConvolution>(
       *plan->graph(), numericsOf(plan->graph()->operation, descriptor), needed);
   const auto workspace = context->planWorkspace(
       made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
@@ -68,7 +67,7 @@ std::shared_ptr<const ClientConvolution> answerFor(cudnnBackendDescriptor_t desc
   }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
-  return plan->answer(made);
+  return plan->answer(std::move(made));
 }
 
 /// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.
@@ -127,11 +126,11 @@ cudnnStatus_t ucudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor
 
 cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   return noted(cudnn().backendFinalize(descriptor), [&](const TrackedDescriptors& all) {
-    const auto description = all.find(descriptor);
+    Description* const description = all.find(descriptor);
     if (description == nullptr) return;
     description->finalized();
     // Its handle may be destroyed before the workspace is asked for: now it is there.
-    const auto* const plan = dynamic_cast<const PlanDescription*>(description.get());
+    const auto* const plan = asKind<PlanDescription>(description);
     if (plan != nullptr && plan->graph() != nullptr)
       static_cast<void>(ucudnn::contextOf(plan->handle()));
   });
@@ -146,7 +145,7 @@ cudnnStatus_t ucudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
       cudnn().backendSetAttribute(
           descriptor, attributeName, attributeType, elementCount, arrayOfElements),
       [&](const TrackedDescriptors& all) {
-        if (const auto description = all.find(descriptor))
+        if (auto* const description = all.find(descriptor))
           description->set(attributeName, {attributeType, elementCount, arrayOfElements}, all);
       });
 }
@@ -168,7 +167,7 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
       noteFilled(descriptor, written, arrayOfElements);
     if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return;
     auto* const bytes = static_cast<std::int64_t*>(arrayOfElements);
-    if (const auto ours = answerFor(descriptor, *bytes))
+    if (const auto* const ours = answerFor(descriptor, *bytes))
       *bytes = static_cast<std::int64_t>(ours->grantedBytes);
   });
 }
@@ -176,11 +175,11 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
 cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
                                    cudnnBackendDescriptor_t executionPlan,
                                    cudnnBackendDescriptor_t variantPack) {
-  const auto plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  const auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
   if (plan == nullptr || plan->graph() == nullptr)
     return cudnn().backendExecute(handle, executionPlan, variantPack);
-  const auto pack = trackedDescriptors().findKind<PackDescription>(variantPack);
-  const auto ours = plan->convolution();
+  const auto* const pack = trackedDescriptors().findKind<PackDescription>(variantPack);
+  const auto* const ours = plan->convolution();
   ClientExecution execution{executionPlan, variantPack, nullptr, 0, false};
   if (pack != nullptr) execution.workspace = pack->workspace();
   execution.neededBytes = ours != nullptr ? ours->neededBytes : plan->neededBytes();
@@ -193,8 +192,8 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
 }
 
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {
-  const auto plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
-  const auto ours = plan != nullptr ? plan->convolution() : nullptr;
+  const auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  const auto* const ours = plan != nullptr ? plan->convolution() : nullptr;
   return ours != nullptr && ours->needsMore() ? 1 : 0;
 }
 

@@ -27,15 +27,15 @@ bool assign(std::vector<Value>& to, std::vector<Value> from) {
 
 /// The descriptor's, where it is one of that kind. Null: it isn't.
 template <typename Kind>
-std::shared_ptr<Kind> kindOf(const AttributeValue& value, const Descriptions& others) {
+const Kind* kindOf(const AttributeValue& value, const Descriptions& others) {
   const auto descriptor = value.one<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR);
-  return descriptor ? std::dynamic_pointer_cast<Kind>(others.find(*descriptor)) : nullptr;
+  return descriptor ? asKind<Kind>(others.find(*descriptor)) : nullptr;
 }
 
 template <typename Kind, typename Value>
 bool assignValue(Value& to, const AttributeValue& value, const Descriptions& others) {
-  const auto kind = kindOf<Kind>(value, others);
-  if (kind) to = kind->value();
+  const auto* const kind = kindOf<Kind>(value, others);
+  if (kind != nullptr) to = kind->value();
   return kind != nullptr;
 }
 
@@ -166,11 +166,10 @@ bool GraphDescription::read(cudnnBackendAttributeName_t name,
       value_.operations.clear();
       value_.followers.clear();
       for (auto* const each : value.all<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR)) {
-        const auto operation = std::dynamic_pointer_cast<OperationDescription>(others.find(each));
-        const auto follower = std::dynamic_pointer_cast<FollowerDescription>(others.find(each));
-        if (operation != nullptr)
+        Description* const found = others.find(each);
+        if (const auto* const operation = asKind<OperationDescription>(found))
           value_.operations.push_back(operation->value());
-        else if (follower != nullptr)
+        else if (const auto* const follower = asKind<FollowerDescription>(found))
           value_.followers.push_back(follower->value());
         else
           value_.isPlain = false;
@@ -192,12 +191,12 @@ bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH:
     case CUDNN_ATTR_ENGINE_OPERATION_GRAPH: {
-      const auto graph = kindOf<GraphDescription>(value, others);
+      const auto* const graph = kindOf<GraphDescription>(value, others);
       if (graph != nullptr) graph_ = graph->graph();
       return graph != nullptr;
     }
     case CUDNN_ATTR_ENGINECFG_ENGINE: {
-      const auto engine = kindOf<ChoiceDescription>(value, others);
+      const auto* const engine = kindOf<ChoiceDescription>(value, others);
       if (engine != nullptr) fill(*engine);
       return engine != nullptr;
     }
@@ -210,6 +209,18 @@ bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
   }
 }
 
+PlanDescription::~PlanDescription() {
+  delete convolution();
+}
+
+const ClientConvolution* PlanDescription::answer(
+    std::unique_ptr<const ClientConvolution> made) noexcept {
+  const ClientConvolution* first = nullptr;
+  return convolution_.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)
+             ? made.release()
+             : first;
+}
+
 bool PlanDescription::read(cudnnBackendAttributeName_t name,
                            const AttributeValue& value,
                            const Descriptions& others) {
@@ -217,7 +228,7 @@ bool PlanDescription::read(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_EXECUTION_PLAN_HANDLE:
       return assign(handle_, value.one<cudnnHandle_t>(CUDNN_TYPE_HANDLE));
     case CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG: {
-      const auto configuration = kindOf<ChoiceDescription>(value, others);
+      const auto* const configuration = kindOf<ChoiceDescription>(value, others);
       if (configuration != nullptr) fill(*configuration);
       return configuration != nullptr;
     }
@@ -255,32 +266,32 @@ void* PackDescription::find(std::int64_t id) const noexcept {
   return place != end ? data_[place - ids_] : nullptr;
 }
 
-std::shared_ptr<Description> describe(cudnnBackendDescriptorType_t type) {
+std::unique_ptr<Description> describe(cudnnBackendDescriptorType_t type) {
   switch (type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
-      return std::make_shared<TensorDescription>();
+      return std::make_unique<TensorDescription>();
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
-      return std::make_shared<ConvolutionDescription>();
+      return std::make_unique<ConvolutionDescription>();
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-      return std::make_shared<OperationDescription>(Operation::kForward);
+      return std::make_unique<OperationDescription>(Operation::kForward);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-      return std::make_shared<OperationDescription>(Operation::kBackwardData);
+      return std::make_unique<OperationDescription>(Operation::kBackwardData);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-      return std::make_shared<OperationDescription>(Operation::kBackwardFilter);
+      return std::make_unique<OperationDescription>(Operation::kBackwardFilter);
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
-      return std::make_shared<PointwiseDescription>();
+      return std::make_unique<PointwiseDescription>();
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      return std::make_shared<FollowerDescription>();
+      return std::make_unique<FollowerDescription>();
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-      return std::make_shared<GraphDescription>();
+      return std::make_unique<GraphDescription>();
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
-      return std::make_shared<ChoiceDescription>();
+      return std::make_unique<ChoiceDescription>();
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-      return std::make_shared<PlanDescription>();
+      return std::make_unique<PlanDescription>();
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
-      return std::make_shared<PackDescription>();
+      return std::make_unique<PackDescription>();
     default:
       return nullptr;
   }

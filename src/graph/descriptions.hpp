@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -42,10 +44,11 @@ struct AttributeValue {
 
 class Description;
 
-/// Finds what is noted of a descriptor; null: nothing.
+/// Finds what is noted of a descriptor; null: nothing. It is there until the descriptor is
+/// destroyed, which cuDNN forbids while a call uses it.
 class Descriptions {
  public:
-  virtual std::shared_ptr<Description> find(cudnnBackendDescriptor_t descriptor) const = 0;
+  virtual Description* find(cudnnBackendDescriptor_t descriptor) const = 0;
 
  protected:
   ~Descriptions() = default;
@@ -78,7 +81,18 @@ class Description {
 };
 
 /// Null for a type that nothing is noted of. Throws std::bad_alloc.
-std::shared_ptr<Description> describe(cudnnBackendDescriptorType_t type);
+std::unique_ptr<Description> describe(cudnnBackendDescriptorType_t type);
+
+/// Null: it is none of that kind. Of one that nothing derives from, without a search.
+template <typename Kind>
+Kind* asKind(Description* description) noexcept {
+  if constexpr (std::is_final_v<Kind>)
+    return description != nullptr && typeid(*description) == typeid(Kind)
+               ? static_cast<Kind*>(description)
+               : nullptr;
+  else
+    return dynamic_cast<Kind*>(description);
+}
 
 // Values of descriptors, which are copied into what they are set on, as cuDNN does.
 
@@ -221,19 +235,16 @@ class ChoiceDescription final : public GraphsDescription {
 
 class PlanDescription final : public GraphsDescription {
  public:
+  ~PlanDescription() override;
   cudnnHandle_t handle() const noexcept { return handle_; }
 
   /// How the plan is run, once the client has asked for its workspace; null: as cuDNN runs it. Set
   /// at most once; threads may run the plan then.
-  std::shared_ptr<const ClientConvolution> convolution() const noexcept {
-    return std::atomic_load_explicit(&convolution_, std::memory_order_acquire);
+  const ClientConvolution* convolution() const noexcept {
+    return convolution_.load(std::memory_order_acquire);
   }
   /// The first one's stays, whoever else has asked meanwhile.
-  std::shared_ptr<const ClientConvolution> answer(
-      const std::shared_ptr<const ClientConvolution>& made) {
-    std::shared_ptr<const ClientConvolution> first;
-    return std::atomic_compare_exchange_strong(&convolution_, &first, made) ? made : first;
-  }
+  const ClientConvolution* answer(std::unique_ptr<const ClientConvolution> made) noexcept;
 
   /// Why cuDNN runs it, a string for ever, and in how much workspace, as far as it is known.
   const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
@@ -248,7 +259,7 @@ class PlanDescription final : public GraphsDescription {
             const AttributeValue& value,
             const Descriptions& others) override;
   cudnnHandle_t handle_ = nullptr;
-  std::shared_ptr<const ClientConvolution> convolution_;
+  std::atomic<const ClientConvolution*> convolution_{nullptr};  ///< owned
   std::atomic<const char*> why_{nullptr};
   std::atomic<std::size_t> neededBytes_{0};
 };

@@ -10,11 +10,11 @@ TrackedDescriptors::Shard& TrackedDescriptors::shardOf(
   return shards_[(address >> 4 ^ address >> 12) % kShards];
 }
 
-std::shared_ptr<Description> TrackedDescriptors::find(cudnnBackendDescriptor_t descriptor) const {
+Description* TrackedDescriptors::find(cudnnBackendDescriptor_t descriptor) const {
   const Shard& shard = shardOf(descriptor);
   const std::lock_guard lock(shard.mutex);
   const auto place = shard.known.find(descriptor);
-  return place != shard.known.end() ? place->second : nullptr;
+  return place != shard.known.end() ? place->second.get() : nullptr;
 }
 
 void TrackedDescriptors::add(cudnnBackendDescriptor_t descriptor,
@@ -28,7 +28,7 @@ void TrackedDescriptors::add(cudnnBackendDescriptor_t descriptor,
 
 void TrackedDescriptors::remove(cudnnBackendDescriptor_t descriptor) noexcept {
   Shard& shard = shardOf(descriptor);
-  std::shared_ptr<Description> removed;  // destroyed without the lock
+  std::unique_ptr<Description> removed;  // destroyed without the lock
   const std::lock_guard lock(shard.mutex);
   const auto place = shard.known.find(descriptor);
   if (place == shard.known.end()) return;

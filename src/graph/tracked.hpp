@@ -14,10 +14,10 @@ namespace ucudnn {
 /// Thread-safe.
 class TrackedDescriptors final : public Descriptions {
  public:
-  std::shared_ptr<Description> find(cudnnBackendDescriptor_t descriptor) const override;
+  Description* find(cudnnBackendDescriptor_t descriptor) const override;
   template <typename Kind>
-  std::shared_ptr<Kind> findKind(cudnnBackendDescriptor_t descriptor) const {
-    return std::dynamic_pointer_cast<Kind>(find(descriptor));
+  Kind* findKind(cudnnBackendDescriptor_t descriptor) const {
+    return asKind<Kind>(find(descriptor));
   }
   /// Made by cuDNN; one that had its address before is gone. Throws std::bad_alloc.
   void add(cudnnBackendDescriptor_t descriptor, cudnnBackendDescriptorType_t type);
@@ -28,7 +28,7 @@ class TrackedDescriptors final : public Descriptions {
   static constexpr std::size_t kShards = 16;
   struct Shard {
     mutable std::mutex mutex;
-    std::unordered_map<cudnnBackendDescriptor_t, std::shared_ptr<Description>> known;
+    std::unordered_map<cudnnBackendDescriptor_t, std::unique_ptr<Description>> known;
   };
   Shard& shardOf(cudnnBackendDescriptor_t descriptor) const noexcept;
 

@@ -267,7 +267,7 @@ TEST(Description, IsNotPlainAfterAnAttributeThatCouldNotBeNoted) {
     }
   };
   struct None final : Descriptions {
-    std::shared_ptr<Description> find(cudnnBackendDescriptor_t) const override { return nullptr; }
+    Description* find(cudnnBackendDescriptor_t) const override { return nullptr; }
   };
   NoMemory description;
   EXPECT_TRUE(description.isPlain());
