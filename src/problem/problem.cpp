@@ -195,21 +195,22 @@ std::size_t Problem::hash() const noexcept {
   // 64-bit words, multiplied and folded (the multiplier is 2^64 / golden ratio, as in Fibonacci
   // hashing). Every planned call waits for it: four lanes let the multiplications overlap.
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
-  constexpr std::size_t kLanes = 4;
-  constexpr std::size_t kRoundBytes = kLanes * sizeof(std::uint64_t);
+  constexpr std::size_t kRoundBytes = 4 * sizeof(std::uint64_t);
   constexpr std::size_t kRounds = (sizeof(Problem) + kRoundBytes - 1) / kRoundBytes;
   const auto fold = [](std::uint64_t state, std::uint64_t word) {
     state = (state ^ word) * kMultiplier;
     return state ^ (state >> 29);
   };
-  std::uint64_t words[kRounds * kLanes] = {};
+  std::uint64_t words[kRounds][4] = {};
   std::memcpy(words, this, sizeof(Problem));
-  std::uint64_t lanes[kLanes] = {};
-  for (std::size_t round = 0; round < kRounds; ++round)
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      lanes[lane] = fold(lanes[lane], words[round * kLanes + lane]);
-  std::uint64_t state = 0;
-  for (const std::uint64_t lane : lanes) state = fold(state, lane);
+  std::uint64_t a = 0, b = 0, c = 0, d = 0;  // no array: they stay in registers
+  for (const auto& round : words) {
+    a = fold(a, round[0]);
+    b = fold(b, round[1]);
+    c = fold(c, round[2]);
+    d = fold(d, round[3]);
+  }
+  const std::uint64_t state = fold(fold(fold(fold(0, a), b), c), d);
   return static_cast<std::size_t>(state);
 }
 
