@@ -185,7 +185,7 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   execution.neededBytes = ours != nullptr ? ours->neededBytes : plan->neededBytes();
   if (ours == nullptr) return runTheirs(handle, *plan, execution);
   execution.deterministic = ours->deterministic;
-  execution.transform = ours->problem.transform;
+  execution.problem = ours->isKnown ? &ours->problem : nullptr;
   if (pack != nullptr)
     if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
   return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED : runTheirs(handle, *plan, execution);

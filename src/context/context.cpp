@@ -170,7 +170,7 @@ cudnnStatus_t Context::convolve(Operation operation,
                                 LayerId layer) noexcept {
   HotPlans::Key& key = callsKey_;
   key.workspaceBytes = 0;
-  if (!readPlanned(operation, call.descriptors, key.problem))
+  if (!readProblem(operation, call, key.problem) || !Planner::plans(key.problem))
     return bypass(operation, call, left::kUnknown);
   if (!readRest(call, key.problem)) return bypass(operation, call, left::kUnknownZ);
   key.isExecution = call.execution != nullptr;
@@ -318,8 +318,8 @@ cudnnStatus_t Context::bypass(Operation operation,
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
   Problem problem;
-  if (!readProblem(operation, call.descriptors, problem) ||
-      !(Planner::plans(problem) || isCapped()) || !readRest(call, problem))
+  if (!readProblem(operation, call, problem) || !(Planner::plans(problem) || isCapped()) ||
+      !readRest(call, problem))
     return status;
   return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);
 }

@@ -18,7 +18,7 @@ cudnnStatus_t Context::convolveRecorded(Operation operation,
   record_.passed(call, left::kFailed);  // unless something else is noted
   const cudnnStatus_t status = convolve(operation, call, layer);
   Problem again;  // only whether it can be read: of a fused call the key has more
-  const bool isRead = readProblem(operation, call.descriptors, again);
+  const bool isRead = readProblem(operation, call, again);
   tell(operation, isRead ? &callsKey_.problem : nullptr, status);
   return status;
 }

@@ -192,6 +192,11 @@ Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   return problem;
 }
 
+bool isReadable(const Problem& problem, const ProblemDescriptors& descriptors) {
+  Problem read;
+  return readProblem(problem.operation, descriptors.get(), read);
+}
+
 }  // namespace
 
 ClientConvolution::ClientConvolution(const ClientGraph& graph,
@@ -199,6 +204,7 @@ ClientConvolution::ClientConvolution(const ClientGraph& graph,
                                      std::size_t needed)
     : problem(problemOf(graph, numerics)),
       descriptors(problem),
+      isKnown(isReadable(problem, descriptors)),
       x(graph.x),
       w(graph.w),
       y(graph.y),
@@ -210,6 +216,7 @@ ClientConvolution::ClientConvolution(const ClientGraph& graph,
       floats_{static_cast<float>(graph.alpha), static_cast<float>(graph.beta)} {
   if (!isFused()) return;
   if (problem.addsZ == 0) doubles_[1] = floats_[1] = 0;
+  problem.addsZ = isZero(beta(), problem) ? 0 : 1;  // a double may be 0 as a float
   const auto type = static_cast<cudnnDataType_t>(problem.yType);
   const Problem::Sizes sizes{1, problem.ySizes[1], 1, 1, 1};
   const Problem::Sizes strides{problem.ySizes[1], 1, 1, 1, 1};

@@ -40,6 +40,7 @@ struct ClientConvolution {
 
   Problem problem;
   ProblemDescriptors descriptors;
+  bool isKnown;  ///< what the descriptors hold is a problem that μ-cuDNN knows
   std::int64_t x, w, y, z, bias;
   bool deterministic;
   std::size_t neededBytes;

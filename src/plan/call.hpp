@@ -11,7 +11,7 @@ struct ClientExecution {
   void* workspace;          ///< the pack's
   std::size_t neededBytes;  ///< the plan's workspace
   bool deterministic;
-  Transform transform = Transform::kWinograd;  ///< as the problem's
+  const Problem* problem = nullptr;  ///< the call's; null: it is not one that μ-cuDNN knows
 
   /// Whether the client's plan can run as it is.
   bool fits(const ConvolutionPointers& pointers) const noexcept {
@@ -33,10 +33,19 @@ struct ConvolutionCall {
 /// cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
 
+/// Reads what a call's descriptors hold; of a client's execution it is known. False: not one that
+/// μ-cuDNN knows.
+inline bool readProblem(Operation operation,
+                        const ConvolutionCall& call,
+                        Problem& problem) noexcept {
+  if (call.execution == nullptr) return readProblem(operation, call.descriptors, problem);
+  if (call.execution->problem != nullptr) problem = *call.execution->problem;
+  return call.execution->problem != nullptr;
+}
+
 /// Reads what a call has besides its descriptors. False: not planned.
 inline bool readRest(const ConvolutionCall& call, Problem& problem) noexcept {
-  if (call.execution != nullptr) problem.transform = call.execution->transform;
-  return call.fused == nullptr || readFused(call, problem);
+  return call.fused == nullptr || call.execution != nullptr || readFused(call, problem);
 }
 
 /// Whether one of the call's scaling factors is there and 0.

@@ -56,6 +56,29 @@ TEST(ClientGraph, OfOneConvolutionIsUnderstood) {
   EXPECT_EQ(0.5F, *static_cast<const float*>(run.beta()));
 }
 
+// A call of it is not read from its descriptors.
+TEST(ClientConvolution, ItsDescriptorsHoldItsProblem) {
+  OperationValue inThree = convolution();
+  inThree.x = tensor(7, {4, 4, 1, 8, 8}, {256, 64, 64, 8, 1});
+  inThree.w = tensor(8, {6, 2, 1, 5, 5}, {50, 1, 50, 10, 2});
+  inThree.y = tensor(9, {4, 6, 1, 8, 8}, {384, 64, 64, 8, 1});
+  inThree.convolution.dilations = inThree.convolution.strides = {1, 1, 1};
+  inThree.convolution.pads = inThree.convolution.endPads = {0, 2, 2};
+  for (const OperationValue& operation : {convolution(), inThree}) {
+    const auto graph = read(operation);
+    ASSERT_TRUE(graph->isUnderstood);
+    const ClientConvolution run(*graph, {false, true, Transform::kNone}, 0);
+    EXPECT_TRUE(run.isKnown);
+    Problem held;
+    ASSERT_TRUE(readProblem(Operation::kForward, run.descriptors.get(), held));
+    held.transform = Transform::kNone;
+    EXPECT_EQ(held, run.problem);
+  }
+  OperationValue integers = convolution();
+  integers.x.type = integers.w.type = integers.y.type = CUDNN_DATA_INT8;
+  EXPECT_FALSE(ClientConvolution(*read(integers), {false, true}, 0).isKnown);
+}
+
 // The engine that the client has chosen tells what it accepts.
 TEST(ClientGraph, RunsByTensorCoresOnlyWhereTheClientsEngineDoes) {
   const auto graph = read(convolution());
@@ -229,6 +252,8 @@ TEST(ClientGraph, ZIsAddedBeforeOrBehindTheBias) {
     EXPECT_EQ(0.5F, *static_cast<const float*>(ClientConvolution(*graph, {false, true}, 0).beta()));
   }
   EXPECT_EQ(0, Chain().add(kZ, 0).add(kBias).read()->problem.addsZ);
+  const auto tiny = Chain().add(kZ, 1e-60).add(kBias).read();  // 0 as a float
+  EXPECT_EQ(0, ClientConvolution(*tiny, {false, true}, 0).problem.addsZ);
 }
 
 TEST(ClientGraph, OtherFollowersAreNotUnderstood) {
