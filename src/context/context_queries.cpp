@@ -6,6 +6,7 @@
 #include "context/context.hpp"
 #include "kernels/descriptors.hpp"
 #include "kernels/fitting.hpp"
+#include "planner/conversion.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
 
@@ -272,10 +273,13 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
   auto plan = planner().answer(wanted, measuringFor(false)).plan;
   if (!plan && fallback == nullptr && neededBytes > limitBytes) {
     // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,
-    // in the client's memory.
+    // in the client's memory; but what the settings might forbid is looked for now.
+    const bool mayForbid = settings_.plansStrict || settings_.maxError > 0 ||
+                           sizesFor(problem, settings_.batchSizePolicy).size() < 2;
     const Problem one = problem.withBatch(1);
     const Determinism determinism = deterministic ? Determinism::kRequired : Determinism::kAny;
-    if (algorithmThatFits(handle_, one, ProblemDescriptors(one).get(), limitBytes, determinism))
+    if (!mayForbid &&
+        algorithmThatFits(handle_, one, ProblemDescriptors(one).get(), limitBytes, determinism))
       return answer(limitBytes);
     plan = planner().answer(wanted, measuringFor(true)).plan;
     if (!plan) return std::nullopt;

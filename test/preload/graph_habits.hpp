@@ -58,6 +58,23 @@ class GraphHabits : GraphLayer {
     }
   }
 
+  /// Filter gradients by each engine that has tensor cores, as a program that allows TF32.
+  void fast(cudnnHandle_t handle, std::vector<float>& results) {
+    for (const Backend& configuration :
+         configurations(graph(handle, GraphOperation::kBackwardFilter)))
+      if (hasNote(configuration, CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
+        execute(handle, planOf(handle, configuration).finalize(), 4, results);
+  }
+
+  /// The same, where the first thing that the program does is to capture them.
+  void capture(cudnnHandle_t handle, std::vector<float>& results) {
+    CHECK(cudaStreamCreateWithFlags(&captured_, cudaStreamNonBlocking));
+    CHECK(cudnnSetStream(handle, captured_));
+    fast(handle, results);
+    CHECK(cudnnSetStream(handle, nullptr));
+    CHECK(cudaStreamDestroy(std::exchange(captured_, nullptr)));
+  }
+
  private:
   void execute(cudnnHandle_t handle,
                const Backend& plan,
@@ -83,11 +100,28 @@ class GraphHabits : GraphLayer {
       data.push_back(x_.get());
     }
     const Backend pack = packOf(ids, data, space.get());
+    if (captured_ != nullptr)
+      CHECK(cudaStreamBeginCapture(captured_, cudaStreamCaptureModeRelaxed));
     CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
+    if (captured_ != nullptr) launch();
     CHECK(cudaDeviceSynchronize());
     read(w, kWCount, results);
     read(y, kYCount, results);
   }
+
+  /// What has been captured.
+  void launch() {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    CHECK(cudaStreamEndCapture(captured_, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    CHECK(cudaGraphLaunch(exec, captured_));
+    CHECK(cudaStreamSynchronize(captured_));
+    CHECK(cudaGraphExecDestroy(exec));
+    CHECK(cudaGraphDestroy(graph));
+  }
+
+  cudaStream_t captured_ = nullptr;  ///< null: calls are not captured
 };
 
 }  // namespace plain

@@ -13,6 +13,8 @@
 //   outlive   asks for the workspace of a plan whose handle is gone
 //   crowd     executes with more tensors than the graph has
 //   exact     runs deterministic engines that need no workspace
+//   fast      runs engines that have tensor cores
+//   capture   captures them, and runs nothing before
 //   threads   "find" in three threads, each with a handle
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
@@ -159,6 +161,10 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       withHandle([&](cudnnHandle_t handle) { GraphHabits().crowd(handle, results); });
     if (mode == "exact")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().exact(handle, results); });
+    if (mode == "fast")
+      withHandle([&](cudnnHandle_t handle) { GraphHabits().fast(handle, results); });
+    if (mode == "capture")
+      withHandle([&](cudnnHandle_t handle) { GraphHabits().capture(handle, results); });
     if (mode == "threads") findInThreads(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);

@@ -81,5 +81,18 @@ TEST_F(PreloadGraphTest, ADeterministicEngineStaysDeterministic) {
   EXPECT_EQ(0, traceLines("backward_filter", "ALGO_0/") + traceLines("backward_filter", "ALGO_3/"));
 }
 
+// Under TF32 cuDNN's deterministic algorithms need a copy of x: within the limit there is only a
+// split, or an engine.
+constexpr const char* kSplitOnly =
+    "UCUDNN_WORKSPACE_LIMIT=500000 UCUDNN_DETERMINISTIC=1 UCUDNN_LOG_LEVEL=error ";
+
+TEST_F(PreloadGraphTest, NoSplitIsPromisedThatTheSettingsForbid) {
+  for (const char* const setting :
+       {"UCUDNN_BATCH_SIZE_POLICY=undivided ", "UCUDNN_MAX_ERROR=1e-15 "}) {
+    SCOPED_TRACE(setting);
+    expectBareResults("fast", std::string(kSplitOnly) + setting);
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn::test
