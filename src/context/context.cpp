@@ -8,6 +8,7 @@
 #include "executor/equivalence.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/fitting.hpp"
+#include "planner/conversion.hpp"
 #include "planner/frozen_plans.hpp"
 #include "support/log.hpp"
 
@@ -200,8 +201,12 @@ cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,
                                     const char* why) noexcept {
   const cudnnStatus_t status = bypass(key.problem.operation, call, why);
   if (!isRefusal(status)) return status;
-  const auto plan = planOfOthers(key, call);
-  return plan ? runPlanned(key, *plan, call, call) : status;
+  if (const auto plan = planOfOthers(key, call)) return runPlanned(key, *plan, call, call);
+  // What was promised of a split before it could be measured.
+  const bool mayDivide = sizesFor(key.problem, BatchSizePolicy::kPowerOfTwo).size() > 1;
+  const bool runs = mayDivide && runUnmeasured(handle_, key.problem, call, determinismOf(key)) ==
+                                     CUDNN_STATUS_SUCCESS;
+  return runs ? CUDNN_STATUS_SUCCESS : status;
 }
 
 std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
@@ -270,6 +275,11 @@ cudnnStatus_t Context::enqueuePlan(const HotPlans::Key& key,
   return status;
 }
 
+Determinism Context::determinismOf(const HotPlans::Key& key) const noexcept {
+  if (settings_.deterministic) return Determinism::kRequired;
+  return key.deterministic ? Determinism::kPreferred : Determinism::kAny;
+}
+
 cudnnStatus_t Context::recover(const HotPlans::Key& key,
                                const Plan& plan,
                                const ConvolutionCall& call,
@@ -284,10 +294,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
     // Where cuDNN alone refuses it too, the call is at fault and not the plan.
     if (!hasBegun && status != CUDNN_STATUS_SUCCESS) return status;
   } else if (!mayHaveRun(refusal)) {
-    const Determinism determinism = settings_.deterministic ? Determinism::kRequired
-                                    : key.deterministic     ? Determinism::kPreferred
-                                                            : Determinism::kAny;
-    if (completePlan(handle_, plan, call, enqueued, determinism) == CUDNN_STATUS_SUCCESS) {
+    if (completePlan(handle_, plan, call, enqueued, determinismOf(key)) == CUDNN_STATUS_SUCCESS) {
       status = CUDNN_STATUS_SUCCESS;
       if (isRecorded_) noteRun(plan, call, false);
       planner().statistics().splitCalls.fetch_add(1, std::memory_order_relaxed);

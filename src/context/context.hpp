@@ -211,7 +211,7 @@ class Context {
   /// Launches a call that repeats as a CUDA graph. False: it is to be enqueued, perhaps into a
   /// graph of the client's.
   bool replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept;
-  /// cuDNN as it is; what that refuses runs by a plan of others.
+  /// cuDNN as it is; what that refuses runs by a plan of others, or else by an unmeasured split.
   cudnnStatus_t runUnplanned(const HotPlans::Key& key,
                              const ConvolutionCall& call,
                              const char* why) noexcept;
@@ -219,6 +219,8 @@ class Context {
   /// handle with another policy or limit.
   std::shared_ptr<const Plan> planOfOthers(const HotPlans::Key& key,
                                            const ConvolutionCall& call) noexcept;
+  /// What stands in for a call's kernels, if it must.
+  Determinism determinismOf(const HotPlans::Key& key) const noexcept;
   /// After cuDNN has refused a micro-batch behind `enqueued` others: the right result all the same
   /// where it can still be had, else the refusal.
   cudnnStatus_t recover(const HotPlans::Key& key,

@@ -1,9 +1,57 @@
 #include "executor/executor.hpp"
 
+#include <algorithm>
+
 #include "kernels/fitting.hpp"
 #include "kernels/slices.hpp"
 
 namespace ucudnn {
+namespace {
+
+/// An algorithm that fits the workspace, ready for `*batch` samples, or for as many as are left of
+/// them when they are halved until it does. Null: there is none.
+std::shared_ptr<const BuiltKernel> buildWithin(cudnnHandle_t handle,
+                                               const Problem& problem,
+                                               const ConvolutionPointers& pointers,
+                                               Determinism determinism,
+                                               int* batch) {
+  const std::size_t bytes = pointers.workspace != nullptr ? pointers.workspaceBytes : 0;
+  for (; *batch > 0; *batch /= 2) {
+    const Problem part = problem.withBatch(*batch);
+    const auto descriptors = std::make_shared<const ProblemDescriptors>(part);
+    if (const auto offer = algorithmThatFits(handle, part, descriptors->get(), bytes, determinism))
+      return buildKernel(handle, part, descriptors, offer->kernel);
+  }
+  return nullptr;
+}
+
+/// Runs the samples that are left.
+cudnnStatus_t runRest(cudnnHandle_t handle,
+                      const Problem& problem,
+                      Slices& slices,
+                      int left,
+                      Determinism determinism) noexcept {
+  try {
+    std::shared_ptr<const BuiltKernel> built;
+    for (int batch = left; left > 0; left -= batch) {
+      if (!built || batch > left) {
+        batch = std::min(batch, left);
+        built = buildWithin(handle, problem, slices.pointers(), determinism, &batch);
+      }
+      if (!built) return CUDNN_STATUS_NOT_SUPPORTED;
+      const cudnnStatus_t status = built->enqueue(handle, slices.pointers(), slices.fused());
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+      slices.next(batch);
+    }
+    return CUDNN_STATUS_SUCCESS;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception&) {  // out of host memory
+    return CUDNN_STATUS_ALLOC_FAILED;
+  }
+}
+
+}  // namespace
 
 cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const Plan& plan,
@@ -53,24 +101,15 @@ cudnnStatus_t completePlan(cudnnHandle_t handle,
       slices.next(step.batch);
       left -= step.batch;
     }
-  try {
-    const Problem rest = plan.problem.withBatch(left);
-    const auto descriptors = std::make_shared<const ProblemDescriptors>(rest);
-    const ConvolutionPointers& pointers = slices.pointers();
-    const auto offer =
-        algorithmThatFits(handle,
-                          rest,
-                          descriptors->get(),
-                          pointers.workspace != nullptr ? pointers.workspaceBytes : 0,
-                          determinism);
-    if (!offer) return CUDNN_STATUS_NOT_SUPPORTED;
-    return buildKernel(handle, rest, descriptors, offer->kernel)
-        ->enqueue(handle, pointers, slices.fused());
-  } catch (const Error& error) {
-    return error.status();
-  } catch (const std::exception&) {  // out of host memory
-    return CUDNN_STATUS_ALLOC_FAILED;
-  }
+  return runRest(handle, plan.problem, slices, left, determinism);
+}
+
+cudnnStatus_t runUnmeasured(cudnnHandle_t handle,
+                            const Problem& problem,
+                            const ConvolutionCall& call,
+                            Determinism determinism) noexcept {
+  Slices slices(problem, call.pointers, call.fused);
+  return runRest(handle, problem, slices, problem.batch(), determinism);
 }
 
 cudnnStatus_t runExecution(cudnnHandle_t handle, const ClientExecution& execution) noexcept {

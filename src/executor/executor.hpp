@@ -27,13 +27,19 @@ bool mayHaveRun(cudnnStatus_t status) noexcept;
 /// they have written is not read.
 bool isRepeatable(const Problem& problem, const ConvolutionCall& call) noexcept;
 
-/// Runs the samples that a plan has left after `enqueued` micro-batches, undivided, by an algorithm
-/// that fits the call's workspace. REQUIRES: as runPlan, which has returned that number.
+/// Runs the samples that a plan has left after `enqueued` micro-batches by algorithms that fit the
+/// call's workspace, undivided if one does. REQUIRES: as runPlan, which has returned that number.
 cudnnStatus_t completePlan(cudnnHandle_t handle,
                            const Plan& plan,
                            const ConvolutionCall& call,
                            int enqueued,
                            Determinism determinism) noexcept;
+
+/// The same with a call of which nothing has run. REQUIRES: the problem may be split.
+cudnnStatus_t runUnmeasured(cudnnHandle_t handle,
+                            const Problem& problem,
+                            const ConvolutionCall& call,
+                            Determinism determinism) noexcept;
 
 /// A client's execution plan as it is.
 cudnnStatus_t runExecution(cudnnHandle_t handle, const ClientExecution& execution) noexcept;

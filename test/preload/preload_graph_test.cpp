@@ -93,6 +93,11 @@ TEST_F(PreloadGraphTest, NoSplitIsPromisedThatTheSettingsForbid) {
     expectBareResults("fast", std::string(kSplitOnly) + setting);
   }
 }
+TEST_F(PreloadGraphTest, APromisedSplitNeedsNoMeasurement) {
+  const std::string settings = std::string(kSplitOnly) + "UCUDNN_DATABASE= ";
+  expectBareResults("fast", settings + "UCUDNN_BENCHMARK_BUDGET=0.001 ");
+  expectBareResults("capture", settings + "UCUDNN_BENCHMARK_SHARE=0 ");
+}
 
 }  // namespace
 }  // namespace ucudnn::test
