@@ -46,28 +46,35 @@ Context* contextOf(const PlanDescription& plan) noexcept {
   return context != nullptr && !context->settings().disabled ? context : nullptr;
 }
 
-/// How the plan is run from now on; null: as cuDNN runs it.
-const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int64_t neededBytes) {
-  auto* const plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
-  if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
-  if (const auto* const known = plan->convolution()) return known;
-  const auto needed = static_cast<std::size_t>(neededBytes);
-  plan->leave(left::kUnknownGraph, needed);
-  Context* const context = contextOf(*plan);
-  if (context == nullptr || !plan->isUnderstood() || !plan->graph()->isUnderstood) return nullptr;
-  plan->leave(left::kFailed, needed);
+/// How a plan of a convolution could be run, which by itself needs that much; null: as cuDNN runs
+/// it.
+std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t descriptor,
+                                                    PlanDescription& plan,
+                                                    std::size_t needed) {
+  plan.leave(left::kUnknownGraph, needed);
+  Context* const context = contextOf(plan);
+  if (context == nullptr || !plan.isUnderstood() || !plan.graph()->isUnderstood) return nullptr;
+  plan.leave(left::kFailed, needed);
   const DeviceScope scope = context->useDevice();
   auto made = std::make_unique<ClientConvolution>(
-      *plan->graph(), numericsOf(plan->graph()->operation, descriptor), needed);
+      *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
   const auto workspace = context->planWorkspace(
       made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
   if (!workspace) {
-    plan->leave(left::kNoPlan, needed);
+    plan.leave(left::kNoPlan, needed);
     return nullptr;
   }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
-  return plan->answer(std::move(made));
+  return made;
+}
+
+/// How the plan is run from now on; null: as cuDNN runs it.
+const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int64_t neededBytes) {
+  auto* const plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
+  if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
+  return plan->answer(
+      [&] { return makeAnswer(descriptor, *plan, static_cast<std::size_t>(neededBytes)); });
 }
 
 /// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.

@@ -213,14 +213,6 @@ PlanDescription::~PlanDescription() {
   delete convolution();
 }
 
-const ClientConvolution* PlanDescription::answer(
-    std::unique_ptr<const ClientConvolution> made) noexcept {
-  const ClientConvolution* first = nullptr;
-  return convolution_.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)
-             ? made.release()
-             : first;
-}
-
 bool PlanDescription::read(cudnnBackendAttributeName_t name,
                            const AttributeValue& value,
                            const Descriptions& others) {

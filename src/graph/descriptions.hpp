@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <typeinfo>
@@ -243,8 +244,15 @@ class PlanDescription final : public GraphsDescription {
   const ClientConvolution* convolution() const noexcept {
     return convolution_.load(std::memory_order_acquire);
   }
-  /// The first one's stays, whoever else has asked meanwhile.
-  const ClientConvolution* answer(std::unique_ptr<const ClientConvolution> made) noexcept;
+  /// The first answer stays, also null, and where `make` throws: the client may have allocated what
+  /// it was told then.
+  template <typename Make>
+  const ClientConvolution* answer(Make make) {
+    const std::lock_guard lock(answering_);
+    if (!std::exchange(isAnswered_, true))
+      convolution_.store(make().release(), std::memory_order_release);
+    return convolution();
+  }
 
   /// Why cuDNN runs it, a string for ever, and in how much workspace, as far as it is known.
   const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
@@ -259,6 +267,8 @@ class PlanDescription final : public GraphsDescription {
             const AttributeValue& value,
             const Descriptions& others) override;
   cudnnHandle_t handle_ = nullptr;
+  std::mutex answering_;
+  bool isAnswered_ = false;
   std::atomic<const ClientConvolution*> convolution_{nullptr};  ///< owned
   std::atomic<const char*> why_{nullptr};
   std::atomic<std::size_t> neededBytes_{0};

@@ -1,6 +1,8 @@
 // What some programs do with the graph API, and most don't.
 #pragma once
 
+#include <dlfcn.h>
+
 #include "graph_layer.hpp"
 
 namespace plain {
@@ -73,6 +75,28 @@ class GraphHabits : GraphLayer {
     fast(handle, results);
     CHECK(cudnnSetStream(handle, nullptr));
     CHECK(cudaStreamDestroy(std::exchange(captured_, nullptr)));
+  }
+
+  /// Asks each of them for its workspace before and after a cap is raised, as misc/python does.
+  void askTwice(cudnnHandle_t handle, std::vector<float>& results) {
+    std::vector<std::pair<Backend, std::size_t>> plans;
+    for (const Backend& configuration :
+         configurations(graph(handle, GraphOperation::kBackwardFilter))) {
+      Backend plan = planOf(handle, configuration).finalize();
+      const std::size_t bytes = bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+      plans.emplace_back(std::move(plan), bytes);
+    }
+    if (void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD)) {
+      const auto limit =
+          reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "ucudnnSetProcessWorkspaceLimit"));
+      CHECK(limit(std::size_t{64} << 20));
+    }
+    execute(handle, plans.front().first, 4, results, plans.front().second);  // the cap has come
+    for (const auto& [plan, bytes] : plans) {
+      check(bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) == bytes ? 0 : 1,
+            "another answer");
+      execute(handle, plan, 4, results, bytes);
+    }
   }
 
  private:

@@ -15,6 +15,7 @@
 //   exact     runs deterministic engines that need no workspace
 //   fast      runs engines that have tensor cores
 //   capture   captures them, and runs nothing before
+//   twice     asks for workspaces again after the cap has been raised
 //   threads   "find" in three threads, each with a handle
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
@@ -165,6 +166,8 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       withHandle([&](cudnnHandle_t handle) { GraphHabits().fast(handle, results); });
     if (mode == "capture")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().capture(handle, results); });
+    if (mode == "twice")
+      withHandle([&](cudnnHandle_t handle) { GraphHabits().askTwice(handle, results); });
     if (mode == "threads") findInThreads(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);

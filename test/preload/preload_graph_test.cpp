@@ -81,6 +81,10 @@ TEST_F(PreloadGraphTest, ADeterministicEngineStaysDeterministic) {
   EXPECT_EQ(0, traceLines("backward_filter", "ALGO_0/") + traceLines("backward_filter", "ALGO_3/"));
 }
 
+TEST_F(PreloadGraphTest, APlansWorkspaceStaysAsItWasTold) {
+  expectBareResults("twice",
+                    "UCUDNN_WORKSPACE_LIMIT=0 UCUDNN_DETERMINISTIC=1 UCUDNN_LOG_LEVEL=error ");
+}
 // Under TF32 cuDNN's deterministic algorithms need a copy of x: within the limit there is only a
 // split, or an engine.
 constexpr const char* kSplitOnly =
