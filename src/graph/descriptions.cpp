@@ -232,18 +232,11 @@ bool PlanDescription::read(cudnnBackendAttributeName_t name,
 bool PackDescription::read(cudnnBackendAttributeName_t name,
                            const AttributeValue& value,
                            const Descriptions&) {
-  const auto copy = [&](auto& to, std::int64_t& count, cudnnBackendAttributeType_t type) {
-    if (value.type != type || value.count < 0 || value.count > kMostTensors) return false;
-    using Element = std::remove_reference_t<decltype(to[0])>;
-    std::copy_n(static_cast<const Element*>(value.elements), value.count, to);
-    count = value.count;
-    return true;
-  };
   switch (name) {
     case CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS:
-      return copy(ids_, idCount_, CUDNN_TYPE_INT64);
+      return assign(ids_, value.all<std::int64_t>(CUDNN_TYPE_INT64));
     case CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS:
-      return copy(data_, dataCount_, CUDNN_TYPE_VOID_PTR);
+      return assign(data_, value.all<void*>(CUDNN_TYPE_VOID_PTR));
     case CUDNN_ATTR_VARIANT_PACK_WORKSPACE:
       return assign(workspace_, value.one<void*>(CUDNN_TYPE_VOID_PTR));
     default:
@@ -252,10 +245,9 @@ bool PackDescription::read(cudnnBackendAttributeName_t name,
 }
 
 void* PackDescription::find(std::int64_t id) const noexcept {
-  if (!isPlain() || idCount_ != dataCount_) return nullptr;
-  const auto* const end = ids_ + idCount_;
-  const auto* const place = std::find(ids_, end, id);
-  return place != end ? data_[place - ids_] : nullptr;
+  if (!isPlain() || ids_.size() != data_.size()) return nullptr;
+  const auto place = std::find(ids_.begin(), ids_.end(), id);
+  return place != ids_.end() ? data_[static_cast<std::size_t>(place - ids_.begin())] : nullptr;
 }
 
 std::unique_ptr<Description> describe(cudnnBackendDescriptorType_t type) {

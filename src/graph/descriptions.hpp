@@ -284,10 +284,8 @@ class PackDescription final : public Description {
   bool read(cudnnBackendAttributeName_t name,
             const AttributeValue& value,
             const Descriptions& others) override;
-  static constexpr std::int64_t kMostTensors = 32;  ///< a client may bring more than its plan has
-  std::int64_t ids_[kMostTensors] = {};
-  void* data_[kMostTensors] = {};
-  std::int64_t idCount_ = 0, dataCount_ = 0;
+  std::vector<std::int64_t> ids_;  ///< a client may bring more than its plan has
+  std::vector<void*> data_;
   void* workspace_ = nullptr;
 };
 

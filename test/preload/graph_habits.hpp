@@ -38,7 +38,7 @@ class GraphHabits : GraphLayer {
   void crowd(cudnnHandle_t handle, std::vector<float>& results) {
     const Backend plan =
         planOf(handle, configurations(graph(handle, GraphOperation::kForward)).front()).finalize();
-    execute(handle, plan, 20, results);
+    execute(handle, plan, 40, results);
   }
 
   /// Filter gradients by each deterministic engine that needs no workspace.
