@@ -39,9 +39,13 @@ void* nativeFunction(const char* name) noexcept {
   return cudnn != nullptr ? ::dlsym(cudnn, name) : nullptr;
 }
 
-/// Whether the program has one, of whatever version.
+/// Whether the program has one, of whatever version. It stays loaded.
 bool findCudnn() noexcept {
-  if (::dlsym(RTLD_NEXT, "cudnnGetVersion") != nullptr) return true;
+  if (void* const next = ::dlsym(RTLD_NEXT, "cudnnGetVersion")) {
+    Dl_info found{};
+    if (::dladdr(next, &found) != 0) static_cast<void>(loaded(found.dli_fname));
+    return true;
+  }
   for (const char* const name :
        {kCudnn, "libcudnn.so.10", "libcudnn.so.9", "libcudnn.so.8", "libcudnn.so.7"})
     if (void* const cudnn = loaded(name)) {

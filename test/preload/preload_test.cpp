@@ -182,6 +182,12 @@ TEST(PreloadAlone, ACudnnOfAnotherVersionPassesThroughWithOneWarning) {
   }
 }
 
+TEST(PreloadAlone, AProgramMayDropItsCudnn) {
+  const Outcome outcome = shell(preloading(UCUDNN_PRELOAD) + OTHER_CLIENT " " OTHER_CUDNN " again");
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ("0 0 7000 0\n0 0 7000 0\n", outcome.output);
+}
+
 TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
   const TemporaryDirectory directory;
   std::filesystem::copy_file(UCUDNN_PRELOAD, directory.file("libucudnn_preload.so"));
