@@ -229,11 +229,12 @@ bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   KernelOffer offer = measured;
   if (request_.tuning == Tuning::kFast && !isRest(batch))
     offer.workspaceBytes = request_.limitBytes;
+  const bool isListed = batch == request_.problem.batch() && measured.kernel.source == kAlgorithms;
   return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
                                                    batch,
                                                    {leastMs, std::min(leastMs, measured.deviceMs)},
                                                    offer,
-                                                   kNearFront);
+                                                   isListed ? kNearFrontWhole : kNearFront);
 }
 
 TimingTask Question::refinement(const Anchor& anchor,

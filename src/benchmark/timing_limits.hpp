@@ -44,6 +44,10 @@ constexpr double kLongMs = 100 * kFirstCallGapMs;
 constexpr double kAsExpected = 0.8;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
+// cuDNN's algorithms for the whole mini-batch have to be no worse than what Find finds: one call of
+// many short kernels may take that much longer than many calls, and code may take longer to load.
+constexpr double kNearFrontWhole = 2;
+constexpr double kLongWholeMs = 20;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;

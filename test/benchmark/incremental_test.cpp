@@ -1,7 +1,9 @@
 // Questions one after another: what is known is not timed again, what was left out is judged anew.
 #include <limits>
 
+#include "benchmark/question.hpp"
 #include "benchmark_fixture.hpp"
+#include "kernels/engines.hpp"
 #include "support/measured.hpp"
 
 namespace ucudnn::test {
@@ -167,6 +169,27 @@ TEST_F(IncrementalBenchmarkTest, WhatFewSamplesLeadToExpectIsNoTimeOfAKernelThat
   });
   ASSERT_NE(found, kernels.end());
   EXPECT_LT(found->deviceMs, 1.1 * truth.timeMs);
+}
+
+/// Find lists them: one call may take longer than many, and what Find finds must not be missed.
+TEST_F(IncrementalBenchmarkTest, AlgorithmsForTheWholeAreTimedWellUpToTwiceTheFront) {
+  BenchmarkRequest request = question(32, 64 * kMebibyte);
+  request.tuning = Tuning::kFast;
+  Question asked(handle_.get(), request);
+  const auto& anchors = asked.anchors();
+  const auto whole = std::find_if(
+      anchors.begin(), anchors.end(), [](const auto& anchor) { return anchor.batch == 32; });
+  ASSERT_TRUE(whole != anchors.end() && whole->offers.size() > 1);
+  const auto taking = [&](int offer, double ms) {
+    return Measurement{whole->offers[static_cast<std::size_t>(offer)], {ms, ms}, true, true};
+  };
+  asked.add(32, {taking(0, 0.1)});
+  EXPECT_TRUE(asked.isWorthRefining(32, taking(1, 0.19)));
+  EXPECT_FALSE(asked.isWorthRefining(32, taking(1, 0.3)));
+  EXPECT_FALSE(asked.isWorthRefining(16, taking(1, 0.19))) << "a part";
+  Measurement engine = taking(1, 0.19);
+  engine.kernel.source = kEngines;
+  EXPECT_FALSE(asked.isWorthRefining(32, engine)) << "no list has it";
 }
 
 }  // namespace
