@@ -109,15 +109,11 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
     return timing;
   };
   const bool isWhole = task.call.batch == request_.problem.batch();
-  const bool isAlone = expected > (isWhole ? kLongWholeMs : kLongMs);
-  Timing first = fastest(isAlone ? 0 : 1);
-  if (first.samples.empty()) return first;
+  Timing first = fastest(expected > (isWhole ? kLongWholeMs : kLongMs) ? 0 : 1);
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
-  // meanwhile. Without a call ahead, anything but a time as long as expected may be that.
-  const double atLeastMs = isAlone ? std::max(kLongMs, kAsExpected * expected) : 0;
-  const double firstMs = first.samples.front();
-  if (expected > 0 ? atLeastMs <= firstMs && firstMs < 2 * expected
-                   : request_.tuning == Tuning::kFast)
+  // meanwhile.
+  if (first.samples.empty()) return first;
+  if (expected > 0 ? first.samples.front() < 2 * expected : request_.tuning == Tuning::kFast)
     return first;
   Timing second = fastest(1);
   if (!second.samples.empty())

@@ -40,8 +40,6 @@ constexpr double kFirstCallGapMs = 0.03;
 // Kernels slower than this need no call ahead of the timed one: the gap is 1 % of it. One timing is
 // enough for them.
 constexpr double kLongMs = 100 * kFirstCallGapMs;
-// A single timing within this factor of what smaller batches led to expect is believed.
-constexpr double kAsExpected = 0.8;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
 // cuDNN's algorithms for the whole mini-batch have to be no worse than what Find finds: one call of
