@@ -124,10 +124,11 @@ class Planner {
                                     const Measurements& measurements,
                                     Measuring measuring,
                                     Pace pace);
-  /// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics put one
-  /// first, or one is the fastest. Measuring that takes more than the limit, for as long as it
-  /// lasts.
+  /// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics, whose
+  /// answer is the same for every query, put one first; where they give none, one is the fastest.
+  /// Measuring that takes more than the limit, for as long as it lasts.
   bool picksInaccurate(const PlanRequest& request, Measuring measuring);
+  /// Empty: cuDNN does not say.
   std::optional<bool> ranksInaccurateFirst(const PlanRequest& request);
   bool fastestIsInaccurate(const PlanRequest& request);
 

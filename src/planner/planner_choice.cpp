@@ -104,8 +104,6 @@ CandidateTable Planner::accurateCandidates(const PlanRequest& request,
   return candidates(request, measurements, below, pace);
 }
 
-/// By cuDNN's heuristics, whose answer is the same for every query; where they give none, by the
-/// times of the undivided kernels.
 bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   if (const auto ranked = ranksInaccurateFirst(request)) return *ranked;
   Settings undivided = *request.settings;
@@ -121,7 +119,6 @@ bool Planner::picksInaccurate(const PlanRequest& request, Measuring measuring) {
   return fastestIsInaccurate(whole);
 }
 
-/// Empty: cuDNN does not say.
 std::optional<bool> Planner::ranksInaccurateFirst(const PlanRequest& request) {
   if (store_.ranksAccurateFirst(request)) return false;
   PreparedKernels own(request.handle, request.problem);
