@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "support/device.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -14,11 +16,7 @@ class CapturedCallsTest : public ::testing::Test {
   static constexpr int kFloats = 8;
 
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      static_cast<void>(cudaGetLastError());
-      GTEST_SKIP() << "no GPU";
-    }
+    if (!test::hasDevice()) GTEST_SKIP() << "no GPU";
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
     tensor_ = makeOwned<TensorDescriptor>(cudnnCreateTensorDescriptor);
     UCUDNN_CHECK_CUDNN(cudnnSetTensor4dDescriptor(

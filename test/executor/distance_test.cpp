@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/owners.hpp"
+#include "support/device.hpp"
 
 namespace ucudnn {
 namespace {
@@ -28,11 +29,7 @@ class DistanceTest : public ::testing::Test {
   using T = typename ElementType::Type;
 
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      static_cast<void>(cudaGetLastError());
-      GTEST_SKIP() << "no GPU";
-    }
+    if (!test::hasDevice()) GTEST_SKIP() << "no GPU";
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
   }
 

@@ -6,6 +6,7 @@
 #include "executor/equivalence.hpp"
 #include "kernels/descriptors.hpp"
 #include "kernels/factor.hpp"
+#include "support/device.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn {
@@ -15,11 +16,7 @@ namespace {
 class ExecutionTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-      static_cast<void>(cudaGetLastError());
-      GTEST_SKIP() << "no GPU";
-    }
+    if (!test::hasDevice()) GTEST_SKIP() << "no GPU";
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
     for (DeviceBuffer* const buffer : {&x_, &w_, &y_}) {
       *buffer = DeviceBuffer(buffer == &w_ ? problem_.wBytes() : problem_.xBytes());

@@ -15,6 +15,7 @@
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
 #include "kernels/factor.hpp"
+#include "support/device.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn::test {
@@ -139,8 +140,7 @@ inline std::vector<double> gradientOf(const Problem& p, const Values& values) {
 class DeviceKernelsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!test::hasDevice()) GTEST_SKIP() << "no device";
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
   }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
+#include "support/device.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn {
@@ -32,8 +33,7 @@ bool isWinogradEngine(Operation operation, const std::string& text) {
 class TransformsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no device";
+    if (!test::hasDevice()) GTEST_SKIP() << "no device";
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
   }
 
