@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "benchmark/timing_limits.hpp"
@@ -41,6 +42,28 @@ void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
 bool isAmong(Kernels kernels, Kernel kernel) noexcept {
   return !(kernels == Kernels::kLegacy && kernel.source == kEngines) &&
          !(kernels == Kernels::kEngines && kernel.source == kAlgorithms);
+}
+
+/// Of two kernels that are about as fast the engine is kept: its call takes the host a third of an
+/// algorithm's (ucudnn_hot_path_benchmark), and the host may set a program's pace.
+std::vector<Candidate> preferEngines(const std::vector<Candidate>& list,
+                                     const std::vector<Measurement>& kernels) {
+  const auto kernelOf = [&](const Candidate& candidate) -> const Measurement& {
+    return kernels[static_cast<std::size_t>(candidate.kernel)];
+  };
+  const auto isReplaced = [&](const Candidate& candidate) {
+    if (!algorithmOf(kernelOf(candidate).kernel)) return false;
+    KernelTraits traits = kernelOf(candidate);
+    traits.anyCall = false;  // calls that suit no engine have a plan of their own
+    return std::any_of(list.begin(), list.end(), [&](const Candidate& other) {
+      return kernelOf(other).kernel.source == kEngines &&
+             other.timeMs <= candidate.timeMs * kSplitGain &&
+             canStandInFor(kernelOf(other), traits);
+    });
+  };
+  std::vector<Candidate> kept;
+  std::remove_copy_if(list.begin(), list.end(), std::back_inserter(kept), isReplaced);
+  return kept;
 }
 
 /// Of a kernel that makes up a plan alone.
@@ -134,13 +157,14 @@ CandidateTable candidates(const PlanRequest& request,
   };
   CandidateTable table;
   for (const auto& [batch, size] : measurements) {
-    std::vector<Candidate>& list = table[batch];
+    std::vector<Candidate> list;
     for (std::size_t i = 0; i < size.kernels.size(); ++i) {
       const Measurement& kernel = size.kernels[i];
       if (isOut(batch, kernel)) continue;
       if (batch < accurateBelow && !kernel.accurate) continue;
       list.push_back({static_cast<int>(i), timeOf(batch, kernel), kernel.workspaceBytes});
     }
+    table[batch] = preferEngines(list, size.kernels);
   }
   return table;
 }

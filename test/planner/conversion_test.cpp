@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "benchmark/timing_limits.hpp"
+#include "kernels/engines.hpp"
 #include "support/alignment.hpp"
 #include "support/measured.hpp"
 #include "support/problems.hpp"
@@ -114,6 +115,33 @@ TEST(ConversionTest, OnlyKernelsWithinTheLargestErrorAreCandidates) {
   EXPECT_EQ((Kernels{0, 1}), kernelsWithin(1.2e-5, 4));
   EXPECT_EQ((Kernels{1}), kernelsWithin(1e-5, 4)) << "its own";
   EXPECT_EQ((Kernels{0, 1, 2}), kernelsWithin(0, 2)) << "none is stated";
+}
+
+// An engine's call takes the host a third of an algorithm's.
+TEST(ConversionTest, OfKernelsAboutAsFastTheEngineIsTheCandidate) {
+  const Kernel engine{0, CUDNN_FMA_MATH, kEngines};
+  const auto kernelsAt = [&](Measurement algorithm, Measurement other, bool anyCall = false) {
+    other.anyCall = false;
+    PlanRequest request = wanted(100);
+    request.anyCall = anyCall;
+    const CandidateTable table = candidates(request, {{8, {{algorithm, other}}}}, 0, Pace::kHost);
+    std::vector<Kernel> kernels;
+    for (const Candidate& candidate : table.at(8))
+      kernels.push_back(candidate.kernel == 0 ? algorithm.kernel : other.kernel);
+    return kernels;
+  };
+  const std::vector<Kernel> both{kFft, engine}, one{engine};
+  EXPECT_EQ(one, kernelsAt(measured(kFft, 1, 10), measured(engine, 1.009, 10)));
+  EXPECT_EQ(both, kernelsAt(measured(kFft, 1, 10), measured(engine, 1.02, 10)));
+  EXPECT_EQ(both, kernelsAt(measured(kFft, 1, 10), measured(engine, 1, 11))) << "needs more";
+  EXPECT_EQ(both, kernelsAt(measured(kFft, 1, 10), measured(engine, 1, 10, false)))
+      << "what it adds up comes in any order";
+  EXPECT_EQ(both, kernelsAt(measured(kFft, 1, 10), measured(engine, 1, 10, true, false)));
+  EXPECT_EQ((std::vector<Kernel>{kFft, kGemm}),
+            kernelsAt(measured(kFft, 1, 10), measured(kGemm, 1, 10)));
+  EXPECT_EQ(std::vector<Kernel>{kFft},
+            kernelsAt(measured(kFft, 1, 10), measured(engine, 1, 10), true))
+      << "a call that suits no engine";
 }
 
 TEST(ConversionTest, AKnownErrorStaysWhereOnlyTimesAreMeasuredAgain) {
