@@ -29,15 +29,15 @@ double nanosecondsPerCall(int calls, Call call) {
   return elapsed.count() / calls;
 }
 
-/// Alternates blocks of `bare` and `planned`; `parts`: how many bare calls a planned one stands
-/// for.
+/// Alternates blocks of `bare` and `planned`, which do the same in so many `parts`; counters and
+/// times are those of one part.
 template <typename Bare, typename Planned>
 void compare(benchmark::State& state, int calls, int parts, Bare bare, Planned planned) {
   std::vector<double> bareNs, plannedNs;
   nanosecondsPerCall(calls, bare);  // warms up
   nanosecondsPerCall(calls, planned);
   for (auto _ : state) {
-    bareNs.push_back(nanosecondsPerCall(calls, bare));
+    bareNs.push_back(nanosecondsPerCall(calls, bare) / parts);
     plannedNs.push_back(nanosecondsPerCall(calls, planned) / parts);
     state.SetIterationTime(plannedNs.back() * 1e-9);
   }

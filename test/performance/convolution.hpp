@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -171,7 +172,8 @@ class Convolution {
   std::size_t workspaceBytes_ = 0, xBytes_ = 0, yBytes_ = 0;
 };
 
-inline cudnnConvolutionFwdAlgo_t algorithmOf(const ucudnnMicroBatches_t& step) {
+/// Empty: it is none of cuDNN's legacy algorithms.
+inline std::optional<cudnnConvolutionFwdAlgo_t> algorithmOf(const ucudnnMicroBatches_t& step) {
   const char* const kNames[] = {"IMPLICIT_GEMM",
                                 "IMPLICIT_PRECOMP_GEMM",
                                 "GEMM",
@@ -183,6 +185,7 @@ inline cudnnConvolutionFwdAlgo_t algorithmOf(const ucudnnMicroBatches_t& step) {
   const std::string kernel = step.kernel;
   const auto name =
       std::find(std::begin(kNames), std::end(kNames), kernel.substr(0, kernel.find('/')));
+  if (name == std::end(kNames)) return std::nullopt;
   return static_cast<cudnnConvolutionFwdAlgo_t>(name - std::begin(kNames));
 }
 

@@ -1,8 +1,10 @@
 // Host time that μ-cuDNN adds to cuDNN's calls. Run: ucudnn_hot_path_benchmark, on a GPU or under
 // misc/with-simulator.
-//   plannedCall:  overhead_ns <= 500: a plan of one kernel that is not replayed against the bare
-//                 call, descriptors read at every call; of a first handle and of one behind eight
-//   splitCall:    planned_ns is one micro-batch of a split call, bare_ns the same cuDNN call alone
+//   plannedCall:  overhead_ns <= 500 (legacy kernels): a plan of one kernel that is not replayed
+//                 against the bare call of the algorithm that it names, descriptors read at every
+//                 call; of a first handle and of one behind eight
+//   splitCall:    a split call against its micro-batches as bare calls, for one micro-batch; not
+//                 with engines (UCUDNN_KERNELS=legacy), which no bare legacy call runs
 //   ownedCall:    overhead_ns of a whole split call in a workspace that μ-cuDNN owns
 //   besideGraph:  owned split calls, device time included: bare_ns before another stream's capture,
 //                 planned_ns while its graph is kept, later_ns after the graph is released
@@ -28,7 +30,7 @@ constexpr int kSplitCalls = 20;
 struct TinyConvolution : Convolution {
   TinyConvolution() : Convolution(2, 4, 4, 8, 3, std::size_t{1} << 20) {
     CHECK(handle().setOptimizerBatchSizePolicy(ucudnn::BatchSizePolicy::undivided));
-    algorithm = algorithmOf(plan().front());
+    algorithm = heuristic(handle());
   }
   cudnnConvolutionFwdAlgo_t algorithm;
 };
@@ -83,22 +85,36 @@ void findQuery(benchmark::State& state) {
 void splitCall(benchmark::State& state) {
   constexpr int kChannels = 64, kFilters = 192, kImage = 27;
   Convolution whole(32, kChannels, kFilters, kImage, 5, std::size_t{32} << 20);
-  Convolution part(32, kChannels, kFilters, kImage, 5, std::size_t{32} << 20);
   CHECK(whole.handle().setGraphMemory(0));
-  const std::vector<ucudnnMicroBatches_t> plan = whole.plan();
-  if (plan.size() != 1 || plan.front().count < 2) {
-    state.SkipWithError("the plan is not one of equal micro-batches");
-    return;
+  const auto named = whole.heuristic(whole.handle());
+  struct Part {
+    std::unique_ptr<const Convolution> convolution;
+    cudnnConvolutionFwdAlgo_t algorithm;
+    int count;
+  };
+  std::vector<Part> parts;
+  int microBatches = 0;
+  for (const ucudnnMicroBatches_t& step : whole.plan()) {
+    const auto algorithm = algorithmOf(step);
+    if (!algorithm) return state.SkipWithError("the plan has engines");
+    parts.push_back({std::make_unique<const Convolution>(
+                         step.batch, kChannels, kFilters, kImage, 5, std::size_t{32} << 20),
+                     *algorithm,
+                     step.count});
+    microBatches += step.count;
   }
-  const auto algorithm = algorithmOf(plan.front());
-  part.setBatch(plan.front().batch, kChannels, kFilters, kImage);
-  state.counters["micro_batches"] = plan.front().count;
+  if (microBatches < 2) return state.SkipWithError("the call is not split");
+  state.counters["micro_batches"] = microBatches;
   compare(
       state,
       kSplitCalls,
-      plan.front().count,
-      [&] { part.forward(part.native(), algorithm); },
-      [&] { whole.forward(whole.handle(), algorithm); });
+      microBatches,
+      [&] {
+        for (const Part& part : parts)
+          for (int i = 0; i < part.count; ++i)
+            part.convolution->forward(part.convolution->native(), part.algorithm);
+      },
+      [&] { whole.forward(whole.handle(), named); });
 }
 
 /// The same convolution with a workspace that μ-cuDNN owns; `bare_ns` is the split call with the
