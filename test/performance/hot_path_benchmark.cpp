@@ -81,40 +81,54 @@ void findQuery(benchmark::State& state) {
       state, 1, 1, [&] { tiny.find(tiny.native()); }, [&] { tiny.find(tiny.handle()); });
 }
 
-/// AlexNet's second convolution at N=32 under 32 MiB, which is split on a GPU and on the simulator.
+int microBatchesOf(const std::vector<ucudnnMicroBatches_t>& plan) {
+  int count = 0;
+  for (const ucudnnMicroBatches_t& step : plan) count += step.count;
+  return count;
+}
+
+std::unique_ptr<const Convolution> alexnetConv2(int batch, std::size_t limitBytes) {
+  return std::make_unique<const Convolution>(batch, 64, 192, 27, 5, limitBytes);
+}
+
+/// AlexNet's second convolution at N=32, not replayed, under the largest limit that splits it, of
+/// 32 MiB and its halves. Null: none does.
+std::unique_ptr<const Convolution> splitConvolution() {
+  for (std::size_t bytes = std::size_t{32} << 20; bytes >= std::size_t{1} << 20; bytes /= 2) {
+    auto whole = alexnetConv2(32, bytes);
+    CHECK(whole->handle().setGraphMemory(0));
+    if (microBatchesOf(whole->plan()) > 1) return whole;
+  }
+  return nullptr;
+}
+
 void splitCall(benchmark::State& state) {
-  constexpr int kChannels = 64, kFilters = 192, kImage = 27;
-  Convolution whole(32, kChannels, kFilters, kImage, 5, std::size_t{32} << 20);
-  CHECK(whole.handle().setGraphMemory(0));
-  const auto named = whole.heuristic(whole.handle());
+  const auto whole = splitConvolution();
+  if (whole == nullptr) return state.SkipWithError("no limit splits the call");
+  const std::vector<ucudnnMicroBatches_t> plan = whole->plan();
   struct Part {
     std::unique_ptr<const Convolution> convolution;
     cudnnConvolutionFwdAlgo_t algorithm;
     int count;
   };
   std::vector<Part> parts;
-  int microBatches = 0;
-  for (const ucudnnMicroBatches_t& step : whole.plan()) {
+  for (const ucudnnMicroBatches_t& step : plan) {
     const auto algorithm = algorithmOf(step);
     if (!algorithm) return state.SkipWithError("the plan has engines");
-    parts.push_back({std::make_unique<const Convolution>(
-                         step.batch, kChannels, kFilters, kImage, 5, std::size_t{32} << 20),
-                     *algorithm,
-                     step.count});
-    microBatches += step.count;
+    parts.push_back({alexnetConv2(step.batch, std::size_t{32} << 20), *algorithm, step.count});
   }
-  if (microBatches < 2) return state.SkipWithError("the call is not split");
-  state.counters["micro_batches"] = microBatches;
+  state.counters["micro_batches"] = microBatchesOf(plan);
+  const auto named = whole->heuristic(whole->handle());
   compare(
       state,
       kSplitCalls,
-      microBatches,
+      microBatchesOf(plan),
       [&] {
         for (const Part& part : parts)
           for (int i = 0; i < part.count; ++i)
             part.convolution->forward(part.convolution->native(), part.algorithm);
       },
-      [&] { whole.forward(whole.handle(), named); });
+      [&] { whole->forward(whole->handle(), named); });
 }
 
 /// The same convolution with a workspace that μ-cuDNN owns; `bare_ns` is the split call with the
