@@ -98,7 +98,7 @@ double DeviceTimer::error(const PlacedCall& placed) {
 
 /// One call. The first call of a kernel may load or compile it: where no smaller size leads to
 /// expect a time, or this is far beyond it, it is taken again. The better of two where it is so
-/// short that a hiccup of the host would leave the kernel out at larger sizes.
+/// short that a hiccup of the host would leave the kernel out at other sizes.
 Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) {
   const double expected = task.expectedMs;
   const auto fastest = [&](int warmUps) {
@@ -113,8 +113,9 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
   if (first.samples.empty()) return first;
-  if (expected > 0 ? first.samples.front() < 2 * expected : request_.tuning == Tuning::kFast)
-    return first;
+  const bool isLongEnough =
+      request_.tuning == Tuning::kFast && first.samples.front() >= 2 * kSampleMs;
+  if (expected > 0 ? first.samples.front() < 2 * expected : isLongEnough) return first;
   Timing second = fastest(1);
   if (!second.samples.empty())
     second.samples.front() = std::min(first.samples.front(), second.samples.front());
