@@ -128,6 +128,25 @@ TEST(EngineProfileTest, WhatWasNotRecordedIsRefused) {
   graph.engine(22, CUDNN_STATUS_NOT_SUPPORTED);
 }
 
+// A filter of one tap has the same strides in both formats.
+TEST(EngineProfileTest, AFilterOfOneTapIsFound) {
+  ConvolutionCase downsample;  // ResNet-18's, of its second stage
+  downsample.batch = 128;
+  downsample.channels = 64;
+  downsample.filters = 128;
+  downsample.input = {56, 56};
+  downsample.filter = {1, 1};
+  downsample.pad = {0, 0};
+  downsample.stride = {2, 2};
+  downsample.math = CUDNN_DEFAULT_MATH;
+  const auto measured = results(downsample, Operation::kBackwardFilter, CUDNN_HEUR_MODE_FALLBACK);
+  const auto found = std::find_if(measured.begin(), measured.end(), [](const Measured& one) {
+    return one.text == EngineText{20, {}};
+  });
+  ASSERT_NE(measured.end(), found);
+  EXPECT_NEAR(0.13331, found->timeMs, 1e-6);
+}
+
 TEST(EngineProfileTest, LeavesTheUnrecordedToTheModel) {
   ConvolutionCase other = alexnetConv2(64);
   other.filters = 191;

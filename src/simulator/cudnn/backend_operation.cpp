@@ -90,6 +90,15 @@ bool packedFilter(const TensorShape& filter) {
   return extentBytes(filter) == elementCount(filter) * elementBytes(filter.type);
 }
 
+/// Of one tap both formats are the same memory: then the image's.
+cudnnTensorFormat_t filterFormat(const ConvolutionProblem& problem) {
+  const TensorShape& w = problem.w;
+  const bool hasOneTap = std::all_of(
+      w.dims.begin() + 2, w.dims.begin() + w.rank, [](int extent) { return extent == 1; });
+  const TensorShape& decides = hasOneTap ? problem.x : w;
+  return decides.strides[1] == 1 && decides.dims[1] > 1 ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+}
+
 ConvolutionProblem problemOf(Operation operation,
                              const BackendTensor::Value& x,
                              const BackendTensor::Value& w,
@@ -106,8 +115,7 @@ ConvolutionProblem problemOf(Operation operation,
   require(packedFilter(problem.w), "the filter has gaps");
   require(problem.x.dims[1] % problem.w.dims[1] == 0, "numbers of channels do not match");
   problem.convolution.groups = problem.x.dims[1] / problem.w.dims[1];
-  problem.filterFormat =
-      problem.w.strides[1] == 1 && problem.w.dims[1] > 1 ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+  problem.filterFormat = filterFormat(problem);
   checkDims(problem);
   return problem;
 }
