@@ -239,7 +239,9 @@ std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
     auto first = build(*enqueued, Pace::kHost);
     if (!replayed) return first;
     auto plan = build(*replayed, Pace::kDevice, first);
-    return plan->replayed ? plan : first;
+    if (plan->replayed) return plan;
+    // A split that gains less than its graph's launch costs would be replayed all the same.
+    return first->replayed ? build(*replayed, Pace::kHost) : first;
   }
 }
 

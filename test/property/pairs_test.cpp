@@ -14,7 +14,7 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr int kProblems = 20;
+constexpr int kProblems = 40;
 constexpr double kSlower = 1.05;
 constexpr unsigned kSeconds = 120;
 
