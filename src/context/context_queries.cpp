@@ -110,6 +110,7 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
   for (const Measurement& m : undivided) {
     const auto algorithm = algorithmOf(m.kernel);
     const bool same = algorithm == answer.front().algorithm &&
+                      m.deterministic == plan.isDeterministic() &&
                       roundUpToAlignment(m.workspaceBytes) == answer.front().memory;
     if (!algorithm || same || (query.deterministic && !m.deterministic)) continue;
     answer.push_back(entryOf(m, roundUpToAlignment(m.workspaceBytes), m.timeMs));

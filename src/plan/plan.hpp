@@ -70,7 +70,7 @@ struct Plan {
 };
 
 /// A query's answer holds for calls of both.
-std::shared_ptr<const Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general);
+std::shared_ptr<Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general);
 
 /// "2 x 128 FFT/default + 1 x 3 GEMM/default"
 std::string toText(const Plan& plan);

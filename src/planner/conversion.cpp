@@ -15,29 +15,6 @@
 namespace ucudnn {
 namespace {
 
-/// Chooses what a query names as the plan's algorithm: the fastest undivided one that is as
-/// deterministic as the plan (naming a deterministic algorithm at the call asks for a deterministic
-/// plan) and runs within the plan's own workspace, or else needs the least.
-void nameAlgorithm(Plan& plan, const std::vector<Measurement>& undivided) {
-  const auto own = algorithmOf(plan.steps.front().kernel);
-  plan.algorithm = own.value_or(-1);
-  plan.algorithmBytes = plan.workspaceBytes;
-  if ((!plan.isDivided() && own) || undivided.empty()) return;
-  const bool deterministic = plan.isDeterministic();
-  const std::size_t granted = roundUpToAlignment(plan.workspaceBytes);
-  const auto rank = [&](const Measurement& m) {
-    const bool fits = m.workspaceBytes <= granted;
-    const double cost = fits ? m.timeMs : static_cast<double>(m.workspaceBytes);
-    return std::make_tuple(m.deterministic != deterministic, !fits, cost);
-  };
-  const Measurement& best = *std::min_element(
-      undivided.begin(), undivided.end(), [&](const Measurement& a, const Measurement& b) {
-        return rank(a) < rank(b);
-      });
-  plan.algorithm = best.kernel.id;
-  plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
-}
-
 /// Kernels of a source that was added are among them, however they are chosen.
 bool isAmong(Kernels kernels, Kernel kernel) noexcept {
   return !(kernels == Kernels::kLegacy && kernel.source == kEngines) &&
@@ -218,6 +195,36 @@ void dropEngines(Measurements& measurements) {
   }
 }
 
+void nameAlgorithm(Plan& plan, const PlanRequest& request, const Measurements& measurements) {
+  std::vector<Measurement> undivided =
+      kernelsWithin(measurements, plan.problem.batch(), request.limitBytes);
+  const auto isOut = [&](const Measurement& m) {
+    return !algorithmOf(m.kernel) || (request.deterministic && !m.deterministic);
+  };
+  undivided.erase(std::remove_if(undivided.begin(), undivided.end(), isOut), undivided.end());
+  const auto own = algorithmOf(plan.steps.front().kernel);
+  plan.algorithm = own.value_or(-1);
+  plan.algorithmBytes = plan.workspaceBytes;
+  if (!plan.divided && own) return;
+  if (undivided.empty()) {
+    if (request.deterministic) plan.algorithm = -1;
+    return;
+  }
+  const bool deterministic = plan.isDeterministic();
+  const std::size_t granted = roundUpToAlignment(plan.workspaceBytes);
+  const auto rank = [&](const Measurement& m) {
+    const bool fits = m.workspaceBytes <= granted;
+    const double cost = fits ? m.timeMs : static_cast<double>(m.workspaceBytes);
+    return std::make_tuple(m.deterministic != deterministic, !fits, cost);
+  };
+  const Measurement& best = *std::min_element(
+      undivided.begin(), undivided.end(), [&](const Measurement& a, const Measurement& b) {
+        return rank(a) < rank(b);
+      });
+  plan.algorithm = best.kernel.id;
+  plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
+}
+
 std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
                                       const Configuration& configuration,
                                       Pace pace,
@@ -252,14 +259,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   if (plan->replayed && pace == Pace::kHost) plan->predictedMs = replayedMs;
   noteUndivided(*plan, request, measurements, plan->replayed ? Pace::kDevice : pace);
   if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);
-  std::vector<Measurement> undivided =
-      kernelsWithin(measurements, problem.batch(), request.limitBytes);
-  const auto isOut = [&](const Measurement& m) {
-    return !algorithmOf(m.kernel) || (request.deterministic && !m.deterministic);
-  };
-  undivided.erase(std::remove_if(undivided.begin(), undivided.end(), isOut), undivided.end());
-  nameAlgorithm(*plan, undivided);
-  if (request.deterministic && plan->divided && undivided.empty()) plan->algorithm = -1;
+  nameAlgorithm(*plan, request, measurements);
   return plan;
 }
 

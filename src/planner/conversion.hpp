@@ -77,6 +77,11 @@ class RefusedKernel : public Error {
   Kernel kernel;
 };
 
+/// Chooses what a query names as the plan's algorithm: the fastest undivided one that is as
+/// deterministic as the plan (naming a deterministic algorithm at the call asks for a deterministic
+/// plan) and runs within the plan's own workspace, or else needs the least.
+void nameAlgorithm(Plan& plan, const PlanRequest& request, const Measurements& measurements);
+
 /// Builds the kernels. A query names no algorithm that is not deterministic where only those are
 /// asked for. `enqueued`: what runs where the call is not replayed; null: the same.
 /// REQUIRES: the configuration comes from `candidates` of the same request and pace. Throws

@@ -208,7 +208,9 @@ std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
     if (!plan->anyCall) {  // a query does not know which calls follow
       auto general = choosePair(any, measurements, measuring);
       if (!general) return nullptr;
-      plan = withGeneral(*plan, std::move(general));
+      auto both = withGeneral(*plan, std::move(general));
+      nameAlgorithm(*both, request, measurements);  // they may differ in determinism
+      plan = std::move(both);
     }
     const Kernel named{plan->algorithm, request.problem.mathType};
     if (store_.confirm(request, {{request.problem.batch(), {named}}}, measurements)) return plan;

@@ -185,5 +185,45 @@ TEST_F(QueryTest, RawHandleIsPlainCudnn) {
   EXPECT_EQ(before.bypassedCalls, after.bypassedCalls);
 }
 
+// A deterministic engine's plan may hold a general one that is not. And a client that asks for
+// deterministic results, as PyTorch does, takes the first entry that says so.
+TEST_F(QueryTest, TheFirstIsNamedAsDeterministicAsItsCallsAndNeedsWhatItsNameDoes) {
+  if (!onSimulator()) GTEST_SKIP() << "needs the simulator's random times";
+  forced_.reset();  // engines too, as by default
+  setArithmetic(Arithmetic::kOff);
+  const auto hasDeterministic = [](const std::vector<Performance>& entries) {
+    return std::any_of(entries.begin(), entries.end(), [](const Performance& entry) {
+      return entry.status == CUDNN_STATUS_SUCCESS && entry.determinism == CUDNN_DETERMINISTIC;
+    });
+  };
+  int mixed = 0;
+  for (int seed = 1; seed <= 10; ++seed) {
+    setRandomTimes(static_cast<std::uint64_t>(seed));
+    ConvolutionCase other;
+    other.batch = 32;
+    other.channels = 64 + seed;
+    other.filters = 192;
+    other.input = {27, 27};
+    Convolution convolution(other);
+    const Handles handles;
+    for (const ucudnnOperation_t operation : {UCUDNN_BACKWARD_DATA, UCUDNN_BACKWARD_FILTER}) {
+      SCOPED_TRACE(std::string(toText(operation)) + ", seed " + std::to_string(seed));
+      const Workspace all{memory_->get(), memory_->bytes()};
+      std::vector<Performance> ours, plain;
+      ASSERT_CUDNN(convolution.query(handles.ours, operation, Query::kFindEx, 16, &ours, all));
+      ASSERT_CUDNN(convolution.query(handles.native, operation, Query::kFindEx, 16, &plain, all));
+      EXPECT_TRUE(hasDeterministic(ours) || !hasDeterministic(plain));
+      std::size_t bytes = 0;
+      ASSERT_CUDNN(
+          convolution.workspaceSize(handles.ours, operation, ours.front().algorithm, &bytes));
+      EXPECT_EQ(ours.front().memory, bytes);
+      mixed += ours.front().determinism == CUDNN_NON_DETERMINISTIC ? 1 : 0;
+    }
+  }
+  setRandomTimes(0);
+  setArithmetic(Arithmetic::kFull);
+  EXPECT_LT(0, mixed);
+}
+
 }  // namespace
 }  // namespace ucudnn::test

@@ -274,6 +274,27 @@ TEST(ConversionTest, ADividedPlanIsNamedByWhatRunsUndividedWithinTheReportedByte
   }
 }
 
+// A query promises what calls of both get.
+TEST(ConversionTest, APlanWithAGeneralOneIsNamedByWhatIsAsDeterministicAsBoth) {
+  const Kernel engine{0, CUDNN_FMA_MATH, kEngines};
+  Measurement fast = measured(engine, 1, 10);
+  fast.anyCall = false;
+  Measurements measurements;
+  measurements[8].kernels = {fast, measured(kGemm, 5, 20, false), measured(kFft, 9, 5000)};
+  Plan plan;
+  plan.problem = sampleProblem();
+  plan.workspaceBytes = 10;
+  plan.steps.push_back({fast, fast, 8, 1, nullptr});
+  nameAlgorithm(plan, wanted(6000), measurements);
+  EXPECT_EQ(plan.algorithm, kFft.id) << "the engine is deterministic";
+  const auto both =
+      withGeneral(plan, buildPlan(wanted(6000), {{{8, 1, 1}}, 5, 20}, Pace::kHost, measurements));
+  EXPECT_FALSE(both->isDeterministic());
+  nameAlgorithm(*both, wanted(6000), measurements);
+  EXPECT_EQ(both->algorithm, kGemm.id);
+  EXPECT_EQ(both->algorithmBytes, 20U);
+}
+
 TEST(ConversionTest, AtTheDevicesPaceCandidatesTakeWhatTheDeviceNeeds) {
   const Measurements measurements = {
       {4, {{measured(kGemm, 2, 0, true, true, 1)}}},
