@@ -75,8 +75,8 @@ std::string Report::textOf(const Convolutions::value_type& convolution) const {
 }
 
 std::string Report::text() const {
+  if (process_ != ::getpid()) return {};
   const std::lock_guard lock(mutex_);
-  if (all_.count == 0 || process_ != ::getpid()) return {};
   const auto& statistics = planner().statistics();
   std::string text = fmt::format(
       "ucudnn: {} convolution calls: {} split, {} undivided, {} left to cuDNN; {} replayed; "

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -33,8 +34,10 @@ class Report {
 
   std::string textOf(const Convolutions::value_type& convolution) const;
 
+  /// Whose calls these are: a forked child begins anew. Read without the lock, which another thread
+  /// of the parent may have held at the fork.
+  std::atomic<pid_t> process_{0};
   mutable std::mutex mutex_;  ///< guards what follows
-  pid_t process_ = 0;         ///< whose calls these are: a forked child begins anew
   Calls all_;
   Convolutions convolutions_;
   std::map<std::string, long long> reasons_;  ///< why calls were left to cuDNN

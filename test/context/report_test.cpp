@@ -2,6 +2,11 @@
 #include "context/report.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
 
 #include "support/problems.hpp"
 
@@ -47,6 +52,31 @@ TEST(ReportTest, SaysNothingOfPlansWhereThereAreNone) {
   EXPECT_EQ("", report.text());
   report.add(nullptr, native);
   EXPECT_EQ(std::string::npos, report.text().find("planned calls")) << report.text();
+}
+
+// It prints when the child ends, and the thread that held the lock is not there.
+TEST(ReportTest, AForkedChildWaitsForNoThreadOfItsParent) {
+  Report report;
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    const Problem problem = test::sampleProblem(Operation::kForward);
+    while (!ends) report.add(&problem, planned(1, 2));
+  });
+  while (report.text().empty()) std::this_thread::yield();
+  int failed = 0;
+  for (int i = 0; i < 50 && failed == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // ends one that waits for ever
+      ::_exit(report.text().empty() ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    failed += status == 0 ? 0 : 1;
+  }
+  ends = true;
+  other.join();
+  EXPECT_EQ(0, failed);
 }
 
 }  // namespace
