@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <ctime>
+#include <filesystem>
 #include <iostream>
 
 #include "cache/maintenance.hpp"
@@ -87,6 +88,9 @@ int listEntries(const DatabaseOptions& options) {
 }
 
 int exportEntries(const DatabaseOptions& options) {
+  std::error_code unknown;
+  if (std::filesystem::equivalent(fileOf(options), options.file, unknown))
+    throw BadInput(printable(options.file) + ": it is the database itself");
   const auto sizes = onFile([&] { return exportDatabase(fileOf(options), options.file); });
   std::cout << fmt::format("{} batch sizes written to {}\n", sizes, printable(options.file));
   return 0;

@@ -4,15 +4,21 @@
 #include <chrono>
 
 #include "support/alignment.hpp"
+#include "support/sizes.hpp"
 #include "tool/failure.hpp"
 #include "tool/progress.hpp"
 
 namespace ucudnn::tool {
 namespace {
 
-NetworkChoice choose(cudnnHandle_t handle, const Convolution& convolution, std::size_t bytes) {
+NetworkChoice choose(cudnnHandle_t handle,
+                     const Convolution& convolution,
+                     const NetworkRow& row,
+                     std::size_t bytes) {
   auto plan = describePlan(handle, convolution, bytes);
-  if (!plan) throw DeviceError("a convolution has no plan within its part of the workspace");
+  if (!plan)
+    throw DeviceError(row.layer + " " + row.operation + ": no plan within " + formatSize(bytes) +
+                      ": it runs through cuDNN as it is");
   return {std::move(*plan), std::nullopt, std::nullopt};
 }
 
@@ -102,7 +108,7 @@ NetworkReport Network::plan(cudnnHandle_t handle,
                                      std::make_pair(Way::kReuse, report.eachBytes)})
       if (std::find(ways.begin(), ways.end(), way) != ways.end())
         report.rows[i].choices[static_cast<std::size_t>(way)] =
-            choose(handle, *convolutions_[i], bytes);
+            choose(handle, *convolutions_[i], report.rows[i], bytes);
   }
   if (std::find(ways.begin(), ways.end(), Way::kDivide) != ways.end()) {
     findFronts(handle, totalBytes);
@@ -139,7 +145,10 @@ void Network::divide(NetworkReport& report, cudnnHandle_t handle) {
   report.optimal = division->optimal;
   for (std::size_t i = 0; i < size(); ++i)
     report.rows[i].choices[static_cast<std::size_t>(Way::kDivide)] =
-        choose(handle, *convolutions_[i], fronts_[i].options[division->chosen[i]].workspaceBytes);
+        choose(handle,
+               *convolutions_[i],
+               report.rows[i],
+               fronts_[i].options[division->chosen[i]].workspaceBytes);
 }
 
 }  // namespace ucudnn::tool

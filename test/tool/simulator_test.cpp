@@ -224,6 +224,7 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
   EXPECT_NE(list.output.find("NVIDIA H200 (simulated)"), std::string::npos) << list.output;
   EXPECT_NE(list.output.find("\n3 problems, "), std::string::npos) << list.output;
 
+  EXPECT_EQ(runTool("db export " + first + " --database " + first).status, 2);  // it is kept
   EXPECT_EQ(runTool("db export " + exported + " --database " + first).status, 0);
   EXPECT_EQ(runTool("db import " + exported + " --database " + second).status, 0);
   EXPECT_EQ(runTool("db merge " + second + " --database " + third).status, 0);
