@@ -110,15 +110,16 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   };
   const bool isWhole = task.call.batch == request_.problem.batch();
   Timing first = fastest(expected > (isWhole ? kLongWholeMs : kLongMs) ? 0 : 1);
+  if (first.samples.empty()) return first;
+  const double firstMs = first.samples.front();
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
-  if (first.samples.empty()) return first;
-  const bool isLongEnough =
-      request_.tuning == Tuning::kFast && first.samples.front() >= 2 * kSampleMs;
-  if (expected > 0 ? first.samples.front() < 2 * expected : isLongEnough) return first;
+  const bool isBelieved = expected > 0
+                              ? firstMs < 2 * expected
+                              : request_.tuning == Tuning::kFast && firstMs >= 2 * kSampleMs;
+  if (isBelieved) return first;
   Timing second = fastest(1);
-  if (!second.samples.empty())
-    second.samples.front() = std::min(first.samples.front(), second.samples.front());
+  if (!second.samples.empty()) second.samples.front() = std::min(firstMs, second.samples.front());
   return second;
 }
 
