@@ -42,7 +42,10 @@ class Convolution {
     CHECK(cudnnCreateFilterDescriptor(&w_));
     CHECK(cudnnCreateConvolutionDescriptor(&convolution_));
     CHECK(cudnnCreateTensorDescriptor(&y_));
-    setBatch(batch, channels, filters, image);
+    CHECK(cudnnSetTensor4dDescriptor(
+        x_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, channels, image, image));
+    CHECK(cudnnSetTensor4dDescriptor(
+        y_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, filters, image, image));
     CHECK(cudnnSetFilter4dDescriptor(
         w_, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, filters, channels, kernel, kernel));
     const int pad = kernel / 2;
@@ -81,13 +84,6 @@ class Convolution {
   const void* x() const { return xData_; }
   UcudnnHandle_t handle() const { return handle_; }
   cudnnHandle_t native() const { return handle_; }
-
-  void setBatch(int batch, int channels, int filters, int image) {
-    CHECK(cudnnSetTensor4dDescriptor(
-        x_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, channels, image, image));
-    CHECK(cudnnSetTensor4dDescriptor(
-        y_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, batch, filters, image, image));
-  }
 
   /// `Handle` decides: μ-cuDNN's overload or cuDNN's own function.
   template <typename Handle>
@@ -171,6 +167,12 @@ class Convolution {
   void *xData_ = nullptr, *wData_ = nullptr, *yData_ = nullptr, *workspace_ = nullptr;
   std::size_t workspaceBytes_ = 0, xBytes_ = 0, yBytes_ = 0;
 };
+
+inline int microBatchesOf(const std::vector<ucudnnMicroBatches_t>& plan) {
+  int count = 0;
+  for (const ucudnnMicroBatches_t& step : plan) count += step.count;
+  return count;
+}
 
 /// Empty: it is none of cuDNN's legacy algorithms.
 inline std::optional<cudnnConvolutionFwdAlgo_t> algorithmOf(const ucudnnMicroBatches_t& step) {

@@ -82,12 +82,6 @@ void findQuery(benchmark::State& state) {
       state, 1, 1, [&] { tiny.find(tiny.native()); }, [&] { tiny.find(tiny.handle()); });
 }
 
-int microBatchesOf(const std::vector<ucudnnMicroBatches_t>& plan) {
-  int count = 0;
-  for (const ucudnnMicroBatches_t& step : plan) count += step.count;
-  return count;
-}
-
 std::unique_ptr<const Convolution> alexnetConv2(int batch) {
   auto convolution = std::make_unique<const Convolution>(batch, 64, 192, 27, 5, 64u << 20);
   convolution->setMath(CUDNN_DEFAULT_MATH);

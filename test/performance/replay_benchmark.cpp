@@ -46,14 +46,12 @@ long long replayedCalls() {
 }
 
 void describePlan(benchmark::State& state, const Convolution& convolution) {
-  int count = 0;
+  const std::vector<ucudnnMicroBatches_t> plan = convolution.plan();
   std::string text;
-  for (const ucudnnMicroBatches_t& step : convolution.plan()) {
-    count += step.count;
+  for (const ucudnnMicroBatches_t& step : plan)
     text +=
         std::to_string(step.count) + " x " + step.kernel + " N=" + std::to_string(step.batch) + " ";
-  }
-  state.counters["micro_batches"] = count;
+  state.counters["micro_batches"] = microBatchesOf(plan);
   state.SetLabel(text);
 }
 
