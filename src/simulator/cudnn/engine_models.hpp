@@ -56,6 +56,9 @@ ConvolutionProblem plainProblem(const ConvolutionProblem& problem);
 /// The problem on the units that the engine uses.
 ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineModel& engine);
 
+/// The choice itself where heuristics propose it, else the proposed one that has most of its knobs.
+EngineChoice proposedLike(const EngineModel& engine, const EngineChoice& choice);
+
 /// By the model. REQUIRES: the engine computes the graph, with these knobs.
 Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
 

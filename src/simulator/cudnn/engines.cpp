@@ -135,6 +135,49 @@ bool knobFits(const EngineModel& engine, const KnobChoice& knob) {
          (knob.value < kTiles && knob.value != kMissingTile);
 }
 
+/// Knobs that cuDNN lets one turn alone. The others name a kernel together.
+bool isFree(const EngineModel& engine, int type) {
+  const auto has = [&](int other) {
+    return std::any_of(engine.knobs.begin(), engine.knobs.end(), [&](const KnobRange& range) {
+      return range.type == other;
+    });
+  };
+  switch (type) {
+    case CUDNN_KNOB_TYPE_TILE_SIZE:
+      return has(CUDNN_KNOB_TYPE_USE_TEX) || has(CUDNN_KNOB_TYPE_TILE_CGA_M);
+    case CUDNN_KNOB_TYPE_USE_TEX:
+    case CUDNN_KNOB_TYPE_WORKSPACE:
+    case CUDNN_KNOB_TYPE_TILE_CGA_M:
+    case CUDNN_KNOB_TYPE_TILE_CGA_N:
+    case CUDNN_KNOB_TYPE_SPLIT_K:
+    case CUDNN_KNOB_TYPE_SPLIT_K_BUF:
+    case CUDNN_KNOB_TYPE_SPLIT_K_SLC:
+    case CUDNN_KNOB_TYPE_MULTIPLY:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether the knobs that are not free are those of a kernel that heuristics propose, as cuDNN 9.19
+/// answers for an H200.
+bool knobsFit(const EngineModel& engine, const EngineChoice& choice) {
+  for (const KnobChoice& knob : choice.knobs) {
+    if (!knobFits(engine, knob)) return false;
+  }
+  const auto isKernel = [&](const std::vector<std::int64_t>& preset) {
+    return std::all_of(choice.knobs.begin(), choice.knobs.end(), [&](const KnobChoice& knob) {
+      if (knob.value == -1 || isFree(engine, knob.type)) return true;
+      for (std::size_t i = 0; i < preset.size(); ++i) {
+        if (engine.knobs[i].type == knob.type) return preset[i] == knob.value;
+      }
+      return true;
+    });
+  };
+  return engine.presets.empty() ||
+         std::any_of(engine.presets.begin(), engine.presets.end(), isKernel);
+}
+
 }  // namespace
 
 std::int64_t engineCount(const OperationGraph& graph) {
@@ -167,15 +210,15 @@ cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice,
   if ((engine.traits & kUnscaled) != 0 && (graph.alpha != 1 || graph.beta != 0)) {
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
+  EngineChoice proposed = choice;
   if (const auto* const recorded = recordedEngines(graph)) {
     if (const cudnnStatus_t status = recordedCost(*recorded, engine, choice, cost)) return status;
   } else {
-    for (const KnobChoice& knob : choice.knobs) {
-      if (!knobFits(engine, knob)) return CUDNN_STATUS_NOT_SUPPORTED;
-    }
+    if (!knobsFit(engine, choice)) return CUDNN_STATUS_NOT_SUPPORTED;
     *cost = modelCost(graph, engine, choice);
+    proposed = proposedLike(engine, choice);
   }
-  cost->timeMs *= engineTimeFactor(graph, engine, choice);
+  cost->timeMs *= engineTimeFactor(graph, engine, proposed);
   return CUDNN_STATUS_SUCCESS;
 }
 
