@@ -233,6 +233,12 @@ class EngineSource final : public KernelSource {
                                           Kernel kernel) const override {
     return std::make_unique<PreparedEngine>(handle, problem, engineConfigurationOf(kernel.id));
   }
+
+  std::vector<std::vector<Kernel>> variants(cudnnHandle_t handle,
+                                            const Problem& problem,
+                                            Kernel kernel) const override {
+    return engineVariants({handle}, problem, kernel);
+  }
 #else
   std::vector<KernelOffer> offers(cudnnHandle_t,
                                   const Problem&,
@@ -247,6 +253,12 @@ class EngineSource final : public KernelSource {
     return std::make_unique<NoEngine>();
   }
 #endif
+
+  std::int32_t kind(Kernel kernel) const override {
+    EngineConfiguration value = engineConfigurationOf(kernel.id);
+    value.knobs.clear();
+    return idOf(value);
+  }
 
   /// cuDNN's name of the configuration: "eng46_k2=0_k5=2_k14=3".
   std::string text(Operation, Kernel kernel) const override {
@@ -283,6 +295,25 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
   return kept;
+}
+
+std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
+                                                const Problem& problem,
+                                                Kernel kernel) {
+  std::vector<std::vector<Kernel>> all;
+  try {
+    const EngineConfiguration value = engineConfigurationOf(kernel.id);
+    const EnginePart part(problem, value);
+    const OperationGraph graph(device, part.problem(), 0, kEngineAlignment);
+    for (const auto& knob : withOtherKnobs(value, graph.knobs(device, value.engine))) {
+      all.emplace_back();
+      for (const EngineConfiguration& other : knob)
+        all.back().push_back({idOf(other), kernel.mathType, kEngines});
+    }
+  } catch (const Error&) {  // this cuDNN does not say
+    all.clear();
+  }
+  return all;
 }
 #endif
 

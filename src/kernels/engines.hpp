@@ -16,6 +16,10 @@ constexpr std::int32_t kEngines = 1;
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
                                       const Problem& problem,
                                       int* failures);
+/// KernelSource::variants on a device: other knobs.
+std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
+                                                const Problem& problem,
+                                                Kernel kernel);
 #endif
 
 /// From cuDNN 9.2 on; before, it has nothing to offer.

@@ -100,6 +100,33 @@ std::vector<EngineConfiguration> OperationGraph::proposals(const EngineDevice& d
   return values;
 }
 
+BackendDescriptor OperationGraph::engine(const EngineDevice& device, std::int64_t index) const {
+  auto engine = makeBackend(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_);
+  set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
+#if CUDNN_VERSION >= 90800
+  setProperties(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, device);
+#endif
+  finalize(engine);
+  return engine;
+}
+
+std::vector<KnobRange> OperationGraph::knobs(const EngineDevice& device, std::int64_t index) const {
+  std::vector<KnobRange> ranges;
+  for (const BackendDescriptor& info : getUpTo(CUDNN_KNOB_TYPE_COUNTS,
+                                               engine(device, index),
+                                               CUDNN_ATTR_ENGINE_KNOB_INFO,
+                                               CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR)) {
+    KnobRange range;
+    getAttribute(info, CUDNN_ATTR_KNOB_INFO_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &range.type);
+    range.low = get<std::int64_t>(info, CUDNN_ATTR_KNOB_INFO_MINIMUM_VALUE);
+    range.high = get<std::int64_t>(info, CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
+    range.step = get<std::int64_t>(info, CUDNN_ATTR_KNOB_INFO_STRIDE);
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
 BackendDescriptor OperationGraph::configuration(const EngineDevice& device,
                                                 const EngineConfiguration& value) const {
   std::vector<BackendDescriptor> choices;
@@ -109,15 +136,8 @@ BackendDescriptor OperationGraph::configuration(const EngineDevice& device,
     set(choices.back(), CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, choice);
     finalize(choices.back());
   }
-  const auto engine = makeBackend(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_);
-  set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, value.engine);
-#if CUDNN_VERSION >= 90800
-  setProperties(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, device);
-#endif
-  finalize(engine);
   auto configuration = makeBackend(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  set(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  set(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine(device, value.engine));
   if (!choices.empty()) set(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
   finalize(configuration);
   return configuration;

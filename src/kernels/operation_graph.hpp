@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/engine_configuration.hpp"
+#include "kernels/knobs.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -35,8 +36,12 @@ class OperationGraph {
   /// Empty: this cuDNN does not have it, or not for this graph.
   BackendDescriptor configuration(const EngineDevice& device,
                                   const EngineConfiguration& configuration) const;
+  /// Of an engine's knobs.
+  std::vector<KnobRange> knobs(const EngineDevice& device, std::int64_t engine) const;
 
  private:
+  BackendDescriptor engine(const EngineDevice& device, std::int64_t index) const;
+
   BackendDescriptor graph_;
 };
 

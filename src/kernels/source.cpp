@@ -70,6 +70,19 @@ std::shared_ptr<const BuiltKernel> buildKernel(
   return sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel)->build();
 }
 
+std::vector<std::vector<Kernel>> variantsOf(cudnnHandle_t handle,
+                                            const Problem& problem,
+                                            Kernel kernel) {
+  auto all = sourceOf(kernel).variants(handle, problem, kernel);
+  for (std::vector<Kernel>& choice : all)
+    for (Kernel& variant : choice) variant.source = kernel.source;
+  return all;
+}
+
+Kernel kindOf(Kernel kernel) {
+  return {sourceOf(kernel).kind(kernel), kernel.mathType, kernel.source};
+}
+
 std::string toText(Operation operation, Kernel kernel) {
   return sourceOf(kernel).text(operation, kernel);
 }

@@ -55,6 +55,14 @@ class KernelSource {
       std::shared_ptr<const ProblemDescriptors> descriptors,
       Kernel kernel) const = 0;
 
+  /// Kernels that differ from this one in one of its choices alone, a list for each choice: of them
+  /// not all exist. Asks on the host.
+  virtual std::vector<std::vector<Kernel>> variants(cudnnHandle_t, const Problem&, Kernel) const {
+    return {};
+  }
+  /// A number that kernels share where they differ in such choices alone.
+  virtual std::int32_t kind(Kernel kernel) const { return kernel.id; }
+
   /// What the database and the log call the kernel: no other source's kernel has this text.
   virtual std::string text(Operation operation, Kernel kernel) const = 0;
   /// The reverse: a kernel that the problem may have, with what is known of it without asking.
@@ -80,6 +88,11 @@ std::shared_ptr<const BuiltKernel> buildKernel(
     const Problem& problem,
     std::shared_ptr<const ProblemDescriptors> descriptors,
     Kernel kernel);
+std::vector<std::vector<Kernel>> variantsOf(cudnnHandle_t handle,
+                                            const Problem& problem,
+                                            Kernel kernel);
+/// The same for a kernel, its variants, and theirs.
+Kernel kindOf(Kernel kernel);
 std::string toText(Operation operation, Kernel kernel);
 std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view text);
 
