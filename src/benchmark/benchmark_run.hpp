@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -35,10 +36,30 @@ class BenchmarkRun {
     int device = 0;
   };
 
+  /// The best of a kernel's variants at one size, so far.
+  struct Climb {
+    std::shared_ptr<const ProblemDescriptors> descriptors;
+    int batch = 0;
+    Measurement best;
+    double glancedMs = 0;  ///< the best one's; 0: not yet
+  };
+
   void invite();
   void measureAnchors();
   void refineAnchors();
   void lookAgain();
+  void tryVariants();
+  Measurements measuredForPlans() const;
+  /// `measured`: at that size.
+  Measurement climb(int batch, const Measurement& start, const std::vector<Measurement>& measured);
+  bool isFaster(Climb& climb, const KernelOffer& variant);
+  std::optional<Measurement> known(int batch, Kernel kernel) const;
+  std::optional<double> glance(const Climb& climb, const KernelOffer& offer);
+  /// REQUIRES: the timer is prepared.
+  std::optional<Measurement> timeCarefully(std::shared_ptr<const ProblemDescriptors> descriptors,
+                                           int batch,
+                                           const KernelOffer& offer);
+  void tryNearby(int batch, Kernel kernel);
   void addTimings(std::vector<TimingTask> tasks);
   void workOff();
   void help(int device, cudnnHandle_t handle) noexcept;

@@ -61,7 +61,9 @@ std::shared_ptr<const BuiltKernel> DeviceTimer::build(const TimingTask& task) {
   if (known != built_.end()) return known->second;
   auto kernel = buildKernel(
       handle_, request_.problem.withBatch(call.batch), call.descriptors, call.offer.kernel);
-  if (task.how == TimingTask::How::kQuick) built_[{call.batch, call.offer.kernel}] = kernel;
+  const bool mayBeTimedAgain =
+      task.how == TimingTask::How::kQuick || task.how == TimingTask::How::kGlance;
+  if (mayBeTimedAgain) built_[{call.batch, call.offer.kernel}] = kernel;
   return kernel;
 }
 
@@ -79,14 +81,26 @@ TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
 TimingOutcome DeviceTimer::run(const TimingTask& task) {
   const auto placed = place(task);
   if (!placed) return {TimingOutcome::Status::kNoMemory};
-  const bool isQuick = task.how == TimingTask::How::kQuick;
-  const Timing timing = isQuick ? quickTime(task, *placed) : carefulTime(task, *placed);
+  using How = TimingTask::How;
+  const Timing timing = timeAs(task, *placed);
   TimingOutcome outcome{statusOf(timing.status)};
   if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
   outcome.timeMs = outcome.deviceMs = timing.samples.front();
-  if (task.how != TimingTask::How::kAgain) timeReplayed(*placed, isQuick, outcome);
+  if (task.how == How::kQuick || task.how == How::kCareful)
+    timeReplayed(*placed, task.how == How::kQuick, outcome);
   if (task.withError) outcome.error = error(*placed);
   return outcome;
+}
+
+Timing DeviceTimer::timeAs(const TimingTask& task, const PlacedCall& placed) {
+  switch (task.how) {
+    case TimingTask::How::kGlance:
+      return glance(task, placed);
+    case TimingTask::How::kQuick:
+      return quickTime(task, placed);
+    default:
+      return carefulTime(task, placed);
+  }
 }
 
 double DeviceTimer::error(const PlacedCall& placed) {
@@ -94,6 +108,14 @@ double DeviceTimer::error(const PlacedCall& placed) {
   if (isNew) exact->second = exactOutputs(request_.problem.withBatch(placed.batch));
   // What a few outputs happen to be closer by is no promise.
   return std::max(timer_->error(placed, exact->second), leastError(request_.problem.outputType()));
+}
+
+/// So many calls that the gaps between them and the events don't count. REQUIRES: an expected time.
+Timing DeviceTimer::glance(const TimingTask& task, const PlacedCall& placed) {
+  const double calls = std::ceil(kSampleMs / task.expectedMs);
+  return timer_->time(
+      placed,
+      {1, static_cast<int>(std::min(calls, kMostGlanced)), task.expectedMs > kLongMs ? 0 : 1});
 }
 
 /// One call. The first call of a kernel may load or compile it: where no smaller size leads to

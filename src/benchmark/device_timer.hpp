@@ -48,6 +48,8 @@ class DeviceTimer {
  private:
   std::optional<PlacedCall> place(const TimingTask& task);
   std::shared_ptr<const BuiltKernel> build(const TimingTask& task);
+  Timing glance(const TimingTask& task, const PlacedCall& placed);
+  Timing timeAs(const TimingTask& task, const PlacedCall& placed);
   Timing quickTime(const TimingTask& task, const PlacedCall& placed);
   Timing carefulTime(const TimingTask& task, const PlacedCall& placed);
   void timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome);

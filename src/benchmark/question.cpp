@@ -38,6 +38,7 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     const std::vector<KernelOffer> offers = offeredKernels(
         handle, problem, anchor.descriptors->get(), request.withEngines(), &failures_);
     for (const KernelOffer& offer : offers) {
+      offered_.insert(offer.kernel);
       if (offer.workspaceBytes > request.limitBytes)
         everyOfferFits_ = false;
       else if (!isKnown(batch, offer.kernel))
@@ -80,6 +81,10 @@ bool Question::isAnchor(int batch) const noexcept {
 
 bool Question::isAsked(int batch) const {
   return std::binary_search(request_.sizes.begin(), request_.sizes.end(), batch);
+}
+
+bool Question::mayBeAsked(int batch) const {
+  return request_.largestBatches ? batch <= request_.problem.batch() : isAsked(batch);
 }
 
 bool Question::lacksError(int batch, Kernel kernel) const {
@@ -159,7 +164,8 @@ void Question::addKnown(const Anchor& anchor) {
   std::vector<Measurement> worthy;
   for (Measurement m : known->second.kernels) {
     static_cast<KernelOffer&>(m) = withError(m);
-    if (m.workspaceBytes <= request_.limitBytes && isToBeTried(anchor.batch, m))
+    if (m.workspaceBytes <= request_.limitBytes && isOffered(m.kernel) &&
+        isToBeTried(anchor.batch, m))
       worthy.push_back(m);
   }
   if (!worthy.empty()) addAsked(anchor.batch, worthy);
@@ -192,10 +198,10 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   std::vector<Kernel> kernels = neighbouringKernels(atAnchors_, batch);
   for (const Kernel kernel : neighbouringKernels(everywhere_, batch))
     if (!contains(kernels, kernel)) kernels.push_back(kernel);
-  kernels.erase(
-      std::remove_if(
-          kernels.begin(), kernels.end(), [&](Kernel kernel) { return isKnown(batch, kernel); }),
-      kernels.end());
+  const auto isSettled = [&](Kernel kernel) {
+    return isKnown(batch, kernel) || !isOffered(kernel);
+  };
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isSettled), kernels.end());
   if (kernels.empty()) return judgement;
   judgement.isLate = isLate();
   if (judgement.isLate) return judgement;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
@@ -53,6 +54,14 @@ class Question {
   bool isWorthRefining(int batch, const Measurement& measured) const;
   TimingTask refinement(const Anchor& anchor, const Measurement& measured, int device) const;
 
+  /// Whether the budget is spent.
+  bool isLate() const;
+  /// Whether kernels at the size may be part of the answer.
+  bool mayBeAsked(int batch) const;
+  /// Whether cuDNN offers the kernel at an anchor. Others are variants that another question has
+  /// found: they must not decide what is measured for this one.
+  bool isOffered(Kernel kernel) const { return offered_.count(kernel) != 0; }
+
   /// About how many kernels will be timed.
   int expectedTimings() const;
   /// The largest workspace that a kernel to be timed may have.
@@ -69,7 +78,6 @@ class Question {
   bool lacksError(int batch, Kernel kernel) const;
   /// The offer with the kernel's error.
   KernelOffer withError(KernelOffer offer) const;
-  bool isLate() const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
   bool areEnginesAlone() const noexcept;
@@ -83,6 +91,7 @@ class Question {
   std::vector<Anchor> anchors_;
   int middle_ = 0;  ///< fast tuning: the anchor that is first
   std::vector<int> between_;
+  std::set<Kernel> offered_;
   std::vector<KernelOffer> undivided_;  ///< everything offered at the mini-batch
   Measurements atAnchors_;              ///< of this question or not
   Measurements everywhere_;             ///< and at other sizes, as far as known before

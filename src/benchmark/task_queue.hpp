@@ -24,6 +24,7 @@ struct KernelCall {
 /// One kernel at one batch size, and how it is timed.
 struct TimingTask {
   enum class How {
+    kGlance,   ///< a few calls, not replayed
     kQuick,    ///< one call
     kCareful,  ///< until `limits` are met; and what the device needs of it
     kAgain     ///< until `limits` are met, some time later

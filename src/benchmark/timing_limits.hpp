@@ -57,6 +57,8 @@ constexpr double kFixedMs = 0.08;
 // most kernels leave a device half idle, which says nothing of larger batches.
 constexpr int kFirstPart = 8;
 constexpr int kFirstBatch = 16;
+// So many calls tell whether a variant may be faster.
+constexpr double kMostGlanced = 8;
 // Between anchors there are many sizes, and only what wins by more than this matters.
 constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};
 

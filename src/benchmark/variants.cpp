@@ -1,0 +1,195 @@
+// Kernels that nobody proposes: variants of those that have been found to be the fastest.
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "benchmark/benchmark_run.hpp"
+#include "benchmark/timing_limits.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Other knobs than cuDNN's heuristics set make AlexNet's and ResNet-18's convolutions faster by up
+// to 17 % on an H200: misc/RESULTS.md, "Each convolution with its own limit".
+constexpr int kRounds = 2;
+// So many kinds, where they are so near the fastest: its best variant may be slower than another's.
+constexpr std::size_t kMostKinds = 2;
+constexpr double kNearFastest = 1.1;
+// What gains less is the noise of timings.
+constexpr double kGain = 0.99;
+// Sizes near the one where a variant was found may be in a plan with it: equal parts of a batch.
+constexpr std::size_t kMostNearby = 2;
+
+bool contains(const std::vector<Kernel>& kernels, Kernel kernel) {
+  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
+}
+
+/// 0: nothing was measured. REQUIRES: at each size the fastest kernel is first.
+int fastestSize(const Measurements& measured) {
+  int fastest = 0;
+  double leastMs = std::numeric_limits<double>::infinity();
+  for (const auto& [size, kernels] : measured) {
+    const double sampleMs = kernels.kernels.front().deviceMs / size;
+    if (sampleMs >= leastMs) continue;
+    leastMs = sampleMs;
+    fastest = size;
+  }
+  return fastest;
+}
+
+}  // namespace
+
+/// Of the size at which a kernel takes least for a sample: it makes up most of a plan.
+void BenchmarkRun::tryVariants() {
+  if (!request_.withEngines() || result_.kernelsMeasured == 0) return;
+  const Measurements measured = measuredForPlans();
+  const int batch = fastestSize(measured);
+  if (batch == 0) return;
+  const std::vector<Measurement>& kernels = measured.at(batch).kernels;
+  const double enoughMs = kNearFastest * kernels.front().deviceMs;
+  std::vector<Kernel> kinds;
+  for (const Measurement& start : kernels) {
+    const bool isNear = start.deviceMs <= enoughMs && start.timeMs <= kLongWholeMs;
+    if (!isNear || kinds.size() == kMostKinds) return;
+    const Kernel kind = kindOf(start.kernel);
+    if (contains(kinds, kind)) continue;
+    kinds.push_back(kind);
+    const Measurement best = climb(batch, start, kernels);
+    if (!(best.kernel == start.kernel)) tryNearby(batch, best.kernel);
+  }
+}
+
+/// All that splits may have, at each size the fastest first.
+Measurements BenchmarkRun::measuredForPlans() const {
+  Measurements all;
+  const auto add = [&](int size, const Measurement& m) {
+    if (question_.isOffered(m.kernel) && m.workspaceBytes <= request_.limitBytes && m.accurate)
+      all[size].kernels.push_back(m);
+  };
+  if (request_.known != nullptr)
+    for (const auto& [size, known] : *request_.known)
+      if (question_.mayBeAsked(size))
+        for (const Measurement& m : known.kernels) add(size, m);
+  for (const auto& [size, found] : found_)
+    for (const Found& one : found) add(size, one.measurement);
+  for (auto& [size, measured] : all)
+    std::sort(measured.kernels.begin(),
+              measured.kernels.end(),
+              [](const Measurement& a, const Measurement& b) { return a.deviceMs < b.deviceMs; });
+  return all;
+}
+
+/// Varies one choice after the other, from the best so far, and adds what is found.
+Measurement BenchmarkRun::climb(int batch,
+                                const Measurement& start,
+                                const std::vector<Measurement>& measured) {
+  const Problem problem = request_.problem.withBatch(batch);
+  Climb climb{std::make_shared<const ProblemDescriptors>(problem), batch, start, 0};
+  std::vector<Kernel> tried(measured.size());
+  std::transform(measured.begin(), measured.end(), tried.begin(), [](const Measurement& m) {
+    return m.kernel;
+  });
+  bool gains = true;
+  for (int round = 0; round < kRounds && gains; ++round) {
+    gains = false;
+    for (std::size_t choice = 0; !question_.isLate(); ++choice) {
+      const auto variants = variantsOf(handle_, problem, climb.best.kernel);
+      if (choice >= variants.size()) break;
+      for (const Kernel variant : variants[choice]) {
+        if (contains(tried, variant)) continue;
+        tried.push_back(variant);
+        const auto offer = offeredKernel(handle_, problem, climb.descriptors, variant);
+        if (offer && isFaster(climb, *offer)) gains = true;
+      }
+    }
+  }
+  if (climb.best.kernel == start.kernel) return start;
+  found_[batch].push_back({climb.best, 0});
+  ++result_.kernelsMeasured;
+  return climb.best;
+}
+
+/// Whether the variant can take the best one's place, and is faster: then it does.
+bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
+  const bool isAsGood = variant.workspaceBytes <= request_.limitBytes &&
+                        (variant.deterministic || !climb.best.deterministic) &&
+                        (variant.accurate || !climb.best.accurate);
+  if (!isAsGood) return false;
+  if (climb.glancedMs == 0) climb.glancedMs = glance(climb, climb.best).value_or(0);
+  const auto glancedMs = glance(climb, variant);
+  if (!glancedMs || *glancedMs >= kGain * climb.glancedMs) return false;
+  auto careful = known(climb.batch, variant.kernel);
+  if (!careful) careful = timeCarefully(climb.descriptors, climb.batch, variant);
+  if (!careful || careful->deviceMs >= kGain * climb.best.deviceMs ||
+      careful->error > kErrorSpread * climb.best.error)
+    return false;
+  climb.best = *careful;
+  climb.glancedMs = *glancedMs;
+  return true;
+}
+
+/// Measured for another question.
+std::optional<Measurement> BenchmarkRun::known(int batch, Kernel kernel) const {
+  if (request_.known == nullptr) return std::nullopt;
+  const auto size = request_.known->find(batch);
+  if (size == request_.known->end()) return std::nullopt;
+  for (const Measurement& m : size->second.kernels)
+    if (m.kernel == kernel) return m;
+  return std::nullopt;
+}
+
+/// A few calls: comparable with one another alone.
+std::optional<double> BenchmarkRun::glance(const Climb& climb, const KernelOffer& offer) {
+  timer_.prepare();
+  TimingTask task;
+  task.call = {climb.descriptors, climb.batch, offer};
+  task.how = TimingTask::How::kGlance;
+  task.expectedMs = climb.best.timeMs;
+  const TimingOutcome outcome = time(task, 0, timer_);
+  if (outcome.status != TimingOutcome::Status::kTimed) return std::nullopt;
+  return outcome.timeMs;
+}
+
+std::optional<Measurement> BenchmarkRun::timeCarefully(
+    std::shared_ptr<const ProblemDescriptors> descriptors, int batch, const KernelOffer& offer) {
+  TimingTask task;
+  task.call = {std::move(descriptors), batch, offer};
+  task.how = TimingTask::How::kCareful;
+  task.limits = kBetween;
+  task.withError = request_.errors;
+  const TimingOutcome outcome = time(task, 0, timer_);
+  if (outcome.status != TimingOutcome::Status::kTimed) return std::nullopt;
+  Measurement measured{offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed};
+  if (task.withError) measured.error = outcome.error;
+  return measured;
+}
+
+/// Times the kernel at the sizes next to `batch` too.
+void BenchmarkRun::tryNearby(int batch, Kernel kernel) {
+  std::vector<int> sizes;
+  for (const auto& [size, found] : found_)
+    if (size != batch && 2 * size > batch) sizes.push_back(size);
+  std::sort(sizes.begin(), sizes.end(), [&](int a, int b) {
+    return std::abs(a - batch) < std::abs(b - batch);
+  });
+  if (sizes.size() > kMostNearby) sizes.resize(kMostNearby);
+  for (const int size : sizes) {
+    if (question_.isLate()) return;
+    std::vector<Found>& found = found_[size];
+    const bool isFound = std::any_of(found.begin(), found.end(), [&](const Found& one) {
+      return one.measurement.kernel == kernel;
+    });
+    if (isFound) continue;
+    const Problem problem = request_.problem.withBatch(size);
+    const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
+    const auto offer = offeredKernel(handle_, problem, descriptors, kernel);
+    if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
+    const auto measured = timeCarefully(descriptors, size, *offer);
+    if (!measured) continue;
+    found.push_back({*measured, 0});
+    ++result_.kernelsMeasured;
+  }
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,116 @@
+// Kernels that no heuristic proposes: variants of the fastest.
+#include <limits>
+
+#include "benchmark_fixture.hpp"
+#include "kernels/engines.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+class VariantsTest : public BenchmarkTest {
+ protected:
+  static BenchmarkRequest withEngines(int batch, std::size_t limitBytes) {
+    BenchmarkRequest request = question(batch, limitBytes);
+    request.problem.mathType = CUDNN_DEFAULT_MATH;
+    request.kernels = Kernels::kAll;
+    request.tuning = Tuning::kFast;
+    return request;
+  }
+
+  /// What cuDNN offers at any of the sizes.
+  std::set<Kernel> offered(const BenchmarkRequest& request) {
+    std::set<Kernel> kernels;
+    for (const int batch : request.sizes) {
+      const Problem problem = request.problem.withBatch(batch);
+      const ProblemDescriptors descriptors(problem);
+      for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true))
+        kernels.insert(offer.kernel);
+    }
+    return kernels;
+  }
+
+  /// Measured, but offered nowhere; by batch size.
+  std::vector<std::pair<int, Measurement>> variants(const BenchmarkRequest& request,
+                                                    const Measurements& measured) {
+    const std::set<Kernel> proposed = offered(request);
+    std::vector<std::pair<int, Measurement>> found;
+    for (const auto& [batch, size] : measured)
+      for (const Measurement& m : size.kernels)
+        if (proposed.count(m.kernel) == 0) found.emplace_back(batch, m);
+    return found;
+  }
+};
+
+TEST_F(VariantsTest, SomeAreFasterThanAllThatIsOffered) {
+  int faster = 0;
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+    for (const std::size_t limit : {8 * kMebibyte, 64 * kMebibyte}) {
+      BenchmarkRequest request = withEngines(64, limit);
+      request.problem = conv2(64, operation);
+      request.problem.mathType = CUDNN_DEFAULT_MATH;
+      const BenchmarkResult result = run(request);
+      EXPECT_EQ(Untried::kNone, result.untried);
+      EXPECT_EQ(0, result.failures);
+      std::size_t measured = 0;
+      for (const auto& [batch, size] : result.measurements) measured += size.kernels.size();
+      EXPECT_EQ(result.kernelsMeasured, static_cast<long long>(measured));
+      for (const auto& [batch, variant] : variants(request, result.measurements)) {
+        EXPECT_LE(variant.workspaceBytes, limit);
+        const auto& rivals = result.measurements.at(batch).kernels;
+        if (fastestOf(rivals)->kernel == variant.kernel) ++faster;
+      }
+    }
+  EXPECT_LT(0, faster);
+}
+
+TEST_F(VariantsTest, WhatAnotherQuestionHasFoundIsFoundAgain) {
+  const BenchmarkRequest alone = withEngines(64, 64 * kMebibyte);
+  const BenchmarkResult cold = run(alone);
+  ASSERT_FALSE(variants(alone, cold.measurements).empty());
+  const BenchmarkResult other = run(withEngines(48, 64 * kMebibyte));
+  BenchmarkRequest after = alone;
+  after.known = &other.measurements;
+  Measurements known = other.measurements;
+  addTo(known, run(after).measurements);
+  for (const auto& [batch, variant] : variants(alone, cold.measurements))
+    EXPECT_TRUE(kernelsOf(known).count({batch, variant.kernel.id}))
+        << batch << ' ' << toText(Operation::kForward, variant.kernel);
+}
+
+TEST_F(VariantsTest, NoneIsTriedWhereNothingIsMeasured) {
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
+  const BenchmarkResult first = run(request);
+  request.known = &first.measurements;
+  const Untouched untouched;
+  EXPECT_EQ(0, run(request).kernelsMeasured);
+  untouched.expect();
+}
+
+TEST_F(VariantsTest, AlgorithmsHaveNone) {
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
+  request.kernels = Kernels::kLegacy;
+  const BenchmarkResult result = run(request);
+  EXPECT_TRUE(variants(request, result.measurements).empty());
+  for (const Measurement& m : result.measurements.at(64).kernels) {
+    EXPECT_TRUE(variantsOf(handle_.get(), request.problem, m.kernel).empty());
+    EXPECT_TRUE(kindOf(m.kernel) == m.kernel);
+  }
+}
+
+TEST_F(VariantsTest, DeterministicKernelsHaveDeterministicOnesInTheirPlace) {
+  for (const std::size_t limit : {std::size_t{0}, 8 * kMebibyte}) {
+    BenchmarkRequest request = withEngines(64, limit);
+    request.problem = conv2(64, Operation::kBackwardFilter);
+    request.problem.mathType = CUDNN_DEFAULT_MATH;
+    const BenchmarkResult result = run(request);
+    for (const auto& [batch, variant] : variants(request, result.measurements)) {
+      const Kernel kind = kindOf(variant.kernel);
+      for (const Measurement& m : result.measurements.at(batch).kernels)
+        EXPECT_TRUE(!(kindOf(m.kernel) == kind) || m.deterministic == variant.deterministic);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn::test
