@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "benchmark/exact_outputs.hpp"
+#include "kernels/algorithms.hpp"
 
 namespace ucudnn {
 namespace {
@@ -129,6 +130,27 @@ Confirmation confirm(PreparedKernels& kernels,
   }
   size.kernels = std::move(kept);
   return confirmation;
+}
+
+std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
+                                   const SizeMeasurements& size,
+                                   const std::vector<Measurement>& confirmed) {
+  const auto covers = [](const Measurement& there, const Measurement& here) {
+    return there.kernel == here.kernel && keepsTheSame(there, here) &&
+           here.workspaceBytes <= there.workspaceBytes;
+  };
+  const auto isCovered = [&](Kernel kernel) {
+    if (kernel.source != kAlgorithms) return false;
+    const auto here = std::find_if(size.kernels.begin(), size.kernels.end(), [&](const auto& m) {
+      return m.kernel == kernel;
+    });
+    return here != size.kernels.end() &&
+           std::any_of(confirmed.begin(), confirmed.end(), [&](const Measurement& there) {
+             return covers(there, *here);
+           });
+  };
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isCovered), kernels.end());
+  return kernels;
 }
 
 void addConfirmed(SizeMeasurements& to,

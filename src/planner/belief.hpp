@@ -41,6 +41,13 @@ Confirmation confirm(PreparedKernels& kernels,
                      SizeMeasurements& size,
                      int* failures);
 
+/// The kernels without algorithms of a plan that need no more at this size than at another one of
+/// the plan, where they are `confirmed`: the plan has that much workspace whatever they need here,
+/// and whoever runs it asks about each of its steps (executor/checked_plans.hpp).
+std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
+                                   const SizeMeasurements& size,
+                                   const std::vector<Measurement>& confirmed);
+
 /// Takes over what `confirm` has found out about a copy.
 void addConfirmed(SizeMeasurements& to,
                   const std::vector<Kernel>& wanted,

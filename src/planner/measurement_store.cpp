@@ -209,16 +209,24 @@ void MeasurementStore::add(const PlanRequest& request,
 
 bool MeasurementStore::confirm(const PlanRequest& request,
                                const KernelsAtSizes& wanted,
-                               Measurements& measurements) {
+                               Measurements& measurements,
+                               Asking asking) {
   auto confirmation = Confirmation::kAsAssumed;
   PreparedKernels own(request.handle, request.problem);
   PreparedKernels& prepared = request.prepared != nullptr ? *request.prepared : own;
-  for (const auto& [batch, kernels] : wanted) {
+  std::vector<Measurement> larger;
+  for (auto place = wanted.rbegin(); place != wanted.rend(); ++place) {
+    const int batch = place->first;
     const auto size = measurements.find(batch);
     if (size == measurements.end()) continue;
+    const auto kernels = asking == Asking::kAll
+                             ? place->second
+                             : withoutCovered(place->second, size->second, larger);
     int failures = 0;
     confirmation =
         std::max(confirmation, ucudnn::confirm(prepared, batch, kernels, size->second, &failures));
+    for (const Measurement& m : size->second.kernels)
+      if (std::find(kernels.begin(), kernels.end(), m.kernel) != kernels.end()) larger.push_back(m);
     if (failures > 0) continue;  // to be asked again
     const std::lock_guard lock(mutex_);
     addConfirmed(known_[keyOf(request)].measurements[batch], kernels, size->second);

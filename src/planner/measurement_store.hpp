@@ -67,9 +67,14 @@ class MeasurementStore {
   /// what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that makes a
   /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored or
   /// assumed, and the measurements have changed. Throws Error.
+  enum class Asking {
+    kAll,
+    kOfOnePlan,  ///< not what a larger size of the plan covers
+  };
   bool confirm(const PlanRequest& request,
                const KernelsAtSizes& wanted,
-               Measurements& measurements);
+               Measurements& measurements,
+               Asking asking = Asking::kAll);
   bool confirmAll(const PlanRequest& request, Measurements& measurements);
   /// Whether cuDNN is known to rank an accurate kernel first. The database is believed: a lie keeps
   /// fast kernels out of splits.

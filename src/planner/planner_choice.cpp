@@ -89,7 +89,9 @@ bool Planner::confirmChoice(const PlanRequest& request,
     for (const MicroBatches& group : configuration.microBatches)
       wanted[group.batch].push_back(
           measurements.at(group.batch).kernels[static_cast<std::size_t>(group.kernel)].kernel);
-  if (store_.confirm(request, wanted, measurements)) return true;
+  using Asking = MeasurementStore::Asking;
+  const Asking asking = configurations.size() == 1 ? Asking::kOfOnePlan : Asking::kAll;
+  if (store_.confirm(request, wanted, measurements, asking)) return true;
   store_.confirmAll(request, measurements);
   return false;
 }

@@ -69,6 +69,35 @@ TEST_F(PlannerDatabaseTest, ASecondStartAsksOnceAboutWhatItRunsAndNames) {
   EXPECT_EQ(callCount(kRanking) - rankings, 1);
 }
 
+// A plan of 17 and 16 samples by one algorithm. That a row says too little of the smaller size does
+// not matter: the plan has what the larger one needs.
+TEST_F(PlannerDatabaseTest, ASecondStartAsksAboutAnAlgorithmAtItsLargestSizeAlone) {
+  settings_.batchSizePolicy = BatchSizePolicy::kAll;
+  settings_.graphMemoryBytes = 0;
+  constexpr std::size_t kLimit = 36 * kMebibyte;
+  const Problem problem = largeProblem(Operation::kForward, 33);
+  Planner first;
+  const auto expected = first.plan(request(first, kLimit, problem));
+  ASSERT_TRUE(expected);
+  ASSERT_EQ(expected->steps.size(), 2U) << toText(*expected);
+  const Plan::Step &larger = expected->steps[0], &smaller = expected->steps[1];
+  ASSERT_TRUE(larger.kernel == smaller.kernel && larger.batch > smaller.batch);
+  for (const std::string& bytes : {std::string("workspace_bytes"), std::string("0")}) {
+    changeDatabase(settings_.databasePath,
+                   "UPDATE measurement SET workspace_bytes = " + bytes +
+                       " WHERE size_id IN (SELECT id FROM size WHERE batch = " +
+                       std::to_string(smaller.batch) + ")");
+    constexpr auto kQuestion = "cudnnGetConvolutionForwardWorkspaceSize";
+    const auto questions = callCount(kQuestion);
+    Planner planner;
+    const auto plan = planner.plan(request(planner, kLimit, problem));
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(toText(*plan), toText(*expected));
+    EXPECT_EQ(plan->workspaceBytes, larger.workspaceBytes);
+    EXPECT_EQ(callCount(kQuestion) - questions, 2) << "of the larger size, and of the name";
+  }
+}
+
 // An inaccurate kernel would be the fastest split, and cuDNN ranks an accurate one first.
 TEST_F(PlannerDatabaseTest, ASecondStartDoesNotAskAgainForARankingThatKeptAKernelOut) {
   Problem problem = largeProblem();
