@@ -6,6 +6,7 @@
 
 #include "benchmark/benchmark_run.hpp"
 #include "benchmark/timing_limits.hpp"
+#include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
@@ -16,6 +17,7 @@ constexpr int kRounds = 2;
 // So many kinds, where they are so near the fastest: its best variant may be slower than another's.
 constexpr std::size_t kMostKinds = 2;
 constexpr double kNearFastest = 1.1;
+constexpr double kAboutEqual = 1.02;
 // What gains less is the noise of timings.
 constexpr double kGain = 0.99;
 // Sizes near the one where a variant was found may be in a plan with it: equal parts of a batch.
@@ -25,16 +27,17 @@ bool contains(const std::vector<Kernel>& kernels, Kernel kernel) {
   return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
 }
 
-/// 0: nothing was measured. REQUIRES: at each size the fastest kernel is first.
+/// The largest at which a sample takes about the least: where that gains nothing, plans don't
+/// split. 0: nothing was measured. REQUIRES: at each size the fastest kernel is first.
 int fastestSize(const Measurements& measured) {
-  int fastest = 0;
+  const auto sampleMs = [](const Measurements::value_type& size) {
+    return size.second.kernels.front().deviceMs / size.first;
+  };
   double leastMs = std::numeric_limits<double>::infinity();
-  for (const auto& [size, kernels] : measured) {
-    const double sampleMs = kernels.kernels.front().deviceMs / size;
-    if (sampleMs >= leastMs) continue;
-    leastMs = sampleMs;
-    fastest = size;
-  }
+  for (const auto& size : measured) leastMs = std::min(leastMs, sampleMs(size));
+  int fastest = 0;
+  for (const auto& size : measured)
+    if (sampleMs(size) <= kAboutEqual * leastMs) fastest = size.first;
   return fastest;
 }
 
@@ -104,6 +107,13 @@ Measurement BenchmarkRun::climb(int batch,
       }
     }
   }
+  logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
+           request_.problem.text(),
+           batch,
+           toText(request_.problem.operation, start.kernel),
+           start.deviceMs,
+           toText(request_.problem.operation, climb.best.kernel),
+           climb.best.deviceMs);
   if (climb.best.kernel == start.kernel) return start;
   found_[batch].push_back({climb.best, 0});
   ++result_.kernelsMeasured;
@@ -165,7 +175,7 @@ std::optional<Measurement> BenchmarkRun::timeCarefully(
   return measured;
 }
 
-/// Times the kernel at the sizes next to `batch` too.
+/// Times the kernel at the sizes next to `batch` too, and at the mini-batch.
 void BenchmarkRun::tryNearby(int batch, Kernel kernel) {
   std::vector<int> sizes;
   for (const auto& [size, found] : found_)
@@ -174,6 +184,9 @@ void BenchmarkRun::tryNearby(int batch, Kernel kernel) {
     return std::abs(a - batch) < std::abs(b - batch);
   });
   if (sizes.size() > kMostNearby) sizes.resize(kMostNearby);
+  const int whole = request_.problem.batch();
+  if (batch != whole && std::find(sizes.begin(), sizes.end(), whole) == sizes.end())
+    sizes.push_back(whole);
   for (const int size : sizes) {
     if (question_.isLate()) return;
     std::vector<Found>& found = found_[size];
