@@ -64,6 +64,24 @@ TEST_F(VariantsTest, SomeAreFasterThanAllThatIsOffered) {
   EXPECT_LT(0, faster);
 }
 
+// The fallback's engine without choices is the fastest, and of the kind that has variants.
+TEST_F(VariantsTest, WhatHasNoneStandsInTheWayOfNoOther) {
+  BenchmarkRequest request = withEngines(32, 0);
+  request.problem = sampleProblem(Operation::kBackwardFilter, 32, 56);
+  const BenchmarkResult result = run(request);
+  std::vector<Measurement> undivided = result.measurements.at(32).kernels;
+  const Kernel variant = fastestOf(undivided)->kernel;
+  EXPECT_EQ(0U, offered(request).count(variant)) << toText(Operation::kBackwardFilter, variant);
+  undivided.erase(
+      std::remove_if(undivided.begin(),
+                     undivided.end(),
+                     [&](const Measurement& m) { return offered(request).count(m.kernel) == 0; }),
+      undivided.end());
+  const Kernel proposed = fastestOf(undivided)->kernel;
+  EXPECT_TRUE(kindOf(proposed) == kindOf(variant));
+  EXPECT_TRUE(variantsOf(handle_.get(), request.problem, proposed).empty());
+}
+
 TEST_F(VariantsTest, WhatAnotherQuestionHasFoundIsFoundAgain) {
   const BenchmarkRequest alone = withEngines(64, 64 * kMebibyte);
   const BenchmarkResult cold = run(alone);
