@@ -254,6 +254,13 @@ int microBatchCount(const std::vector<ucudnnMicroBatches_t>& entries) {
   return count;
 }
 
+std::string textOf(const std::vector<ucudnnMicroBatches_t>& entries) {
+  std::ostringstream text;
+  for (const ucudnnMicroBatches_t& entry : entries)
+    text << entry.count << " x " << entry.batch << ' ' << entry.kernel << ' ';
+  return text.str();
+}
+
 std::optional<int> commonAlgorithm(ucudnnOperation_t operation,
                                    const std::vector<ucudnnMicroBatches_t>& entries) {
   const std::string first = entries.at(0).kernel;

@@ -224,6 +224,8 @@ class Convolution {
 };
 
 int microBatchCount(const std::vector<ucudnnMicroBatches_t>& entries);
+/// "3 x 32 FFT/default 1 x 4 ALGO_1/default "
+std::string textOf(const std::vector<ucudnnMicroBatches_t>& entries);
 /// The algorithm that all entries share; empty where they differ.
 std::optional<int> commonAlgorithm(ucudnnOperation_t operation,
                                    const std::vector<ucudnnMicroBatches_t>& entries);

@@ -205,6 +205,7 @@ TEST_F(ReplayTest, AnotherPlanIsAnotherCall) {
         calls.handle(), operation, calls.workspace().bytes, &plan, &entries));
     EXPECT_EQ(1, plan.replayed);
     ASSERT_LT(0U, plan.workspaceBytes);
+    const std::string before = textOf(entries);
     calls.workspace().bytes = plan.workspaceBytes;
     expectReplayedInTheEnd(calls, operation);
     calls.workspace().bytes = plan.workspaceBytes - 1;
@@ -212,7 +213,10 @@ TEST_F(ReplayTest, AnotherPlanIsAnotherCall) {
     calls.workspace() = {};
     expectReplayedInTheEnd(calls, operation);
     calls.workspace() = whole;
-    EXPECT_EQ(1, calls.call(operation).replayed) << "forgotten";
+    ASSERT_CUDNN(calls.convolution().plan(calls.handle(), operation, whole.bytes, &plan, &entries));
+    // A GPU's times may differ so much that what smaller limits have shown is a better plan.
+    const bool isKept = textOf(entries) == before;
+    EXPECT_TRUE(isKept ? calls.call(operation).replayed == 1 : !onSimulator()) << before;
     // The client names a limit: the plan for it does without workspace.
     constexpr int kWithinLimit = CUDNN_CONVOLUTION_FWD_SPECIFY_WORKSPACE_LIMIT;
     for (const UcudnnHandle_t handle : {calls.handle(), calls.enqueuing()}) {
