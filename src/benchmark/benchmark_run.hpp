@@ -54,6 +54,7 @@ class BenchmarkRun {
   Measurement climb(int batch, const Measurement& start, const std::vector<Measurement>& measured);
   bool isFaster(Climb& climb, const KernelOffer& variant);
   std::optional<Measurement> known(int batch, Kernel kernel) const;
+  bool isFound(int batch, Kernel kernel) const;
   std::optional<double> glance(const Climb& climb, const KernelOffer& offer);
   /// REQUIRES: the timer is prepared.
   std::optional<Measurement> timeCarefully(std::shared_ptr<const ProblemDescriptors> descriptors,

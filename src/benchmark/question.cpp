@@ -98,11 +98,22 @@ KernelOffer Question::withError(KernelOffer offer) const {
   return offer;
 }
 
+Measurement Question::asAsked(Measurement measured) const {
+  if (request_.errors)
+    static_cast<KernelOffer&>(measured) = withError(measured);
+  else  // what is no part of the question must not decide
+    measured.error = kUnknownError;
+  return measured;
+}
+
+bool Question::isRefused(int batch, Kernel kernel) const {
+  if (request_.refused == nullptr) return false;
+  const auto refused = request_.refused->find(batch);
+  return refused != request_.refused->end() && contains(refused->second, kernel);
+}
+
 bool Question::isKnown(int batch, Kernel kernel) const {
-  if (request_.refused != nullptr) {
-    const auto refused = request_.refused->find(batch);
-    if (refused != request_.refused->end() && contains(refused->second, kernel)) return true;
-  }
+  if (isRefused(batch, kernel)) return true;
   if (lacksError(batch, kernel)) return false;
   const auto size = everywhere_.find(batch);
   if (size == everywhere_.end()) return false;

@@ -61,6 +61,12 @@ class Question {
   /// Whether cuDNN offers the kernel at an anchor. Others are variants that another question has
   /// found: they must not decide what is measured for this one.
   bool isOffered(Kernel kernel) const { return offered_.count(kernel) != 0; }
+  /// Whether the kernel is not to be timed at the size again: it was refused, or all that is asked
+  /// of it was measured before.
+  bool isKnown(int batch, Kernel kernel) const;
+  bool isRefused(int batch, Kernel kernel) const;
+  /// What was measured before, with the kernel's error where errors are asked for.
+  Measurement asAsked(Measurement measured) const;
 
   /// About how many kernels will be timed.
   int expectedTimings() const;
@@ -73,7 +79,6 @@ class Question {
  private:
   bool isAnchor(int batch) const noexcept;
   bool isAsked(int batch) const;
-  bool isKnown(int batch, Kernel kernel) const;
   /// Whether the kernel's error is yet to be measured at the size.
   bool lacksError(int batch, Kernel kernel) const;
   /// The offer with the kernel's error.

@@ -69,14 +69,15 @@ Measurements BenchmarkRun::measuredForPlans() const {
   Measurements all;
   const auto add = [&](int size, const Measurement& m) {
     if (question_.isOffered(m.kernel) && m.workspaceBytes <= request_.limitBytes && m.accurate)
-      all[size].kernels.push_back(m);
+      all[size].kernels.push_back(question_.asAsked(m));
   };
+  for (const auto& [size, found] : found_)
+    for (const Found& one : found) add(size, one.measurement);
   if (request_.known != nullptr)
     for (const auto& [size, known] : *request_.known)
       if (question_.mayBeAsked(size))
-        for (const Measurement& m : known.kernels) add(size, m);
-  for (const auto& [size, found] : found_)
-    for (const Found& one : found) add(size, one.measurement);
+        for (const Measurement& m : known.kernels)
+          if (!isFound(size, m.kernel)) add(size, m);
   for (auto& [size, measured] : all)
     std::sort(measured.kernels.begin(),
               measured.kernels.end(),
@@ -103,6 +104,7 @@ Measurement BenchmarkRun::climb(int batch,
       for (const Kernel variant : variants[choice]) {
         if (contains(tried, variant)) continue;
         tried.push_back(variant);
+        if (question_.isRefused(batch, variant)) continue;
         const auto offer = offeredKernel(handle_, problem, climb.descriptors, variant);
         if (offer && isFaster(climb, *offer)) gains = true;
       }
@@ -115,9 +117,11 @@ Measurement BenchmarkRun::climb(int batch,
            start.deviceMs,
            toText(request_.problem.operation, climb.best.kernel),
            climb.best.deviceMs);
-  if (climb.best.kernel == start.kernel) return start;
-  found_[batch].push_back({climb.best, 0});
-  ++result_.kernelsMeasured;
+  const bool isNew = !(climb.best.kernel == start.kernel) && !known(batch, climb.best.kernel);
+  if (isNew) {
+    found_[batch].push_back({climb.best, 0});
+    ++result_.kernelsMeasured;
+  }
   return climb.best;
 }
 
@@ -140,14 +144,22 @@ bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
   return true;
 }
 
-/// Measured for another question.
+/// Measured for another question, with all that this one asks for.
 std::optional<Measurement> BenchmarkRun::known(int batch, Kernel kernel) const {
-  if (request_.known == nullptr) return std::nullopt;
+  if (request_.known == nullptr || !question_.isKnown(batch, kernel)) return std::nullopt;
   const auto size = request_.known->find(batch);
   if (size == request_.known->end()) return std::nullopt;
   for (const Measurement& m : size->second.kernels)
-    if (m.kernel == kernel) return m;
+    if (m.kernel == kernel) return question_.asAsked(m);
   return std::nullopt;
+}
+
+bool BenchmarkRun::isFound(int batch, Kernel kernel) const {
+  const auto size = found_.find(batch);
+  return size != found_.end() &&
+         std::any_of(size->second.begin(), size->second.end(), [&](const Found& one) {
+           return one.measurement.kernel == kernel;
+         });
 }
 
 /// A few calls: comparable with one another alone.
@@ -190,18 +202,14 @@ void BenchmarkRun::tryNearby(int batch, Kernel kernel) {
     sizes.push_back(whole);
   for (const int size : sizes) {
     if (question_.isLate()) return;
-    std::vector<Found>& found = found_[size];
-    const bool isFound = std::any_of(found.begin(), found.end(), [&](const Found& one) {
-      return one.measurement.kernel == kernel;
-    });
-    if (isFound) continue;
+    if (isFound(size, kernel) || question_.isKnown(size, kernel)) continue;
     const Problem problem = request_.problem.withBatch(size);
     const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
     const auto offer = offeredKernel(handle_, problem, descriptors, kernel);
     if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
     const auto measured = timeCarefully(descriptors, size, *offer);
     if (!measured) continue;
-    found.push_back({*measured, 0});
+    found_[size].push_back({*measured, 0});
     ++result_.kernelsMeasured;
   }
 }

@@ -130,5 +130,76 @@ TEST_F(VariantsTest, DeterministicKernelsHaveDeterministicOnesInTheirPlace) {
   }
 }
 
+// What was measured for a question without errors says too little for one with them.
+TEST_F(VariantsTest, KnownOnesWithoutAnErrorAreFoundAgainWithIt) {
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
+  const BenchmarkResult without = run(request);
+  request.errors = true;
+  const BenchmarkResult alone = run(request);
+  request.known = &without.measurements;
+  const BenchmarkResult after = run(request);
+  const auto expected = variants(request, alone.measurements);
+  ASSERT_FALSE(expected.empty());
+  const KernelErrors errors = largestErrors(after.measurements);
+  for (const auto& [batch, variant] : expected) {
+    EXPECT_LT(variant.error, kUnknownError);
+    EXPECT_TRUE(errors.count(variant.kernel))
+        << batch << ' ' << toText(Operation::kForward, variant.kernel);
+  }
+}
+
+TEST_F(VariantsTest, ErrorsThatNobodyAsksForDecideNothing) {
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
+  const BenchmarkResult alone = run(request);
+  const auto expected = variants(request, alone.measurements);
+  ASSERT_FALSE(expected.empty());
+  // All that is offered is known with errors, but for one kernel.
+  Measurements known = alone.measurements;
+  for (auto& [batch, size] : known) {
+    for (Measurement& m : size.kernels) m.error = 1e-6;
+    size.kernels.erase(
+        std::remove_if(size.kernels.begin(),
+                       size.kernels.end(),
+                       [&](const Measurement& m) { return offered(request).count(m.kernel) == 0; }),
+        size.kernels.end());
+  }
+  known.begin()->second.kernels.pop_back();
+  request.known = &known;
+  const BenchmarkResult after = run(request);
+  ASSERT_LT(0, after.kernelsMeasured);
+  for (const auto& [batch, variant] : expected)
+    EXPECT_TRUE(kernelsOf(after.measurements).count({batch, variant.kernel.id}))
+        << batch << ' ' << toText(Operation::kForward, variant.kernel);
+}
+
+TEST_F(VariantsTest, WhatIsKnownIsNotTimedAgain) {
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
+  const BenchmarkResult alone = run(request);
+  ASSERT_FALSE(variants(request, alone.measurements).empty());
+  Measurements known = alone.measurements;
+  auto& smallest = known.begin()->second.kernels;  // no variants are there
+  const KernelsFound missing{{known.begin()->first, smallest.back().kernel.id}};
+  smallest.pop_back();
+  request.known = &known;
+  const BenchmarkResult after = run(request);
+  EXPECT_EQ(missing, kernelsOf(after.measurements));
+  EXPECT_EQ(1, after.kernelsMeasured);
+}
+
+TEST_F(VariantsTest, WhatIsRefusedIsNotTriedAgain) {
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
+  const BenchmarkResult alone = run(request);
+  KernelsAtSizes refused;
+  for (const auto& [batch, variant] : variants(request, alone.measurements))
+    refused[batch].push_back(variant.kernel);
+  ASSERT_FALSE(refused.empty());
+  request.refused = &refused;
+  const BenchmarkResult after = run(request);
+  for (const auto& [batch, kernels] : refused)
+    for (const Kernel kernel : kernels)
+      EXPECT_FALSE(kernelsOf(after.measurements).count({batch, kernel.id}))
+          << batch << ' ' << toText(Operation::kForward, kernel);
+}
+
 }  // namespace
 }  // namespace ucudnn::test
