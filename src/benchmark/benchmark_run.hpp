@@ -49,6 +49,8 @@ class BenchmarkRun {
   void refineAnchors();
   void lookAgain();
   void tryVariants();
+  /// Throws Error.
+  void climbFromFastest();
   Measurements measuredForPlans() const;
   /// `measured`: at that size.
   Measurement climb(int batch, const Measurement& start, const std::vector<Measurement>& measured);

@@ -43,9 +43,21 @@ int fastestSize(const Measurements& measured) {
 
 }  // namespace
 
-/// Of the size at which a kernel takes least for a sample: it makes up most of a plan.
+/// What fails leaves what has been measured: plans can do without.
 void BenchmarkRun::tryVariants() {
   if (!request_.withEngines() || result_.kernelsMeasured == 0) return;
+  try {
+    climbFromFastest();
+  } catch (const Error& error) {
+    logInfo("{} N={}: no further variants are timed: {}",
+            request_.problem.text(),
+            request_.problem.batch(),
+            error.what());
+  }
+}
+
+/// Of the size at which a kernel takes least for a sample: it makes up most of a plan.
+void BenchmarkRun::climbFromFastest() {
   const Measurements measured = measuredForPlans();
   const int batch = fastestSize(measured);
   if (batch == 0) return;

@@ -201,5 +201,26 @@ TEST_F(VariantsTest, WhatIsRefusedIsNotTriedAgain) {
           << batch << ' ' << toText(Operation::kForward, kernel);
 }
 
+// What is only for faster plans must not cost those that there are without it. The budget is spent
+// before a variant is asked for, so that the last calls are those that prepare for it.
+TEST_F(VariantsTest, AFailureLeavesWhatWasMeasured) {
+  BenchmarkRequest request = withEngines(8, 64 * kMebibyte);
+  request.sizes = {8};
+  request.budgetMs = 1e-3;
+  const auto before = callCount();
+  const KernelsFound expected = kernelsOf(run(request).measurements);
+  const auto calls = callCount() - before;
+  constexpr std::int64_t kLast = 200;
+  ASSERT_LT(kLast, calls);
+  for (std::int64_t n = calls - kLast; n <= calls; ++n) {
+    failCall(n);
+    BenchmarkResult result;
+    EXPECT_NO_THROW(result = run(request)) << n;
+    failCall(0);
+    static_cast<void>(cudaGetLastError());
+    EXPECT_TRUE(result.failures > 0 || kernelsOf(result.measurements) == expected) << n;
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn::test
