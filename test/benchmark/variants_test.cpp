@@ -201,6 +201,25 @@ TEST_F(VariantsTest, WhatIsRefusedIsNotTriedAgain) {
           << batch << ' ' << toText(Operation::kForward, kernel);
 }
 
+// A kernel's first call loads its code, which takes longer than a variant gains.
+TEST_F(VariantsTest, LongKernelsHaveThemToo) {
+  for (const bool isLoaded : {true, false}) {
+    BenchmarkRequest request = withEngines(1024, 64 * kMebibyte);
+    request.problem = conv2(1024, Operation::kBackwardFilter);
+    constexpr int kFilters = 208;
+    request.problem.wSizes[0] = request.problem.ySizes[1] = kFilters;
+    request.problem.yStrides[0] = kFilters * 27 * 27;
+    request.problem.mathType = CUDNN_DEFAULT_MATH;
+    request.sizes = {1024};
+    setMeasuringCost(!isLoaded);
+    const BenchmarkResult result = run(request);
+    setMeasuringCost(false);
+    const auto found = variants(request, result.measurements);
+    ASSERT_FALSE(found.empty()) << isLoaded;
+    EXPECT_LT(3, found.front().second.timeMs);
+  }
+}
+
 // What is only for faster plans must not cost those that there are without it. The budget is spent
 // before a variant is asked for, so that the last calls are those that prepare for it.
 TEST_F(VariantsTest, AFailureLeavesWhatWasMeasured) {
