@@ -9,6 +9,8 @@ namespace {
 // What begins at 1 is a number, of parts or of blocks in a cluster; what begins at 0 names
 // something, and cuDNN refuses most of it. As cuDNN 9.19 answers.
 constexpr std::int64_t kFirstNumber = 1;
+constexpr std::int64_t kMostNames = 64;
+constexpr std::int64_t kLargest = 4096;  ///< that is tried of a number
 constexpr std::int64_t kSmall = 8;
 constexpr double kFactors[] = {0.5, 0.75, 0.9, 1.1, 4.0 / 3, 2};
 
@@ -19,12 +21,12 @@ std::vector<std::int64_t> choicesOf(const KnobRange& range, std::int64_t own) {
     if (isIn && std::find(choices.begin(), choices.end(), choice) == choices.end())
       choices.push_back(choice);
   };
-  if (range.low == kFirstNumber) {
-    for (std::int64_t power = 1; power <= range.high; power *= 2)
+  const std::int64_t step = std::max<std::int64_t>(range.step, 1);
+  if (range.low == kFirstNumber || (range.high - range.low) / step >= kMostNames) {
+    for (std::int64_t power = 1; power <= kLargest; power *= 2)
       if (power <= kSmall || (own / 2 <= power && power <= 2 * own)) add(power);
     for (const double factor : kFactors) add(std::llround(factor * static_cast<double>(own)));
   } else {
-    const std::int64_t step = std::max<std::int64_t>(range.step, 1);
     for (std::int64_t choice = range.low; choice <= range.high; choice += step) add(choice);
   }
   return choices;

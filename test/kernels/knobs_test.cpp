@@ -2,6 +2,7 @@
 #include "kernels/knobs.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "engines_fixture.hpp"
@@ -36,6 +37,14 @@ TEST(KnobsTest, WhatCountsHasAFewNumbersWithinItsRange) {
   EXPECT_EQ(choices(variants[0], 0),
             (std::set<std::int64_t>{1, 2, 4, 8, 60, 64, 90, 108, 128, 132, 160}));
   for (const EngineConfiguration& variant : variants[0]) EXPECT_EQ(variant.sums, 4);
+}
+
+TEST(KnobsTest, AKnobOfAnyNumberHasAFew) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const EngineConfiguration value{34, {{kSplits, 3}}};
+  const auto variants = withOtherKnobs(value, {{kSplits, 0, kMost, 1}});
+  ASSERT_EQ(variants.size(), 1U);
+  EXPECT_EQ(choices(variants[0], 0), (std::set<std::int64_t>{1, 2, 4, 6, 8}));
 }
 
 TEST(KnobsTest, WithoutRangesThereAreNone) {
