@@ -112,8 +112,8 @@ bool isSame(const EngineChoice& a, const EngineChoice& b) {
   return configurationKey(a) == configurationKey(b);
 }
 
-/// What other knobs than the proposed ones take: 0.85 to 1.85 times as long, mostly more. Of an
-/// H200's 89 kernels a quarter became faster by 2 to 17 %, after 17 tries each.
+/// What other knobs than the proposed ones take: 0.85 to 1.85 times as long, mostly more. On an
+/// H200 the best of a kernel's took 0.83 to 1 times as long (misc/RESULTS.md).
 double variantFactor(const ConvolutionProblem& problem, const EngineChoice& choice) {
   constexpr double kLeast = 0.85;
   const double unit = (std::log2(luck(problem, configurationKey(choice), kVariantSeed, 1)) + 1) / 2;
