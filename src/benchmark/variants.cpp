@@ -107,12 +107,12 @@ Measurement BenchmarkRun::climb(int batch,
   std::transform(measured.begin(), measured.end(), tried.begin(), [](const Measurement& m) {
     return m.kernel;
   });
+  auto variants = variantsOf(handle_, problem, start.kernel);
   bool gains = true;
   for (int round = 0; round < kRounds && gains; ++round) {
     gains = false;
-    for (std::size_t choice = 0; !question_.isLate(); ++choice) {
-      const auto variants = variantsOf(handle_, problem, climb.best.kernel);
-      if (choice >= variants.size()) break;
+    for (std::size_t choice = 0; choice < variants.size() && !question_.isLate(); ++choice) {
+      const Kernel before = climb.best.kernel;
       for (const Kernel variant : variants[choice]) {
         if (contains(tried, variant)) continue;
         tried.push_back(variant);
@@ -120,6 +120,8 @@ Measurement BenchmarkRun::climb(int batch,
         const auto offer = offeredKernel(handle_, problem, climb.descriptors, variant);
         if (offer && isFaster(climb, *offer)) gains = true;
       }
+      if (!(climb.best.kernel == before))
+        variants = variantsOf(handle_, problem, climb.best.kernel);
     }
   }
   logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
