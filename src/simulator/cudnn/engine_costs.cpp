@@ -151,23 +151,28 @@ ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineM
   return units;
 }
 
+EngineChoice presetChoice(const EngineModel& engine, const std::vector<std::int64_t>& values) {
+  EngineChoice choice{engine.index, {}};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    choice.knobs.push_back({engine.knobs[i].type, values[i]});
+  }
+  return choice;
+}
+
 EngineChoice proposedLike(const EngineModel& engine, const EngineChoice& choice) {
   if (choice.knobs.empty() || engine.presets.empty()) return choice;
-  EngineChoice nearest;
-  std::size_t most = 0;
-  for (const std::vector<std::int64_t>& values : engine.presets) {
-    EngineChoice preset{engine.index, {}};
+  const auto equalKnobs = [&](const std::vector<std::int64_t>& values) {
     std::size_t equal = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      preset.knobs.push_back({engine.knobs[i].type, values[i]});
       if (knobValue(engine, choice, engine.knobs[i].type) == values[i]) ++equal;
     }
-    if (nearest.knobs.empty() || equal > most) {
-      most = equal;
-      nearest = std::move(preset);
-    }
-  }
-  return most == nearest.knobs.size() ? choice : nearest;
+    return equal;
+  };
+  const auto nearest = std::max_element(
+      engine.presets.begin(), engine.presets.end(), [&](const auto& a, const auto& b) {
+        return equalKnobs(a) < equalKnobs(b);
+      });
+  return equalKnobs(*nearest) == nearest->size() ? choice : presetChoice(engine, *nearest);
 }
 
 Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice) {

@@ -56,6 +56,9 @@ ConvolutionProblem plainProblem(const ConvolutionProblem& problem);
 /// The problem on the units that the engine uses.
 ConvolutionProblem unitsProblem(const ConvolutionProblem& problem, const EngineModel& engine);
 
+/// One of the engine's presets.
+EngineChoice presetChoice(const EngineModel& engine, const std::vector<std::int64_t>& values);
+
 /// The choice itself where heuristics propose it, else the proposed one that has most of its knobs.
 EngineChoice proposedLike(const EngineModel& engine, const EngineChoice& choice);
 

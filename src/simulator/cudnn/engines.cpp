@@ -110,11 +110,7 @@ std::vector<EngineChoice> presetChoices(const EngineModel& engine, cudnnBackendH
   if (onlyInB && mode != CUDNN_HEUR_MODE_B) return {};
   std::vector<EngineChoice> choices;
   for (const std::vector<std::int64_t>& values : engine.presets) {
-    EngineChoice choice{engine.index, {}};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      choice.knobs.push_back({engine.knobs[i].type, values[i]});
-    }
-    choices.push_back(std::move(choice));
+    choices.push_back(presetChoice(engine, values));
   }
   return choices;
 }
