@@ -63,14 +63,14 @@ class MeasurementStore {
   /// of it. `why`: what stood in the way.
   void add(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
 
-  /// Asks cuDNN about the wanted kernels among the measurements, and takes over what it says. Only
-  /// what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that makes a
-  /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored or
-  /// assumed, and the measurements have changed. Throws Error.
   enum class Asking {
     kAll,
     kOfOnePlan,  ///< not what a larger size of the plan covers
   };
+  /// Asks cuDNN about the wanted kernels among the measurements, and takes over what it says. Only
+  /// what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that makes a
+  /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored or
+  /// assumed, and the measurements have changed. Throws Error.
   bool confirm(const PlanRequest& request,
                const KernelsAtSizes& wanted,
                Measurements& measurements,
