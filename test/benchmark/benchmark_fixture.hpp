@@ -64,6 +64,30 @@ inline void addTo(Measurements& known, const Measurements& more) {
   }
 }
 
+/// The device has not been touched since.
+class Untouched {
+ public:
+  void expect() const {
+    for (std::size_t i = 0; i < std::size(kCalls); ++i)
+      EXPECT_EQ(before_[i], callCount(kCalls[i])) << kCalls[i];
+  }
+
+ private:
+  static constexpr const char* kCalls[] = {"cudaMalloc",
+                                           "cudaFree",
+                                           "cudaEventCreate",
+                                           "cudaEventRecord",
+                                           "cudaEventSynchronize",
+                                           "cudaStreamSynchronize",
+                                           "cudaMemcpyAsync",
+                                           "cudnnConvolutionForward"};
+  std::vector<std::int64_t> before_ = [] {
+    std::vector<std::int64_t> counts;
+    for (const char* call : kCalls) counts.push_back(callCount(call));
+    return counts;
+  }();
+};
+
 class BenchmarkTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -88,6 +112,15 @@ class BenchmarkTest : public ::testing::Test {
     return benchmarkKernels(handle_.get(), request);
   }
 
+  /// Nothing is left to be measured, and the device is not touched.
+  BenchmarkResult runUntouched(const BenchmarkRequest& request) {
+    const Untouched untouched;
+    BenchmarkResult result = run(request);
+    untouched.expect();
+    EXPECT_EQ(0, result.kernelsMeasured);
+    return result;
+  }
+
   /// Every kernel that cuDNN offers at a size within a limit.
   KernelsFound offered(int batch, std::size_t limitBytes) {
     const ProblemDescriptors descriptors(conv2(batch));
@@ -98,30 +131,6 @@ class BenchmarkTest : public ::testing::Test {
   }
 
   CudnnHandle handle_;
-};
-
-/// The device has not been touched since.
-class Untouched {
- public:
-  void expect() const {
-    for (std::size_t i = 0; i < std::size(kCalls); ++i)
-      EXPECT_EQ(before_[i], callCount(kCalls[i])) << kCalls[i];
-  }
-
- private:
-  static constexpr const char* kCalls[] = {"cudaMalloc",
-                                           "cudaFree",
-                                           "cudaEventCreate",
-                                           "cudaEventRecord",
-                                           "cudaEventSynchronize",
-                                           "cudaStreamSynchronize",
-                                           "cudaMemcpyAsync",
-                                           "cudnnConvolutionForward"};
-  std::vector<std::int64_t> before_ = [] {
-    std::vector<std::int64_t> counts;
-    for (const char* call : kCalls) counts.push_back(callCount(call));
-    return counts;
-  }();
 };
 
 }  // namespace ucudnn::test

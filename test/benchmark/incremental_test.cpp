@@ -30,10 +30,7 @@ TEST_F(IncrementalBenchmarkTest, AskedAgainTheDeviceIsNotTouched) {
     const BenchmarkResult first = run(request);
     EXPECT_TRUE(first.everyOfferFits);
     request.known = &first.measurements;
-    const Untouched untouched;
-    const BenchmarkResult again = run(request);
-    untouched.expect();
-    EXPECT_EQ(0, again.kernelsMeasured);
+    const BenchmarkResult again = runUntouched(request);
     EXPECT_TRUE(again.undividedMeasured);
     EXPECT_TRUE(again.everyOfferFits);
   }
@@ -44,9 +41,7 @@ TEST_F(IncrementalBenchmarkTest, ALimitBeyondEveryOfferIsKnownToAddNothing) {
   ASSERT_TRUE(first.everyOfferFits);
   BenchmarkRequest larger = question(32, 2048 * kMebibyte);
   larger.known = &first.measurements;
-  const Untouched untouched;
-  EXPECT_EQ(0, run(larger).kernelsMeasured);
-  untouched.expect();
+  runUntouched(larger);
 }
 
 TEST_F(IncrementalBenchmarkTest, ALargerLimitAddsTheKernelsThatFitNow) {
