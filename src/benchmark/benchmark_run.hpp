@@ -59,10 +59,8 @@ class BenchmarkRun {
   bool isFound(int batch, Kernel kernel) const;
   std::optional<double> glance(const Climb& climb, const KernelOffer& offer);
   /// REQUIRES: the timer is prepared.
-  std::optional<Measurement> timeCarefully(std::shared_ptr<const ProblemDescriptors> descriptors,
-                                           int batch,
-                                           const KernelOffer& offer);
-  void tryNearby(int batch, Kernel kernel);
+  std::optional<Measurement> timeCarefully(const KernelCall& call, double expectedMs);
+  void tryNearby(int batch, const Measurement& best);
   void addTimings(std::vector<TimingTask> tasks);
   void workOff();
   void help(int device, cudnnHandle_t handle) noexcept;

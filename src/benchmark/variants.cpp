@@ -72,7 +72,7 @@ void BenchmarkRun::climbFromFastest() {
     if (contains(kinds, kind) || variantsOf(handle_, problem, start.kernel).empty()) continue;
     kinds.push_back(kind);
     const Measurement best = climb(batch, start, kernels);
-    if (!(best.kernel == start.kernel)) tryNearby(batch, best.kernel);
+    if (!(best.kernel == start.kernel)) tryNearby(batch, best);
   }
 }
 
@@ -149,7 +149,8 @@ bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
   const auto glancedMs = glance(climb, variant);
   if (!glancedMs || *glancedMs >= kGain * climb.glancedMs) return false;
   auto careful = known(climb.batch, variant.kernel);
-  if (!careful) careful = timeCarefully(climb.descriptors, climb.batch, variant);
+  if (!careful)
+    careful = timeCarefully({climb.descriptors, climb.batch, variant}, climb.best.timeMs);
   if (!careful || careful->deviceMs >= kGain * climb.best.deviceMs ||
       careful->error > kErrorSpread * climb.best.error)
     return false;
@@ -188,22 +189,22 @@ std::optional<double> BenchmarkRun::glance(const Climb& climb, const KernelOffer
   return outcome.timeMs;
 }
 
-std::optional<Measurement> BenchmarkRun::timeCarefully(
-    std::shared_ptr<const ProblemDescriptors> descriptors, int batch, const KernelOffer& offer) {
+std::optional<Measurement> BenchmarkRun::timeCarefully(const KernelCall& call, double expectedMs) {
   TimingTask task;
-  task.call = {std::move(descriptors), batch, offer};
+  task.call = call;
   task.how = TimingTask::How::kCareful;
+  task.expectedMs = expectedMs;
   task.limits = kBetween;
   task.withError = request_.errors;
   const TimingOutcome outcome = time(task, 0, timer_);
   if (outcome.status != TimingOutcome::Status::kTimed) return std::nullopt;
-  Measurement measured{offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed};
+  Measurement measured{call.offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed};
   if (task.withError) measured.error = outcome.error;
   return measured;
 }
 
-/// Times the kernel at the sizes next to `batch` too, and at the mini-batch.
-void BenchmarkRun::tryNearby(int batch, Kernel kernel) {
+/// Times what is the best at `batch` at the sizes next to it too, and at the mini-batch.
+void BenchmarkRun::tryNearby(int batch, const Measurement& best) {
   std::vector<int> sizes;
   for (const auto& [size, found] : found_)
     if (size != batch && 2 * size > batch) sizes.push_back(size);
@@ -216,12 +217,12 @@ void BenchmarkRun::tryNearby(int batch, Kernel kernel) {
     sizes.push_back(whole);
   for (const int size : sizes) {
     if (question_.isLate()) return;
-    if (isFound(size, kernel) || question_.isKnown(size, kernel)) continue;
+    if (isFound(size, best.kernel) || question_.isKnown(size, best.kernel)) continue;
     const Problem problem = request_.problem.withBatch(size);
     const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
-    const auto offer = offeredKernel(handle_, problem, descriptors, kernel);
+    const auto offer = offeredKernel(handle_, problem, descriptors, best.kernel);
     if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
-    const auto measured = timeCarefully(descriptors, size, *offer);
+    const auto measured = timeCarefully({descriptors, size, *offer}, best.timeMs * size / batch);
     if (!measured) continue;
     found_[size].push_back({*measured, 0});
     ++result_.kernelsMeasured;

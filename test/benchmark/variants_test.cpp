@@ -197,9 +197,10 @@ TEST_F(VariantsTest, WhatIsRefusedIsNotTriedAgain) {
           << batch << ' ' << toText(Operation::kForward, kernel);
 }
 
-// A kernel's first call loads its code, which takes longer than a variant gains.
-TEST_F(VariantsTest, LongKernelsHaveThemToo) {
-  for (const bool isLoaded : {true, false}) {
+/// Kernels of more than 3 ms.
+class LongVariantsTest : public VariantsTest {
+ protected:
+  static BenchmarkRequest longKernels() {
     BenchmarkRequest request = withEngines(1024, 64 * kMebibyte);
     request.problem = conv2(1024, Operation::kBackwardFilter);
     constexpr int kFilters = 208;
@@ -207,6 +208,14 @@ TEST_F(VariantsTest, LongKernelsHaveThemToo) {
     request.problem.yStrides[0] = kFilters * 27 * 27;
     request.problem.mathType = CUDNN_DEFAULT_MATH;
     request.sizes = {1024};
+    return request;
+  }
+};
+
+// A kernel's first call loads its code, which takes longer than a variant gains.
+TEST_F(LongVariantsTest, AreFoundWhetherLoadedOrNot) {
+  for (const bool isLoaded : {true, false}) {
+    const BenchmarkRequest request = longKernels();
     setMeasuringCost(!isLoaded);
     const BenchmarkResult result = run(request);
     setMeasuringCost(false);
@@ -214,6 +223,15 @@ TEST_F(VariantsTest, LongKernelsHaveThemToo) {
     ASSERT_FALSE(found.empty()) << isLoaded;
     EXPECT_LT(3, found.front().second.timeMs);
   }
+}
+
+// The kernel that is varied leads to expect a time; without one they would be called as often as
+// the shortest.
+TEST_F(LongVariantsTest, AreCalledAFewTimes) {
+  const BenchmarkRequest request = longKernels();
+  const auto before = callCount("cudnnBackendExecute");
+  EXPECT_FALSE(variants(request, run(request).measurements).empty());
+  EXPECT_GT(100, callCount("cudnnBackendExecute") - before);
 }
 
 // What is only for faster plans must not cost those that there are without it. The budget is spent
