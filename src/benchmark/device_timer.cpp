@@ -131,7 +131,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
     return timing;
   };
   const bool isWhole = task.call.batch == request_.problem.batch();
-  Timing first = fastest(expected > (isWhole ? kLongWholeMs : kLongMs) ? 0 : 1);
+  Timing first = fastest(expected > (isWhole && !task.isFarOff ? kLongWholeMs : kLongMs) ? 0 : 1);
   if (first.samples.empty()) return first;
   const double firstMs = first.samples.front();
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
