@@ -173,8 +173,8 @@ void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOut
   outcome.isReplayTimed = false;
   if (!request_.replays) return;
   try {
-    const Timing timing =
-        timer_->timeReplayed(placed, calls, isQuick || request_.tuning == Tuning::kFast ? 1 : 2);
+    const int samples = isQuick || request_.tuning == Tuning::kFast ? 1 : 2;
+    const Timing timing = timer_->timeReplayed(placed, calls, samples, timeMs >= kCoversLaunchMs);
     if (timing.samples.empty()) return;
     const double fastest = *std::min_element(timing.samples.begin(), timing.samples.end());
     outcome.deviceMs = std::min(timeMs, std::max(fastest - kReplayMs / calls, fastest / 2));

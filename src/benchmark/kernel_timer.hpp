@@ -45,9 +45,10 @@ class KernelTimer {
   Timing time(const PlacedCall& placed, Schedule schedule);
 
   /// Samples of `calls` calls each that are launched as one CUDA graph: without what they wait for
-  /// the host. No samples: nothing may be captured now. Throws Error where the calls can't be
-  /// captured. REQUIRES: at most kMaximumSamples samples.
-  Timing timeReplayed(const PlacedCall& placed, int calls, int samples);
+  /// the host. `isLong`: one call keeps the device busy until the graph has been launched. No
+  /// samples: nothing may be captured now. Throws Error where the calls can't be captured.
+  /// REQUIRES: at most kMaximumSamples samples.
+  Timing timeReplayed(const PlacedCall& placed, int calls, int samples, bool isLong);
 
   /// The error of one call on random values, which scratch memory holds; infinite where it fails.
   /// Waits for it. Throws Error for a failed CUDA call. REQUIRES: `exact` are the problem's at so
