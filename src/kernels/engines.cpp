@@ -1,6 +1,7 @@
 #include "kernels/engines.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "kernels/algorithms.hpp"
@@ -121,19 +122,31 @@ void addEngines(const EngineDevice& device,
   }
 }
 
-/// Adds the first few of tiles to what is offered undivided. Which there are doesn't depend on a
-/// limit: a question that is answered within one is answered within all that are smaller.
+/// The least workspace of those that copy the filter.
+std::size_t leastWithCopy(const std::vector<KernelOffer>& offers, const Problem& problem) {
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const KernelOffer& offer : offers)
+    if (offer.workspaceBytes >= problem.wBytes()) least = std::min(least, offer.workspaceBytes);
+  return least;
+}
+
+/// Adds the first few of tiles to what is offered undivided: those that copy the filter, and need
+/// less than all that copy it whole. Which there are doesn't depend on a limit: a question that is
+/// answered within one is answered within all that are smaller.
 void addTiled(const EngineDevice& device,
               const Problem& problem,
               int* failures,
               std::vector<KernelOffer>& offers) {
   if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
+  const std::size_t least = leastWithCopy(offers, problem);
   EngineConfiguration kind;
   for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
     const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
     if (share < kLeastFilterShare || !Tiling::exists(problem, kind.tiles, kEngineAlignment)) return;
-    const auto copies = [&](const KernelOffer& offer) { return offer.workspaceBytes >= share; };
-    addEngines(device, problem, kind, kKeptTiled, failures, offers, copies);
+    const auto savesCopy = [&](const KernelOffer& offer) {
+      return offer.workspaceBytes >= share && offer.workspaceBytes < least;
+    };
+    addEngines(device, problem, kind, kKeptTiled, failures, offers, savesCopy);
   }
 }
 

@@ -44,6 +44,24 @@ TEST_F(EnginePartsTest, LargeFiltersHaveTilesThatNeedTheirShare) {
     }
 }
 
+/// AlexNet's fourth layer. Of a filter gradient's tile cuDNN proposes first what takes several
+/// times the tensors.
+TEST_F(EnginePartsTest, TilesNeedLessThanTheWholeFilter) {
+  for (const Operation operation : kOperations)
+    for (const int batch : {4, 8, 16}) {
+      const Problem problem = convolution(operation, batch, 384, 384, 13, 3);
+      std::size_t least = SIZE_MAX, mostTiled = 0;
+      for (const KernelOffer& offer : offers(problem)) {
+        if (tilesOf(offer) > 1)
+          mostTiled = std::max(mostTiled, offer.workspaceBytes);
+        else if (offer.workspaceBytes >= problem.wBytes())
+          least = std::min(least, offer.workspaceBytes);
+      }
+      EXPECT_LT(0U, mostTiled);
+      EXPECT_LT(mostTiled, least) << toText(operation) << " N=" << batch;
+    }
+}
+
 TEST_F(EnginePartsTest, OthersHaveNoTiles) {
   for (const Operation operation : kOperations) {
     const Problem manySamples = convolution(operation, 128, 512, 512, 7, 3);
