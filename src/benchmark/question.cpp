@@ -133,6 +133,12 @@ bool Question::areEnginesAlone() const noexcept {
 
 /// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
 /// sum. Of the algorithms always: Find lists them.
+/// The offer as if it took all that there may be: less workspace is no merit then.
+KernelOffer Question::withinLimit(KernelOffer offer) const {
+  offer.workspaceBytes = request_.limitBytes;
+  return offer;
+}
+
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (request_.tuning == Tuning::kFast)
@@ -165,7 +171,7 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
                     isOffFront(rivalsOf(offer.kernel),
                                anchor.batch,
                                {task.expectedMs, task.expectedMs},
-                               offer,
+                               withinLimit(offer),
                                kNearFrontWhole);
     judgement.tasks.push_back(std::move(task));
   }
@@ -250,9 +256,8 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
 /// Fast tuning refines for plans within this limit alone, where less workspace is no merit.
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const double leastMs = withoutGap(measured.timeMs);
-  KernelOffer offer = measured;
-  if (request_.tuning == Tuning::kFast && !isRest(batch))
-    offer.workspaceBytes = request_.limitBytes;
+  const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);
+  const KernelOffer offer = savesNothing ? withinLimit(measured) : KernelOffer(measured);
   const bool isListed = batch == request_.problem.batch() && measured.kernel.source == kAlgorithms;
   return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
                                                    batch,

@@ -61,6 +61,12 @@ double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int 
   return hopedMs;
 }
 
+/// Of a long kernel: more samples gain it nothing, and others are far faster in more workspace.
+bool isHopeless(const Measurements& measured, Measurement kernel, int batch) {
+  kernel.workspaceBytes = std::numeric_limits<std::size_t>::max();
+  return kernel.timeMs >= kLongMs && isOffFront(measured, batch, kernel, kernel, kHopeless);
+}
+
 }  // namespace
 
 double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
@@ -94,6 +100,7 @@ bool mayJoinFront(
         there = &m;
       }
   if (there == nullptr) return true;
+  if (nearest < batch && isHopeless(measured, *there, nearest)) return false;
   const bool mayBeSlower = nearest < batch || isRest;
   // Otherwise fewer samples are worth it only where they need less workspace.
   if (!mayBeSlower && there->workspaceBytes <= offer.workspaceBytes) return false;

@@ -19,9 +19,10 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 
 /// Fast tuning's rule, where sizes are measured from a middle one down, and then up: false when the
 /// kernel would be off the front even if it took as little time for a sample as at the nearest size
-/// where it was measured, or, with more samples, kFasterAtLargerBatches less. True where it was
-/// measured nowhere. Smaller sizes than the middle one say nothing of larger ones. `isRest`: the
-/// size may be left over beside larger ones, where less workspace is no use.
+/// where it was measured, or, with more samples, kFasterAtLargerBatches less; or took, at more
+/// samples, so long that no plan wants more. True where it was measured nowhere. Smaller sizes than
+/// the middle one say nothing of larger ones. `isRest`: the size may be left over beside larger
+/// ones, where less workspace is no use.
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest);
 

@@ -51,6 +51,10 @@ constexpr double kLongWholeMs = 20;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
+// A kernel that takes longer than kLongMs at few samples, and so many times as long as the fastest
+// in any workspace, is called at no more samples: some take 100 ms. As many small parts will do
+// where nothing else has the workspace.
+constexpr double kHopeless = 4;
 // So much of a call's time may be the same at any larger batch: launches, and a device that is half
 // idle. Without it an H200's fastest undivided kernels were missed: one of 0.06 ms; and, with 0.03,
 // one that takes 0.08 ms at 16 samples as at 32, and 0.13 at 128, where 0.21 was found.

@@ -218,6 +218,18 @@ TEST(MayJoinFrontTest, OfAShortCallMuchMayStayTheSame) {
   EXPECT_FALSE(mayJoin(kB, 8)) << "fewer samples gain nothing by it";
 }
 
+TEST(MayJoinFrontTest, ALongOneFarBehindIsCalledAtNoMoreSamples) {
+  const auto mayJoin = [&](double otherMs, double timeMs, int batch) {
+    const Measurements measured16 = {
+        {16, size({measured(kA, otherMs, 160), measured(kC, timeMs, 0)})}};
+    return mayJoinFront(measured16, offered(kC, 0, true), batch, 16, true);
+  };
+  EXPECT_FALSE(mayJoin(1, 4, 32));
+  EXPECT_TRUE(mayJoin(1, 4, 8));
+  EXPECT_TRUE(mayJoin(1, 3.9, 32)) << "in no workspace";
+  EXPECT_TRUE(mayJoin(0.1, 2.9, 32)) << "not so long";
+}
+
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
   // At 8 samples A takes 8 ms in 100 bytes: 1 ms for each.
   const Measurements sizes = {{8, size({measured(kA, 8, 100)})}};
