@@ -5,6 +5,7 @@
 
 #include "benchmark/timing_limits.hpp"
 #include "cuda/cudnn.hpp"
+#include "kernels/engines.hpp"
 
 namespace ucudnn {
 DeviceTimer::DeviceTimer(cudnnHandle_t handle,
@@ -86,8 +87,7 @@ TimingOutcome DeviceTimer::run(const TimingTask& task) {
   TimingOutcome outcome{statusOf(timing.status)};
   if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
   outcome.timeMs = outcome.deviceMs = timing.samples.front();
-  if (task.how == How::kQuick || task.how == How::kCareful)
-    timeReplayed(*placed, task.how == How::kQuick, outcome);
+  if (task.how == How::kQuick || task.how == How::kCareful) timeReplayed(task, *placed, outcome);
   if (task.withError) outcome.error = error(*placed);
   return outcome;
 }
@@ -163,9 +163,13 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
 
 /// Finds out what the device needs where the calls are replayed; of calls so long that it makes no
 /// difference, `timeMs`.
-void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome) {
+void DeviceTimer::timeReplayed(const TimingTask& task,
+                               const PlacedCall& placed,
+                               TimingOutcome& outcome) {
   const double timeMs = outcome.timeMs;
-  if (timeMs >= (isQuick ? kShortMs : kReplayMattersMs)) return;
+  const bool isQuick = task.how == TimingTask::How::kQuick;
+  const double shortMs = task.call.offer.kernel.source == kEngines ? kShortEngineMs : kShortMs;
+  if (timeMs >= (isQuick ? shortMs : kReplayMattersMs)) return;
   const bool isWhole = !isQuick && timeMs < kShortMs;
   const int calls =
       isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)

@@ -22,6 +22,8 @@ constexpr StopRule::Limits kHostPacedAgain{1, 1, 0.01, 1.0};
 // Below this a slow host may pace calls of several kernels (0.13 ms were seen): what they take when
 // they are replayed decides even about the first single timing.
 constexpr double kShortMs = 0.2;
+// An engine's call takes the host 4 to 6 us: ten times that leaves no doubt.
+constexpr double kShortEngineMs = 0.05;
 // Between nodes of a graph the gap is shorter than between launches, by 3 us for each of a call's
 // kernels: 1 % of this.
 constexpr double kReplayMattersMs = 1.5;
