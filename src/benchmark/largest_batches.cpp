@@ -101,12 +101,17 @@ std::vector<int> largestBatches(cudnnHandle_t handle,
     const auto next = std::next(size);
     if (next == measured.end()) break;
     for (const Measurement& m : size->second.kernels) {
-      if (hasKernel(next->second, m.kernel) || isOffFront(measured, size->first, m, m, kNearFront))
-        continue;
+      // Samples may cost a kernel little beside what any call of it takes: what it may take at the
+      // largest batch decides, not what it took at fewer.
+      const auto mayWin = [&](int batch) {
+        return !isOffFront(measured, batch, hopedFor(measured, m.kernel, batch), m, kNearFront);
+      };
+      if (hasKernel(next->second, m.kernel) || !mayWin(next->first - 1)) continue;
       const auto batch = LargestBatch(handle, problem, limitBytes, m.kernel)
                              .find(size->first, m.workspaceBytes, next->first);
-      if (batch && *batch > size->first)
-        found.push_back({*batch, std::min(m.timeMs, m.deviceMs) / size->first, m.anyCall});
+      if (!batch || *batch <= size->first || !mayWin(*batch)) continue;
+      const KernelTiming hoped = hopedFor(measured, m.kernel, *batch);
+      found.push_back({*batch, std::min(hoped.timeMs, hoped.deviceMs) / *batch, m.anyCall});
     }
   }
   std::sort(found.begin(), found.end(), [](const Largest& a, const Largest& b) {

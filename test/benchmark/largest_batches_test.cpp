@@ -44,6 +44,32 @@ TEST_F(LargestBatchesTest, AreNoneWhereEveryKernelFits) {
   EXPECT_TRUE(largestBatches(handle_.get(), conv2(64), kEnough, atAnchors(64, kEnough)).empty());
 }
 
+/// A kernel that takes about as long for 16 samples as for 8 is behind another one there, and may
+/// be ahead of it at the most that fit.
+TEST_F(LargestBatchesTest, CountByWhatTheyMayTakeThere) {
+  constexpr int kMiniBatch = 32;
+  constexpr std::size_t kLimit = 50 * kMebibyte;  // 26 samples of the fastest
+  const Measurement fastest = *fastestOf(atAnchors(kMiniBatch, kLimit).at(16).kernels);
+  ASSERT_LT(0U, fastest.workspaceBytes);
+  Measurement other = fastest;
+  other.kernel.id += 1000;  // runs anywhere
+  const auto sizes = [&](double at8, double at16) {
+    Measurements measured;
+    for (const int batch : powersUpTo(kMiniBatch)) {
+      other.timeMs = other.deviceMs = batch;
+      other.workspaceBytes = 0;
+      measured[batch].kernels = {other};
+    }
+    for (const auto& [batch, timeMs] : {std::pair{8, at8}, {16, at16}}) {
+      measured[batch].kernels.push_back(fastest);
+      measured[batch].kernels.back().timeMs = measured[batch].kernels.back().deviceMs = timeMs;
+    }
+    return largestBatches(handle_.get(), conv2(kMiniBatch), kLimit, measured);
+  };
+  EXPECT_FALSE(sizes(18, 20).empty());
+  EXPECT_TRUE(sizes(10, 20).empty());
+}
+
 TEST_F(LargestBatchesTest, AskCudnnAFewTimesOnly) {
   constexpr std::size_t kLimit = 100 * kMebibyte;
   const Measurements measured = atAnchors(100, kLimit);
