@@ -112,7 +112,7 @@ bool mayJoinFront(
                      batch,
                      {scaled(there->timeMs), scaled(there->deviceMs)},
                      offer,
-                     mayBeSlower ? kFasterAtLargerBatches : 1);
+                     mayBeSlower ? kFasterAtLargerBatches : kSingleTimings);
 }
 
 bool isOffFront(const Measurements& measured,
