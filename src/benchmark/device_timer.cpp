@@ -8,6 +8,14 @@
 #include "kernels/engines.hpp"
 
 namespace ucudnn {
+namespace {
+
+bool isEngine(const TimingTask& task) noexcept {
+  return task.call.offer.kernel.source == kEngines;
+}
+
+}  // namespace
+
 DeviceTimer::DeviceTimer(cudnnHandle_t handle,
                          const BenchmarkRequest& request,
                          const TensorBuffers* buffers,
@@ -152,7 +160,8 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
     const double callMs = std::max(rule.count() == 0 ? task.expectedMs : rule.median(), 1e-4);
     KernelTimer::Schedule schedule;
     schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
-    const double sampleMs = callMs < kHostPacedMs ? kHostPacedSampleMs : kSampleMs;
+    const double pacedMs = isEngine(task) ? kShortEngineMs : kHostPacedMs;
+    const double sampleMs = callMs < pacedMs ? kHostPacedSampleMs : kSampleMs;
     schedule.calls = static_cast<int>(std::ceil(std::min(sampleMs / callMs, 100.0)));
     Timing timing = timer_->time(placed, schedule);
     if (timing.samples.empty()) return timing;
@@ -168,7 +177,7 @@ void DeviceTimer::timeReplayed(const TimingTask& task,
                                TimingOutcome& outcome) {
   const double timeMs = outcome.timeMs;
   const bool isQuick = task.how == TimingTask::How::kQuick;
-  const double shortMs = task.call.offer.kernel.source == kEngines ? kShortEngineMs : kShortMs;
+  const double shortMs = isEngine(task) ? kShortEngineMs : kShortMs;
   if (timeMs >= (isQuick ? shortMs : kReplayMattersMs)) return;
   const bool isWhole = !isQuick && timeMs < kShortMs;
   const int calls =
