@@ -112,7 +112,7 @@ bool mayJoinFront(
                      batch,
                      {scaled(there->timeMs), scaled(there->deviceMs)},
                      offer,
-                     mayBeSlower ? kFasterAtLargerBatches : kSingleTimings);
+                     mayBeSlower ? kFasterAtLargerBatches : 1);
 }
 
 bool isOffFront(const Measurements& measured,

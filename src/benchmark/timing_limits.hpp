@@ -57,8 +57,6 @@ constexpr double kFasterAtLargerBatches = 1.25;
 // in any workspace, is called at no more samples: some take 100 ms. As many small parts will do
 // where nothing else has the workspace.
 constexpr double kHopeless = 4;
-// By so much two single timings may be off.
-constexpr double kSingleTimings = 1.05;
 // So much of a call's time may be the same at any larger batch: launches, and a device that is half
 // idle. Without it an H200's fastest undivided kernels were missed: one of 0.06 ms; and, with 0.03,
 // one that takes 0.08 ms at 16 samples as at 32, and 0.13 at 128, where 0.21 was found.
