@@ -244,6 +244,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
     const KernelTiming hoped{std::min(atAnchors.timeMs, everywhere.timeMs),
                              std::min(atAnchors.deviceMs, everywhere.deviceMs)};
     if (needsNoSplit(asked_, *offer, request_.problem.batch()) ||
+        (request_.tuning == Tuning::kFast && isHopeless(rivalsOf(kernel), kernel, batch)) ||
         isOffFront(rivalsOf(kernel), batch, hoped, *offer, kNearFront))
       continue;
     judgement.tasks.push_back(

@@ -61,12 +61,6 @@ double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int 
   return hopedMs;
 }
 
-/// Of a long kernel: more samples gain it nothing, and others are far faster in more workspace.
-bool isHopeless(const Measurements& measured, Measurement kernel, int batch) {
-  kernel.workspaceBytes = std::numeric_limits<std::size_t>::max();
-  return kernel.timeMs >= kLongMs && isOffFront(measured, batch, kernel, kernel, kHopeless);
-}
-
 }  // namespace
 
 double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
@@ -88,6 +82,15 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   return worth;
 }
 
+bool isHopeless(const Measurements& measured, Kernel kernel, int batch) {
+  bool hopeless = false;
+  atLargestBelow(measured, kernel, batch, [&](int below, Measurement there, const auto&) {
+    there.workspaceBytes = std::numeric_limits<std::size_t>::max();
+    hopeless = there.timeMs >= kLongMs && isOffFront(measured, below, there, there, kHopeless);
+  });
+  return hopeless;
+}
+
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest) {
   int nearest = 0;  // the largest below, else the smallest above
@@ -100,7 +103,7 @@ bool mayJoinFront(
         there = &m;
       }
   if (there == nullptr) return true;
-  if (nearest < batch && isHopeless(measured, *there, nearest)) return false;
+  if (nearest < batch && isHopeless(measured, offer.kernel, batch)) return false;
   const bool mayBeSlower = nearest < batch || isRest;
   // Otherwise fewer samples are worth it only where they need less workspace.
   if (!mayBeSlower && there->workspaceBytes <= offer.workspaceBytes) return false;

@@ -19,12 +19,16 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 
 /// Fast tuning's rule, where sizes are measured from a middle one down, and then up: false when the
 /// kernel would be off the front even if it took as little time for a sample as at the nearest size
-/// where it was measured, or, with more samples, kFasterAtLargerBatches less; or took, at more
-/// samples, so long that no plan wants more. True where it was measured nowhere. Smaller sizes than
+/// where it was measured, or, with more samples, kFasterAtLargerBatches less; or is hopeless there.
+/// True where it was measured nowhere. Smaller sizes than
 /// the middle one say nothing of larger ones. `isRest`: the size may be left over beside larger
 /// ones, where less workspace is no use.
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest);
+
+/// Whether the kernel took so long at the largest smaller size where it was measured, and others so
+/// much less in more workspace, that no plan wants more samples of it.
+bool isHopeless(const Measurements& measured, Kernel kernel, int batch);
 
 /// Whether some kernel at some measured size beats this by `factor` in time per sample, in no more
 /// workspace, as deterministically and as accurately: then no plan is better for having it,
