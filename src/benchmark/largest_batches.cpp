@@ -14,7 +14,7 @@ namespace {
 
 // Of so many kernels, the fastest: each adds up to four sizes. As many that run any call, and
 // others: with engines a plan must be no slower than without.
-constexpr int kMostKernels = 6;
+constexpr int kMostKernels = 4;
 // Workspace grows with the batch, mostly along a line, so that a few questions find the largest
 // batch; a kernel whose workspace jumps gets one that is a little smaller.
 constexpr int kMostQuestions = 8;
@@ -106,12 +106,13 @@ std::vector<int> largestBatches(cudnnHandle_t handle,
       const auto mayWin = [&](int batch) {
         return !isOffFront(measured, batch, hopedFor(measured, m.kernel, batch), m, kNearFront);
       };
-      if (hasKernel(next->second, m.kernel) || !mayWin(next->first - 1)) continue;
+      const bool isFarBehind =
+          isOffFront(measured, size->first, m, m, kNearFront * kFasterAtLargerBatches);
+      if (isFarBehind || hasKernel(next->second, m.kernel) || !mayWin(next->first - 1)) continue;
       const auto batch = LargestBatch(handle, problem, limitBytes, m.kernel)
                              .find(size->first, m.workspaceBytes, next->first);
-      if (!batch || *batch <= size->first || !mayWin(*batch)) continue;
-      const KernelTiming hoped = hopedFor(measured, m.kernel, *batch);
-      found.push_back({*batch, std::min(hoped.timeMs, hoped.deviceMs) / *batch, m.anyCall});
+      if (batch && *batch > size->first && mayWin(*batch))
+        found.push_back({*batch, std::min(m.timeMs, m.deviceMs) / size->first, m.anyCall});
     }
   }
   std::sort(found.begin(), found.end(), [](const Largest& a, const Largest& b) {
