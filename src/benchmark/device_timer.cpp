@@ -8,14 +8,6 @@
 #include "kernels/engines.hpp"
 
 namespace ucudnn {
-namespace {
-
-bool isEngine(const TimingTask& task) noexcept {
-  return task.call.offer.kernel.source == kEngines;
-}
-
-}  // namespace
-
 DeviceTimer::DeviceTimer(cudnnHandle_t handle,
                          const BenchmarkRequest& request,
                          const TensorBuffers* buffers,
@@ -95,7 +87,8 @@ TimingOutcome DeviceTimer::run(const TimingTask& task) {
   TimingOutcome outcome{statusOf(timing.status)};
   if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
   outcome.timeMs = outcome.deviceMs = timing.samples.front();
-  if (task.how == How::kQuick || task.how == How::kCareful) timeReplayed(task, *placed, outcome);
+  if (task.how == How::kQuick || task.how == How::kCareful)
+    timeReplayed(*placed, task.how == How::kQuick, outcome);
   if (task.withError) outcome.error = error(*placed);
   return outcome;
 }
@@ -128,18 +121,19 @@ Timing DeviceTimer::glance(const TimingTask& task, const PlacedCall& placed) {
 
 /// One call. The first call of a kernel may load or compile it: where no smaller size leads to
 /// expect a time, or this is far beyond it, it is taken again. The better of two where it is so
-/// short that a hiccup of the host would leave the kernel out at other sizes.
+/// short that a hiccup of the host would leave the kernel out here and at other sizes.
 Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) {
   const double expected = task.expectedMs;
-  const auto fastest = [&](int warmUps) {
-    const int samples = expected > 0 && expected < 2 * kSampleMs ? 2 : 1;
-    Timing timing = timer_->time(placed, {samples, 1, warmUps});
+  const auto fastest = [&](bool twice, int warmUps) {
+    Timing timing = timer_->time(placed, {twice ? 2 : 1, 1, warmUps});
     if (!timing.samples.empty())
       timing.samples = {*std::min_element(timing.samples.begin(), timing.samples.end())};
     return timing;
   };
   const bool isWhole = task.call.batch == request_.problem.batch();
-  Timing first = fastest(expected > (isWhole && !task.isFarOff ? kLongWholeMs : kLongMs) ? 0 : 1);
+  const bool isShort = expected > 0 && expected < 2 * kSampleMs;
+  const double longMs = isWhole && !task.isFarOff ? kLongWholeMs : kLongMs;
+  Timing first = fastest(isShort, expected > longMs ? 0 : 1);
   if (first.samples.empty()) return first;
   const double firstMs = first.samples.front();
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
@@ -148,7 +142,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
                               ? firstMs < 2 * expected
                               : request_.tuning == Tuning::kFast && firstMs >= 2 * kSampleMs;
   if (isBelieved) return first;
-  Timing second = fastest(1);
+  Timing second = fastest(firstMs < 2 * kSampleMs, 1);
   if (!second.samples.empty()) second.samples.front() = std::min(firstMs, second.samples.front());
   return second;
 }
@@ -156,11 +150,12 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
 /// Until the task's limits are met.
 Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed) {
   StopRule rule(task.limits);
+  const bool isEngine = task.call.offer.kernel.source == kEngines;
+  const double pacedMs = isEngine ? kHostPacedEngineMs : kHostPacedMs;
   while (!rule.done()) {
     const double callMs = std::max(rule.count() == 0 ? task.expectedMs : rule.median(), 1e-4);
     KernelTimer::Schedule schedule;
     schedule.samples = callMs >= rule.budgetMs() ? 1 : rule.minimumSamples();
-    const double pacedMs = isEngine(task) ? kShortEngineMs : kHostPacedMs;
     const double sampleMs = callMs < pacedMs ? kHostPacedSampleMs : kSampleMs;
     schedule.calls = static_cast<int>(std::ceil(std::min(sampleMs / callMs, 100.0)));
     Timing timing = timer_->time(placed, schedule);
@@ -172,17 +167,13 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
 
 /// Finds out what the device needs where the calls are replayed; of calls so long that it makes no
 /// difference, `timeMs`.
-void DeviceTimer::timeReplayed(const TimingTask& task,
-                               const PlacedCall& placed,
-                               TimingOutcome& outcome) {
+void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome) {
   const double timeMs = outcome.timeMs;
-  const bool isQuick = task.how == TimingTask::How::kQuick;
-  const double shortMs = isEngine(task) ? kShortEngineMs : kShortMs;
-  if (timeMs >= (isQuick ? shortMs : kReplayMattersMs)) return;
-  const bool isWhole = !isQuick && timeMs < kShortMs;
-  const int calls =
-      isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)
-              : kFewReplayed;
+  if (timeMs >= (isQuick ? kShortMs : kReplayMattersMs)) return;
+  const int parts = placed.place.samples / placed.batch;
+  const int calls = isQuick             ? kFewestReplayed
+                    : timeMs < kShortMs ? std::clamp(parts, kFewReplayed, kMostReplayed)
+                                        : kFewReplayed;
   outcome.isReplayTimed = false;
   if (!request_.replays) return;
   try {

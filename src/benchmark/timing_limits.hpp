@@ -14,6 +14,8 @@ constexpr double kSampleMs = 0.3;
 // to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
 constexpr double kHostPacedMs = 0.08;
 constexpr double kHostPacedSampleMs = 1.0;
+// An engine's call takes the host 4 to 6 us: ten times that leaves no doubt.
+constexpr double kHostPacedEngineMs = 0.05;
 // The host may be slow, by half, for longer than a kernel is timed (measured, too): kernels at its
 // pace are timed once more when all others have been, and the better time counts.
 constexpr double kSlowHostPacedMs = 0.1;
@@ -22,12 +24,12 @@ constexpr StopRule::Limits kHostPacedAgain{1, 1, 0.01, 1.0};
 // Below this a slow host may pace calls of several kernels (0.13 ms were seen): what they take when
 // they are replayed decides even about the first single timing.
 constexpr double kShortMs = 0.2;
-// An engine's call takes the host 4 to 6 us: ten times that leaves no doubt.
-constexpr double kShortEngineMs = 0.05;
 // Between nodes of a graph the gap is shorter than between launches, by 3 us for each of a call's
 // kernels: 1 % of this.
 constexpr double kReplayMattersMs = 1.5;
-// So many calls make up the graph for a single timing, and for longer kernels.
+// So many calls make up the graph for a single timing.
+constexpr int kFewestReplayed = 2;
+// And so many for longer kernels.
 constexpr int kFewReplayed = 4;
 // Short ones are replayed over the whole mini-batch, or so many micro-batches of it: over fewer the
 // device's cache holds what a plan finds in memory, which is 5 % of their time.
