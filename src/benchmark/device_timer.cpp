@@ -170,10 +170,10 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
 void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome) {
   const double timeMs = outcome.timeMs;
   if (timeMs >= (isQuick ? kShortMs : kReplayMattersMs)) return;
-  const int parts = placed.place.samples / placed.batch;
-  const int calls = isQuick             ? kFewestReplayed
-                    : timeMs < kShortMs ? std::clamp(parts, kFewReplayed, kMostReplayed)
-                                        : kFewReplayed;
+  const bool isWhole = !isQuick && timeMs < kShortMs;
+  const int calls =
+      isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)
+              : kFewReplayed;
   outcome.isReplayTimed = false;
   if (!request_.replays) return;
   try {

@@ -27,9 +27,8 @@ constexpr double kShortMs = 0.2;
 // Between nodes of a graph the gap is shorter than between launches, by 3 us for each of a call's
 // kernels: 1 % of this.
 constexpr double kReplayMattersMs = 1.5;
-// So many calls make up the graph for a single timing.
-constexpr int kFewestReplayed = 2;
-// And so many for longer kernels.
+// So many calls make up the graph for a single timing, and for longer kernels. Of two, the launch
+// is too much of the shortest.
 constexpr int kFewReplayed = 4;
 // Short ones are replayed over the whole mini-batch, or so many micro-batches of it: over fewer the
 // device's cache holds what a plan finds in memory, which is 5 % of their time.
