@@ -51,6 +51,8 @@ constexpr double kNearFront = 1.15;
 // many short kernels may take that much longer than many calls, and code may take longer to load.
 constexpr double kNearFrontWhole = 2;
 constexpr double kLongWholeMs = 20;
+// What takes less of the time that fewer samples lead to expect has a fixed part in it.
+constexpr double kAsExpected = 0.75;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
