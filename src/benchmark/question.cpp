@@ -231,7 +231,10 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   if (judgement.isLate) return judgement;
   const Problem problem = request_.problem.withBatch(batch);
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
+  const int miniBatch = request_.problem.batch();
+  const bool isFast = request_.tuning == Tuning::kFast;
   for (const Kernel kernel : kernels) {
+    if (isFast && isHopeless(rivalsOf(kernel), kernel, miniBatch)) continue;
     auto offer = offeredKernel(handle, problem, descriptors, kernel, &judgement.failures);
     if (!offer) continue;
     *offer = withError(*offer);
@@ -243,8 +246,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
     const KernelTiming everywhere = hopedFor(everywhere_, kernel, batch);
     const KernelTiming hoped{std::min(atAnchors.timeMs, everywhere.timeMs),
                              std::min(atAnchors.deviceMs, everywhere.deviceMs)};
-    if (needsNoSplit(asked_, *offer, request_.problem.batch()) ||
-        (request_.tuning == Tuning::kFast && isHopeless(rivalsOf(kernel), kernel, batch)) ||
+    if (needsNoSplit(asked_, *offer, miniBatch) ||
         isOffFront(rivalsOf(kernel), batch, hoped, *offer, kNearFront))
       continue;
     judgement.tasks.push_back(

@@ -21,6 +21,19 @@ void atLargestBelow(const Measurements& measured, Kernel kernel, int batch, Visi
         return visit(size->first, measurement, size->second.kernels);
 }
 
+struct AtSize {
+  int batch = 0;  ///< 0: it was measured nowhere
+  Measurement kernel;
+};
+
+AtSize largestBelow(const Measurements& measured, Kernel kernel, int batch) {
+  AtSize found;
+  atLargestBelow(measured, kernel, batch, [&](int below, const Measurement& m, const auto&) {
+    found = {below, m};
+  });
+  return found;
+}
+
 /// One of the two times of a kernel.
 using Clock = double KernelTiming::*;
 
@@ -82,13 +95,18 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   return worth;
 }
 
+/// By the line through the two largest sizes: a kernel may have a fixed part, as the transform of
+/// the filter.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch) {
-  bool hopeless = false;
-  atLargestBelow(measured, kernel, batch, [&](int below, Measurement there, const auto&) {
-    there.workspaceBytes = std::numeric_limits<std::size_t>::max();
-    hopeless = there.timeMs >= kLongMs && isOffFront(measured, below, there, there, kHopeless);
-  });
-  return hopeless;
+  const AtSize near = largestBelow(measured, kernel, batch);
+  const AtSize far = largestBelow(measured, kernel, near.batch);
+  if (far.batch == 0 || near.kernel.timeMs < kLongMs) return false;
+  const double slope = (near.kernel.timeMs - far.kernel.timeMs) / (near.batch - far.batch);
+  const double leastMs = std::min(near.kernel.timeMs * batch / near.batch,
+                                  near.kernel.timeMs + slope * (batch - near.batch));
+  KernelOffer anyWorkspace = near.kernel;
+  anyWorkspace.workspaceBytes = std::numeric_limits<std::size_t>::max();
+  return isOffFront(measured, batch, {leastMs, leastMs}, anyWorkspace, kHopeless);
 }
 
 bool mayJoinFront(

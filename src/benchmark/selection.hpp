@@ -26,8 +26,8 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest);
 
-/// Whether the kernel took so long at the largest smaller size where it was measured, and others so
-/// much less in more workspace, that no plan wants more samples of it.
+/// Whether the kernel took so long at the two largest smaller sizes where it was measured, and
+/// others take so much less in more workspace, that no plan wants more samples of it.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch);
 
 /// Whether some kernel at some measured size beats this by `factor` in time per sample, in no more

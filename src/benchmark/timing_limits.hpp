@@ -56,9 +56,9 @@ constexpr double kAsExpected = 0.75;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
-// A kernel that takes longer than kLongMs at few samples, and so many times as long as the fastest
-// in any workspace, is called at no more samples: some take 100 ms. As many small parts will do
-// where nothing else has the workspace.
+// A kernel that takes longer than kLongMs, and at more samples is led to take so many times as long
+// as the fastest in any workspace, is not called there: some take 100 ms. Many small parts of it do
+// as well where nothing else has the workspace.
 constexpr double kHopeless = 4;
 // So much of a call's time may be the same at any larger batch: launches, and a device that is half
 // idle. Without it an H200's fastest undivided kernels were missed: one of 0.06 ms; and, with 0.03,

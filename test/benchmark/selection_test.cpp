@@ -218,16 +218,20 @@ TEST(MayJoinFrontTest, OfAShortCallMuchMayStayTheSame) {
   EXPECT_FALSE(mayJoin(kB, 8)) << "fewer samples gain nothing by it";
 }
 
-TEST(MayJoinFrontTest, ALongOneFarBehindIsCalledAtNoMoreSamples) {
-  const auto mayJoin = [&](double otherMs, double timeMs, int batch) {
-    const Measurements measured16 = {
-        {16, size({measured(kA, otherMs, 160), measured(kC, timeMs, 0)})}};
-    return mayJoinFront(measured16, offered(kC, 0, true), batch, 16, true);
+TEST(IsHopelessTest, ALongKernelThatTheLineThroughItsTimesLeavesFarBehind) {
+  // A takes 1/16 ms for each sample: 8 ms for 128, in the most workspace.
+  const auto sizes = [](double at16, double at32, double other = 2) {
+    return Measurements{{16, size({measured(kC, at16, 0)})},
+                        {32, size({measured(kA, other, 160), measured(kC, at32, 0)})}};
   };
-  EXPECT_FALSE(mayJoin(1, 4, 32));
-  EXPECT_TRUE(mayJoin(1, 4, 8));
-  EXPECT_TRUE(mayJoin(1, 3.9, 32)) << "in no workspace";
-  EXPECT_TRUE(mayJoin(0.1, 2.9, 32)) << "not so long";
+  EXPECT_TRUE(isHopeless(sizes(4, 8), kC, 128)) << "32 ms for 128";
+  EXPECT_FALSE(isHopeless(sizes(3.9, 7.8), kC, 128));
+  EXPECT_FALSE(isHopeless(sizes(7, 8), kC, 128)) << "14 ms: most of it is for any batch";
+  EXPECT_FALSE(isHopeless(sizes(1.4, 2.8, 0.2), kC, 128)) << "not so long";
+  EXPECT_FALSE(isHopeless(sizes(4, 8), kC, 32)) << "of one size there is no line";
+  EXPECT_FALSE(isHopeless(sizes(4, 8), kB, 128)) << "measured nowhere";
+  EXPECT_FALSE(mayJoinFront(sizes(4, 8), offered(kC, 0, true), 128, 16, false));
+  EXPECT_TRUE(mayJoinFront(sizes(7, 8), offered(kC, 0, true), 128, 16, false));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {
