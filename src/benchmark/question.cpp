@@ -131,14 +131,14 @@ bool Question::areEnginesAlone() const noexcept {
   return request_.kernels == Kernels::kEngines;
 }
 
-/// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
-/// sum. Of the algorithms always: Find lists them.
 /// The offer as if it took all that there may be: less workspace is no merit then.
 KernelOffer Question::withinLimit(KernelOffer offer) const {
   offer.workspaceBytes = request_.limitBytes;
   return offer;
 }
 
+/// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
+/// sum. Of the algorithms always: Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (request_.tuning == Tuning::kFast)

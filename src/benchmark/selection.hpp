@@ -20,9 +20,8 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 /// Fast tuning's rule, where sizes are measured from a middle one down, and then up: false when the
 /// kernel would be off the front even if it took as little time for a sample as at the nearest size
 /// where it was measured, or, with more samples, kFasterAtLargerBatches less; or is hopeless there.
-/// True where it was measured nowhere. Smaller sizes than
-/// the middle one say nothing of larger ones. `isRest`: the size may be left over beside larger
-/// ones, where less workspace is no use.
+/// True where it was measured nowhere. Smaller sizes than the middle one say nothing of larger
+/// ones. `isRest`: the size may be left over beside larger ones, where less workspace is no use.
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest);
 
