@@ -224,14 +224,14 @@ TEST(IsHopelessTest, ALongKernelThatTheLineThroughItsTimesLeavesFarBehind) {
     return Measurements{{16, size({measured(kC, at16, 0)})},
                         {32, size({measured(kA, other, 160), measured(kC, at32, 0)})}};
   };
-  EXPECT_TRUE(isHopeless(sizes(4, 8), kC, 128)) << "32 ms for 128";
-  EXPECT_FALSE(isHopeless(sizes(3.9, 7.8), kC, 128));
-  EXPECT_FALSE(isHopeless(sizes(7, 8), kC, 128)) << "14 ms: most of it is for any batch";
-  EXPECT_FALSE(isHopeless(sizes(1.4, 2.8, 0.2), kC, 128)) << "not so long";
-  EXPECT_FALSE(isHopeless(sizes(4, 8), kC, 32)) << "of one size there is no line";
-  EXPECT_FALSE(isHopeless(sizes(4, 8), kB, 128)) << "measured nowhere";
-  EXPECT_FALSE(mayJoinFront(sizes(4, 8), offered(kC, 0, true), 128, 16, false));
-  EXPECT_TRUE(mayJoinFront(sizes(7, 8), offered(kC, 0, true), 128, 16, false));
+  EXPECT_TRUE(isHopeless(sizes(16, 32), kC, 128)) << "128 ms for 128";
+  EXPECT_FALSE(isHopeless(sizes(15.9, 31.8), kC, 128));
+  EXPECT_FALSE(isHopeless(sizes(28, 32), kC, 128)) << "56 ms: much of it is for any batch";
+  EXPECT_FALSE(isHopeless(sizes(1.4, 2.8, 0.1), kC, 128)) << "not so long";
+  EXPECT_FALSE(isHopeless(sizes(16, 32), kC, 32)) << "of one size there is no line";
+  EXPECT_FALSE(isHopeless(sizes(16, 32), kB, 128)) << "measured nowhere";
+  EXPECT_FALSE(mayJoinFront(sizes(16, 32), offered(kC, 0, true), 128, 16, false));
+  EXPECT_TRUE(mayJoinFront(sizes(28, 32), offered(kC, 0, true), 128, 16, false));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {

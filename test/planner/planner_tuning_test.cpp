@@ -99,6 +99,30 @@ TEST_P(PlannerTuningTest, FastIsAsGoodWithinLessThanItWasAskedFor) {
   }
 }
 
+/// The same of kernels that take 3 ms and more for a part: one that is far behind what needs much
+/// workspace is the best of what needs none.
+TEST_F(PlannerTest, FastIsAsGoodWithinLessWhereKernelsAreLong) {
+  constexpr int kChannels = 384, kFilters = 192, kImage = 27, kHalf = 14;
+  Problem problem = largeProblem(Operation::kForward, 200);
+  problem.xSizes[1] = kChannels;
+  problem.xStrides[0] = kChannels * kImage * kImage;
+  problem.ySizes = {200, kFilters, kHalf, kHalf, 0};
+  problem.yStrides = {kFilters * kHalf * kHalf, kHalf * kHalf, kHalf, 1, 0};
+  problem.wSizes = {kFilters, kChannels, 7, 7, 0};
+  problem.pads = {3, 3, 0};
+  problem.strides = {2, 2, 0};
+  problem.mathType = CUDNN_DEFAULT_MATH;
+  settings_.kernels = Kernels::kAll;
+  settings_.tuning = Tuning::kFast;
+  Planner one, other;
+  ASSERT_TRUE(one.plan(request(one, kUndividedLimit, problem)));
+  const auto less = one.plan(request(one, kMebibyte, problem));
+  const auto alone = other.plan(request(other, kMebibyte, problem));
+  ASSERT_TRUE(less && alone);
+  EXPECT_LE(less->predictedMs, 1.05 * alone->predictedMs)
+      << toText(*less) << ", not " << toText(*alone);
+}
+
 TEST_P(PlannerTuningTest, EachIsAQuestionOfItsOwn) {
   Planner planner, other;
   ASSERT_TRUE(planBy(planner, Tuning::kFast, kDividedLimit));
