@@ -167,7 +167,8 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
     task.withError = lacksError(anchor.batch, offer.kernel);
     task.call = {anchor.descriptors, anchor.batch, offer};
     task.expectedMs = expectedMs(everywhere_, offer.kernel, anchor.batch);
-    task.isFarOff = request_.tuning == Tuning::kFast && timed_.count(offer.kernel) != 0 &&
+    task.isFarOff = request_.tuning == Tuning::kFast && request_.devices.empty() &&
+                    timed_.count(offer.kernel) != 0 &&
                     isOffFront(rivalsOf(offer.kernel),
                                anchor.batch,
                                {task.expectedMs, task.expectedMs},

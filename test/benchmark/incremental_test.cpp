@@ -208,5 +208,24 @@ TEST_F(IncrementalBenchmarkTest, OneThatIsNotAsFarOffAsThoughtIsTimedWell) {
   EXPECT_LT(outcome.timeMs, 1.1 * truth.timeMs);
 }
 
+/// Without a call ahead code would be loaded within the time that Find lists, on a device that has
+/// not run the kernel yet.
+TEST_F(IncrementalBenchmarkTest, ASlowAlgorithmIsCalledOnceOnlyWhereOneDeviceMeasures) {
+  for (const std::vector<int>& devices : {std::vector<int>{}, std::vector<int>{1}}) {
+    BenchmarkRequest request = question(32, 64 * kMebibyte);
+    request.tuning = Tuning::kFast;
+    request.devices = devices;
+    Question asked(handle_.get(), request);
+    const Question::Anchor& whole = asked.anchors().back();
+    ASSERT_EQ(32, whole.batch);
+    ASSERT_LT(1U, whole.offers.size());
+    asked.add(16, {{whole.offers[0], {1, 1}, true, true}, {whole.offers[1], {8, 8}, true, true}});
+    int farOff = 0;
+    for (const TimingTask& task : asked.judge(whole).tasks)
+      if (task.isFarOff) ++farOff;
+    EXPECT_EQ(devices.empty() ? 1 : 0, farOff);
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn::test
