@@ -1,7 +1,6 @@
 #include "kernels/engines.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "kernels/algorithms.hpp"
@@ -122,29 +121,34 @@ void addEngines(const EngineDevice& device,
   }
 }
 
-/// The least workspace of those that copy the filter.
-std::size_t leastWithCopy(const std::vector<KernelOffer>& offers, const Problem& problem) {
-  std::size_t least = std::numeric_limits<std::size_t>::max();
+/// The workspaces of those that copy the filter, the best first.
+std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offers,
+                                            const Problem& problem) {
+  std::vector<std::size_t> workspaces;
   for (const KernelOffer& offer : offers)
-    if (offer.workspaceBytes >= problem.wBytes()) least = std::min(least, offer.workspaceBytes);
-  return least;
+    if (offer.workspaceBytes >= problem.wBytes()) workspaces.push_back(offer.workspaceBytes);
+  return workspaces;
 }
 
 /// Adds the first few of tiles to what is offered undivided: those that copy the filter, and need
-/// less than all that copy it whole. Which there are doesn't depend on a limit: a question that is
-/// answered within one is answered within all that are smaller.
+/// less than what copies it whole: one less than the best, which may be the fastest, the others
+/// less than all. Which there are doesn't depend on a limit: a question that is answered within
+/// one is answered within all that are smaller.
 void addTiled(const EngineDevice& device,
               const Problem& problem,
               int* failures,
               std::vector<KernelOffer>& offers) {
   if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
-  const std::size_t least = leastWithCopy(offers, problem);
+  const auto whole = workspacesWithCopy(offers, problem);
   EngineConfiguration kind;
   for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
     const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
     if (share < kLeastFilterShare || !Tiling::exists(problem, kind.tiles, kEngineAlignment)) return;
+    std::size_t beyond = whole.front();
     const auto savesCopy = [&](const KernelOffer& offer) {
-      return offer.workspaceBytes >= share && offer.workspaceBytes < least;
+      if (offer.workspaceBytes < share || offer.workspaceBytes >= beyond) return false;
+      beyond = *std::min_element(whole.begin(), whole.end());
+      return true;
     };
     addEngines(device, problem, kind, kKeptTiled, failures, offers, savesCopy);
   }
