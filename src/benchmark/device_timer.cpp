@@ -8,6 +8,14 @@
 #include "kernels/engines.hpp"
 
 namespace ucudnn {
+namespace {
+
+bool isEngine(const TimingTask& task) noexcept {
+  return task.call.offer.kernel.source == kEngines;
+}
+
+}  // namespace
+
 DeviceTimer::DeviceTimer(cudnnHandle_t handle,
                          const BenchmarkRequest& request,
                          const TensorBuffers* buffers,
@@ -87,8 +95,7 @@ TimingOutcome DeviceTimer::run(const TimingTask& task) {
   TimingOutcome outcome{statusOf(timing.status)};
   if (outcome.status != TimingOutcome::Status::kTimed) return outcome;
   outcome.timeMs = outcome.deviceMs = timing.samples.front();
-  if (task.how == How::kQuick || task.how == How::kCareful)
-    timeReplayed(*placed, task.how == How::kQuick, outcome);
+  if (task.how == How::kQuick || task.how == How::kCareful) timeReplayed(task, *placed, outcome);
   if (task.withError) outcome.error = error(*placed);
   return outcome;
 }
@@ -150,8 +157,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
 /// Until the task's limits are met.
 Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed) {
   StopRule rule(task.limits);
-  const bool isEngine = task.call.offer.kernel.source == kEngines;
-  const double pacedMs = isEngine ? kHostPacedEngineMs : kHostPacedMs;
+  const double pacedMs = isEngine(task) ? kHostPacedEngineMs : kHostPacedMs;
   while (!rule.done()) {
     const double callMs = std::max(rule.count() == 0 ? task.expectedMs : rule.median(), 1e-4);
     KernelTimer::Schedule schedule;
@@ -167,8 +173,11 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
 
 /// Finds out what the device needs where the calls are replayed; of calls so long that it makes no
 /// difference, `timeMs`.
-void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome) {
+void DeviceTimer::timeReplayed(const TimingTask& task,
+                               const PlacedCall& placed,
+                               TimingOutcome& outcome) {
   const double timeMs = outcome.timeMs;
+  const bool isQuick = task.how == TimingTask::How::kQuick;
   if (timeMs >= (isQuick ? kShortMs : kReplayMattersMs)) return;
   const bool isWhole = !isQuick && timeMs < kShortMs;
   const int calls =
@@ -178,7 +187,8 @@ void DeviceTimer::timeReplayed(const PlacedCall& placed, bool isQuick, TimingOut
   if (!request_.replays) return;
   try {
     const int samples = isQuick || request_.tuning == Tuning::kFast ? 1 : 2;
-    const Timing timing = timer_->timeReplayed(placed, calls, samples, timeMs >= kCoversLaunchMs);
+    const double longMs = isEngine(task) ? kCoversLaunchMs : kShortMs;
+    const Timing timing = timer_->timeReplayed(placed, calls, samples, timeMs >= longMs);
     if (timing.samples.empty()) return;
     const double fastest = *std::min_element(timing.samples.begin(), timing.samples.end());
     outcome.deviceMs = std::min(timeMs, std::max(fastest - kReplayMs / calls, fastest / 2));

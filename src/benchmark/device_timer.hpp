@@ -52,7 +52,7 @@ class DeviceTimer {
   Timing timeAs(const TimingTask& task, const PlacedCall& placed);
   Timing quickTime(const TimingTask& task, const PlacedCall& placed);
   Timing carefulTime(const TimingTask& task, const PlacedCall& placed);
-  void timeReplayed(const PlacedCall& placed, bool isQuick, TimingOutcome& outcome);
+  void timeReplayed(const TimingTask& task, const PlacedCall& placed, TimingOutcome& outcome);
   double error(const PlacedCall& placed);
   TimingOutcome::Status statusOf(cudnnStatus_t status) const;
 

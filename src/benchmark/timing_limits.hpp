@@ -33,7 +33,8 @@ constexpr int kFewReplayed = 4;
 // Short ones are replayed over the whole mini-batch, or so many micro-batches of it: over fewer the
 // device's cache holds what a plan finds in memory, which is 5 % of their time.
 constexpr int kMostReplayed = 16;
-// A call that lasts so long covers the host's launch of a graph behind it (10 to 50 us).
+// An engine's call that lasts so long covers the host's launch of a graph behind it (10 to 50 us).
+// What an algorithm's takes below kShortMs may be the host's pace.
 constexpr double kCoversLaunchMs = 0.1;
 // What a launch of a graph adds on the device, where it follows another one.
 constexpr double kReplayMs = 2e-3;
