@@ -10,28 +10,24 @@
 namespace ucudnn {
 namespace {
 
-/// Calls `visit(batch, measurement, all at that batch)` for the kernel at the largest size below
-/// `batch`, if any.
-template <typename Visit>
-void atLargestBelow(const Measurements& measured, Kernel kernel, int batch, Visit visit) {
-  for (auto size = std::make_reverse_iterator(measured.lower_bound(batch)); size != measured.rend();
-       ++size)
-    for (const Measurement& measurement : size->second.kernels)
-      if (measurement.kernel == kernel)
-        return visit(size->first, measurement, size->second.kernels);
-}
-
+/// A kernel at the largest size below another where it was measured.
 struct AtSize {
-  int batch = 0;  ///< 0: it was measured nowhere
-  Measurement kernel;
+  int batch = 0;  ///< 0: it was measured nowhere, and the others are null
+  const Measurement* kernel = nullptr;
+  const std::vector<Measurement>* all = nullptr;  ///< at that size
 };
 
 AtSize largestBelow(const Measurements& measured, Kernel kernel, int batch) {
-  AtSize found;
-  atLargestBelow(measured, kernel, batch, [&](int below, const Measurement& m, const auto&) {
-    found = {below, m};
-  });
-  return found;
+  for (auto size = std::make_reverse_iterator(measured.lower_bound(batch)); size != measured.rend();
+       ++size)
+    for (const Measurement& measurement : size->second.kernels)
+      if (measurement.kernel == kernel) return {size->first, &measurement, &size->second.kernels};
+  return {};
+}
+
+/// On the line through the times at two sizes.
+double onLine(int near, double nearMs, int far, double farMs, int batch) {
+  return nearMs + (nearMs - farMs) / (near - far) * (batch - near);
 }
 
 /// One of the two times of a kernel.
@@ -67,32 +63,24 @@ double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int 
   hopedMs = std::min(hopedMs, *timeMs * batch / below->first);
   if (below == measured.begin()) return hopedMs;
   const auto further = std::prev(below);
-  if (const auto furtherMs = timeAt(further)) {
-    const double slope = (*timeMs - *furtherMs) / (below->first - further->first);
-    hopedMs = std::min(hopedMs, *timeMs + slope * (batch - below->first));
-  }
+  if (const auto furtherMs = timeAt(further))
+    hopedMs = std::min(hopedMs, onLine(below->first, *timeMs, further->first, *furtherMs, batch));
   return hopedMs;
 }
 
 }  // namespace
 
 double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
-  double expected = 0;
-  atLargestBelow(measured, kernel, batch, [&](int below, const Measurement& m, const auto&) {
-    expected = m.timeMs * batch / below;
-  });
-  return expected;
+  const AtSize below = largestBelow(measured, kernel, batch);
+  return below.batch == 0 ? 0 : below.kernel->timeMs * batch / below.batch;
 }
 
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch) {
-  bool worth = true;
-  atLargestBelow(
-      measured, offer.kernel, batch, [&](int below, const Measurement& m, const auto& others) {
-        Measurement here = m;
-        here.workspaceBytes = offer.workspaceBytes;
-        worth = !isDominated(here, others, static_cast<double>(batch) / below);
-      });
-  return worth;
+  const AtSize below = largestBelow(measured, offer.kernel, batch);
+  if (below.batch == 0) return true;
+  Measurement here = *below.kernel;
+  here.workspaceBytes = offer.workspaceBytes;
+  return !isDominated(here, *below.all, static_cast<double>(batch) / below.batch);
 }
 
 /// By the line through the two largest sizes: a kernel may have a fixed part, as the transform of
@@ -100,11 +88,11 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch) {
   const AtSize near = largestBelow(measured, kernel, batch);
   const AtSize far = largestBelow(measured, kernel, near.batch);
-  if (far.batch == 0 || near.kernel.timeMs < kLongMs) return false;
-  const double slope = (near.kernel.timeMs - far.kernel.timeMs) / (near.batch - far.batch);
-  const double leastMs = std::min(near.kernel.timeMs * batch / near.batch,
-                                  near.kernel.timeMs + slope * (batch - near.batch));
-  KernelOffer anyWorkspace = near.kernel;
+  if (far.batch == 0 || near.kernel->timeMs < kLongMs) return false;
+  const double nearMs = near.kernel->timeMs;
+  const double leastMs = std::min(nearMs * batch / near.batch,
+                                  onLine(near.batch, nearMs, far.batch, far.kernel->timeMs, batch));
+  KernelOffer anyWorkspace = *near.kernel;
   anyWorkspace.workspaceBytes = std::numeric_limits<std::size_t>::max();
   return isOffFront(measured, batch, {leastMs, leastMs}, anyWorkspace, kHopeless);
 }
