@@ -52,14 +52,15 @@ constexpr double kNearFront = 1.15;
 // many short kernels may take that much longer than many calls, and code may take longer to load.
 constexpr double kNearFrontWhole = 2;
 constexpr double kLongWholeMs = 20;
-// What takes less of the time that fewer samples lead to expect has a fixed part in it.
+// A kernel that takes less than this share of what fewer samples lead to expect has a part that
+// doesn't grow with the batch.
 constexpr double kAsExpected = 0.75;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
-// A kernel that takes longer than kLongMs, and at more samples is led to take so many times as long
-// as the fastest in any workspace, is not called there: some take 100 ms, 25 times as long. What
-// needs no workspace may take 10 times as long as an FFT, and is the best within less.
+// A kernel of more than kLongMs is not called at more samples where it would take so many times as
+// long as the fastest in any workspace: some take 100 ms, 25 times as long. What needs no workspace
+// may take 10 times as long as an FFT, and be the best within less.
 constexpr double kHopeless = 16;
 // So much of a call's time may be the same at any larger batch: launches, and a device that is half
 // idle. Without it an H200's fastest undivided kernels were missed: one of 0.06 ms; and, with 0.03,

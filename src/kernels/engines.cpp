@@ -131,15 +131,16 @@ std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offe
 }
 
 /// Adds the first few of tiles to what is offered undivided: those that copy the filter, and need
-/// less than what copies it whole: one less than the best, which may be the fastest, the others
-/// less than all. Which there are doesn't depend on a limit: a question that is answered within
-/// one is answered within all that are smaller.
+/// less than what copies it whole. One needs less than the best of these, whose tiles may be the
+/// fastest; the others need less than all of them. Which there are doesn't depend on a limit: a
+/// question that is answered within one is answered within all that are smaller.
 void addTiled(const EngineDevice& device,
               const Problem& problem,
               int* failures,
               std::vector<KernelOffer>& offers) {
   if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
   const auto whole = workspacesWithCopy(offers, problem);
+  const std::size_t least = *std::min_element(whole.begin(), whole.end());
   EngineConfiguration kind;
   for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
     const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
@@ -147,7 +148,7 @@ void addTiled(const EngineDevice& device,
     std::size_t beyond = whole.front();
     const auto savesCopy = [&](const KernelOffer& offer) {
       if (offer.workspaceBytes < share || offer.workspaceBytes >= beyond) return false;
-      beyond = *std::min_element(whole.begin(), whole.end());
+      beyond = least;
       return true;
     };
     addEngines(device, problem, kind, kKeptTiled, failures, offers, savesCopy);
