@@ -37,6 +37,12 @@ class VariantsTest : public BenchmarkTest {
         if (proposed.count(m.kernel) == 0) found.emplace_back(batch, m);
     return found;
   }
+
+  void dropVariants(const BenchmarkRequest& request, std::vector<Measurement>& kernels) {
+    const std::set<Kernel> proposed = offered(request);
+    const auto isVariant = [&](const Measurement& m) { return proposed.count(m.kernel) == 0; };
+    kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isVariant), kernels.end());
+  }
 };
 
 TEST_F(VariantsTest, SomeAreFasterThanAllThatIsOffered) {
@@ -70,11 +76,7 @@ TEST_F(VariantsTest, WhatHasNoneStandsInTheWayOfNoOther) {
   std::vector<Measurement> undivided = result.measurements.at(32).kernels;
   const Kernel variant = fastestOf(undivided)->kernel;
   EXPECT_EQ(0U, offered(request).count(variant)) << toText(Operation::kBackwardFilter, variant);
-  undivided.erase(
-      std::remove_if(undivided.begin(),
-                     undivided.end(),
-                     [&](const Measurement& m) { return offered(request).count(m.kernel) == 0; }),
-      undivided.end());
+  dropVariants(request, undivided);
   const Kernel proposed = fastestOf(undivided)->kernel;
   EXPECT_TRUE(kindOf(proposed) == kindOf(variant));
   EXPECT_TRUE(variantsOf(handle_.get(), request.problem, proposed).empty());
@@ -153,11 +155,7 @@ TEST_F(VariantsTest, ErrorsThatNobodyAsksForDecideNothing) {
   Measurements known = alone.measurements;
   for (auto& [batch, size] : known) {
     for (Measurement& m : size.kernels) m.error = 1e-6;
-    size.kernels.erase(
-        std::remove_if(size.kernels.begin(),
-                       size.kernels.end(),
-                       [&](const Measurement& m) { return offered(request).count(m.kernel) == 0; }),
-        size.kernels.end());
+    dropVariants(request, size.kernels);
   }
   known.begin()->second.kernels.pop_back();
   request.known = &known;
