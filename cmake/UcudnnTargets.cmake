@@ -37,3 +37,20 @@ function(ucudnn_add_room name)
   set_target_properties(ucudnn_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
+
+# Device code of a room: what nvcc makes of the .cu file, for the architectures of CUDA's own libraries, is compiled in
+# as the array `symbol`.
+function(ucudnn_add_device_code name file symbol)
+  find_program(UCUDNN_BIN2C bin2c HINTS "${CUDAToolkit_BIN_DIR}" REQUIRED)
+  cmake_path(GET file STEM stem)
+  set(made "${CMAKE_CURRENT_BINARY_DIR}/${stem}")
+  add_custom_command(OUTPUT "${made}.c"
+    COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" -fatbin -arch=all-major -Xfatbin -compress-all -std=c++17
+            "-I${PROJECT_SOURCE_DIR}/src" -MD -MF "${made}.d" -o "${made}.fatbin" "${CMAKE_CURRENT_SOURCE_DIR}/${file}"
+    COMMAND "${UCUDNN_BIN2C}" --const --name ${symbol} "${made}.fatbin" > "${made}.c"
+    DEPENDS "${file}"
+    DEPFILE "${made}.d"
+    VERBATIM)
+  target_sources(ucudnn_${name} PRIVATE "${made}.c")
+  set_target_properties(ucudnn_${name} PROPERTIES C_VISIBILITY_PRESET hidden)
+endfunction()

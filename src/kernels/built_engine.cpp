@@ -3,12 +3,10 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
-#include "kernels/graph_operations.hpp"
+#include "kernels/kept_packs.hpp"
 
 namespace ucudnn {
 namespace {
@@ -37,88 +35,12 @@ std::optional<Summation> summationOf(const Problem& problem, int parts) {
   return Summation(problem, parts);
 }
 
-/// What a call of an engine's plan is given. Of x, w, y, the bias and z a graph has the first few.
-struct PackContents {
-  std::array<const void*, 5> data{};
-  const void* workspace = nullptr;
-  cudnnHandle_t handle = nullptr;  ///< a variant pack must not be shared between handles
-  cudnnBackendDescriptor_t plan = nullptr;
-
-  bool operator==(const PackContents& other) const noexcept {
-    return data == other.data && workspace == other.workspace && handle == other.handle &&
-           plan == other.plan;
-  }
-  /// Buffers that change roles give other numbers.
-  std::size_t hash() const noexcept {
-    auto mixed = reinterpret_cast<std::uintptr_t>(workspace);
-    for (const void* const each : data) mixed = mixed * 3 + reinterpret_cast<std::uintptr_t>(each);
-    return static_cast<std::size_t>(mixed * 0x9E3779B97F4A7C15u >> 32);
-  }
-};
-
-cudnnStatus_t makePack(const PackContents& contents,
-                       std::int64_t tensors,
-                       BackendDescriptor& pack) noexcept {
-  static constexpr std::int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorBias, kTensorZ};
-  cudnnBackendDescriptor_t made = nullptr;
-  cudnnStatus_t status =
-      cudnn().backendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &made);
-  if (status != CUDNN_STATUS_SUCCESS) return status;
-  pack.reset(made);
-  const auto set = [&](cudnnBackendAttributeName_t name,
-                       cudnnBackendAttributeType_t type,
-                       std::int64_t count,
-                       const void* values) {
-    if (status == CUDNN_STATUS_SUCCESS)
-      status = cudnn().backendSetAttribute(made, name, type, count, values);
-  };
-  set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, tensors, kIds);
-  set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, tensors, contents.data.data());
-  set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &contents.workspace);
-  return status == CUDNN_STATUS_SUCCESS ? cudnn().backendFinalize(made) : status;
+std::optional<Blocking> blockingOf(const Problem& problem, int pixels) {
+  if (pixels == 1) return std::nullopt;
+  if (!Blocking::exists(problem, pixels))
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "so many pixels are no block");
+  return Blocking(problem, pixels);
 }
-
-/// The variant packs of an engine's last calls. To make one takes cuDNN 9.19 a quarter of a
-/// microsecond, and a program that repeats brings the same memory. A finalized pack is never
-/// changed: other contents are another pack. Thread-safe: a pack that is in use is not waited for.
-class KeptPacks {
- public:
-  cudnnStatus_t execute(const PackContents& contents, std::int64_t tensors) noexcept {
-    Place& place = places_[contents.hash() % places_.size()];
-    if (place.isTaken.exchange(true, std::memory_order_acquire)) {
-      Place own;
-      return executeIn(own, contents, tensors);
-    }
-    const cudnnStatus_t status = executeIn(place, contents, tensors);
-    place.isTaken.store(false, std::memory_order_release);
-    return status;
-  }
-
- private:
-  struct Place {
-    std::atomic<bool> isTaken{false};
-    PackContents contents;
-    BackendDescriptor pack;  ///< null: none, or it has failed
-  };
-
-  static cudnnStatus_t executeIn(Place& place,
-                                 const PackContents& contents,
-                                 std::int64_t tensors) noexcept {
-    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-    if (place.pack == nullptr || !(place.contents == contents)) {
-      place.contents = contents;
-      status = makePack(contents, tensors, place.pack);
-    }
-    if (status == CUDNN_STATUS_SUCCESS)
-      status = cudnn().backendExecute(contents.handle, contents.plan, place.pack.get());
-    if (status != CUDNN_STATUS_SUCCESS) place.pack.reset();
-    return status;
-  }
-
-  // A network has a convolution several times over, each with memory of its own: a ResNet-50 six
-  // times.
-  std::array<Place, 16> places_;
-};
 
 /// A failure is taken off the runtime's last-error slot: the call may yet succeed another way.
 cudnnStatus_t statusOf(cudaError_t error) noexcept {
@@ -160,6 +82,11 @@ class BuiltEngine : public BuiltKernel {
                            plans_[adds ? 1 : 0].get()},
                           tensors);
   }
+  cudnnStatus_t executeFused(cudnnHandle_t handle,
+                             const ConvolutionPointers& pointers,
+                             const BiasActivation& fused) const noexcept {
+    return execute(handle, false, pointers, fused, whole_.addsZ == 0 ? 4 : 5);
+  }
   /// Of the workspace, behind the engine's.
   const void* ownMemory(const ConvolutionPointers& pointers) const noexcept {
     return advance(pointers.workspace, roundUpToAlignment(engineBytes_));
@@ -183,8 +110,7 @@ class BuiltTiles final : public BuiltEngine {
                         const ConvolutionPointers& pointers,
                         const BiasActivation* fused) const noexcept override {
     if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
-    if (isFused(whole()))
-      return execute(handle, false, pointers, *fused, whole().addsZ == 0 ? 4 : 5);
+    if (isFused(whole())) return executeFused(handle, pointers, *fused);
     ConvolutionPointers tile = pointers;
     for (int i = 0; i < tiling_.tiles; ++i) {
       const cudnnStatus_t status = execute(handle, adds(tile), tile);
@@ -257,12 +183,68 @@ class BuiltSums final : public BuiltEngine {
   Conversions conversions_;
 };
 
+class BuiltBlocks final : public BuiltEngine {
+ public:
+  BuiltBlocks(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(device, part, engine), blocks_(*part.blocks), engineAdds_(part.engineAdds()) {}
+
+  /// The client's output is written last: until then nothing is lost.
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation* fused) const noexcept override {
+    if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    cudaStream_t stream = nullptr;
+    cudnnStatus_t status = cudnn().getStream(handle, &stream);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    ConvolutionPointers blocked = pointers;
+    blocked.x = ownMemory(pointers);
+    blocked.w = advance(blocked.x, blocks_.wPlace());
+    if (blocks_.copiesY()) blocked.y = advance(blocked.x, blocks_.yPlace());
+    status = statusOf(takeInputs(pointers, blocked, stream));
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    if (isFused(whole())) return executeFused(handle, blocked, *fused);
+    status = execute(handle, engineAdds_ && adds(pointers), blocked);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    return statusOf(giveOutput(blocked, pointers, stream));
+  }
+
+ private:
+  cudaError_t takeInputs(const ConvolutionPointers& from,
+                         const ConvolutionPointers& to,
+                         cudaStream_t stream) const noexcept {
+    const Operation operation = whole().operation;
+    cudaError_t error = cudaSuccess;
+    if (operation != Operation::kBackwardData) error = blocks_.takeX(from.x, to.x, stream);
+    if (operation != Operation::kBackwardFilter && error == cudaSuccess)
+      error = blocks_.takeW(from.w, to.w, stream);
+    const bool takesY =
+        operation == Operation::kBackwardData || operation == Operation::kBackwardFilter;
+    if (takesY && blocks_.copiesY() && error == cudaSuccess)
+      error = blocks_.takeY(from.y, to.y, stream);
+    return error;
+  }
+
+  cudaError_t giveOutput(const ConvolutionPointers& from,
+                         const ConvolutionPointers& to,
+                         cudaStream_t stream) const noexcept {
+    const Operation operation = whole().operation;
+    if (operation == Operation::kBackwardData) return blocks_.giveX(from.x, to.x, adds(to), stream);
+    if (operation == Operation::kBackwardFilter)
+      return blocks_.giveW(from.w, to.w, adds(to), stream);
+    return blocks_.copiesY() ? blocks_.giveY(from.y, to.y, adds(to), stream) : cudaSuccess;
+  }
+
+  Blocking blocks_;
+  bool engineAdds_;
+};
+
 }  // namespace
 
 EnginePart::EnginePart(const Problem& whole, const EngineConfiguration& value)
     : tiling(tilingOf(whole, value.tiles)),
       folding(foldingOf(whole, value.folds)),
-      sums(summationOf(whole, value.sums)) {}
+      sums(summationOf(whole, value.sums)),
+      blocks(blockingOf(whole, value.blocks)) {}
 
 const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
   while (configured_.size() <= graph)
@@ -275,6 +257,7 @@ std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
                                                ConfiguredEngine& engine) {
   if (part.folding) return std::make_shared<const BuiltFolded>(device, part, engine);
   if (part.sums) return std::make_shared<const BuiltSums>(device, part, engine);
+  if (part.blocks) return std::make_shared<const BuiltBlocks>(device, part, engine);
   return std::make_shared<const BuiltTiles>(device, part, engine);
 }
 

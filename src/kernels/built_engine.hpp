@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/blocks.hpp"
 #include "kernels/folds.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/sums.hpp"
@@ -18,22 +19,30 @@
 
 namespace ucudnn {
 
-/// What an engine's graphs are of: the problem, a tile of it, the problem with columns folded, or a
-/// part of the batch.
+/// What an engine's graphs are of: the problem, a tile of it, the problem with columns folded, a
+/// part of the batch, or the problem of blocks.
 struct EnginePart {
   Tiling tiling;
   std::optional<Folding> folding;
   std::optional<Summation> sums;
+  std::optional<Blocking> blocks;
 
   /// Throws Error: the problem has no such parts.
   EnginePart(const Problem& whole, const EngineConfiguration& value);
 
   const Problem& problem() const noexcept {
-    return folding ? folding->folded : sums ? sums->part : tiling.tile;
+    return folding ? folding->folded : sums ? sums->part : blocks ? blocks->problem() : tiling.tile;
+  }
+  /// Whether an engine adds to the output; else its output is copied, and that adds.
+  bool engineAdds() const noexcept {
+    return !blocks || (tiling.tile.operation == Operation::kForward && !blocks->copiesY());
   }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {
-    const std::size_t own = folding ? folding->bytes : sums ? sums->bytes() : 0;
+    const std::size_t own = folding  ? folding->bytes
+                            : sums   ? sums->bytes()
+                            : blocks ? blocks->bytes()
+                                     : 0;
     return own == 0 ? engineBytes : roundUpToAlignment(engineBytes) + own;
   }
 };
@@ -61,7 +70,7 @@ class ConfiguredEngine {
 };
 
 /// Ready to run. `engine` has the part's graphs: of the first the output is overwritten, of the
-/// second added to. Throws Error.
+/// second, if the engine adds, added to. Throws Error.
 std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
                                                const EnginePart& part,
                                                ConfiguredEngine& engine);

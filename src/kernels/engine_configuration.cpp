@@ -47,6 +47,7 @@ std::string toText(const EngineConfiguration& configuration) {
   if (configuration.tiles != 1) text += fmt::format("_tiles={}", configuration.tiles);
   if (configuration.folds != 1) text += fmt::format("_folds={}", configuration.folds);
   if (configuration.sums != 1) text += fmt::format("_sums={}", configuration.sums);
+  if (configuration.blocks != 1) text += fmt::format("_blocks={}", configuration.blocks);
   return text;
 }
 
@@ -58,6 +59,7 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
     if (take(text, "_tiles=", configuration.tiles)) break;
     if (take(text, "_folds=", configuration.folds)) break;
     if (take(text, "_sums=", configuration.sums)) break;
+    if (take(text, "_blocks=", configuration.blocks)) break;
     int type = 0;
     std::int64_t choice = 0;
     if (!take(text, "_k", type) || !take(text, "=", choice)) return std::nullopt;
@@ -67,6 +69,7 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
   if (configuration.tiles < 1 || configuration.tiles > kMostTiles) return std::nullopt;
   if (configuration.folds < 1 || configuration.folds > kMostFolds) return std::nullopt;
   if (configuration.sums < 1 || configuration.sums > kMostSums) return std::nullopt;
+  if (configuration.blocks < 1 || configuration.blocks > kMostPixels) return std::nullopt;
   if (toText(configuration) != whole) return std::nullopt;  // "eng01": one kernel has one name
   return configuration;
 }

@@ -165,7 +165,8 @@ class DeviceKernelsTest : public ::testing::Test {
          offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true))
       if (offer.kernel.source == kEngines) {
         EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-        if (value.tiles == 1 && value.folds == 1) all.push_back(std::move(value));
+        if (value.tiles == 1 && value.folds == 1 && value.blocks == 1)
+          all.push_back(std::move(value));
       }
     return all;
   }

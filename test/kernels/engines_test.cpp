@@ -19,7 +19,8 @@ TEST(EngineConfigurationTest, ItsTextIsReadBack) {
                                  "eng0_tiles=2",
                                  "eng67_k25=1_tiles=8",
                                  "eng33_k0=61_folds=2",
-                                 "eng68_k2=5_sums=32"}) {
+                                 "eng68_k2=5_sums=32",
+                                 "eng67_k25=1_blocks=16"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
     EXPECT_EQ(toText(*configuration), text);
@@ -63,6 +64,12 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_sums=0"),
                                   std::string("eng1_sums=-2"),
                                   std::string("eng1_sums=64"),
+                                  std::string("eng1_blocks="),
+                                  std::string("eng1_blocks=1"),
+                                  std::string("eng1_blocks=0"),
+                                  std::string("eng1_blocks=-4"),
+                                  std::string("eng1_blocks=65"),
+                                  std::string("eng1_sums=2_blocks=4"),
                                   std::string("eng1_folds=2_sums=2"),
                                   std::string("eng1_tiles=2_sums=2"),
                                   endless})

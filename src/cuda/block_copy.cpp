@@ -1,0 +1,141 @@
+#include "cuda/block_copy.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace ucudnn {
+
+#if CUDART_VERSION >= 13000
+
+// What nvcc has made of block_copy.cu.
+extern "C" const unsigned char ucudnnBlockCopyCode[];
+
+namespace {
+
+using namespace block_copy;
+
+struct Kernels {
+  cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
+  cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
+};
+
+cudaError_t load(Kernels& kernels) noexcept {
+  cudaLibrary_t library = nullptr;
+  cudaError_t error =
+      cudaLibraryLoadData(&library, ucudnnBlockCopyCode, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (error != cudaSuccess) return error;
+  const auto find = [&](cudaKernel_t& kernel, const char* name) {
+    if (error == cudaSuccess) error = cudaLibraryGetKernel(&kernel, library, name);
+  };
+  find(kernels.toBlocks, "ucudnnToBlocks");
+  find(kernels.fromBlocks, "ucudnnFromBlocks");
+  find(kernels.filtersToBlocks, "ucudnnFiltersToBlocks");
+  find(kernels.filtersFromBlocks, "ucudnnFiltersFromBlocks");
+  if (error != cudaSuccess) cudaLibraryUnload(library);
+  return error;
+}
+
+/// Loaded when first needed, for all devices, and never unloaded: handles are used in static
+/// destructors. A failure is not kept: memory may be short for a while.
+cudaError_t loaded(Kernels& kernels) noexcept {
+  static std::mutex& mutex = *new std::mutex;
+  static Kernels known;
+  static bool isLoaded = false;
+  const std::lock_guard lock(mutex);
+  if (!isLoaded) {
+    const cudaError_t error = load(known);
+    if (error != cudaSuccess) return error;
+    isLoaded = true;
+  }
+  kernels = known;
+  return cudaSuccess;
+}
+
+/// REQUIRES: there are fewer than 2^31 thread blocks.
+template <typename Copy>
+cudaError_t launch(cudaKernel_t Kernels::*kernel,
+                   const Copy& copy,
+                   dim3 threadBlocks,
+                   dim3 threads,
+                   cudaStream_t stream) noexcept {
+  Kernels kernels;
+  const cudaError_t error = loaded(kernels);
+  if (error != cudaSuccess) return error;
+  Copy argument = copy;
+  void* arguments[] = {&argument};
+  const auto* const function = reinterpret_cast<const void*>(kernels.*kernel);
+  return cudaLaunchKernel(function, threadBlocks, threads, arguments, 0, stream);
+}
+
+/// Each row of blocks in as many parts as need shared memory each.
+cudaError_t launch(cudaKernel_t Kernels::*kernel,
+                   const BlockCopy& copy,
+                   std::int32_t rows,
+                   cudaStream_t stream) noexcept {
+  const std::int32_t numbers = copy.channels * copy.rows * copy.columns + 1;
+  const std::int64_t parts = (std::int64_t{numbers} * copy.across + kTile - 1) / kTile;
+  const dim3 threadBlocks(static_cast<unsigned>(copy.samples) * static_cast<unsigned>(rows),
+                          static_cast<unsigned>(std::min<std::int64_t>(parts, copy.channels)));
+  return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
+}
+
+/// A thread for each number.
+cudaError_t launch(cudaKernel_t Kernels::*kernel,
+                   const FilterCopy& copy,
+                   std::int64_t numbers,
+                   cudaStream_t stream) noexcept {
+  const dim3 threadBlocks(static_cast<unsigned>((numbers + kThreads - 1) / kThreads));
+  return launch(kernel, copy, threadBlocks, dim3(kThreads), stream);
+}
+
+}  // namespace
+
+bool hasBlockCopies() noexcept {
+  Kernels kernels;
+  if (loaded(kernels) == cudaSuccess) return true;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
+cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  return launch(&Kernels::toBlocks, copy, copy.down, stream);
+}
+
+cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  const std::int32_t rows = (copy.height + copy.padY + copy.rows - 1) / copy.rows;
+  return launch(&Kernels::fromBlocks, copy, rows, stream);
+}
+
+cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
+  const std::int64_t filters = std::int64_t{copy.count} * copy.shifts * copy.shifts;
+  const std::int64_t blocks = filters * copy.down * copy.across;
+  const std::int64_t numbers = blocks * copy.channels * copy.rows * copy.columns;
+  return launch(&Kernels::filtersToBlocks, copy, numbers, stream);
+}
+
+cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
+  const std::int64_t numbers = std::int64_t{copy.count} * copy.channels * copy.height * copy.width;
+  return launch(&Kernels::filtersFromBlocks, copy, numbers, stream);
+}
+
+#else
+
+bool hasBlockCopies() noexcept {
+  return false;
+}
+cudaError_t toBlocks(const BlockCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+cudaError_t toBlocks(const FilterCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+cudaError_t fromBlocks(const BlockCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+cudaError_t fromBlocks(const FilterCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+
+#endif
+
+}  // namespace ucudnn

@@ -1,0 +1,203 @@
+#include "kernels/blocks.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+
+#include "kernels/engine_configuration.hpp"
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::size_t kSpatial = 2;
+constexpr int kMostTimes = 4;
+
+/// How many times as high and wide as the filter's step a block is. 0: none is.
+int timesOf(const Problem& problem, int pixels) noexcept {
+  for (int times = 1; times <= kMostTimes; ++times)
+    if (pixels == times * times * Blocking::pixelsOf(problem)) return times;
+  return 0;
+}
+
+std::int32_t blocksOf(std::int32_t pixels, std::int32_t inBlock) noexcept {
+  return (pixels + inBlock - 1) / inBlock;
+}
+
+/// Along one dimension: what the problem's becomes.
+struct Line {
+  std::int32_t step, inBlock;
+  std::int32_t x, w, y;  ///< in blocks
+
+  Line(const Problem& problem, std::size_t dimension, int times) noexcept
+      : step(problem.strides[dimension]), inBlock(step * times) {
+    w = blocksOf(problem.wSizes[2 + dimension] + (times - 1) * step, inBlock);
+    y = blocksOf(problem.ySizes[2 + dimension], times);
+    x = y + w - 1;
+  }
+};
+
+bool fits(std::int64_t a, std::int64_t b, std::int64_t c) noexcept {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return a <= kMost / b / c;
+}
+
+Problem::Sizes channelsLast(const Problem::Sizes& sizes) noexcept {
+  return {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
+}
+
+Problem::Sizes channelsFirst(const Problem::Sizes& sizes) noexcept {
+  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+}
+
+void setStrides(std::int64_t (&strides)[4], const Problem::Sizes& from) noexcept {
+  std::copy_n(from.begin(), std::size(strides), strides);
+}
+
+BlockCopy copyOf(const Problem::Sizes& sizes,
+                 const Problem::Sizes& strides,
+                 const Problem::Sizes& blocked) noexcept {
+  BlockCopy copy{};
+  setStrides(copy.strides, strides);
+  copy.samples = sizes[0];
+  copy.channels = sizes[1];
+  copy.height = sizes[2];
+  copy.width = sizes[3];
+  copy.down = blocked[2];
+  copy.across = blocked[3];
+  return copy;
+}
+
+float* numbers(const void* memory) noexcept {
+  return static_cast<float*>(const_cast<void*>(memory));
+}
+
+cudaError_t take(BlockCopy copy, const void* from, const void* to, cudaStream_t stream) noexcept {
+  copy.tensor = numbers(from);
+  copy.blocks = numbers(to);
+  return toBlocks(copy, stream);
+}
+
+cudaError_t give(
+    BlockCopy copy, const void* from, const void* to, bool adds, cudaStream_t stream) noexcept {
+  copy.tensor = numbers(to);
+  copy.blocks = numbers(from);
+  copy.adds = adds ? 1 : 0;
+  return fromBlocks(copy, stream);
+}
+
+}  // namespace
+
+bool Blocking::exists(const Problem& problem, int pixels) noexcept {
+  const int times = timesOf(problem, pixels);
+  if (problem.dimensions != 2 + kSpatial || pixels < 2 || pixels > kMostPixels || times == 0 ||
+      problem.groups != 1 || problem.mode != CUDNN_CROSS_CORRELATION ||
+      problem.xType != CUDNN_DATA_FLOAT || problem.wType != CUDNN_DATA_FLOAT ||
+      problem.yType != CUDNN_DATA_FLOAT)
+    return false;
+  for (std::size_t i = 0; i < kSpatial; ++i)
+    if (problem.dilations[i] != 1 || problem.wSizes[2 + i] < problem.strides[i]) return false;
+  const std::int64_t inX = std::int64_t{problem.xSizes[1]} * pixels;
+  const std::int64_t inY = std::int64_t{problem.ySizes[1]} * times * times;
+  if (inX > kMostInBlock) return false;
+  if (times > 1 && (inY > kMostInBlock || problem.operation == Operation::kBiasActivationForward))
+    return false;
+  const Line down(problem, 0, times), across(problem, 1, times);
+  return fits(inX, down.x, across.x) && fits(inY, down.y, across.y) &&
+         fits(inX * inY, down.w, across.w) && fits(problem.batch(), down.x, 1) && hasBlockCopies();
+}
+
+Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(problem) {
+  const int times = timesOf(problem, pixels);
+  blocked_.xSizes[1] = blocked_.wSizes[1] = problem.xSizes[1] * pixels;
+  blocked_.ySizes[1] = blocked_.wSizes[0] = problem.ySizes[1] * times * times;
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const Line line(problem, i, times);
+    blocked_.xSizes[2 + i] = line.x;
+    blocked_.wSizes[2 + i] = line.w;
+    blocked_.ySizes[2 + i] = line.y;
+    blocked_.strides[i] = 1;
+    blocked_.pads[i] = 0;
+  }
+  blocked_.xStrides = channelsLast(blocked_.xSizes);
+  if (times > 1) blocked_.yStrides = channelsLast(blocked_.ySizes);
+  blocked_.wFormat = CUDNN_TENSOR_NHWC;
+
+  x_ = copyOf(problem.xSizes, problem.xStrides, blocked_.xSizes);
+  x_.rows = problem.strides[0] * times;
+  x_.columns = problem.strides[1] * times;
+  x_.padY = problem.pads[0];
+  x_.padX = problem.pads[1];
+  y_ = copyOf(problem.ySizes, problem.yStrides, blocked_.ySizes);
+  y_.rows = y_.columns = times;
+
+  const Problem::Sizes& w = problem.wSizes;
+  const bool isLast = problem.wFormat == CUDNN_TENSOR_NHWC;
+  setStrides(w_.strides, isLast ? channelsLast(w) : channelsFirst(w));
+  w_.count = w[0];
+  w_.channels = w[1];
+  w_.height = w[2];
+  w_.width = w[3];
+  w_.rows = x_.rows;
+  w_.columns = x_.columns;
+  w_.shifts = times;
+  w_.stepY = problem.strides[0];
+  w_.stepX = problem.strides[1];
+  w_.down = blocked_.wSizes[2];
+  w_.across = blocked_.wSizes[3];
+}
+
+std::size_t Blocking::wPlace() const noexcept {
+  return roundUpToAlignment(blocked_.xBytes());
+}
+
+std::size_t Blocking::yPlace() const noexcept {
+  return wPlace() + roundUpToAlignment(blocked_.wBytes());
+}
+
+std::size_t Blocking::bytes() const noexcept {
+  return yPlace() + (copiesY() ? blocked_.yBytes() : 0);
+}
+
+cudaError_t Blocking::takeX(const void* from, const void* to, cudaStream_t stream) const noexcept {
+  return take(x_, from, to, stream);
+}
+
+cudaError_t Blocking::takeW(const void* from, const void* to, cudaStream_t stream) const noexcept {
+  FilterCopy copy = w_;
+  copy.filters = numbers(from);
+  copy.blocks = numbers(to);
+  return toBlocks(copy, stream);
+}
+
+cudaError_t Blocking::takeY(const void* from, const void* to, cudaStream_t stream) const noexcept {
+  return take(y_, from, to, stream);
+}
+
+cudaError_t Blocking::giveX(const void* from,
+                            const void* to,
+                            bool adds,
+                            cudaStream_t s) const noexcept {
+  return give(x_, from, to, adds, s);
+}
+
+cudaError_t Blocking::giveW(const void* from,
+                            const void* to,
+                            bool adds,
+                            cudaStream_t s) const noexcept {
+  FilterCopy copy = w_;
+  copy.filters = numbers(to);
+  copy.blocks = numbers(from);
+  copy.adds = adds ? 1 : 0;
+  return fromBlocks(copy, s);
+}
+
+cudaError_t Blocking::giveY(const void* from,
+                            const void* to,
+                            bool adds,
+                            cudaStream_t s) const noexcept {
+  return give(y_, from, to, adds, s);
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,245 @@
+#include "kernels/engine_offers.hpp"
+
+#if UCUDNN_HAS_ENGINES
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/algorithms.hpp"
+#include "kernels/engine_calls.hpp"
+#include "kernels/engine_configuration.hpp"
+#include "kernels/engine_proposals.hpp"
+#include "kernels/engines.hpp"
+
+namespace ucudnn {
+namespace {
+
+bool isFused(const Problem& problem) noexcept {
+  return problem.operation == Operation::kBiasActivationForward;
+}
+
+// cuDNN proposes 30 configurations of a convolution, and times none. The first few are mostly the
+// fastest, but want the most workspace. So many are kept: of the 351 problems of
+// misc/profiles/h200_engines.csv the fastest left is within 1 % at 0, 8 and 64 MiB and within 3 %
+// at any workspace, with 13 of 30 kept.
+constexpr std::size_t kFirstKept = 8;
+constexpr int kKeptWithinWorkspace = 4;
+
+// Tiles are for filters that take much of a small workspace at any batch size. A smaller share of
+// the filter than this saves little of 8 MiB; as soon as x is larger than the filter, a smaller
+// batch saves more.
+constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
+// Each costs a question and a timing at each batch size.
+constexpr std::size_t kKeptTiled = 3;
+// Sums are in float, whose copies are twice as large: of two parts they take as much as x and y.
+constexpr int kFewestSums = 4;
+
+// Engines read four floats at once.
+constexpr int kFewChannels = 4;
+constexpr int kFewInBlock = 16;
+constexpr std::size_t kKeptBlocked = 4;
+
+/// What the problem's types, math type and transform allow. cuDNN marks its TF32 engines by
+/// TENSOR_CORE alone.
+bool isAllowed(const Problem& problem, const EngineNotes& notes) {
+  if (!problem.allows(transformOf(problem.operation, notes))) return false;
+  const bool isFma = problem.mathType == CUDNN_FMA_MATH;
+  if (isFma && notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) return false;
+  if (notes.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
+      problem.mathType != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
+    return false;
+  return problem.computeType == CUDNN_DATA_HALF ||
+         !notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+}
+
+/// Whether so many better ones need no more workspace.
+bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBytes) {
+  return better.size() >= kFirstKept &&
+         std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
+           return other.workspaceBytes <= workspaceBytes;
+         }) >= kKeptWithinWorkspace;
+}
+
+}  // namespace
+
+std::vector<OperationGraph> graphsOf(const EngineDevice& device, const EnginePart& part) {
+  const Problem& problem = part.problem();
+  std::vector<OperationGraph> graphs;
+  graphs.emplace_back(device, problem, 0, kEngineAlignment);
+  if (!isFused(problem) && part.engineAdds())
+    graphs.emplace_back(device, problem, 1, kEngineAlignment);
+  return graphs;
+}
+
+std::optional<KernelOffer> offerOf(const Problem& problem,
+                                   ConfiguredEngine& engine,
+                                   int* failures,
+                                   const std::vector<KernelOffer>& better) {
+  try {
+    const auto notes = notesOf(engine.at(0));
+    if (!isAllowed(problem, notes)) return std::nullopt;
+    std::size_t workspaceBytes = 0;
+    for (std::size_t i = 0; i < engine.graphs(); ++i) {
+      workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));
+      if (isOutranked(better, workspaceBytes)) return std::nullopt;
+    }
+    return KernelOffer{{EnginePart(problem, engine.value()).workspaceBytes(workspaceBytes),
+                        !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+                        transformOf(problem.operation, notes) != Transform::kWinograd ||
+                            isWinogradAccurate(problem),
+                        false},
+                       {idOf(engine.value()), problem.mathType, kEngines}};
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+    return std::nullopt;
+  }
+}
+
+namespace {
+
+/// Whether the best ones copy the filter. Where tensors have the layout that engines like, they
+/// don't.
+bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
+  const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
+  return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
+    return offer.workspaceBytes >= problem.wBytes();
+  });
+}
+
+/// Adds the first `most` engines of what `kind` says that are wanted.
+template <typename IsWanted>
+void addEngines(const EngineDevice& device,
+                const Problem& problem,
+                EngineConfiguration kind,
+                std::size_t most,
+                int* failures,
+                std::vector<KernelOffer>& offers,
+                IsWanted isWanted) {
+  const auto graphs = graphsOf(device, EnginePart(problem, kind));
+  for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
+    if (most == 0) return;
+    kind.engine = value.engine;
+    kind.knobs = std::move(value.knobs);
+    ConfiguredEngine engine(device, graphs, kind);
+    const auto offer = offerOf(problem, engine, failures);
+    if (!offer || !isWanted(*offer)) continue;
+    offers.push_back(*offer);
+    --most;
+  }
+}
+
+/// The workspaces of those that copy the filter, the best first.
+std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offers,
+                                            const Problem& problem) {
+  std::vector<std::size_t> workspaces;
+  for (const KernelOffer& offer : offers)
+    if (offer.workspaceBytes >= problem.wBytes()) workspaces.push_back(offer.workspaceBytes);
+  return workspaces;
+}
+
+/// Adds the first few of tiles to what is offered undivided: those that copy the filter, and need
+/// less than what copies it whole. One needs less than the best of these, whose tiles may be the
+/// fastest; the others need less than all of them. Which there are doesn't depend on a limit: a
+/// question that is answered within one is answered within all that are smaller.
+void addTiled(const EngineDevice& device,
+              const Problem& problem,
+              int* failures,
+              std::vector<KernelOffer>& offers) {
+  if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
+  const auto whole = workspacesWithCopy(offers, problem);
+  const std::size_t least = *std::min_element(whole.begin(), whole.end());
+  EngineConfiguration kind;
+  for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
+    const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
+    if (share < kLeastFilterShare || !Tiling::exists(problem, kind.tiles, kEngineAlignment)) return;
+    std::size_t beyond = whole.front();
+    const auto savesCopy = [&](const KernelOffer& offer) {
+      if (offer.workspaceBytes < share || offer.workspaceBytes >= beyond) return false;
+      beyond = least;
+      return true;
+    };
+    addEngines(device, problem, kind, kKeptTiled, failures, offers, savesCopy);
+  }
+}
+
+/// Adds the first few that read several columns as one, where that makes less to copy.
+void addFolded(const EngineDevice& device,
+               const Problem& problem,
+               int* failures,
+               std::vector<KernelOffer>& offers) {
+  EngineConfiguration kind;
+  kind.folds = Folding::columnsOf(problem);
+  if (!Folding::exists(problem, kind.folds) || !Folding::savesCopies(problem)) return;
+  const auto any = [](const KernelOffer&) { return true; };
+  addEngines(device, problem, kind, kFirstKept, failures, offers, any);
+}
+
+/// Adds those that sum parts of the batch in float, where the best ones copy x or y and parts need
+/// less: the best one of each number of parts, as they are the last resort.
+void addSums(const EngineDevice& device,
+             const Problem& problem,
+             int* failures,
+             std::vector<KernelOffer>& offers) {
+  if (offers.empty() || !Summation::exists(problem, kFewestSums)) return;
+  const std::size_t copy = std::min(problem.xBytes(), problem.yBytes());
+  if (offers.front().workspaceBytes < copy) return;
+  std::size_t least = offers.front().workspaceBytes;
+  for (const KernelOffer& offer : offers)
+    if (offer.workspaceBytes >= copy) least = std::min(least, offer.workspaceBytes);
+  const auto isDeterministic = [](const KernelOffer& offer) { return offer.deterministic; };
+  EngineConfiguration kind;
+  for (kind.sums = kFewestSums; Summation::exists(problem, kind.sums); kind.sums *= 2) {
+    const std::size_t before = offers.size();
+    addEngines(device, problem, kind, 1, failures, offers, isDeterministic);
+    if (offers.size() > before && offers.back().workspaceBytes >= least) offers.pop_back();
+  }
+}
+
+/// Adds the first few that read blocks of pixels as one, where a pixel has few channels: of the
+/// smallest blocks and, where these too have few numbers, of larger ones. Those have more products
+/// with 0, which only tensor cores are fast enough for.
+void addBlocked(const EngineDevice& device,
+                const Problem& problem,
+                int* failures,
+                std::vector<KernelOffer>& offers) {
+  if (problem.xSizes[1] > kFewChannels) return;
+  const auto add = [&](int pixels) {
+    EngineConfiguration kind;
+    kind.blocks = pixels;
+    if (!Blocking::exists(problem, pixels)) return;
+    const auto any = [](const KernelOffer&) { return true; };
+    addEngines(device, problem, kind, kKeptBlocked, failures, offers, any);
+  };
+  const int smallest = Blocking::pixelsOf(problem);
+  add(smallest);
+  if (problem.mathType != CUDNN_FMA_MATH && smallest * problem.xSizes[1] <= kFewInBlock)
+    add(4 * smallest);
+}
+
+}  // namespace
+
+std::vector<KernelOffer> engineOffers(const EngineDevice& device,
+                                      const Problem& problem,
+                                      int* failures) {
+  std::vector<KernelOffer> kept;
+  if (!hasEngines(problem)) return kept;
+  try {
+    const auto graphs = graphsOf(device, EnginePart(problem, {}));
+    for (const EngineConfiguration& value : engineProposals(device, problem, graphs.front())) {
+      ConfiguredEngine engine(device, graphs, value);
+      const auto offer = offerOf(problem, engine, failures, kept);
+      if (offer) kept.push_back(*offer);
+    }
+    addTiled(device, problem, failures, kept);
+    addFolded(device, problem, failures, kept);
+    addSums(device, problem, failures, kept);
+    addBlocked(device, problem, failures, kept);
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return kept;
+}
+
+}  // namespace ucudnn
+
+#endif

@@ -1,0 +1,217 @@
+// cudaLibrary* and cudaLaunchKernel, for the only device code that μ-cuDNN has: src/cuda/
+// block_copy.hpp says what its kernels do. Only with all arithmetic: a sample of what lies in
+// blocks is none of the tensor.
+#include <array>
+#include <cstring>
+
+#include "simulator/runtime/api.hpp"
+#include "simulator/runtime/machine.hpp"
+#include "simulator/runtime/thread_state.hpp"
+
+using namespace ucudnn::simulator;
+
+namespace {
+
+using Strides = std::int64_t[4];
+
+// The kernels' arguments, as they lie in memory.
+struct BlockCopy {
+  float *tensor, *blocks;
+  Strides strides;
+  std::int32_t samples, channels, height, width, rows, columns, padY, padX, down, across, adds;
+};
+
+struct FilterCopy {
+  float *filters, *blocks;
+  Strides strides;
+  std::int32_t count, channels, height, width, rows, columns, shifts, stepY, stepX, down, across;
+  std::int32_t adds;
+};
+
+std::int64_t placeOf(const Strides& strides, const std::array<std::int32_t, 4>& index) {
+  std::int64_t place = 0;
+  for (std::size_t i = 0; i < index.size(); ++i) place += strides[i] * index[i];
+  return place;
+}
+
+std::size_t spanOf(const Strides& strides, const std::array<std::int32_t, 4>& sizes) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) last += strides[i] * (sizes[i] - 1);
+  return static_cast<std::size_t>(last + 1) * sizeof(float);
+}
+
+template <typename Function>
+void forEach(const std::array<std::int32_t, 4>& sizes, Function f) {
+  std::array<std::int32_t, 4> i{};
+  for (i[0] = 0; i[0] < sizes[0]; ++i[0])
+    for (i[1] = 0; i[1] < sizes[1]; ++i[1])
+      for (i[2] = 0; i[2] < sizes[2]; ++i[2])
+        for (i[3] = 0; i[3] < sizes[3]; ++i[3]) f(i);
+}
+
+/// What a kernel copies between, and how it runs.
+struct Copy {
+  float* tensor;
+  std::size_t tensorBytes;
+  float* blocks;
+  std::size_t blockBytes;
+  std::function<void()> toBlocks, fromBlocks;
+};
+
+/// The number of a block's pixel: of channel, row and column there.
+template <typename Whole>
+std::int64_t inBlock(const Whole& copy, std::int32_t channel, std::int32_t y, std::int32_t x) {
+  return (std::int64_t{channel} * copy.rows + y % copy.rows) * copy.columns + x % copy.columns;
+}
+
+template <typename Whole>
+std::size_t numbersOf(const Whole& copy, std::size_t packed) {
+  return packed * static_cast<std::size_t>(copy.down) * static_cast<std::size_t>(copy.across) *
+         static_cast<std::size_t>(copy.channels) * static_cast<std::size_t>(copy.rows) *
+         static_cast<std::size_t>(copy.columns);
+}
+
+Copy copyOf(const BlockCopy& copy) {
+  const std::array<std::int32_t, 4> sizes{copy.samples, copy.channels, copy.height, copy.width};
+  const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.samples));
+  // Negative: beyond the blocks.
+  const auto blockedAt = [copy](const auto& index) -> std::int64_t {
+    const std::int32_t y = index[2] + copy.padY, x = index[3] + copy.padX;
+    if (y / copy.rows >= copy.down || x / copy.columns >= copy.across) return -1;
+    const std::int64_t block =
+        (std::int64_t{index[0]} * copy.down + y / copy.rows) * copy.across + x / copy.columns;
+    return block * copy.channels * copy.rows * copy.columns + inBlock(copy, index[1], y, x);
+  };
+  const auto take = [=] {
+    std::memset(copy.blocks, 0, numbers * sizeof(float));
+    forEach(sizes, [&](const auto& index) {
+      const std::int64_t to = blockedAt(index);
+      if (to >= 0) copy.blocks[to] = copy.tensor[placeOf(copy.strides, index)];
+    });
+  };
+  const auto give = [=] {
+    forEach(sizes, [&](const auto& index) {
+      const std::int64_t from = blockedAt(index);
+      float& to = copy.tensor[placeOf(copy.strides, index)];
+      to = (from >= 0 ? copy.blocks[from] : 0.0F) + (copy.adds != 0 ? to : 0.0F);
+    });
+  };
+  return {
+      copy.tensor, spanOf(copy.strides, sizes), copy.blocks, numbers * sizeof(float), take, give};
+}
+
+Copy copyOf(const FilterCopy& copy) {
+  const std::array<std::int32_t, 4> sizes{copy.count, copy.channels, copy.height, copy.width};
+  const auto shifts = static_cast<std::size_t>(copy.shifts) * static_cast<std::size_t>(copy.shifts);
+  const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.count) * shifts);
+  const auto forEachShift = [copy](const auto& index, auto f) {
+    for (std::int32_t down = 0; down < copy.shifts; ++down)
+      for (std::int32_t across = 0; across < copy.shifts; ++across) {
+        const std::int32_t y = index[2] + down * copy.stepY, x = index[3] + across * copy.stepX;
+        std::int64_t block = (std::int64_t{index[0]} * copy.shifts + down) * copy.shifts + across;
+        block = (block * copy.down + y / copy.rows) * copy.across + x / copy.columns;
+        f(copy.blocks[block * copy.channels * copy.rows * copy.columns +
+                      inBlock(copy, index[1], y, x)]);
+      }
+  };
+  const auto take = [=] {
+    std::memset(copy.blocks, 0, numbers * sizeof(float));
+    forEach(sizes, [&](const auto& index) {
+      const float tap = copy.filters[placeOf(copy.strides, index)];
+      forEachShift(index, [&](float& to) { to = tap; });
+    });
+  };
+  const auto give = [=] {
+    forEach(sizes, [&](const auto& index) {
+      float sum = 0;
+      forEachShift(index, [&](float& from) { sum += from; });
+      float& to = copy.filters[placeOf(copy.strides, index)];
+      to = sum + (copy.adds != 0 ? to : 0.0F);
+    });
+  };
+  return {
+      copy.filters, spanOf(copy.strides, sizes), copy.blocks, numbers * sizeof(float), take, give};
+}
+
+struct KernelOfOurs {
+  const char* name;
+  bool toBlocks;
+  Copy (*copyOf)(const void* argument);
+};
+
+template <typename Whole>
+Copy read(const void* argument) {
+  return copyOf(*static_cast<const Whole*>(argument));
+}
+
+constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy>},
+                                     {"ucudnnFromBlocks", false, read<BlockCopy>},
+                                     {"ucudnnFiltersToBlocks", true, read<FilterCopy>},
+                                     {"ucudnnFiltersFromBlocks", false, read<FilterCopy>}};
+
+cudaError_t launch(const KernelOfOurs& kernel, const void* argument, cudaStream_t stream) {
+  const Copy copy = kernel.copyOf(argument);
+  if (!checkRange(copy.tensor, copy.tensorBytes, "a kernel's tensor") ||
+      !checkRange(copy.blocks, copy.blockBytes, "a kernel's blocks"))
+    return cudaErrorIllegalAddress;
+  const DeviceModel& model = deviceModel(thisThread().device);
+  const double gigabytes = static_cast<double>(copy.tensorBytes + copy.blockBytes) / 1e9;
+  Work work{kernel.name,
+            model.launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3,
+            kernel.toBlocks ? copy.toBlocks : copy.fromBlocks};
+  work.accesses = {{copy.tensor, copy.tensorBytes, !kernel.toBlocks},
+                   {copy.blocks, copy.blockBytes, kernel.toBlocks}};
+  work.kind = 1 + static_cast<std::uint64_t>(&kernel - kKernels);
+  return enqueue(stream, std::move(work));
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaLibraryLoadData(cudaLibrary_t* library,
+                                const void* code,
+                                cudaJitOption*,
+                                void**,
+                                unsigned int,
+                                cudaLibraryOption*,
+                                void**,
+                                unsigned int) {
+  UCUDNN_SIMULATED_CALL();
+  if (library == nullptr || code == nullptr) return finish(cudaErrorInvalidValue);
+  if (arithmetic() != Arithmetic::kFull) return finish(cudaErrorNotSupported);
+  *library = reinterpret_cast<cudaLibrary_t>(const_cast<void*>(code));
+  return cudaSuccess;
+}
+
+cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
+  UCUDNN_SIMULATED_CALL();
+  return finish(library == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess);
+}
+
+cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {
+  UCUDNN_SIMULATED_CALL();
+  if (kernel == nullptr || library == nullptr || name == nullptr)
+    return finish(cudaErrorInvalidValue);
+  for (const KernelOfOurs& known : kKernels)
+    if (std::strcmp(known.name, name) == 0) {
+      *kernel = reinterpret_cast<cudaKernel_t>(const_cast<KernelOfOurs*>(&known));
+      return cudaSuccess;
+    }
+  return finish(cudaErrorSymbolNotFound);
+}
+
+cudaError_t cudaLaunchKernel(const void* function,
+                             dim3 blocks,
+                             dim3 threads,
+                             void** arguments,
+                             size_t,
+                             cudaStream_t stream) {
+  UCUDNN_SIMULATED_CALL();
+  if (function == nullptr) return finish(cudaErrorInvalidDeviceFunction);
+  if (blocks.x == 0 || blocks.y == 0 || threads.x * threads.y * threads.z > 1024)
+    return finish(cudaErrorInvalidConfiguration);
+  return finish(launch(*static_cast<const KernelOfOurs*>(function), arguments[0], stream));
+}
+
+}  // extern "C"

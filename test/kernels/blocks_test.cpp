@@ -1,0 +1,218 @@
+// Convolutions whose engines read blocks of pixels as one, against engines that read pixels: on the
+// simulator, and on a GPU.
+#include "kernels/blocks.hpp"
+
+#include <string>
+#include <vector>
+
+#include "device_kernels.hpp"
+
+namespace ucudnn {
+namespace {
+
+using namespace test;
+
+constexpr Operation kOperations[] = {
+    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
+
+/// Along a line of x, and the filter there.
+struct Line {
+  int size, taps, pad, step;
+};
+
+void setLine(Problem& p, std::size_t dimension, Line line) {
+  p.xSizes[2 + dimension] = line.size;
+  p.wSizes[2 + dimension] = line.taps;
+  p.pads[dimension] = line.pad;
+  p.strides[dimension] = line.step;
+  p.ySizes[2 + dimension] = (line.size + 2 * line.pad - line.taps) / line.step + 1;
+}
+
+Problem stem(Line down, Line across, int channels = 3, int filters = 8) {
+  Problem p = sampleProblem(Operation::kForward, 3, 8);
+  p.mathType = CUDNN_DEFAULT_MATH;
+  setLine(p, 0, down);
+  setLine(p, 1, across);
+  setSizes(p, channels, filters, false);
+  return p;
+}
+
+Problem stem(Line line, int channels = 3, int filters = 8) {
+  return stem(line, line, channels, filters);
+}
+
+constexpr Line kAlexNet{24, 11, 2, 4}, kResNet{24, 7, 3, 2}, kVgg{12, 3, 1, 1};
+
+struct BlockCase {
+  std::string name;
+  Problem problem;  ///< of the forward operation
+  int pixels;
+};
+
+std::ostream& operator<<(std::ostream& stream, const BlockCase& tested) {
+  return stream << tested.name;
+}
+
+std::vector<BlockCase> blockCases() {
+  std::vector<BlockCase> cases;
+  const auto add = [&](const char* name, const Problem& problem, int pixels) {
+    cases.push_back({name, problem, pixels});
+  };
+  add("AlexNet", stem(kAlexNet), 16);
+  add("AlexNetTwice", stem(kAlexNet), 64);
+  add("ResNet", stem(kResNet), 4);
+  add("ResNetTwice", stem(kResNet), 16);
+  add("Vgg", stem(kVgg), 4);
+  add("VggThrice", stem(kVgg), 9);
+  add("OddSizes", stem({23, 7, 3, 2}), 4);
+  add("OddSizesTwice", stem({23, 7, 3, 2}, {25, 7, 3, 2}), 16);
+  add("WhatNoTapReads", stem({25, 4, 0, 4}), 16);
+  add("WhatNoTapReadsTwice", stem({31, 4, 0, 3}), 36);
+  add("PaddedBeyondTheFilter", stem({9, 3, 5, 2}), 4);
+  add("OtherStepsDownThanAcross", stem({24, 5, 2, 3}, {17, 8, 1, 2}), 6);
+  add("OtherStepsTwice", stem({24, 5, 2, 3}, {17, 8, 1, 2}), 24);
+  add("OneLine", stem({1, 1, 0, 1}, {64, 8, 3, 4}), 4);
+  add("OneTap", stem({2, 2, 0, 2}), 4);
+  add("OneChannel", stem(kResNet, 1), 4);
+  add("ManyChannels", stem(kResNet, 60), 4);
+  // More blocks in a row than one thread block holds at a time.
+  add("LongLines", stem({4, 3, 1, 2}, {1200, 7, 3, 2}), 4);
+  add("ManyFilters", stem({16, 7, 3, 2}, {70, 7, 3, 2}, 3, 64), 16);
+  Problem fma = stem(kResNet);
+  fma.mathType = CUDNN_FMA_MATH;
+  add("Fma", fma, 4);
+  Problem last = stem(kResNet);
+  setSizes(last, 3, 8, true);
+  add("ChannelsLast", last, 4);
+  add("ChannelsLastTwice", last, 16);
+  Problem gaps = stem(kResNet);
+  setSizes(gaps, 3, 8, false, 20);
+  add("GapsBetweenSamples", gaps, 4);
+  add("GapsBetweenSamplesTwice", gaps, 16);
+  return cases;
+}
+
+class BlocksTest : public DeviceKernelsTest {
+ protected:
+  std::optional<KernelOffer> offer(const Problem& problem, EngineConfiguration value, int pixels) {
+    value.blocks = pixels;
+    return offerOf(problem, value);
+  }
+};
+
+class BlockNumericsTest : public BlocksTest, public ::testing::WithParamInterface<BlockCase> {};
+
+TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
+  const auto& [name, sample, pixels] = GetParam();
+  for (const Operation operation : kOperations) {
+    Problem problem = sample;
+    problem.operation = operation;
+    ASSERT_TRUE(Blocking::exists(problem, pixels));
+    const auto plain = offer(problem, engines(problem).front(), 1);
+    ASSERT_TRUE(plain);
+    int compared = 0;
+    for (const EngineConfiguration& value : engines(Blocking(problem, pixels).problem())) {
+      const auto blocked = offer(problem, value, pixels);
+      if (!blocked) continue;
+      SCOPED_TRACE(std::string(toText(operation)) + " " + toText(operation, blocked->kernel));
+      ++compared;
+      EXPECT_FALSE(blocked->anyCall);
+      for (const bool adds : {false, true})
+        // Sums of small integers are exact, but for transforms.
+        EXPECT_LE(
+            distance(
+                run(problem, *blocked, adds), run(problem, *plain, adds), problem.outputType()),
+            1e-3)
+            << (adds ? "adds" : "overwrites");
+    }
+    EXPECT_GT(compared, 0) << toText(operation);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         BlockNumericsTest,
+                         ::testing::ValuesIn(blockCases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST_F(BlocksTest, AStepBecomesChannels) {
+  const Blocking once(stem(kAlexNet), 16), twice(stem(kResNet), 16);
+  EXPECT_EQ(once.problem().xSizes, (Problem::Sizes{3, 48, 7, 7}));
+  EXPECT_EQ(once.problem().wSizes, (Problem::Sizes{8, 48, 3, 3}));
+  EXPECT_EQ(once.problem().ySizes, stem(kAlexNet).ySizes);
+  EXPECT_FALSE(once.copiesY());
+  // Twelve by twelve pixels of y, in blocks of two by two.
+  EXPECT_EQ(twice.problem().ySizes, (Problem::Sizes{3, 32, 6, 6}));
+  EXPECT_EQ(twice.problem().wSizes, (Problem::Sizes{32, 48, 3, 3}));
+  EXPECT_EQ(twice.problem().xSizes, (Problem::Sizes{3, 48, 8, 8}));
+  EXPECT_TRUE(twice.copiesY());
+}
+
+TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
+  const auto changed = [](auto change) {
+    Problem problem = stem(kResNet, 4);
+    change(problem);
+    return problem;
+  };
+  using P = Problem&;
+  ASSERT_TRUE(Blocking::exists(changed([](P) {}), 4));
+  const std::vector<Problem> others{
+      changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_HALF; }),
+      changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_DOUBLE; }),
+      changed([](P p) { p.groups = 2, setSizes(p, 4, 8, false); }),
+      changed([](P p) { p.mode = CUDNN_CONVOLUTION; }),
+      changed([](P p) { p.dilations[1] = 2, p.pads[1] = 6; }),
+      changed([](P p) {
+        setLine(p, 0, {24, 1, 0, 2}), setSizes(p, 4, 8, false);
+      }),
+      changed([](P p) { setSizes(p, 65, 8, false); }),
+      changed([](P p) {
+        p.dimensions = 5;
+        p.xSizes[4] = p.ySizes[4] = p.wSizes[4] = p.strides[2] = p.dilations[2] = 1;
+        setSizes(p, 4, 8, false);
+      })};
+  for (const Problem& problem : others)
+    for (const int pixels : {1, 2, 4, 8, 16}) EXPECT_FALSE(Blocking::exists(problem, pixels));
+  for (const int pixels : {-4, 0, 1, 2, 3, 5, 8, 12, 100, 1 << 30})
+    EXPECT_FALSE(Blocking::exists(changed([](P) {}), pixels)) << pixels;
+  const Problem manyFilters = changed([](P p) { setSizes(p, 4, 65, false); });
+  EXPECT_TRUE(Blocking::exists(manyFilters, 4));
+  EXPECT_FALSE(Blocking::exists(manyFilters, 16));
+  const Problem fused = changed([](P p) { p.operation = Operation::kBiasActivationForward; });
+  EXPECT_TRUE(Blocking::exists(fused, 4));
+  EXPECT_FALSE(Blocking::exists(fused, 16));
+  EngineConfiguration value = engines(stem(kVgg)).front();
+  EXPECT_FALSE(offer(stem(kVgg), value, 2));
+  value.blocks = 2;
+  EXPECT_THROW(build(stem(kVgg), {idOf(value), stem(kVgg).mathType, kEngines}), Error);
+}
+
+/// Few channels: 16 pixels of an AlexNet's, 4 and 16 of a ResNet's, 4 of a VGG's, none of more.
+TEST_F(BlocksTest, EnginesAreOfferedForBlocksOfFewChannels) {
+  const auto blocksOf = [&](Problem problem) {
+    std::vector<int> pixels;
+    for (const KernelOffer& offer :
+         offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
+      if (offer.kernel.source != kEngines) continue;
+      const int found = engineConfigurationOf(offer.kernel.id).blocks;
+      if (found != 1 && (pixels.empty() || pixels.back() != found)) pixels.push_back(found);
+    }
+    return pixels;
+  };
+  using Pixels = std::vector<int>;
+  for (const Operation operation : kOperations) {
+    const auto with = [&](Problem problem, int mathType = CUDNN_DEFAULT_MATH) {
+      problem.operation = operation;
+      problem.mathType = mathType;
+      return problem;
+    };
+    EXPECT_EQ(blocksOf(with(stem(kAlexNet))), Pixels{16});
+    EXPECT_EQ(blocksOf(with(stem(kResNet))), (Pixels{4, 16}));
+    EXPECT_EQ(blocksOf(with(stem(kResNet), CUDNN_FMA_MATH)), Pixels{4});
+    EXPECT_EQ(blocksOf(with(stem(kVgg))), Pixels{4});
+    EXPECT_EQ(blocksOf(with(stem(kVgg), CUDNN_FMA_MATH)), Pixels{});
+    EXPECT_EQ(blocksOf(with(stem(kResNet, 5))), Pixels{});
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn
