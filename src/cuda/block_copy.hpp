@@ -37,18 +37,19 @@ struct FilterCopy {
 
 /// Numbers in a block.
 constexpr int kMostInBlock = 256;
+constexpr int kMostColumns = 32;
 
 /// How the kernels are launched.
 namespace block_copy {
-constexpr int kLanes = 32, kWarps = 8, kThreads = kLanes * kWarps;
+constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
 }  // namespace block_copy
 
 /// Whether they can be copied. False also where that can't be found out now.
 bool hasBlockCopies() noexcept;
 
-/// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers in a
-/// block.
+/// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
+/// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers.
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 /// All of the tensor is written; what lies beyond the last block is 0. Of filters all shifts are

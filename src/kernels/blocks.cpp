@@ -16,7 +16,7 @@ constexpr int kMostTimes = 4;
 
 /// How many times as high and wide as the filter's step a block is. 0: none is.
 int timesOf(const Problem& problem, int pixels) noexcept {
-  for (int times = 1; times <= kMostTimes; ++times)
+  for (int times = 1; pixels > 1 && times <= kMostTimes; ++times)
     if (pixels == times * times * Blocking::pixelsOf(problem)) return times;
   return 0;
 }
@@ -38,7 +38,8 @@ struct Line {
   }
 };
 
-bool fits(std::int64_t a, std::int64_t b, std::int64_t c) noexcept {
+/// Whether the product is a 32-bit number.
+bool fits(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   return a <= kMost / b / c;
 }
@@ -91,13 +92,15 @@ cudaError_t give(
 
 bool Blocking::exists(const Problem& problem, int pixels) noexcept {
   const int times = timesOf(problem, pixels);
-  if (problem.dimensions != 2 + kSpatial || pixels < 2 || pixels > kMostPixels || times == 0 ||
+  if (problem.dimensions != 2 + kSpatial || times == 0 || pixels > kMostPixels ||
       problem.groups != 1 || problem.mode != CUDNN_CROSS_CORRELATION ||
       problem.xType != CUDNN_DATA_FLOAT || problem.wType != CUDNN_DATA_FLOAT ||
       problem.yType != CUDNN_DATA_FLOAT)
     return false;
   for (std::size_t i = 0; i < kSpatial; ++i)
-    if (problem.dilations[i] != 1 || problem.wSizes[2 + i] < problem.strides[i]) return false;
+    if (problem.dilations[i] != 1 || problem.wSizes[2 + i] < problem.strides[i] ||
+        problem.strides[i] * times > kMostColumns)
+      return false;
   const std::int64_t inX = std::int64_t{problem.xSizes[1]} * pixels;
   const std::int64_t inY = std::int64_t{problem.ySizes[1]} * times * times;
   if (inX > kMostInBlock) return false;
@@ -105,7 +108,9 @@ bool Blocking::exists(const Problem& problem, int pixels) noexcept {
     return false;
   const Line down(problem, 0, times), across(problem, 1, times);
   return fits(inX, down.x, across.x) && fits(inY, down.y, across.y) &&
-         fits(inX * inY, down.w, across.w) && fits(problem.batch(), down.x, 1) && hasBlockCopies();
+         fits(inX * inY, down.w, across.w) && fits(problem.batch(), problem.xSizes[2] + down.x) &&
+         fits(problem.xSizes[3], std::max(1, problem.xStrides[3])) &&
+         fits(problem.ySizes[3], std::max(1, problem.yStrides[3])) && hasBlockCopies();
 }
 
 Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(problem) {

@@ -24,9 +24,10 @@ class Blocking {
 
   /// Whether so many pixels of the problem's x are a block.
   static bool exists(const Problem& problem, int pixels) noexcept;
-  /// Of the smallest blocks. 1: the filter has no step.
+  /// Of the smallest blocks. 1: the filter has no step. 0: too large a one.
   static int pixelsOf(const Problem& problem) noexcept {
-    return problem.strides[0] * problem.strides[1];
+    const auto& steps = problem.strides;
+    return steps[0] > kMostColumns || steps[1] > kMostColumns ? 0 : steps[0] * steps[1];
   }
 
   const Problem& problem() const noexcept { return blocked_; }

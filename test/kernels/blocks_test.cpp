@@ -72,6 +72,7 @@ std::vector<BlockCase> blockCases() {
   add("OtherStepsDownThanAcross", stem({24, 5, 2, 3}, {17, 8, 1, 2}), 6);
   add("OtherStepsTwice", stem({24, 5, 2, 3}, {17, 8, 1, 2}), 24);
   add("OneLine", stem({1, 1, 0, 1}, {64, 8, 3, 4}), 4);
+  add("WideSteps", stem({4, 3, 1, 1}, {70, 32, 0, 32}), 32);
   add("OneTap", stem({2, 2, 0, 2}), 4);
   add("OneChannel", stem(kResNet, 1), 4);
   add("ManyChannels", stem(kResNet, 60), 4);
@@ -165,6 +166,7 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
         setLine(p, 0, {24, 1, 0, 2}), setSizes(p, 4, 8, false);
       }),
       changed([](P p) { setSizes(p, 65, 8, false); }),
+      changed([](P p) { p.xStrides[3] = 1 << 28; }),
       changed([](P p) {
         p.dimensions = 5;
         p.xSizes[4] = p.ySizes[4] = p.wSizes[4] = p.strides[2] = p.dilations[2] = 1;
@@ -174,6 +176,13 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
     for (const int pixels : {1, 2, 4, 8, 16}) EXPECT_FALSE(Blocking::exists(problem, pixels));
   for (const int pixels : {-4, 0, 1, 2, 3, 5, 8, 12, 100, 1 << 30})
     EXPECT_FALSE(Blocking::exists(changed([](P) {}), pixels)) << pixels;
+  const Problem wideSteps = changed([](P p) {
+    setLine(p, 0, {24, 7, 3, 1}), setLine(p, 1, {256, 64, 0, 64}), setSizes(p, 4, 8, false);
+  });
+  EXPECT_FALSE(Blocking::exists(wideSteps, 64));
+  const Problem endless = changed([](P p) { p.strides = {1 << 30, 1 << 30}; });
+  EXPECT_EQ(Blocking::pixelsOf(endless), 0);
+  EXPECT_FALSE(Blocking::exists(endless, 0));
   const Problem manyFilters = changed([](P p) { setSizes(p, 4, 65, false); });
   EXPECT_TRUE(Blocking::exists(manyFilters, 4));
   EXPECT_FALSE(Blocking::exists(manyFilters, 16));
