@@ -135,6 +135,57 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          ::testing::ValuesIn(blockCases()),
                          [](const auto& test) { return test.param.name; });
 
+/// Bias, z and the activation are of y, which is the caller's.
+TEST_F(BlocksTest, AFusedCallIsThatOfPixels) {
+  Problem problem = stem(kAlexNet);
+  problem.operation = Operation::kBiasActivationForward;
+  problem.activation = CUDNN_ACTIVATION_RELU;
+  problem.addsZ = 1;
+  const Values values(problem);
+  const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
+  const DeviceBuffer z(problem.yBytes()), bias(8 * sizeof(float));
+  const auto copyTo = [](const DeviceBuffer& buffer, const std::vector<char>& from) {
+    UCUDNN_CHECK_CUDA(
+        cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
+  };
+  copyTo(x, values.x);
+  copyTo(w, values.w);
+  copyTo(z, values.y);
+  copyTo(bias, integers(bias.bytes(), CUDNN_DATA_FLOAT, 4));
+  BiasActivation fused;
+  fused.z = z.get();
+  fused.bias = bias.get();
+  const auto result = [&](const KernelOffer& offer) {
+    UCUDNN_CHECK_CUDA(cudaMemset(y.get(), 0xFF, y.bytes()));
+    const DeviceBuffer workspace(offer.workspaceBytes);
+    EXPECT_EQ(build(problem, offer.kernel)
+                  ->enqueue(handle_.get(),
+                            {Factor::one(problem).get(),
+                             Factor::zero(problem).get(),
+                             x.get(),
+                             w.get(),
+                             y.get(),
+                             workspace.get(),
+                             workspace.bytes()},
+                            &fused),
+              CUDNN_STATUS_SUCCESS);
+    std::vector<char> numbers(y.bytes());
+    UCUDNN_CHECK_CUDA(cudaMemcpy(numbers.data(), y.get(), y.bytes(), cudaMemcpyDeviceToHost));
+    return numbers;
+  };
+  const auto plain = offer(problem, engines(problem).front(), 1);
+  ASSERT_TRUE(plain);
+  const std::vector<char> expected = result(*plain);
+  int compared = 0;
+  for (const EngineConfiguration& value : engines(Blocking(problem, 16).problem())) {
+    const auto blocked = offer(problem, value, 16);
+    if (!blocked) continue;
+    ++compared;
+    EXPECT_LE(distance(result(*blocked), expected, problem.yType), 1e-3) << toText(value);
+  }
+  EXPECT_GT(compared, 0);
+}
+
 TEST_F(BlocksTest, AStepBecomesChannels) {
   const Blocking once(stem(kAlexNet), 16), twice(stem(kResNet), 16);
   EXPECT_EQ(once.problem().xSizes, (Problem::Sizes{3, 48, 7, 7}));
