@@ -121,7 +121,7 @@ struct Tile {
   __device__ void readPixels(int first, int blocks) const {
     forPixels(first,
               blocks,
-              [&](float* const* line, int lines, int x, float* to, int together, int left) {
+              [&](float* const* line, int linesLeft, int x, float* to, int together, int left) {
                 float numbers[kLines][kBatch];
 #pragma unroll
                 for (int i = 0; i < kLines; ++i)
@@ -135,7 +135,7 @@ struct Tile {
                 for (int i = 0; i < kLines; ++i)
 #pragma unroll
                   for (int j = 0; j < kBatch; ++j)
-                    if (j * together < left && i * kWarps < lines)
+                    if (j * together < left && i * kWarps < linesLeft)
                       to[i * kWarps * copy.columns + j * together * (inTile + 1)] = numbers[i][j];
               });
   }
