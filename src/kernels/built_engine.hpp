@@ -33,9 +33,11 @@ struct EnginePart {
   const Problem& problem() const noexcept {
     return folding ? folding->folded : sums ? sums->part : blocks ? blocks->problem() : tiling.tile;
   }
-  /// Whether an engine adds to the output; else its output is copied, and that adds.
+  /// Whether an engine adds to the output; else nothing does, or what copies its output.
   bool engineAdds() const noexcept {
-    return !blocks || (tiling.tile.operation == Operation::kForward && !blocks->copiesY());
+    const Operation operation = tiling.tile.operation;
+    return blocks ? operation == Operation::kForward && !blocks->copiesY()
+                  : operation != Operation::kBiasActivationForward;
   }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {

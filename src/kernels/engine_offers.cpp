@@ -14,10 +14,6 @@
 namespace ucudnn {
 namespace {
 
-bool isFused(const Problem& problem) noexcept {
-  return problem.operation == Operation::kBiasActivationForward;
-}
-
 // cuDNN proposes 30 configurations of a convolution, and times none. The first few are mostly the
 // fastest, but want the most workspace. So many are kept: of the 351 problems of
 // misc/profiles/h200_engines.csv the fastest left is within 1 % at 0, 8 and 64 MiB and within 3 %
@@ -66,8 +62,7 @@ std::vector<OperationGraph> graphsOf(const EngineDevice& device, const EnginePar
   const Problem& problem = part.problem();
   std::vector<OperationGraph> graphs;
   graphs.emplace_back(device, problem, 0, kEngineAlignment);
-  if (!isFused(problem) && part.engineAdds())
-    graphs.emplace_back(device, problem, 1, kEngineAlignment);
+  if (part.engineAdds()) graphs.emplace_back(device, problem, 1, kEngineAlignment);
   return graphs;
 }
 

@@ -1,9 +1,7 @@
 #include "kernels/engines.hpp"
 
-#include <algorithm>
 #include <utility>
 
-#include "kernels/algorithms.hpp"
 #include "kernels/built_engine.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
