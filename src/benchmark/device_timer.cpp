@@ -139,15 +139,14 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   };
   const bool isWhole = task.call.batch == request_.problem.batch();
   const bool isShort = expected > 0 && expected < 2 * kSampleMs;
-  const double longMs = isWhole && !task.isFarOff ? kLongWholeMs : kLongMs;
-  Timing first = fastest(isShort, expected > longMs ? 0 : 1);
+  Timing first = fastest(isShort, expected > (isWhole ? kLongWholeMs : kLongMs) ? 0 : 1);
   if (first.samples.empty()) return first;
   const double firstMs = first.samples.front();
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
-  // meanwhile. Much less: it is not as far off as was thought.
-  const bool isBelieved =
-      expected > 0 ? firstMs < 2 * expected && (!task.isFarOff || firstMs > kAsExpected * expected)
-                   : request_.tuning == Tuning::kFast && firstMs >= 2 * kSampleMs;
+  // meanwhile.
+  const bool isBelieved = expected > 0
+                              ? firstMs < 2 * expected
+                              : request_.tuning == Tuning::kFast && firstMs >= 2 * kSampleMs;
   if (isBelieved) return first;
   Timing second = fastest(firstMs < 2 * kSampleMs, 1);
   if (!second.samples.empty()) second.samples.front() = std::min(firstMs, second.samples.front());

@@ -167,13 +167,6 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
     task.withError = lacksError(anchor.batch, offer.kernel);
     task.call = {anchor.descriptors, anchor.batch, offer};
     task.expectedMs = expectedMs(everywhere_, offer.kernel, anchor.batch);
-    task.isFarOff = request_.tuning == Tuning::kFast && request_.devices.empty() &&
-                    timed_.count(offer.kernel) != 0 &&
-                    isOffFront(rivalsOf(offer.kernel),
-                               anchor.batch,
-                               {task.expectedMs, task.expectedMs},
-                               withinLimit(offer),
-                               kNearFrontWhole);
     judgement.tasks.push_back(std::move(task));
   }
   if (isWhole || judgement.tasks.empty() || !isLate()) return judgement;
@@ -196,7 +189,6 @@ void Question::addKnown(const Anchor& anchor) {
 }
 
 void Question::add(int batch, std::vector<Measurement> measured) {
-  for (const Measurement& m : measured) timed_.insert(m.kernel);
   addErrors(errors_, batch, measured);
   for (Measurement& m : measured) static_cast<KernelOffer&>(m) = withError(m);
   for (Measurements* const table : {&atAnchors_, &everywhere_})

@@ -98,7 +98,6 @@ class Question {
   int middle_ = 0;  ///< fast tuning: the anchor that is first
   std::vector<int> between_;
   std::set<Kernel> offered_;
-  std::set<Kernel> timed_;              ///< by this run: their code is loaded
   std::vector<KernelOffer> undivided_;  ///< everything offered at the mini-batch
   Measurements atAnchors_;              ///< of this question or not
   Measurements everywhere_;             ///< and at other sizes, as far as known before

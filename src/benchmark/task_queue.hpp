@@ -36,7 +36,6 @@ struct TimingTask {
   int device = kAnyDevice;  ///< that has run the kernel, if one has
   bool onlyOwn = false;     ///< another device could not
   bool withError = false;   ///< the kernel's error is to be measured too
-  bool isFarOff = false;    ///< loaded, and in no plan, though a list of kernels may name it
 
   static constexpr int kAnyDevice = -1;
 };

@@ -52,9 +52,6 @@ constexpr double kNearFront = 1.15;
 // many short kernels may take that much longer than many calls, and code may take longer to load.
 constexpr double kNearFrontWhole = 2;
 constexpr double kLongWholeMs = 20;
-// A kernel that takes less than this share of what fewer samples lead to expect has a part that
-// doesn't grow with the batch.
-constexpr double kAsExpected = 0.75;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
