@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "cuda/owners.hpp"
+
 namespace ucudnn {
 
 #if CUDART_VERSION >= 13000
@@ -19,7 +21,9 @@ struct Kernels {
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
 };
 
-cudaError_t load(Kernels& kernels) noexcept {
+/// Also while the client captures. Throws Error.
+cudaError_t load(Kernels& kernels) {
+  const RelaxedCapture relaxed;
   cudaLibrary_t library = nullptr;
   cudaError_t error =
       cudaLibraryLoadData(&library, ucudnnBlockCopyCode, nullptr, nullptr, 0, nullptr, nullptr, 0);
@@ -37,7 +41,7 @@ cudaError_t load(Kernels& kernels) noexcept {
 
 /// Loaded when first needed, for all devices, and never unloaded: handles are used in static
 /// destructors. A failure is not kept: memory may be short for a while.
-cudaError_t loaded(Kernels& kernels) noexcept {
+cudaError_t loaded(Kernels& kernels) noexcept try {
   static std::mutex& mutex = *new std::mutex;
   static Kernels known;
   static bool isLoaded = false;
@@ -49,6 +53,8 @@ cudaError_t loaded(Kernels& kernels) noexcept {
   }
   kernels = known;
   return cudaSuccess;
+} catch (const Error&) {
+  return cudaErrorUnknown;
 }
 
 /// REQUIRES: there are fewer than 2^31 thread blocks.

@@ -2,6 +2,7 @@
 // simulator, and on a GPU.
 #include "kernels/blocks.hpp"
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -184,6 +185,22 @@ TEST_F(BlocksTest, AFusedCallIsThatOfPixels) {
     EXPECT_LE(distance(result(*blocked), expected, problem.yType), 1e-3) << toText(value);
   }
   EXPECT_GT(compared, 0);
+}
+
+/// In a process of its own, where nothing has been loaded yet.
+void expectBlocksWhileCapturing() {
+  cudaStream_t stream = nullptr;
+  UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  UCUDNN_CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  const bool exists = Blocking::exists(stem(kAlexNet), 16);
+  cudaGraph_t graph = nullptr;
+  const cudaError_t error = cudaStreamEndCapture(stream, &graph);
+  std::exit(exists && error == cudaSuccess ? 0 : 1);
+}
+
+TEST_F(BlocksTest, TheirCodeIsLoadedBesideACapture) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(expectBlocksWhileCapturing(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(BlocksTest, AStepBecomesChannels) {

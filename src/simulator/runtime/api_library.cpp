@@ -180,6 +180,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library,
   UCUDNN_SIMULATED_CALL();
   if (library == nullptr || code == nullptr) return finish(cudaErrorInvalidValue);
   if (arithmetic() != Arithmetic::kFull) return finish(cudaErrorNotSupported);
+  if (const cudaError_t error = unsafeCall()) return finish(error);
   *library = reinterpret_cast<cudaLibrary_t>(const_cast<void*>(code));
   return cudaSuccess;
 }
