@@ -39,13 +39,22 @@ class HotPlans {
     Key key;
     std::shared_ptr<const Plan> plan;  ///< null: known to have none
     std::shared_ptr<WorkspaceRegion> region = nullptr;
+    std::size_t next = 0;  ///< the slot that was looked for after this one
   };
 
-  /// Null when the key is not there, or the table is of another epoch.
-  const Entry* find(const Key& key, std::uint64_t epoch) const noexcept {
+  /// Null when the key is not there, or the table is of another epoch. Programs call the same
+  /// convolutions in the same order: what came next the last time is tried before the hash, which
+  /// takes three times as long as a comparison.
+  const Entry* find(const Key& key, std::uint64_t epoch) noexcept {
     if (epoch != epoch_) return nullptr;
-    const Entry& entry = entries_[key.hash() % kSlots];
-    return entry.key == key ? &entry : nullptr;
+    std::size_t slot = entries_[last_].next;
+    if (!(entries_[slot].key == key)) {
+      slot = key.hash() % kSlots;
+      if (!(entries_[slot].key == key)) return nullptr;
+      entries_[last_].next = slot;
+    }
+    last_ = slot;
+    return &entries_[slot];
   }
 
   void put(const Key& key,
@@ -78,6 +87,7 @@ class HotPlans {
 
   std::vector<Entry> entries_;  ///< an unused one has a problem of batch 0, which no call has
   std::uint64_t epoch_ = 0;     ///< 0: empty; the planner's epochs begin at 1
+  std::size_t last_ = 0;        ///< the slot that was found last
 };
 
 }  // namespace ucudnn

@@ -65,6 +65,20 @@ TEST(HotPlansTest, AnotherEpochsFirstPlanEmptiesTheTable) {
   EXPECT_NE(table.find(key(9), 2), nullptr);
 }
 
+// What came next the last time is looked at first.
+TEST(HotPlansTest, InWhateverOrderEachKeyHasItsOwnPlan) {
+  HotPlans table;
+  for (int batch = 1; batch <= 3; ++batch) table.put(key(batch), 1, planFor(key(batch)));
+  for (const int batch : {1, 2, 3, 1, 2, 3, 3, 2, 1, 1, 3, 2, 4, 2, 3}) {
+    const HotPlans::Entry* const entry = table.find(key(batch), 1);
+    EXPECT_EQ(entry == nullptr ? 4 : entry->plan->problem.batch(), batch);
+  }
+  const auto later = planFor(key(2));
+  table.put(key(2), 1, later);  // where 3 is followed by 2
+  EXPECT_NE(table.find(key(3), 1), nullptr);
+  EXPECT_EQ(table.find(key(2), 1)->plan, later);
+}
+
 // Workspaces that differ below the hash's resolution share a slot.
 TEST(HotPlansTest, OfKeysInOneSlotTheLaterStays) {
   const HotPlans::Key first = key(8, 512), second = key(8, 513);
