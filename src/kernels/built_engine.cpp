@@ -42,11 +42,13 @@ std::optional<Blocking> blockingOf(const Problem& problem, int pixels) {
   return Blocking(problem, pixels);
 }
 
-/// A failure is taken off the runtime's last-error slot: the call may yet succeed another way.
+/// Of a copy, the last of which writes the client's output. A failure is taken off the runtime's
+/// last-error slot, and is none after which a kernel may have run (mayHaveRun): what was refused
+/// has written nothing, so the call may yet succeed another way, also where it adds.
 cudnnStatus_t statusOf(cudaError_t error) noexcept {
   if (error == cudaSuccess) return CUDNN_STATUS_SUCCESS;
   static_cast<void>(cudaGetLastError());
-  return CUDNN_STATUS_EXECUTION_FAILED;
+  return CUDNN_STATUS_INTERNAL_ERROR;
 }
 
 /// What all have: an engine's plans, of each of its graphs.

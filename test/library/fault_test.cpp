@@ -209,6 +209,29 @@ TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfTilesMayFail) {
   failEachCall(parameters);
 }
 
+// Beta is 1 again; what blocks compute is added to the client's output at the end.
+TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfBlocksMayFail) {
+  for (const int step : {1, 2}) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    ConvolutionCase parameters = smallCase();
+    parameters.math = CUDNN_DEFAULT_MATH;
+    parameters.filters = 12;
+    parameters.stride = {step, step};
+    const ForcedSplits forced({parameters});
+    forceKernels(forced.database(), "_blocks=4", std::size_t{1} << 20);
+    const Handles handles;
+    for (const ucudnnOperation_t operation : kOperations) {
+      ucudnnPlan_t plan{};
+      std::vector<ucudnnMicroBatches_t> entries;
+      ASSERT_CUDNN(Convolution(parameters)
+                       .plan(handles.ours, operation, std::size_t{4} << 20, &plan, &entries));
+      for (const ucudnnMicroBatches_t& entry : entries)
+        EXPECT_NE(std::string(entry.kernel).find("_blocks=4"), std::string::npos) << entry.kernel;
+    }
+    failEachCall(parameters);
+  }
+}
+
 // The first call is enqueued, the second captured, the others launched.
 TEST_F(FaultTest, AnyCallOfAReplayedRunMayFail) {
   const ForcedSplits forced({smallCase()});

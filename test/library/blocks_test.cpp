@@ -1,0 +1,150 @@
+// Plans of engines that read blocks of pixels as one, of problems so small that only a database
+// says so: the results, replay, and failures.
+#include "../support/simulator.hpp"
+#include "replay.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{4} << 20;
+/// More than any of the cases needs: cuDNN says how much that is.
+constexpr std::size_t kEnough = std::size_t{1} << 20;
+
+struct BlockCase {
+  ConvolutionCase convolution;
+  std::string kernel;  ///< of plans, behind the engine's name
+};
+
+std::ostream& operator<<(std::ostream& stream, const BlockCase& tested) {
+  return stream << tested.convolution << tested.kernel;
+}
+
+bool areBlocked(const std::vector<ucudnnMicroBatches_t>& entries) {
+  for (const ucudnnMicroBatches_t& entry : entries)
+    if (std::string(entry.kernel).find("_blocks=") == std::string::npos) return false;
+  return !entries.empty();
+}
+
+/// With numbers of filters that no other test has.
+std::vector<BlockCase> cases() {
+  std::vector<BlockCase> all;
+  const auto add = [&](const std::string& name, int pixels, auto change) {
+    ConvolutionCase next;
+    next.name = name;
+    next.math = CUDNN_DEFAULT_MATH;
+    next.channels = 3;
+    next.filters = 20;
+    next.input = {13, 14};
+    next.filter = {5, 5};
+    next.stride = {2, 2};
+    change(next);
+    all.push_back({next, "_blocks=" + std::to_string(pixels)});
+  };
+  using C = ConvolutionCase&;
+  add("Float", 4, [](C) {});
+  add("Twice", 16, [](C) {});
+  add("Fma", 4, [](C c) { c.math = CUDNN_FMA_MATH; });
+  add("Nhwc", 4, [](C c) { c.format = CUDNN_TENSOR_NHWC; });
+  add("NhwcTwice", 16, [](C c) { c.format = CUDNN_TENSOR_NHWC; });
+  add("OddBatchStride", 4, [](C c) { c.batchGap = 41; });
+  add("OddBatchStrideTwice", 16, [](C c) { c.batchGap = 41; });
+  add("OneStep", 4, [](C c) { c.stride = {1, 1}; });
+  add("OtherSteps", 6, [](C c) { c.stride = {3, 2}, c.pad = {4, 0}; });
+  return all;
+}
+
+class BlocksTest : public ReplayFixture, public ::testing::WithParamInterface<BlockCase> {
+ protected:
+  BlocksTest() : ReplayFixture({GetParam().convolution}) {}
+  void SetUp() override {
+    ReplayFixture::SetUp();
+    if (IsSkipped()) return;
+    if (!onSimulator()) GTEST_SKIP() << "what blocks need is known of the simulator's engines";
+    forceKernels(database(), GetParam().kernel, kEnough);
+  }
+
+ private:
+  const EnvironmentGuard engines_{"UCUDNN_KERNELS", "engines"};
+};
+
+TEST_P(BlocksTest, RightWhateverTheFactors) {
+  const Handles handles;
+  Convolution convolution(GetParam().convolution);
+  const DeviceBuffer workspace(kLimit);
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
+    EXPECT_TRUE(areBlocked(entries)) << textOf(entries);
+    for (const double alpha : {1.0, 1.5})
+      for (const double beta : {0.0, 1.0, 0.5}) {
+        convolution.fill();
+        if (beta == 0) convolution.output(operation).poison();
+        const auto expected = convolution.undivided(handles.native, operation, 0, alpha, beta);
+        ASSERT_TRUE(expected);
+        ASSERT_CUDNN(convolution.run(
+            handles.ours, operation, 0, {workspace.get(), workspace.bytes()}, alpha, beta));
+        EXPECT_LE(
+            distance(
+                convolution.geometry(operation), convolution.output(operation).read(), *expected),
+            tolerance(GetParam().convolution))
+            << "alpha " << alpha << ", beta " << beta;
+      }
+  }
+}
+
+TEST_P(BlocksTest, DividedCallsThatRepeatAreReplayed) {
+  for (const ucudnnOperation_t operation : kOperations) {
+    Repeated calls(GetParam().convolution);
+    for (const double beta : {0.0, 1.0}) expectReplayedFromTheSecondOn(calls, operation, beta);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, BlocksTest, ::testing::ValuesIn(cases()), [](const auto& test) {
+  return test.param.convolution.name;
+});
+
+class BlocksFaultTest : public BlocksTest {};
+
+/// Until what blocks compute is written to the client's output nothing is lost: cuDNN runs the call
+/// instead, also where it adds.
+TEST_P(BlocksFaultTest, AnyCallMayFailAndTheResultIsRight) {
+  Convolution convolution(GetParam().convolution);
+  const DeviceBuffer workspace(kLimit);
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const double beta : {0.0, 1.0}) {
+      std::int64_t calls = 1;
+      for (std::int64_t n = 0; n <= calls; ++n) {
+        SCOPED_TRACE(std::string(toText(operation)) + ", beta " + std::to_string(beta) + ", call " +
+                     std::to_string(n) + " of " + std::to_string(calls));
+        const Handles handles;
+        ucudnnPlan_t plan{};
+        std::vector<ucudnnMicroBatches_t> entries;
+        ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
+        ASSERT_TRUE(areBlocked(entries)) << textOf(entries);
+        convolution.fill();
+        const auto expected = convolution.undivided(handles.native, operation, 0, 1, beta);
+        ASSERT_TRUE(expected);
+        const std::int64_t before = callCount();
+        failCall(n);
+        EXPECT_CUDNN(convolution.run(
+            handles.ours, operation, 0, {workspace.get(), workspace.bytes()}, 1, beta));
+        failCall(0);
+        if (n == 0) calls = callCount() - before;
+        EXPECT_CUDA(cudaGetLastError());
+        EXPECT_LE(
+            distance(
+                convolution.geometry(operation), convolution.output(operation).read(), *expected),
+            tolerance(GetParam().convolution));
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases,
+                         BlocksFaultTest,
+                         ::testing::Values(cases()[0], cases()[1]),
+                         [](const auto& test) { return test.param.convolution.name; });
+
+}  // namespace
+}  // namespace ucudnn::test
