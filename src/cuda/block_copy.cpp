@@ -57,6 +57,13 @@ cudaError_t loaded(Kernels& kernels) noexcept try {
   return cudaErrorUnknown;
 }
 
+/// Whether the code may yet be loaded. Any other failure says that it is not for this device,
+/// driver or runtime.
+bool mayPass(cudaError_t error) noexcept {
+  return error == cudaErrorMemoryAllocation || error == cudaErrorStreamCaptureUnsupported ||
+         error == cudaErrorUnknown;
+}
+
 /// REQUIRES: there are fewer than 2^31 thread blocks.
 template <typename Copy>
 cudaError_t launch(cudaKernel_t Kernels::*kernel,
@@ -96,11 +103,12 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
 
 }  // namespace
 
-bool hasBlockCopies() noexcept {
+bool hasBlockCopies() {
   Kernels kernels;
-  if (loaded(kernels) == cudaSuccess) return true;
-  static_cast<void>(cudaGetLastError());
-  return false;
+  const cudaError_t error = loaded(kernels);
+  if (mayPass(error)) throwCudaError(error, "cudaLibraryLoadData", __FILE__, __LINE__);
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return error == cudaSuccess;
 }
 
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
@@ -126,7 +134,7 @@ cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
 
 #else
 
-bool hasBlockCopies() noexcept {
+bool hasBlockCopies() {
   return false;
 }
 cudaError_t toBlocks(const BlockCopy&, cudaStream_t) noexcept {

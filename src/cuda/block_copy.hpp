@@ -44,8 +44,8 @@ constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
 }  // namespace block_copy
 
-/// Whether they can be copied. False also where that can't be found out now.
-bool hasBlockCopies() noexcept;
+/// Whether they can be copied. Throws Error: that can't be found out now.
+bool hasBlockCopies();
 
 /// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
 /// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers.

@@ -90,7 +90,7 @@ cudaError_t give(
 
 }  // namespace
 
-bool Blocking::exists(const Problem& problem, int pixels) noexcept {
+bool Blocking::exists(const Problem& problem, int pixels) {
   const int times = timesOf(problem, pixels);
   if (problem.dimensions != 2 + kSpatial || times == 0 || pixels > kMostPixels ||
       problem.groups != 1 || problem.mode != CUDNN_CROSS_CORRELATION ||

@@ -22,8 +22,9 @@ class Blocking {
   /// REQUIRES: exists.
   Blocking(const Problem& problem, int pixels) noexcept;
 
-  /// Whether so many pixels of the problem's x are a block.
-  static bool exists(const Problem& problem, int pixels) noexcept;
+  /// Whether so many pixels of the problem's x are a block. Throws Error: that can't be found out
+  /// now.
+  static bool exists(const Problem& problem, int pixels);
   /// Of the smallest blocks. 1: the filter has no step. 0: too large a one.
   static int pixelsOf(const Problem& problem) noexcept {
     const auto& steps = problem.strides;

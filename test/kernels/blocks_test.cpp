@@ -2,11 +2,13 @@
 // simulator, and on a GPU.
 #include "kernels/blocks.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "device_kernels.hpp"
+#include "support/simulator.hpp"
 
 namespace ucudnn {
 namespace {
@@ -201,6 +203,35 @@ void expectBlocksWhileCapturing() {
 TEST_F(BlocksTest, TheirCodeIsLoadedBesideACapture) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(expectBlocksWhileCapturing(), ::testing::ExitedWithCode(0), "");
+}
+
+/// In a process of its own, too. "No" is remembered by databases; a failure is asked again.
+void expectThatFailureToLoadIsNoAnswer() {
+  const auto ask = [](std::int64_t failing) {
+    failCall(failing);
+    std::string answer;
+    try {
+      answer = Blocking::exists(stem(kAlexNet), 16) ? "yes" : "no";
+    } catch (const Error&) {
+      answer = "none";
+    }
+    failCall(0);
+    return cudaGetLastError() == cudaSuccess ? answer : answer + ", with an error left";
+  };
+  setArithmetic(Arithmetic::kOff);
+  std::string answers = ask(0);
+  setArithmetic(Arithmetic::kFull);
+  // The thread's capture mode, the library, and its first kernel.
+  for (const int failing : {1, 2, 3, 0}) answers += " " + ask(failing);
+  std::fprintf(stderr, "%s\n", answers.c_str());
+  std::exit(0);
+}
+
+TEST_F(BlocksTest, AFailureToLoadTheirCodeIsNoAnswer) {
+  if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      expectThatFailureToLoadIsNoAnswer(), ::testing::ExitedWithCode(0), "no none none none yes");
 }
 
 TEST_F(BlocksTest, AStepBecomesChannels) {
