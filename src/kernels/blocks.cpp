@@ -21,18 +21,18 @@ int timesOf(const Problem& problem, int pixels) noexcept {
   return 0;
 }
 
-std::int32_t blocksOf(std::int32_t pixels, std::int32_t inBlock) noexcept {
+std::int64_t blocksOf(std::int64_t pixels, std::int64_t inBlock) noexcept {
   return (pixels + inBlock - 1) / inBlock;
 }
 
-/// Along one dimension: what the problem's becomes.
+/// Along one dimension: what the problem's becomes. In 64 bits, as sizes may be the largest of 32.
 struct Line {
-  std::int32_t step, inBlock;
-  std::int32_t x, w, y;  ///< in blocks
+  std::int64_t step, inBlock;
+  std::int64_t x, w, y;  ///< in blocks
 
   Line(const Problem& problem, std::size_t dimension, int times) noexcept
       : step(problem.strides[dimension]), inBlock(step * times) {
-    w = blocksOf(problem.wSizes[2 + dimension] + (times - 1) * step, inBlock);
+    w = blocksOf(problem.wSizes[2 + dimension] + inBlock - step, inBlock);
     y = blocksOf(problem.ySizes[2 + dimension], times);
     x = y + w - 1;
   }
@@ -119,9 +119,9 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(probl
   blocked_.ySizes[1] = blocked_.wSizes[0] = problem.ySizes[1] * times * times;
   for (std::size_t i = 0; i < kSpatial; ++i) {
     const Line line(problem, i, times);
-    blocked_.xSizes[2 + i] = line.x;
-    blocked_.wSizes[2 + i] = line.w;
-    blocked_.ySizes[2 + i] = line.y;
+    blocked_.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
+    blocked_.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
+    blocked_.ySizes[2 + i] = static_cast<std::int32_t>(line.y);
     blocked_.strides[i] = 1;
     blocked_.pads[i] = 0;
   }

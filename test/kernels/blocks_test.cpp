@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -254,6 +255,7 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
     return problem;
   };
   using P = Problem&;
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   ASSERT_TRUE(Blocking::exists(changed([](P) {}), 4));
   const std::vector<Problem> others{
       changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_HALF; }),
@@ -266,6 +268,7 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
       }),
       changed([](P p) { setSizes(p, 65, 8, false); }),
       changed([](P p) { p.xStrides[3] = 1 << 28; }),
+      changed([](P p) { p.xSizes[2] = p.ySizes[2] = p.wSizes[2] = kMost; }),
       changed([](P p) {
         p.dimensions = 5;
         p.xSizes[4] = p.ySizes[4] = p.wSizes[4] = p.strides[2] = p.dilations[2] = 1;
