@@ -46,7 +46,8 @@ function(ucudnn_add_device_code name file symbol)
   set(made "${CMAKE_CURRENT_BINARY_DIR}/${stem}")
   add_custom_command(OUTPUT "${made}.c"
     COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" -fatbin -arch=all-major -Xfatbin -compress-all -std=c++17
-            "-I${PROJECT_SOURCE_DIR}/src" -MD -MF "${made}.d" -o "${made}.fatbin" "${CMAKE_CURRENT_SOURCE_DIR}/${file}"
+            "-I${PROJECT_SOURCE_DIR}/src" -MD -MF "${made}.d" -MT "${made}.c"  # else it is made anew at each build
+            -o "${made}.fatbin" "${CMAKE_CURRENT_SOURCE_DIR}/${file}"
     COMMAND "${UCUDNN_BIN2C}" --const --name ${symbol} "${made}.fatbin" > "${made}.c"
     DEPENDS "${file}"
     DEPFILE "${made}.d"
