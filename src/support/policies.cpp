@@ -17,13 +17,9 @@ const char* toText(BatchSizePolicy policy) noexcept {
 }
 
 BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
-  std::string accepted;
-  for (const BatchSizePolicy policy : kBatchSizePolicies) {
+  for (const BatchSizePolicy policy : kBatchSizePolicies)
     if (text == toText(policy)) return policy;
-    accepted += accepted.empty() ? "" : ", ";
-    accepted += toText(policy);
-  }
-  throw std::invalid_argument("\"" + text + "\" is no batch size policy; accepted: " + accepted);
+  throw std::invalid_argument("it is no batch size policy");
 }
 
 const char* toText(Kernels kernels) noexcept {

@@ -21,7 +21,7 @@ constexpr BatchSizePolicy kBatchSizePolicies[] = {
 /// "undivided", "powerOfTwo", "all".
 const char* toText(BatchSizePolicy policy) noexcept;
 
-/// Throws std::invalid_argument that names the text and what is accepted.
+/// Throws std::invalid_argument that says why, without the text.
 BatchSizePolicy batchSizePolicyFromText(const std::string& text);
 
 /// Which kernels plans are made of.

@@ -48,17 +48,9 @@ TEST(PolicyTest, TextNamesEachPolicyBothWays) {
   }
 }
 
-TEST(PolicyTest, OtherTextIsRefusedWithWhatIsAccepted) {
-  for (const char* text : {"", "ALL", "poweroftwo", "all "}) {
-    try {
-      batchSizePolicyFromText(text);
-      FAIL() << "accepted \"" << text << "\"";
-    } catch (const std::invalid_argument& error) {
-      const std::string message = error.what();
-      EXPECT_NE(message.find("\"" + std::string(text) + "\""), std::string::npos) << message;
-      EXPECT_NE(message.find("undivided, powerOfTwo, all"), std::string::npos) << message;
-    }
-  }
+TEST(PolicyTest, OtherTextIsRefused) {
+  for (const char* text : {"", "ALL", "poweroftwo", "all "})
+    EXPECT_THROW(batchSizePolicyFromText(text), std::invalid_argument) << text;
 }
 
 }  // namespace

@@ -174,6 +174,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
         const std::string message = error.what();
         EXPECT_NE(std::string::npos, message.find(name + "=\"" + value + "\"")) << message;
         EXPECT_NE(std::string::npos, message.find("accepted: " + accepted)) << message;
+        EXPECT_EQ(message.find("accepted: "), message.rfind("accepted: ")) << message;
         EXPECT_EQ(std::string::npos, message.find('\n')) << message;
       }
     }
