@@ -25,7 +25,7 @@ typedef enum {
 /** How many kernels are timed to find plans. UCUDNN_TUNING */
 typedef enum {
   UCUDNN_TUNING_EXHAUSTIVE = 0, /* "exhaustive": all that could be in a best plan */
-  UCUDNN_TUNING_FAST = 1        /* "fast": those that a middle size leads to expect in one */
+  UCUDNN_TUNING_FAST = 1        /* "fast": those that probably are, by a middle size's times */
 } ucudnnTuning_t;
 
 /**

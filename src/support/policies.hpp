@@ -40,7 +40,7 @@ Kernels kernelsFromText(const std::string& text);
 /// How many kernels are timed to find plans.
 enum class Tuning {
   kExhaustive,  ///< all that could be in a best plan
-  kFast,        ///< those that a middle size leads to expect in one
+  kFast,        ///< those that probably are, by the times at a middle size
 };
 
 /// "exhaustive", "fast".

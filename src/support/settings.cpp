@@ -109,15 +109,13 @@ std::vector<EnvironmentVariable> makeTable() {
        "legacy, engines or all",
        "all",
        "Kernels that plans are made of: cuDNN's legacy algorithms, the engines of its graph API, "
-       "or "
-       "both",
+       "or both",
        [](S& s, T text) { s.kernels = kernelsFromText(text); }},
       {"UCUDNN_TUNING",
        "exhaustive or fast",
        "fast",
-       "Kernels that are timed: all that could be in a best plan, or those that a middle batch "
-       "size "
-       "leads to expect in one",
+       "Kernels that are timed; exhaustive: all that could be in a best plan; fast: those that "
+       "probably are, by the times at a middle batch size",
        [](S& s, T text) { s.tuning = tuningFromText(text); }},
       {"UCUDNN_MAX_ERROR",
        "a number above 0, as 1e-5",
@@ -141,7 +139,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_WORKSPACE_LIMIT",
        "a size, as 67108864 or 64MiB",
        "none",
-       "Most workspace of each convolution, whatever its caller allows; a total is shared as it is",
+       "Most workspace of each convolution, whatever its caller allows; without effect under a "
+       "total",
        [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
@@ -152,13 +151,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "divide, share or auto",
        "auto",
        "How the total is used: a segment for each convolution, arenas that streams take in turn, "
-       "or "
-       "the faster of the two",
+       "or the faster of the two",
        [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
       {"UCUDNN_GRAPH_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
        "what its plans want",
-       "Under a total: workspace of its own for each CUDA graph that is captured, at most the "
+       "Under a total: workspace that each captured CUDA graph has of its own, at most the "
        "total",
        [](S& s, T text) { s.graphWorkspaceBytes = parseSize(text); }},
       {"UCUDNN_GRAPH_MEMORY",
@@ -230,13 +228,14 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_BENCHMARK_MEMORY",
        "a size, as 67108864 or 64MiB",
        "1 GiB",
-       "Device memory that benchmarking may take for a moment where it has none of the caller's",
+       "Device memory that benchmarking may take for a moment, where the caller's does not "
+       "serve",
        [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
       {"UCUDNN_BENCHMARK_SHARE",
        "0 to 1, or always",
        "0.03",
-       "Share of the time in convolutions that measuring takes where no query asks for it; always: "
-       "each problem is measured when first seen",
+       "Share of the time in convolutions that measuring may take where no query asks for it; "
+       "always: each problem is measured when first seen",
        [](S& s, T text) { s.benchmarkShare = parseShare(text); }},
   };
 }
