@@ -63,9 +63,9 @@ UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tu
 /**
  * The largest error of the kernels that plans are made of: the normalized L2 distance of a kernel's
  * output on random data to what double gives, ||output - exact|| / ||exact||, the rounding of the
- * output included. It is measured once for each kernel, and counts a quarter more, for other data.
- * 0: none, which is the default: no split is less accurate than what cuDNN would run without a
- * limit. Negative or no number: CUDNN_STATUS_BAD_PARAM. UCUDNN_MAX_ERROR
+ * output included. It is measured once for each kernel, and a quarter is added, as other data may
+ * give more. 0: none, which is the default: no split is less accurate than what cuDNN would run
+ * without a limit. Negative, infinite or no number: CUDNN_STATUS_BAD_PARAM. UCUDNN_MAX_ERROR
  *
  * Where no kernel is known to be that accurate the convolution is left to cuDNN, whatever its error
  * is, with one warning; and so is what has not been measured yet. A file of plans (ucudnnSetPlans)
@@ -83,7 +83,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, si
 /**
  * In bytes; a cap for every convolution, whatever limit or workspace its client names: queries
  * answer no more, and calls use no more of what they are given. SIZE_MAX: none. It is exceeded only
- * where cuDNN has nothing within it. UCUDNN_WORKSPACE_LIMIT
+ * where cuDNN has nothing within it. Under a total it has no effect. UCUDNN_WORKSPACE_LIMIT
  */
 UCUDNN_API cudnnStatus_t ucudnnSetWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
 
@@ -168,8 +168,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t b
  * The share of the time in convolutions that measuring may take where no query asks for it, 0.03
  * by default. Find*, Find*Ex and queries that name a limit measure at once; a problem that is seen
  * without one runs as cuDNN runs it, and is measured when its repetition pays for it. Infinity:
- * each problem is measured when it is first seen; 0: never without being asked.
- * UCUDNN_BENCHMARK_SHARE
+ * each problem is measured when it is first seen; 0: never without being asked. Negative or no
+ * number: CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share);
 
