@@ -83,7 +83,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, si
 /**
  * In bytes; a cap for every convolution, whatever limit or workspace its client names: queries
  * answer no more, and calls use no more of what they are given. SIZE_MAX: none. It is exceeded only
- * where cuDNN has nothing within it. Under a total it has no effect. UCUDNN_WORKSPACE_LIMIT
+ * where cuDNN has nothing within it. What a total gives is not capped. UCUDNN_WORKSPACE_LIMIT
  */
 UCUDNN_API cudnnStatus_t ucudnnSetWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
 

@@ -139,7 +139,7 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_WORKSPACE_LIMIT",
        "a size, as 67108864 or 64MiB",
        "none",
-       "Most workspace of each convolution, whatever its caller allows; without effect under a "
+       "Most workspace of each convolution, whatever its caller allows; not what it gets of a "
        "total",
        [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE",
