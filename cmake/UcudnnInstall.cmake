@@ -52,8 +52,12 @@ if(TARGET ucudnn_tool)
 endif()
 
 # In the folders that they have here, so that links between them hold.
-foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/DATABASE.md misc/RESULTS.md misc/SECURITY.md
-                          misc/SIMULATOR.md misc/figures/alexnet_h200.png misc/figures/network_alexnet_h200.png
+if(EXISTS "${PROJECT_SOURCE_DIR}/misc/layers")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/misc/layers" DESTINATION "${CMAKE_INSTALL_DOCDIR}/misc")
+endif()
+foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/ARCHITECTURE.md misc/CLIENTS.md misc/CONTRIBUTING.md
+                          misc/DATABASE.md misc/RESULTS.md misc/SECURITY.md misc/SIMULATOR.md
+                          misc/figures/alexnet_h200.png misc/figures/network_alexnet_h200.png
                           misc/figures/network_resnet18_h200.png)
   if(EXISTS "${PROJECT_SOURCE_DIR}/${document}")
     get_filename_component(folder "${document}" DIRECTORY)
