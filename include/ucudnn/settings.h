@@ -68,8 +68,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tu
  * without a limit. Negative, infinite or no number: CUDNN_STATUS_BAD_PARAM. UCUDNN_MAX_ERROR
  *
  * Where no kernel is known to be that accurate the convolution is left to cuDNN, whatever its error
- * is, with one warning; and so is what has not been measured yet. A file of plans (ucudnnSetPlans)
- * is used as it is.
+ * is, with one warning for each limit; and so is what has not been measured yet. A file of plans
+ * (ucudnnSetPlans) is used as it is.
  */
 UCUDNN_API cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error);
 
@@ -177,8 +177,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double sh
 UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled);
 
 /**
- * Not 0: each split result is compared with plain cuDNN's and the distance logged; slow.
- * UCUDNN_EQUIVALENCE_TEST
+ * Not 0: each split result is compared with plain cuDNN's, and the distance logged at level info
+ * (ucudnnSetLogLevel); slow. UCUDNN_EQUIVALENCE_TEST
  */
 UCUDNN_API cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled);
 

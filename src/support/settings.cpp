@@ -202,7 +202,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_EQUIVALENCE_TEST",
        "0 or 1",
        "0",
-       "1: each split result is compared with plain cuDNN's, and the distance logged",
+       "1: each split result is compared with plain cuDNN's, and the distance logged at level "
+       "info",
        [](S& s, T text) { s.equivalenceTest = parseSwitch(text); }},
       {"UCUDNN_DISABLE",
        "0 or 1",
