@@ -16,13 +16,21 @@ namespace {
 
 using namespace block_copy;
 
+/// Of one size of numbers.
 struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
 };
+struct AllKernels {
+  Kernels floats, halves;
+
+  const Kernels& of(std::int32_t numberBytes) const noexcept {
+    return numberBytes == sizeof(float) ? floats : halves;
+  }
+};
 
 /// Also while the client captures. Throws Error.
-cudaError_t load(Kernels& kernels) {
+cudaError_t load(AllKernels& kernels) {
   const RelaxedCapture relaxed;
   cudaLibrary_t library = nullptr;
   cudaError_t error =
@@ -31,19 +39,23 @@ cudaError_t load(Kernels& kernels) {
   const auto find = [&](cudaKernel_t& kernel, const char* name) {
     if (error == cudaSuccess) error = cudaLibraryGetKernel(&kernel, library, name);
   };
-  find(kernels.toBlocks, "ucudnnToBlocks");
-  find(kernels.fromBlocks, "ucudnnFromBlocks");
-  find(kernels.filtersToBlocks, "ucudnnFiltersToBlocks");
-  find(kernels.filtersFromBlocks, "ucudnnFiltersFromBlocks");
+  find(kernels.floats.toBlocks, "ucudnnToBlocks");
+  find(kernels.floats.fromBlocks, "ucudnnFromBlocks");
+  find(kernels.floats.filtersToBlocks, "ucudnnFiltersToBlocks");
+  find(kernels.floats.filtersFromBlocks, "ucudnnFiltersFromBlocks");
+  find(kernels.halves.toBlocks, "ucudnnToBlocks16");
+  find(kernels.halves.fromBlocks, "ucudnnFromBlocks16");
+  find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
+  find(kernels.halves.filtersFromBlocks, "ucudnnFiltersFromBlocks16");
   if (error != cudaSuccess) cudaLibraryUnload(library);
   return error;
 }
 
 /// Loaded when first needed, for all devices, and never unloaded: handles are used in static
 /// destructors. A failure is not kept: memory may be short for a while.
-cudaError_t loaded(Kernels& kernels) noexcept try {
+cudaError_t loaded(AllKernels& kernels) noexcept try {
   static std::mutex& mutex = *new std::mutex;
-  static Kernels known;
+  static AllKernels known;
   static bool isLoaded = false;
   const std::lock_guard lock(mutex);
   if (!isLoaded) {
@@ -71,12 +83,12 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
                    dim3 threadBlocks,
                    dim3 threads,
                    cudaStream_t stream) noexcept {
-  Kernels kernels;
+  AllKernels kernels;
   const cudaError_t error = loaded(kernels);
   if (error != cudaSuccess) return error;
   Copy argument = copy;
   void* arguments[] = {&argument};
-  const auto* const function = reinterpret_cast<const void*>(kernels.*kernel);
+  const auto* const function = reinterpret_cast<const void*>(kernels.of(copy.numberBytes).*kernel);
   return cudaLaunchKernel(function, threadBlocks, threads, arguments, 0, stream);
 }
 
@@ -85,8 +97,8 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
                    const BlockCopy& copy,
                    std::int32_t rows,
                    cudaStream_t stream) noexcept {
-  const std::int32_t numbers = copy.channels * copy.rows * copy.columns + 1;
-  const std::int64_t parts = (std::int64_t{numbers} * copy.across + kTile - 1) / kTile;
+  const std::int64_t numbers = std::int64_t{copy.numbers + 1} * copy.across;
+  const std::int64_t parts = (numbers + kTile - 1) / kTile;
   const dim3 threadBlocks(static_cast<unsigned>(copy.samples) * static_cast<unsigned>(rows),
                           static_cast<unsigned>(std::min<std::int64_t>(parts, copy.channels)));
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
@@ -104,7 +116,7 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
 }  // namespace
 
 bool hasBlockCopies() {
-  Kernels kernels;
+  AllKernels kernels;
   const cudaError_t error = loaded(kernels);
   if (mayPass(error)) throwCudaError(error, "cudaLibraryLoadData", __FILE__, __LINE__);
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
@@ -122,8 +134,7 @@ cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
 
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
   const std::int64_t filters = std::int64_t{copy.count} * copy.shifts * copy.shifts;
-  const std::int64_t blocks = filters * copy.down * copy.across;
-  const std::int64_t numbers = blocks * copy.channels * copy.rows * copy.columns;
+  const std::int64_t numbers = filters * copy.down * copy.across * copy.numbers;
   return launch(&Kernels::filtersToBlocks, copy, numbers, stream);
 }
 

@@ -23,29 +23,32 @@ constexpr int kResident = 6;
 /// What a thread block copies by way of shared memory: some channels of a row of blocks, and of
 /// these as many as fit at a time. One number more in each block lets threads that write to
 /// neighbouring blocks use different banks.
+template <typename Number>
 struct Tile {
   const BlockCopy& copy;
-  float* memory;
+  Number* memory;
   int sample, row;            ///< of blocks
   int channel;                ///< the first
   int lines;                  ///< a line is a row of a channel
-  int inBlock, inTile, most;  ///< numbers of a block, those of them here, and blocks at a time
+  int pixels;                 ///< numbers of a block that are copied here
+  int inTile, most;           ///< and with the zeros behind them; and blocks at a time
   int nextPixel;
 
-  __device__ Tile(const BlockCopy& whole, float* shared, int rows) : copy(whole), memory(shared) {
+  __device__ Tile(const BlockCopy& whole, Number* shared, int rows) : copy(whole), memory(shared) {
     sample = static_cast<int>(blockIdx.x) / rows;
     row = static_cast<int>(blockIdx.x) - sample * rows;
     const int channels =
         (copy.channels + static_cast<int>(gridDim.y) - 1) / static_cast<int>(gridDim.y);
     channel = static_cast<int>(blockIdx.y) * channels;
     lines = max(0, min(channels, copy.channels - channel)) * copy.rows;
-    inBlock = copy.channels * copy.rows * copy.columns;
-    inTile = lines * copy.columns;
+    pixels = lines * copy.columns;
+    const bool isLast = lines > 0 && channel + channels >= copy.channels;
+    inTile = isLast ? copy.numbers - channel * copy.rows * copy.columns : pixels;
     most = kTile / (inTile + 1);
     nextPixel = static_cast<int>(copy.strides[3]);
   }
 
-  /// A thread has the same number of several blocks: of those from `first` on.
+  /// A thread has the same number of several blocks, of those from `first` on: a pixel's or a zero.
   template <typename Move>
   __device__ void forBlocks(int first, int blocks, Move move) const {
     const int together = kThreads / inTile;
@@ -55,23 +58,23 @@ struct Tile {
     if (block >= together) return;
     const std::int64_t begin =
         ((static_cast<std::int64_t>(sample) * copy.down + row) * copy.across + first + block) *
-            inBlock +
+            copy.numbers +
         channel * copy.rows * copy.columns + number;
-    float* blocked = copy.blocks + begin;
-    float* place = memory + block * (inTile + 1) + number;
+    Number* blocked = static_cast<Number*>(copy.blocks) + begin;
+    Number* place = memory + block * (inTile + 1) + number;
     for (int left = blocks - block; left > 0; left -= kBatch * together) {
-      move(blocked, place, together, left);
-      blocked += kBatch * together * inBlock;
+      move(blocked, place, together, left, number < pixels);
+      blocked += kBatch * together * copy.numbers;
       place += kBatch * together * (inTile + 1);
     }
   }
 
   __device__ void readBlocks(int first, int blocks) const {
-    forBlocks(first, blocks, [&](const float* from, float* to, int together, int left) {
-      float numbers[kBatch];
+    forBlocks(first, blocks, [&](const Number* from, Number* to, int together, int left, bool) {
+      Number numbers[kBatch];
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
-        numbers[i] = i * together < left ? from[i * together * inBlock] : 0.0F;
+        numbers[i] = i * together < left ? from[i * together * copy.numbers] : Number{};
 #pragma unroll
       for (int i = 0; i < kBatch; ++i)
         if (i * together < left) to[i * together * (inTile + 1)] = numbers[i];
@@ -79,20 +82,24 @@ struct Tile {
   }
 
   __device__ void writeBlocks(int first, int blocks) const {
-    forBlocks(first, blocks, [&](float* to, const float* from, int together, int left) {
+    forBlocks(first,
+              blocks,
+              [&](Number* to, const Number* from, int together, int left, bool isPixel) {
 #pragma unroll
-      for (int i = 0; i < kBatch; ++i)
-        if (i * together < left) to[i * together * inBlock] = from[i * together * (inTile + 1)];
-    });
+                for (int i = 0; i < kBatch; ++i)
+                  if (i * together < left)
+                    to[i * together * copy.numbers] =
+                        isPixel ? from[i * together * (inTile + 1)] : Number{};
+              });
   }
 
   /// Null: beyond the tensor, or none.
-  __device__ float* line(int line) const {
+  __device__ Number* line(int line) const {
     const int behind = line / copy.rows;
     const int y = (row - behind) * copy.rows + line - copy.padY;
     if (line >= lines || y < 0 || y >= copy.height) return nullptr;
-    return copy.tensor + sample * copy.strides[0] + (channel + behind) * copy.strides[1] +
-           y * copy.strides[2];
+    return static_cast<Number*>(copy.tensor) + sample * copy.strides[0] +
+           (channel + behind) * copy.strides[1] + y * copy.strides[2];
   }
 
   /// A warp has some lines at a time, and a thread a column of several blocks of each.
@@ -104,10 +111,10 @@ struct Tile {
     if (block >= together) return;
     const int x = (first + block) * copy.columns + column - copy.padX;
     for (int i = static_cast<int>(threadIdx.y); i < lines; i += kLines * kWarps) {
-      float* line[kLines];
+      Number* line[kLines];
 #pragma unroll
       for (int j = 0; j < kLines; ++j) line[j] = this->line(i + j * kWarps);
-      float* const place = memory + block * (inTile + 1) + i * copy.columns + column;
+      Number* const place = memory + block * (inTile + 1) + i * copy.columns + column;
       for (int done = 0; done < blocks - block; done += kBatch * together)
         move(line,
              lines - i,
@@ -121,15 +128,15 @@ struct Tile {
   __device__ void readPixels(int first, int blocks) const {
     forPixels(first,
               blocks,
-              [&](float* const* line, int linesLeft, int x, float* to, int together, int left) {
-                float numbers[kLines][kBatch];
+              [&](Number* const* line, int linesLeft, int x, Number* to, int together, int left) {
+                Number numbers[kLines][kBatch];
 #pragma unroll
                 for (int i = 0; i < kLines; ++i)
 #pragma unroll
                   for (int j = 0; j < kBatch; ++j) {
                     const int at = x + j * together * copy.columns;
                     numbers[i][j] =
-                        line[i] != nullptr && isInside(at) ? line[i][at * nextPixel] : 0.0F;
+                        line[i] != nullptr && isInside(at) ? line[i][at * nextPixel] : Number{};
                   }
 #pragma unroll
                 for (int i = 0; i < kLines; ++i)
@@ -145,16 +152,16 @@ struct Tile {
     forPixels(
         first,
         blocks,
-        [&](float* const* line, int, int x, const float* from, int together, int left) {
-          float numbers[kLines][kBatch];
-          if (copy.adds != 0)
+        [&](Number* const* line, int, int x, const Number* from, int together, int left) {
+          Number numbers[kLines][kBatch];
+          if (isSum())
 #pragma unroll
             for (int i = 0; i < kLines; ++i)
 #pragma unroll
               for (int j = 0; j < kBatch; ++j) {
                 const int at = x + j * together * copy.columns;
                 const bool isPixel = j * together < left && line[i] != nullptr && isInside(at);
-                numbers[i][j] = isPixel ? line[i][at * nextPixel] : 0.0F;
+                numbers[i][j] = isPixel ? line[i][at * nextPixel] : Number{};
               }
 #pragma unroll
           for (int i = 0; i < kLines; ++i)
@@ -163,11 +170,17 @@ struct Tile {
               const int at = x + j * together * copy.columns;
               if (j * together >= left || line[i] == nullptr || !isInside(at)) continue;
               const bool isKnown = j * together < left + known - blocks;
-              const float number =
-                  isKnown ? from[i * kWarps * copy.columns + j * together * (inTile + 1)] : 0.0F;
-              line[i][at * nextPixel] = copy.adds != 0 ? numbers[i][j] + number : number;
+              if (!isKnown && copy.adds != 0) continue;
+              Number number{};
+              if (isKnown) number = from[i * kWarps * copy.columns + j * together * (inTile + 1)];
+              if (isSum()) number = static_cast<Number>(numbers[i][j] + number);
+              line[i][at * nextPixel] = number;
             }
         });
+  }
+
+  __device__ bool isSum() const {
+    return sizeof(Number) == sizeof(float) && copy.adds != 0;
   }
 
   __device__ bool isInside(int x) const {
@@ -175,12 +188,9 @@ struct Tile {
   }
 };
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(kThreads, kResident)
-    ucudnnToBlocks(const BlockCopy copy) {
-  __shared__ float memory[kTile];
-  const Tile tile(copy, memory, copy.down);
+template <typename Number>
+__device__ void copyToBlocks(const BlockCopy& copy, Number* memory) {
+  const Tile<Number> tile(copy, memory, copy.down);
   if (tile.lines == 0) return;
   for (int first = 0; first < copy.across; first += tile.most) {
     const int blocks = min(tile.most, copy.across - first);
@@ -192,10 +202,9 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident)
 }
 
 /// Where the tensor is higher or wider than the blocks, there are more of them that are 0.
-extern "C" __global__ void __launch_bounds__(kThreads, kResident)
-    ucudnnFromBlocks(const BlockCopy copy) {
-  __shared__ float memory[kTile];
-  const Tile tile(copy, memory, (copy.height + copy.padY + copy.rows - 1) / copy.rows);
+template <typename Number>
+__device__ void copyFromBlocks(const BlockCopy& copy, Number* memory) {
+  const Tile<Number> tile(copy, memory, (copy.height + copy.padY + copy.rows - 1) / copy.rows);
   if (tile.lines == 0) return;
   const int across = (copy.width + copy.padX + copy.columns - 1) / copy.columns;
   for (int first = 0; first < across; first += tile.most) {
@@ -207,7 +216,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, kResident)
   }
 }
 
-extern "C" __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
+template <typename Number>
+__device__ void copyFiltersToBlocks(const FilterCopy& copy) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   int rest = thread;
   const auto take = [&](int size) {
@@ -215,18 +225,24 @@ extern "C" __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
     rest /= size;
     return index;
   };
-  const int column = take(copy.columns), row = take(copy.rows), channel = take(copy.channels);
+  const int number = take(copy.numbers);
+  const int column = number % copy.columns, row = number / copy.columns % copy.rows;
+  const int channel = number / (copy.columns * copy.rows);
   const int x = take(copy.across) * copy.columns + column;
   const int y = take(copy.down) * copy.rows + row;
   const int tapX = x - take(copy.shifts) * copy.stepX, tapY = y - take(copy.shifts) * copy.stepY;
   if (rest >= copy.count) return;
-  const bool isTap = tapX >= 0 && tapX < copy.width && tapY >= 0 && tapY < copy.height;
-  copy.blocks[thread] = isTap ? copy.filters[rest * copy.strides[0] + channel * copy.strides[1] +
-                                             tapY * copy.strides[2] + tapX * copy.strides[3]]
-                              : 0.0F;
+  const bool isTap = channel < copy.channels && tapX >= 0 && tapX < copy.width && tapY >= 0 &&
+                     tapY < copy.height;
+  const auto* const filters = static_cast<const Number*>(copy.filters);
+  static_cast<Number*>(copy.blocks)[thread] =
+      isTap ? filters[rest * copy.strides[0] + channel * copy.strides[1] + tapY * copy.strides[2] +
+                      tapX * copy.strides[3]]
+            : Number{};
 }
 
-extern "C" __global__ void ucudnnFiltersFromBlocks(const FilterCopy copy) {
+template <typename Number>
+__device__ void copyFiltersFromBlocks(const FilterCopy& copy) {
   int rest = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const auto take = [&](int size) {
     const int index = rest % size;
@@ -235,16 +251,58 @@ extern "C" __global__ void ucudnnFiltersFromBlocks(const FilterCopy copy) {
   };
   const int tapX = take(copy.width), tapY = take(copy.height), channel = take(copy.channels);
   if (rest >= copy.count) return;
-  float sum = 0;
+  const auto* const blocks = static_cast<const Number*>(copy.blocks);
+  Number sum{};
   for (int shiftY = 0; shiftY < copy.shifts; ++shiftY)
     for (int shiftX = 0; shiftX < copy.shifts; ++shiftX) {
       const int x = tapX + shiftX * copy.stepX, y = tapY + shiftY * copy.stepY;
       const int filter = (rest * copy.shifts + shiftY) * copy.shifts + shiftX;
       const int block = (filter * copy.down + y / copy.rows) * copy.across + x / copy.columns;
       const int number = (channel * copy.rows + y % copy.rows) * copy.columns + x % copy.columns;
-      sum += copy.blocks[block * (copy.channels * copy.rows * copy.columns) + number];
+      const auto tap = blocks[block * copy.numbers + number];
+      sum = static_cast<Number>(sum + tap);
     }
-  float& target = copy.filters[rest * copy.strides[0] + channel * copy.strides[1] +
-                               tapY * copy.strides[2] + tapX * copy.strides[3]];
-  target = copy.adds != 0 ? target + sum : sum;
+  Number& target =
+      static_cast<Number*>(copy.filters)[rest * copy.strides[0] + channel * copy.strides[1] +
+                                         tapY * copy.strides[2] + tapX * copy.strides[3]];
+  const bool adds = sizeof(Number) == sizeof(float) && copy.adds != 0;
+  target = adds ? static_cast<Number>(target + sum) : sum;
 }
+
+// Numbers of two bytes are only copied: what they are makes no difference.
+using Half = std::uint16_t;
+
+}  // namespace
+
+extern "C" {
+
+__global__ void __launch_bounds__(kThreads, kResident) ucudnnToBlocks(const BlockCopy copy) {
+  __shared__ float memory[kTile];
+  copyToBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads, kResident) ucudnnToBlocks16(const BlockCopy copy) {
+  __shared__ Half memory[kTile];
+  copyToBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks(const BlockCopy copy) {
+  __shared__ float memory[kTile];
+  copyFromBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks16(const BlockCopy copy) {
+  __shared__ Half memory[kTile];
+  copyFromBlocks(copy, memory);
+}
+__global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
+  copyFiltersToBlocks<float>(copy);
+}
+__global__ void ucudnnFiltersToBlocks16(const FilterCopy copy) {
+  copyFiltersToBlocks<Half>(copy);
+}
+__global__ void ucudnnFiltersFromBlocks(const FilterCopy copy) {
+  copyFiltersFromBlocks<float>(copy);
+}
+__global__ void ucudnnFiltersFromBlocks16(const FilterCopy copy) {
+  copyFiltersFromBlocks<Half>(copy);
+}
+
+}  // extern "C"

@@ -8,30 +8,34 @@
 
 namespace ucudnn {
 
-/// A four-dimensional tensor of floats, and the same as blocks of rows x columns pixels: packed as
-/// (samples, down, across, channels * rows * columns), the pixels of a block as (channels, rows,
-/// columns). The first block begins `padY` rows above the tensor and `padX` columns before it.
+/// A four-dimensional tensor, and the same as blocks of rows x columns pixels: packed as (samples,
+/// down, across, numbers), a block as the (channels, rows, columns) of its pixels and zeros behind
+/// them. The first block begins `padY` rows above the tensor and `padX` columns before it.
 struct BlockCopy {
-  float* tensor;
-  float* blocks;
+  void* tensor;
+  void* blocks;
   std::int64_t strides[4];  ///< of the tensor, in elements: samples, channels, y, x
   std::int32_t samples, channels, height, width;
   std::int32_t rows, columns, padY, padX;
   std::int32_t down, across;  ///< blocks
+  std::int32_t numbers;       ///< in a block
   std::int32_t adds;          ///< fromBlocks: 1 adds to the tensor, 0 overwrites it
+  std::int32_t numberBytes;   ///< 4: floats; 2: others, whose 0 is all zeros
 };
 
 /// Filters, and the same for tensors of blocks: each as shifts x shifts filters, whose taps begin
 /// (0, stepY, 2 stepY, ...) rows and (0, stepX, ...) columns behind a block's first. Packed as
-/// (filters * shifts * shifts, down, across, channels * rows * columns).
+/// (filters * shifts * shifts, down, across, numbers).
 struct FilterCopy {
-  float* filters;
-  float* blocks;
+  void* filters;
+  void* blocks;
   std::int64_t strides[4];  ///< of the filters, in elements: filters, channels, y, x
   std::int32_t count, channels, height, width;
   std::int32_t rows, columns, shifts, stepY, stepX;
   std::int32_t down, across;  ///< blocks
+  std::int32_t numbers;       ///< in a block
   std::int32_t adds;          ///< fromBlocks: 1 adds to the filters, 0 overwrites them
+  std::int32_t numberBytes;   ///< as above
 };
 
 /// Numbers in a block.
@@ -51,8 +55,9 @@ bool hasBlockCopies();
 /// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers.
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
-/// All of the tensor is written; what lies beyond the last block is 0. Of filters all shifts are
-/// added up.
+/// What lies beyond the last block is 0. Of filters all shifts are added up. Numbers that are not
+/// floats are only copied: where they are to be added, the blocks hold the sums. REQUIRES: these
+/// have one shift.
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "support/alignment.hpp"
 
@@ -38,6 +39,18 @@ struct Line {
   }
 };
 
+bool hasOneType(const Problem& problem) noexcept {
+  return (problem.xType == CUDNN_DATA_FLOAT || isRounded(problem.xType)) &&
+         problem.wType == problem.xType && problem.yType == problem.xType;
+}
+
+/// Of a pixel that is a block: as many as engines read at once, or several times that. Of others
+/// they copy all pixels, or there are few engines.
+std::int64_t channelsOf(const Problem& problem, int pixels) noexcept {
+  const auto atOnce = static_cast<std::int64_t>(kEngineAlignment / elementBytes(problem.xType));
+  return (std::int64_t{problem.xSizes[1]} * pixels + atOnce - 1) / atOnce * atOnce;
+}
+
 /// Whether the product is a 32-bit number.
 bool fits(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -58,8 +71,10 @@ void setStrides(std::int64_t (&strides)[4], const Problem::Sizes& from) noexcept
 
 BlockCopy copyOf(const Problem::Sizes& sizes,
                  const Problem::Sizes& strides,
-                 const Problem::Sizes& blocked) noexcept {
+                 const Problem::Sizes& blocked,
+                 std::int32_t numberBytes) noexcept {
   BlockCopy copy{};
+  copy.numberBytes = numberBytes;
   setStrides(copy.strides, strides);
   copy.samples = sizes[0];
   copy.channels = sizes[1];
@@ -67,23 +82,20 @@ BlockCopy copyOf(const Problem::Sizes& sizes,
   copy.width = sizes[3];
   copy.down = blocked[2];
   copy.across = blocked[3];
+  copy.numbers = blocked[1];
   return copy;
 }
 
-float* numbers(const void* memory) noexcept {
-  return static_cast<float*>(const_cast<void*>(memory));
-}
-
 cudaError_t take(BlockCopy copy, const void* from, const void* to, cudaStream_t stream) noexcept {
-  copy.tensor = numbers(from);
-  copy.blocks = numbers(to);
+  copy.tensor = const_cast<void*>(from);
+  copy.blocks = const_cast<void*>(to);
   return toBlocks(copy, stream);
 }
 
 cudaError_t give(
     BlockCopy copy, const void* from, const void* to, bool adds, cudaStream_t stream) noexcept {
-  copy.tensor = numbers(to);
-  copy.blocks = numbers(from);
+  copy.tensor = const_cast<void*>(to);
+  copy.blocks = const_cast<void*>(from);
   copy.adds = adds ? 1 : 0;
   return fromBlocks(copy, stream);
 }
@@ -93,18 +105,19 @@ cudaError_t give(
 bool Blocking::exists(const Problem& problem, int pixels) {
   const int times = timesOf(problem, pixels);
   if (problem.dimensions != 2 + kSpatial || times == 0 || pixels > kMostPixels ||
-      problem.groups != 1 || problem.mode != CUDNN_CROSS_CORRELATION ||
-      problem.xType != CUDNN_DATA_FLOAT || problem.wType != CUDNN_DATA_FLOAT ||
-      problem.yType != CUDNN_DATA_FLOAT)
+      problem.groups != 1 || problem.mode != CUDNN_CROSS_CORRELATION || !hasOneType(problem))
     return false;
   for (std::size_t i = 0; i < kSpatial; ++i)
     if (problem.dilations[i] != 1 || problem.wSizes[2 + i] < problem.strides[i] ||
         problem.strides[i] * times > kMostColumns)
       return false;
-  const std::int64_t inX = std::int64_t{problem.xSizes[1]} * pixels;
+  const std::int64_t inX = channelsOf(problem, pixels);
   const std::int64_t inY = std::int64_t{problem.ySizes[1]} * times * times;
   if (inX > kMostInBlock) return false;
   if (times > 1 && (inY > kMostInBlock || problem.operation == Operation::kBiasActivationForward))
+    return false;
+  // Of larger blocks a filter's gradient is a sum of several, which are not to be rounded before.
+  if (times > 1 && isRounded(problem.wType) && problem.operation == Operation::kBackwardFilter)
     return false;
   const Line down(problem, 0, times), across(problem, 1, times);
   return fits(inX, down.x, across.x) && fits(inY, down.y, across.y) &&
@@ -115,7 +128,7 @@ bool Blocking::exists(const Problem& problem, int pixels) {
 
 Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(problem) {
   const int times = timesOf(problem, pixels);
-  blocked_.xSizes[1] = blocked_.wSizes[1] = problem.xSizes[1] * pixels;
+  blocked_.xSizes[1] = blocked_.wSizes[1] = static_cast<std::int32_t>(channelsOf(problem, pixels));
   blocked_.ySizes[1] = blocked_.wSizes[0] = problem.ySizes[1] * times * times;
   for (std::size_t i = 0; i < kSpatial; ++i) {
     const Line line(problem, i, times);
@@ -129,17 +142,19 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(probl
   if (times > 1) blocked_.yStrides = channelsLast(blocked_.ySizes);
   blocked_.wFormat = CUDNN_TENSOR_NHWC;
 
-  x_ = copyOf(problem.xSizes, problem.xStrides, blocked_.xSizes);
+  const auto numberBytes = static_cast<std::int32_t>(elementBytes(problem.xType));
+  x_ = copyOf(problem.xSizes, problem.xStrides, blocked_.xSizes, numberBytes);
   x_.rows = problem.strides[0] * times;
   x_.columns = problem.strides[1] * times;
   x_.padY = problem.pads[0];
   x_.padX = problem.pads[1];
-  y_ = copyOf(problem.ySizes, problem.yStrides, blocked_.ySizes);
+  y_ = copyOf(problem.ySizes, problem.yStrides, blocked_.ySizes, numberBytes);
   y_.rows = y_.columns = times;
 
   const Problem::Sizes& w = problem.wSizes;
   const bool isLast = problem.wFormat == CUDNN_TENSOR_NHWC;
   setStrides(w_.strides, isLast ? channelsLast(w) : channelsFirst(w));
+  w_.numberBytes = numberBytes;
   w_.count = w[0];
   w_.channels = w[1];
   w_.height = w[2];
@@ -151,6 +166,7 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(probl
   w_.stepX = problem.strides[1];
   w_.down = blocked_.wSizes[2];
   w_.across = blocked_.wSizes[3];
+  w_.numbers = blocked_.wSizes[1];
 }
 
 std::size_t Blocking::wPlace() const noexcept {
@@ -171,8 +187,8 @@ cudaError_t Blocking::takeX(const void* from, const void* to, cudaStream_t strea
 
 cudaError_t Blocking::takeW(const void* from, const void* to, cudaStream_t stream) const noexcept {
   FilterCopy copy = w_;
-  copy.filters = numbers(from);
-  copy.blocks = numbers(to);
+  copy.filters = const_cast<void*>(from);
+  copy.blocks = const_cast<void*>(to);
   return toBlocks(copy, stream);
 }
 
@@ -192,8 +208,8 @@ cudaError_t Blocking::giveW(const void* from,
                             bool adds,
                             cudaStream_t s) const noexcept {
   FilterCopy copy = w_;
-  copy.filters = numbers(to);
-  copy.blocks = numbers(from);
+  copy.filters = const_cast<void*>(to);
+  copy.blocks = const_cast<void*>(from);
   copy.adds = adds ? 1 : 0;
   return fromBlocks(copy, s);
 }

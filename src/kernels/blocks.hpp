@@ -16,7 +16,7 @@ namespace ucudnn {
 /// then a pixel of y is the caller's, and y is not copied. Where it is `times` as high and wide, a
 /// pixel of y is a block of times x times of the caller's. x, w and, if so, y are copied. The
 /// products are the caller's and some with 0, where taps don't fill a block; nothing is rounded in
-/// between.
+/// between. In float, half or bfloat16.
 class Blocking {
  public:
   /// REQUIRES: exists.
@@ -42,7 +42,7 @@ class Blocking {
   cudaError_t takeX(const void* from, const void* to, cudaStream_t stream) const noexcept;
   cudaError_t takeW(const void* from, const void* to, cudaStream_t stream) const noexcept;
   cudaError_t takeY(const void* from, const void* to, cudaStream_t stream) const noexcept;
-  /// Overwrites the caller's, or adds to it.
+  /// Overwrites the caller's, or adds to it: of half and bfloat16, where an engine has done that.
   cudaError_t giveX(const void* from, const void* to, bool adds, cudaStream_t s) const noexcept;
   cudaError_t giveW(const void* from, const void* to, bool adds, cudaStream_t s) const noexcept;
   cudaError_t giveY(const void* from, const void* to, bool adds, cudaStream_t s) const noexcept;

@@ -7,6 +7,7 @@
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/kept_packs.hpp"
+#include "kernels/slices.hpp"
 
 namespace ucudnn {
 namespace {
@@ -202,26 +203,29 @@ class BuiltBlocks final : public BuiltEngine {
     blocked.x = ownMemory(pointers);
     blocked.w = advance(blocked.x, blocks_.wPlace());
     if (blocks_.copiesY()) blocked.y = advance(blocked.x, blocks_.yPlace());
-    status = statusOf(takeInputs(pointers, blocked, stream));
+    const bool engineAdds = engineAdds_ && adds(pointers);
+    status = statusOf(take(pointers, blocked, engineAdds, stream));
     if (status != CUDNN_STATUS_SUCCESS) return status;
     if (isFused(whole())) return executeFused(handle, blocked, *fused);
-    status = execute(handle, engineAdds_ && adds(pointers), blocked);
+    status = execute(handle, engineAdds, blocked);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     return statusOf(giveOutput(blocked, pointers, stream));
   }
 
  private:
-  cudaError_t takeInputs(const ConvolutionPointers& from,
-                         const ConvolutionPointers& to,
-                         cudaStream_t stream) const noexcept {
-    const Operation operation = whole().operation;
+  /// The inputs, and the output where the engine adds to it.
+  cudaError_t take(const ConvolutionPointers& from,
+                   const ConvolutionPointers& to,
+                   bool withOutput,
+                   cudaStream_t stream) const noexcept {
+    const auto isTaken = [&](const void* ConvolutionPointers::*tensor) {
+      return withOutput || tensor != outputOf(whole().operation);
+    };
     cudaError_t error = cudaSuccess;
-    if (operation != Operation::kBackwardData) error = blocks_.takeX(from.x, to.x, stream);
-    if (operation != Operation::kBackwardFilter && error == cudaSuccess)
+    if (isTaken(&ConvolutionPointers::x)) error = blocks_.takeX(from.x, to.x, stream);
+    if (isTaken(&ConvolutionPointers::w) && error == cudaSuccess)
       error = blocks_.takeW(from.w, to.w, stream);
-    const bool takesY =
-        operation == Operation::kBackwardData || operation == Operation::kBackwardFilter;
-    if (takesY && blocks_.copiesY() && error == cudaSuccess)
+    if (isTaken(&ConvolutionPointers::y) && blocks_.copiesY() && error == cudaSuccess)
       error = blocks_.takeY(from.y, to.y, stream);
     return error;
   }

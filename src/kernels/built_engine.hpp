@@ -33,11 +33,13 @@ struct EnginePart {
   const Problem& problem() const noexcept {
     return folding ? folding->folded : sums ? sums->part : blocks ? blocks->problem() : tiling.tile;
   }
-  /// Whether an engine adds to the output; else nothing does, or what copies its output.
+  /// Whether an engine adds to the output; else nothing does, or what copies its output, which adds
+  /// floats only: others would be rounded twice.
   bool engineAdds() const noexcept {
-    const Operation operation = tiling.tile.operation;
-    return blocks ? operation == Operation::kForward && !blocks->copiesY()
-                  : operation != Operation::kBiasActivationForward;
+    const Problem& whole = tiling.tile;
+    if (whole.operation == Operation::kBiasActivationForward) return false;
+    return !blocks || isRounded(whole.xType) ||
+           (whole.operation == Operation::kForward && !blocks->copiesY());
   }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {

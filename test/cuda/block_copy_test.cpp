@@ -5,9 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <cstdint>
+#include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #undef __device__
@@ -40,20 +41,37 @@ int between(int least, int most) {
   return std::uniform_int_distribution<int>(least, most)(generator);
 }
 
-std::vector<float> numbers(std::size_t count) {
-  std::vector<float> all(count);
-  for (float& number : all) number = static_cast<float>(between(1, 1000));
+template <typename Number>
+std::vector<Number> numbers(std::size_t count) {
+  std::vector<Number> all(count);
+  for (Number& number : all) number = static_cast<Number>(between(1, 1000));
   return all;
 }
 
+/// What has been written nowhere.
+template <typename Number>
+constexpr Number kNothing = std::numeric_limits<Number>::has_quiet_NaN
+                                ? std::numeric_limits<Number>::quiet_NaN()
+                                : std::numeric_limits<Number>::max();
+
+/// What is added to, and the number that adds or, if it is no float, is the sum.
+template <typename Number>
+Number sumOf(Number before, Number number) {
+  return std::is_same_v<Number, float> ? static_cast<Number>(before + number) : number;
+}
+
 /// Packed, in one order of dimensions or the other, with a gap between samples.
+template <typename Number>
 BlockCopy randomCopy() {
   BlockCopy copy{};
+  copy.numberBytes = sizeof(Number);
   copy.samples = between(1, 2);
   copy.rows = between(1, 8);
   copy.columns = between(0, 6) == 0 ? kMostColumns : between(1, 8);
   copy.channels = between(1, std::min(64, std::max(1, kMostInBlock / copy.rows / copy.columns)));
   if (copy.channels * copy.rows * copy.columns > kMostInBlock) copy.rows = 1;
+  const int pixels = copy.channels * copy.rows * copy.columns;
+  copy.numbers = between(pixels, std::min(pixels + 7, kMostInBlock));
   copy.height = between(1, 30);
   copy.width = between(0, 10) == 0 ? between(1, 700) : between(1, 40);
   copy.padY = between(0, 9);
@@ -69,8 +87,7 @@ BlockCopy randomCopy() {
 }
 
 std::size_t numbersIn(const BlockCopy& copy) {
-  return static_cast<std::size_t>(copy.samples * copy.down * copy.across * copy.channels *
-                                  copy.rows * copy.columns);
+  return static_cast<std::size_t>(copy.samples * copy.down * copy.across * copy.numbers);
 }
 
 std::size_t tensorSize(const BlockCopy& copy) {
@@ -92,15 +109,14 @@ void forEachPixel(const BlockCopy& copy, Function f) {
           const std::int64_t number =
               (c * copy.rows + row % copy.rows) * copy.columns + column % copy.columns;
           f(n * copy.strides[0] + c * copy.strides[1] + y * copy.strides[2] + x * copy.strides[3],
-            isInBlock ? block * copy.channels * copy.rows * copy.columns + number : -1);
+            isInBlock ? block * copy.numbers + number : -1);
         }
 }
 
 /// A launch: what lies between two __syncthreads is done by all threads, then the next.
-template <typename Steps>
+template <typename Number, typename Steps>
 void launch(const BlockCopy& copy, int rows, int across, Steps steps) {
-  const std::int64_t needed =
-      (std::int64_t{1} * copy.channels * copy.rows * copy.columns + 1) * copy.across;
+  const std::int64_t needed = std::int64_t{copy.numbers + 1} * copy.across;
   gridDim.y =
       static_cast<unsigned>(std::min<std::int64_t>((needed + kTile - 1) / kTile, copy.channels));
   const auto allThreads = [](auto f) {
@@ -109,48 +125,58 @@ void launch(const BlockCopy& copy, int rows, int across, Steps steps) {
   };
   for (blockIdx.x = 0; blockIdx.x < static_cast<unsigned>(copy.samples * rows); ++blockIdx.x)
     for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y) {
-      std::vector<float> memory(kTile, NAN);
-      const Tile tile(copy, memory.data(), rows);
+      std::vector<Number> memory(kTile, kNothing<Number>);
+      const Tile<Number> tile(copy, memory.data(), rows);
       if (tile.lines == 0) continue;
       for (int first = 0; first < across; first += tile.most) steps(tile, first, allThreads);
     }
 }
 
-TEST(BlockCopyTest, ToBlocksTakesEachPixelAndFillsWithZeros) {
+template <typename Number>
+class BlockCopyTest : public ::testing::Test {};
+using Numbers = ::testing::Types<float, std::uint16_t>;
+TYPED_TEST_SUITE(BlockCopyTest, Numbers);
+
+TYPED_TEST(BlockCopyTest, ToBlocksTakesEachPixelAndFillsWithZeros) {
+  using Number = TypeParam;
   for (int i = 0; i < 500; ++i) {
-    BlockCopy copy = randomCopy();
-    std::vector<float> tensor = numbers(tensorSize(copy)), blocks(numbersIn(copy), NAN);
-    std::vector<float> expected(blocks.size(), 0.0F);
+    BlockCopy copy = randomCopy<Number>();
+    std::vector<Number> tensor = numbers<Number>(tensorSize(copy));
+    std::vector<Number> blocks(numbersIn(copy), kNothing<Number>);
+    std::vector<Number> expected(blocks.size());
     copy.tensor = tensor.data();
     copy.blocks = blocks.data();
     forEachPixel(copy, [&](std::int64_t from, std::int64_t to) {
       if (to >= 0) expected[static_cast<std::size_t>(to)] = tensor[static_cast<std::size_t>(from)];
     });
-    launch(copy, copy.down, copy.across, [&](const Tile& tile, int first, auto allThreads) {
-      const int some = std::min(tile.most, copy.across - first);
-      allThreads([&] { tile.readPixels(first, some); });
-      allThreads([&] { tile.writeBlocks(first, some); });
-    });
+    launch<Number>(
+        copy, copy.down, copy.across, [&](const Tile<Number>& tile, int first, auto allThreads) {
+          const int some = std::min(tile.most, copy.across - first);
+          allThreads([&] { tile.readPixels(first, some); });
+          allThreads([&] { tile.writeBlocks(first, some); });
+        });
     ASSERT_EQ(blocks, expected) << i;
   }
 }
 
-TEST(BlockCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
+TYPED_TEST(BlockCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
+  using Number = TypeParam;
   for (int i = 0; i < 500; ++i) {
-    BlockCopy copy = randomCopy();
+    BlockCopy copy = randomCopy<Number>();
     copy.adds = i % 2;
-    std::vector<float> tensor = numbers(tensorSize(copy)), blocks = numbers(numbersIn(copy));
-    std::vector<float> expected = tensor;
+    std::vector<Number> tensor = numbers<Number>(tensorSize(copy));
+    std::vector<Number> blocks = numbers<Number>(numbersIn(copy));
+    std::vector<Number> expected = tensor;
     copy.tensor = tensor.data();
     copy.blocks = blocks.data();
     forEachPixel(copy, [&](std::int64_t to, std::int64_t from) {
-      float& number = expected[static_cast<std::size_t>(to)];
-      number = (from >= 0 ? blocks[static_cast<std::size_t>(from)] : 0.0F) +
-               (copy.adds != 0 ? number : 0.0F);
+      Number& number = expected[static_cast<std::size_t>(to)];
+      if (copy.adds == 0) number = Number{};
+      if (from >= 0) number = sumOf(number, blocks[static_cast<std::size_t>(from)]);
     });
     const int rows = (copy.height + copy.padY + copy.rows - 1) / copy.rows;
     const int across = (copy.width + copy.padX + copy.columns - 1) / copy.columns;
-    launch(copy, rows, across, [&](const Tile& tile, int first, auto allThreads) {
+    launch<Number>(copy, rows, across, [&](const Tile<Number>& tile, int first, auto allThreads) {
       const int left = std::max(0, std::min(tile.most, copy.across - first));
       const int known = tile.row < copy.down ? left : 0;
       allThreads([&] { tile.readBlocks(first, known); });
@@ -160,20 +186,24 @@ TEST(BlockCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
   }
 }
 
-TEST(BlockCopyTest, EachShiftHasAllTapsAndGivesThemBack) {
+TYPED_TEST(BlockCopyTest, EachShiftHasAllTapsAndGivesThemBack) {
+  using Number = TypeParam;
+  constexpr bool kIsFloat = std::is_same_v<Number, float>;
   for (int i = 0; i < 300; ++i) {
     FilterCopy copy{};
+    copy.numberBytes = sizeof(Number);
     copy.count = between(1, 5);
     copy.channels = between(1, 4);
     copy.height = between(1, 11);
     copy.width = between(1, 11);
-    copy.shifts = between(1, 4);
+    copy.shifts = between(1, kIsFloat ? 4 : 1);
     copy.stepY = between(1, 4);
     copy.stepX = between(1, 4);
     copy.rows = copy.stepY * copy.shifts;
     copy.columns = copy.stepX * copy.shifts;
     copy.down = (copy.height + (copy.shifts - 1) * copy.stepY + copy.rows - 1) / copy.rows;
     copy.across = (copy.width + (copy.shifts - 1) * copy.stepX + copy.columns - 1) / copy.columns;
+    copy.numbers = copy.channels * copy.rows * copy.columns + between(0, 7);
     copy.strides[3] = 1;
     copy.strides[2] = copy.width;
     copy.strides[1] = copy.strides[2] * copy.height;
@@ -181,10 +211,10 @@ TEST(BlockCopyTest, EachShiftHasAllTapsAndGivesThemBack) {
     copy.adds = i % 2;
     const int shifted = copy.shifts * copy.shifts;
     const auto taps = static_cast<std::size_t>(copy.count * copy.strides[0]);
-    const auto all = static_cast<std::size_t>(copy.count * shifted * copy.down * copy.across *
-                                              copy.channels * copy.rows * copy.columns);
-    const std::vector<float> filters = numbers(taps);
-    std::vector<float> given = filters, blocks(all, NAN);
+    const auto all =
+        static_cast<std::size_t>(copy.count * shifted * copy.down * copy.across * copy.numbers);
+    const std::vector<Number> filters = numbers<Number>(taps);
+    std::vector<Number> given = filters, blocks(all, kNothing<Number>);
     copy.filters = given.data();
     copy.blocks = blocks.data();
     blockDim.x = kThreads;
@@ -192,13 +222,16 @@ TEST(BlockCopyTest, EachShiftHasAllTapsAndGivesThemBack) {
       for (blockIdx.x = 0; blockIdx.x * kThreads < count; ++blockIdx.x)
         for (threadIdx.x = 0; threadIdx.x < kThreads; ++threadIdx.x) kernel(copy);
     };
-    run(all, ucudnnFiltersToBlocks);
-    ASSERT_EQ(std::count_if(blocks.begin(), blocks.end(), [](float tap) { return tap > 0; }),
+    run(all, kIsFloat ? ucudnnFiltersToBlocks : ucudnnFiltersToBlocks16);
+    ASSERT_EQ(std::count_if(blocks.begin(), blocks.end(), [](Number tap) { return tap > 0; }),
               static_cast<std::ptrdiff_t>(taps) * shifted);
-    ASSERT_FALSE(std::any_of(blocks.begin(), blocks.end(), [](float tap) { return tap != tap; }));
-    run(taps, ucudnnFiltersFromBlocks);
+    ASSERT_TRUE(std::all_of(blocks.begin(), blocks.end(), [](Number tap) { return tap <= 1000; }));
+    if (!kIsFloat)
+      for (Number& tap : given) tap = kNothing<Number>;
+    run(taps, kIsFloat ? ucudnnFiltersFromBlocks : ucudnnFiltersFromBlocks16);
+    const int times = kIsFloat ? shifted + copy.adds : 1;
     for (std::size_t tap = 0; tap < taps; ++tap)
-      ASSERT_EQ(given[tap], filters[tap] * static_cast<float>(shifted + copy.adds)) << tap;
+      ASSERT_EQ(given[tap], static_cast<Number>(filters[tap] * static_cast<Number>(times))) << tap;
   }
 }
 

@@ -45,12 +45,23 @@ Problem stem(Line line, int channels = 3, int filters = 8) {
   return stem(line, line, channels, filters);
 }
 
+Problem inHalf(Problem p) {
+  p.xType = p.wType = p.yType = CUDNN_DATA_HALF;
+  return p;
+}
+
 constexpr Line kAlexNet{24, 11, 2, 4}, kResNet{24, 7, 3, 2}, kVgg{12, 3, 1, 1};
 
 struct BlockCase {
   std::string name;
   Problem problem;  ///< of the forward operation
   int pixels;
+
+  bool exists(const Problem& of) const {
+    const bool isSum = of.operation == Operation::kBackwardFilter &&
+                       pixels > Blocking::pixelsOf(of);  // of rounded numbers none
+    return !isSum || of.wType == CUDNN_DATA_FLOAT;
+  }
 };
 
 std::ostream& operator<<(std::ostream& stream, const BlockCase& tested) {
@@ -94,6 +105,19 @@ std::vector<BlockCase> blockCases() {
   setSizes(gaps, 3, 8, false, 20);
   add("GapsBetweenSamples", gaps, 4);
   add("GapsBetweenSamplesTwice", gaps, 16);
+  for (const auto& [type, name] :
+       {std::pair(CUDNN_DATA_HALF, "Half"), std::pair(CUDNN_DATA_BFLOAT16, "Bfloat16")}) {
+    const auto addOf = [&, type = type, name = name](const char* kind, Problem of, int pixels) {
+      of.xType = of.wType = of.yType = type;
+      add((std::string(name) + kind).c_str(), of, pixels);
+    };
+    addOf("AlexNet", stem(kAlexNet), 16);
+    addOf("ResNetLast", last, 4);
+    addOf("ResNetLastTwice", last, 16);
+    addOf("Vgg", stem(kVgg), 4);
+    addOf("WhatNoTapReads", stem({25, 4, 0, 4}), 16);
+    addOf("Gaps", gaps, 4);
+  }
   return cases;
 }
 
@@ -112,7 +136,8 @@ TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
   for (const Operation operation : kOperations) {
     Problem problem = sample;
     problem.operation = operation;
-    ASSERT_TRUE(Blocking::exists(problem, pixels));
+    ASSERT_EQ(Blocking::exists(problem, pixels), GetParam().exists(problem));
+    if (!GetParam().exists(problem)) continue;
     const auto plain = offer(problem, engines(problem).front(), 1);
     ASSERT_TRUE(plain);
     int compared = 0;
@@ -140,14 +165,17 @@ INSTANTIATE_TEST_SUITE_P(Cases,
                          [](const auto& test) { return test.param.name; });
 
 /// Bias, z and the activation are of y, which is the caller's.
-TEST_F(BlocksTest, AFusedCallIsThatOfPixels) {
+class FusedBlocksTest : public BlocksTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(FusedBlocksTest, ACallIsThatOfPixels) {
   Problem problem = stem(kAlexNet);
+  problem.xType = problem.wType = problem.yType = GetParam();
   problem.operation = Operation::kBiasActivationForward;
   problem.activation = CUDNN_ACTIVATION_RELU;
   problem.addsZ = 1;
   const Values values(problem);
   const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
-  const DeviceBuffer z(problem.yBytes()), bias(8 * sizeof(float));
+  const DeviceBuffer z(problem.yBytes()), bias(8 * elementBytes(problem.yType));
   const auto copyTo = [](const DeviceBuffer& buffer, const std::vector<char>& from) {
     UCUDNN_CHECK_CUDA(
         cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
@@ -155,7 +183,7 @@ TEST_F(BlocksTest, AFusedCallIsThatOfPixels) {
   copyTo(x, values.x);
   copyTo(w, values.w);
   copyTo(z, values.y);
-  copyTo(bias, integers(bias.bytes(), CUDNN_DATA_FLOAT, 4));
+  copyTo(bias, integers(bias.bytes(), problem.yType, 4));
   BiasActivation fused;
   fused.z = z.get();
   fused.bias = bias.get();
@@ -189,6 +217,10 @@ TEST_F(BlocksTest, AFusedCallIsThatOfPixels) {
   }
   EXPECT_GT(compared, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Types,
+                         FusedBlocksTest,
+                         ::testing::Values(CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16));
 
 /// In a process of its own, where nothing has been loaded yet.
 void expectBlocksWhileCapturing() {
@@ -248,6 +280,14 @@ TEST_F(BlocksTest, AStepBecomesChannels) {
   EXPECT_TRUE(twice.copiesY());
 }
 
+/// Engines read sixteen bytes at once.
+TEST_F(BlocksTest, ZerosFillTheChannelsThatEnginesReadAtOnce) {
+  EXPECT_EQ(Blocking(inHalf(stem(kResNet)), 4).problem().xSizes[1], 16);
+  EXPECT_EQ(Blocking(inHalf(stem(kResNet)), 4).problem().wSizes[1], 16);
+  EXPECT_EQ(Blocking(stem({24, 5, 2, 3}), 9).problem().xSizes[1], 28);
+  EXPECT_EQ(Blocking(stem(kResNet), 4).problem().xSizes[1], 12);
+}
+
 TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
   const auto changed = [](auto change) {
     Problem problem = stem(kResNet, 4);
@@ -258,7 +298,8 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
   ASSERT_TRUE(Blocking::exists(changed([](P) {}), 4));
   const std::vector<Problem> others{
-      changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_HALF; }),
+      changed([](P p) { p.wType = CUDNN_DATA_HALF; }),
+      changed([](P p) { p.yType = CUDNN_DATA_BFLOAT16; }),
       changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_DOUBLE; }),
       changed([](P p) { p.groups = 2, setSizes(p, 4, 8, false); }),
       changed([](P p) { p.mode = CUDNN_CONVOLUTION; }),
@@ -288,6 +329,12 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
   const Problem manyFilters = changed([](P p) { setSizes(p, 4, 65, false); });
   EXPECT_TRUE(Blocking::exists(manyFilters, 4));
   EXPECT_FALSE(Blocking::exists(manyFilters, 16));
+  for (const Operation operation : kOperations) {
+    const bool isGradient = operation == Operation::kBackwardFilter;
+    const Problem half = inHalf(changed([&](P p) { p.operation = operation; }));
+    EXPECT_TRUE(Blocking::exists(half, 4));
+    EXPECT_EQ(Blocking::exists(half, 16), !isGradient) << "the gradient would be rounded twice";
+  }
   const Problem fused = changed([](P p) { p.operation = Operation::kBiasActivationForward; });
   EXPECT_TRUE(Blocking::exists(fused, 4));
   EXPECT_FALSE(Blocking::exists(fused, 16));
@@ -322,6 +369,10 @@ TEST_F(BlocksTest, EnginesAreOfferedForBlocksOfFewChannels) {
     EXPECT_EQ(blocksOf(with(stem(kVgg))), Pixels{4});
     EXPECT_EQ(blocksOf(with(stem(kVgg), CUDNN_FMA_MATH)), Pixels{});
     EXPECT_EQ(blocksOf(with(stem(kResNet, 5))), Pixels{});
+    const bool isGradient = operation == Operation::kBackwardFilter;
+    EXPECT_EQ(blocksOf(with(inHalf(stem(kAlexNet)))), Pixels{16});
+    EXPECT_EQ(blocksOf(with(inHalf(stem(kResNet)))), isGradient ? Pixels{4} : (Pixels{4, 16}));
+    EXPECT_EQ(blocksOf(with(inHalf(stem(kVgg)))), isGradient ? Pixels{} : Pixels{4});
   }
 }
 

@@ -1,8 +1,12 @@
 // cudaLibrary* and cudaLaunchKernel, for the only device code that μ-cuDNN has: src/cuda/
 // block_copy.hpp says what its kernels do. Only with all arithmetic: a sample of what lies in
 // blocks is none of the tensor.
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <type_traits>
 
 #include "simulator/runtime/api.hpp"
 #include "simulator/runtime/machine.hpp"
@@ -16,16 +20,17 @@ using Strides = std::int64_t[4];
 
 // The kernels' arguments, as they lie in memory.
 struct BlockCopy {
-  float *tensor, *blocks;
+  void *tensor, *blocks;
   Strides strides;
-  std::int32_t samples, channels, height, width, rows, columns, padY, padX, down, across, adds;
+  std::int32_t samples, channels, height, width, rows, columns, padY, padX, down, across;
+  std::int32_t numbers, adds, numberBytes;
 };
 
 struct FilterCopy {
-  float *filters, *blocks;
+  void *filters, *blocks;
   Strides strides;
   std::int32_t count, channels, height, width, rows, columns, shifts, stepY, stepX, down, across;
-  std::int32_t adds;
+  std::int32_t numbers, adds, numberBytes;
 };
 
 std::int64_t placeOf(const Strides& strides, const std::array<std::int32_t, 4>& index) {
@@ -34,10 +39,11 @@ std::int64_t placeOf(const Strides& strides, const std::array<std::int32_t, 4>& 
   return place;
 }
 
+/// In numbers.
 std::size_t spanOf(const Strides& strides, const std::array<std::int32_t, 4>& sizes) {
   std::int64_t last = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) last += strides[i] * (sizes[i] - 1);
-  return static_cast<std::size_t>(last + 1) * sizeof(float);
+  return static_cast<std::size_t>(last + 1);
 }
 
 template <typename Function>
@@ -51,9 +57,9 @@ void forEach(const std::array<std::int32_t, 4>& sizes, Function f) {
 
 /// What a kernel copies between, and how it runs.
 struct Copy {
-  float* tensor;
+  void* tensor;
   std::size_t tensorBytes;
-  float* blocks;
+  void* blocks;
   std::size_t blockBytes;
   std::function<void()> toBlocks, fromBlocks;
 };
@@ -67,70 +73,92 @@ std::int64_t inBlock(const Whole& copy, std::int32_t channel, std::int32_t y, st
 template <typename Whole>
 std::size_t numbersOf(const Whole& copy, std::size_t packed) {
   return packed * static_cast<std::size_t>(copy.down) * static_cast<std::size_t>(copy.across) *
-         static_cast<std::size_t>(copy.channels) * static_cast<std::size_t>(copy.rows) *
-         static_cast<std::size_t>(copy.columns);
+         static_cast<std::size_t>(copy.numbers);
 }
 
+/// Of numbers that are not floats the blocks hold the sum.
+template <typename Number>
+Number sumOf(Number before, Number number) {
+  if constexpr (std::is_same_v<Number, float>) return before + number;
+  return number;
+}
+
+template <typename Number>
 Copy copyOf(const BlockCopy& copy) {
   const std::array<std::int32_t, 4> sizes{copy.samples, copy.channels, copy.height, copy.width};
   const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.samples));
+  auto* const tensor = static_cast<Number*>(copy.tensor);
+  auto* const blocks = static_cast<Number*>(copy.blocks);
   // Negative: beyond the blocks.
   const auto blockedAt = [copy](const auto& index) -> std::int64_t {
     const std::int32_t y = index[2] + copy.padY, x = index[3] + copy.padX;
     if (y / copy.rows >= copy.down || x / copy.columns >= copy.across) return -1;
     const std::int64_t block =
         (std::int64_t{index[0]} * copy.down + y / copy.rows) * copy.across + x / copy.columns;
-    return block * copy.channels * copy.rows * copy.columns + inBlock(copy, index[1], y, x);
+    return block * copy.numbers + inBlock(copy, index[1], y, x);
   };
   const auto take = [=] {
-    std::memset(copy.blocks, 0, numbers * sizeof(float));
+    std::fill_n(blocks, numbers, Number{});
     forEach(sizes, [&](const auto& index) {
       const std::int64_t to = blockedAt(index);
-      if (to >= 0) copy.blocks[to] = copy.tensor[placeOf(copy.strides, index)];
+      if (to >= 0) blocks[to] = tensor[placeOf(copy.strides, index)];
     });
   };
   const auto give = [=] {
     forEach(sizes, [&](const auto& index) {
       const std::int64_t from = blockedAt(index);
-      float& to = copy.tensor[placeOf(copy.strides, index)];
-      to = (from >= 0 ? copy.blocks[from] : 0.0F) + (copy.adds != 0 ? to : 0.0F);
+      Number& to = tensor[placeOf(copy.strides, index)];
+      if (copy.adds == 0)
+        to = from >= 0 ? blocks[from] : Number{};
+      else if (from >= 0)
+        to = sumOf(to, blocks[from]);
     });
   };
-  return {
-      copy.tensor, spanOf(copy.strides, sizes), copy.blocks, numbers * sizeof(float), take, give};
+  return {tensor,
+          spanOf(copy.strides, sizes) * sizeof(Number),
+          blocks,
+          numbers * sizeof(Number),
+          take,
+          give};
 }
 
+template <typename Number>
 Copy copyOf(const FilterCopy& copy) {
   const std::array<std::int32_t, 4> sizes{copy.count, copy.channels, copy.height, copy.width};
   const auto shifts = static_cast<std::size_t>(copy.shifts) * static_cast<std::size_t>(copy.shifts);
   const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.count) * shifts);
-  const auto forEachShift = [copy](const auto& index, auto f) {
+  auto* const filters = static_cast<Number*>(copy.filters);
+  auto* const blocks = static_cast<Number*>(copy.blocks);
+  const auto forEachShift = [copy, blocks](const auto& index, auto f) {
     for (std::int32_t down = 0; down < copy.shifts; ++down)
       for (std::int32_t across = 0; across < copy.shifts; ++across) {
         const std::int32_t y = index[2] + down * copy.stepY, x = index[3] + across * copy.stepX;
         std::int64_t block = (std::int64_t{index[0]} * copy.shifts + down) * copy.shifts + across;
         block = (block * copy.down + y / copy.rows) * copy.across + x / copy.columns;
-        f(copy.blocks[block * copy.channels * copy.rows * copy.columns +
-                      inBlock(copy, index[1], y, x)]);
+        f(blocks[block * copy.numbers + inBlock(copy, index[1], y, x)]);
       }
   };
   const auto take = [=] {
-    std::memset(copy.blocks, 0, numbers * sizeof(float));
+    std::fill_n(blocks, numbers, Number{});
     forEach(sizes, [&](const auto& index) {
-      const float tap = copy.filters[placeOf(copy.strides, index)];
-      forEachShift(index, [&](float& to) { to = tap; });
+      const Number tap = filters[placeOf(copy.strides, index)];
+      forEachShift(index, [&](Number& to) { to = tap; });
     });
   };
   const auto give = [=] {
     forEach(sizes, [&](const auto& index) {
-      float sum = 0;
-      forEachShift(index, [&](float& from) { sum += from; });
-      float& to = copy.filters[placeOf(copy.strides, index)];
-      to = sum + (copy.adds != 0 ? to : 0.0F);
+      Number sum{};
+      forEachShift(index, [&](Number& from) { sum = sumOf(sum, from); });
+      Number& to = filters[placeOf(copy.strides, index)];
+      to = copy.adds != 0 ? sumOf(to, sum) : sum;
     });
   };
-  return {
-      copy.filters, spanOf(copy.strides, sizes), copy.blocks, numbers * sizeof(float), take, give};
+  return {filters,
+          spanOf(copy.strides, sizes) * sizeof(Number),
+          blocks,
+          numbers * sizeof(Number),
+          take,
+          give};
 }
 
 struct KernelOfOurs {
@@ -139,15 +167,20 @@ struct KernelOfOurs {
   Copy (*copyOf)(const void* argument);
 };
 
-template <typename Whole>
+template <typename Whole, typename Number>
 Copy read(const void* argument) {
-  return copyOf(*static_cast<const Whole*>(argument));
+  return copyOf<Number>(*static_cast<const Whole*>(argument));
 }
 
-constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy>},
-                                     {"ucudnnFromBlocks", false, read<BlockCopy>},
-                                     {"ucudnnFiltersToBlocks", true, read<FilterCopy>},
-                                     {"ucudnnFiltersFromBlocks", false, read<FilterCopy>}};
+using Half = std::uint16_t;
+constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, float>},
+                                     {"ucudnnFromBlocks", false, read<BlockCopy, float>},
+                                     {"ucudnnFiltersToBlocks", true, read<FilterCopy, float>},
+                                     {"ucudnnFiltersFromBlocks", false, read<FilterCopy, float>},
+                                     {"ucudnnToBlocks16", true, read<BlockCopy, Half>},
+                                     {"ucudnnFromBlocks16", false, read<BlockCopy, Half>},
+                                     {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
+                                     {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>}};
 
 cudaError_t launch(const KernelOfOurs& kernel, const void* argument, cudaStream_t stream) {
   const Copy copy = kernel.copyOf(argument);
