@@ -176,7 +176,7 @@ class DeviceKernelsTest : public ::testing::Test {
         handle_.get(), problem, std::make_shared<const ProblemDescriptors>(problem), kernel);
   }
 
-  /// The output, in a buffer that has NaN everywhere unless it is added to.
+  /// The output, in a buffer that has NaN everywhere unless it is added to. z is what y holds.
   std::vector<char> run(const Problem& problem, const KernelOffer& offer, bool adds) {
     return run(problem, offer, adds, Values(problem));
   }
@@ -188,8 +188,11 @@ class DeviceKernelsTest : public ::testing::Test {
     std::size_t bytes = 0;
     EXPECT_EQ(kernel->workspaceSize(handle_.get(), &bytes), CUDNN_STATUS_SUCCESS);
     EXPECT_LE(bytes, offer.workspaceBytes);
+    const bool isFused = problem.operation == Operation::kBiasActivationForward;
     const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
-    const DeviceBuffer workspace(bytes);
+    const DeviceBuffer z(problem.yBytes()), workspace(bytes);
+    const DeviceBuffer bias(static_cast<std::size_t>(problem.ySizes[1]) *
+                            elementBytes(problem.yType));
     const auto copyTo = [](const DeviceBuffer& buffer, const std::vector<char>& from) {
       UCUDNN_CHECK_CUDA(
           cudaMemcpy(buffer.get(), from.data(), buffer.bytes(), cudaMemcpyHostToDevice));
@@ -197,9 +200,14 @@ class DeviceKernelsTest : public ::testing::Test {
     copyTo(x, values.x);
     copyTo(w, values.w);
     copyTo(y, values.y);
-    const DeviceBuffer& output = problem.operation == Operation::kForward        ? y
-                                 : problem.operation == Operation::kBackwardData ? x
-                                                                                 : w;
+    copyTo(z, values.y);
+    copyTo(bias, integers(bias.bytes(), problem.yType, 4));
+    BiasActivation fused;
+    fused.z = z.get();
+    fused.bias = bias.get();
+    const DeviceBuffer& output = problem.operation == Operation::kBackwardData     ? x
+                                 : problem.operation == Operation::kBackwardFilter ? w
+                                                                                   : y;
     if (!adds) UCUDNN_CHECK_CUDA(cudaMemset(output.get(), 0xFF, output.bytes()));
     const Factor& beta = adds ? Factor::one(problem) : Factor::zero(problem);
     EXPECT_EQ(kernel->enqueue(handle_.get(),
@@ -210,7 +218,7 @@ class DeviceKernelsTest : public ::testing::Test {
                                y.get(),
                                workspace.get(),
                                bytes},
-                              nullptr),
+                              isFused ? &fused : nullptr),
               CUDNN_STATUS_SUCCESS);
     UCUDNN_CHECK_CUDA(cudaDeviceSynchronize());
     std::vector<char> result(output.bytes());
