@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -135,7 +136,13 @@ void launch(const BlockCopy& copy, int rows, int across, Steps steps) {
 template <typename Number>
 class BlockCopyTest : public ::testing::Test {};
 using Numbers = ::testing::Types<float, std::uint16_t>;
-TYPED_TEST_SUITE(BlockCopyTest, Numbers);
+struct NumberName {
+  template <typename Number>
+  static std::string GetName(int) {
+    return std::is_same_v<Number, float> ? "Floats" : "TwoBytes";
+  }
+};
+TYPED_TEST_SUITE(BlockCopyTest, Numbers, NumberName);
 
 TYPED_TEST(BlockCopyTest, ToBlocksTakesEachPixelAndFillsWithZeros) {
   using Number = TypeParam;
