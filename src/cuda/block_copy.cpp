@@ -31,9 +31,12 @@ struct AllKernels {
 
 /// Also while the client captures. Throws Error.
 cudaError_t load(AllKernels& kernels) {
+  int device = 0;  // without one there is nothing to load it for
+  cudaError_t error = cudaGetDevice(&device);
+  if (error != cudaSuccess) return error;
   const RelaxedCapture relaxed;
   cudaLibrary_t library = nullptr;
-  cudaError_t error =
+  error =
       cudaLibraryLoadData(&library, ucudnnBlockCopyCode, nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (error != cudaSuccess) return error;
   const auto find = [&](cudaKernel_t& kernel, const char* name) {
