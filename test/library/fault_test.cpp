@@ -162,10 +162,24 @@ TEST_F(FaultTest, AnyCallOfAPlannedRunMayFail) {
 class EngineFaultTest : public FaultTest {
  protected:
   static void failEachCall(const ConvolutionCase& parameters);
+  /// Every kernel's name has it.
+  static void expectPlanned(const ConvolutionCase& parameters, const std::string& kernel);
 
  private:
   const EnvironmentGuard kernels_{"UCUDNN_KERNELS", "engines"};
 };
+
+void EngineFaultTest::expectPlanned(const ConvolutionCase& parameters, const std::string& kernel) {
+  const Handles handles;
+  for (const ucudnnOperation_t operation : kOperations) {
+    ucudnnPlan_t plan{};
+    std::vector<ucudnnMicroBatches_t> entries;
+    ASSERT_CUDNN(Convolution(parameters)
+                     .plan(handles.ours, operation, std::size_t{4} << 20, &plan, &entries));
+    for (const ucudnnMicroBatches_t& entry : entries)
+      EXPECT_NE(std::string(entry.kernel).find(kernel), std::string::npos) << entry.kernel;
+  }
+}
 
 void EngineFaultTest::failEachCall(const ConvolutionCase& parameters) {
   Tasks tasks(parameters);
@@ -197,15 +211,7 @@ TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfTilesMayFail) {
   parameters.filters = 8;
   const ForcedSplits forced({parameters});
   forceTiles(forced.database());
-  const Handles handles;
-  for (const ucudnnOperation_t operation : kOperations) {
-    ucudnnPlan_t plan{};
-    std::vector<ucudnnMicroBatches_t> entries;
-    ASSERT_CUDNN(Convolution(parameters)
-                     .plan(handles.ours, operation, std::size_t{4} << 20, &plan, &entries));
-    for (const ucudnnMicroBatches_t& entry : entries)
-      EXPECT_NE(std::string(entry.kernel).find("_tiles=2"), std::string::npos) << entry.kernel;
-  }
+  ASSERT_NO_FATAL_FAILURE(expectPlanned(parameters, "_tiles=2"));
   failEachCall(parameters);
 }
 
@@ -219,15 +225,7 @@ TEST_F(EngineFaultTest, AnyCallOfAPlannedRunOfBlocksMayFail) {
     parameters.stride = {step, step};
     const ForcedSplits forced({parameters});
     forceKernels(forced.database(), "_blocks=4", std::size_t{1} << 20);
-    const Handles handles;
-    for (const ucudnnOperation_t operation : kOperations) {
-      ucudnnPlan_t plan{};
-      std::vector<ucudnnMicroBatches_t> entries;
-      ASSERT_CUDNN(Convolution(parameters)
-                       .plan(handles.ours, operation, std::size_t{4} << 20, &plan, &entries));
-      for (const ucudnnMicroBatches_t& entry : entries)
-        EXPECT_NE(std::string(entry.kernel).find("_blocks=4"), std::string::npos) << entry.kernel;
-    }
+    ASSERT_NO_FATAL_FAILURE(expectPlanned(parameters, "_blocks=4"));
     failEachCall(parameters);
   }
 }

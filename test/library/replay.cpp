@@ -140,4 +140,26 @@ void ReplayFixture::TearDown() {
   LibraryTest::TearDown();
 }
 
+void expectRightWhateverTheFactors(const Handles& handles,
+                                   Convolution& convolution,
+                                   ucudnnOperation_t operation,
+                                   const DeviceBuffer& workspace) {
+  for (const double alpha : {1.0, 1.5})
+    for (const double beta : {0.0, 1.0, 0.5}) {
+      convolution.fill();
+      if (beta == 0) convolution.output(operation).poison();
+      auto expected = convolution.undivided(handles.native, operation, 0, alpha, beta);
+      // Not every cuDNN has backward filter's ALGO_0 for five dimensions.
+      if (!expected) expected = convolution.undivided(handles.native, operation, 1, alpha, beta);
+      ASSERT_TRUE(expected);
+      ASSERT_CUDNN(convolution.run(
+          handles.ours, operation, 0, {workspace.get(), workspace.bytes()}, alpha, beta));
+      EXPECT_LE(
+          distance(
+              convolution.geometry(operation), convolution.output(operation).read(), *expected),
+          tolerance(convolution.parameters()))
+          << "alpha " << alpha << ", beta " << beta;
+    }
+}
+
 }  // namespace ucudnn::test

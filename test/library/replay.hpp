@@ -69,6 +69,13 @@ ConvolutionCase mirroredCase();
 /// The first call is enqueued, the others are one launch each.
 void expectReplayedFromTheSecondOn(Repeated& calls, ucudnnOperation_t operation, double beta);
 
+/// Calls that nothing repeats give what one undivided call of cuDNN's gives, for each alpha and
+/// beta.
+void expectRightWhateverTheFactors(const Handles& handles,
+                                   Convolution& convolution,
+                                   ucudnnOperation_t operation,
+                                   const DeviceBuffer& workspace);
+
 class ReplayFixture : public LibraryTest {
  protected:
   void SetUp() override;

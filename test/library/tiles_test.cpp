@@ -79,20 +79,8 @@ TEST_P(TilesTest, RightWhateverTheFactors) {
     EXPECT_EQ(isTileable(operation) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
               convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
     EXPECT_EQ(isTileable(operation), areTiled(entries));
-    for (const double alpha : {1.0, 1.5})
-      for (const double beta : {0.0, 1.0, 0.5}) {
-        convolution.fill();
-        if (beta == 0) convolution.output(operation).poison();
-        const auto expected = convolution.undivided(handles.native, operation, 0, alpha, beta);
-        ASSERT_TRUE(expected);
-        ASSERT_CUDNN(convolution.run(
-            handles.ours, operation, 0, {workspace.get(), workspace.bytes()}, alpha, beta));
-        EXPECT_LE(
-            distance(
-                convolution.geometry(operation), convolution.output(operation).read(), *expected),
-            tolerance(GetParam()))
-            << "alpha " << alpha << ", beta " << beta;
-      }
+    ASSERT_NO_FATAL_FAILURE(
+        expectRightWhateverTheFactors(handles, convolution, operation, workspace));
   }
 }
 
