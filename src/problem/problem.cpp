@@ -117,7 +117,7 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
 }
 
 /// cuDNN also gives what an earlier setting of the descriptor left behind the dimensions in use. No
-/// loop: of one, gcc makes eight fills of unknown length, a tenth of what a planned call adds.
+/// loop: gcc makes eight fills of unknown length of it, and every planned call waits for them.
 void clearUnused(Problem& problem) noexcept {
   const auto clear = [&](std::size_t i) {
     problem.xSizes[i] = problem.xStrides[i] = problem.wSizes[i] = 0;
