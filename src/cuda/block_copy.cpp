@@ -1,6 +1,8 @@
 #include "cuda/block_copy.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
 #include <mutex>
 
 #include "cuda/owners.hpp"
@@ -20,6 +22,8 @@ using namespace block_copy;
 struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
+  // Of floats only.
+  cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
 };
 struct AllKernels {
   Kernels floats, halves;
@@ -46,6 +50,8 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.floats.fromBlocks, "ucudnnFromBlocks");
   find(kernels.floats.filtersToBlocks, "ucudnnFiltersToBlocks");
   find(kernels.floats.filtersFromBlocks, "ucudnnFiltersFromBlocks");
+  find(kernels.floats.quadsToBlocks, "ucudnnQuadsToBlocks");
+  find(kernels.floats.quadsFromBlocks, "ucudnnQuadsFromBlocks");
   find(kernels.halves.toBlocks, "ucudnnToBlocks16");
   find(kernels.halves.fromBlocks, "ucudnnFromBlocks16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
@@ -95,6 +101,33 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
   return cudaLaunchKernel(function, threadBlocks, threads, arguments, 0, stream);
 }
 
+bool isAligned(const void* memory, std::size_t bytes) noexcept {
+  return reinterpret_cast<std::uintptr_t>(memory) % bytes == 0;
+}
+
+/// Whether each channel of a block is four floats, two and two of which are neighbours in the
+/// tensor, and the blocks are all of it.
+bool movesQuads(const BlockCopy& copy) noexcept {
+  const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
+  return copy.numberBytes == sizeof(float) && copy.rows == 2 && copy.columns == 2 &&
+         copy.padY == 0 && copy.padX == 0 && copy.numbers == 4 * copy.channels &&
+         2 * copy.down >= copy.height && 2 * copy.across == copy.width && copy.strides[3] == 1 &&
+         std::all_of(std::begin(copy.strides), std::end(copy.strides) - 1, isEven) &&
+         isAligned(copy.tensor, 2 * sizeof(float)) && isAligned(copy.blocks, 4 * sizeof(float));
+}
+
+cudaError_t launchQuads(cudaKernel_t Kernels::*kernel,
+                        const BlockCopy& copy,
+                        cudaStream_t stream) noexcept {
+  const auto tiles = [](std::int32_t size) {
+    return (static_cast<unsigned>(size) + kLanes - 1) / kLanes;
+  };
+  const dim3 threadBlocks(static_cast<unsigned>(copy.samples) * static_cast<unsigned>(copy.down),
+                          tiles(copy.channels),
+                          tiles(copy.across));
+  return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
+}
+
 /// Each row of blocks in as many parts as need shared memory each.
 cudaError_t launch(cudaKernel_t Kernels::*kernel,
                    const BlockCopy& copy,
@@ -127,11 +160,13 @@ bool hasBlockCopies() {
 }
 
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  if (movesQuads(copy)) return launchQuads(&Kernels::quadsToBlocks, copy, stream);
   return launch(&Kernels::toBlocks, copy, copy.down, stream);
 }
 
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
   const std::int32_t rows = (copy.height + copy.padY + copy.rows - 1) / copy.rows;
+  if (movesQuads(copy)) return launchQuads(&Kernels::quadsFromBlocks, copy, stream);
   return launch(&Kernels::fromBlocks, copy, rows, stream);
 }
 

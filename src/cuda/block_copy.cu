@@ -2,6 +2,7 @@
 // threads read and write neighbours: a thread block copies a row of blocks of one sample. Filters
 // are small: a thread copies a number.
 #include "cuda/block_copy.hpp"
+#include "cuda/quad_tile.cuh"
 
 using ucudnn::BlockCopy;
 using ucudnn::FilterCopy;
@@ -291,6 +292,20 @@ __global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks(const Bl
 __global__ void __launch_bounds__(kThreads, kResident) ucudnnFromBlocks16(const BlockCopy copy) {
   __shared__ Half memory[kTile];
   copyFromBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnQuadsToBlocks(const BlockCopy copy) {
+  __shared__ Quad memory[QuadTile::kQuads];
+  const QuadTile tile(copy, memory);
+  tile.readPixels();
+  __syncthreads();
+  tile.writeBlocks();
+}
+__global__ void __launch_bounds__(kThreads) ucudnnQuadsFromBlocks(const BlockCopy copy) {
+  __shared__ Quad memory[QuadTile::kQuads];
+  const QuadTile tile(copy, memory);
+  tile.readBlocks();
+  __syncthreads();
+  tile.writePixels();
 }
 __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
   copyFiltersToBlocks<float>(copy);

@@ -177,6 +177,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnFiltersToBlocks", true, read<FilterCopy, float>},
                                      {"ucudnnFiltersFromBlocks", false, read<FilterCopy, float>},
+                                     {"ucudnnQuadsToBlocks", true, read<BlockCopy, float>},
+                                     {"ucudnnQuadsFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnToBlocks16", true, read<BlockCopy, Half>},
                                      {"ucudnnFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
