@@ -24,6 +24,7 @@ struct Kernels {
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
   // Of floats only.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
+  cudaKernel_t toPlanes = nullptr, fromPlanes = nullptr;
 };
 struct AllKernels {
   Kernels floats, halves;
@@ -52,6 +53,8 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.floats.filtersFromBlocks, "ucudnnFiltersFromBlocks");
   find(kernels.floats.quadsToBlocks, "ucudnnQuadsToBlocks");
   find(kernels.floats.quadsFromBlocks, "ucudnnQuadsFromBlocks");
+  find(kernels.floats.toPlanes, "ucudnnToPlanes");
+  find(kernels.floats.fromPlanes, "ucudnnFromPlanes");
   find(kernels.halves.toBlocks, "ucudnnToBlocks16");
   find(kernels.halves.fromBlocks, "ucudnnFromBlocks16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
@@ -140,6 +143,20 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 
+/// Each line of each channel has as many threads as it has pixels, or a warp.
+cudaError_t launchPlanes(cudaKernel_t Kernels::*kernel,
+                         const BlockCopy& copy,
+                         std::int32_t height,
+                         std::int32_t width,
+                         cudaStream_t stream) noexcept {
+  dim3 threads(1);
+  while (static_cast<int>(threads.x) < std::min(width, kLanes)) threads.x *= 2;
+  threads.y = kThreads / threads.x;
+  const std::int64_t lines = std::int64_t{copy.samples} * copy.channels * height;
+  const dim3 threadBlocks(static_cast<unsigned>((lines + threads.y - 1) / threads.y));
+  return launch(kernel, copy, threadBlocks, threads, stream);
+}
+
 /// A thread for each number.
 cudaError_t launch(cudaKernel_t Kernels::*kernel,
                    const FilterCopy& copy,
@@ -181,6 +198,15 @@ cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
   return launch(&Kernels::filtersFromBlocks, copy, numbers, stream);
 }
 
+cudaError_t toPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  return launchPlanes(
+      &Kernels::toPlanes, copy, copy.down * copy.rows, copy.across * copy.columns, stream);
+}
+
+cudaError_t fromPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  return launchPlanes(&Kernels::fromPlanes, copy, copy.height, copy.width, stream);
+}
+
 #else
 
 bool hasBlockCopies() {
@@ -196,6 +222,12 @@ cudaError_t fromBlocks(const BlockCopy&, cudaStream_t) noexcept {
   return cudaErrorNotSupported;
 }
 cudaError_t fromBlocks(const FilterCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+cudaError_t toPlanes(const BlockCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+cudaError_t fromPlanes(const BlockCopy&, cudaStream_t) noexcept {
   return cudaErrorNotSupported;
 }
 

@@ -2,6 +2,7 @@
 // threads read and write neighbours: a thread block copies a row of blocks of one sample. Filters
 // are small: a thread copies a number.
 #include "cuda/block_copy.hpp"
+#include "cuda/plane_line.cuh"
 #include "cuda/quad_tile.cuh"
 
 using ucudnn::BlockCopy;
@@ -318,6 +319,13 @@ __global__ void ucudnnFiltersFromBlocks(const FilterCopy copy) {
 }
 __global__ void ucudnnFiltersFromBlocks16(const FilterCopy copy) {
   copyFiltersFromBlocks<Half>(copy);
+}
+
+__global__ void __launch_bounds__(kThreads) ucudnnToPlanes(const BlockCopy copy) {
+  copyToPlanes(copy);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnFromPlanes(const BlockCopy copy) {
+  copyFromPlanes(copy);
 }
 
 }  // extern "C"

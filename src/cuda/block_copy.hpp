@@ -61,4 +61,9 @@ cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 
+/// The same with a plane for each number of a block: packed as (samples, numbers, down, across),
+/// and no zeros behind a block's pixels. Of floats.
+cudaError_t toPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept;
+cudaError_t fromPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept;
+
 }  // namespace ucudnn

@@ -234,6 +234,10 @@ bool isDeterministic(Operation operation, int algorithm) noexcept {
   return traitsOf(operation, algorithm).deterministic;
 }
 
+bool transforms(Operation operation, int algorithm) noexcept {
+  return traitsOf(operation, algorithm).transform != Transform::kNone;
+}
+
 bool isWinogradAccurate(const Problem& problem) noexcept {
   const auto* const spatial = problem.wSizes.begin() + 2;
   return std::all_of(

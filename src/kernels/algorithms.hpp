@@ -26,6 +26,9 @@ std::unique_ptr<KernelSource> makeAlgorithmSource();
 /// Whether cuDNN calls the algorithm deterministic; true for one that it does not know.
 bool isDeterministic(Operation operation, int algorithm) noexcept;
 
+/// Whether the algorithm is one of Winograd's or Fourier's.
+bool transforms(Operation operation, int algorithm) noexcept;
+
 /// False: cuDNN's fused call does not take the algorithm, or the problem does not allow its
 /// transform.
 bool mayRun(const Problem& problem, int algorithm) noexcept;

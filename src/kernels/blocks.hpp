@@ -19,6 +19,10 @@ namespace ucudnn {
 /// between. In float, half or bfloat16.
 class Blocking {
  public:
+  /// Whether a pixel of x has so few channels that engines are slow on pixels: they read four
+  /// floats at once.
+  static bool hasFewChannels(const Problem& problem) noexcept { return problem.xSizes[1] <= 4; }
+
   /// REQUIRES: exists.
   Blocking(const Problem& problem, int pixels) noexcept;
 

@@ -30,8 +30,6 @@ constexpr std::size_t kKeptTiled = 3;
 // Sums are in float, whose copies are twice as large: of two parts they take as much as x and y.
 constexpr int kFewestSums = 4;
 
-// Engines read four floats at once.
-constexpr int kFewChannels = 4;
 constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
 
@@ -197,7 +195,7 @@ void addBlocked(const EngineDevice& device,
                 const Problem& problem,
                 int* failures,
                 std::vector<KernelOffer>& offers) {
-  if (problem.xSizes[1] > kFewChannels) return;
+  if (!Blocking::hasFewChannels(problem)) return;
   const auto add = [&](int pixels) {
     EngineConfiguration kind;
     kind.blocks = pixels;

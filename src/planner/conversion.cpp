@@ -9,6 +9,7 @@
 #include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
+#include "kernels/planes.hpp"
 #include "planner/belief.hpp"
 #include "support/alignment.hpp"
 
@@ -18,7 +19,8 @@ namespace {
 /// Kernels of a source that was added are among them, however they are chosen.
 bool isAmong(Kernels kernels, Kernel kernel) noexcept {
   return !(kernels == Kernels::kLegacy && kernel.source == kEngines) &&
-         !(kernels == Kernels::kEngines && kernel.source == kAlgorithms);
+         !(kernels == Kernels::kEngines &&
+           (kernel.source == kAlgorithms || kernel.source == kPlanes));
 }
 
 /// Of two kernels that are about as fast the engine is kept: its call takes the host a third of an

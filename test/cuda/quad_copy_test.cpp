@@ -1,4 +1,4 @@
-// Copies of blocks of two by two pixels.
+// Copies of blocks of two by two pixels, and of planes.
 #include <gtest/gtest.h>
 
 #include "block_copies.hpp"
@@ -81,6 +81,64 @@ TEST(QuadCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
       number = (copy.adds == 0 ? 0 : number) + of[from % 4];
     });
     launchQuads(copy, &QuadTile::readBlocks, &QuadTile::writePixels);
+    ASSERT_EQ(tensor, expected) << i;
+  }
+}
+
+/// Of blocks without zeros behind their pixels.
+BlockCopy randomPlanes() {
+  BlockCopy copy = randomCopy<float>();
+  copy.numbers = copy.channels * copy.rows * copy.columns;
+  return copy;
+}
+
+/// The place of a block's number in planes.
+std::size_t inPlanes(const BlockCopy& copy, std::int64_t place) {
+  const std::int64_t number = place % copy.numbers, block = place / copy.numbers;
+  const std::int64_t blocks = std::int64_t{copy.down} * copy.across;
+  return static_cast<std::size_t>((block / blocks * copy.numbers + number) * blocks +
+                                  block % blocks);
+}
+
+template <typename Kernel>
+void launchPlanes(const BlockCopy& copy, int lines, Kernel kernel) {
+  blockDim.x = static_cast<unsigned>(1 << between(0, 5));
+  blockDim.y = kThreads / blockDim.x;
+  const auto all = static_cast<unsigned>(copy.samples * copy.channels * lines);
+  for (blockIdx.x = 0; blockIdx.x * blockDim.y < all; ++blockIdx.x)
+    for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
+      for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) kernel(copy);
+}
+
+TEST(PlaneCopyTest, ToPlanesTakesEachPixelAndFillsWithZeros) {
+  for (int i = 0; i < 500; ++i) {
+    BlockCopy copy = randomPlanes();
+    std::vector<float> tensor = numbers<float>(tensorSize(copy));
+    std::vector<float> planes(numbersIn(copy), kNothing<float>), expected(planes.size());
+    copy.tensor = tensor.data();
+    copy.blocks = planes.data();
+    forEachPixel(copy, [&](std::int64_t from, std::int64_t to) {
+      if (to >= 0) expected[inPlanes(copy, to)] = tensor[static_cast<std::size_t>(from)];
+    });
+    launchPlanes(copy, copy.down * copy.rows, ucudnnToPlanes);
+    ASSERT_EQ(planes, expected) << i;
+  }
+}
+
+TEST(PlaneCopyTest, FromPlanesWritesEachPixelOrAddsToIt) {
+  for (int i = 0; i < 500; ++i) {
+    BlockCopy copy = randomPlanes();
+    copy.adds = i % 2;
+    std::vector<float> tensor = numbers<float>(tensorSize(copy));
+    std::vector<float> planes = numbers<float>(numbersIn(copy)), expected = tensor;
+    copy.tensor = tensor.data();
+    copy.blocks = planes.data();
+    forEachPixel(copy, [&](std::int64_t to, std::int64_t from) {
+      float& number = expected[static_cast<std::size_t>(to)];
+      if (copy.adds == 0) number = 0;
+      if (from >= 0) number += planes[inPlanes(copy, from)];
+    });
+    launchPlanes(copy, copy.height, ucudnnFromPlanes);
     ASSERT_EQ(tensor, expected) << i;
   }
 }

@@ -1,5 +1,5 @@
-// Plans of engines that read blocks of pixels as one, of problems so small that only a database
-// says so: the results, replay, and failures.
+// Plans of engines that read blocks of pixels as one, and of algorithms that run on planes, of
+// problems so small that only a database says so: the results, replay, and failures.
 #include "../support/simulator.hpp"
 #include "replay.hpp"
 
@@ -12,16 +12,18 @@ constexpr std::size_t kEnough = std::size_t{1} << 20;
 
 struct BlockCase {
   ConvolutionCase convolution;
-  std::string kernel;  ///< of plans, behind the engine's name
+  std::string kernel;  ///< of plans, behind the engine's or the algorithm's name
+
+  bool isInPlanes() const { return kernel == "_planes"; }
 };
 
 std::ostream& operator<<(std::ostream& stream, const BlockCase& tested) {
   return stream << tested.convolution << tested.kernel;
 }
 
-bool areBlocked(const std::vector<ucudnnMicroBatches_t>& entries) {
+bool areBlocked(const std::vector<ucudnnMicroBatches_t>& entries, const BlockCase& tested) {
   for (const ucudnnMicroBatches_t& entry : entries)
-    if (std::string(entry.kernel).find("_blocks=") == std::string::npos) return false;
+    if (std::string(entry.kernel).find(tested.kernel) == std::string::npos) return false;
   return !entries.empty();
 }
 
@@ -50,6 +52,15 @@ std::vector<BlockCase> cases() {
   add("OddBatchStrideTwice", 16, [](C c) { c.batchGap = 41; });
   add("OneStep", 4, [](C c) { c.stride = {1, 1}; });
   add("OtherSteps", 6, [](C c) { c.stride = {3, 2}, c.pad = {4, 0}; });
+  for (std::size_t i = 0, pixels = all.size(); i < pixels; ++i) {
+    const std::string& name = all[i].convolution.name;
+    if (name != "Float" && name != "Fma" && name != "OddBatchStride" && name != "OtherSteps")
+      continue;
+    all.push_back(all[i]);
+    all.back().convolution.name = name + "InPlanes";
+    all.back().convolution.filters = 21;
+    all.back().kernel = "_planes";
+  }
   return all;
 }
 
@@ -60,11 +71,14 @@ class BlocksTest : public ReplayFixture, public ::testing::WithParamInterface<Bl
     ReplayFixture::SetUp();
     if (IsSkipped()) return;
     if (!onSimulator()) GTEST_SKIP() << "what blocks need is known of the simulator's engines";
-    forceKernels(database(), GetParam().kernel, kEnough);
+    if (GetParam().isInPlanes())
+      forcePlanes(database(), kEnough);
+    else
+      forceKernels(database(), GetParam().kernel, kEnough);
   }
 
  private:
-  const EnvironmentGuard engines_{"UCUDNN_KERNELS", "engines"};
+  const EnvironmentGuard kernels_{"UCUDNN_KERNELS", GetParam().isInPlanes() ? "legacy" : "engines"};
 };
 
 TEST_P(BlocksTest, RightWhateverTheFactors) {
@@ -76,7 +90,7 @@ TEST_P(BlocksTest, RightWhateverTheFactors) {
     ucudnnPlan_t plan{};
     std::vector<ucudnnMicroBatches_t> entries;
     ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
-    EXPECT_TRUE(areBlocked(entries)) << textOf(entries);
+    EXPECT_TRUE(areBlocked(entries, GetParam())) << textOf(entries);
     ASSERT_NO_FATAL_FAILURE(
         expectRightWhateverTheFactors(handles, convolution, operation, workspace));
   }
@@ -110,7 +124,7 @@ TEST_P(BlocksFaultTest, AnyCallMayFailAndTheResultIsRight) {
         ucudnnPlan_t plan{};
         std::vector<ucudnnMicroBatches_t> entries;
         ASSERT_CUDNN(convolution.plan(handles.ours, operation, kLimit, &plan, &entries));
-        ASSERT_TRUE(areBlocked(entries)) << textOf(entries);
+        ASSERT_TRUE(areBlocked(entries, GetParam())) << textOf(entries);
         convolution.fill();
         const auto expected = convolution.undivided(handles.native, operation, 0, 1, beta);
         ASSERT_TRUE(expected);
@@ -131,7 +145,7 @@ TEST_P(BlocksFaultTest, AnyCallMayFailAndTheResultIsRight) {
 
 INSTANTIATE_TEST_SUITE_P(Cases,
                          BlocksFaultTest,
-                         ::testing::Values(cases()[0], cases()[1]),
+                         ::testing::Values(cases()[0], cases()[1], cases().back()),
                          [](const auto& test) { return test.param.convolution.name; });
 
 }  // namespace

@@ -115,4 +115,12 @@ void forceKernels(const std::string& database, const std::string& suffix, std::s
   executeSql(database, "UPDATE measurement SET device_ms = time_ms / 2");
 }
 
+void forcePlanes(const std::string& database, std::size_t bytes) {
+  executeSql(database,
+             "INSERT OR IGNORE INTO measurement SELECT size_id, 'FFT_TILING' || substr(kernel, "
+             "instr(kernel, '/')) || '_planes', time_ms / 100, " +
+                 std::to_string(bytes) +
+                 ", 1, device_ms / 100, measured_at FROM measurement WHERE workspace_bytes = 0");
+}
+
 }  // namespace ucudnn::test

@@ -53,4 +53,7 @@ void forceTiles(const std::string& database);
 /// them gains. With `bytes`, all without workspace were measured so, and need so much.
 void forceKernels(const std::string& database, const std::string& suffix, std::size_t bytes = 0);
 
+/// Adds an algorithm that runs on planes, the fastest, at each size that has one without workspace.
+void forcePlanes(const std::string& database, std::size_t bytes);
+
 }  // namespace ucudnn::test

@@ -122,6 +122,43 @@ Copy copyOf(const BlockCopy& copy) {
           give};
 }
 
+/// A plane for each number of a block.
+Copy planesOf(const BlockCopy& copy) {
+  const std::array<std::int32_t, 4> sizes{copy.samples, copy.channels, copy.height, copy.width};
+  const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.samples));
+  auto* const tensor = static_cast<float*>(copy.tensor);
+  auto* const planes = static_cast<float*>(copy.blocks);
+  // Negative: beyond the planes.
+  const auto placeInPlanes = [copy](const auto& index) -> std::int64_t {
+    const std::int32_t y = index[2] + copy.padY, x = index[3] + copy.padX;
+    if (y / copy.rows >= copy.down || x / copy.columns >= copy.across) return -1;
+    const std::int64_t plane =
+        std::int64_t{index[0]} * copy.numbers + inBlock(copy, index[1], y, x);
+    return (plane * copy.down + y / copy.rows) * copy.across + x / copy.columns;
+  };
+  const auto take = [=] {
+    std::fill_n(planes, numbers, 0.0F);
+    forEach(sizes, [&](const auto& index) {
+      const std::int64_t to = placeInPlanes(index);
+      if (to >= 0) planes[to] = tensor[placeOf(copy.strides, index)];
+    });
+  };
+  const auto give = [=] {
+    forEach(sizes, [&](const auto& index) {
+      const std::int64_t from = placeInPlanes(index);
+      const float number = from >= 0 ? planes[from] : 0;
+      float& to = tensor[placeOf(copy.strides, index)];
+      to = copy.adds == 0 ? number : to + number;
+    });
+  };
+  return {tensor,
+          spanOf(copy.strides, sizes) * sizeof(float),
+          planes,
+          numbers * sizeof(float),
+          take,
+          give};
+}
+
 template <typename Number>
 Copy copyOf(const FilterCopy& copy) {
   const std::array<std::int32_t, 4> sizes{copy.count, copy.channels, copy.height, copy.width};
@@ -172,6 +209,10 @@ Copy read(const void* argument) {
   return copyOf<Number>(*static_cast<const Whole*>(argument));
 }
 
+Copy readPlanes(const void* argument) {
+  return planesOf(*static_cast<const BlockCopy*>(argument));
+}
+
 using Half = std::uint16_t;
 constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, float>},
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
@@ -179,6 +220,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnFiltersFromBlocks", false, read<FilterCopy, float>},
                                      {"ucudnnQuadsToBlocks", true, read<BlockCopy, float>},
                                      {"ucudnnQuadsFromBlocks", false, read<BlockCopy, float>},
+                                     {"ucudnnToPlanes", true, readPlanes},
+                                     {"ucudnnFromPlanes", false, readPlanes},
                                      {"ucudnnToBlocks16", true, read<BlockCopy, Half>},
                                      {"ucudnnFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
