@@ -201,7 +201,7 @@ void SqliteStatement::run() {
   reset();
 }
 
-std::string SqliteStatement::text(int column) const {
+std::string_view SqliteStatement::view(int column) const {
   const unsigned char* const bytes = sqlite3_column_text(handle_.get(), column);
   if (bytes == nullptr) fail(connection_, SQLITE_NOMEM);
   const int size = sqlite3_column_bytes(handle_.get(), column);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace ucudnn {
 
@@ -82,7 +83,9 @@ class SqliteStatement {
   }
   double real(int column) const noexcept { return sqlite3_column_double(handle_.get(), column); }
   /// Throws SqliteError when memory runs out. REQUIRES: the column is not NULL.
-  std::string text(int column) const;
+  std::string text(int column) const { return std::string(view(column)); }
+  /// The same, until the next step.
+  std::string_view view(int column) const;
   /// The length of a text or a blob, in bytes.
   int bytes(int column) const noexcept { return sqlite3_column_bytes(handle_.get(), column); }
   /// Ends the steps, so that the statement holds no lock.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace ucudnn {
@@ -13,66 +14,68 @@ constexpr std::size_t kMostRows = 1 << 16;
 constexpr std::int64_t kMostPagesOfWhole = 128;
 constexpr std::size_t kMostRowsOfWhole = 1 << 12;
 
-enum Column {
-  kBatch,
-  kCovered,
-  kKernel,
-  kTime,
-  kWorkspace,
-  kDeterministic,
-  kDeviceTime,
-  kError,
-  kProblemId,
-  kProblem
-};
+enum SizeColumn { kProblemId, kProblem, kSizeId, kBatch, kCovered };
+enum KernelColumn { kKernel, kTime, kWorkspace, kDeterministic, kDeviceTime, kError };
 
 /// CROSS JOIN keeps this order: by itself SQLite would read all sizes of the machine for a problem.
-/// Made when it is needed: handles are used in static destructors too, when a static one may be
-/// gone.
-std::string ofMachine(bool withErrors) {
-  return std::string(
-             "SELECT size.batch, size.covered_bytes, measurement.kernel, measurement.time_ms, "
-             "measurement.workspace_bytes, measurement.deterministic, measurement.device_ms, ") +
-         (withErrors ? "error.value" : "NULL") +
-         ", problem.id, problem.text FROM machine CROSS JOIN problem CROSS JOIN size "
-         "ON size.machine_id = machine.id AND size.problem_id = problem.id "
-         "LEFT JOIN measurement ON measurement.size_id = size.id " +
-         (withErrors ? "LEFT JOIN error ON error.size_id = measurement.size_id "
-                       "AND error.kernel = measurement.kernel "
-                     : "") +
-         "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
-         "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?";
-}
+constexpr char kSizes[] =
+    "SELECT problem.id, problem.text, size.id, size.batch, size.covered_bytes "
+    "FROM machine CROSS JOIN problem CROSS JOIN size "
+    "ON size.machine_id = machine.id AND size.problem_id = problem.id "
+    "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
+    "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?";
+constexpr char kOfProblem[] = " AND problem.text >= ? AND problem.text < ?";
+// Of a size. One statement for both would give the size, and the problem's long text, with each.
+constexpr char kKernels[] =
+    "SELECT kernel, time_ms, workspace_bytes, deterministic, device_ms "
+    "FROM measurement WHERE size_id = ?";
+constexpr char kKernelsWithErrors[] =
+    "SELECT kernel, time_ms, workspace_bytes, deterministic, device_ms, error.value "
+    "FROM measurement LEFT JOIN error USING (size_id, kernel) WHERE size_id = ?";
 
-/// Reads one row into `found`. False when a value is not what it should be: the size that it
-/// belongs to is then not to be trusted.
-bool readRow(const SqliteStatement& row, StoredMeasurements& found, int& batch) {
-  batch = 0;
-  if (!row.has(kBatch, SQLITE_INTEGER)) return false;
-  const std::int64_t storedBatch = row.integer(kBatch);
-  if (storedBatch < 1 || storedBatch > std::numeric_limits<int>::max()) return false;
-  batch = static_cast<int>(storedBatch);
-  if (!row.has(kCovered, SQLITE_INTEGER) || row.integer(kCovered) < 0) return false;
-  StoredSize& size = found[batch];
-  size.coveredBytes = fromStoredBytes(row.integer(kCovered));
-  if (row.has(kKernel, SQLITE_NULL)) return true;  // Tried, and nothing is offered.
-
+/// Empty: a value is not what it should be.
+std::optional<StoredMeasurement> readKernel(const SqliteStatement& row, bool withErrors) {
   const bool typed = row.has(kKernel, SQLITE_TEXT) && row.has(kTime, SQLITE_FLOAT) &&
                      row.has(kWorkspace, SQLITE_INTEGER) &&
-                     row.has(kDeterministic, SQLITE_INTEGER) &&
-                     row.has(kDeviceTime, SQLITE_FLOAT) &&
-                     (row.has(kError, SQLITE_FLOAT) || row.has(kError, SQLITE_NULL));
-  if (!typed || row.integer(kWorkspace) < 0 || row.bytes(kKernel) > kLongestKernel) return false;
-  StoredMeasurement measurement{row.text(kKernel),
+                     row.has(kDeterministic, SQLITE_INTEGER) && row.has(kDeviceTime, SQLITE_FLOAT);
+  if (!typed) return std::nullopt;
+  const std::string_view kernel = row.view(kKernel);
+  const std::int64_t workspaceBytes = row.integer(kWorkspace);
+  if (workspaceBytes < 0 || kernel.size() > kLongestKernel) return std::nullopt;
+  StoredMeasurement measurement{std::string(kernel),
                                 row.real(kTime),
-                                static_cast<std::size_t>(row.integer(kWorkspace)),
+                                static_cast<std::size_t>(workspaceBytes),
                                 row.integer(kDeterministic) != 0,
-                                row.real(kDeviceTime),
-                                row.has(kError, SQLITE_NULL) ? 0 : row.real(kError)};
-  if (!isPossible(measurement)) return false;
-  size.kernels.push_back(std::move(measurement));
-  return true;
+                                row.real(kDeviceTime)};
+  if (withErrors && !row.has(kError, SQLITE_NULL)) {
+    if (!row.has(kError, SQLITE_FLOAT)) return std::nullopt;
+    measurement.error = row.real(kError);
+  }
+  if (!isPossible(measurement)) return std::nullopt;
+  return measurement;
 }
+
+/// Returns the batch size; 0: a value is not what it should be.
+int readSize(const SqliteStatement& row, StoredSize& size) {
+  if (!row.has(kBatch, SQLITE_INTEGER) || !row.has(kCovered, SQLITE_INTEGER)) return 0;
+  const std::int64_t batch = row.integer(kBatch);
+  const std::int64_t coveredBytes = row.integer(kCovered);
+  if (batch < 1 || batch > std::numeric_limits<int>::max() || coveredBytes < 0) return 0;
+  size.coveredBytes = fromStoredBytes(coveredBytes);
+  return static_cast<int>(batch);
+}
+
+/// Ends a statement's steps, whatever ends the scope.
+class Reset {
+ public:
+  explicit Reset(SqliteStatement& statement) noexcept : statement_(statement) {}
+  ~Reset() { statement_.reset(); }
+  Reset(const Reset&) = delete;
+  Reset& operator=(const Reset&) = delete;
+
+ private:
+  SqliteStatement& statement_;
+};
 
 /// All texts that begin with the problem's and a space come before this one.
 std::string behind(const std::string& problem) {
@@ -112,6 +115,7 @@ StoredProblem StoredRows::read(const MachineKey& machine,
     whole_.reset();
     transaction.emplace(file_.connection, SqliteTransaction::Kind::kRead);
     checkSchema(file_);
+    prepareKernels();
     // Once: a file that changes would be read over and over.
     if (std::exchange(mayReadWhole_, false)) whole_ = readWhole(machine, isValid);
   }
@@ -121,28 +125,52 @@ StoredProblem StoredRows::read(const MachineKey& machine,
   return found;
 }
 
+void StoredRows::prepareKernels() {
+  if (kernels_ && hadErrors_ == file_.hasErrors) return;
+  hadErrors_ = file_.hasErrors;
+  kernels_.emplace(file_.connection, hadErrors_ ? kKernelsWithErrors : kKernels);
+}
+
 /// Empty: there are more rows than `most`.
-std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& rows,
+std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& sizes,
                                                         std::size_t most,
-                                                        bool* isValid) const {
+                                                        bool* isValid) {
+  const Reset atTheEnd(sizes);
   Problems problems;
   StoredMeasurements* found = nullptr;
   std::int64_t id = 0;
-  std::vector<std::pair<StoredMeasurements*, int>> distrusted;
-  int batch = 0;
-  for (std::size_t count = 0; rows.step(); ++count) {
-    if (count == most) {
-      rows.reset();
-      return std::nullopt;
-    }
-    if (found == nullptr || rows.integer(kProblemId) != id) found = &problems[rows.text(kProblem)];
-    id = rows.integer(kProblemId);
-    if (!readRow(rows, *found, batch)) distrusted.emplace_back(found, batch);
+  for (std::size_t rows = 0; sizes.step(); ++rows) {
+    if (found == nullptr || sizes.integer(kProblemId) != id)
+      found = &problems[sizes.text(kProblem)];
+    id = sizes.integer(kProblemId);
+    StoredSize size;
+    const int batch = readSize(sizes, size);
+    const bool areValid = readKernels(sizes.integer(kSizeId), most, rows, size.kernels);
+    if (rows >= most) return std::nullopt;
+    if (batch > 0 && areValid)
+      found->insert_or_assign(batch, std::move(size));
+    else
+      *isValid = false;
   }
-  rows.reset();
-  for (const auto& [bad, size] : distrusted) bad->erase(size);
-  *isValid = *isValid && distrusted.empty();
   return problems;
+}
+
+/// Adds what it reads to `rows`, of which there may be `most`. False when a value is not what it
+/// should be: the size is then not to be trusted.
+bool StoredRows::readKernels(std::int64_t sizeId,
+                             std::size_t most,
+                             std::size_t& rows,
+                             std::vector<StoredMeasurement>& kernels) {
+  const Reset atTheEnd(*kernels_);
+  bool areValid = true;
+  kernels_->bind(sizeId);
+  for (; rows < most && kernels_->step(); ++rows) {
+    if (auto kernel = readKernel(*kernels_, hadErrors_))
+      kernels.push_back(std::move(*kernel));
+    else
+      areValid = false;
+  }
+  return areValid;
 }
 
 /// Empty where the file is too large, or damaged: the problem that is asked for may still be there.
@@ -150,9 +178,9 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
   SqliteConnection& connection = file_.connection;
   try {
     if (connection.integer("PRAGMA page_count") > kMostPagesOfWhole) return std::nullopt;
-    SqliteStatement rows(connection, ofMachine(file_.hasErrors).c_str());
-    bindMachine(rows, machine);
-    auto problems = collect(rows, kMostRowsOfWhole, isValid);
+    SqliteStatement sizes(connection, kSizes);
+    bindMachine(sizes, machine);
+    auto problems = collect(sizes, kMostRowsOfWhole, isValid);
     if (!problems) return std::nullopt;
     return Whole{connection.rawBytes(kHeaderBytes), machine, std::move(*problems)};
   } catch (const SqliteError& error) {
@@ -164,11 +192,7 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
 StoredRows::Problems StoredRows::readProblem(const MachineKey& machine,
                                              const std::string& problem,
                                              bool* isValid) {
-  if (!ofProblem_ || hadErrors_ != file_.hasErrors) {
-    hadErrors_ = file_.hasErrors;
-    const std::string text = ofMachine(hadErrors_) + " AND problem.text >= ? AND problem.text < ?";
-    ofProblem_.emplace(file_.connection, text.c_str());
-  }
+  if (!ofProblem_) ofProblem_.emplace(file_.connection, (std::string(kSizes) + kOfProblem).c_str());
   const std::string end = behind(problem);
   bindMachine(*ofProblem_, machine, problem, end);
   auto problems = collect(*ofProblem_, kMostRows, isValid);

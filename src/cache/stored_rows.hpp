@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cache/database_file.hpp"
 
@@ -32,13 +33,19 @@ class StoredRows {
     Problems problems;
   };
 
-  std::optional<Problems> collect(SqliteStatement& rows, std::size_t most, bool* isValid) const;
+  void prepareKernels();
+  std::optional<Problems> collect(SqliteStatement& sizes, std::size_t most, bool* isValid);
+  bool readKernels(std::int64_t sizeId,
+                   std::size_t most,
+                   std::size_t& rows,
+                   std::vector<StoredMeasurement>& kernels);
   std::optional<Whole> readWhole(const MachineKey& machine, bool* isValid);
   Problems readProblem(const MachineKey& machine, const std::string& problem, bool* isValid);
 
   DatabaseFile& file_;
   std::optional<SqliteStatement> ofProblem_;
-  bool hadErrors_ = false;  ///< the file, when it was made
+  std::optional<SqliteStatement> kernels_;
+  bool hadErrors_ = false;  ///< the file, when that was made
   std::optional<Whole> whole_;
   bool mayReadWhole_ = true;
 };
