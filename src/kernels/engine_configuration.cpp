@@ -1,7 +1,5 @@
 #include "kernels/engine_configuration.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <map>
 #include <mutex>
@@ -41,13 +39,20 @@ Ids& ids() {
 }  // namespace
 
 std::string toText(const EngineConfiguration& configuration) {
-  std::string text = fmt::format("eng{}", configuration.engine);
-  for (const auto& [type, choice] : configuration.knobs)
-    text += fmt::format("_k{}={}", type, choice);
-  if (configuration.tiles != 1) text += fmt::format("_tiles={}", configuration.tiles);
-  if (configuration.folds != 1) text += fmt::format("_folds={}", configuration.folds);
-  if (configuration.sums != 1) text += fmt::format("_sums={}", configuration.sums);
-  if (configuration.blocks != 1) text += fmt::format("_blocks={}", configuration.blocks);
+  std::string text;
+  const auto add = [&text](const char* name, std::int64_t number) {
+    text += name;
+    text += std::to_string(number);
+  };
+  add("eng", configuration.engine);
+  for (const auto& [type, choice] : configuration.knobs) {
+    add("_k", type);
+    add("=", choice);
+  }
+  if (configuration.tiles != 1) add("_tiles=", configuration.tiles);
+  if (configuration.folds != 1) add("_folds=", configuration.folds);
+  if (configuration.sums != 1) add("_sums=", configuration.sums);
+  if (configuration.blocks != 1) add("_blocks=", configuration.blocks);
   return text;
 }
 

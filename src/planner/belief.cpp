@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
 
 #include "benchmark/exact_outputs.hpp"
 #include "kernels/algorithms.hpp"
@@ -74,11 +77,16 @@ bool isPossibleError(const Problem& problem, double error) noexcept {
 
 Measurements fromStored(const Problem& problem, const StoredMeasurements& stored, int* refused) {
   Measurements measurements;
+  // A kernel has a row at each of some ten sizes.
+  std::unordered_map<std::string_view, std::optional<KernelOffer>> offers;
   for (const auto& [batch, size] : stored) {
     SizeMeasurements& found = measurements[batch];
+    found.kernels.reserve(size.kernels.size());
     const double least = leastMs(problem.withBatch(batch));
     for (const StoredMeasurement& row : size.kernels) {
-      auto offer = parseKernel(problem, row.kernel);
+      const auto [place, isNew] = offers.try_emplace(row.kernel);
+      if (isNew) place->second = parseKernel(problem, row.kernel);
+      auto offer = place->second;
       const bool isReplayTimed = row.deviceMs != 0;
       const double deviceMs = isReplayTimed ? row.deviceMs : row.timeMs;
       const bool hasError = row.error != 0;
