@@ -43,8 +43,7 @@ struct State {
 /// The dynamic program for one table, kept so that a front pays for reading the table once.
 class Program {
  public:
-  Program(const CandidateTable& table, int miniBatch, double launchMs)
-      : miniBatch_(miniBatch), states_(static_cast<std::size_t>(miniBatch) + 1) {
+  Program(const CandidateTable& table, int miniBatch, double launchMs) : miniBatch_(miniBatch) {
     const Ticks launch = toTicks(launchMs, miniBatch);
     for (auto size = table.lower_bound(1); size != table.upper_bound(miniBatch); ++size) {
       addSize(size->first, size->second, launch);
@@ -64,6 +63,7 @@ class Program {
   /// workspace, by ascending workspace.
   void addSize(int batch, const std::vector<Candidate>& candidates, Ticks launch) {
     std::vector<Step> steps;
+    steps.reserve(candidates.size());
     for (const Candidate& candidate : candidates) {
       if (!std::isfinite(candidate.timeMs) || candidate.timeMs < 0) continue;
       const Ticks ticks = toTicks(candidate.timeMs, miniBatch_) + launch;
@@ -98,7 +98,7 @@ class Program {
   /// From a state that can't lead to a best configuration no step is taken: most states use a small
   /// step too often.
   void fillStates() {
-    std::fill(states_.begin(), states_.end(), State{});
+    states_.assign(static_cast<std::size_t>(miniBatch_) + 1, State{});
     states_[0].ticks = 0;
     const auto rate = [](const Step& step) { return static_cast<double>(step.ticks) / step.batch; };
     std::vector<Step> byRate = steps_;

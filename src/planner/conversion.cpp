@@ -41,6 +41,7 @@ std::vector<Candidate> preferEngines(const std::vector<Candidate>& list,
     });
   };
   std::vector<Candidate> kept;
+  kept.reserve(list.size());
   std::remove_copy_if(list.begin(), list.end(), std::back_inserter(kept), isReplaced);
   return kept;
 }
@@ -71,15 +72,50 @@ constexpr double kMultiplyAddsPerMs = 5e10;
 constexpr double kBytesPerMs = 2e9;
 constexpr double kShortestMs = 0.01;
 
+KernelErrors errorsFor(const PlanRequest& request, const Measurements& measurements) {
+  return request.withErrors() ? largestErrors(measurements) : KernelErrors();
+}
+
+/// Of one batch size, as `candidates`. A graph of a single call has a launch for it alone. What is
+/// undivided is compared by the better of both ways: a host that runs ahead must not lose by a
+/// split.
+std::vector<Candidate> candidatesAt(int batch,
+                                    const PlanRequest& request,
+                                    const std::vector<Measurement>& kernels,
+                                    const KernelErrors& largest,
+                                    bool accurate,
+                                    Pace pace) {
+  const auto timeOf = [&](const Measurement& kernel) {
+    if (pace == Pace::kHost) return kernel.timeMs;
+    if (batch < request.problem.batch()) return kernel.deviceMs;
+    return paysToReplay(kernel) ? kernel.deviceMs + kReplayMs : kernel.timeMs;
+  };
+  const auto isOut = [&](const Measurement& kernel) {
+    return (request.withErrors() &&
+            errorOf(kernel, request.problem.operation, batch, largest) * kErrorSpread >
+                request.settings->maxError) ||
+           (request.deterministic && !kernel.deterministic) || (accurate && !kernel.accurate) ||
+           (request.anyCall ? !kernel.anyCall : !isAmong(request.settings->kernels, kernel.kernel));
+  };
+  std::vector<Candidate> list;
+  list.reserve(kernels.size());
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    if (!isOut(kernels[i]))
+      list.push_back({static_cast<int>(i), timeOf(kernels[i]), kernels[i].workspaceBytes});
+  return preferEngines(list, kernels);
+}
+
 /// What the plan has been compared with.
 void noteUndivided(Plan& plan,
                    const PlanRequest& request,
                    const Measurements& measurements,
                    Pace pace) {
-  const CandidateTable table = candidates(request, measurements, 0, pace);
-  const auto whole = table.find(plan.problem.batch());
-  if (whole == table.end()) return;
-  for (const Candidate& kernel : whole->second)
+  const int batch = plan.problem.batch();
+  const auto whole = measurements.find(batch);
+  if (whole == measurements.end()) return;
+  const KernelErrors largest = errorsFor(request, measurements);
+  for (const Candidate& kernel :
+       candidatesAt(batch, request, whole->second.kernels, largest, false, pace))
     if (kernel.workspaceBytes <= request.limitBytes &&
         (plan.undividedMs == 0 || kernel.timeMs < plan.undividedMs)) {
       plan.undividedMs = kernel.timeMs;
@@ -115,36 +151,14 @@ bool isDivided(const Configuration& configuration) noexcept {
   return groups.size() > 1 || (groups.size() == 1 && groups.front().count > 1);
 }
 
-/// A graph of a single call has a launch for it alone. What is undivided is compared by the better
-/// of both ways: a host that runs ahead must not lose by a split.
 CandidateTable candidates(const PlanRequest& request,
                           const Measurements& measurements,
                           int accurateBelow,
                           Pace pace) {
-  const auto timeOf = [&](int batch, const Measurement& kernel) {
-    if (pace == Pace::kHost) return kernel.timeMs;
-    if (batch < request.problem.batch()) return kernel.deviceMs;
-    return paysToReplay(kernel) ? kernel.deviceMs + kReplayMs : kernel.timeMs;
-  };
-  const KernelErrors largest = request.withErrors() ? largestErrors(measurements) : KernelErrors();
-  const auto isOut = [&](int batch, const Measurement& kernel) {
-    return (request.withErrors() &&
-            errorOf(kernel, request.problem.operation, batch, largest) * kErrorSpread >
-                request.settings->maxError) ||
-           (request.deterministic && !kernel.deterministic) ||
-           (request.anyCall ? !kernel.anyCall : !isAmong(request.settings->kernels, kernel.kernel));
-  };
+  const KernelErrors largest = errorsFor(request, measurements);
   CandidateTable table;
-  for (const auto& [batch, size] : measurements) {
-    std::vector<Candidate> list;
-    for (std::size_t i = 0; i < size.kernels.size(); ++i) {
-      const Measurement& kernel = size.kernels[i];
-      if (isOut(batch, kernel)) continue;
-      if (batch < accurateBelow && !kernel.accurate) continue;
-      list.push_back({static_cast<int>(i), timeOf(batch, kernel), kernel.workspaceBytes});
-    }
-    table[batch] = preferEngines(list, size.kernels);
-  }
+  for (const auto& [batch, size] : measurements)
+    table[batch] = candidatesAt(batch, request, size.kernels, largest, batch < accurateBelow, pace);
   return table;
 }
 
