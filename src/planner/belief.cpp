@@ -104,6 +104,7 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
 }
 
 void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
+  to.kernels.reserve(to.kernels.size() + stored.kernels.size());
   for (const Measurement& m : stored.kernels) {
     const auto isSame = [&](const Measurement& other) { return other.kernel == m.kernel; };
     if (std::none_of(to.kernels.begin(), to.kernels.end(), isSame)) to.kernels.push_back(m);
@@ -121,6 +122,7 @@ Confirmation confirm(PreparedKernels& kernels,
   auto confirmation = Confirmation::kAsAssumed;
   if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return confirmation;
   std::vector<Measurement> kept;
+  kept.reserve(size.kernels.size());
   for (Measurement m : size.kernels) {
     if (isOpen(m)) {
       const auto offer = kernels.offer(batch, m.kernel, failures);
@@ -165,6 +167,7 @@ void addConfirmed(SizeMeasurements& to,
                   const std::vector<Kernel>& wanted,
                   const SizeMeasurements& confirmed) {
   std::vector<Measurement> kept;
+  kept.reserve(to.kernels.size());
   for (const Measurement& m : to.kernels) {
     const bool isWanted = std::find(wanted.begin(), wanted.end(), m.kernel) != wanted.end();
     const auto place = std::find_if(
