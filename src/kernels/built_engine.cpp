@@ -6,6 +6,7 @@
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
+#include "kernels/graph_operations.hpp"
 #include "kernels/kept_packs.hpp"
 #include "kernels/slices.hpp"
 
@@ -252,9 +253,21 @@ EnginePart::EnginePart(const Problem& whole, const EngineConfiguration& value)
       sums(summationOf(whole, value.sums)),
       blocks(blockingOf(whole, value.blocks)) {}
 
+std::vector<OperationGraph> makeGraphs(const EngineDevice& device, const EnginePart& part) {
+  const Problem& problem = part.problem();
+  const GraphTensors tensors(problem, kEngineAlignment);
+  std::vector<OperationGraph> graphs;
+  graphs.reserve(2);
+  graphs.emplace_back(device, problem, tensors, 0, kEngineAlignment);
+  if (part.engineAdds()) graphs.emplace_back(device, problem, tensors, 1, kEngineAlignment);
+  return graphs;
+}
+
 const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
+  if (choices_.size() < value_.knobs.size()) choices_ = knobChoicesOf(value_);
   while (configured_.size() <= graph)
-    configured_.push_back(graphs_[configured_.size()].configuration(device_, value_));
+    configured_.push_back(
+        graphs_[configured_.size()].configuration(device_, value_.engine, choices_));
   return configured_[graph];
 }
 

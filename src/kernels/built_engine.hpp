@@ -51,6 +51,10 @@ struct EnginePart {
   }
 };
 
+/// A part's graphs: of the first the output is overwritten, of the second, where an engine adds,
+/// added to. Throws Error.
+std::vector<OperationGraph> makeGraphs(const EngineDevice& device, const EnginePart& part);
+
 /// An engine with its knobs, configured for each of a part's graphs when that is first needed: it
 /// takes cuDNN 30 to 60 us.
 class ConfiguredEngine {
@@ -70,6 +74,7 @@ class ConfiguredEngine {
   const EngineDevice device_;
   const std::vector<OperationGraph>& graphs_;
   const EngineConfiguration value_;
+  std::vector<BackendDescriptor> choices_;  ///< the knobs', once the first graph has asked
   std::vector<BackendDescriptor> configured_;
 };
 

@@ -34,7 +34,7 @@ class PreparedEngine final : public PreparedKernel {
  private:
   ConfiguredEngine& engine() {
     if (!engine_) {
-      graphs_ = graphsOf(device_, EnginePart(problem_, value_));
+      graphs_ = makeGraphs(device_, EnginePart(problem_, value_));
       engine_.emplace(device_, graphs_, value_);
     }
     return *engine_;

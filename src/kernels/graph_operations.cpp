@@ -124,27 +124,14 @@ BackendDescriptor makeY(std::int64_t id, const Problem& problem, std::int64_t al
 }
 
 BackendDescriptor makeOperation(const Problem& problem,
+                                const GraphTensors& tensors,
                                 const BackendDescriptor& y,
-                                double beta,
-                                std::int64_t alignment) {
-  const int dimensions = problem.dimensions;
+                                double beta) {
   const OperationNames& names = namesOf(problem.operation);
   auto operation = makeBackend(names.type);
-  set(operation, names.convolution, makeConvolution(problem));
-  set(operation,
-      names.x,
-      makeTensor(kTensorX,
-                 problem.xType,
-                 firstOf(problem.xSizes, dimensions),
-                 firstOf(problem.xStrides, dimensions),
-                 alignmentOf(problem.xBatchStrideBytes(), alignment)));
-  set(operation,
-      names.w,
-      makeTensor(kTensorW,
-                 problem.wType,
-                 firstOf(problem.wSizes, dimensions),
-                 filterStrides(problem),
-                 alignment));
+  set(operation, names.convolution, tensors.convolution);
+  set(operation, names.x, tensors.x);
+  set(operation, names.w, tensors.w);
   set(operation, names.y, y);
   setFactors(operation, names, problem, beta);
   finalize(operation);
@@ -189,26 +176,40 @@ std::vector<BackendDescriptor> tailOf(const Problem& problem, std::int64_t align
 
 }  // namespace
 
+GraphTensors::GraphTensors(const Problem& problem, std::int64_t alignment)
+    : convolution(makeConvolution(problem)),
+      x(makeTensor(kTensorX,
+                   problem.xType,
+                   firstOf(problem.xSizes, problem.dimensions),
+                   firstOf(problem.xStrides, problem.dimensions),
+                   alignmentOf(problem.xBatchStrideBytes(), alignment))),
+      w(makeTensor(kTensorW,
+                   problem.wType,
+                   firstOf(problem.wSizes, problem.dimensions),
+                   filterStrides(problem),
+                   alignment)),
+      y(makeY(kTensorY, problem, alignment)) {}
+
 std::vector<BackendDescriptor> makeOperations(const Problem& problem,
+                                              const GraphTensors& tensors,
                                               double beta,
                                               std::int64_t alignment) {
   std::vector<BackendDescriptor> tail;
   if (problem.operation == Operation::kBiasActivationForward) tail = tailOf(problem, alignment);
   Problem unrounded = problem;  // what lies between two operations
   unrounded.yType = problem.computeType;
-  const auto makeOutput = [&](std::size_t place) {
-    return place == tail.size()
-               ? makeY(kTensorY, problem, alignment)
-               : makeY(kTensorVirtual + static_cast<std::int64_t>(place), unrounded, alignment);
-  };
-  BackendDescriptor x = makeOutput(0);
-  std::vector<BackendDescriptor> operations;
-  operations.push_back(makeOperation(problem, x, beta, alignment));
-  for (std::size_t i = 0; i < tail.size(); ++i) {
-    BackendDescriptor y = makeOutput(i + 1);
-    operations.push_back(makePointwise(problem, x, tail[i], y));
-    x = std::move(y);
+  std::vector<BackendDescriptor> between;
+  while (between.size() < tail.size()) {
+    const auto place = static_cast<std::int64_t>(between.size());
+    between.push_back(makeY(kTensorVirtual + place, unrounded, alignment));
   }
+  const auto outputOf = [&](std::size_t place) -> const BackendDescriptor& {
+    return place == between.size() ? tensors.y : between[place];
+  };
+  std::vector<BackendDescriptor> operations;
+  operations.push_back(makeOperation(problem, tensors, outputOf(0), beta));
+  for (std::size_t i = 0; i < tail.size(); ++i)
+    operations.push_back(makePointwise(problem, outputOf(i), tail[i], outputOf(i + 1)));
   return operations;
 }
 

@@ -69,9 +69,16 @@ OperationGraph::OperationGraph(const EngineDevice& device,
                                const Problem& problem,
                                double beta,
                                std::int64_t alignment)
+    : OperationGraph(device, problem, GraphTensors(problem, alignment), beta, alignment) {}
+
+OperationGraph::OperationGraph(const EngineDevice& device,
+                               const Problem& problem,
+                               const GraphTensors& tensors,
+                               double beta,
+                               std::int64_t alignment)
     : graph_(makeBackend(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)) {
   setDevice(graph_, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, device);
-  set(graph_, CUDNN_ATTR_OPERATIONGRAPH_OPS, makeOperations(problem, beta, alignment));
+  set(graph_, CUDNN_ATTR_OPERATIONGRAPH_OPS, makeOperations(problem, tensors, beta, alignment));
   finalize(graph_);
 }
 
@@ -127,17 +134,28 @@ std::vector<KnobRange> OperationGraph::knobs(const EngineDevice& device, std::in
   return ranges;
 }
 
-BackendDescriptor OperationGraph::configuration(const EngineDevice& device,
-                                                const EngineConfiguration& value) const {
+std::vector<BackendDescriptor> knobChoicesOf(const EngineConfiguration& configuration) {
   std::vector<BackendDescriptor> choices;
-  for (const auto& [type, choice] : value.knobs) {
+  for (const auto& [type, choice] : configuration.knobs) {
     choices.push_back(makeBackend(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
     setKnobType(choices.back(), type);
     set(choices.back(), CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, choice);
     finalize(choices.back());
   }
+  return choices;
+}
+
+BackendDescriptor OperationGraph::configuration(const EngineDevice& device,
+                                                const EngineConfiguration& value) const {
+  return configuration(device, value.engine, knobChoicesOf(value));
+}
+
+BackendDescriptor OperationGraph::configuration(
+    const EngineDevice& device,
+    std::int64_t index,
+    const std::vector<BackendDescriptor>& choices) const {
   auto configuration = makeBackend(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  set(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine(device, value.engine));
+  set(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine(device, index));
   if (!choices.empty()) set(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
   finalize(configuration);
   return configuration;

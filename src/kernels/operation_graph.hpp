@@ -14,6 +14,8 @@
 
 namespace ucudnn {
 
+struct GraphTensors;
+
 /// Whose engines are asked: the handle's; or, where it is null, those of a device that need not be
 /// there, described by a CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
 struct EngineDevice {
@@ -29,6 +31,12 @@ class OperationGraph {
                  const Problem& problem,
                  double beta,
                  std::int64_t alignment);
+  /// Of tensors that another graph has too. REQUIRES: they are the problem's, so aligned.
+  OperationGraph(const EngineDevice& device,
+                 const Problem& problem,
+                 const GraphTensors& tensors,
+                 double beta,
+                 std::int64_t alignment);
 
   /// What cuDNN's heuristics propose, best first. Empty where they have no answer.
   std::vector<EngineConfiguration> proposals(const EngineDevice& device,
@@ -36,6 +44,10 @@ class OperationGraph {
   /// Empty: this cuDNN does not have it, or not for this graph.
   BackendDescriptor configuration(const EngineDevice& device,
                                   const EngineConfiguration& configuration) const;
+  /// The same of an engine and knobChoicesOf.
+  BackendDescriptor configuration(const EngineDevice& device,
+                                  std::int64_t engine,
+                                  const std::vector<BackendDescriptor>& choices) const;
   /// Of an engine's knobs.
   std::vector<KnobRange> knobs(const EngineDevice& device, std::int64_t engine) const;
 
@@ -44,6 +56,9 @@ class OperationGraph {
 
   BackendDescriptor graph_;
 };
+
+/// Of any graph's engine. Throws Error.
+std::vector<BackendDescriptor> knobChoicesOf(const EngineConfiguration& configuration);
 
 /// Whether there is a graph for it: of bias_activation_forward for the activations that cuDNN's
 /// call has, and not where sums are kept in half.

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "kernels/built_engine.hpp"
 #include "kernels/factor.hpp"
 
 namespace ucudnn {
@@ -117,6 +118,38 @@ TEST_F(EnginesTest, EachOperationHasSeveralThatCanBeBuilt) {
     const auto isWithout = [](const KernelOffer& offer) { return offer.workspaceBytes == 0; };
     EXPECT_TRUE(std::any_of(found.begin(), found.end(), isWithout)) << toText(operation);
     for (const KernelOffer& offer : found) EXPECT_FALSE(offer.anyCall);
+  }
+}
+
+/// What an engine's graphs share changes nothing: cuDNN's own description of the plans is the same.
+TEST_F(EnginesTest, GraphsThatShareTensorsAndKnobsMakeThePlansOfOthers) {
+  const auto describe = [&](const BackendDescriptor& configuration) {
+    const auto plan = makeExecutionPlan(device_, configuration);
+    constexpr std::int64_t kMostBytes = 1 << 16;
+    std::string text(kMostBytes, '\0');
+    text.resize(static_cast<std::size_t>(getAttribute(plan,
+                                                      CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                                      CUDNN_TYPE_CHAR,
+                                                      kMostBytes,
+                                                      text.data())));
+    return text;
+  };
+  for (const Operation operation : kOperations) {
+    const Problem problem = convolution(operation, 32, 64, 64, 14, 3);
+    for (const KernelOffer& offer : offers(problem)) {
+      const EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+      const EnginePart part(problem, value);
+      const auto graphs = makeGraphs(device_, part);
+      ASSERT_EQ(graphs.size(), 2U);
+      ConfiguredEngine engine(device_, graphs, value);
+      for (const std::size_t beta : {0, 1}) {
+        const OperationGraph own(
+            device_, part.problem(), static_cast<double>(beta), kEngineAlignment);
+        const std::string expected = describe(own.configuration(device_, value));
+        EXPECT_GT(expected.size(), 100U);
+        EXPECT_EQ(describe(engine.at(beta)), expected) << toText(value) << ", beta " << beta;
+      }
+    }
   }
 }
 
