@@ -109,8 +109,10 @@ std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view 
 PreparedKernels::Place& PreparedKernels::placeOf(int batch, Kernel kernel) {
   Place& place = places_[{batch, kernel}];
   if (place.prepared) return place;
+  // An engine's graph is made of others.
+  const auto descriptors = kernel.source == kEngines ? nullptr : descriptorsOf(batch);
   place.prepared =
-      sourceOf(kernel).prepare(handle_, problem_.withBatch(batch), descriptorsOf(batch), kernel);
+      sourceOf(kernel).prepare(handle_, problem_.withBatch(batch), descriptors, kernel);
   return place;
 }
 
