@@ -13,6 +13,8 @@ constexpr std::size_t kMostRows = 1 << 16;
 /// Of a file that is read as a whole, which takes a millisecond or two then: six AlexNets.
 constexpr std::int64_t kMostPagesOfWhole = 128;
 constexpr std::size_t kMostRowsOfWhole = 1 << 12;
+/// Few sizes have more.
+constexpr std::size_t kKernelsOfSize = 8;
 
 enum SizeColumn { kProblemId, kProblem, kSizeId, kBatch, kCovered };
 enum KernelColumn { kKernel, kTime, kWorkspace, kDeterministic, kDeviceTime, kError };
@@ -82,16 +84,18 @@ std::string behind(const std::string& problem) {
   return problem + static_cast<char>(' ' + 1);
 }
 
-StoredProblem partOf(const std::map<std::string, StoredMeasurements>& problems,
-                     const std::string& problem) {
+/// Takes it out of `problems`.
+StoredProblem takePart(std::map<std::string, StoredMeasurements>& problems,
+                       const std::string& problem) {
   StoredProblem part;
+  const auto begin = problems.lower_bound(problem);
   const auto end = problems.lower_bound(behind(problem));
-  for (auto each = problems.lower_bound(problem); each != end; ++each) {
+  for (auto each = begin; each != end; ++each) {
     const std::string& text = each->first;
     if (text.size() == problem.size())
-      part.emplace("", each->second);
+      part.emplace("", std::move(each->second));
     else if (text[problem.size()] == ' ')
-      part.emplace(text.substr(problem.size() + 1), each->second);
+      part.emplace(text.substr(problem.size() + 1), std::move(each->second));
   }
   return part;
 }
@@ -110,7 +114,7 @@ StoredProblem StoredRows::read(const MachineKey& machine,
                                bool* isValid) {
   // One transaction: each locks the file anew and looks at its schema.
   std::optional<SqliteTransaction> transaction;
-  if (!whole_ || whole_->machine != machine ||
+  if (!whole_ || whole_->machine != machine || whole_->taken.count(problem) > 0 ||
       whole_->header != file_.connection.rawBytes(kHeaderBytes)) {
     whole_.reset();
     transaction.emplace(file_.connection, SqliteTransaction::Kind::kRead);
@@ -119,8 +123,14 @@ StoredProblem StoredRows::read(const MachineKey& machine,
     // Once: a file that changes would be read over and over.
     if (std::exchange(mayReadWhole_, false)) whole_ = readWhole(machine, isValid);
   }
-  StoredProblem found = whole_ ? partOf(whole_->problems, problem)
-                               : partOf(readProblem(machine, problem, isValid), problem);
+  StoredProblem found;
+  if (whole_) {
+    found = takePart(whole_->problems, problem);
+    whole_->taken.insert(problem);
+  } else {
+    Problems read = readProblem(machine, problem, isValid);
+    found = takePart(read, problem);
+  }
   if (transaction) transaction->commit();
   return found;
 }
@@ -162,6 +172,7 @@ bool StoredRows::readKernels(std::int64_t sizeId,
                              std::size_t& rows,
                              std::vector<StoredMeasurement>& kernels) {
   const Reset atTheEnd(*kernels_);
+  kernels.reserve(kKernelsOfSize);
   bool areValid = true;
   kernels_->bind(sizeId);
   for (; rows < most && kernels_->step(); ++rows) {
@@ -182,7 +193,7 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
     bindMachine(sizes, machine);
     auto problems = collect(sizes, kMostRowsOfWhole, isValid);
     if (!problems) return std::nullopt;
-    return Whole{connection.rawBytes(kHeaderBytes), machine, std::move(*problems)};
+    return Whole{connection.rawBytes(kHeaderBytes), machine, std::move(*problems), {}};
   } catch (const SqliteError& error) {
     if (error.code() != SQLITE_CORRUPT) throw;
     return std::nullopt;

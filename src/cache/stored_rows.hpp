@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ bool isPossible(const StoredMeasurement& measurement);
 
 /// Reads a file's measurements. A small file is read as a whole at first: each use costs locks,
 /// looks for journals and SQLite's code, which is in no cache by the next problem. What was read so
-/// is the answer for as long as the file is the same. Not thread-safe.
+/// is the answer for as long as the file is the same, to the first question about each problem.
+/// Not thread-safe.
 class StoredRows {
  public:
   /// REQUIRES: the file outlives it, at the same address.
@@ -31,6 +33,7 @@ class StoredRows {
     std::string header;  ///< of the file: its change counter is another after each transaction
     MachineKey machine;
     Problems problems;
+    std::set<std::string> taken;  ///< problems that were asked for: they are here no more
   };
 
   void prepareKernels();

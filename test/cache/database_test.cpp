@@ -81,12 +81,15 @@ TEST_F(DatabaseTest, WhatIsKeptBehindAProblemsTextComesWithIt) {
   for (int i = 0; i < 9; ++i) Database(path_).store(machine(), kTexts[i], {{i + 1, sizeOf(1)}});
   for (const bool isLarge : {false, true}) {
     Database database(path_);
-    std::string found;
-    for (const auto& [text, measurements] : database.loadAll(machine(), "a"))
-      found += "[" + text + "] " + describe(measurements);
-    EXPECT_EQ("[] " + describe({{1, sizeOf(1)}}) + "[asked all] " + describe({{2, sizeOf(1)}}) +
-                  "[b c] " + describe({{3, sizeOf(1)}}),
-              found);
+    const std::string expected = "[] " + describe({{1, sizeOf(1)}}) + "[asked all] " +
+                                 describe({{2, sizeOf(1)}}) + "[b c] " + describe({{3, sizeOf(1)}});
+    for (int i = 0; i < 2; ++i) {  // asked again it is still there
+      std::string found;
+      for (const auto& [text, measurements] : database.loadAll(machine(), "a"))
+        found += "[" + text + "] " + describe(measurements);
+      EXPECT_EQ(expected, found);
+    }
+    EXPECT_EQ(describe({{7, sizeOf(1)}}), describe(database.load(machine(), "ab")));
     EXPECT_TRUE(database.loadAll(machine(), "a asked").count("") == 0);
     EXPECT_TRUE(database.loadAll(machine(), "c").empty());
     if (!isLarge) Database(path_).store(machine(), "many rows", {{1, sizeOf(5000)}});
