@@ -53,6 +53,7 @@ class Program {
 
   std::optional<Configuration> solve(std::size_t limitBytes) {
     selectSteps(limitBytes);
+    if (steps_.size() == 1 && steps_.front().batch == miniBatch_) return undivided(steps_.front());
     fillStates();
     if (states_.back().ticks == kUnreachable) return std::nullopt;
     return trace();
@@ -142,6 +143,12 @@ class Program {
           std::tie(next.ticks, next.microBatches, next.workspaceBytes))
         next = reached;
     }
+  }
+
+  static Configuration undivided(const Step& step) {
+    return {{{step.batch, step.kernel, 1}},
+            static_cast<double>(step.ticks) / kTicksPerMs,
+            step.workspaceBytes};
   }
 
   Configuration trace() const {
