@@ -35,26 +35,27 @@ constexpr char kKernelsWithErrors[] =
     "SELECT kernel, time_ms, workspace_bytes, deterministic, device_ms, error.value "
     "FROM measurement LEFT JOIN error USING (size_id, kernel) WHERE size_id = ?";
 
-/// Empty: a value is not what it should be.
-std::optional<StoredMeasurement> readKernel(const SqliteStatement& row, bool withErrors) {
+/// False: a value is not what it should be.
+bool readKernel(const SqliteStatement& row,
+                bool withErrors,
+                std::vector<StoredMeasurement>& kernels) {
   const bool typed = row.has(kKernel, SQLITE_TEXT) && row.has(kTime, SQLITE_FLOAT) &&
                      row.has(kWorkspace, SQLITE_INTEGER) &&
                      row.has(kDeterministic, SQLITE_INTEGER) && row.has(kDeviceTime, SQLITE_FLOAT);
-  if (!typed) return std::nullopt;
+  if (!typed) return false;
   const std::string_view kernel = row.view(kKernel);
   const std::int64_t workspaceBytes = row.integer(kWorkspace);
-  if (workspaceBytes < 0 || kernel.size() > kLongestKernel) return std::nullopt;
-  StoredMeasurement measurement{std::string(kernel),
-                                row.real(kTime),
-                                static_cast<std::size_t>(workspaceBytes),
-                                row.integer(kDeterministic) != 0,
-                                row.real(kDeviceTime)};
+  if (workspaceBytes < 0 || kernel.size() > kLongestKernel) return false;
+  kernels.push_back({std::string(kernel),
+                     row.real(kTime),
+                     static_cast<std::size_t>(workspaceBytes),
+                     row.integer(kDeterministic) != 0,
+                     row.real(kDeviceTime)});
   if (withErrors && !row.has(kError, SQLITE_NULL)) {
-    if (!row.has(kError, SQLITE_FLOAT)) return std::nullopt;
-    measurement.error = row.real(kError);
+    if (!row.has(kError, SQLITE_FLOAT)) return false;
+    kernels.back().error = row.real(kError);
   }
-  if (!isPossible(measurement)) return std::nullopt;
-  return measurement;
+  return isPossible(kernels.back());
 }
 
 /// Returns the batch size; 0: a value is not what it should be.
@@ -175,12 +176,8 @@ bool StoredRows::readKernels(std::int64_t sizeId,
   kernels.reserve(kKernelsOfSize);
   bool areValid = true;
   kernels_->bind(sizeId);
-  for (; rows < most && kernels_->step(); ++rows) {
-    if (auto kernel = readKernel(*kernels_, hadErrors_))
-      kernels.push_back(std::move(*kernel));
-    else
-      areValid = false;
-  }
+  for (; rows < most && kernels_->step(); ++rows)
+    if (!readKernel(*kernels_, hadErrors_, kernels)) areValid = false;
   return areValid;
 }
 

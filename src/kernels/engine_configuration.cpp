@@ -60,17 +60,15 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
   const std::string_view whole = text;
   EngineConfiguration configuration;
   if (!take(text, "eng", configuration.engine)) return std::nullopt;
-  while (!text.empty()) {
-    if (take(text, "_tiles=", configuration.tiles)) break;
-    if (take(text, "_folds=", configuration.folds)) break;
-    if (take(text, "_sums=", configuration.sums)) break;
-    if (take(text, "_blocks=", configuration.blocks)) break;
-    int type = 0;
+  int type = 0;
+  while (take(text, "_k", type)) {
     std::int64_t choice = 0;
-    if (!take(text, "_k", type) || !take(text, "=", choice)) return std::nullopt;
-    if (configuration.knobs.size() == kMostKnobs) return std::nullopt;
+    if (!take(text, "=", choice) || configuration.knobs.size() == kMostKnobs) return std::nullopt;
     configuration.knobs.emplace_back(type, choice);
   }
+  static_cast<void>(
+      take(text, "_tiles=", configuration.tiles) || take(text, "_folds=", configuration.folds) ||
+      take(text, "_sums=", configuration.sums) || take(text, "_blocks=", configuration.blocks));
   if (configuration.tiles < 1 || configuration.tiles > kMostTiles) return std::nullopt;
   if (configuration.folds < 1 || configuration.folds > kMostFolds) return std::nullopt;
   if (configuration.sums < 1 || configuration.sums > kMostSums) return std::nullopt;
