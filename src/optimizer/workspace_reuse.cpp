@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <tuple>
@@ -63,24 +64,24 @@ class Program {
   /// Keeps of one size what a limit can make the best: each faster than all that need less
   /// workspace, by ascending workspace.
   void addSize(int batch, const std::vector<Candidate>& candidates, Ticks launch) {
-    std::vector<Step> steps;
-    steps.reserve(candidates.size());
+    sizeBegins_.push_back(candidates_.size());
     for (const Candidate& candidate : candidates) {
       if (!std::isfinite(candidate.timeMs) || candidate.timeMs < 0) continue;
       const Ticks ticks = toTicks(candidate.timeMs, miniBatch_) + launch;
-      steps.push_back({batch, candidate.kernel, ticks, candidate.workspaceBytes});
+      candidates_.push_back({batch, candidate.kernel, ticks, candidate.workspaceBytes});
     }
-    std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
+    const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(sizeBegins_.back());
+    std::sort(begin, candidates_.end(), [](const Step& a, const Step& b) {
       return std::tie(a.workspaceBytes, a.ticks, a.kernel) <
              std::tie(b.workspaceBytes, b.ticks, b.kernel);
     });
-    sizeBegins_.push_back(candidates_.size());
     Ticks fastest = kUnreachable;
-    for (const Step& step : steps) {
-      if (step.ticks >= fastest) continue;
+    const auto isNoFaster = [&fastest](const Step& step) {
+      if (step.ticks >= fastest) return true;
       fastest = step.ticks;
-      candidates_.push_back(step);
-    }
+      return false;
+    };
+    candidates_.erase(std::remove_if(begin, candidates_.end(), isNoFaster), candidates_.end());
   }
 
   /// The fastest step of each size within the limit; the slower ones of that size can't be in a
