@@ -11,7 +11,8 @@ namespace {
 /// More than cuDNN has types of knobs; a database may say anything.
 constexpr std::size_t kMostKnobs = 64;
 
-/// Takes `prefix` and a number off the text. False: it does not begin so.
+/// Takes `prefix` and a number off the text. False: it does not begin so, or the number is written
+/// otherwise than toText writes it, as "01" and "-0": one kernel has one name.
 template <typename Number>
 bool take(std::string_view& text, std::string_view prefix, Number& number) {
   if (text.substr(0, prefix.size()) != prefix) return false;
@@ -19,6 +20,8 @@ bool take(std::string_view& text, std::string_view prefix, Number& number) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(begin, end, number);
   if (error != std::errc()) return false;
+  const char* const digits = *begin == '-' ? begin + 1 : begin;
+  if (*digits == '0' && rest - begin > 1) return false;
   text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
   return true;
 }
@@ -57,7 +60,6 @@ std::string toText(const EngineConfiguration& configuration) {
 }
 
 std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text) {
-  const std::string_view whole = text;
   EngineConfiguration configuration;
   if (!take(text, "eng", configuration.engine)) return std::nullopt;
   int type = 0;
@@ -66,15 +68,16 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
     if (!take(text, "=", choice) || configuration.knobs.size() == kMostKnobs) return std::nullopt;
     configuration.knobs.emplace_back(type, choice);
   }
-  static_cast<void>(
-      take(text, "_tiles=", configuration.tiles) || take(text, "_folds=", configuration.folds) ||
-      take(text, "_sums=", configuration.sums) || take(text, "_blocks=", configuration.blocks));
-  if (configuration.tiles < 1 || configuration.tiles > kMostTiles) return std::nullopt;
-  if (configuration.folds < 1 || configuration.folds > kMostFolds) return std::nullopt;
-  if (configuration.sums < 1 || configuration.sums > kMostSums) return std::nullopt;
-  if (configuration.blocks < 1 || configuration.blocks > kMostPixels) return std::nullopt;
-  if (toText(configuration) != whole) return std::nullopt;  // "eng01": one kernel has one name
-  return configuration;
+  const auto isLast = [&text](std::string_view prefix, int& parts, int most) {
+    std::string_view rest = text;
+    return take(rest, prefix, parts) && rest.empty() && parts > 1 && parts <= most;
+  };
+  if (text.empty() || isLast("_tiles=", configuration.tiles, kMostTiles) ||
+      isLast("_folds=", configuration.folds, kMostFolds) ||
+      isLast("_sums=", configuration.sums, kMostSums) ||
+      isLast("_blocks=", configuration.blocks, kMostPixels))
+    return configuration;
+  return std::nullopt;
 }
 
 std::optional<std::int32_t> idFromText(std::string_view text) {
