@@ -150,14 +150,15 @@ std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& sizes,
   Problems problems;
   StoredMeasurements* found = nullptr;
   std::int64_t id = 0;
-  for (std::size_t rows = 0; sizes.step(); ++rows) {
+  for (std::size_t rows = 0; sizes.step();) {
     if (found == nullptr || sizes.integer(kProblemId) != id)
       found = &problems[sizes.text(kProblem)];
     id = sizes.integer(kProblemId);
     StoredSize size;
     const int batch = readSize(sizes, size);
     const bool areValid = readKernels(sizes.integer(kSizeId), most, rows, size.kernels);
-    if (rows >= most) return std::nullopt;
+    if (size.kernels.empty()) ++rows;
+    if (rows > most) return std::nullopt;
     if (batch > 0 && areValid)
       found->insert_or_assign(batch, std::move(size));
     else
@@ -166,8 +167,8 @@ std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& sizes,
   return problems;
 }
 
-/// Adds what it reads to `rows`, of which there may be `most`. False when a value is not what it
-/// should be: the size is then not to be trusted.
+/// Adds what it reads to `rows`, and ends when these are more than `most`. False when a value is
+/// not what it should be: the size is then not to be trusted.
 bool StoredRows::readKernels(std::int64_t sizeId,
                              std::size_t most,
                              std::size_t& rows,
@@ -176,7 +177,7 @@ bool StoredRows::readKernels(std::int64_t sizeId,
   kernels.reserve(kKernelsOfSize);
   bool areValid = true;
   kernels_->bind(sizeId);
-  for (; rows < most && kernels_->step(); ++rows)
+  for (; rows <= most && kernels_->step(); ++rows)
     if (!readKernel(*kernels_, hadErrors_, kernels)) areValid = false;
   return areValid;
 }
