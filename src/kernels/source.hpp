@@ -48,7 +48,7 @@ class KernelSource {
                                           const ConvolutionDescriptors& descriptors,
                                           int* failures) const = 0;
   /// One of them, or one of another problem. Asks nothing yet. REQUIRES: the descriptors have the
-  /// problem's values; the handle outlives what is prepared, not what is built.
+  /// problem's values (engines need none); the handle outlives what is prepared, not what is built.
   virtual std::unique_ptr<PreparedKernel> prepare(
       cudnnHandle_t handle,
       const Problem& problem,
