@@ -56,14 +56,6 @@ bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBy
 
 }  // namespace
 
-std::vector<OperationGraph> graphsOf(const EngineDevice& device, const EnginePart& part) {
-  const Problem& problem = part.problem();
-  std::vector<OperationGraph> graphs;
-  graphs.emplace_back(device, problem, 0, kEngineAlignment);
-  if (part.engineAdds()) graphs.emplace_back(device, problem, 1, kEngineAlignment);
-  return graphs;
-}
-
 std::optional<KernelOffer> offerOf(const Problem& problem,
                                    ConfiguredEngine& engine,
                                    int* failures,
@@ -108,7 +100,7 @@ void addEngines(const EngineDevice& device,
                 int* failures,
                 std::vector<KernelOffer>& offers,
                 IsWanted isWanted) {
-  const auto graphs = graphsOf(device, EnginePart(problem, kind));
+  const auto graphs = makeGraphs(device, EnginePart(problem, kind));
   for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
     if (most == 0) return;
     kind.engine = value.engine;
@@ -217,7 +209,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   std::vector<KernelOffer> kept;
   if (!hasEngines(problem)) return kept;
   try {
-    const auto graphs = graphsOf(device, EnginePart(problem, {}));
+    const auto graphs = makeGraphs(device, EnginePart(problem, {}));
     for (const EngineConfiguration& value : engineProposals(device, problem, graphs.front())) {
       ConfiguredEngine engine(device, graphs, value);
       const auto offer = offerOf(problem, engine, failures, kept);

@@ -14,11 +14,6 @@
 
 namespace ucudnn {
 
-/// A part's graphs: of the first the output is overwritten, of the second added to.
-/// bias_activation_forward has the first only, in which z is, and so have those that don't add.
-/// Throws Error.
-std::vector<OperationGraph> graphsOf(const EngineDevice& device, const EnginePart& part);
-
 /// Empty: cuDNN does not have the configuration, what it computes is not allowed, or it is
 /// outranked by `better`. `failures` as that of KernelSource::offers.
 std::optional<KernelOffer> offerOf(const Problem& problem,
