@@ -28,7 +28,7 @@ void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
 /// What came of asking cuDNN about stored kernels.
 enum class Confirmation {
   kAsAssumed,
-  kOtherwise,  ///< a kernel does not keep what was assumed of it, as no row says it
+  kOtherwise,  ///< a kernel does not keep what was assumed of it, as no row says it; or no answer
   kLie         ///< what a row says is not so
 };
 

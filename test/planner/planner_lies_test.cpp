@@ -2,6 +2,7 @@
 #include <string>
 
 #include "changed_database.hpp"
+#include "planner/belief.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -35,6 +36,32 @@ void PlannerLiesTest::expectConfirmed(const Plan& plan) const {
     EXPECT_EQ(step.deterministic, offer->deterministic) << toText(plan);
     EXPECT_EQ(step.kernel.mathType, plan.problem.mathType) << toText(plan);
   }
+}
+
+/// The question's own call fails, or one of a descriptor's, which throws.
+TEST_F(PlannerLiesTest, AKernelThatCantBeAskedAboutIsNoLie) {
+  const Problem problem = largeProblem();
+  const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
+  const auto offers = offeredKernels(handle_.get(), problem, descriptors->get(), false);
+  ASSERT_FALSE(offers.empty());
+  int unanswered = 0;
+  for (int n = 1; n <= 20; ++n) {
+    PreparedKernels prepared(handle_.get(), problem);
+    SizeMeasurements size;
+    size.kernels.push_back({offers.front(), {1, 1}, false, true});
+    int failures = 0;
+    failCall(n);
+    try {
+      const auto confirmation =
+          confirm(prepared, problem.batch(), {offers.front().kernel}, size, &failures);
+      EXPECT_EQ(confirmation, failures > 0 ? Confirmation::kOtherwise : Confirmation::kAsAssumed);
+      EXPECT_EQ(size.kernels.size(), failures > 0 ? 0U : 1U) << "it can't be planned with";
+      unanswered += failures;
+    } catch (const Error&) {
+    }
+    failCall(0);
+  }
+  EXPECT_EQ(unanswered, 1);
 }
 
 TEST_F(PlannerLiesTest, WorkspaceIsAskedOfCudnn) {
