@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
+#include "kernels/pixel_copies.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -51,55 +51,6 @@ std::int64_t channelsOf(const Problem& problem, int pixels) noexcept {
   return (std::int64_t{problem.xSizes[1]} * pixels + atOnce - 1) / atOnce * atOnce;
 }
 
-/// Whether the product is a 32-bit number.
-bool fits(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return a <= kMost / b / c;
-}
-
-Problem::Sizes channelsLast(const Problem::Sizes& sizes) noexcept {
-  return {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
-}
-
-Problem::Sizes channelsFirst(const Problem::Sizes& sizes) noexcept {
-  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
-}
-
-void setStrides(std::int64_t (&strides)[4], const Problem::Sizes& from) noexcept {
-  std::copy_n(from.begin(), std::size(strides), strides);
-}
-
-BlockCopy copyOf(const Problem::Sizes& sizes,
-                 const Problem::Sizes& strides,
-                 const Problem::Sizes& blocked,
-                 std::int32_t numberBytes) noexcept {
-  BlockCopy copy{};
-  copy.numberBytes = numberBytes;
-  setStrides(copy.strides, strides);
-  copy.samples = sizes[0];
-  copy.channels = sizes[1];
-  copy.height = sizes[2];
-  copy.width = sizes[3];
-  copy.down = blocked[2];
-  copy.across = blocked[3];
-  copy.numbers = blocked[1];
-  return copy;
-}
-
-cudaError_t take(BlockCopy copy, const void* from, const void* to, cudaStream_t stream) noexcept {
-  copy.tensor = const_cast<void*>(from);
-  copy.blocks = const_cast<void*>(to);
-  return toBlocks(copy, stream);
-}
-
-cudaError_t give(
-    BlockCopy copy, const void* from, const void* to, bool adds, cudaStream_t stream) noexcept {
-  copy.tensor = const_cast<void*>(to);
-  copy.blocks = const_cast<void*>(from);
-  copy.adds = adds ? 1 : 0;
-  return fromBlocks(copy, stream);
-}
-
 }  // namespace
 
 bool Blocking::exists(const Problem& problem, int pixels) {
@@ -142,7 +93,7 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(probl
   if (times > 1) blocked_.yStrides = channelsLast(blocked_.ySizes);
   blocked_.wFormat = CUDNN_TENSOR_NHWC;
 
-  const auto numberBytes = static_cast<std::int32_t>(elementBytes(problem.xType));
+  const std::size_t numberBytes = elementBytes(problem.xType);
   x_ = copyOf(problem.xSizes, problem.xStrides, blocked_.xSizes, numberBytes);
   x_.rows = problem.strides[0] * times;
   x_.columns = problem.strides[1] * times;
@@ -152,9 +103,9 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept : blocked_(probl
   y_.rows = y_.columns = times;
 
   const Problem::Sizes& w = problem.wSizes;
-  const bool isLast = problem.wFormat == CUDNN_TENSOR_NHWC;
-  setStrides(w_.strides, isLast ? channelsLast(w) : channelsFirst(w));
-  w_.numberBytes = numberBytes;
+  const Problem::Sizes strides = filterStridesOf(problem);
+  std::copy_n(strides.begin(), std::size(w_.strides), w_.strides);
+  w_.numberBytes = x_.numberBytes;
   w_.count = w[0];
   w_.channels = w[1];
   w_.height = w[2];
@@ -182,7 +133,7 @@ std::size_t Blocking::bytes() const noexcept {
 }
 
 cudaError_t Blocking::takeX(const void* from, const void* to, cudaStream_t stream) const noexcept {
-  return take(x_, from, to, stream);
+  return toBlocks(between(x_, from, to), stream);
 }
 
 cudaError_t Blocking::takeW(const void* from, const void* to, cudaStream_t stream) const noexcept {
@@ -193,14 +144,14 @@ cudaError_t Blocking::takeW(const void* from, const void* to, cudaStream_t strea
 }
 
 cudaError_t Blocking::takeY(const void* from, const void* to, cudaStream_t stream) const noexcept {
-  return take(y_, from, to, stream);
+  return toBlocks(between(y_, from, to), stream);
 }
 
 cudaError_t Blocking::giveX(const void* from,
                             const void* to,
                             bool adds,
                             cudaStream_t s) const noexcept {
-  return give(x_, from, to, adds, s);
+  return fromBlocks(adding(between(x_, to, from), adds), s);
 }
 
 cudaError_t Blocking::giveW(const void* from,
@@ -218,7 +169,7 @@ cudaError_t Blocking::giveY(const void* from,
                             const void* to,
                             bool adds,
                             cudaStream_t s) const noexcept {
-  return give(y_, from, to, adds, s);
+  return fromBlocks(adding(between(y_, to, from), adds), s);
 }
 
 }  // namespace ucudnn

@@ -8,6 +8,7 @@
 #include "kernels/factor.hpp"
 #include "kernels/graph_operations.hpp"
 #include "kernels/kept_packs.hpp"
+#include "kernels/pixel_copies.hpp"
 #include "kernels/slices.hpp"
 
 namespace ucudnn {
@@ -42,15 +43,6 @@ std::optional<Blocking> blockingOf(const Problem& problem, int pixels) {
   if (!Blocking::exists(problem, pixels))
     throw Error(CUDNN_STATUS_NOT_SUPPORTED, "so many pixels are no block");
   return Blocking(problem, pixels);
-}
-
-/// Of a copy, the last of which writes the client's output. A failure is taken off the runtime's
-/// last-error slot, and is none after which a kernel may have run (mayHaveRun): what was refused
-/// has written nothing, so the call may yet succeed another way, also where it adds.
-cudnnStatus_t statusOf(cudaError_t error) noexcept {
-  if (error == cudaSuccess) return CUDNN_STATUS_SUCCESS;
-  static_cast<void>(cudaGetLastError());
-  return CUDNN_STATUS_INTERNAL_ERROR;
 }
 
 /// What all have: an engine's plans, of each of its graphs.

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
-#include <limits>
 #include <utility>
 
 #include "cuda/block_copy.hpp"
 #include "kernels/algorithms.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
+#include "kernels/pixel_copies.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -21,15 +20,6 @@ constexpr std::size_t kSpatial = 2;
 // What planes may save depends on how many products an algorithm needs for a tap: of few taps FFT
 // and Winograd save less than the copies and the products with 0 cost.
 constexpr int kFewestTaps = 10;
-
-/// Whether the product is a 32-bit number.
-bool fits(std::int64_t a, std::int64_t b, std::int64_t c) noexcept {
-  return a <= std::numeric_limits<std::int32_t>::max() / b / c;
-}
-
-Problem::Sizes packed(const Problem::Sizes& sizes) noexcept {
-  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
-}
 
 /// Along one dimension, in planes. In 64 bits, as sizes may be the largest of 32.
 struct Line {
@@ -55,29 +45,10 @@ class Planes {
   std::size_t wPlace() const noexcept { return roundUpToAlignment(planar_.xBytes()); }
   std::size_t bytes() const noexcept { return wPlace() + roundUpToAlignment(planar_.wBytes()); }
 
-  cudaError_t take(const BlockCopy& whose, const void* from, const void* to, cudaStream_t s) const {
-    BlockCopy copy = whose;
-    copy.tensor = const_cast<void*>(from);
-    copy.blocks = const_cast<void*>(to);
-    return toPlanes(copy, s);
-  }
-  cudaError_t give(
-      const BlockCopy& whose, const void* from, const void* to, bool adds, cudaStream_t s) const {
-    BlockCopy copy = whose;
-    copy.tensor = const_cast<void*>(to);
-    copy.blocks = const_cast<void*>(from);
-    copy.adds = adds ? 1 : 0;
-    return fromPlanes(copy, s);
-  }
   const BlockCopy& x() const noexcept { return x_; }
   const BlockCopy& w() const noexcept { return w_; }
 
  private:
-  static BlockCopy copyOf(const Problem& problem,
-                          const Problem::Sizes& sizes,
-                          const Problem::Sizes& strides,
-                          const Problem::Sizes& planar) noexcept;
-
   Problem planar_;
   BlockCopy x_, w_;
 };
@@ -106,25 +77,6 @@ bool Planes::fit(const Problem& problem) noexcept {
               std::max(1, problem.xStrides[3]));
 }
 
-BlockCopy Planes::copyOf(const Problem& problem,
-                         const Problem::Sizes& sizes,
-                         const Problem::Sizes& strides,
-                         const Problem::Sizes& planar) noexcept {
-  BlockCopy copy{};
-  std::copy_n(strides.begin(), std::size(copy.strides), copy.strides);
-  copy.samples = sizes[0];
-  copy.channels = sizes[1];
-  copy.height = sizes[2];
-  copy.width = sizes[3];
-  copy.rows = problem.strides[0];
-  copy.columns = problem.strides[1];
-  copy.numbers = planar[1];
-  copy.down = planar[2];
-  copy.across = planar[3];
-  copy.numberBytes = sizeof(float);
-  return copy;
-}
-
 Planes::Planes(const Problem& problem) noexcept : planar_(problem) {
   planar_.xSizes[1] = planar_.wSizes[1] =
       problem.xSizes[1] * problem.strides[0] * problem.strides[1];
@@ -135,22 +87,14 @@ Planes::Planes(const Problem& problem) noexcept : planar_(problem) {
     planar_.strides[i] = 1;
     planar_.pads[i] = 0;
   }
-  planar_.xStrides = packed(planar_.xSizes);
+  planar_.xStrides = channelsFirst(planar_.xSizes);
   planar_.wFormat = CUDNN_TENSOR_NCHW;
-  x_ = copyOf(problem, problem.xSizes, problem.xStrides, planar_.xSizes);
+  x_ = copyOf(problem.xSizes, problem.xStrides, planar_.xSizes, sizeof(float));
   x_.padY = problem.pads[0];
   x_.padX = problem.pads[1];
-  const Problem::Sizes& w = problem.wSizes;
-  const Problem::Sizes channelsLast{w[1] * w[2] * w[3], 1, w[3] * w[1], w[1]};
-  w_ = copyOf(
-      problem, w, problem.wFormat == CUDNN_TENSOR_NHWC ? channelsLast : packed(w), planar_.wSizes);
-}
-
-/// Of a copy: refused, it has written nothing (as built_engine.cpp has it).
-cudnnStatus_t statusOf(cudaError_t error) noexcept {
-  if (error == cudaSuccess) return CUDNN_STATUS_SUCCESS;
-  static_cast<void>(cudaGetLastError());
-  return CUDNN_STATUS_INTERNAL_ERROR;
+  w_ = copyOf(problem.wSizes, filterStridesOf(problem), planar_.wSizes, sizeof(float));
+  x_.rows = w_.rows = problem.strides[0];
+  x_.columns = w_.columns = problem.strides[1];
 }
 
 class BuiltPlanes final : public BuiltKernel {
@@ -174,17 +118,18 @@ class BuiltPlanes final : public BuiltKernel {
     planar.workspaceBytes = pointers.workspaceBytes - planes_.bytes();
     cudaError_t error = cudaSuccess;
     if (operation != Operation::kBackwardData)
-      error = planes_.take(planes_.x(), pointers.x, planar.x, stream);
+      error = toPlanes(between(planes_.x(), pointers.x, planar.x), stream);
     if (operation != Operation::kBackwardFilter && error == cudaSuccess)
-      error = planes_.take(planes_.w(), pointers.w, planar.w, stream);
+      error = toPlanes(between(planes_.w(), pointers.w, planar.w), stream);
     if (error != cudaSuccess) return statusOf(error);
     if (operation != Operation::kForward) planar.beta = Factor::zero(planes_.problem()).get();
     status = algorithm_->enqueue(handle, planar, nullptr);
     if (status != CUDNN_STATUS_SUCCESS || operation == Operation::kForward) return status;
+    const BlockCopy copy = operation == Operation::kBackwardData
+                               ? between(planes_.x(), pointers.x, planar.x)
+                               : between(planes_.w(), pointers.w, planar.w);
     const bool adds = valueOf(pointers.beta, CUDNN_DATA_FLOAT) != 0;
-    return statusOf(operation == Operation::kBackwardData
-                        ? planes_.give(planes_.x(), planar.x, pointers.x, adds, stream)
-                        : planes_.give(planes_.w(), planar.w, pointers.w, adds, stream));
+    return statusOf(fromPlanes(adding(copy, adds), stream));
   }
 
   cudnnStatus_t workspaceSize(cudnnHandle_t handle, std::size_t* bytes) const noexcept override {

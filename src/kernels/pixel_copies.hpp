@@ -1,0 +1,72 @@
+// What copies of pixels have in common, to blocks (blocks.hpp) and to planes (planes.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+
+#include "cuda/block_copy.hpp"
+#include "problem/problem.hpp"
+
+namespace ucudnn {
+
+/// Whether the product is a 32-bit number.
+inline bool fits(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return a <= kMost / b / c;
+}
+
+/// Strides of packed sizes, of four dimensions.
+inline Problem::Sizes channelsLast(const Problem::Sizes& sizes) noexcept {
+  return {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
+}
+inline Problem::Sizes channelsFirst(const Problem::Sizes& sizes) noexcept {
+  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+}
+inline Problem::Sizes filterStridesOf(const Problem& problem) noexcept {
+  return problem.wFormat == CUDNN_TENSOR_NHWC ? channelsLast(problem.wSizes)
+                                              : channelsFirst(problem.wSizes);
+}
+
+/// Of a tensor whose pixels become those of a tensor of `blocked` sizes; the rest is the caller's.
+inline BlockCopy copyOf(const Problem::Sizes& sizes,
+                        const Problem::Sizes& strides,
+                        const Problem::Sizes& blocked,
+                        std::size_t numberBytes) noexcept {
+  BlockCopy copy{};
+  copy.numberBytes = static_cast<std::int32_t>(numberBytes);
+  std::copy_n(strides.begin(), std::size(copy.strides), copy.strides);
+  copy.samples = sizes[0];
+  copy.channels = sizes[1];
+  copy.height = sizes[2];
+  copy.width = sizes[3];
+  copy.down = blocked[2];
+  copy.across = blocked[3];
+  copy.numbers = blocked[1];
+  return copy;
+}
+
+/// The copy from `tensor` to `blocks` or back.
+inline BlockCopy between(BlockCopy copy, const void* tensor, const void* blocks) noexcept {
+  copy.tensor = const_cast<void*>(tensor);
+  copy.blocks = const_cast<void*>(blocks);
+  return copy;
+}
+/// One that adds, or overwrites.
+inline BlockCopy adding(BlockCopy copy, bool adds) noexcept {
+  copy.adds = adds ? 1 : 0;
+  return copy;
+}
+
+/// Of a copy, the last of which writes the client's output. A failure is taken off the runtime's
+/// last-error slot, and is none after which a kernel may have run (mayHaveRun): what was refused
+/// has written nothing, so the call may yet succeed another way, also where it adds.
+inline cudnnStatus_t statusOf(cudaError_t error) noexcept {
+  if (error == cudaSuccess) return CUDNN_STATUS_SUCCESS;
+  static_cast<void>(cudaGetLastError());
+  return CUDNN_STATUS_INTERNAL_ERROR;
+}
+
+}  // namespace ucudnn
