@@ -1,5 +1,6 @@
 #include "cache/stored_rows.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -85,18 +86,31 @@ std::string behind(const std::string& problem) {
   return problem + static_cast<char>(' ' + 1);
 }
 
+/// All of a problem, and whatever begins with its text and a space.
+template <typename Problems>
+auto rangeOf(Problems& problems, const std::string& problem) {
+  return std::make_pair(problems.lower_bound(problem), problems.lower_bound(behind(problem)));
+}
+
+/// Whether a part of it has been taken, if only with a problem that its text begins with: nothing
+/// is left there.
+bool isTaken(const std::map<std::string, StoredMeasurements>& problems,
+             const std::string& problem) {
+  const auto [begin, end] = rangeOf(problems, problem);
+  return std::any_of(begin, end, [](const auto& each) { return each.second.empty(); });
+}
+
 /// Takes it out of `problems`.
 StoredProblem takePart(std::map<std::string, StoredMeasurements>& problems,
                        const std::string& problem) {
   StoredProblem part;
-  const auto begin = problems.lower_bound(problem);
-  const auto end = problems.lower_bound(behind(problem));
+  const auto [begin, end] = rangeOf(problems, problem);
   for (auto each = begin; each != end; ++each) {
     const std::string& text = each->first;
     if (text.size() == problem.size())
-      part.emplace("", std::move(each->second));
+      part.emplace("", std::exchange(each->second, {}));
     else if (text[problem.size()] == ' ')
-      part.emplace(text.substr(problem.size() + 1), std::move(each->second));
+      part.emplace(text.substr(problem.size() + 1), std::exchange(each->second, {}));
   }
   return part;
 }
@@ -115,7 +129,7 @@ StoredProblem StoredRows::read(const MachineKey& machine,
                                bool* isValid) {
   // One transaction: each locks the file anew and looks at its schema.
   std::optional<SqliteTransaction> transaction;
-  if (!whole_ || whole_->machine != machine || whole_->taken.count(problem) > 0 ||
+  if (!whole_ || whole_->machine != machine || isTaken(whole_->problems, problem) ||
       whole_->header != file_.connection.rawBytes(kHeaderBytes)) {
     whole_.reset();
     transaction.emplace(file_.connection, SqliteTransaction::Kind::kRead);
@@ -127,7 +141,6 @@ StoredProblem StoredRows::read(const MachineKey& machine,
   StoredProblem found;
   if (whole_) {
     found = takePart(whole_->problems, problem);
-    whole_->taken.insert(problem);
   } else {
     Problems read = readProblem(machine, problem, isValid);
     found = takePart(read, problem);
@@ -191,7 +204,7 @@ std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine
     bindMachine(sizes, machine);
     auto problems = collect(sizes, kMostRowsOfWhole, isValid);
     if (!problems) return std::nullopt;
-    return Whole{connection.rawBytes(kHeaderBytes), machine, std::move(*problems), {}};
+    return Whole{connection.rawBytes(kHeaderBytes), machine, std::move(*problems)};
   } catch (const SqliteError& error) {
     if (error.code() != SQLITE_CORRUPT) throw;
     return std::nullopt;

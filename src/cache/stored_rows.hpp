@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,8 +31,7 @@ class StoredRows {
   struct Whole {
     std::string header;  ///< of the file: its change counter is another after each transaction
     MachineKey machine;
-    Problems problems;
-    std::set<std::string> taken;  ///< problems that were asked for: they are here no more
+    Problems problems;  ///< those that were asked for are here no more: empty
   };
 
   void prepareKernels();

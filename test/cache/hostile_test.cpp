@@ -268,6 +268,22 @@ TEST_F(HostileNeighbourTest, ASmallFileIsReadOnceUntilItChanges) {
   expectNoWarning();
 }
 
+// As texts of problems do: "... transform=none".
+TEST_F(HostileNeighbourTest, AProblemWhoseTextBeginsWithAnothersIsFoundInEitherOrder) {
+  const char* const kTexts[] = {"problem", "problem transform=none"};
+  Database(path_).store(machine(), kTexts[0], {{1, sizeOf(1)}});
+  Database(path_).store(machine(), kTexts[1], {{2, sizeOf(2)}});
+  for (const int first : {0, 1}) {
+    Database database(path_);
+    database.loadAll(machine(), kTexts[first]);
+    const StoredProblem second = database.loadAll(machine(), kTexts[1 - first]);
+    for (const auto& [text, measurements] : second)
+      EXPECT_EQ(1U, measurements.size()) << kTexts[1 - first] << ": " << text;
+    EXPECT_EQ(first == 0 ? 1U : 2U, second.size());
+  }
+  expectNoWarning();
+}
+
 TEST_F(HostileNeighbourTest, ALockThatIsHeldToTheEndIsWarnedOf) {
   Other other(path_);
   other.run("BEGIN EXCLUSIVE");
