@@ -108,13 +108,18 @@ bool isAligned(const void* memory, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(memory) % bytes == 0;
 }
 
+// CUDA's limit to thread blocks in y and z.
+constexpr std::int32_t kMostTiles = 65535;
+
 /// Whether each channel of a block is four floats, two and two of which are neighbours in the
-/// tensor, and the blocks are all of it.
+/// tensor, and the blocks are all of it and no more.
 bool movesQuads(const BlockCopy& copy) noexcept {
   const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
   return copy.numberBytes == sizeof(float) && copy.rows == 2 && copy.columns == 2 &&
          copy.padY == 0 && copy.padX == 0 && copy.numbers == 4 * copy.channels &&
-         2 * copy.down >= copy.height && 2 * copy.across == copy.width && copy.strides[3] == 1 &&
+         2 * copy.across == copy.width && copy.across <= kLanes * kMostTiles &&
+         (2 * copy.down == copy.height || 2 * copy.down == copy.height + 1) &&
+         copy.strides[3] == 1 &&
          std::all_of(std::begin(copy.strides), std::end(copy.strides) - 1, isEven) &&
          isAligned(copy.tensor, 2 * sizeof(float)) && isAligned(copy.blocks, 4 * sizeof(float));
 }

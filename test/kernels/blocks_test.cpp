@@ -2,6 +2,7 @@
 // simulator, and on a GPU.
 #include "kernels/blocks.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -92,6 +93,7 @@ std::vector<BlockCase> blockCases() {
   add("OtherStepsDownThanAcross", stem({24, 5, 2, 3}, {17, 8, 1, 2}), 6);
   add("OtherStepsTwice", stem({24, 5, 2, 3}, {17, 8, 1, 2}), 24);
   add("OneLine", stem({1, 1, 0, 1}, {64, 8, 3, 4}), 4);
+  add("ARowOfBlocksBelowTheImage", stem({8, 2, 0, 1}, {8, 3, 0, 1}), 4);
   add("WideSteps", stem({4, 3, 1, 1}, {70, 32, 0, 32}), 32);
   add("OneTap", stem({2, 2, 0, 2}), 4);
   add("OneChannel", stem(kResNet, 1), 4);
@@ -228,6 +230,23 @@ TEST_F(BlocksTest, AStepBecomesChannels) {
   EXPECT_EQ(twice.problem().wSizes, (Problem::Sizes{32, 48, 3, 3}));
   EXPECT_EQ(twice.problem().xSizes, (Problem::Sizes{3, 48, 8, 8}));
   EXPECT_TRUE(twice.copiesY());
+}
+
+/// CUDA has no more than 65535 thread blocks in y and z.
+TEST_F(BlocksTest, LinesMayBeLong) {
+  BlockCopy copy{};
+  copy.samples = copy.channels = copy.height = copy.down = 1;
+  copy.rows = copy.columns = 2;
+  copy.across = kMostColumns << 16;
+  copy.width = 2 * copy.across;
+  copy.numbers = copy.numberBytes = 4;
+  std::fill_n(copy.strides, 3, copy.width);
+  copy.strides[3] = 1;
+  const DeviceBuffer tensor(16 << 20), blocks(32 << 20);
+  copy.tensor = tensor.get();
+  copy.blocks = blocks.get();
+  EXPECT_EQ(toBlocks(copy, nullptr), cudaSuccess);
+  EXPECT_EQ(fromBlocks(copy, nullptr), cudaSuccess);
 }
 
 /// Engines read sixteen bytes at once.

@@ -209,6 +209,13 @@ Copy read(const void* argument) {
   return copyOf<Number>(*static_cast<const Whole*>(argument));
 }
 
+/// The device code reads and writes each block's upper row wherever that is.
+Copy readQuads(const void* argument) {
+  BlockCopy copy = *static_cast<const BlockCopy*>(argument);
+  copy.height = std::max(copy.height, 2 * copy.down - 1);
+  return copyOf<float>(copy);
+}
+
 Copy readPlanes(const void* argument) {
   return planesOf(*static_cast<const BlockCopy*>(argument));
 }
@@ -218,8 +225,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnFiltersToBlocks", true, read<FilterCopy, float>},
                                      {"ucudnnFiltersFromBlocks", false, read<FilterCopy, float>},
-                                     {"ucudnnQuadsToBlocks", true, read<BlockCopy, float>},
-                                     {"ucudnnQuadsFromBlocks", false, read<BlockCopy, float>},
+                                     {"ucudnnQuadsToBlocks", true, readQuads},
+                                     {"ucudnnQuadsFromBlocks", false, readQuads},
                                      {"ucudnnToPlanes", true, readPlanes},
                                      {"ucudnnFromPlanes", false, readPlanes},
                                      {"ucudnnToBlocks16", true, read<BlockCopy, Half>},
@@ -288,7 +295,9 @@ cudaError_t cudaLaunchKernel(const void* function,
                              cudaStream_t stream) {
   UCUDNN_SIMULATED_CALL();
   if (function == nullptr) return finish(cudaErrorInvalidDeviceFunction);
-  if (blocks.x == 0 || blocks.y == 0 || threads.x * threads.y * threads.z > 1024)
+  const bool isGrid = blocks.x > 0 && blocks.y > 0 && blocks.z > 0 && blocks.x <= INT32_MAX &&
+                      blocks.y <= UINT16_MAX && blocks.z <= UINT16_MAX;
+  if (!isGrid || threads.x * threads.y * threads.z > 1024)
     return finish(cudaErrorInvalidConfiguration);
   return finish(launch(*static_cast<const KernelOfOurs*>(function), arguments[0], stream));
 }
