@@ -35,7 +35,7 @@ struct Line {
 /// A problem and the same in planes.
 class Planes {
  public:
-  /// Of the problem's values alone.
+  /// Of the problem's values alone. cuDNN has no descriptors of tensors of 2^31 elements.
   static bool fit(const Problem& problem) noexcept;
   /// REQUIRES: fit.
   explicit Planes(const Problem& problem) noexcept;
@@ -68,7 +68,7 @@ bool Planes::fit(const Problem& problem) noexcept {
   const auto numbers = problem.xSizes[1] * steps;
   return problem.wSizes[2] >= problem.strides[0] && problem.wSizes[3] >= problem.strides[1] &&
          fits(problem.xSizes[1], steps, 1) && fits(numbers, down.x, across.x) &&
-         fits(numbers, down.w, across.w) &&
+         fits(problem.batch(), numbers * down.x * across.x, 1) && fits(numbers, down.w, across.w) &&
          fits(
              problem.batch(), problem.xSizes[1], problem.xSizes[2] + down.x * problem.strides[0]) &&
          fits(problem.wSizes[0], problem.xSizes[1], down.w * problem.strides[0]) &&
@@ -222,12 +222,14 @@ class PlaneSource final : public KernelSource {
     return algorithms_->text(operation, algorithm(kernel)).append(kSuffix);
   }
 
+  /// Of any batch size: with fewer samples there may be planes.
   std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
+    const Problem sample = problem.withBatch(1);
     if (text.size() < kSuffix.size() || text.substr(text.size() - kSuffix.size()) != kSuffix ||
-        !Planes::fit(problem))
+        !Planes::fit(sample))
       return std::nullopt;
     text.remove_suffix(kSuffix.size());
-    const Planes planes(problem);
+    const Planes planes(sample);
     return inPlanes(planes, algorithms_->parse(planes.problem(), text));
   }
 

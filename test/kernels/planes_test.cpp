@@ -169,6 +169,27 @@ TEST_F(PlanesTest, AreNotOfferedWhereBlocksAreFaster) {
   EXPECT_TRUE(areOffered(5, CUDNN_DEFAULT_MATH, true));
 }
 
+// cuDNN 9.19 has no descriptor of a tensor of 2^31 elements. At fewer samples there are planes, and
+// a database says so of the problem at any batch size.
+TEST_F(PlanesTest, NoneHaveMoreElementsThanCudnnsTensors) {
+  Problem large = stepping({252, 9, 4, 2}, 64);
+  large = large.withBatch(512);
+  ASSERT_LT(large.xBytes() / sizeof(float), std::size_t{1} << 31);
+  EXPECT_TRUE(planes(large).empty());
+  ASSERT_FALSE(planes(large.withBatch(64)).empty());
+  for (const KernelOffer& offer : planes(large.withBatch(64))) {
+    const std::string text = toText(large.operation, offer.kernel);
+    EXPECT_TRUE(parseKernel(large, text)) << text;
+    int failures = 0;
+    EXPECT_FALSE(offeredKernel(handle_.get(),
+                               large,
+                               std::make_shared<const ProblemDescriptors>(large),
+                               offer.kernel,
+                               &failures));
+    EXPECT_EQ(failures, 0);
+  }
+}
+
 TEST_F(PlanesTest, WhatHasNoPlanesIsRefused) {
   const auto changed = [](auto change) {
     Problem problem = stepping(kSpeech, 4);
