@@ -145,8 +145,10 @@ class BuiltPlanes final : public BuiltKernel {
 
 /// Of algorithms that transform: with a step cuDNN has no Winograd, and Fourier's only forward,
 /// which computes what the step leaves out. Others multiply as much as before, and zeros besides.
+/// Nor of inaccurate ones, of which cuDNN itself has none with a step.
 std::optional<KernelOffer> inPlanes(const Planes& planes, std::optional<KernelOffer> offer) {
-  if (!offer || !transforms(planes.problem().operation, offer->kernel.id)) return std::nullopt;
+  if (!offer || !offer->accurate || !transforms(planes.problem().operation, offer->kernel.id))
+    return std::nullopt;
   offer->workspaceBytes += planes.bytes();
   offer->anyCall = false;
   return offer;
