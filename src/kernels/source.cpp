@@ -46,6 +46,10 @@ void addKernelSource(std::unique_ptr<const KernelSource> source) {
   sources().push_back(std::move(source));
 }
 
+bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noexcept {
+  return withEngines ? source != kPlanes || !areBlocksFaster(problem) : source != kEngines;
+}
+
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
@@ -53,10 +57,10 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         int* failures) {
   std::vector<KernelOffer> all;
   for (std::size_t i = 0; i < sources().size(); ++i) {
-    if (i == kEngines && !withEngines) continue;
-    if (i == kPlanes && withEngines && areBlocksFaster(problem)) continue;
+    const auto source = static_cast<std::int32_t>(i);
+    if (!isAsked(source, problem, withEngines)) continue;
     for (KernelOffer& offer : sources()[i]->offers(handle, problem, descriptors, failures)) {
-      offer.kernel.source = static_cast<std::int32_t>(i);
+      offer.kernel.source = source;
       all.push_back(offer);
     }
   }

@@ -72,7 +72,10 @@ class KernelSource {
 /// Adds a source behind cuDNN's algorithms. REQUIRES: nothing has been planned yet.
 void addKernelSource(std::unique_ptr<const KernelSource> source);
 
-/// The functions of all sources, as above; of engines.hpp's only `withEngines`.
+/// Whether kernels of a source may be offered for the problem: of engines.hpp's only `withEngines`,
+/// of planes.hpp's then only where engines of blocks are no faster.
+bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noexcept;
+/// The functions of all sources, as above; of those that are asked.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,

@@ -16,10 +16,11 @@
 namespace ucudnn {
 namespace {
 
-/// Kernels of a source that was added are among them, however they are chosen.
-bool isAmong(Kernels kernels, Kernel kernel) noexcept {
-  return !(kernels == Kernels::kLegacy && kernel.source == kEngines) &&
-         !(kernels == Kernels::kEngines &&
+/// Kernels of a source that was added are among them, however they are chosen. Those that another
+/// question has found, and this one does not ask for, are not.
+bool isAmong(const PlanRequest& request, Kernel kernel) noexcept {
+  return isAsked(kernel.source, request.problem, request.withEngines()) &&
+         !(request.settings->kernels == Kernels::kEngines &&
            (kernel.source == kAlgorithms || kernel.source == kPlanes));
 }
 
@@ -95,7 +96,7 @@ std::vector<Candidate> candidatesAt(int batch,
             errorOf(kernel, request.problem.operation, batch, largest) * kErrorSpread >
                 request.settings->maxError) ||
            (request.deterministic && !kernel.deterministic) || (accurate && !kernel.accurate) ||
-           (request.anyCall ? !kernel.anyCall : !isAmong(request.settings->kernels, kernel.kernel));
+           (request.anyCall ? !kernel.anyCall : !isAmong(request, kernel.kernel));
   };
   std::vector<Candidate> list;
   list.reserve(kernels.size());
