@@ -246,6 +246,10 @@ class PlaneSource final : public KernelSource {
 
 }  // namespace
 
+bool mayHavePlanes(const Problem& problem) noexcept {
+  return Planes::fit(problem);
+}
+
 std::unique_ptr<KernelSource> makePlaneSource() {
   return std::make_unique<PlaneSource>();
 }

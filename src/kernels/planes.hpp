@@ -12,6 +12,9 @@ namespace ucudnn {
 /// Its place among the sources.
 constexpr std::int32_t kPlanes = 2;
 
+/// Whether there may be planes of a problem. Of its values alone: cuDNN is not asked.
+bool mayHavePlanes(const Problem& problem) noexcept;
+
 /// The algorithms of the problem whose x has a plane for each of `strides` pixels of a channel, and
 /// whose filter then has no step; known as space-to-depth. x and w are copied so into workspace.
 /// The products are the caller's and some with 0, where the filter doesn't fill the last step;

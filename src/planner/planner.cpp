@@ -7,6 +7,7 @@
 
 #include "benchmark/exact_outputs.hpp"
 #include "kernels/engine_calls.hpp"
+#include "kernels/planes.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
 
@@ -20,13 +21,14 @@ using Clock = KnownQuestion::Clock;
 constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
-/// What kernels are timed on; null: scratch memory. The caller's own is not for engines where it is
-/// not aligned, or has no z beside y: what they say there is no answer for other calls. Nor does it
-/// hold what errors are measured on.
+/// What kernels are timed on; null: scratch memory. The caller's own is not for engines and planes
+/// where it is not aligned, or has no z beside y: what they say there is no answer for other calls.
+/// Nor does it hold what errors are measured on.
 const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   const TensorBuffers* const own = request.buffers;
   if (request.withErrors()) return nullptr;
-  if (own == nullptr || !request.withEngines()) return own;
+  const bool isForAlgorithms = !request.withEngines() && !mayHavePlanes(request.problem);
+  if (own == nullptr || isForAlgorithms) return own;
   const bool isForEngines =
       request.problem.addsZ == 0 &&
       isMemoryForEngines({nullptr, nullptr, own->x, own->w, own->y, own->workspace});

@@ -176,6 +176,32 @@ TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedSaysNothingAboutEngines) {
   }
 }
 
+/// Planes lie in the caller's workspace, and cuDNN's algorithms read them there.
+TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedIsNotForPlanesEither) {
+  settings_.databasePath.clear();
+  settings_.kernels = Kernels::kLegacy;
+  Problem problem = problemOf(Operation::kForward);
+  problem.wSizes[2] = problem.wSizes[3] = 5;
+  problem.pads = {2, 2};
+  problem.strides = {2, 2};
+  for (const std::size_t i : {2U, 3U}) problem.ySizes[i] = (problem.xSizes[i] - 1) / 2 + 1;
+  problem.yStrides[2] = problem.ySizes[3];
+  problem.yStrides[1] = problem.ySizes[2] * problem.yStrides[2];
+  problem.yStrides[0] = problem.ySizes[1] * problem.yStrides[1];
+  const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
+  const DeviceBuffer workspace(kDividedLimit + sizeof(float));
+  for (const std::size_t offset : {std::size_t{0}, sizeof(float)}) {
+    Planner planner;
+    const TensorBuffers buffers{
+        x.get(), w.get(), y.get(), static_cast<char*>(workspace.get()) + offset, kDividedLimit};
+    PlanRequest wanted = request(planner, kDividedLimit, problem);
+    wanted.buffers = &buffers;
+    const auto allocations = callCount("cudaMalloc");
+    ASSERT_TRUE(planner.plan(wanted));
+    EXPECT_EQ(callCount("cudaMalloc") > allocations, offset != 0) << "memory of its own";
+  }
+}
+
 /// ResNet-18's last layers: engines copy their filters, which take 9 MiB.
 Problem largeFilters(Operation operation) {
   constexpr int kBatch = 32;
