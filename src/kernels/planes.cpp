@@ -53,28 +53,38 @@ class Planes {
   BlockCopy x_, w_;
 };
 
+/// What the copies are for.
+bool isOfFloats(const Problem& problem) noexcept {
+  return problem.xType == CUDNN_DATA_FLOAT && problem.wType == CUDNN_DATA_FLOAT &&
+         problem.yType == CUDNN_DATA_FLOAT && problem.computeType == CUDNN_DATA_FLOAT &&
+         problem.dimensions == 2 + kSpatial && problem.groups == 1 &&
+         problem.mode == CUDNN_CROSS_CORRELATION &&
+         problem.operation != Operation::kBiasActivationForward;
+}
+
+/// Whether the filter steps, over no pixel that no tap reads.
+bool isStepping(const Problem& problem) noexcept {
+  const auto& taps = problem.wSizes;
+  const auto& steps = problem.strides;
+  return std::int64_t{steps[0]} * steps[1] > 1 && problem.dilations[0] == 1 &&
+         problem.dilations[1] == 1 && taps[2] >= steps[0] && taps[3] >= steps[1] &&
+         std::int64_t{taps[2]} * taps[3] >= kFewestTaps;
+}
+
 bool Planes::fit(const Problem& problem) noexcept {
-  const bool isFloat = problem.xType == CUDNN_DATA_FLOAT && problem.wType == CUDNN_DATA_FLOAT &&
-                       problem.yType == CUDNN_DATA_FLOAT && problem.computeType == CUDNN_DATA_FLOAT;
-  if (!isFloat || problem.dimensions != 2 + kSpatial || problem.groups != 1 ||
-      problem.mode != CUDNN_CROSS_CORRELATION ||
-      problem.operation == Operation::kBiasActivationForward)
-    return false;
-  const std::int64_t steps = std::int64_t{problem.strides[0]} * problem.strides[1];
-  if (steps == 1 || problem.dilations[0] != 1 || problem.dilations[1] != 1 ||
-      std::int64_t{problem.wSizes[2]} * problem.wSizes[3] < kFewestTaps)
-    return false;
+  if (!isOfFloats(problem) || !isStepping(problem)) return false;
+  const auto& steps = problem.strides;
   const Line down(problem, 0), across(problem, 1);
-  const auto numbers = problem.xSizes[1] * steps;
-  return problem.wSizes[2] >= problem.strides[0] && problem.wSizes[3] >= problem.strides[1] &&
-         fits(problem.xSizes[1], steps, 1) && fits(numbers, down.x, across.x) &&
-         fits(problem.batch(), numbers * down.x * across.x, 1) && fits(numbers, down.w, across.w) &&
-         fits(
-             problem.batch(), problem.xSizes[1], problem.xSizes[2] + down.x * problem.strides[0]) &&
-         fits(problem.wSizes[0], problem.xSizes[1], down.w * problem.strides[0]) &&
-         fits(1,
-              problem.xSizes[3] + across.x * problem.strides[1],
-              std::max(1, problem.xStrides[3]));
+  const std::int64_t perPixel = std::int64_t{steps[0]} * steps[1];
+  const std::int64_t channels = problem.xSizes[1], planes = channels * perPixel;
+  const bool fitDescriptors = fits(channels, perPixel) && fits(planes, down.x, across.x) &&
+                              fits(problem.batch(), planes * down.x * across.x) &&
+                              fits(planes, down.w, across.w);
+  const bool fitCopies =
+      fits(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
+      fits(problem.wSizes[0], channels, down.w * steps[0]) &&
+      fits(problem.xSizes[3] + across.x * steps[1], std::max(1, problem.xStrides[3]));
+  return fitDescriptors && fitCopies;
 }
 
 Planes::Planes(const Problem& problem) noexcept : planar_(problem) {
