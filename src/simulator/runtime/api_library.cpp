@@ -83,19 +83,22 @@ Number sumOf(Number before, Number number) {
   return number;
 }
 
+/// With `inPlanes` a plane for each number of a block.
 template <typename Number>
-Copy copyOf(const BlockCopy& copy) {
+Copy copyOf(const BlockCopy& copy, bool inPlanes = false) {
   const std::array<std::int32_t, 4> sizes{copy.samples, copy.channels, copy.height, copy.width};
   const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.samples));
   auto* const tensor = static_cast<Number*>(copy.tensor);
   auto* const blocks = static_cast<Number*>(copy.blocks);
   // Negative: beyond the blocks.
-  const auto blockedAt = [copy](const auto& index) -> std::int64_t {
+  const auto blockedAt = [copy, inPlanes](const auto& index) -> std::int64_t {
     const std::int32_t y = index[2] + copy.padY, x = index[3] + copy.padX;
     if (y / copy.rows >= copy.down || x / copy.columns >= copy.across) return -1;
-    const std::int64_t block =
-        (std::int64_t{index[0]} * copy.down + y / copy.rows) * copy.across + x / copy.columns;
-    return block * copy.numbers + inBlock(copy, index[1], y, x);
+    const std::int64_t inSample = std::int64_t{copy.down} * copy.across;
+    const std::int64_t block = y / copy.rows * std::int64_t{copy.across} + x / copy.columns;
+    const std::int64_t number = inBlock(copy, index[1], y, x);
+    return index[0] * inSample * copy.numbers +
+           (inPlanes ? number * inSample + block : block * copy.numbers + number);
   };
   const auto take = [=] {
     std::fill_n(blocks, numbers, Number{});
@@ -118,43 +121,6 @@ Copy copyOf(const BlockCopy& copy) {
           spanOf(copy.strides, sizes) * sizeof(Number),
           blocks,
           numbers * sizeof(Number),
-          take,
-          give};
-}
-
-/// A plane for each number of a block.
-Copy planesOf(const BlockCopy& copy) {
-  const std::array<std::int32_t, 4> sizes{copy.samples, copy.channels, copy.height, copy.width};
-  const std::size_t numbers = numbersOf(copy, static_cast<std::size_t>(copy.samples));
-  auto* const tensor = static_cast<float*>(copy.tensor);
-  auto* const planes = static_cast<float*>(copy.blocks);
-  // Negative: beyond the planes.
-  const auto placeInPlanes = [copy](const auto& index) -> std::int64_t {
-    const std::int32_t y = index[2] + copy.padY, x = index[3] + copy.padX;
-    if (y / copy.rows >= copy.down || x / copy.columns >= copy.across) return -1;
-    const std::int64_t plane =
-        std::int64_t{index[0]} * copy.numbers + inBlock(copy, index[1], y, x);
-    return (plane * copy.down + y / copy.rows) * copy.across + x / copy.columns;
-  };
-  const auto take = [=] {
-    std::fill_n(planes, numbers, 0.0F);
-    forEach(sizes, [&](const auto& index) {
-      const std::int64_t to = placeInPlanes(index);
-      if (to >= 0) planes[to] = tensor[placeOf(copy.strides, index)];
-    });
-  };
-  const auto give = [=] {
-    forEach(sizes, [&](const auto& index) {
-      const std::int64_t from = placeInPlanes(index);
-      const float number = from >= 0 ? planes[from] : 0;
-      float& to = tensor[placeOf(copy.strides, index)];
-      to = copy.adds == 0 ? number : to + number;
-    });
-  };
-  return {tensor,
-          spanOf(copy.strides, sizes) * sizeof(float),
-          planes,
-          numbers * sizeof(float),
           take,
           give};
 }
@@ -217,7 +183,7 @@ Copy readQuads(const void* argument) {
 }
 
 Copy readPlanes(const void* argument) {
-  return planesOf(*static_cast<const BlockCopy*>(argument));
+  return copyOf<float>(*static_cast<const BlockCopy*>(argument), true);
 }
 
 using Half = std::uint16_t;
