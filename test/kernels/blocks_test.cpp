@@ -24,26 +24,8 @@ constexpr Operation kFusedToo[] = {Operation::kForward,
                                    Operation::kBackwardFilter,
                                    Operation::kBiasActivationForward};
 
-/// Along a line of x, and the filter there.
-struct Line {
-  int size, taps, pad, step;
-};
-
-void setLine(Problem& p, std::size_t dimension, Line line) {
-  p.xSizes[2 + dimension] = line.size;
-  p.wSizes[2 + dimension] = line.taps;
-  p.pads[dimension] = line.pad;
-  p.strides[dimension] = line.step;
-  p.ySizes[2 + dimension] = (line.size + 2 * line.pad - line.taps) / line.step + 1;
-}
-
 Problem stem(Line down, Line across, int channels = 3, int filters = 8) {
-  Problem p = sampleProblem(Operation::kForward, 3, 8);
-  p.mathType = CUDNN_DEFAULT_MATH;
-  setLine(p, 0, down);
-  setLine(p, 1, across);
-  setSizes(p, channels, filters, false);
-  return p;
+  return ofLines(down, across, channels, filters, CUDNN_DEFAULT_MATH);
 }
 
 Problem stem(Line line, int channels = 3, int filters = 8) {

@@ -40,6 +40,29 @@ inline void setSizes(Problem& p, int channels, int filters, bool isNhwc, int gap
   p.wFormat = isNhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
 }
 
+/// Along a line of x, and the filter there.
+struct Line {
+  int size, taps, pad, step;
+};
+
+inline void setLine(Problem& p, std::size_t dimension, Line line) {
+  p.xSizes[2 + dimension] = line.size;
+  p.wSizes[2 + dimension] = line.taps;
+  p.pads[dimension] = line.pad;
+  p.strides[dimension] = line.step;
+  p.ySizes[2 + dimension] = (line.size + 2 * line.pad - line.taps) / line.step + 1;
+}
+
+/// The forward operation, of three samples.
+inline Problem ofLines(Line down, Line across, int channels, int filters, int mathType) {
+  Problem p = sampleProblem(Operation::kForward, 3, 8);
+  p.mathType = mathType;
+  setLine(p, 0, down);
+  setLine(p, 1, across);
+  setSizes(p, channels, filters, false);
+  return p;
+}
+
 inline void setNumber(std::vector<char>& values, std::size_t i, std::int32_t type, float number) {
   const __half half = __float2half(number);
   const __nv_bfloat16 brief = __float2bfloat16(number);

@@ -18,24 +18,8 @@ using namespace test;
 constexpr Operation kOperations[] = {
     Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
-/// Along a line of x, and the filter there.
-struct Line {
-  int size, taps, pad, step;
-};
-
 Problem stepping(Line down, Line across, int channels = 3, int filters = 4) {
-  Problem p = sampleProblem(Operation::kForward, 3, 8);
-  p.mathType = CUDNN_FMA_MATH;
-  for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
-    const Line& line = i == 0 ? down : across;
-    p.xSizes[2 + i] = line.size;
-    p.wSizes[2 + i] = line.taps;
-    p.pads[i] = line.pad;
-    p.strides[i] = line.step;
-    p.ySizes[2 + i] = (line.size + 2 * line.pad - line.taps) / line.step + 1;
-  }
-  setSizes(p, channels, filters, false);
-  return p;
+  return ofLines(down, across, channels, filters, CUDNN_FMA_MATH);
 }
 
 Problem stepping(Line line, int channels = 3, int filters = 4) {
