@@ -17,8 +17,7 @@ namespace {
 constexpr std::string_view kSuffix = "_planes";
 constexpr std::size_t kSpatial = 2;
 
-// What planes may save depends on how many products an algorithm needs for a tap: of few taps FFT
-// and Winograd save less than the copies and the products with 0 cost.
+// Of fewer taps Winograd and FFT save less than the copies, and the products with 0, cost.
 constexpr int kFewestTaps = 10;
 
 /// Along one dimension, in planes. In 64 bits, as sizes may be the largest of 32.
@@ -62,7 +61,7 @@ bool isOfFloats(const Problem& problem) noexcept {
          problem.operation != Operation::kBiasActivationForward;
 }
 
-/// Whether the filter steps, over no pixel that no tap reads.
+/// Whether the filter steps, and some tap reads each pixel.
 bool isStepping(const Problem& problem) noexcept {
   const auto& taps = problem.wSizes;
   const auto& steps = problem.strides;
@@ -155,7 +154,7 @@ class BuiltPlanes final : public BuiltKernel {
 
 /// Of algorithms that transform: with a step cuDNN has no Winograd, and Fourier's only forward,
 /// which computes what the step leaves out. Others multiply as much as before, and zeros besides.
-/// Nor of inaccurate ones, of which cuDNN itself has none with a step.
+/// Inaccurate ones are left out: with a step cuDNN has none.
 std::optional<KernelOffer> inPlanes(const Planes& planes, std::optional<KernelOffer> offer) {
   if (!offer || !offer->accurate || !transforms(planes.problem().operation, offer->kernel.id))
     return std::nullopt;
