@@ -183,7 +183,7 @@ cudnnStatus_t Context::convolve(Operation operation,
     owned.layer = layer;
     if (const auto status = convolveInOwned(owned, call)) return *status;
   }
-  key.workspaceBytes = call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
+  key.workspaceBytes = call.pointers.grantedBytes();
 
   const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
   if (hot != nullptr) {
@@ -213,8 +213,7 @@ std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
                                                   const ConvolutionCall& call) noexcept {
   try {
     const DeviceScope scope = useDevice();
-    const ConvolutionPointers& pointers = call.pointers;
-    const std::size_t bytes = pointers.workspace != nullptr ? pointers.workspaceBytes : 0;
+    const std::size_t bytes = call.pointers.grantedBytes();
     PlanRequest wanted = request(key.problem, bytes, key.deterministic);
     Settings settings = settings_;
     wanted.settings = &settings;

@@ -58,7 +58,7 @@ class CallRecord {
 
  private:
   static std::size_t granted(const ConvolutionCall& call) noexcept {
-    return call.pointers.workspace != nullptr ? call.pointers.workspaceBytes : 0;
+    return call.pointers.grantedBytes();
   }
 };
 

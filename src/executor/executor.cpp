@@ -15,7 +15,7 @@ std::shared_ptr<const BuiltKernel> buildWithin(cudnnHandle_t handle,
                                                const ConvolutionPointers& pointers,
                                                Determinism determinism,
                                                int* batch) {
-  const std::size_t bytes = pointers.workspace != nullptr ? pointers.workspaceBytes : 0;
+  const std::size_t bytes = pointers.grantedBytes();
   for (; *batch > 0; *batch /= 2) {
     const Problem part = problem.withBatch(*batch);
     const auto descriptors = std::make_shared<const ProblemDescriptors>(part);

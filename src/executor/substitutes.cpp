@@ -41,10 +41,7 @@ std::optional<cudnnStatus_t> Substitutes::run(cudnnHandle_t handle,
                                               bool deterministicOnly) noexcept {
   try {
     const ConvolutionPointers& pointers = call.pointers;
-    const Key key{problem,
-                  pointers.workspace != nullptr ? pointers.workspaceBytes : 0,
-                  call.algorithm,
-                  deterministicOnly};
+    const Key key{problem, pointers.grantedBytes(), call.algorithm, deterministicOnly};
     auto known = known_.find(key);
     if (known == known_.end()) {
       if (known_.size() >= kMaximumKnown) known_.clear();

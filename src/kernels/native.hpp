@@ -18,6 +18,9 @@ struct ConvolutionPointers {
   const void* y = nullptr;
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;
+
+  /// Of a workspace that is there.
+  std::size_t grantedBytes() const noexcept { return workspace != nullptr ? workspaceBytes : 0; }
 };
 
 inline const void* advance(const void* pointer, std::size_t bytes) noexcept {
