@@ -232,12 +232,25 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
   if (plan.general && !suitsEngines(key.problem, call.pointers, call.fused))
-    return runPlanned(key, *plan.general, call, clients);
+    return runGeneral(key, *plan.general, call, clients);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))
     return CUDNN_STATUS_SUCCESS;
   const bool isOther = plan.enqueued && !isGraph;
   return enqueuePlan(key, isOther ? *plan.enqueued : plan, call, clients);
+}
+
+cudnnStatus_t Context::runGeneral(const HotPlans::Key& key,
+                                  const Plan& plan,
+                                  const ConvolutionCall& call,
+                                  const ConvolutionCall& clients) noexcept {
+  try {
+    const DeviceScope scope(device_);
+    if (checkedPlans_.accepts(handle_, plan, call.pointers.grantedBytes()))
+      return runPlanned(key, plan, call, clients);
+  } catch (const std::exception&) {  // cuDNN itself says what is wrong with the device
+  }
+  return bypass(key.problem.operation, clients, left::kRefused);
 }
 
 bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept {

@@ -203,6 +203,11 @@ class Context {
                            const Plan& plan,
                            const ConvolutionCall& call,
                            const ConvolutionCall& clients) noexcept;
+  /// A call that suits no engine, by the plan for those, if cuDNN has what that runs.
+  cudnnStatus_t runGeneral(const HotPlans::Key& key,
+                           const Plan& plan,
+                           const ConvolutionCall& call,
+                           const ConvolutionCall& clients) noexcept;
   /// A cuDNN call for each micro-batch.
   cudnnStatus_t enqueuePlan(const HotPlans::Key& key,
                             const Plan& plan,

@@ -26,8 +26,7 @@ std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
 }  // namespace
 
 bool CheckedPlans::accepts(cudnnHandle_t handle, const Plan& plan, std::size_t workspaceBytes) {
-  for (const auto& other : {plan.enqueued, plan.general})
-    if (other && !accepts(handle, *other, workspaceBytes)) return false;
+  if (plan.enqueued && !accepts(handle, *plan.enqueued, workspaceBytes)) return false;
   const auto known = needs_.find(plan.id);
   if (known != needs_.end()) return known->second <= workspaceBytes;
   const std::size_t need = needOf(handle, plan);

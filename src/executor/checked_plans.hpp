@@ -13,9 +13,9 @@ namespace ucudnn {
 /// handle, and cuDNN may want more workspace here and now than was measured there. Not thread-safe.
 class CheckedPlans {
  public:
-  /// Whether cuDNN says that each of the plan's micro-batches runs within the workspace. Asks it
-  /// once, on the host; a plan that cannot run as it was made is warned of then. Throws
-  /// std::bad_alloc.
+  /// Whether cuDNN says that each of the plan's micro-batches runs within the workspace, but of its
+  /// plan for calls that suit no engine, which is asked about as a plan of its own. Asks it once,
+  /// on the host; a plan that cannot run as it was made is warned of then. Throws std::bad_alloc.
   bool accepts(cudnnHandle_t handle, const Plan& plan, std::size_t workspaceBytes);
 
   /// From now on the plan is not accepted. Throws std::bad_alloc.

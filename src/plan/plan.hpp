@@ -41,7 +41,9 @@ struct Plan {
   bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
-  /// What runs instead where a call suits no engine; null: the same. It needs no more workspace.
+  /// What runs instead where a call suits no engine; null: the same. It needs no more workspace, if
+  /// what a database says of it is so: few clients make such calls, and cuDNN is asked at the first
+  /// (executor/checked_plans.hpp).
   std::shared_ptr<const Plan> general;
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.

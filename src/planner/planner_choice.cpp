@@ -73,7 +73,8 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
     if (configuration && !request.withErrors() &&
         isInaccurateSplit(*configuration, measurements, miniBatch))
       configuration = choose(accurateCandidates(request, measurements, measuring, pace));
-    if (configuration ? confirmChoice(request, {*configuration}, measurements)
+    // What runs calls that suit no engine is confirmed by the first of them.
+    if (configuration ? request.anyCall || confirmChoice(request, {*configuration}, measurements)
                       : store_.confirmAll(request, measurements))
       return configuration;
   }

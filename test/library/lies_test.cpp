@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::size_t kLimits[] = {0, std::size_t{1} << 20, std::size_t{64} << 20};
 
+struct Factors {
+  double alpha, beta;
+};
+// An engine overwrites its output, adds to it, or can't run the call.
+constexpr Factors kFactors[] = {{1, 0}, {1, 1}, {2, 1}};
+
 /// A small network; channels of their own for each seed, since the process remembers problems.
 std::vector<ConvolutionCase> network(int seed) {
   ConvolutionCase fma;
@@ -95,17 +101,19 @@ class LiesTest : public LibraryTest, public ::testing::WithParamInterface<int> {
                     Convolution& convolution,
                     ucudnnOperation_t operation,
                     std::size_t limit,
-                    double beta,
+                    const Factors& factors,
                     bool deterministic) {
     convolution.fill();
     const std::vector<char> before = convolution.output(operation).read();
-    const auto expected = convolution.undivided(handles.native, operation, 1, 1, beta);
+    const auto expected =
+        convolution.undivided(handles.native, operation, 1, factors.alpha, factors.beta);
     ASSERT_TRUE(expected);
     const DeviceBuffer workspace(limit);
     std::vector<char> first;
     for (int call = 0; call < 2; ++call) {
       convolution.output(operation).write(before);
-      ASSERT_CUDNN(convolution.run(handles.ours, operation, 1, {workspace.get(), limit}, 1, beta));
+      ASSERT_CUDNN(convolution.run(
+          handles.ours, operation, 1, {workspace.get(), limit}, factors.alpha, factors.beta));
       const auto result = convolution.output(operation).read();
       EXPECT_LE(distance(convolution.geometry(operation), result, *expected),
                 std::max(toleranceBetweenAlgorithms(), tolerance(convolution.parameters())));
@@ -136,8 +144,8 @@ TEST_P(LiesTest, ResultsAreCudnnsAndNoCallFails) {
                        std::to_string(limit) + (deterministic ? ", deterministic" : ""));
           expectPlan(handles.ours, convolution, operation, limit, deterministic);
           if (!canRun(handles, convolution, operation, limit, deterministic)) continue;
-          for (const double beta : {0.0, 1.0})
-            expectResult(handles, convolution, operation, limit, beta, deterministic);
+          for (const Factors& factors : kFactors)
+            expectResult(handles, convolution, operation, limit, factors, deterministic);
         }
     }
   }
