@@ -111,6 +111,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
   limitBytes = capped(limitBytes);
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
+  wanted.calls = callsOf(call, key.problem);
   if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
                               const_cast<void*>(call.pointers.w),
@@ -118,7 +119,8 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
                               call.pointers.workspace,
                               key.workspaceBytes};
   // The output is about to be overwritten: what is measured may write it as well.
-  const bool overwrites = call.fused == nullptr && isZero(call.pointers.beta, key.problem);
+  const bool overwrites =
+      call.fused == nullptr && callsOf(call, key.problem) == Calls::kOverwriting;
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
@@ -186,7 +188,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.workspaceBytes = call.pointers.grantedBytes();
 
   const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
-  if (hot != nullptr) {
+  if (hot != nullptr && (!hot->plan || hot->plan->isFor(callsOf(call, key.problem)))) {
     if (!hot->plan) return runUnplanned(key, call, left::kNoPlan);
     hotMs_ += hot->plan->predictedMs;
     return runPlanned(key, *hot->plan, call, call);
@@ -215,6 +217,7 @@ std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
     const DeviceScope scope = useDevice();
     const std::size_t bytes = call.pointers.grantedBytes();
     PlanRequest wanted = request(key.problem, bytes, key.deterministic);
+    wanted.calls = callsOf(call, key.problem);
     Settings settings = settings_;
     wanted.settings = &settings;
     for (const BatchSizePolicy policy : kBatchSizePolicies) {

@@ -159,6 +159,7 @@ class Context {
     std::size_t bytes = 0, findBytes = 0;  ///< 0: not asked yet, or none
     bool memoryWasShort = false;
   };
+  PlanRequest queryFor(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
   const std::vector<KernelOffer>& rankedOf(const Problem& problem,
                                            const ConvolutionDescriptors& descriptors);
   std::size_t unstatedLimit(const Problem& problem,

@@ -34,6 +34,15 @@ AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, doubl
           static_cast<cudnnMathType_t>(offer.kernel.mathType)};
 }
 
+/// What is asked before a call: whether that will add to its output is not known, and few do.
+PlanRequest Context::queryFor(const Problem& problem,
+                              std::size_t limitBytes,
+                              bool deterministic) const {
+  PlanRequest query = request(problem, limitBytes, deterministic);
+  query.calls = Calls::kOverwriting;
+  return query;
+}
+
 const std::vector<KernelOffer>& Context::rankedOf(const Problem& problem,
                                                   const ConvolutionDescriptors& descriptors) {
   if (const auto* const known = ranked_.find(problem)) return *known;
@@ -82,7 +91,7 @@ std::vector<AlgorithmPerformance> Context::algorithms(Operation operation,
                                           : unstatedLimit(problem, descriptors, query.find);
   limits_.state(problem, {statedBytes, isNamed, isNamed || query.find});
   const std::size_t limitBytes = capped(statedBytes);
-  PlanRequest wanted = request(problem, limitBytes, false);
+  PlanRequest wanted = queryFor(problem, limitBytes, false);
   wanted.buffers = query.buffers;
   const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
   if (found.plan && found.plan->algorithm >= 0) return answerFrom(*found.plan, wanted, query.most);
@@ -151,10 +160,10 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   limit.bytes = capped(limit.bytes);
   const bool deterministic = isDeterministic(operation, algorithm);
   const Measuring measuring = measuringFor(limit.mayMeasure);
-  PlanAnswer found = planner().answer(request(problem, limit.bytes, deterministic), measuring);
+  PlanAnswer found = planner().answer(queryFor(problem, limit.bytes, deterministic), measuring);
   // A call within the limit runs all the same, if need be with another kernel.
   if (!found.plan && deterministic && !settings_.deterministic)
-    found = planner().answer(request(problem, limit.bytes, false), measuring);
+    found = planner().answer(queryFor(problem, limit.bytes, false), measuring);
   if (found.plan)
     return bytesWithinCap(
         problem,
@@ -270,7 +279,7 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
   };
   if (route == Route::kOwned) return answer(0);
   if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
-  const PlanRequest wanted = request(problem, limitBytes, deterministic);
+  const PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
   auto plan = planner().answer(wanted, measuringFor(false)).plan;
   if (!plan && fallback == nullptr && neededBytes > limitBytes) {
     // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,

@@ -72,6 +72,7 @@ class BuiltEngine : public BuiltKernel {
                         const ConvolutionPointers& pointers,
                         const BiasActivation& fused = {},
                         std::int64_t tensors = 3) const noexcept {
+    if (adds && plans_.size() < 2) return CUDNN_STATUS_NOT_SUPPORTED;
     return packs_.execute({{pointers.x, pointers.w, pointers.y, fused.bias, fused.z},
                            pointers.workspace,
                            handle,
@@ -245,14 +246,24 @@ EnginePart::EnginePart(const Problem& whole, const EngineConfiguration& value)
       sums(summationOf(whole, value.sums)),
       blocks(blockingOf(whole, value.blocks)) {}
 
-std::vector<OperationGraph> makeGraphs(const EngineDevice& device, const EnginePart& part) {
+std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
+                                       const EnginePart& part,
+                                       Calls calls) {
   const Problem& problem = part.problem();
   const GraphTensors tensors(problem, kEngineAlignment);
   std::vector<OperationGraph> graphs;
   graphs.reserve(2);
   graphs.emplace_back(device, problem, tensors, 0, kEngineAlignment);
-  if (part.engineAdds()) graphs.emplace_back(device, problem, tensors, 1, kEngineAlignment);
+  if (part.engineAdds() && (calls == Calls::kAll || part.addsUp()))
+    graphs.emplace_back(device, problem, tensors, 1, kEngineAlignment);
   return graphs;
+}
+
+void completeGraphs(const EngineDevice& device,
+                    const EnginePart& part,
+                    std::vector<OperationGraph>& graphs) {
+  if (graphs.size() == 1 && part.engineAdds())
+    graphs.emplace_back(device, part.problem(), 1, kEngineAlignment);
 }
 
 const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {

@@ -41,6 +41,8 @@ struct EnginePart {
     return !blocks || isRounded(whole.xType) ||
            (whole.operation == Operation::kForward && !blocks->copiesY());
   }
+  /// Whether all parts but the first are added to the output, whatever the call does.
+  bool addsUp() const noexcept { return sums || tiling.addsUp(); }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {
     const std::size_t own = folding  ? folding->bytes
@@ -53,7 +55,13 @@ struct EnginePart {
 
 /// A part's graphs: of the first the output is overwritten, of the second, where an engine adds,
 /// added to. Throws Error.
-std::vector<OperationGraph> makeGraphs(const EngineDevice& device, const EnginePart& part);
+std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
+                                       const EnginePart& part,
+                                       Calls calls = Calls::kAll);
+/// Adds those that there are for all calls, where there are fewer. Throws Error.
+void completeGraphs(const EngineDevice& device,
+                    const EnginePart& part,
+                    std::vector<OperationGraph>& graphs);
 
 /// An engine with its knobs, configured for each of a part's graphs when that is first needed: it
 /// takes cuDNN 30 to 60 us.
@@ -78,8 +86,8 @@ class ConfiguredEngine {
   std::vector<BackendDescriptor> configured_;
 };
 
-/// Ready to run. `engine` has the part's graphs: of the first the output is overwritten, of the
-/// second, if the engine adds, added to. Throws Error.
+/// Ready to run, for the calls that `engine` has the part's graphs for: others are refused before
+/// anything is written. Throws Error.
 std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
                                                const EnginePart& part,
                                                ConfiguredEngine& engine);

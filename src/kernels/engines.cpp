@@ -17,26 +17,38 @@ class PreparedEngine final : public PreparedKernel {
   PreparedEngine(cudnnHandle_t handle, const Problem& problem, EngineConfiguration value)
       : device_{handle}, problem_(problem), value_(std::move(value)) {}
 
-  std::optional<KernelOffer> offer(int* failures) override {
+  std::optional<KernelOffer> offer(int* failures) override { return offer(Calls::kAll, failures); }
+  std::shared_ptr<const BuiltKernel> build() override { return build(Calls::kAll); }
+
+  std::optional<KernelOffer> offerToOverwrite(int* failures) override {
+    return offer(Calls::kOverwriting, failures);
+  }
+  std::shared_ptr<const BuiltKernel> buildToOverwrite() override {
+    return build(Calls::kOverwriting);
+  }
+
+ private:
+  std::optional<KernelOffer> offer(Calls calls, int* failures) {
     if (!hasEngines(problem_)) return std::nullopt;
     try {
-      return offerOf(problem_, engine(), failures);
+      return offerOf(problem_, engine(EnginePart(problem_, value_), calls), failures);
     } catch (const Error& error) {
       if (failures != nullptr && !isRefusal(error.status())) ++*failures;
       return std::nullopt;
     }
   }
 
-  std::shared_ptr<const BuiltKernel> build() override {
-    return buildEngine(device_, EnginePart(problem_, value_), engine());
+  std::shared_ptr<const BuiltKernel> build(Calls calls) {
+    const EnginePart part(problem_, value_);
+    return buildEngine(device_, part, engine(part, calls));
   }
 
- private:
-  ConfiguredEngine& engine() {
+  ConfiguredEngine& engine(const EnginePart& part, Calls calls) {
     if (!engine_) {
-      graphs_ = makeGraphs(device_, EnginePart(problem_, value_));
+      graphs_ = makeGraphs(device_, part, calls);
       engine_.emplace(device_, graphs_, value_);
     }
+    if (calls == Calls::kAll) completeGraphs(device_, part, graphs_);
     return *engine_;
   }
 

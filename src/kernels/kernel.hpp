@@ -28,6 +28,12 @@ struct Kernel {
   }
 };
 
+/// Which calls a kernel or a plan is made for.
+enum class Calls {
+  kAll,
+  kOverwriting,  ///< those whose beta is 0
+};
+
 constexpr double kUnknownError = std::numeric_limits<double>::infinity();
 
 // By so much a kernel's error differs from what was measured, on other data, or measured again: a

@@ -34,8 +34,12 @@ const KernelSource& sourceOf(Kernel kernel) {
   return *sources()[static_cast<std::size_t>(kernel.source)];
 }
 
-std::optional<KernelOffer> offerOf(PreparedKernel& prepared, Kernel kernel, int* failures) {
-  auto offer = prepared.offer(failures);
+std::optional<KernelOffer> offerOf(PreparedKernel& prepared,
+                                   Kernel kernel,
+                                   Calls calls,
+                                   int* failures) {
+  auto offer =
+      calls == Calls::kAll ? prepared.offer(failures) : prepared.offerToOverwrite(failures);
   if (offer) offer->kernel.source = kernel.source;
   return offer;
 }
@@ -72,8 +76,8 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,
                                          Kernel kernel,
                                          int* failures) {
-  return offerOf(
-      *sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel), kernel, failures);
+  const auto prepared = sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel);
+  return offerOf(*prepared, kernel, Calls::kAll, failures);
 }
 
 std::shared_ptr<const BuiltKernel> buildKernel(
@@ -127,14 +131,19 @@ const std::shared_ptr<const ProblemDescriptors>& PreparedKernels::descriptorsOf(
   return descriptors;
 }
 
-std::optional<KernelOffer> PreparedKernels::offer(int batch, Kernel kernel, int* failures) {
-  return offerOf(*placeOf(batch, kernel).prepared, kernel, failures);
+std::optional<KernelOffer> PreparedKernels::offer(int batch,
+                                                  Kernel kernel,
+                                                  Calls calls,
+                                                  int* failures) {
+  return offerOf(*placeOf(batch, kernel).prepared, kernel, calls, failures);
 }
 
-std::shared_ptr<const BuiltKernel> PreparedKernels::build(int batch, Kernel kernel) {
+std::shared_ptr<const BuiltKernel> PreparedKernels::build(int batch, Kernel kernel, Calls calls) {
   Place& place = placeOf(batch, kernel);
-  if (!place.built) place.built = place.prepared->build();
-  return place.built;
+  auto& built = place.built[calls];
+  if (!built)
+    built = calls == Calls::kAll ? place.prepared->build() : place.prepared->buildToOverwrite();
+  return built;
 }
 
 const std::vector<KernelOffer>& PreparedKernels::ranked() {

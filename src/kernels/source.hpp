@@ -30,6 +30,11 @@ class PreparedKernel {
   virtual std::optional<KernelOffer> offer(int* failures) = 0;
   /// Throws Error.
   virtual std::shared_ptr<const BuiltKernel> build() = 0;
+
+  /// The same of calls that overwrite their output: what others need besides may be more workspace,
+  /// and is not asked.
+  virtual std::optional<KernelOffer> offerToOverwrite(int* failures) { return offer(failures); }
+  virtual std::shared_ptr<const BuiltKernel> buildToOverwrite() { return build(); }
 };
 
 /// Kernels of one kind. Thread-safe: it keeps no state that a call changes. It need not know its
@@ -107,15 +112,15 @@ class PreparedKernels {
       : handle_(handle), problem_(problem) {}
 
   /// As offeredKernel and buildKernel. Both throw Error.
-  std::optional<KernelOffer> offer(int batch, Kernel kernel, int* failures);
-  std::shared_ptr<const BuiltKernel> build(int batch, Kernel kernel);
+  std::optional<KernelOffer> offer(int batch, Kernel kernel, Calls calls, int* failures);
+  std::shared_ptr<const BuiltKernel> build(int batch, Kernel kernel, Calls calls);
   /// rankedAlgorithms at the problem's own batch size. Throws Error.
   const std::vector<KernelOffer>& ranked();
 
  private:
   struct Place {
     std::unique_ptr<PreparedKernel> prepared;
-    std::shared_ptr<const BuiltKernel> built;
+    std::map<Calls, std::shared_ptr<const BuiltKernel>> built;
   };
   Place& placeOf(int batch, Kernel kernel);
   const std::shared_ptr<const ProblemDescriptors>& descriptorsOf(int batch);

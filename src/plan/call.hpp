@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/factor.hpp"
+#include "kernels/kernel.hpp"
 #include "kernels/native.hpp"
 
 namespace ucudnn {
@@ -51,6 +52,12 @@ inline bool readRest(const ConvolutionCall& call, Problem& problem) noexcept {
 /// Whether one of the call's scaling factors is there and 0.
 inline bool isZero(const void* factor, const Problem& problem) noexcept {
   return factor != nullptr && valueOf(factor, problem.xType) == 0;
+}
+
+/// What a call's plan must be for. Of a fused one beta is z's factor, which its problem has.
+inline Calls callsOf(const ConvolutionCall& call, const Problem& problem) noexcept {
+  return call.fused != nullptr || isZero(call.pointers.beta, problem) ? Calls::kOverwriting
+                                                                      : Calls::kAll;
 }
 
 }  // namespace ucudnn

@@ -32,6 +32,7 @@ struct Plan {
   /// plan.
   int callersAlgorithm = -1;
   bool anyCall = true;  ///< false: calls must suit engines (suitsEngines)
+  Calls calls = Calls::kAll;
 
   Problem problem;
   std::vector<Step> steps;  ///< largest micro-batches first
@@ -58,6 +59,7 @@ struct Plan {
   std::size_t undividedBytes = 0;
 
   bool isDivided() const noexcept { return divided; }
+  bool isFor(Calls others) const noexcept { return calls == Calls::kAll || calls == others; }
   std::size_t microBatches() const noexcept {
     std::size_t count = 0;
     for (const Step& step : steps) count += static_cast<std::size_t>(step.count);

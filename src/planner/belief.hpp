@@ -33,11 +33,13 @@ enum class Confirmation {
 };
 
 /// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its answer for
-/// what was stored or assumed, and drops what it does not have. Asks on the host; runs nothing.
+/// what was stored or assumed, and drops what it does not have. Of `calls` that overwrite an engine
+/// may need less than is stored, which is what it needs of all. Asks on the host; runs nothing.
 /// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.
 Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
+                     Calls calls,
                      SizeMeasurements& size,
                      int* failures);
 

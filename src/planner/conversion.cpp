@@ -52,9 +52,12 @@ bool paysToReplay(KernelTiming timing) noexcept {
   return (timing.deviceMs + kReplayMs) * kSplitGain <= timing.timeMs;
 }
 
-std::shared_ptr<const BuiltKernel> buildStep(PreparedKernels& kernels, int batch, Kernel kernel) {
+std::shared_ptr<const BuiltKernel> buildStep(PreparedKernels& kernels,
+                                             int batch,
+                                             Kernel kernel,
+                                             Calls calls) {
   try {
-    return kernels.build(batch, kernel);
+    return kernels.build(batch, kernel, calls);
   } catch (const Error& error) {
     if (!isRefusalToBuild(error.status())) throw;
     throw RefusedKernel(error, batch, kernel);
@@ -263,13 +266,15 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
     const Measurement& m =
         measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
     replayedMs += group.count * m.deviceMs;
+    const Calls calls = request.callsAt(group.batch);
     plan->steps.push_back(
-        {m, m, group.batch, group.count, buildStep(prepared, group.batch, m.kernel)});
+        {m, m, group.batch, group.count, buildStep(prepared, group.batch, m.kernel, calls)});
     plan->steps.back().error = errorOf(m, problem.operation, group.batch, largest);
   }
   plan->anyCall = std::all_of(
       plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) { return step.anyCall; });
   if (plan->enqueued && !plan->enqueued->anyCall) plan->anyCall = false;
+  if (!plan->anyCall) plan->calls = request.calls;
   const Plan::Step& first = plan->steps.front();
   plan->divided = isDivided(configuration);
   plan->replayed = request.replay() != Replay::kNever && (plan->divided || paysToReplay(first));

@@ -28,7 +28,7 @@ KernelOffer offerOf(const PlanRequest& request, int batch, const std::string& te
   const Problem part = request.problem.withBatch(batch);
   const auto parsed = parseKernel(part, text);
   if (!parsed) throw NotHere(fmt::format("this build knows no kernel {}", excerpt(text)));
-  const auto offer = request.prepared->offer(batch, parsed->kernel, nullptr);
+  const auto offer = request.prepared->offer(batch, parsed->kernel, Calls::kAll, nullptr);
   if (!offer)
     throw NotHere(fmt::format("cuDNN has no kernel {} here at batch {}", excerpt(text), batch));
   return *offer;
@@ -73,6 +73,7 @@ std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& 
 
 std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
   request.limitBytes = std::numeric_limits<std::size_t>::max();
+  request.calls = Calls::kAll;
   request.buffers = nullptr;
   PreparedKernels prepared(request.handle, request.problem);
   request.prepared = &prepared;

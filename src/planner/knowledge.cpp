@@ -14,7 +14,8 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
            known.maxError == request.settings->maxError && known.lowBytes <= request.limitBytes &&
-           request.limitBytes <= known.highBytes;
+           request.limitBytes <= known.highBytes &&
+           (!known.plan || known.plan->isFor(request.calls));
   });
   return place == plans.end() ? nullptr : &*place;
 }

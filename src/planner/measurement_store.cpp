@@ -223,8 +223,9 @@ bool MeasurementStore::confirm(const PlanRequest& request,
                              ? place->second
                              : withoutCovered(place->second, size->second, larger);
     int failures = 0;
-    confirmation =
-        std::max(confirmation, ucudnn::confirm(prepared, batch, kernels, size->second, &failures));
+    const Calls calls = request.callsAt(batch);
+    confirmation = std::max(
+        confirmation, ucudnn::confirm(prepared, batch, kernels, calls, size->second, &failures));
     for (const Measurement& m : size->second.kernels)
       if (std::find(kernels.begin(), kernels.end(), m.kernel) != kernels.end()) larger.push_back(m);
     if (failures > 0) continue;  // to be asked again

@@ -282,7 +282,8 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
     for (const auto* list : {&asked.plans, &asked.formerPlans})
       for (const KnownPlan& former : *list)
         if (isNew && isSame(former)) {
-          made.plan = former.plan;
+          // The same plan, now for more calls, is not another one.
+          if (!made.plan || former.plan->isFor(made.plan->calls)) made.plan = former.plan;
           isNew = false;
         }
     if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());

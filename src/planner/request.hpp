@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmark/buffers.hpp"
+#include "kernels/kernel.hpp"
 #include "problem/problem.hpp"
 #include "support/settings.hpp"
 
@@ -44,6 +45,8 @@ struct PlanRequest {
   Problem problem;
   std::size_t limitBytes = 0;
   bool deterministic = false;  ///< only deterministic kernels
+  /// kOverwriting: the plan need not be ready for others, which ask for one that is.
+  Calls calls = Calls::kAll;
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
@@ -53,6 +56,11 @@ struct PlanRequest {
   /// Where what cuDNN is asked is kept, to be built from; null: nowhere.
   PreparedKernels* prepared = nullptr;
 
+  /// What a kernel must be ready for at a batch size: a filter gradient's micro-batches add up.
+  Calls callsAt(int batch) const noexcept {
+    const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
+    return addsUp ? Calls::kAll : calls;
+  }
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   bool withErrors() const noexcept { return settings->maxError > 0; }
   QuestionKey question() const noexcept {

@@ -74,6 +74,34 @@ TEST_F(PlannerEnginesTest, ASecondStartMeasuresNothing) {
   }
 }
 
+TEST_F(PlannerEnginesTest, APlanForCallsThatOverwriteAsksCudnnLess) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+    const auto expected = planAnew(operation);
+    ASSERT_TRUE(expected && expected->isDivided());
+    // Micro-batches of a filter gradient add up.
+    const bool asksLess = operation != Operation::kBackwardFilter;
+    const auto askedBy = [&](Planner& planner, Calls calls) {
+      PlanRequest wanted = request(planner, kEnginesLimit, problemOf(operation));
+      wanted.calls = calls;
+      const auto before = callCount("cudnnBackendFinalize");
+      const auto plan = planner.plan(wanted);
+      EXPECT_TRUE(plan && plan->isFor(calls));
+      EXPECT_EQ(plan ? toText(*plan) : "", toText(*expected));
+      return callCount("cudnnBackendFinalize") - before;
+    };
+    Planner all;
+    const auto asked = askedBy(all, Calls::kAll);
+    EXPECT_EQ(askedBy(all, Calls::kOverwriting), 0) << "that one is for all";
+    Planner some;
+    const auto askedFirst = askedBy(some, Calls::kOverwriting);
+    EXPECT_TRUE(asksLess ? askedFirst < asked : askedFirst == asked) << askedFirst;
+    EXPECT_GT(askedBy(some, Calls::kAll), 0);
+    EXPECT_EQ(askedBy(some, Calls::kAll), 0);
+    EXPECT_EQ(measured(some), 0);
+  }
+}
+
 TEST_F(PlannerEnginesTest, APlanOfEnginesHoldsOneForAnyCall) {
   for (const Operation operation : kOperations)
     for (const Kernels kernels : {Kernels::kEngines, Kernels::kAll}) {

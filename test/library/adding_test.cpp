@@ -1,0 +1,98 @@
+// Calls that add to their output, where a query has only planned those that overwrite it. An engine
+// has a graph of its own for them.
+#include <algorithm>
+
+#include "child.hpp"
+#include "fixture.hpp"
+#include "recording.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+class AddingTest : public LibraryTest, public ::testing::WithParamInterface<ucudnnOperation_t> {
+ protected:
+  /// Asks for the operation's workspace, as most clients do before they call.
+  void query(int channels) {
+    ConvolutionCase next = fftCase(72);
+    next.math = CUDNN_DEFAULT_MATH;
+    next.channels = channels;
+    forced_ = std::make_unique<ForcedSplits>(std::vector<ConvolutionCase>{next});
+    handles_ = std::make_unique<Handles>();
+    convolution_ = std::make_unique<Convolution>(next);
+    ASSERT_CUDNN(convolution_->workspaceSize(handles_->ours, GetParam(), 0, &bytes_));
+    workspace_ = std::make_unique<DeviceBuffer>(bytes_);
+    before_ = statistics();
+  }
+  void TearDown() override {
+    workspace_.reset();
+    convolution_.reset();
+    handles_.reset();
+    LibraryTest::TearDown();
+  }
+
+  cudnnStatus_t run(double beta) {
+    return convolution_->run(handles_->ours, GetParam(), 0, {workspace_->get(), bytes_}, 1, beta);
+  }
+  std::vector<char> expected(double beta) {
+    convolution_->fill();
+    for (const int algorithm : {1, 0})
+      if (auto bytes = convolution_->undivided(handles_->native, GetParam(), algorithm, 1, beta)) {
+        convolution_->fill();
+        return *bytes;
+      }
+    throw std::runtime_error("cuDNN has no algorithm");
+  }
+  void expectOutput(const std::vector<char>& expected) {
+    const double far = distance(
+        convolution_->geometry(GetParam()), convolution_->output(GetParam()).read(), expected);
+    EXPECT_LE(far, std::max(toleranceBetweenAlgorithms(), tolerance(convolution_->parameters())));
+  }
+  void expectRight(double beta) {
+    SCOPED_TRACE(beta);
+    const auto right = expected(beta);
+    ASSERT_CUDNN(run(beta));
+    expectOutput(right);
+  }
+
+  const EnvironmentGuard engines_{"UCUDNN_KERNELS", "engines"};
+  std::unique_ptr<ForcedSplits> forced_;
+  std::unique_ptr<Handles> handles_;
+  std::unique_ptr<Convolution> convolution_;
+  std::size_t bytes_ = 0;
+  std::unique_ptr<DeviceBuffer> workspace_;
+  ucudnnStatistics_t before_{};
+};
+
+TEST_P(AddingTest, TheyAreSplitLikeOthers) {
+  ASSERT_NO_FATAL_FAILURE(query(12));
+  for (const double beta : {0.0, 1.0, 0.0, 1.0}) expectRight(beta);
+  EXPECT_EQ(before_.splitCalls + 4, statistics().splitCalls);
+  EXPECT_EQ(before_.bypassedCalls, statistics().bypassedCalls);
+  EXPECT_EQ(before_.plans, statistics().plans) << "it is the same plan, for more calls";
+}
+
+TEST_P(AddingTest, TheFirstOneMayBeCaptured) {
+  ASSERT_NO_FATAL_FAILURE(query(14));
+  expectRight(0);
+  Recording recording;
+  ASSERT_CUDNN(cudnnSetStream(handles_->ours, recording.stream()));
+  const auto right = expected(1);
+  ASSERT_NO_FATAL_FAILURE(recording.begin());
+  ASSERT_CUDNN(run(1));
+  ASSERT_NO_FATAL_FAILURE(recording.end());
+  ASSERT_NO_FATAL_FAILURE(recording.launch());
+  expectOutput(right);
+  EXPECT_EQ(before_.bypassedCalls, statistics().bypassedCalls);
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations,
+                         AddingTest,
+                         ::testing::ValuesIn(kOperations),
+                         [](const auto& test) {
+                           std::string name = toText(test.param);
+                           std::replace(name.begin(), name.end(), ' ', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ucudnn::test
