@@ -143,8 +143,11 @@ WorkspaceOwner::Convolutions WorkspaceOwner::network() const {
   return network;
 }
 
+/// Measures within an equal part of the total first: among all that fit the total, what takes
+/// little is seldom near the fastest, and the largest batches are other ones.
 std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
-                                                   Convolution& convolution) {
+                                                   Convolution& convolution,
+                                                   std::size_t partBytes) {
   PlanRequest own;
   {
     const std::lock_guard lock(mutex_);
@@ -154,6 +157,11 @@ std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
   }
   std::vector<Configuration> front;
   try {
+    if (key_.policy == TotalWorkspacePolicy::kDivide) {
+      PlanRequest part = own;
+      part.limitBytes = partBytes;
+      planner().measurements(part);
+    }
     front = planner().front(own);
   } catch (const std::exception& error) {
     logWarn("{} takes no part in the division: {}", own.problem.text(), error.what());
@@ -170,7 +178,8 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
     Divided divided;
     std::vector<DivisionItem> items;
     for (const auto& convolution : convolutions) {
-      const std::vector<Configuration> front = frontOf(request, *convolution);
+      const std::vector<Configuration> front =
+          frontOf(request, *convolution, totalBytes_ / convolutions.size());
       if (front.empty()) continue;
       DivisionItem& item = items.emplace_back();
       for (const Configuration& point : front)

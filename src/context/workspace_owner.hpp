@@ -155,7 +155,9 @@ class WorkspaceOwner {
              const std::vector<WatchedUse>& seen);
   Convolutions network() const;
   std::optional<Divided> divide(const PlanRequest& request, const Convolutions& convolutions);
-  std::vector<Configuration> frontOf(const PlanRequest& request, Convolution& convolution);
+  std::vector<Configuration> frontOf(const PlanRequest& request,
+                                     Convolution& convolution,
+                                     std::size_t partBytes);
   void layOut(std::size_t arenas, const std::optional<Divided>& divided);
   void clearLayout();
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);

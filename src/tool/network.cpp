@@ -102,10 +102,10 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   Progress progress(size());
   for (std::size_t i = 0; i < size(); ++i) {
     progress.begin(rows_[i].layer + " " + rows_[i].operation);
-    // The largest limit first: what is measured for it serves the others.
-    for (const auto& [way, bytes] : {std::make_pair(Way::kShare, totalBytes),
-                                     std::make_pair(Way::kAuto, totalBytes),
-                                     std::make_pair(Way::kReuse, report.eachBytes)})
+    // The smallest limit first: the largest batches within it serve a division too.
+    for (const auto& [way, bytes] : {std::make_pair(Way::kReuse, report.eachBytes),
+                                     std::make_pair(Way::kShare, totalBytes),
+                                     std::make_pair(Way::kAuto, totalBytes)})
       if (std::find(ways.begin(), ways.end(), way) != ways.end())
         report.rows[i].choices[static_cast<std::size_t>(way)] =
             choose(handle, *convolutions_[i], report.rows[i], bytes);
