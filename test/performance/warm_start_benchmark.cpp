@@ -1,18 +1,26 @@
 // What planning takes in a process that finds everything in the database, and what of it is cuDNN's
 // time. Run twice, on a GPU or under misc/with-simulator:
-//   UCUDNN_DATABASE=FILE ucudnn_warm_start_benchmark [rest in ms before each query]
-// The convolutions are AlexNet's, N=256, TF32, each queried within 64 MiB. Another one goes
-// before them, through cuDNN and then through us: with it cuDNN loads its libraries, as it does at
-// the first query of any program. A rest, as between the rows of `ucudnn bench`, leaves the caches
-// to others.
+//   UCUDNN_DATABASE=FILE ucudnn_warm_start_benchmark LAYERS.csv [batch size [rest in ms]]
+// Each of the list's convolutions is queried within 64 MiB, TF32, one after another, as a framework
+// does that sets up a network; batch size 0: the list's. Another convolution goes before them,
+// through cuDNN and then through us: with it cuDNN loads its libraries, as it does at the first
+// query of any program. A rest before each query, as between the rows of `ucudnn bench`, leaves the
+// caches to others.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
+#include <optional>
+#include <string>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
-#include "convolution.hpp"
+#include "support/simulator.hpp"
+#include "tool/convolution.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -62,140 +70,77 @@ const char* whatIsFinalized(cudnnBackendDescriptor_t descriptor) {
   }
 }
 
-/// A layer of AlexNet: square images and filters.
-struct Layer {
-  int channels, filters, image, filter, pad, stride;
-};
-constexpr Layer kLayers[] = {{3, 64, 224, 11, 2, 4},
-                             {64, 192, 27, 5, 2, 1},
-                             {192, 384, 13, 3, 1, 1},
-                             {384, 384, 13, 3, 1, 1},
-                             {384, 256, 13, 3, 1, 1}};
-constexpr Layer kOther = {16, 32, 28, 3, 1, 1};
-constexpr int kBatch = 256;
 constexpr std::size_t kLimitBytes = std::size_t{64} << 20;
+constexpr ucudnnOperation_t kOperations[] = {
+    UCUDNN_FORWARD, UCUDNN_BACKWARD_DATA, UCUDNN_BACKWARD_FILTER};
 
-/// A layer's query for the operation; the descriptors and the memory live until the process ends.
-/// On a cudnnHandle_t it is cuDNN's own, and its heuristics' besides.
-template <typename Handle>
-double planningMs(const Handle& handle, const Layer& layer, int operation) {
-  cudnnTensorDescriptor_t x = nullptr, y = nullptr;
-  cudnnFilterDescriptor_t w = nullptr;
-  cudnnConvolutionDescriptor_t convolution = nullptr;
-  CHECK(cudnnCreateTensorDescriptor(&x));
-  CHECK(cudnnCreateTensorDescriptor(&y));
-  CHECK(cudnnCreateFilterDescriptor(&w));
-  CHECK(cudnnCreateConvolutionDescriptor(&convolution));
-  const auto& [channels, filters, image, filter, pad, stride] = layer;
-  const int out = (image + 2 * pad - filter) / stride + 1;
-  const auto setTensor = [](cudnnTensorDescriptor_t tensor, int tensorChannels, int size) {
-    CHECK(cudnnSetTensor4dDescriptor(
-        tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, kBatch, tensorChannels, size, size));
-    void* data = nullptr;
-    std::size_t bytes = 0;
-    CHECK(cudnnGetTensorSizeInBytes(tensor, &bytes));
-    CHECK(cudaMalloc(&data, bytes));
-    return data;
-  };
-  void* const xData = setTensor(x, channels, image);
-  void* const yData = setTensor(y, filters, out);
-  CHECK(cudnnSetFilter4dDescriptor(
-      w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, filters, channels, filter, filter));
-  CHECK(cudnnSetConvolution2dDescriptor(
-      convolution, pad, pad, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
-  void *wData = nullptr, *workspace = nullptr;
-  CHECK(cudaMalloc(&wData,
-                   sizeof(float) * static_cast<std::size_t>(filters * channels * filter * filter)));
-  CHECK(cudaMalloc(&workspace, kLimitBytes));
-  int count = 0;
-  cudnnConvolutionFwdAlgoPerf_t forward;
-  cudnnConvolutionBwdDataAlgoPerf_t data;
-  cudnnConvolutionBwdFilterAlgoPerf_t gradient;
-  isPlanning = true;
-  const auto begin = Clock::now();
-  if constexpr (std::is_same_v<Handle, cudnnHandle_t>) {
-    if (operation == 0)
-      CHECK(cudnnGetConvolutionForwardAlgorithm_v7(
-          handle, x, w, convolution, y, 1, &count, &forward));
-    else if (operation == 1)
-      CHECK(cudnnGetConvolutionBackwardDataAlgorithm_v7(
-          handle, w, y, convolution, x, 1, &count, &data));
-    else
-      CHECK(cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-          handle, x, y, convolution, w, 1, &count, &gradient));
-  }
-  if (operation == 0)
-    CHECK(cudnnFindConvolutionForwardAlgorithmEx(handle,
-                                                 x,
-                                                 xData,
-                                                 w,
-                                                 wData,
-                                                 convolution,
-                                                 y,
-                                                 yData,
-                                                 1,
-                                                 &count,
-                                                 &forward,
-                                                 workspace,
-                                                 kLimitBytes));
-  else if (operation == 1)
-    CHECK(cudnnFindConvolutionBackwardDataAlgorithmEx(handle,
-                                                      w,
-                                                      wData,
-                                                      y,
-                                                      yData,
-                                                      convolution,
-                                                      x,
-                                                      xData,
-                                                      1,
-                                                      &count,
-                                                      &data,
-                                                      workspace,
-                                                      kLimitBytes));
-  else
-    CHECK(cudnnFindConvolutionBackwardFilterAlgorithmEx(handle,
-                                                        x,
-                                                        xData,
-                                                        y,
-                                                        yData,
-                                                        convolution,
-                                                        w,
-                                                        wData,
-                                                        1,
-                                                        &count,
-                                                        &gradient,
-                                                        workspace,
-                                                        kLimitBytes));
-  const double ms = msSince(begin);
-  isPlanning = false;
-  for (void* const memory : {xData, wData, yData, workspace}) CHECK(cudaFree(memory));
-  return ms;
+tool::Layer otherLayer() {
+  tool::Layer layer;
+  layer.name = "other";
+  layer.batch = 256;
+  layer.inputChannels = 16;
+  layer.outputChannels = 32;
+  layer.size = {28, 28};
+  layer.kernel = {3, 3};
+  layer.pad = layer.stride = layer.dilation = {1, 1};
+  return layer;
 }
 
-void planAll(int restMs) {
-  setArithmetic(Arithmetic::kOff);  // on the simulator
-  UcudnnHandle_t handle;
-  CHECK(cudnnCreate(&handle));
-  double totalMs = 0, firstMs = 0, otherMs = 0, cudnnMs = 0;
-  cudnnHandle_t plain;
-  CHECK(cudnnCreate(&plain));
-  for (int operation = 0; operation < 3; ++operation) {
-    cudnnMs += planningMs(plain, kOther, operation);
-    otherMs += planningMs(handle, kOther, operation);
+/// A network's convolutions, and tensors that are large enough for each.
+struct Network {
+  std::vector<tool::Convolution> convolutions;
+  std::optional<tool::Tensors> tensors;
+  tool::DeviceBuffer workspace{kLimitBytes};
+
+  explicit Network(const std::vector<tool::Layer>& layers) {
+    std::size_t xBytes = 0, wBytes = 0, yBytes = 0;
+    for (const tool::Layer& layer : layers)
+      for (const ucudnnOperation_t operation : kOperations) {
+        const auto& added = convolutions.emplace_back(layer, operation, tool::Numerics{});
+        xBytes = std::max(xBytes, added.xBytes());
+        wBytes = std::max(wBytes, added.wBytes());
+        yBytes = std::max(yBytes, added.yBytes());
+      }
+    tensors.emplace(xBytes, wBytes, yBytes, CUDNN_DATA_FLOAT);
+    tool::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
+
+  /// A query; on a cudnnHandle_t it is cuDNN's own, and its heuristics' besides.
+  template <typename Handle>
+  double planningMs(const Handle& handle, const tool::Convolution& convolution) const {
+    isPlanning = true;
+    const auto begin = Clock::now();
+    if constexpr (std::is_same_v<Handle, cudnnHandle_t>) tool::pickAlgorithm(handle, convolution);
+    tool::findAlgorithms(handle, convolution, *tensors, workspace, 1);
+    const double ms = msSince(begin);
+    isPlanning = false;
+    return ms;
+  }
+};
+
+void planAll(const std::string& list, int batchSize, int restMs) {
+  setArithmetic(Arithmetic::kOff);  // on the simulator
+  const tool::Handles handles(nullptr);
+  double otherMs = 0, cudnnMs = 0;
+  const Network other({otherLayer()});
+  for (const tool::Convolution& convolution : other.convolutions) {
+    cudnnMs += other.planningMs(handles.native(), convolution);
+    otherMs += other.planningMs(handles.ours(), convolution);
+  }
+  const Network network(tool::readLayers({list}, batchSize));
   calls.clear();
-  for (const Layer& layer : kLayers)
-    for (int operation = 0; operation < 3; ++operation) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(restMs));
-      totalMs += planningMs(handle, layer, operation);
-      if (firstMs == 0) firstMs = totalMs;
-    }
-  ucudnnStatistics_t statistics;
-  CHECK(ucudnnGetStatistics(&statistics));
+  double totalMs = 0, firstMs = 0;
+  for (const tool::Convolution& convolution : network.convolutions) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(restMs));
+    totalMs += network.planningMs(handles.ours(), convolution);
+    if (firstMs == 0) firstMs = totalMs;
+  }
+  const ucudnnStatistics_t statistics = tool::statisticsNow();
   std::printf(
-      "planning %.3f ms, the first of 15 queries %.3f; another convolution before them %.3f, by "
+      "planning %.3f ms, the first of %zu queries %.3f; another convolution before them %.3f, by "
       "cuDNN itself %.3f; %lld kernels measured, %lld loaded%s\n",
       totalMs,
+      network.convolutions.size(),
       firstMs,
       otherMs,
       cudnnMs,
@@ -298,6 +243,16 @@ __attribute__((visibility("default"))) cudnnStatus_t cudnnBackendFinalize(
 }
 
 int main(int argc, char** argv) {
-  ucudnn::test::planAll(argc > 1 ? std::atoi(argv[1]) : 0);
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: %s LAYERS.csv [batch size [rest in ms]]\n", argv[0]);
+    return 2;
+  }
+  try {
+    ucudnn::test::planAll(
+        argv[1], argc > 2 ? std::atoi(argv[2]) : 0, argc > 3 ? std::atoi(argv[3]) : 0);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+    return 1;
+  }
   return 0;
 }
