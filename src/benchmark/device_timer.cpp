@@ -177,7 +177,8 @@ void DeviceTimer::timeReplayed(const TimingTask& task,
                                TimingOutcome& outcome) {
   const double timeMs = outcome.timeMs;
   const bool isQuick = task.how == TimingTask::How::kQuick;
-  if (timeMs >= (isQuick ? kShortMs : kReplayMattersMs)) return;
+  const double hostPacedMs = isEngine(task) ? kCoversLaunchMs : kShortMs;
+  if (timeMs >= (isQuick ? hostPacedMs : kReplayMattersMs)) return;
   const bool isWhole = !isQuick && timeMs < kShortMs;
   const int calls =
       isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)
@@ -186,8 +187,7 @@ void DeviceTimer::timeReplayed(const TimingTask& task,
   if (!request_.replays) return;
   try {
     const int samples = isQuick || request_.tuning == Tuning::kFast ? 1 : 2;
-    const double longMs = isEngine(task) ? kCoversLaunchMs : kShortMs;
-    const Timing timing = timer_->timeReplayed(placed, calls, samples, timeMs >= longMs);
+    const Timing timing = timer_->timeReplayed(placed, calls, samples, timeMs >= hostPacedMs);
     if (timing.samples.empty()) return;
     const double fastest = *std::min_element(timing.samples.begin(), timing.samples.end());
     outcome.deviceMs = std::min(timeMs, std::max(fastest - kReplayMs / calls, fastest / 2));
