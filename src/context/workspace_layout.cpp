@@ -143,11 +143,9 @@ WorkspaceOwner::Convolutions WorkspaceOwner::network() const {
   return network;
 }
 
-/// Measures within an equal part of the total first: among all that fit the total, what takes
-/// little is seldom near the fastest, and the largest batches are other ones.
 std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
                                                    Convolution& convolution,
-                                                   std::size_t partBytes) {
+                                                   const std::vector<std::size_t>& limits) {
   PlanRequest own;
   {
     const std::lock_guard lock(mutex_);
@@ -157,11 +155,11 @@ std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
   }
   std::vector<Configuration> front;
   try {
-    if (key_.policy == TotalWorkspacePolicy::kDivide) {
-      PlanRequest part = own;
-      part.limitBytes = partBytes;
-      planner().measurements(part);
+    for (const std::size_t bytes : limits) {
+      own.limitBytes = bytes;
+      planner().measurements(own);
     }
+    own.limitBytes = totalBytes_;
     front = planner().front(own);
   } catch (const std::exception& error) {
     logWarn("{} takes no part in the division: {}", own.problem.text(), error.what());
@@ -177,9 +175,12 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
   try {
     Divided divided;
     std::vector<DivisionItem> items;
+    // Where a division is but tried, what is known has to do.
+    const auto limits = key_.policy == TotalWorkspacePolicy::kDivide
+                            ? limitsToMeasure(totalBytes_, convolutions.size())
+                            : std::vector<std::size_t>{};
     for (const auto& convolution : convolutions) {
-      const std::vector<Configuration> front =
-          frontOf(request, *convolution, totalBytes_ / convolutions.size());
+      const std::vector<Configuration> front = frontOf(request, *convolution, limits);
       if (front.empty()) continue;
       DivisionItem& item = items.emplace_back();
       for (const Configuration& point : front)

@@ -155,9 +155,10 @@ class WorkspaceOwner {
              const std::vector<WatchedUse>& seen);
   Convolutions network() const;
   std::optional<Divided> divide(const PlanRequest& request, const Convolutions& convolutions);
+  /// Measured within each of the limits before.
   std::vector<Configuration> frontOf(const PlanRequest& request,
                                      Convolution& convolution,
-                                     std::size_t partBytes);
+                                     const std::vector<std::size_t>& limits);
   void layOut(std::size_t arenas, const std::optional<Divided>& divided);
   void clearLayout();
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);

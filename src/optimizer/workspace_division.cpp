@@ -1,5 +1,7 @@
 #include "optimizer/workspace_division.hpp"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "optimizer/division_problem.hpp"
@@ -8,6 +10,12 @@
 #endif
 
 namespace ucudnn {
+
+std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t convolutions) {
+  const std::size_t part = totalBytes / std::max<std::size_t>(convolutions, 1);
+  const std::set<std::size_t> limits{0, part, std::min(2 * part, totalBytes), totalBytes};
+  return {limits.begin(), limits.end()};
+}
 
 #ifdef UCUDNN_HAVE_GLPK
 

@@ -99,18 +99,23 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   report.totalBytes = totalBytes;
   report.eachBytes = totalBytes / size();
   report.rows = rows_;
+  const auto has = [&](Way way) { return std::find(ways.begin(), ways.end(), way) != ways.end(); };
   Progress progress(size());
   for (std::size_t i = 0; i < size(); ++i) {
     progress.begin(rows_[i].layer + " " + rows_[i].operation);
-    // The smallest limit first: the largest batches within it serve a division too.
-    for (const auto& [way, bytes] : {std::make_pair(Way::kReuse, report.eachBytes),
-                                     std::make_pair(Way::kShare, totalBytes),
-                                     std::make_pair(Way::kAuto, totalBytes)})
-      if (std::find(ways.begin(), ways.end(), way) != ways.end())
+    const auto plan = [&](Way way, std::size_t bytes) {
+      if (has(way))
         report.rows[i].choices[static_cast<std::size_t>(way)] =
             choose(handle, *convolutions_[i], report.rows[i], bytes);
+    };
+    for (const std::size_t bytes : limitsToMeasure(totalBytes, size())) {
+      if (has(Way::kDivide)) describePlan(handle, *convolutions_[i], bytes);
+      if (bytes == report.eachBytes) plan(Way::kReuse, bytes);
+    }
+    plan(Way::kShare, totalBytes);
+    plan(Way::kAuto, totalBytes);
   }
-  if (std::find(ways.begin(), ways.end(), Way::kDivide) != ways.end()) {
+  if (has(Way::kDivide)) {
     findFronts(handle, totalBytes);
     divide(report, handle);
   }

@@ -125,6 +125,15 @@ class WorkspaceDivisionTest : public ::testing::Test {
   }
 };
 
+TEST(LimitsToMeasure, AscendToTheTotal) {
+  using Limits = std::vector<std::size_t>;
+  EXPECT_EQ(limitsToMeasure(120, 15), (Limits{0, 8, 16, 120}));
+  EXPECT_EQ(limitsToMeasure(120, 2), (Limits{0, 60, 120}));
+  EXPECT_EQ(limitsToMeasure(120, 1), (Limits{0, 120}));
+  EXPECT_EQ(limitsToMeasure(0, 3), (Limits{0}));
+  EXPECT_EQ(limitsToMeasure(120, 0), (Limits{0, 120}));
+}
+
 TEST_F(WorkspaceDivisionTest, EqualsEnumerationOnRandomSmallNetworks) {
   Random random{std::mt19937(3)};
   int feasible = 0;

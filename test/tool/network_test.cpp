@@ -2,7 +2,6 @@
 // an H200 where there are any (all of AlexNet's and ResNet-18's).
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include "tool/simulated_tool.hpp"
@@ -233,21 +232,15 @@ double leastTime(const std::vector<std::vector<Option>>& items, std::size_t unit
 }
 
 // The largest batches that fit little workspace are not those that fit the total.
-TEST_F(SimulatedNetwork, EqualPartsArePlannedAsWithoutATotalAndADivisionIsNoSlower) {
+TEST_F(SimulatedNetwork, EqualPartsAreAsFastAsWithoutATotalAndADivisionIsFaster) {
   for (const char* const kernels : {"legacy", "all"}) {
     const std::string list = kLists + "alexnet.csv --kernels " + kernels;
-    const Json alone = run("bench " + list + " --repeats 1 --workspace-limit 8MiB");
-    const Json together = run("plan " + list + " --total-workspace 120MiB");
-    std::map<std::string, Json> expected;
-    const auto nameOf = [](const Json& row) {
-      return row.at("layer").get<std::string>() + " " + row.at("operation").get<std::string>();
-    };
-    for (const Json& row : alone.at("rows")) expected[nameOf(row)] = row.at("configuration");
-    ASSERT_EQ(15U, expected.size());
-    for (const Json& row : together.at("rows"))
-      EXPECT_EQ(expected[nameOf(row)], row.at("wr").at("configuration")) << nameOf(row);
-    const Json& totals = together.at("network").at("totals");
-    EXPECT_LE(totals.at("divide").at("predicted_ms"), totals.at("wr").at("predicted_ms"));
+    const Json alone = run("bench " + list + " --repeats 1 --no-check --workspace-limit 8MiB");
+    const Json totals =
+        run("plan " + list + " --total-workspace 120MiB").at("network").at("totals");
+    const double aloneMs = alone.at("totals").at("predicted_ms");
+    EXPECT_LE(totals.at("wr").at("predicted_ms"), aloneMs * (1 + 1e-9));
+    EXPECT_LT(totals.at("divide").at("predicted_ms"), aloneMs);
   }
 }
 
@@ -259,17 +252,19 @@ TEST_F(SimulatedNetwork, ResNet50IsDividedAsWellAsByADynamicProgram) {
   constexpr std::size_t kTotal = std::size_t{159 * 8} << 20;
   const std::string list = kLists + "resnet50.csv --batch-size 128";
   std::vector<std::vector<Option>> items;
-  const std::string recorded =
-      "UCUDNN_SIMULATOR_PROFILE=" + kLists + "../profiles/h200_resnet50_n128.csv";
-  const Json each = run("plan " + list + " --workspace-limit 8MiB", recorded);
+  const std::string recorded = "UCUDNN_SIMULATOR_PROFILE=" + kLists +
+                               "../profiles/h200_resnet50_n128.csv" +
+                               " UCUDNN_DATABASE=" + directory_.file("measurements.db");
+  const Json network =
+      run("plan " + list + " --total-workspace " + std::to_string(kTotal), recorded).at("network");
+  // Of the same measurements, which a division takes within several limits.
+  const Json each = run("plan " + list, recorded);
   for (const Json& row : each.at("rows")) {
     auto& options = items.emplace_back();
     for (const Json& point : row.at("front"))
       options.push_back({point.at("time_ms"), point.at("workspace_bytes")});
   }
   ASSERT_EQ(159U, items.size());
-  const Json network =
-      run("plan " + list + " --total-workspace " + std::to_string(kTotal), recorded).at("network");
   const double divided = network.at("totals").at("divide").at("predicted_ms");
   const double least =
       leastTime(items, kTotal / kUnit, [](std::size_t bytes) { return bytes / kUnit; });
