@@ -13,7 +13,9 @@ namespace ucudnn {
 
 std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t convolutions) {
   const std::size_t part = totalBytes / std::max<std::size_t>(convolutions, 1);
-  const std::set<std::size_t> limits{0, part, std::min(2 * part, totalBytes), totalBytes};
+  std::set<std::size_t> limits{part, totalBytes};
+  for (std::size_t halves = 0; halves <= 4; ++halves)
+    limits.insert(std::min(halves * (part / 2), totalBytes));
   return {limits.begin(), limits.end()};
 }
 

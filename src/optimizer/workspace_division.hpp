@@ -41,10 +41,10 @@ struct Division {
   bool optimal = false;  ///< false: the time limit, or GLPK's failure, left the best one found
 };
 
-/// Within which limits to measure each of so many convolutions before they divide a total: none,
-/// an equal part, two, and the total. What takes little is seldom near the fastest within much, and
-/// each limit has largest batches of its own. Ascending: what is measured within a limit answers
-/// smaller ones.
+/// Within which limits to measure each of so many convolutions before they divide a total: up to
+/// two equal parts by halves of one, and the total. What takes little is seldom near the fastest
+/// within much, and each limit has largest batches of its own. Ascending: what is measured within a
+/// limit answers smaller ones.
 std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t convolutions);
 
 /// Whether this build has GLPK; the two functions below throw std::logic_error when it has not.

@@ -127,11 +127,12 @@ class WorkspaceDivisionTest : public ::testing::Test {
 
 TEST(LimitsToMeasure, AscendToTheTotal) {
   using Limits = std::vector<std::size_t>;
-  EXPECT_EQ(limitsToMeasure(120, 15), (Limits{0, 8, 16, 120}));
-  EXPECT_EQ(limitsToMeasure(120, 2), (Limits{0, 60, 120}));
-  EXPECT_EQ(limitsToMeasure(120, 1), (Limits{0, 120}));
+  EXPECT_EQ(limitsToMeasure(120, 15), (Limits{0, 4, 8, 12, 16, 120}));
+  EXPECT_EQ(limitsToMeasure(120, 2), (Limits{0, 30, 60, 90, 120}));
+  EXPECT_EQ(limitsToMeasure(120, 1), (Limits{0, 60, 120}));
+  EXPECT_EQ(limitsToMeasure(9, 3), (Limits{0, 1, 2, 3, 4, 9}));
   EXPECT_EQ(limitsToMeasure(0, 3), (Limits{0}));
-  EXPECT_EQ(limitsToMeasure(120, 0), (Limits{0, 120}));
+  EXPECT_EQ(limitsToMeasure(120, 0), limitsToMeasure(120, 1));
 }
 
 TEST_F(WorkspaceDivisionTest, EqualsEnumerationOnRandomSmallNetworks) {
