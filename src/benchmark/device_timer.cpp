@@ -139,7 +139,10 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   };
   const bool isWhole = task.call.batch == request_.problem.batch();
   const bool isShort = expected > 0 && expected < 2 * kSampleMs;
-  Timing first = fastest(isShort, expected > (isWhole ? kLongWholeMs : kLongMs) ? 0 : 1);
+  const double longMs = isWhole                            ? kLongWholeMs
+                        : request_.tuning == Tuning::kFast ? kLongFastMs
+                                                           : kLongMs;
+  Timing first = fastest(isShort, expected > longMs ? 0 : 1);
   if (first.samples.empty()) return first;
   const double firstMs = first.samples.front();
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded

@@ -46,6 +46,8 @@ constexpr double kFirstCallGapMs = 0.03;
 // Kernels slower than this need no call ahead of the timed one: the gap is 1 % of it. One timing is
 // enough for them.
 constexpr double kLongMs = 100 * kFirstCallGapMs;
+// Fast tuning calls none ahead from where it is 3 %: what is near the front is timed again.
+constexpr double kLongFastMs = kLongMs / 3;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
 // cuDNN's algorithms for the whole mini-batch have to be no worse than what Find finds: one call of
