@@ -155,12 +155,7 @@ std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
   }
   std::vector<Configuration> front;
   try {
-    for (const std::size_t bytes : limits) {
-      own.limitBytes = bytes;
-      planner().measurements(own);
-    }
-    own.limitBytes = totalBytes_;
-    front = planner().front(own);
+    front = planner().front(own, Measuring::kNow, limits);
   } catch (const std::exception& error) {
     logWarn("{} takes no part in the division: {}", own.problem.text(), error.what());
   }

@@ -75,9 +75,11 @@ class Planner {
   /// kNever answers only what has been asked before, else nothing. Throws Error.
   Measurements measurements(const PlanRequest& request, Measuring measuring = Measuring::kNow);
 
-  /// The Pareto front under the limit, likewise. Throws Error.
+  /// The Pareto front under the limit, likewise; of what is measured within each of `limits` first.
+  /// Throws Error.
   std::vector<Configuration> front(const PlanRequest& request,
-                                   Measuring measuring = Measuring::kNow);
+                                   Measuring measuring = Measuring::kNow,
+                                   const std::vector<std::size_t>& limits = {});
 
   /// Writes all plans that were made, and those of files that were used, to a file for
   /// UCUDNN_PLANS. Throws BadSetting: it can't be written.

@@ -145,12 +145,19 @@ bool Planner::fastestIsInaccurate(const PlanRequest& request) {
   }
 }
 
-std::vector<Configuration> Planner::front(const PlanRequest& request, Measuring measuring) {
+std::vector<Configuration> Planner::front(const PlanRequest& request,
+                                          Measuring measuring,
+                                          const std::vector<std::size_t>& limits) {
   const PlanningTime time(statistics_.planningMicroseconds);
   if (request.frozen != nullptr) {
     auto frozen = request.frozen->front(request, machines_);
     keepFront(frozen);
     if (!frozen.empty() || request.settings->plansStrict) return frozen;
+  }
+  PlanRequest smaller = request;
+  for (const std::size_t bytes : limits) {
+    smaller.limitBytes = bytes;
+    require(smaller, measuring);
   }
   Measurements measurements = require(request, measuring);
   const int miniBatch = request.problem.batch();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "support/alignment.hpp"
 #include "support/sizes.hpp"
@@ -100,6 +101,9 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   report.eachBytes = totalBytes / size();
   report.rows = rows_;
   const auto has = [&](Way way) { return std::find(ways.begin(), ways.end(), way) != ways.end(); };
+  // Plans from a file are for some limits, and nothing is measured for others.
+  const char* const plans = std::getenv("UCUDNN_PLANS");
+  const bool measures = has(Way::kDivide) && (plans == nullptr || *plans == '\0');
   Progress progress(size());
   for (std::size_t i = 0; i < size(); ++i) {
     progress.begin(rows_[i].layer + " " + rows_[i].operation);
@@ -108,10 +112,10 @@ NetworkReport Network::plan(cudnnHandle_t handle,
         report.rows[i].choices[static_cast<std::size_t>(way)] =
             choose(handle, *convolutions_[i], report.rows[i], bytes);
     };
-    for (const std::size_t bytes : limitsToMeasure(totalBytes, size())) {
-      if (has(Way::kDivide)) describePlan(handle, *convolutions_[i], bytes);
-      if (bytes == report.eachBytes) plan(Way::kReuse, bytes);
-    }
+    if (measures)
+      for (const std::size_t bytes : limitsToMeasure(totalBytes, size()))
+        describePlan(handle, *convolutions_[i], bytes);
+    plan(Way::kReuse, report.eachBytes);
     plan(Way::kShare, totalBytes);
     plan(Way::kAuto, totalBytes);
   }
