@@ -13,6 +13,7 @@
 #include "tool/device.hpp"
 #include "tool/failure.hpp"
 #include "tool/machine.hpp"
+#include "tool/output_file.hpp"
 #include "tool/report.hpp"
 
 namespace ucudnn::tool {
@@ -91,6 +92,13 @@ int exportEntries(const DatabaseOptions& options) {
   std::error_code unknown;
   if (std::filesystem::equivalent(fileOf(options), options.file, unknown))
     throw BadInput(printable(options.file) + ": it is the database itself");
+  if (options.file == "-") {  // and nothing else
+    std::cout << whatIsWritten([&](const std::string& path) {
+      exportDatabase(fileOf(options), path);
+      return true;
+    });
+    return 0;
+  }
   const auto sizes = onFile([&] { return exportDatabase(fileOf(options), options.file); });
   std::cout << fmt::format("{} batch sizes written to {}\n", sizes, printable(options.file));
   return 0;

@@ -27,6 +27,7 @@ struct RunOptions {
   std::string database;  ///< empty: as in the environment
   std::string trace;     ///< likewise
   bool report = false;
+  std::vector<std::string> command;  ///< split off before: for the help alone
 };
 
 void addOptions(CLI::App& app, RunOptions& o) {
@@ -47,6 +48,7 @@ void addOptions(CLI::App& app, RunOptions& o) {
   app.add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
   app.add_flag("--report", o.report, "sum up on stderr what became of the calls");
   app.add_option("--trace", o.trace, "a line for each call; %p: the process id")->type_name("FILE");
+  app.add_option("COMMAND", o.command, "the program, and arguments of its own")->type_name("");
   app.footer("Exit status: the command's; 127 where there is none, 126 where it can't be run.");
 }
 

@@ -226,6 +226,7 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
 
   EXPECT_EQ(runTool("db export " + first + " --database " + first).status, 2);  // it is kept
   EXPECT_EQ(runTool("db export " + exported + " --database " + first).status, 0);
+  EXPECT_EQ(runTool("db export - --database " + first).output, readFile(exported));
   EXPECT_EQ(runTool("db import " + exported + " --database " + second).status, 0);
   EXPECT_EQ(runTool("db merge " + second + " --database " + third).status, 0);
   EXPECT_EQ(runTool("db list --database " + third).output, list.output);

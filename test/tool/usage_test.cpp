@@ -78,6 +78,8 @@ TEST(Usage, HelpAndVersion) {
     EXPECT_EQ(outcome.error, "");
     EXPECT_NE(outcome.output.find("--help"), std::string::npos) << outcome.output;
   }
+  const Outcome runHelp = runTool("run --help");
+  EXPECT_NE(runHelp.output.find("COMMAND..."), std::string::npos) << runHelp.output;
   const Outcome version = runTool("--version");
   EXPECT_EQ(version.status, 0);
   EXPECT_EQ(version.output.rfind("ucudnn ", 0), 0U) << version.output;
