@@ -1,0 +1,96 @@
+// Where a call's plan comes from, when the handle has none at hand.
+#include <algorithm>
+#include <utility>
+
+#include "context/context.hpp"
+#include "kernels/fitting.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+
+/// What is passed at the call bounds the plan, and so does a limit that this handle's client has
+/// named; another handle's limit does not.
+PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
+  std::size_t limitBytes = key.workspaceBytes;
+  const StatedLimit* const stated = limits_.findForCall(key.problem);
+  const bool isNamed = stated != nullptr && stated->isNamed;
+  if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
+  limitBytes = capped(limitBytes);
+  PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
+  wanted.calls = callsOf(call, key.problem);
+  if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
+  const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
+                              const_cast<void*>(call.pointers.w),
+                              const_cast<void*>(call.pointers.y),
+                              call.pointers.workspace,
+                              key.workspaceBytes};
+  // The output is about to be overwritten: what is measured may write it as well.
+  const bool overwrites =
+      call.fused == nullptr && callsOf(call, key.problem) == Calls::kOverwriting;
+  if (overwrites) wanted.buffers = &buffers;
+  // A query could not measure what its client wants planned, for want of memory; this call can.
+  const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
+  // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation,
+  // nor one that is deterministic.
+  const bool mayLack =
+      call.execution != nullptr ? !call.execution->fits(call.pointers) : call.fused != nullptr;
+  const bool hasTooLittle =
+      isCapped() && mayLack &&
+      !fitsWorkspace(handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes);
+  const Measuring measuring = owed || hasTooLittle ? Measuring::kNow : Measuring::kWhenItPays;
+  PlanAnswer found = planner().answer(wanted, measuring);
+  // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
+  // can run instead.
+  if (!found.plan && found.lasts && key.deterministic && !key.isExecution &&
+      !settings_.deterministic) {
+    wanted.deterministic = false;
+    found = planner().answer(wanted, measuring);
+  }
+  return found;
+}
+
+std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
+                                                 const ConvolutionCall& call,
+                                                 const char** why) noexcept {
+  *why = left::kFailed;
+  try {
+    planner().addConvolutionTime(std::exchange(hotMs_, 0));
+    PlanAnswer found;
+    try {
+      const DeviceScope scope = useDevice();
+      found = lookUpPlan(key, call);
+      *why = found.lasts ? left::kNoPlan : left::kNotMeasured;
+      if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {
+        found.plan = nullptr;
+        *why = left::kRefused;
+      }
+    } catch (const std::exception& error) {
+      logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
+    }
+    if (found.lasts) hotPlans_.put(key, limits_.epoch(), found.plan);
+    return found.plan;
+  } catch (...) {  // out of memory for the table, or for the warning
+    return nullptr;
+  }
+}
+
+std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
+                                                  const ConvolutionCall& call) noexcept {
+  try {
+    const DeviceScope scope = useDevice();
+    const std::size_t bytes = call.pointers.grantedBytes();
+    PlanRequest wanted = request(key.problem, bytes, key.deterministic);
+    wanted.calls = callsOf(call, key.problem);
+    Settings settings = settings_;
+    wanted.settings = &settings;
+    for (const BatchSizePolicy policy : kBatchSizePolicies) {
+      settings.batchSizePolicy = policy;
+      auto plan = planner().answer(wanted, Measuring::kNever).plan;
+      if (plan && checkedPlans_.accepts(handle_, *plan, bytes)) return plan;
+    }
+  } catch (const std::exception&) {  // cuDNN's refusal says enough
+  }
+  return nullptr;
+}
+
+}  // namespace ucudnn
