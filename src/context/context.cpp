@@ -138,11 +138,16 @@ cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,
   const cudnnStatus_t status = bypass(key.problem.operation, call, why);
   if (!isRefusal(status)) return status;
   if (const auto plan = planOfOthers(key, call)) return runPlanned(key, *plan, call, call);
-  // What was promised of a split before it could be measured.
+  return divideUnmeasured(key, call, status);
+}
+
+cudnnStatus_t Context::divideUnmeasured(const HotPlans::Key& key,
+                                        const ConvolutionCall& call,
+                                        cudnnStatus_t refusal) noexcept {
   const bool mayDivide = sizesFor(key.problem, BatchSizePolicy::kPowerOfTwo).size() > 1;
   const bool runs = mayDivide && runUnmeasured(handle_, key.problem, call, determinismOf(key)) ==
                                      CUDNN_STATUS_SUCCESS;
-  return runs ? CUDNN_STATUS_SUCCESS : status;
+  return runs ? CUDNN_STATUS_SUCCESS : refusal;
 }
 
 cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
@@ -168,7 +173,8 @@ cudnnStatus_t Context::runGeneral(const HotPlans::Key& key,
       return runPlanned(key, plan, call, clients);
   } catch (const std::exception&) {  // cuDNN itself says what is wrong with the device
   }
-  return bypass(key.problem.operation, clients, left::kRefused);
+  const cudnnStatus_t status = bypass(key.problem.operation, clients, left::kRefused);
+  return isRefusal(status) ? divideUnmeasured(key, clients, status) : status;
 }
 
 bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept {

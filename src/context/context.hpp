@@ -221,6 +221,10 @@ class Context {
   cudnnStatus_t runUnplanned(const HotPlans::Key& key,
                              const ConvolutionCall& call,
                              const char* why) noexcept;
+  /// What was promised of a split before it could be measured.
+  cudnnStatus_t divideUnmeasured(const HotPlans::Key& key,
+                                 const ConvolutionCall& call,
+                                 cudnnStatus_t refusal) noexcept;
   /// What is known to fit the call's workspace under any policy: the client may have asked on a
   /// handle with another policy or limit.
   std::shared_ptr<const Plan> planOfOthers(const HotPlans::Key& key,

@@ -155,5 +155,60 @@ TEST_P(LiesTest, ResultsAreCudnnsAndNoCallFails) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LiesTest, ::testing::Range(0, 6));
 
+/// The least workspace of a deterministic algorithm of backward data.
+std::size_t leastBytes(const Handles& handles, ConvolutionCase parameters, int batch) {
+  parameters.batch = batch;
+  const Convolution part(parameters, Convolution::Contents::kAny);
+  std::size_t least = SIZE_MAX;
+  for (int algorithm = 1; algorithm < CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT; ++algorithm) {
+    std::size_t bytes = 0;
+    if (part.workspaceSize(handles.native, UCUDNN_BACKWARD_DATA, algorithm, &bytes) ==
+        CUDNN_STATUS_SUCCESS)
+      least = std::min(least, bytes);
+  }
+  return least;
+}
+
+// No algorithm fits undivided, so the call runs split; of one of the sizes the database lies.
+TEST(GeneralLiesTest, ACallThatSuitsNoEngineIsSplitAllTheSame) {
+  if (!onSimulator()) GTEST_SKIP() << "workspaces are the simulator's";
+  ConvolutionCase next = fftCase(72);
+  next.batch = 16;
+  next.math = CUDNN_DEFAULT_MATH;
+  next.channels = 40;
+  next.filters = 24;
+  next.stride = {2, 2};
+  next.input = {15, 15};
+  next.filter = {4, 4};
+  const TemporaryDirectory directory;
+  const std::string database = directory.file("measurements.db");
+  const EnvironmentGuard settings(
+      {{"UCUDNN_DATABASE", database}, {"UCUDNN_KERNELS", "all"}, {"UCUDNN_DETERMINISTIC", "1"}});
+  const ChildResult child =
+      runClient({"plan", next.serialized()}, {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"}});
+  ASSERT_EQ(0, child.status) << child.output;
+  const Handles handles;
+  const std::size_t bytes = leastBytes(handles, next, 4);
+  ASSERT_LT(bytes, leastBytes(handles, next, 8));
+  executeSql(database,
+             "UPDATE measurement SET workspace_bytes = " + std::to_string(bytes) +
+                 " WHERE kernel NOT LIKE 'eng%' AND kernel NOT LIKE 'ALGO_0%' AND size_id IN "
+                 "(SELECT id FROM size WHERE batch = 8)");
+  Convolution convolution(next);
+  const DeviceBuffer workspace(bytes);
+  for (const double alpha : {1.0, 2.0}) {
+    convolution.fill();
+    const auto expected = convolution.undivided(handles.native, UCUDNN_BACKWARD_DATA, 1, alpha, 0);
+    ASSERT_TRUE(expected);
+    EXPECT_CUDNN(
+        convolution.run(handles.ours, UCUDNN_BACKWARD_DATA, 1, {workspace.get(), bytes}, alpha, 0))
+        << alpha;
+    EXPECT_LE(distance(convolution.geometry(UCUDNN_BACKWARD_DATA),
+                       convolution.output(UCUDNN_BACKWARD_DATA).read(),
+                       *expected),
+              toleranceBetweenAlgorithms());
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn::test
