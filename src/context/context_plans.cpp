@@ -25,8 +25,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
                               call.pointers.workspace,
                               key.workspaceBytes};
   // The output is about to be overwritten: what is measured may write it as well.
-  const bool overwrites =
-      call.fused == nullptr && callsOf(call, key.problem) == Calls::kOverwriting;
+  const bool overwrites = call.fused == nullptr && isZero(call.pointers.beta, key.problem);
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;

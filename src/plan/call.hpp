@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/native.hpp"
@@ -54,10 +55,13 @@ inline bool isZero(const void* factor, const Problem& problem) noexcept {
   return factor != nullptr && valueOf(factor, problem.xType) == 0;
 }
 
-/// What a call's plan must be for. Of a fused one beta is z's factor, which its problem has.
+/// What a call's plan must be for. Of a fused one beta is z's factor, which its problem has. What
+/// suits no engine needs no graph that adds.
 inline Calls callsOf(const ConvolutionCall& call, const Problem& problem) noexcept {
-  return call.fused != nullptr || isZero(call.pointers.beta, problem) ? Calls::kOverwriting
-                                                                      : Calls::kAll;
+  return call.fused != nullptr || isZero(call.pointers.beta, problem) ||
+                 !suitsEngines(problem, call.pointers, call.fused)
+             ? Calls::kOverwriting
+             : Calls::kAll;
 }
 
 }  // namespace ucudnn

@@ -1,7 +1,9 @@
 // Calls that add to their output, where a query has only planned those that overwrite it. An engine
 // has a graph of its own for them.
 #include <algorithm>
+#include <utility>
 
+#include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
 #include "recording.hpp"
@@ -93,6 +95,60 @@ INSTANTIATE_TEST_SUITE_P(Operations,
                            std::replace(name.begin(), name.end(), ' ', '_');
                            return name;
                          });
+
+/// A query and a call that overwrites have planned.
+class AfterOverwritingTest : public LibraryTest {
+ protected:
+  void prepare(const ConvolutionCase& parameters, ucudnnOperation_t operation) {
+    operation_ = operation;
+    handles_ = std::make_unique<Handles>();
+    convolution_ = std::make_unique<Convolution>(parameters);
+    setArithmetic(Arithmetic::kOff);  // nothing is computed while it measures
+    const cudnnStatus_t status = convolution_->workspaceSize(handles_->ours, operation, 1, &bytes_);
+    setArithmetic(Arithmetic::kFull);
+    ASSERT_CUDNN(status);
+    workspace_ = std::make_unique<DeviceBuffer>(bytes_ + 1);
+    ASSERT_CUDNN(run(1, 0));
+  }
+  void TearDown() override {
+    workspace_.reset();
+    convolution_.reset();
+    handles_.reset();
+    LibraryTest::TearDown();
+  }
+
+  cudnnStatus_t run(double alpha, double beta) {
+    return convolution_->run(
+        handles_->ours, operation_, 1, {workspace_->get(), bytes_}, alpha, beta);
+  }
+  std::vector<char> overwritten() {
+    convolution_->fill();
+    EXPECT_CUDNN(run(1, 0));
+    return convolution_->output(operation_).read();
+  }
+
+  ucudnnOperation_t operation_ = UCUDNN_FORWARD;
+  std::unique_ptr<Handles> handles_;
+  std::unique_ptr<Convolution> convolution_;
+  std::size_t bytes_ = 0;
+  std::unique_ptr<DeviceBuffer> workspace_;
+};
+
+TEST_F(AfterOverwritingTest, ACallThatSuitsNoEngineWaitsForNone) {
+  if (!onSimulator()) GTEST_SKIP() << "a GPU does not count calls";
+  const EnvironmentGuard kernels("UCUDNN_KERNELS", "all");
+  for (const ucudnnOperation_t operation : kOperations)
+    for (const auto& [alpha, beta] : {std::make_pair(1.0, 0.5), std::make_pair(2.0, 1.0)}) {
+      ConvolutionCase next = fftCase(11);
+      next.math = CUDNN_DEFAULT_MATH;
+      next.batch = beta == 1 ? 40 : 50;
+      next.filters = 8;
+      ASSERT_NO_FATAL_FAILURE(prepare(next, operation));
+      const auto before = callCount("cudnnBackendFinalize");
+      ASSERT_CUDNN(run(alpha, beta));
+      EXPECT_EQ(before, callCount("cudnnBackendFinalize")) << toText(operation) << " " << beta;
+    }
+}
 
 }  // namespace
 }  // namespace ucudnn::test
