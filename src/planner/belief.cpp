@@ -140,7 +140,7 @@ Confirmation confirm(PreparedKernels& kernels,
       const double error = m.error;
       static_cast<KernelOffer&>(m) = *offer;
       m.error = error;  // cuDNN doesn't know it
-      m.confirmed = true;
+      m.confirmed = calls == Calls::kAll || m.kernel.source != kEngines;
     }
     kept.push_back(m);
   }

@@ -150,5 +150,48 @@ TEST_F(AfterOverwritingTest, ACallThatSuitsNoEngineWaitsForNone) {
     }
 }
 
+/// A database says of filter gradients, channels last, that they need no more to add than to
+/// overwrite.
+class AddingLiesTest : public AfterOverwritingTest {
+ protected:
+  void lie() {
+    case_.math = CUDNN_DEFAULT_MATH;
+    case_.format = CUDNN_TENSOR_NHWC;
+    case_.channels = 24;
+    case_.filters = 16;
+    const ChildResult child =
+        runClient({"plan", case_.serialized()}, {{"UCUDNN_SIMULATOR_ARITHMETIC", "off"}});
+    ASSERT_EQ(0, child.status) << child.output;
+    const std::string filter = std::to_string(24 * 16 * 25 * sizeof(float));
+    executeSql(database_,
+               "UPDATE measurement SET workspace_bytes = workspace_bytes - " + filter +
+                   " WHERE kernel LIKE 'eng%' AND workspace_bytes >= " + filter);
+    before_ = statistics();
+  }
+  void expectNoneLeftToCudnn() { EXPECT_EQ(before_.bypassedCalls, statistics().bypassedCalls); }
+
+  TemporaryDirectory directory_;
+  std::string database_ = directory_.file("measurements.db");
+  const EnvironmentGuard settings_{{{"UCUDNN_KERNELS", "engines"},
+                                    {"UCUDNN_DATABASE", database_},
+                                    {"UCUDNN_BATCH_SIZE_POLICY", "undivided"}}};
+  ConvolutionCase case_ = fftCase(72);
+  ucudnnStatistics_t before_{};
+};
+
+TEST_F(AddingLiesTest, AreFoundOutByAPlanForAllCalls) {
+  case_.batch = 5;
+  ASSERT_NO_FATAL_FAILURE(lie());
+  ASSERT_NO_FATAL_FAILURE(prepare(case_, UCUDNN_BACKWARD_FILTER));
+  ucudnnPlan_t plan{};
+  std::vector<ucudnnMicroBatches_t> entries;
+  ASSERT_CUDNN(
+      convolution_->plan(handles_->ours, UCUDNN_BACKWARD_FILTER, bytes_ << 1, &plan, &entries));
+  bytes_ = plan.workspaceBytes;
+  workspace_ = std::make_unique<DeviceBuffer>(bytes_);
+  ASSERT_CUDNN(run(1, 1));
+  expectNoneLeftToCudnn();
+}
+
 }  // namespace
 }  // namespace ucudnn::test
