@@ -128,7 +128,9 @@ cudnnStatus_t Context::convolve(Operation operation,
     return runPlanned(key, *hot->plan, call, call);
   }
   const char* why = nullptr;
-  const std::shared_ptr<const Plan> plan = planForCall(key, call, &why);
+  std::shared_ptr<const Plan> plan;
+  if (hot != nullptr) plan = completed(key, *hot->plan);
+  if (!plan) plan = planForCall(key, call, &why);
   return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call, why);
 }
 

@@ -199,6 +199,8 @@ class Context {
                                           const ConvolutionCall& call,
                                           const char** why) noexcept;
   PlanAnswer lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call);
+  /// The plan of calls that overwrite, for those that add too; null: it can't be.
+  std::shared_ptr<const Plan> completed(const HotPlans::Key& key, const Plan& plan) noexcept;
   /// `call` with the workspace that the plan has; `clients` as it was made.
   cudnnStatus_t runPlanned(const HotPlans::Key& key,
                            const Plan& plan,

@@ -4,6 +4,7 @@
 
 #include "context/context.hpp"
 #include "kernels/fitting.hpp"
+#include "planner/conversion.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -48,6 +49,21 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   return found;
 }
 
+/// Not what would be chosen now: a call that adds would change what those that overwrite compute.
+std::shared_ptr<const Plan> Context::completed(const HotPlans::Key& key,
+                                               const Plan& plan) noexcept {
+  try {
+    const DeviceScope scope = useDevice();
+    PreparedKernels kernels(handle_, plan.problem);
+    auto all = forAllCalls(kernels, plan);
+    if (!all || !checkedPlans_.accepts(handle_, *all, key.workspaceBytes)) return nullptr;
+    hotPlans_.put(key, limits_.epoch(), all);
+    return all;
+  } catch (const std::exception&) {  // the planner says more
+    return nullptr;
+  }
+}
+
 std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
                                                  const ConvolutionCall& call,
                                                  const char** why) noexcept {
@@ -66,7 +82,11 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
     }
-    if (found.lasts) hotPlans_.put(key, limits_.epoch(), found.plan);
+    // Calls that overwrite keep theirs where those that add have none.
+    const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
+    const bool servesOthers = hot != nullptr && hot->plan && hot->plan->calls != Calls::kAll;
+    if (found.lasts && (found.plan || !servesOthers))
+      hotPlans_.put(key, limits_.epoch(), found.plan);
     return found.plan;
   } catch (...) {  // out of memory for the table, or for the warning
     return nullptr;

@@ -285,4 +285,21 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   return plan;
 }
 
+std::shared_ptr<const Plan> forAllCalls(PreparedKernels& kernels, const Plan& plan) {
+  auto all = std::make_shared<Plan>(plan);
+  all->id = nextPlanId();
+  all->calls = Calls::kAll;
+  if (plan.enqueued) all->enqueued = forAllCalls(kernels, *plan.enqueued);
+  if (plan.enqueued && !all->enqueued) return nullptr;
+  for (Plan::Step& step : all->steps) {
+    if (step.kernel.source != kEngines) continue;
+    std::size_t bytes = 0;
+    step.built = kernels.build(step.batch, step.kernel, Calls::kAll);
+    if (step.built->workspaceSize(nullptr, &bytes) != CUDNN_STATUS_SUCCESS ||
+        bytes > plan.workspaceBytes)
+      return nullptr;
+  }
+  return all;
+}
+
 }  // namespace ucudnn

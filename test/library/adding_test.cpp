@@ -150,6 +150,40 @@ TEST_F(AfterOverwritingTest, ACallThatSuitsNoEngineWaitsForNone) {
     }
 }
 
+TEST_F(AfterOverwritingTest, WhatIsOverwrittenHasTheSameBitsBehindACallThatAdds) {
+  if (!onSimulator()) GTEST_SKIP() << "times are the simulator's";
+  setRounding(true);
+  int plans = 0;
+  for (std::uint64_t seed = 1; seed <= 15; ++seed)
+    for (const ucudnnOperation_t operation : {UCUDNN_FORWARD, UCUDNN_BACKWARD_DATA}) {
+      setRandomTimes(seed);
+      ConvolutionCase next = fftCase(10 + static_cast<int>(seed));
+      next.math = CUDNN_DEFAULT_MATH;
+      next.batch = 12;
+      next.filters = 8;
+      const EnvironmentGuard settings({{"UCUDNN_KERNELS", "all"},
+                                       {"UCUDNN_DETERMINISTIC", "1"},
+                                       {"UCUDNN_WORKSPACE_LIMIT", "512KiB"}});
+      ASSERT_NO_FATAL_FAILURE(prepare(next, operation));
+      const auto first = overwritten();
+      {  // Somebody measures more: a plan that is made now may be another one.
+        const EnvironmentGuard policy("UCUDNN_BATCH_SIZE_POLICY", "all");
+        const Handles others;
+        std::size_t bytes = 0;
+        setArithmetic(Arithmetic::kOff);
+        EXPECT_CUDNN(convolution_->workspaceSize(others.ours, operation, 1, &bytes));
+        setArithmetic(Arithmetic::kFull);
+      }
+      const auto before = statistics();
+      EXPECT_CUDNN(run(1, 1));
+      plans += statistics().plans > before.plans ? 1 : 0;
+      EXPECT_TRUE(first == overwritten()) << toText(operation) << " " << seed;
+    }
+  setRandomTimes(0);
+  setRounding(false);
+  EXPECT_EQ(0, plans);
+}
+
 /// A database says of filter gradients, channels last, that they need no more to add than to
 /// overwrite.
 class AddingLiesTest : public AfterOverwritingTest {
@@ -178,6 +212,16 @@ class AddingLiesTest : public AfterOverwritingTest {
   ConvolutionCase case_ = fftCase(72);
   ucudnnStatistics_t before_{};
 };
+
+TEST_F(AddingLiesTest, LeaveCallsThatOverwriteAlone) {
+  ASSERT_NO_FATAL_FAILURE(lie());
+  ASSERT_NO_FATAL_FAILURE(prepare(case_, UCUDNN_BACKWARD_FILTER));
+  expectNoneLeftToCudnn();
+  ASSERT_CUDNN(run(1, 1));  // by cuDNN, if need be
+  before_ = statistics();
+  for (int i = 0; i < 3; ++i) ASSERT_CUDNN(run(1, 0));
+  expectNoneLeftToCudnn();
+}
 
 TEST_F(AddingLiesTest, AreFoundOutByAPlanForAllCalls) {
   case_.batch = 5;
