@@ -21,6 +21,7 @@ using namespace block_copy;
 /// Of one size of numbers.
 struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
+  cudaKernel_t pixelsToBlocks = nullptr, pixelsFromBlocks = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
   // Of floats only.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
@@ -49,6 +50,8 @@ cudaError_t load(AllKernels& kernels) {
   };
   find(kernels.floats.toBlocks, "ucudnnToBlocks");
   find(kernels.floats.fromBlocks, "ucudnnFromBlocks");
+  find(kernels.floats.pixelsToBlocks, "ucudnnPixelsToBlocks");
+  find(kernels.floats.pixelsFromBlocks, "ucudnnPixelsFromBlocks");
   find(kernels.floats.filtersToBlocks, "ucudnnFiltersToBlocks");
   find(kernels.floats.filtersFromBlocks, "ucudnnFiltersFromBlocks");
   find(kernels.floats.quadsToBlocks, "ucudnnQuadsToBlocks");
@@ -57,6 +60,8 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.floats.fromPlanes, "ucudnnFromPlanes");
   find(kernels.halves.toBlocks, "ucudnnToBlocks16");
   find(kernels.halves.fromBlocks, "ucudnnFromBlocks16");
+  find(kernels.halves.pixelsToBlocks, "ucudnnPixelsToBlocks16");
+  find(kernels.halves.pixelsFromBlocks, "ucudnnPixelsFromBlocks16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
   find(kernels.halves.filtersFromBlocks, "ucudnnFiltersFromBlocks16");
   if (error != cudaSuccess) cudaLibraryUnload(library);
@@ -108,28 +113,84 @@ bool isAligned(const void* memory, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(memory) % bytes == 0;
 }
 
-// CUDA's limit to thread blocks in y and z.
-constexpr std::int32_t kMostTiles = 65535;
-
 /// Whether each channel of a block is four floats, two and two of which are neighbours in the
 /// tensor, and the blocks are all of it and no more.
 bool movesQuads(const BlockCopy& copy) noexcept {
   const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
   return copy.numberBytes == sizeof(float) && copy.rows == 2 && copy.columns == 2 &&
          copy.padY == 0 && copy.padX == 0 && copy.numbers == 4 * copy.channels &&
-         2 * copy.across == copy.width && copy.across <= kLanes * kMostTiles &&
+         2 * copy.across == copy.width && copy.across <= kLanes * kMostSamples &&
          (2 * copy.down == copy.height || 2 * copy.down == copy.height + 1) &&
          copy.strides[3] == 1 &&
          std::all_of(std::begin(copy.strides), std::end(copy.strides) - 1, isEven) &&
          isAligned(copy.tensor, 2 * sizeof(float)) && isAligned(copy.blocks, 4 * sizeof(float));
 }
 
+/// Whether each pixel of the tensor is a block, which is moved four channels at a time.
+bool movesPixels(const BlockCopy& copy) noexcept {
+  return copy.rows == 1 && copy.columns == 1 && copy.padY == 0 && copy.padX == 0 &&
+         copy.down == copy.height && copy.across == copy.width && copy.numbers == copy.channels &&
+         copy.channels % 4 == 0 && copy.channels <= kTileChannels * kMostSamples &&
+         copy.samples <= kMostSamples &&
+         isAligned(copy.blocks, 4 * static_cast<std::size_t>(copy.numberBytes));
+}
+
+/// Of which a row has as many as a line has pixels, or a warp.
+dim3 threadsFor(std::int32_t pixels) noexcept {
+  dim3 threads(1);
+  while (static_cast<int>(threads.x) < std::min(pixels, kLanes)) threads.x *= 2;
+  threads.y = kThreads / threads.x;
+  return threads;
+}
+
+std::int32_t tilesOf(std::int32_t size, std::int32_t most) noexcept {
+  return (size - 1) / most + 1;
+}
+
+/// Pixels that follow one another are one line: so they mostly aren't divided by its length.
+cudaError_t launchPixels(cudaKernel_t Kernels::*kernel,
+                         BlockCopy copy,
+                         cudaStream_t stream) noexcept {
+  if (copy.strides[2] == copy.width * copy.strides[3]) {
+    copy.across = copy.width *= copy.height;
+    copy.down = copy.height = 1;
+  }
+  const std::int32_t pixels = copy.down * copy.across;
+  const dim3 threads = threadsFor(pixels);
+  const dim3 threadBlocks(
+      static_cast<unsigned>(tilesOf(pixels, static_cast<std::int32_t>(threads.x))),
+      static_cast<unsigned>(tilesOf(copy.channels, kTileChannels)),
+      static_cast<unsigned>(copy.samples));
+  return launch(kernel, copy, threadBlocks, threads, stream);
+}
+
+/// As a sample each.
+BlockCopy tensorOf(const FilterCopy& filters) noexcept {
+  BlockCopy copy{};
+  copy.tensor = filters.filters;
+  copy.blocks = filters.blocks;
+  std::copy_n(filters.strides, std::size(copy.strides), copy.strides);
+  copy.samples = filters.count * filters.shifts * filters.shifts;
+  copy.channels = filters.channels;
+  copy.height = filters.height;
+  copy.width = filters.width;
+  copy.rows = filters.rows;
+  copy.columns = filters.columns;
+  copy.down = filters.down;
+  copy.across = filters.across;
+  copy.numbers = filters.numbers;
+  copy.adds = filters.adds;
+  copy.numberBytes = filters.numberBytes;
+  return copy;
+}
+bool movesPixels(const FilterCopy& copy) noexcept {
+  return copy.shifts == 1 && movesPixels(tensorOf(copy));
+}
+
 cudaError_t launchQuads(cudaKernel_t Kernels::*kernel,
                         const BlockCopy& copy,
                         cudaStream_t stream) noexcept {
-  const auto tiles = [](std::int32_t size) {
-    return (static_cast<unsigned>(size) + kLanes - 1) / kLanes;
-  };
+  const auto tiles = [](std::int32_t size) { return static_cast<unsigned>(tilesOf(size, kLanes)); };
   const dim3 threadBlocks(static_cast<unsigned>(copy.samples) * static_cast<unsigned>(copy.down),
                           tiles(copy.channels),
                           tiles(copy.across));
@@ -148,15 +209,13 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 
-/// Each line of each channel has as many threads as it has pixels, or a warp.
+/// Each line of each channel has a row of threads.
 cudaError_t launchPlanes(cudaKernel_t Kernels::*kernel,
                          const BlockCopy& copy,
                          std::int32_t height,
                          std::int32_t width,
                          cudaStream_t stream) noexcept {
-  dim3 threads(1);
-  while (static_cast<int>(threads.x) < std::min(width, kLanes)) threads.x *= 2;
-  threads.y = kThreads / threads.x;
+  const dim3 threads = threadsFor(width);
   const std::int64_t lines = std::int64_t{copy.samples} * copy.channels * height;
   const dim3 threadBlocks(static_cast<unsigned>((lines + threads.y - 1) / threads.y));
   return launch(kernel, copy, threadBlocks, threads, stream);
@@ -182,23 +241,27 @@ bool hasBlockCopies() {
 }
 
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  if (movesPixels(copy)) return launchPixels(&Kernels::pixelsToBlocks, copy, stream);
   if (movesQuads(copy)) return launchQuads(&Kernels::quadsToBlocks, copy, stream);
   return launch(&Kernels::toBlocks, copy, copy.down, stream);
 }
 
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
   const std::int32_t rows = (copy.height + copy.padY + copy.rows - 1) / copy.rows;
+  if (movesPixels(copy)) return launchPixels(&Kernels::pixelsFromBlocks, copy, stream);
   if (movesQuads(copy)) return launchQuads(&Kernels::quadsFromBlocks, copy, stream);
   return launch(&Kernels::fromBlocks, copy, rows, stream);
 }
 
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
+  if (movesPixels(copy)) return toBlocks(tensorOf(copy), stream);
   const std::int64_t filters = std::int64_t{copy.count} * copy.shifts * copy.shifts;
   const std::int64_t numbers = filters * copy.down * copy.across * copy.numbers;
   return launch(&Kernels::filtersToBlocks, copy, numbers, stream);
 }
 
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
+  if (movesPixels(copy)) return fromBlocks(tensorOf(copy), stream);
   const std::int64_t numbers = std::int64_t{copy.count} * copy.channels * copy.height * copy.width;
   return launch(&Kernels::filtersFromBlocks, copy, numbers, stream);
 }

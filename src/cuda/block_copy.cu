@@ -2,6 +2,7 @@
 // threads read and write neighbours: a thread block copies a row of blocks of one sample. Filters
 // are small: a thread copies a number.
 #include "cuda/block_copy.hpp"
+#include "cuda/pixel_tile.cuh"
 #include "cuda/plane_line.cuh"
 #include "cuda/quad_tile.cuh"
 
@@ -219,6 +220,22 @@ __device__ void copyFromBlocks(const BlockCopy& copy, Number* memory) {
 }
 
 template <typename Number>
+__device__ void copyPixelsToBlocks(const BlockCopy& copy, Number* memory) {
+  const PixelTile<Number> tile(copy, memory);
+  tile.readPixels();
+  __syncthreads();
+  tile.writeBlocks();
+}
+
+template <typename Number>
+__device__ void copyPixelsFromBlocks(const BlockCopy& copy, Number* memory) {
+  const PixelTile<Number> tile(copy, memory);
+  tile.readBlocks();
+  __syncthreads();
+  tile.writePixels();
+}
+
+template <typename Number>
 __device__ void copyFiltersToBlocks(const FilterCopy& copy) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   int rest = thread;
@@ -307,6 +324,22 @@ __global__ void __launch_bounds__(kThreads) ucudnnQuadsFromBlocks(const BlockCop
   tile.readBlocks();
   __syncthreads();
   tile.writePixels();
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks(const BlockCopy copy) {
+  __shared__ float memory[PixelTile<float>::kNumbers];
+  copyPixelsToBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks16(const BlockCopy copy) {
+  __shared__ Half memory[PixelTile<Half>::kNumbers];
+  copyPixelsToBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks(const BlockCopy copy) {
+  __shared__ float memory[PixelTile<float>::kNumbers];
+  copyPixelsFromBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks16(const BlockCopy copy) {
+  __shared__ Half memory[PixelTile<Half>::kNumbers];
+  copyPixelsFromBlocks(copy, memory);
 }
 __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
   copyFiltersToBlocks<float>(copy);

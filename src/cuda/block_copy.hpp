@@ -41,18 +41,23 @@ struct FilterCopy {
 /// Numbers in a block.
 constexpr int kMostInBlock = 256;
 constexpr int kMostColumns = 32;
+/// Of a tensor each pixel of which is a block: CUDA's limit to thread blocks in y and z.
+constexpr int kMostSamples = 65535;
 
 /// How the kernels are launched.
 namespace block_copy {
 constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
+constexpr int kTileChannels = 64;         ///< where each pixel is a block
 }  // namespace block_copy
 
 /// Whether they can be copied. Throws Error: that can't be found out now.
 bool hasBlockCopies();
 
 /// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
-/// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers.
+/// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers. Or each
+/// pixel is a block: of up to kMostSamples samples, and four times as many channels as a whole
+/// number.
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 /// What lies beyond the last block is 0. Of filters all shifts are added up. Numbers that are not

@@ -84,8 +84,10 @@ std::size_t numbersIn(const BlockCopy& copy) {
 }
 
 std::size_t tensorSize(const BlockCopy& copy) {
-  return static_cast<std::size_t>(copy.strides[0] * (copy.samples - 1) +
-                                  std::int64_t{1} * copy.channels * copy.height * copy.width);
+  const std::int64_t last =
+      copy.strides[0] * (copy.samples - 1) + copy.strides[1] * (copy.channels - 1) +
+      copy.strides[2] * (copy.height - 1) + copy.strides[3] * (copy.width - 1);
+  return static_cast<std::size_t>(last + 1);
 }
 
 /// Calls f(place in the tensor, place in the blocks or -1).

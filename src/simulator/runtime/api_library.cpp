@@ -189,6 +189,8 @@ Copy readPlanes(const void* argument) {
 using Half = std::uint16_t;
 constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, float>},
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
+                                     {"ucudnnPixelsToBlocks", true, read<BlockCopy, float>},
+                                     {"ucudnnPixelsFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnFiltersToBlocks", true, read<FilterCopy, float>},
                                      {"ucudnnFiltersFromBlocks", false, read<FilterCopy, float>},
                                      {"ucudnnQuadsToBlocks", true, readQuads},
@@ -197,6 +199,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnFromPlanes", false, readPlanes},
                                      {"ucudnnToBlocks16", true, read<BlockCopy, Half>},
                                      {"ucudnnFromBlocks16", false, read<BlockCopy, Half>},
+                                     {"ucudnnPixelsToBlocks16", true, read<BlockCopy, Half>},
+                                     {"ucudnnPixelsFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
                                      {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>}};
 

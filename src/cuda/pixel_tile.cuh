@@ -1,0 +1,119 @@
+// Copies of tensors channels first to tensors channels last, which are blocks of one pixel, and
+// back: a part of block_copy.cu, whose kernels use them. They are as fast as the memory: engines
+// that make such copies themselves take longer for them (misc/RESULTS.md).
+#pragma once
+
+#include "cuda/block_copy.hpp"
+
+namespace {
+
+/// Read and written at once.
+template <typename Number>
+struct alignas(4 * sizeof(Number)) Four {
+  Number numbers[4];
+};
+
+/// Of a sample: up to kPixels pixels of up to kChannels channels. A thread has one pixel of several
+/// channels; a row of threads may be shorter. One number more in a line of memory lets threads that
+/// have neighbouring channels use different banks.
+template <typename Number>
+struct PixelTile {
+  static constexpr int kThreads = ucudnn::block_copy::kThreads;
+  static constexpr int kChannels = ucudnn::block_copy::kTileChannels;
+  static constexpr int kPixels = ucudnn::block_copy::kLanes;
+  static constexpr int kLine = kPixels + 1;
+  static constexpr int kNumbers = kChannels * kLine;
+  static constexpr int kMoves = kChannels * kPixels / kThreads;
+  static constexpr int kFours = kChannels / 4;
+
+  const ucudnn::BlockCopy& copy;
+  Number* memory;
+  int first, pixels, channels;
+  int pixel, channel, step;  ///< this thread's, and to its next channel
+  Number* number;            ///< its first, in the tensor
+  Number* four;              ///< its first four, in the blocks
+
+  __device__ PixelTile(const ucudnn::BlockCopy& whole, Number* shared)
+      : copy(whole), memory(shared) {
+    const int width = static_cast<int>(blockDim.x), all = copy.down * copy.across;
+    const auto sample = static_cast<std::int64_t>(blockIdx.z);
+    const int firstChannel = static_cast<int>(blockIdx.y) * kChannels;
+    first = static_cast<int>(blockIdx.x) * width;
+    pixels = min(width, all - first);
+    channels = min(kChannels, copy.channels - firstChannel);
+    pixel = static_cast<int>(threadIdx.x);
+    channel = static_cast<int>(threadIdx.y);
+    step = static_cast<int>(blockDim.y);
+    const int y = copy.down == 1 ? 0 : (first + pixel) / copy.across;
+    number = static_cast<Number*>(copy.tensor) + sample * copy.strides[0] +
+             (firstChannel + channel) * copy.strides[1] + y * copy.strides[2] +
+             (first + pixel - y * copy.across) * copy.strides[3];
+    four = static_cast<Number*>(copy.blocks) + (sample * all + first) * copy.channels +
+           firstChannel + 4 * (thread() % kFours);
+  }
+
+  __device__ int thread() const {
+    return channel * static_cast<int>(blockDim.x) + pixel;
+  }
+  __device__ bool hasPixel(int move) const {
+    return pixel < pixels && channel + move * step < channels;
+  }
+  __device__ Number& pixelOf(int move) const {
+    return number[move * step * copy.strides[1]];
+  }
+  __device__ Number& placeOf(int move) const {
+    return memory[(channel + move * step) * kLine + pixel];
+  }
+
+  // All are read before the first is written: memory answers late. Other conditions keep the
+  // compiler from moving one number after another.
+  __device__ void readPixels() const {
+    Number numbers[kMoves];
+#pragma unroll
+    for (int i = 0; i < kMoves; ++i) numbers[i] = hasPixel(i) ? pixelOf(i) : Number{};
+#pragma unroll
+    for (int i = 0; i < kMoves; ++i)
+      if (channel + i * step < kChannels) placeOf(i) = numbers[i];
+  }
+  __device__ void writePixels() const {
+    const bool adds = sizeof(Number) == sizeof(float) && copy.adds != 0;
+    Number numbers[kMoves];
+#pragma unroll
+    for (int i = 0; i < kMoves; ++i) numbers[i] = adds && hasPixel(i) ? pixelOf(i) : Number{};
+#pragma unroll
+    for (int i = 0; i < kMoves; ++i)
+      if (hasPixel(i))
+        pixelOf(i) = adds ? static_cast<Number>(numbers[i] + placeOf(i)) : placeOf(i);
+  }
+
+  /// Neighbouring threads have neighbouring channels of a pixel, four each.
+  template <typename Move>
+  __device__ void forFours(Move move) const {
+    const int inTile = 4 * (thread() % kFours);
+    if (inTile >= channels) return;
+#pragma unroll
+    for (int i = 0; i < kFours * kPixels / kThreads; ++i) {
+      const int at = thread() / kFours + i * (kThreads / kFours);
+      if (at < pixels)
+        move(i,
+             *reinterpret_cast<Four<Number>*>(four + std::int64_t{at} * copy.channels),
+             memory + inTile * kLine + at);
+    }
+  }
+
+  __device__ void writeBlocks() const {
+    forFours([](int, Four<Number>& block, const Number* place) {
+      block = {place[0], place[kLine], place[2 * kLine], place[3 * kLine]};
+    });
+  }
+  __device__ void readBlocks() const {
+    Four<Number> blocks[kFours * kPixels / kThreads];
+    forFours([&](int i, const Four<Number>& block, Number*) { blocks[i] = block; });
+    forFours([&](int i, const Four<Number>&, Number* place) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) place[j * kLine] = blocks[i].numbers[j];
+    });
+  }
+};
+
+}  // namespace

@@ -1,0 +1,97 @@
+// Copies of tensors channels last, and back.
+#include <gtest/gtest.h>
+
+#include "block_copies.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr int kTileChannels = block_copy::kTileChannels;
+
+/// Each pixel a block; in the tensor one behind another, or some apart.
+template <typename Number>
+BlockCopy randomPixels() {
+  BlockCopy copy{};
+  copy.numberBytes = sizeof(Number);
+  copy.samples = between(1, 3);
+  copy.channels = copy.numbers = 4 * between(1, 40);
+  copy.rows = copy.columns = 1;
+  copy.height = copy.down = between(1, 12);
+  copy.width = copy.across = between(0, 10) == 0 ? between(1, 200) : between(1, 12);
+  copy.strides[3] = between(1, 3);
+  copy.strides[2] = copy.strides[3] * copy.width * between(1, 2) + between(0, 1);
+  copy.strides[1] = copy.strides[2] * copy.height + between(0, 3);
+  copy.strides[0] = copy.strides[1] * copy.channels + between(0, 3);
+  return copy;
+}
+
+/// Of each thread block the steps in turn, with rows of so many threads.
+template <typename Number, typename... Steps>
+void launchPixels(const BlockCopy& copy, unsigned width, Steps... steps) {
+  std::vector<Number> memory(PixelTile<Number>::kNumbers);
+  blockDim.x = width;
+  blockDim.y = kThreads / width;
+  const auto tiles = [](int size, unsigned most) {
+    return (static_cast<unsigned>(size) + most - 1) / most;
+  };
+  const auto allThreads = [&](auto step) {
+    for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
+      for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
+        (PixelTile<Number>(copy, memory.data()).*step)();
+  };
+  for (blockIdx.z = 0; blockIdx.z < static_cast<unsigned>(copy.samples); ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < tiles(copy.channels, kTileChannels); ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < tiles(copy.down * copy.across, width); ++blockIdx.x)
+        (allThreads(steps), ...);
+}
+
+template <typename Number>
+class PixelCopyTest : public ::testing::Test {};
+using Numbers = ::testing::Types<float, std::uint16_t>;
+TYPED_TEST_SUITE(PixelCopyTest, Numbers);
+
+TYPED_TEST(PixelCopyTest, ToBlocksTakesEachPixel) {
+  for (int i = 0; i < 300; ++i) {
+    BlockCopy copy = randomPixels<TypeParam>();
+    std::vector<TypeParam> tensor = numbers<TypeParam>(tensorSize(copy));
+    std::vector<Four<TypeParam>> blocks(numbersIn(copy) / 4);
+    copy.tensor = tensor.data();
+    copy.blocks = blocks.data();
+    launchPixels<TypeParam>(copy,
+                            1U << between(0, 5),
+                            &PixelTile<TypeParam>::readPixels,
+                            &PixelTile<TypeParam>::writeBlocks);
+    forEachPixel(copy, [&](std::int64_t from, std::int64_t to) {
+      ASSERT_EQ(blocks[static_cast<std::size_t>(to / 4)].numbers[to % 4],
+                tensor[static_cast<std::size_t>(from)])
+          << i;
+    });
+  }
+}
+
+/// Numbers that are not floats are only copied, whoever adds.
+TYPED_TEST(PixelCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
+  for (int i = 0; i < 300; ++i) {
+    BlockCopy copy = randomPixels<TypeParam>();
+    copy.adds = i % 2;
+    std::vector<TypeParam> tensor = numbers<TypeParam>(tensorSize(copy)), expected = tensor;
+    const std::vector<TypeParam> from = numbers<TypeParam>(numbersIn(copy));
+    std::vector<Four<TypeParam>> blocks(from.size() / 4);
+    for (std::size_t j = 0; j < from.size(); ++j) blocks[j / 4].numbers[j % 4] = from[j];
+    copy.tensor = tensor.data();
+    copy.blocks = blocks.data();
+    forEachPixel(copy, [&](std::int64_t to, std::int64_t place) {
+      TypeParam& number = expected[static_cast<std::size_t>(to)];
+      const bool adds = copy.adds != 0 && sizeof(TypeParam) == sizeof(float);
+      number = static_cast<TypeParam>((adds ? number : 0) + from[static_cast<std::size_t>(place)]);
+    });
+    launchPixels<TypeParam>(copy,
+                            1U << between(0, 5),
+                            &PixelTile<TypeParam>::readBlocks,
+                            &PixelTile<TypeParam>::writePixels);
+    ASSERT_EQ(tensor, expected) << i;
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn
