@@ -39,7 +39,7 @@ std::optional<Summation> summationOf(const Problem& problem, int parts) {
 }
 
 std::optional<Blocking> blockingOf(const Problem& problem, int pixels) {
-  if (pixels == 1) return std::nullopt;
+  if (pixels == 0) return std::nullopt;
   if (!Blocking::exists(problem, pixels))
     throw Error(CUDNN_STATUS_NOT_SUPPORTED, "so many pixels are no block");
   return Blocking(problem, pixels);

@@ -55,7 +55,7 @@ std::string toText(const EngineConfiguration& configuration) {
   if (configuration.tiles != 1) add("_tiles=", configuration.tiles);
   if (configuration.folds != 1) add("_folds=", configuration.folds);
   if (configuration.sums != 1) add("_sums=", configuration.sums);
-  if (configuration.blocks != 1) add("_blocks=", configuration.blocks);
+  if (configuration.blocks != 0) add("_blocks=", configuration.blocks);
   return text;
 }
 
@@ -68,14 +68,14 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
     if (!take(text, "=", choice) || configuration.knobs.size() == kMostKnobs) return std::nullopt;
     configuration.knobs.emplace_back(type, choice);
   }
-  const auto isLast = [&text](std::string_view prefix, int& parts, int most) {
+  const auto isLast = [&text](std::string_view prefix, int& parts, int least, int most) {
     std::string_view rest = text;
-    return take(rest, prefix, parts) && rest.empty() && parts > 1 && parts <= most;
+    return take(rest, prefix, parts) && rest.empty() && parts >= least && parts <= most;
   };
-  if (text.empty() || isLast("_tiles=", configuration.tiles, kMostTiles) ||
-      isLast("_folds=", configuration.folds, kMostFolds) ||
-      isLast("_sums=", configuration.sums, kMostSums) ||
-      isLast("_blocks=", configuration.blocks, kMostPixels))
+  if (text.empty() || isLast("_tiles=", configuration.tiles, 2, kMostTiles) ||
+      isLast("_folds=", configuration.folds, 2, kMostFolds) ||
+      isLast("_sums=", configuration.sums, 2, kMostSums) ||
+      isLast("_blocks=", configuration.blocks, 1, kMostPixels))
     return configuration;
   return std::nullopt;
 }

@@ -23,11 +23,11 @@ constexpr int kMostPixels = 64;
 struct EngineConfiguration {
   std::int64_t engine = 0;                          ///< cuDNN's global index
   std::vector<std::pair<int, std::int64_t>> knobs;  ///< cudnnBackendKnobType_t and its choice
-  // Of these at most one is not 1.
+  // Of these at most one is not 1, or of blocks not 0.
   int tiles = 1;   ///< it computes a tile at a time (tiles.hpp)
   int folds = 1;   ///< columns that it reads as one (folds.hpp)
   int sums = 1;    ///< parts of the batch that it sums in float (sums.hpp)
-  int blocks = 1;  ///< pixels that it reads as one (blocks.hpp)
+  int blocks = 0;  ///< pixels that it reads as one, 0: the caller's tensors (blocks.hpp)
 
   auto all() const noexcept { return std::tie(engine, knobs, tiles, folds, sums, blocks); }
   bool operator==(const EngineConfiguration& other) const noexcept { return all() == other.all(); }
@@ -35,7 +35,7 @@ struct EngineConfiguration {
 };
 
 /// As cuDNN's logs name it: "eng46_k2=0_k5=2_k14=3"; with "_tiles=2", "_folds=2", "_sums=2" or
-/// "_blocks=2" behind it where there are 2.
+/// "_blocks=2" behind it where there are 2; "_blocks=1" where the tensors are copied channels last.
 std::string toText(const EngineConfiguration& configuration);
 /// Empty: not such a text.
 std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view text);

@@ -44,8 +44,10 @@ struct BlockCase {
   Problem problem;  ///< of the forward operation
   int pixels;
 
-  /// Larger blocks have no bias, z and activation, which are of y, nor sums of rounded numbers.
+  /// Larger blocks have no bias, z and activation, which are of y, nor sums of rounded numbers;
+  /// blocks of a pixel have no bias either.
   bool exists(const Problem& of) const {
+    if (pixels == 1) return of.operation != Operation::kBiasActivationForward;
     return pixels == Blocking::pixelsOf(of) || of.operation == Operation::kForward ||
            of.operation == Operation::kBackwardData ||
            (of.operation == Operation::kBackwardFilter && of.wType == CUDNN_DATA_FLOAT);
@@ -56,8 +58,40 @@ std::ostream& operator<<(std::ostream& stream, const BlockCase& tested) {
   return stream << tested.name;
 }
 
+/// Blocks of one pixel.
+void addPixelCases(std::vector<BlockCase>& cases) {
+  const auto add = [&](const char* name, const Problem& problem) {
+    cases.push_back({name, problem, 1});
+  };
+  constexpr Line kOneTap{13, 1, 0, 2};
+  add("Pixels", stem({14, 3, 1, 1}, 8, 12));
+  add("PixelsOfLongLines", stem({1, 1, 0, 1}, {700, 3, 1, 1}, 4, 4));
+  add("PixelsOfManyChannels", stem({5, 3, 1, 1}, 132, 68));
+  add("PixelsWithSteps", stem({23, 5, 2, 3}, {17, 3, 1, 2}, 8, 12));
+  add("PixelsOfOneTap", stem({9, 1, 0, 1}, 8, 12));
+  add("PixelsThatTheStepReads", stem(kOneTap, {10, 1, 0, 3}, 8, 12));
+  add("PixelsThatTheStepReadsInPads", stem({9, 1, 1, 2}, 8, 12));
+  add("PixelsOfOnePixel", stem({1, 1, 0, 1}, 8, 12));
+  Problem dilated = stem({14, 5, 2, 1}, 8, 12);
+  dilated.wSizes[2] = dilated.wSizes[3] = 3;
+  dilated.dilations = {2, 2, 1};
+  add("PixelsBetweenTaps", dilated);
+  Problem gaps = stem({14, 3, 1, 1}, 8, 12);
+  setSizes(gaps, 8, 12, false, 20);
+  add("PixelsWithGapsBetweenSamples", gaps);
+  Problem read = stem(kOneTap, 8, 12);
+  setSizes(read, 8, 12, false, 20);
+  add("PixelsThatTheStepReadsWithGaps", read);
+  Problem filters = stem({14, 3, 1, 1}, 8, 12);
+  filters.wFormat = CUDNN_TENSOR_NHWC;
+  add("PixelsOfFiltersThatAreLast", filters);
+  add("PixelsInHalf", inHalf(stem({14, 3, 1, 1}, 8, 16)));
+  add("PixelsInHalfThatTheStepReads", inHalf(stem(kOneTap, 8, 16)));
+}
+
 std::vector<BlockCase> blockCases() {
   std::vector<BlockCase> cases;
+  addPixelCases(cases);
   const auto add = [&](const char* name, const Problem& problem, int pixels) {
     cases.push_back({name, problem, pixels});
   };
@@ -130,7 +164,7 @@ TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
     problem.addsZ = isFused ? 1 : 0;
     ASSERT_EQ(Blocking::exists(problem, pixels), GetParam().exists(problem));
     if (!GetParam().exists(problem)) continue;
-    const auto plain = offer(problem, engines(problem).front(), 1);
+    const auto plain = offer(problem, engines(problem).front(), 0);
     ASSERT_TRUE(plain);
     int compared = 0;
     for (const EngineConfiguration& value : engines(Blocking(problem, pixels).problem())) {
@@ -267,8 +301,8 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
         setSizes(p, 4, 8, false);
       })};
   for (const Problem& problem : others)
-    for (const int pixels : {1, 2, 4, 8, 16}) EXPECT_FALSE(Blocking::exists(problem, pixels));
-  for (const int pixels : {-4, 0, 1, 2, 3, 5, 8, 12, 100, 1 << 30})
+    for (const int pixels : {2, 4, 8, 16}) EXPECT_FALSE(Blocking::exists(problem, pixels));
+  for (const int pixels : {-4, 0, 2, 3, 5, 8, 12, 100, 1 << 30})
     EXPECT_FALSE(Blocking::exists(changed([](P) {}), pixels)) << pixels;
   const Problem wideSteps = changed([](P p) {
     setLine(p, 0, {24, 7, 3, 1}), setLine(p, 1, {256, 64, 0, 64}), setSizes(p, 4, 8, false);
@@ -290,9 +324,98 @@ TEST_F(BlocksTest, WhatHasNoBlocksIsRefused) {
   EXPECT_TRUE(Blocking::exists(fused, 4));
   EXPECT_FALSE(Blocking::exists(fused, 16));
   EngineConfiguration value = engines(stem(kVgg)).front();
+  EXPECT_FALSE(offer(stem(kVgg), value, 1));
   EXPECT_FALSE(offer(stem(kVgg), value, 2));
   value.blocks = 2;
   EXPECT_THROW(build(stem(kVgg), {idOf(value), stem(kVgg).mathType, kEngines}), Error);
+}
+
+TEST_F(BlocksTest, WhatCannotBeCopiedChannelsLastIsRefused) {
+  const auto changed = [](auto change) {
+    Problem problem = stem({14, 3, 1, 1}, 8, 12);
+    change(problem);
+    return problem;
+  };
+  using P = Problem&;
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  ASSERT_TRUE(Blocking::exists(changed([](P) {}), 1));
+  const std::vector<Problem> others{
+      changed([](P p) { p.wType = CUDNN_DATA_HALF; }),
+      changed([](P p) { p = inHalf(p); }),  // of twelve channels of y
+      changed([](P p) { p.xType = p.wType = p.yType = CUDNN_DATA_DOUBLE; }),
+      changed([](P p) { p.groups = 2, setSizes(p, 8, 12, false); }),
+      changed([](P p) { p.mode = CUDNN_CONVOLUTION; }),
+      changed([](P p) { p.operation = Operation::kBiasActivationForward; }),
+      changed([](P p) { setSizes(p, 9, 12, false); }),
+      changed([](P p) { setSizes(p, 8, 10, false); }),
+      changed([](P p) {
+        p.strides = {1 << 30, 1 << 30};
+      }),
+      changed([](P p) { p.xStrides[3] = 1 << 28; }),
+      changed([](P p) { p.yStrides[2] = 1 << 28; }),
+      changed([](P p) { p.xSizes[0] = p.ySizes[0] = 65536; }),
+      changed([](P p) { p.xSizes[2] = p.ySizes[2] = kMost; })};
+  for (std::size_t i = 0; i < others.size(); ++i) EXPECT_FALSE(Blocking::exists(others[i], 1)) << i;
+}
+
+TEST_F(BlocksTest, OnlyPixelsThatOneTapReadsAreCopied) {
+  for (const Operation operation : kOperations) {
+    Problem problem = stem({13, 1, 0, 2}, {10, 1, 0, 3}, 8, 12);
+    problem.operation = operation;
+    const Problem once = Blocking(problem, 1).problem();
+    EXPECT_EQ(once.xSizes, (Problem::Sizes{3, 8, 7, 4}));
+    EXPECT_EQ(once.strides, (Problem::Spatial{1, 1}));
+  }
+  const Problem taps = Blocking(stem({13, 3, 1, 2}, 8, 12), 1).problem();
+  EXPECT_EQ(taps.xSizes, (Problem::Sizes{3, 8, 13, 13}));
+  EXPECT_EQ(taps.strides[0], 2);
+}
+
+/// In float on tensor cores, channels first.
+TEST_F(BlocksTest, EnginesThatCopyXAndYGetCopiesOfOurs) {
+  const auto countOf = [&](const Problem& problem) {
+    int count = 0;
+    for (const KernelOffer& found :
+         offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
+      if (found.kernel.source != kEngines) continue;
+      const EngineConfiguration value = engineConfigurationOf(found.kernel.id);
+      count += value.blocks;
+      // What has no engine channels last copies for other reasons.
+      const bool copiesBoth = found.workspaceBytes >= problem.xBytes() + problem.yBytes();
+      if (problem.xStrides[1] != 1 && copiesBoth && value.blocks == 0) {
+        EXPECT_FALSE(offer(problem, value, 1)) << toText(value);
+      }
+    }
+    return count;
+  };
+  for (const Operation operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    Problem many = stem({14, 3, 1, 1}, 64, 64).withBatch(32);
+    many.operation = operation;
+    EXPECT_GT(countOf(many), 0);
+    Problem last = many;
+    setSizes(last, 64, 64, true);
+    EXPECT_EQ(countOf(last), 0);
+  }
+}
+
+TEST_F(BlocksTest, OtherEnginesThatCopyAreLeftAlone) {
+  for (const Operation operation : kOperations) {
+    const auto offersBlocks = [&](Problem problem) {
+      problem.operation = operation;
+      const auto found =
+          offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true);
+      return std::any_of(found.begin(), found.end(), [](const KernelOffer& offer) {
+        return offer.kernel.source == kEngines && engineConfigurationOf(offer.kernel.id).blocks > 0;
+      });
+    };
+    const Problem many = stem({14, 3, 1, 1}, 64, 64).withBatch(32);
+    Problem fma = many;
+    fma.mathType = CUDNN_FMA_MATH;
+    EXPECT_FALSE(offersBlocks(fma)) << toText(operation);
+    EXPECT_FALSE(offersBlocks(inHalf(many))) << toText(operation);
+    EXPECT_FALSE(offersBlocks(stem({14, 3, 1, 1}, 63, 64).withBatch(32))) << toText(operation);
+  }
 }
 
 /// Few channels: 16 pixels of an AlexNet's, 4 and 16 of a ResNet's, 4 of a VGG's, none of more.
@@ -303,7 +426,7 @@ TEST_F(BlocksTest, EnginesAreOfferedForBlocksOfFewChannels) {
          offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
       if (offer.kernel.source != kEngines) continue;
       const int found = engineConfigurationOf(offer.kernel.id).blocks;
-      if (found != 1 && (pixels.empty() || pixels.back() != found)) pixels.push_back(found);
+      if (found > 1 && (pixels.empty() || pixels.back() != found)) pixels.push_back(found);
     }
     return pixels;
   };

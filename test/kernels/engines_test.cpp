@@ -21,6 +21,7 @@ TEST(EngineConfigurationTest, ItsTextIsReadBack) {
                                  "eng67_k25=1_tiles=8",
                                  "eng33_k0=61_folds=2",
                                  "eng68_k2=5_sums=32",
+                                 "eng67_k25=1_blocks=1",
                                  "eng67_k25=1_blocks=16"}) {
     const auto configuration = engineConfigurationFromText(text);
     ASSERT_TRUE(configuration) << text;
@@ -66,7 +67,6 @@ TEST(EngineConfigurationTest, OtherTextsAreNone) {
                                   std::string("eng1_sums=-2"),
                                   std::string("eng1_sums=64"),
                                   std::string("eng1_blocks="),
-                                  std::string("eng1_blocks=1"),
                                   std::string("eng1_blocks=0"),
                                   std::string("eng1_blocks=-4"),
                                   std::string("eng1_blocks=65"),

@@ -52,6 +52,17 @@ std::vector<BlockCase> cases() {
   add("OddBatchStrideTwice", 16, [](C c) { c.batchGap = 41; });
   add("OneStep", 4, [](C c) { c.stride = {1, 1}; });
   add("OtherSteps", 6, [](C c) { c.stride = {3, 2}, c.pad = {4, 0}; });
+  const auto addPixels = [&](const std::string& name, int taps, int step) {
+    add(name, 1, [&](C c) {
+      c.channels = 8;
+      c.filters += c.filters % 4 == 0 ? 0 : 4 - c.filters % 4;
+      c.filter = {taps, taps};
+      c.stride = {step, step};
+      if (taps == 1) c.pad = {0, 0};
+    });
+  };
+  addPixels("Pixels", 5, 1);
+  addPixels("PixelsThatTheStepReads", 1, 2);
   for (std::size_t i = 0, pixels = all.size(); i < pixels; ++i) {
     const std::string& name = all[i].convolution.name;
     if (name != "Float" && name != "Fma" && name != "OddBatchStride" && name != "OtherSteps")
