@@ -30,6 +30,8 @@ constexpr std::size_t kKeptTiled = 3;
 // Sums are in float, whose copies are twice as large: of two parts they take as much as x and y.
 constexpr int kFewestSums = 4;
 
+constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
+
 constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
 
@@ -46,6 +48,15 @@ bool isAllowed(const Problem& problem, const EngineNotes& notes) {
          !notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
+/// cuDNN makes a texture in each call, which voids a client's capture. No heuristics propose that,
+/// but it is among the knobs.
+bool makesTextures(const EngineConfiguration& value) {
+  const auto& knobs = value.knobs;
+  return std::any_of(knobs.begin(), knobs.end(), [](const auto& knob) {
+    return knob.first == kUseTexture && knob.second == 1;
+  });
+}
+
 /// Whether so many better ones need no more workspace.
 bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBytes) {
   return better.size() >= kFirstKept &&
@@ -60,6 +71,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
                                    ConfiguredEngine& engine,
                                    int* failures,
                                    const std::vector<KernelOffer>& better) {
+  if (makesTextures(engine.value())) return std::nullopt;
   try {
     const auto notes = notesOf(engine.at(0));
     if (!isAllowed(problem, notes)) return std::nullopt;

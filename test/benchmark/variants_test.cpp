@@ -201,7 +201,7 @@ class LongVariantsTest : public VariantsTest {
   static BenchmarkRequest longKernels() {
     BenchmarkRequest request = withEngines(1024, 64 * kMebibyte);
     request.problem = conv2(1024, Operation::kBackwardFilter);
-    constexpr int kFilters = 208;
+    constexpr int kFilters = 240;
     request.problem.wSizes[0] = request.problem.ySizes[1] = kFilters;
     request.problem.yStrides[0] = kFilters * 27 * 27;
     request.problem.mathType = CUDNN_DEFAULT_MATH;

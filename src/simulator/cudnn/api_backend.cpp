@@ -149,6 +149,13 @@ void submitClearing(cudnnHandle_t handle, void* workspace, std::size_t bytes) {
   submit(handle, std::move(work));
 }
 
+/// Whether each call of the engine makes a texture, as on an H200: not while something is captured.
+bool makesTexture(const EngineChoice& choice) {
+  return std::any_of(choice.knobs.begin(), choice.knobs.end(), [](const KnobChoice& knob) {
+    return knob.type == CUDNN_KNOB_TYPE_USE_TEX && knob.value == 1;
+  });
+}
+
 /// The arguments of Execute and its like, checked.
 PlannedWork plannedWork(cudnnHandle_t handle,
                         cudnnBackendDescriptor_t executionPlan,
@@ -242,6 +249,10 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                          cudnnBackendDescriptor_t variantPack) {
   return guarded(__func__, [&] {
     PlannedWork planned = plannedWork(handle, executionPlan, variantPack);
+    if (makesTexture(backendCast<BackendPlan>(executionPlan)->choice()) &&
+        unsafeCall() != cudaSuccess) {
+      refuse(CUDNN_STATUS_INTERNAL_ERROR, "no texture can be made during a capture");
+    }
     if (planned.clearedBytes > 0) {
       submitClearing(
           handle, backendCast<BackendVariantPack>(variantPack)->workspace(), planned.clearedBytes);
