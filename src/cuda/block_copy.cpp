@@ -130,17 +130,8 @@ bool movesQuads(const BlockCopy& copy) noexcept {
 bool movesPixels(const BlockCopy& copy) noexcept {
   return copy.rows == 1 && copy.columns == 1 && copy.padY == 0 && copy.padX == 0 &&
          copy.down == copy.height && copy.across == copy.width && copy.numbers == copy.channels &&
-         copy.channels % 4 == 0 && copy.channels <= kTileChannels * kMostSamples &&
-         copy.samples <= kMostSamples &&
+         copy.channels % 4 == 0 && copy.channels <= kMostSamples && copy.samples <= kMostSamples &&
          isAligned(copy.blocks, 4 * static_cast<std::size_t>(copy.numberBytes));
-}
-
-/// Of which a row has as many as a line has pixels, or a warp.
-dim3 threadsFor(std::int32_t pixels) noexcept {
-  dim3 threads(1);
-  while (static_cast<int>(threads.x) < std::min(pixels, kLanes)) threads.x *= 2;
-  threads.y = kThreads / threads.x;
-  return threads;
 }
 
 std::int32_t tilesOf(std::int32_t size, std::int32_t most) noexcept {
@@ -156,11 +147,11 @@ cudaError_t launchPixels(cudaKernel_t Kernels::*kernel,
     copy.down = copy.height = 1;
   }
   const std::int32_t pixels = copy.down * copy.across;
-  const dim3 threads = threadsFor(pixels);
-  const dim3 threadBlocks(
-      static_cast<unsigned>(tilesOf(pixels, static_cast<std::int32_t>(threads.x))),
-      static_cast<unsigned>(tilesOf(copy.channels, kTileChannels)),
-      static_cast<unsigned>(copy.samples));
+  const std::int32_t width = pixels <= kFewPixels ? kFewPixels : kLanes;
+  const dim3 threadBlocks(static_cast<unsigned>(tilesOf(pixels, width)),
+                          static_cast<unsigned>(tilesOf(copy.channels, kTileNumbers / width)),
+                          static_cast<unsigned>(copy.samples));
+  const dim3 threads(static_cast<unsigned>(width), static_cast<unsigned>(kThreads / width));
   return launch(kernel, copy, threadBlocks, threads, stream);
 }
 
@@ -209,13 +200,15 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 
-/// Each line of each channel has a row of threads.
+/// Each line of each channel has as many threads as it has pixels, or a warp.
 cudaError_t launchPlanes(cudaKernel_t Kernels::*kernel,
                          const BlockCopy& copy,
                          std::int32_t height,
                          std::int32_t width,
                          cudaStream_t stream) noexcept {
-  const dim3 threads = threadsFor(width);
+  dim3 threads(1);
+  while (static_cast<int>(threads.x) < std::min(width, kLanes)) threads.x *= 2;
+  threads.y = kThreads / threads.x;
   const std::int64_t lines = std::int64_t{copy.samples} * copy.channels * height;
   const dim3 threadBlocks(static_cast<unsigned>((lines + threads.y - 1) / threads.y));
   return launch(kernel, copy, threadBlocks, threads, stream);

@@ -219,20 +219,34 @@ __device__ void copyFromBlocks(const BlockCopy& copy, Number* memory) {
   }
 }
 
-template <typename Number>
+template <int kPixels, typename Number>
 __device__ void copyPixelsToBlocks(const BlockCopy& copy, Number* memory) {
-  const PixelTile<Number> tile(copy, memory);
+  const PixelTile<Number, kPixels> tile(copy, memory);
   tile.readPixels();
   __syncthreads();
   tile.writeBlocks();
 }
-
 template <typename Number>
+__device__ void copyPixelsToBlocks(const BlockCopy& copy, Number* memory) {
+  if (blockDim.x == kLanes)
+    copyPixelsToBlocks<kLanes>(copy, memory);
+  else
+    copyPixelsToBlocks<kFewPixels>(copy, memory);
+}
+
+template <int kPixels, typename Number>
 __device__ void copyPixelsFromBlocks(const BlockCopy& copy, Number* memory) {
-  const PixelTile<Number> tile(copy, memory);
+  const PixelTile<Number, kPixels> tile(copy, memory);
   tile.readBlocks();
   __syncthreads();
   tile.writePixels();
+}
+template <typename Number>
+__device__ void copyPixelsFromBlocks(const BlockCopy& copy, Number* memory) {
+  if (blockDim.x == kLanes)
+    copyPixelsFromBlocks<kLanes>(copy, memory);
+  else
+    copyPixelsFromBlocks<kFewPixels>(copy, memory);
 }
 
 template <typename Number>
@@ -326,19 +340,19 @@ __global__ void __launch_bounds__(kThreads) ucudnnQuadsFromBlocks(const BlockCop
   tile.writePixels();
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks(const BlockCopy copy) {
-  __shared__ float memory[PixelTile<float>::kNumbers];
+  __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
   copyPixelsToBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks16(const BlockCopy copy) {
-  __shared__ Half memory[PixelTile<Half>::kNumbers];
+  __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixelsToBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks(const BlockCopy copy) {
-  __shared__ float memory[PixelTile<float>::kNumbers];
+  __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
   copyPixelsFromBlocks(copy, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks16(const BlockCopy copy) {
-  __shared__ Half memory[PixelTile<Half>::kNumbers];
+  __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixelsFromBlocks(copy, memory);
 }
 __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {

@@ -48,7 +48,8 @@ constexpr int kMostSamples = 65535;
 namespace block_copy {
 constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
-constexpr int kTileChannels = 64;         ///< where each pixel is a block
+// Where each pixel is a block: of more channels where there are few pixels.
+constexpr int kTileNumbers = 2048, kFewPixels = 16;
 }  // namespace block_copy
 
 /// Whether they can be copied. Throws Error: that can't be found out now.

@@ -13,37 +13,36 @@ struct alignas(4 * sizeof(Number)) Four {
   Number numbers[4];
 };
 
-/// Of a sample: up to kPixels pixels of up to kChannels channels. A thread has one pixel of several
-/// channels; a row of threads may be shorter. One number more in a line of memory lets threads that
+/// Of a sample: up to kPixels pixels, as wide as a row of threads, of up to kChannels channels. A
+/// thread has one pixel of several channels. One number more in a line of memory lets threads that
 /// have neighbouring channels use different banks.
-template <typename Number>
+template <typename Number, int kPixels>
 struct PixelTile {
   static constexpr int kThreads = ucudnn::block_copy::kThreads;
-  static constexpr int kChannels = ucudnn::block_copy::kTileChannels;
-  static constexpr int kPixels = ucudnn::block_copy::kLanes;
+  static constexpr int kChannels = ucudnn::block_copy::kTileNumbers / kPixels;
   static constexpr int kLine = kPixels + 1;
   static constexpr int kNumbers = kChannels * kLine;
   static constexpr int kMoves = kChannels * kPixels / kThreads;
   static constexpr int kFours = kChannels / 4;
+  static constexpr int kStep = kThreads / kPixels;  ///< from a thread's channel to its next
 
   const ucudnn::BlockCopy& copy;
   Number* memory;
   int first, pixels, channels;
-  int pixel, channel, step;  ///< this thread's, and to its next channel
+  int pixel, channel;  ///< this thread's, of the tile
   Number* number;            ///< its first, in the tensor
   Number* four;              ///< its first four, in the blocks
 
   __device__ PixelTile(const ucudnn::BlockCopy& whole, Number* shared)
       : copy(whole), memory(shared) {
-    const int width = static_cast<int>(blockDim.x), all = copy.down * copy.across;
+    const int all = copy.down * copy.across;
     const auto sample = static_cast<std::int64_t>(blockIdx.z);
     const int firstChannel = static_cast<int>(blockIdx.y) * kChannels;
-    first = static_cast<int>(blockIdx.x) * width;
-    pixels = min(width, all - first);
+    first = static_cast<int>(blockIdx.x) * kPixels;
+    pixels = min(kPixels, all - first);
     channels = min(kChannels, copy.channels - firstChannel);
     pixel = static_cast<int>(threadIdx.x);
     channel = static_cast<int>(threadIdx.y);
-    step = static_cast<int>(blockDim.y);
     const int y = copy.down == 1 ? 0 : (first + pixel) / copy.across;
     number = static_cast<Number*>(copy.tensor) + sample * copy.strides[0] +
              (firstChannel + channel) * copy.strides[1] + y * copy.strides[2] +
@@ -53,27 +52,26 @@ struct PixelTile {
   }
 
   __device__ int thread() const {
-    return channel * static_cast<int>(blockDim.x) + pixel;
+    return channel * kPixels + pixel;
   }
   __device__ bool hasPixel(int move) const {
-    return pixel < pixels && channel + move * step < channels;
+    return pixel < pixels && channel + move * kStep < channels;
   }
   __device__ Number& pixelOf(int move) const {
-    return number[move * step * copy.strides[1]];
+    return number[move * kStep * copy.strides[1]];
   }
   __device__ Number& placeOf(int move) const {
-    return memory[(channel + move * step) * kLine + pixel];
+    return memory[(channel + move * kStep) * kLine + pixel];
   }
 
-  // All are read before the first is written: memory answers late. Other conditions keep the
-  // compiler from moving one number after another.
+  // All are read before the first is written: memory answers late. So the second loop has no
+  // condition that would join it to the first.
   __device__ void readPixels() const {
     Number numbers[kMoves];
 #pragma unroll
     for (int i = 0; i < kMoves; ++i) numbers[i] = hasPixel(i) ? pixelOf(i) : Number{};
 #pragma unroll
-    for (int i = 0; i < kMoves; ++i)
-      if (channel + i * step < kChannels) placeOf(i) = numbers[i];
+    for (int i = 0; i < kMoves; ++i) placeOf(i) = numbers[i];
   }
   __device__ void writePixels() const {
     const bool adds = sizeof(Number) == sizeof(float) && copy.adds != 0;

@@ -6,15 +6,13 @@
 namespace ucudnn {
 namespace {
 
-constexpr int kTileChannels = block_copy::kTileChannels;
-
 /// Each pixel a block; in the tensor one behind another, or some apart.
 template <typename Number>
 BlockCopy randomPixels() {
   BlockCopy copy{};
   copy.numberBytes = sizeof(Number);
   copy.samples = between(1, 3);
-  copy.channels = copy.numbers = 4 * between(1, 40);
+  copy.channels = copy.numbers = 4 * between(1, 80);
   copy.rows = copy.columns = 1;
   copy.height = copy.down = between(1, 12);
   copy.width = copy.across = between(0, 10) == 0 ? between(1, 200) : between(1, 12);
@@ -25,24 +23,40 @@ BlockCopy randomPixels() {
   return copy;
 }
 
-/// Of each thread block the steps in turn, with rows of so many threads.
-template <typename Number, typename... Steps>
-void launchPixels(const BlockCopy& copy, unsigned width, Steps... steps) {
-  std::vector<Number> memory(PixelTile<Number>::kNumbers);
-  blockDim.x = width;
-  blockDim.y = kThreads / width;
-  const auto tiles = [](int size, unsigned most) {
-    return (static_cast<unsigned>(size) + most - 1) / most;
+/// Of each thread block the steps in turn.
+template <typename Tile, typename Number, typename... Steps>
+void launchPixels(const BlockCopy& copy, int width, Number* memory, Steps... steps) {
+  const auto tiles = [](int size, int most) {
+    return static_cast<unsigned>((size + most - 1) / most);
   };
   const auto allThreads = [&](auto step) {
-    for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
-      for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
-        (PixelTile<Number>(copy, memory.data()).*step)();
+    for (threadIdx.y = 0; threadIdx.y < static_cast<unsigned>(kThreads / width); ++threadIdx.y)
+      for (threadIdx.x = 0; threadIdx.x < static_cast<unsigned>(width); ++threadIdx.x)
+        (Tile(copy, memory).*step)();
   };
   for (blockIdx.z = 0; blockIdx.z < static_cast<unsigned>(copy.samples); ++blockIdx.z)
-    for (blockIdx.y = 0; blockIdx.y < tiles(copy.channels, kTileChannels); ++blockIdx.y)
+    for (blockIdx.y = 0; blockIdx.y < tiles(copy.channels, Tile::kChannels); ++blockIdx.y)
       for (blockIdx.x = 0; blockIdx.x < tiles(copy.down * copy.across, width); ++blockIdx.x)
         (allThreads(steps), ...);
+}
+
+template <typename Number, int kPixels>
+void launchPixels(const BlockCopy& copy, bool toBlocks) {
+  using Tile = PixelTile<Number, kPixels>;
+  std::vector<Number> memory(PixelTile<Number, kFewPixels>::kNumbers);
+  if (toBlocks)
+    launchPixels<Tile>(copy, kPixels, memory.data(), &Tile::readPixels, &Tile::writeBlocks);
+  else
+    launchPixels<Tile>(copy, kPixels, memory.data(), &Tile::readBlocks, &Tile::writePixels);
+}
+
+/// With rows of either width.
+template <typename Number>
+void launchPixels(const BlockCopy& copy, bool toBlocks) {
+  if (between(0, 1) == 0)
+    launchPixels<Number, kLanes>(copy, toBlocks);
+  else
+    launchPixels<Number, kFewPixels>(copy, toBlocks);
 }
 
 template <typename Number>
@@ -57,10 +71,7 @@ TYPED_TEST(PixelCopyTest, ToBlocksTakesEachPixel) {
     std::vector<Four<TypeParam>> blocks(numbersIn(copy) / 4);
     copy.tensor = tensor.data();
     copy.blocks = blocks.data();
-    launchPixels<TypeParam>(copy,
-                            1U << between(0, 5),
-                            &PixelTile<TypeParam>::readPixels,
-                            &PixelTile<TypeParam>::writeBlocks);
+    launchPixels<TypeParam>(copy, true);
     forEachPixel(copy, [&](std::int64_t from, std::int64_t to) {
       ASSERT_EQ(blocks[static_cast<std::size_t>(to / 4)].numbers[to % 4],
                 tensor[static_cast<std::size_t>(from)])
@@ -85,10 +96,7 @@ TYPED_TEST(PixelCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
       const bool adds = copy.adds != 0 && sizeof(TypeParam) == sizeof(float);
       number = static_cast<TypeParam>((adds ? number : 0) + from[static_cast<std::size_t>(place)]);
     });
-    launchPixels<TypeParam>(copy,
-                            1U << between(0, 5),
-                            &PixelTile<TypeParam>::readBlocks,
-                            &PixelTile<TypeParam>::writePixels);
+    launchPixels<TypeParam>(copy, false);
     ASSERT_EQ(tensor, expected) << i;
   }
 }
