@@ -73,8 +73,11 @@ ConvolutionCase randomCase(Random& random) {
   c.format = random.chance(0.8) ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
   c.mode = random.chance(0.8) ? CUDNN_CROSS_CORRELATION : CUDNN_CONVOLUTION;
   c.groups = random.chance(0.8) ? 1 : random.between(2, 4);
-  c.channels = c.groups * random.between(1, 6);
-  c.filters = c.groups * random.between(1, 6);
+  // Four at a time, as engines read them: then copies may be made for these.
+  const int atOnce = random.chance(0.25) ? 4 : 1;
+  const int most = atOnce == 1 ? 6 : 2;
+  c.channels = c.groups * atOnce * random.between(1, most);
+  c.filters = c.groups * atOnce * random.between(1, most);
   c.parts = random.chance(0.85) ? 1 : random.between(2, 3);
   c.batchGap = random.chance(0.85) ? 0 : random.between(1, 40);
   c.batch = random.chance(0.1) ? random.between(17, 40) : random.between(1, 16);

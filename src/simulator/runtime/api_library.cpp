@@ -211,8 +211,10 @@ cudaError_t launch(const KernelOfOurs& kernel, const void* argument, cudaStream_
     return cudaErrorIllegalAddress;
   const DeviceModel& model = deviceModel(thisThread().device);
   const double gigabytes = static_cast<double>(copy.tensorBytes + copy.blockBytes) / 1e9;
+  // Where times are random, those of the convolutions are, between copies as without them.
+  const double launchMs = randomTimesSeed() == 0 ? model.launchMs : 0;
   Work work{kernel.name,
-            model.launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3,
+            launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3,
             kernel.toBlocks ? copy.toBlocks : copy.fromBlocks};
   work.accesses = {{copy.tensor, copy.tensorBytes, !kernel.toBlocks},
                    {copy.blocks, copy.blockBytes, kernel.toBlocks}};
