@@ -34,6 +34,8 @@ constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has de
 
 constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
+// What copies of ours may take more than an engine's: 1/64, and some alignments.
+constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
 
 /// What the problem's types, math type and transform allow. cuDNN marks its TF32 engines by
 /// TENSOR_CORE alone.
@@ -214,27 +216,29 @@ void addBlocked(const EngineDevice& device,
 }
 
 /// Takes engines that copy x and y channels last on tensors that are copied so before, which takes
-/// less time (blocks.hpp). In float: half as many bytes are copied no faster.
+/// less time (blocks.hpp) and as much workspace: what needs more does not copy, or not the filter.
+/// In float: half as many bytes are copied no faster.
 void copyLast(const EngineDevice& device,
               const Problem& problem,
               int* failures,
               std::vector<KernelOffer>& offers) {
-  const auto copiesBoth = [&](const KernelOffer& offer) {
-    return offer.workspaceBytes >= problem.xBytes() + problem.yBytes();
-  };
+  const std::size_t copied = problem.xBytes() + problem.yBytes();
+  const auto mayCopy = [&](const KernelOffer& offer) { return offer.workspaceBytes >= copied; };
   if (Blocking::hasFewChannels(problem) || problem.mathType == CUDNN_FMA_MATH ||
       problem.xType != CUDNN_DATA_FLOAT || problem.xStrides[1] == 1 || problem.yStrides[1] == 1 ||
-      std::none_of(offers.begin(), offers.end(), copiesBoth) || !Blocking::exists(problem, 1))
+      std::none_of(offers.begin(), offers.end(), mayCopy) || !Blocking::exists(problem, 1))
     return;
   EngineConfiguration kind;
   kind.blocks = 1;
   const auto graphs = makeGraphs(device, EnginePart(problem, kind));
   for (KernelOffer& offer : offers) {
-    if (!copiesBoth(offer)) continue;
     EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
+    if (!mayCopy(offer) || value.tiles != 1 || value.folds != 1 || value.sums != 1) continue;
     value.blocks = 1;
     ConfiguredEngine engine(device, graphs, std::move(value));
-    if (const auto last = offerOf(problem, engine, failures)) offer = *last;
+    const auto last = offerOf(problem, engine, failures);
+    const std::size_t most = offer.workspaceBytes + offer.workspaceBytes / kMoreWorkspace;
+    if (last && last->workspaceBytes <= most + kAlignments) offer = *last;
   }
 }
 
@@ -252,11 +256,11 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
       const auto offer = offerOf(problem, engine, failures, kept);
       if (offer) kept.push_back(*offer);
     }
-    copyLast(device, problem, failures, kept);
     addTiled(device, problem, failures, kept);
     addFolded(device, problem, failures, kept);
     addSums(device, problem, failures, kept);
     addBlocked(device, problem, failures, kept);
+    copyLast(device, problem, failures, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

@@ -354,6 +354,8 @@ TEST_F(BlocksTest, WhatCannotBeCopiedChannelsLastIsRefused) {
       changed([](P p) { p.xStrides[3] = 1 << 28; }),
       changed([](P p) { p.yStrides[2] = 1 << 28; }),
       changed([](P p) { p.xSizes[0] = p.ySizes[0] = 65536; }),
+      changed([](P p) { setSizes(p, 65536, 12, false); }),
+      changed([](P p) { setSizes(p, 8, 65536, false); }),
       changed([](P p) { p.xSizes[2] = p.ySizes[2] = kMost; })};
   for (std::size_t i = 0; i < others.size(); ++i) EXPECT_FALSE(Blocking::exists(others[i], 1)) << i;
 }
@@ -371,31 +373,43 @@ TEST_F(BlocksTest, OnlyPixelsThatOneTapReadsAreCopied) {
   EXPECT_EQ(taps.strides[0], 2);
 }
 
-/// In float on tensor cores, channels first.
+/// In float on tensor cores, channels first. They need as much workspace as before.
 TEST_F(BlocksTest, EnginesThatCopyXAndYGetCopiesOfOurs) {
-  const auto countOf = [&](const Problem& problem) {
-    int count = 0;
+  const auto isAsMuch = [](std::size_t bytes, std::size_t before) {
+    return bytes <= before + before / 64 + 4096;
+  };
+  int count = 0;
+  const auto countIn = [&](const Problem& problem) {
+    count = 0;
     for (const KernelOffer& found :
          offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
       if (found.kernel.source != kEngines) continue;
       const EngineConfiguration value = engineConfigurationOf(found.kernel.id);
       count += value.blocks;
-      // What has no engine channels last copies for other reasons.
-      const bool copiesBoth = found.workspaceBytes >= problem.xBytes() + problem.yBytes();
-      if (problem.xStrides[1] != 1 && copiesBoth && value.blocks == 0) {
-        EXPECT_FALSE(offer(problem, value, 1)) << toText(value);
+      const bool mayCopy = found.workspaceBytes >= problem.xBytes() + problem.yBytes();
+      if (value.blocks == 1) {
+        const auto own = offer(problem, value, 0);
+        ASSERT_TRUE(own) << toText(value);
+        EXPECT_TRUE(isAsMuch(found.workspaceBytes, own->workspaceBytes)) << toText(value);
+      } else if (problem.xStrides[1] != 1 && mayCopy && value.tiles == 1) {
+        const auto last = offer(problem, value, 1);  // of those there are none: they don't copy
+        EXPECT_FALSE(last && isAsMuch(last->workspaceBytes, found.workspaceBytes)) << toText(value);
       }
     }
-    return count;
   };
   for (const Operation operation : kOperations) {
     SCOPED_TRACE(toText(operation));
     Problem many = stem({14, 3, 1, 1}, 64, 64).withBatch(32);
     many.operation = operation;
-    EXPECT_GT(countOf(many), 0);
+    ASSERT_NO_FATAL_FAILURE(countIn(many));
+    EXPECT_GT(count, 0);
     Problem last = many;
     setSizes(last, 64, 64, true);
-    EXPECT_EQ(countOf(last), 0);
+    ASSERT_NO_FATAL_FAILURE(countIn(last));
+    EXPECT_EQ(count, 0);
+    Problem largeFilter = stem({4, 1, 0, 1}, 512, 1024).withBatch(2);
+    largeFilter.operation = operation;
+    ASSERT_NO_FATAL_FAILURE(countIn(largeFilter));
   }
 }
 
