@@ -88,7 +88,8 @@ bool canBeLast(const Problem& problem) noexcept {
         !fits(std::max(1, problem.yStrides[i]), y[i]))
       return false;
   return fits(x[1], x[2], x[3]) && fits(y[1], y[2], y[3]) && fits(w[2], w[3]) &&
-         fits(w[0], w[1], w[2] * w[3]) && fits(x[0], x[2], x[3]) && fits(y[0], y[2], y[3]);
+         fits(w[0], w[1], std::int64_t{w[2]} * w[3]) && fits(x[0], x[2], x[3]) &&
+         fits(y[0], y[2], y[3]);
 }
 
 /// Of more than one pixel.
