@@ -119,7 +119,7 @@ bool movesQuads(const BlockCopy& copy) noexcept {
   const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
   return copy.numberBytes == sizeof(float) && copy.rows == 2 && copy.columns == 2 &&
          copy.padY == 0 && copy.padX == 0 && copy.numbers == 4 * copy.channels &&
-         2 * copy.across == copy.width && copy.across <= kLanes * kMostSamples &&
+         2 * copy.across == copy.width && copy.across <= kLanes * kMostThreadBlocks &&
          (2 * copy.down == copy.height || 2 * copy.down == copy.height + 1) &&
          copy.strides[3] == 1 &&
          std::all_of(std::begin(copy.strides), std::end(copy.strides) - 1, isEven) &&
@@ -130,7 +130,8 @@ bool movesQuads(const BlockCopy& copy) noexcept {
 bool movesPixels(const BlockCopy& copy) noexcept {
   return copy.rows == 1 && copy.columns == 1 && copy.padY == 0 && copy.padX == 0 &&
          copy.down == copy.height && copy.across == copy.width && copy.numbers == copy.channels &&
-         copy.channels % 4 == 0 && copy.channels <= kMostSamples && copy.samples <= kMostSamples &&
+         copy.channels % 4 == 0 && copy.channels <= kMostThreadBlocks &&
+         copy.samples <= kMostThreadBlocks &&
          isAligned(copy.blocks, 4 * static_cast<std::size_t>(copy.numberBytes));
 }
 

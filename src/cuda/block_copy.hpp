@@ -41,8 +41,8 @@ struct FilterCopy {
 /// Numbers in a block.
 constexpr int kMostInBlock = 256;
 constexpr int kMostColumns = 32;
-/// Of a tensor each pixel of which is a block: CUDA's limit to thread blocks in y and z.
-constexpr int kMostSamples = 65535;
+/// CUDA's limit in y and z.
+constexpr int kMostThreadBlocks = 65535;
 
 /// How the kernels are launched.
 namespace block_copy {
@@ -57,7 +57,7 @@ bool hasBlockCopies();
 
 /// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
 /// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers. Or each
-/// pixel is a block: of up to kMostSamples samples and channels, of these a multiple of four.
+/// pixel is a block: of up to kMostThreadBlocks samples and channels, of these a multiple of four.
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 /// What lies beyond the last block is 0. Of filters all shifts are added up. Numbers that are not

@@ -30,8 +30,8 @@ struct PixelTile {
   Number* memory;
   int first, pixels, channels;
   int pixel, channel;  ///< this thread's, of the tile
-  Number* number;            ///< its first, in the tensor
-  Number* four;              ///< its first four, in the blocks
+  Number* number;      ///< its first, in the tensor
+  Number* four;        ///< its first four, in the blocks
 
   __device__ PixelTile(const ucudnn::BlockCopy& whole, Number* shared)
       : copy(whole), memory(shared) {

@@ -82,7 +82,7 @@ bool canBeLast(const Problem& problem) noexcept {
       channelsOf(problem.ySizes[1], problem) != problem.ySizes[1])
     return false;
   const Problem::Sizes &x = problem.xSizes, &w = problem.wSizes, &y = problem.ySizes;
-  if (std::max({x[0], x[1], w[0]}) > kMostSamples) return false;
+  if (std::max({x[0], x[1], w[0]}) > kMostThreadBlocks) return false;
   for (std::size_t i = 2; i < 2 + kSpatial; ++i)
     if (!fits(std::max(1, problem.xStrides[i]), problem.strides[i - 2], x[i]) ||
         !fits(std::max(1, problem.yStrides[i]), y[i]))
