@@ -4,10 +4,14 @@
 
 #include "cuda/block_copy.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #undef __device__
@@ -33,6 +37,14 @@ struct {
 
 namespace ucudnn {
 namespace {
+
+using Numbers = ::testing::Types<float, std::uint16_t>;
+struct NumberName {
+  template <typename Number>
+  static std::string GetName(int) {
+    return std::is_same_v<Number, float> ? "Floats" : "TwoBytes";
+  }
+};
 
 std::mt19937 generator(1);
 

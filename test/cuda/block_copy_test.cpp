@@ -36,13 +36,6 @@ void launch(const BlockCopy& copy, int rows, int across, Steps steps) {
 
 template <typename Number>
 class BlockCopyTest : public ::testing::Test {};
-using Numbers = ::testing::Types<float, std::uint16_t>;
-struct NumberName {
-  template <typename Number>
-  static std::string GetName(int) {
-    return std::is_same_v<Number, float> ? "Floats" : "TwoBytes";
-  }
-};
 TYPED_TEST_SUITE(BlockCopyTest, Numbers, NumberName);
 
 TYPED_TEST(BlockCopyTest, ToBlocksTakesEachPixelAndFillsWithZeros) {

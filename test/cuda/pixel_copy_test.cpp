@@ -61,8 +61,7 @@ void launchPixels(const BlockCopy& copy, bool toBlocks) {
 
 template <typename Number>
 class PixelCopyTest : public ::testing::Test {};
-using Numbers = ::testing::Types<float, std::uint16_t>;
-TYPED_TEST_SUITE(PixelCopyTest, Numbers);
+TYPED_TEST_SUITE(PixelCopyTest, Numbers, NumberName);
 
 TYPED_TEST(PixelCopyTest, ToBlocksTakesEachPixel) {
   for (int i = 0; i < 300; ++i) {
