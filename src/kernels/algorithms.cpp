@@ -244,9 +244,12 @@ bool isWinogradAccurate(const Problem& problem) noexcept {
       spatial, problem.wSizes.begin() + problem.dimensions, [](int size) { return size <= 3; });
 }
 
+bool isWinogradNonFused(Operation operation, int algorithm) noexcept {
+  return traitsOf(operation, algorithm).name == std::string_view("WINOGRAD_NONFUSED");
+}
+
 bool isAccurate(const Problem& problem, int algorithm) noexcept {
-  const std::string_view name = traitsOf(problem.operation, algorithm).name;
-  return name != "WINOGRAD_NONFUSED" || isWinogradAccurate(problem);
+  return !isWinogradNonFused(problem.operation, algorithm) || isWinogradAccurate(problem);
 }
 
 std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,

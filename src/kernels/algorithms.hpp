@@ -37,6 +37,9 @@ bool mayRun(const Problem& problem, int algorithm) noexcept;
 /// filters beyond 3x3, with 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and others 2e-5.
 bool isWinogradAccurate(const Problem& problem) noexcept;
 
+/// Whether the algorithm is WINOGRAD_NONFUSED.
+bool isWinogradNonFused(Operation operation, int algorithm) noexcept;
+
 /// Whether the algorithm rounds no worse than its math type makes any other. WINOGRAD_NONFUSED may.
 bool isAccurate(const Problem& problem, int algorithm) noexcept;
 

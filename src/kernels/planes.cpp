@@ -1,7 +1,6 @@
 #include "kernels/planes.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
 
 #include "cuda/block_copy.hpp"
@@ -9,164 +8,142 @@
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/pixel_copies.hpp"
-#include "support/alignment.hpp"
+#include "kernels/planar_part.hpp"
 
 namespace ucudnn {
 namespace {
 
-constexpr std::string_view kSuffix = "_planes";
-constexpr std::size_t kSpatial = 2;
+// A kernel's id: its algorithm, and so much times its cut's place.
+constexpr std::int32_t kOfCut = 256;
+static_assert(kOfCut > CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
 
-// Of fewer taps Winograd and FFT save less than the copies, and the products with 0, cost.
-constexpr int kFewestTaps = 10;
+const PlaneCut& cutOf(Kernel kernel) noexcept {
+  return kPlaneCuts[kernel.id / kOfCut];
+}
+Kernel algorithmIn(Kernel kernel) noexcept {
+  return {kernel.id % kOfCut, kernel.mathType, kAlgorithms};
+}
+Kernel inCut(Kernel kernel, const PlaneCut& cut) noexcept {
+  kernel.id += kOfCut * static_cast<std::int32_t>(&cut - std::begin(kPlaneCuts));
+  return kernel;
+}
 
-/// Along one dimension, in planes. In 64 bits, as sizes may be the largest of 32.
-struct Line {
-  std::int64_t w, x;
+bool adds(const ConvolutionPointers& pointers) noexcept {
+  return valueOf(pointers.beta, CUDNN_DATA_FLOAT) != 0;
+}
 
-  Line(const Problem& problem, std::size_t dimension) noexcept {
-    const std::int64_t step = problem.strides[dimension];
-    w = (problem.wSizes[2 + dimension] + step - 1) / step;
-    x = problem.ySizes[2 + dimension] + w - 1;
-  }
+/// A part and its algorithm.
+struct BuiltPart {
+  PlanarPart planes;
+  std::shared_ptr<const BuiltKernel> algorithm;
+
+  /// The client's output is written last: until then nothing is lost.
+  cudnnStatus_t enqueue(cudnnHandle_t handle,
+                        cudaStream_t stream,
+                        const ConvolutionPointers& pointers,
+                        int row) const noexcept;
 };
 
-/// A problem and the same in planes.
-class Planes {
- public:
-  /// Of the problem's values alone. cuDNN has no descriptors of tensors of 2^31 elements.
-  static bool fit(const Problem& problem) noexcept;
-  /// REQUIRES: fit.
-  explicit Planes(const Problem& problem) noexcept;
-
-  const Problem& problem() const noexcept { return planar_; }
-  // Of the workspace: x, w, and what the algorithm takes.
-  std::size_t wPlace() const noexcept { return roundUpToAlignment(planar_.xBytes()); }
-  std::size_t bytes() const noexcept { return wPlace() + roundUpToAlignment(planar_.wBytes()); }
-
-  const BlockCopy& x() const noexcept { return x_; }
-  const BlockCopy& w() const noexcept { return w_; }
-
- private:
-  Problem planar_;
-  BlockCopy x_, w_;
-};
-
-/// What the copies are for.
-bool isOfFloats(const Problem& problem) noexcept {
-  return problem.xType == CUDNN_DATA_FLOAT && problem.wType == CUDNN_DATA_FLOAT &&
-         problem.yType == CUDNN_DATA_FLOAT && problem.computeType == CUDNN_DATA_FLOAT &&
-         problem.dimensions == 2 + kSpatial && problem.groups == 1 &&
-         problem.mode == CUDNN_CROSS_CORRELATION &&
-         problem.operation != Operation::kBiasActivationForward;
-}
-
-/// Whether the filter steps, and some tap reads each pixel.
-bool isStepping(const Problem& problem) noexcept {
-  const auto& taps = problem.wSizes;
-  const auto& steps = problem.strides;
-  return std::int64_t{steps[0]} * steps[1] > 1 && problem.dilations[0] == 1 &&
-         problem.dilations[1] == 1 && taps[2] >= steps[0] && taps[3] >= steps[1] &&
-         std::int64_t{taps[2]} * taps[3] >= kFewestTaps;
-}
-
-bool Planes::fit(const Problem& problem) noexcept {
-  if (!isOfFloats(problem) || !isStepping(problem)) return false;
-  const auto& steps = problem.strides;
-  const Line down(problem, 0), across(problem, 1);
-  const std::int64_t perPixel = std::int64_t{steps[0]} * steps[1];
-  const std::int64_t channels = problem.xSizes[1], planes = channels * perPixel;
-  const bool fitDescriptors = fits(channels, perPixel) && fits(planes, down.x, across.x) &&
-                              fits(problem.batch(), planes * down.x * across.x) &&
-                              fits(planes, down.w, across.w);
-  const bool fitCopies =
-      fits(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
-      fits(problem.wSizes[0], channels, down.w * steps[0]) &&
-      fits(problem.xSizes[3] + across.x * steps[1], std::max(1, problem.xStrides[3]));
-  return fitDescriptors && fitCopies;
-}
-
-Planes::Planes(const Problem& problem) noexcept : planar_(problem) {
-  planar_.xSizes[1] = planar_.wSizes[1] =
-      problem.xSizes[1] * problem.strides[0] * problem.strides[1];
-  for (std::size_t i = 0; i < kSpatial; ++i) {
-    const Line line(problem, i);
-    planar_.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
-    planar_.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
-    planar_.strides[i] = 1;
-    planar_.pads[i] = 0;
-  }
-  planar_.xStrides = channelsFirst(planar_.xSizes);
-  planar_.wFormat = CUDNN_TENSOR_NCHW;
-  x_ = copyOf(problem.xSizes, problem.xStrides, planar_.xSizes, sizeof(float));
-  x_.padY = problem.pads[0];
-  x_.padX = problem.pads[1];
-  w_ = copyOf(problem.wSizes, filterStridesOf(problem), planar_.wSizes, sizeof(float));
-  x_.rows = w_.rows = problem.strides[0];
-  x_.columns = w_.columns = problem.strides[1];
+cudnnStatus_t BuiltPart::enqueue(cudnnHandle_t handle,
+                                 cudaStream_t stream,
+                                 const ConvolutionPointers& pointers,
+                                 int row) const noexcept {
+  const Problem& problem = planes.problem();
+  const BlockCopy x = planes.x(pointers, row), w = planes.w(pointers), y = planes.y(pointers, row);
+  ConvolutionPointers planar = pointers;
+  planar.x = x.blocks;
+  planar.w = w.blocks;
+  planar.y = y.blocks;
+  planar.workspace = const_cast<void*>(advance(pointers.workspace, planes.bytes()));
+  planar.workspaceBytes = pointers.workspaceBytes - planes.bytes();
+  cudaError_t error = cudaSuccess;
+  if (problem.operation != Operation::kBackwardData) error = toPlanes(x, stream);
+  if (problem.operation != Operation::kBackwardFilter && error == cudaSuccess)
+    error = toPlanes(w, stream);
+  if (planes.copiesY() && error == cudaSuccess) error = toPlanes(y, stream);
+  if (error != cudaSuccess) return statusOf(error);
+  if (problem.operation != Operation::kForward) planar.beta = Factor::zero(problem).get();
+  const cudnnStatus_t status = algorithm->enqueue(handle, planar, nullptr);
+  if (status != CUDNN_STATUS_SUCCESS || problem.operation == Operation::kForward) return status;
+  if (problem.operation == Operation::kBackwardFilter)
+    return statusOf(fromPlanes(adding(w, adds(pointers)), stream));
+  const auto [written, others] = planes.writtenAndNew(pointers, row);
+  if (written.height > 0) error = fromPlanes(adding(written, true), stream);
+  if (others.height > 0 && error == cudaSuccess)
+    error = fromPlanes(adding(others, adds(pointers)), stream);
+  return statusOf(error);
 }
 
 class BuiltPlanes final : public BuiltKernel {
  public:
-  BuiltPlanes(const Planes& planes, std::shared_ptr<const BuiltKernel> algorithm)
-      : planes_(planes), algorithm_(std::move(algorithm)) {}
+  BuiltPlanes(const PlaneCut& cut, std::vector<BuiltPart> parts)
+      : cut_(cut), parts_(std::move(parts)) {}
 
-  /// The client's output is written last: until then nothing is lost.
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation*) const noexcept override {
-    const Operation operation = planes_.problem().operation;
-    if (!areFactorsForEngines(planes_.problem(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    const BuiltPart& first = parts_.front();
+    if (!areFactorsForEngines(first.planes.problem(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
     cudaStream_t stream = nullptr;
     cudnnStatus_t status = cudnn().getStream(handle, &stream);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    ConvolutionPointers planar = pointers;
-    planar.x = pointers.workspace;
-    planar.w = advance(pointers.workspace, planes_.wPlace());
-    planar.workspace = const_cast<void*>(advance(pointers.workspace, planes_.bytes()));
-    planar.workspaceBytes = pointers.workspaceBytes - planes_.bytes();
-    cudaError_t error = cudaSuccess;
-    if (operation != Operation::kBackwardData)
-      error = toPlanes(between(planes_.x(), pointers.x, planar.x), stream);
-    if (operation != Operation::kBackwardFilter && error == cudaSuccess)
-      error = toPlanes(between(planes_.w(), pointers.w, planar.w), stream);
-    if (error != cudaSuccess) return statusOf(error);
-    if (operation != Operation::kForward) planar.beta = Factor::zero(planes_.problem()).get();
-    status = algorithm_->enqueue(handle, planar, nullptr);
-    if (status != CUDNN_STATUS_SUCCESS || operation == Operation::kForward) return status;
-    const BlockCopy copy = operation == Operation::kBackwardData
-                               ? between(planes_.x(), pointers.x, planar.x)
-                               : between(planes_.w(), pointers.w, planar.w);
-    const bool adds = valueOf(pointers.beta, CUDNN_DATA_FLOAT) != 0;
-    return statusOf(fromPlanes(adding(copy, adds), stream));
+    for (int band = 0; band < cut_.bands; ++band) {
+      const BuiltPart& part = band + 1 < cut_.bands ? first : parts_.back();
+      const int row = band * first.planes.problem().ySizes[2];
+      ConvolutionPointers tile = pointers;
+      for (int i = 0; i < cut_.tiles; ++i) {
+        status = part.enqueue(handle, stream, tile, row);
+        // What has been added can't be added again, whoever runs the call instead.
+        if (status != CUDNN_STATUS_SUCCESS)
+          return band + i > 0 && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
+        part.planes.next(tile);
+      }
+    }
+    return CUDNN_STATUS_SUCCESS;
   }
 
   cudnnStatus_t workspaceSize(cudnnHandle_t handle, std::size_t* bytes) const noexcept override {
-    const cudnnStatus_t status = algorithm_->workspaceSize(handle, bytes);
-    if (status == CUDNN_STATUS_SUCCESS) *bytes += planes_.bytes();
-    return status;
+    *bytes = 0;
+    for (const BuiltPart& part : parts_) {
+      std::size_t ofPart = 0;
+      const cudnnStatus_t status = part.algorithm->workspaceSize(handle, &ofPart);
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+      *bytes = std::max(*bytes, ofPart + part.planes.bytes());
+    }
+    return CUDNN_STATUS_SUCCESS;
   }
 
  private:
-  Planes planes_;
-  std::shared_ptr<const BuiltKernel> algorithm_;
+  const PlaneCut& cut_;
+  std::vector<BuiltPart> parts_;
 };
 
 /// Of algorithms that transform: with a step cuDNN has no Winograd, and Fourier's only forward,
 /// which computes what the step leaves out. Others multiply as much as before, and zeros besides.
-/// Inaccurate ones are left out: with a step cuDNN has none.
-std::optional<KernelOffer> inPlanes(const Planes& planes, std::optional<KernelOffer> offer) {
-  if (!offer || !offer->accurate || !transforms(planes.problem().operation, offer->kernel.id))
+/// Inaccurate ones are left out: with a step cuDNN has none. Bands are for Winograd's, whose
+/// workspace is that of 16 samples at least; Fourier's take long to write to a part of y.
+std::optional<KernelOffer> inPlanes(const PlanarPart& part,
+                                    const PlaneCut& cut,
+                                    std::optional<KernelOffer> offer) {
+  if (!offer || !offer->accurate || !transforms(part.problem().operation, offer->kernel.id))
     return std::nullopt;
-  offer->workspaceBytes += planes.bytes();
+  if (cut.bands > 1 && !isWinogradNonFused(part.problem().operation, offer->kernel.id))
+    return std::nullopt;
+  offer->workspaceBytes += part.bytes();
+  offer->kernel = inCut(offer->kernel, cut);
   offer->anyCall = false;
   return offer;
 }
 
 class PreparedPlanes final : public PreparedKernel {
  public:
-  PreparedPlanes(const Planes& planes, std::unique_ptr<PreparedKernel> algorithm)
-      : planes_(planes), algorithm_(std::move(algorithm)) {}
+  struct Part {
+    PlanarPart planes;
+    std::unique_ptr<PreparedKernel> algorithm;
+  };
+
+  PreparedPlanes(const PlaneCut& cut, std::vector<Part> parts)
+      : cut_(cut), parts_(std::move(parts)) {}
 
   std::optional<KernelOffer> offer(int* failures) override {
     try {
@@ -175,18 +152,27 @@ class PreparedPlanes final : public PreparedKernel {
       if (failures != nullptr) ++*failures;
       return std::nullopt;
     }
-    return inPlanes(planes_, algorithm_->offer(failures));
+    std::optional<KernelOffer> all;
+    for (const Part& part : parts_) {
+      auto offer = inPlanes(part.planes, cut_, part.algorithm->offer(failures));
+      if (!offer) return std::nullopt;
+      if (all) offer->workspaceBytes = std::max(offer->workspaceBytes, all->workspaceBytes);
+      all = offer;
+    }
+    return all;
   }
   std::shared_ptr<const BuiltKernel> build() override {
-    return std::make_shared<const BuiltPlanes>(planes_, algorithm_->build());
+    std::vector<BuiltPart> built;
+    for (const Part& part : parts_) built.push_back({part.planes, part.algorithm->build()});
+    return std::make_shared<const BuiltPlanes>(cut_, std::move(built));
   }
 
  private:
-  Planes planes_;
-  std::unique_ptr<PreparedKernel> algorithm_;
+  const PlaneCut& cut_;
+  std::vector<Part> parts_;
 };
 
-/// Of a problem that doesn't fit.
+/// Of a problem that has none.
 class NoPlanes final : public PreparedKernel {
  public:
   std::optional<KernelOffer> offer(int*) override { return std::nullopt; }
@@ -202,14 +188,10 @@ class PlaneSource final : public KernelSource {
                                   const ConvolutionDescriptors&,
                                   int* failures) const override {
     std::vector<KernelOffer> kept;
-    if (!Planes::fit(problem)) return kept;
-    const Planes planes(problem);
+    if (!mayHavePlanes(problem)) return kept;
     try {
       if (!hasBlockCopies()) return kept;
-      const ProblemDescriptors descriptors(planes.problem());
-      for (const KernelOffer& offer :
-           algorithms_->offers(handle, planes.problem(), descriptors.get(), failures))
-        if (const auto planar = inPlanes(planes, offer)) kept.push_back(*planar);
+      for (const PlaneCut& cut : kPlaneCuts) addOffers(handle, problem, cut, failures, kept);
     } catch (const Error&) {  // it may pass
       if (failures != nullptr) ++*failures;
     }
@@ -220,34 +202,57 @@ class PlaneSource final : public KernelSource {
                                           const Problem& problem,
                                           std::shared_ptr<const ProblemDescriptors>,
                                           Kernel kernel) const override {
-    if (!Planes::fit(problem)) return std::make_unique<NoPlanes>();
-    const Planes planes(problem);
-    auto descriptors = std::make_shared<const ProblemDescriptors>(planes.problem());
-    return std::make_unique<PreparedPlanes>(
-        planes,
-        algorithms_->prepare(handle, planes.problem(), std::move(descriptors), algorithm(kernel)));
+    const PlaneCut& cut = cutOf(kernel);
+    if (!hasPlanes(problem, cut)) return std::make_unique<NoPlanes>();
+    std::vector<PreparedPlanes::Part> parts;
+    for (const PlanarPart& part : partsOf(problem, cut)) {
+      auto descriptors = std::make_shared<const ProblemDescriptors>(part.problem());
+      parts.push_back({part,
+                       algorithms_->prepare(
+                           handle, part.problem(), std::move(descriptors), algorithmIn(kernel))});
+    }
+    return std::make_unique<PreparedPlanes>(cut, std::move(parts));
   }
 
-  /// "WINOGRAD_NONFUSED/fma_planes"
+  /// "WINOGRAD_NONFUSED/fma_planes", "FFT_TILING/fma_planes_tiles=2"
   std::string text(Operation operation, Kernel kernel) const override {
-    return algorithms_->text(operation, algorithm(kernel)).append(kSuffix);
+    return algorithms_->text(operation, algorithmIn(kernel)).append(cutOf(kernel).suffix);
   }
 
   /// Of any batch size: with fewer samples there may be planes.
   std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
     const Problem sample = problem.withBatch(1);
-    if (text.size() < kSuffix.size() || text.substr(text.size() - kSuffix.size()) != kSuffix ||
-        !Planes::fit(sample))
-      return std::nullopt;
-    text.remove_suffix(kSuffix.size());
-    const Planes planes(sample);
-    return inPlanes(planes, algorithms_->parse(planes.problem(), text));
+    for (const PlaneCut& cut : kPlaneCuts) {
+      const std::size_t size = cut.suffix.size();
+      if (text.size() < size || text.substr(text.size() - size) != cut.suffix ||
+          !hasPlanes(sample, cut))
+        continue;
+      text.remove_suffix(size);
+      const PlanarPart part = partsOf(sample, cut).front();
+      return inPlanes(part, cut, algorithms_->parse(part.problem(), text));
+    }
+    return std::nullopt;
   }
 
  private:
-  static Kernel algorithm(Kernel kernel) {
-    kernel.source = kAlgorithms;
-    return kernel;
+  /// Those of the first part, of which cuDNN may refuse one for the last.
+  void addOffers(cudnnHandle_t handle,
+                 const Problem& problem,
+                 const PlaneCut& cut,
+                 int* failures,
+                 std::vector<KernelOffer>& kept) const {
+    if (!hasPlanes(problem, cut)) return;
+    const auto parts = partsOf(problem, cut);
+    const ProblemDescriptors descriptors(parts.front().problem());
+    for (const KernelOffer& offer :
+         algorithms_->offers(handle, parts.front().problem(), descriptors.get(), failures)) {
+      const auto ofFirst = inPlanes(parts.front(), cut, offer);
+      if (!ofFirst) continue;
+      const auto ofAll = parts.size() == 1
+                             ? ofFirst
+                             : prepare(handle, problem, nullptr, ofFirst->kernel)->offer(failures);
+      if (ofAll) kept.push_back(*ofAll);
+    }
   }
 
   std::unique_ptr<KernelSource> algorithms_ = makeAlgorithmSource();
@@ -256,7 +261,9 @@ class PlaneSource final : public KernelSource {
 }  // namespace
 
 bool mayHavePlanes(const Problem& problem) noexcept {
-  return Planes::fit(problem);
+  return std::any_of(std::begin(kPlaneCuts), std::end(kPlaneCuts), [&](const PlaneCut& cut) {
+    return hasPlanes(problem, cut);
+  });
 }
 
 std::unique_ptr<KernelSource> makePlaneSource() {

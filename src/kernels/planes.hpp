@@ -18,7 +18,8 @@ bool mayHavePlanes(const Problem& problem) noexcept;
 /// The algorithms of the problem whose x has a plane for each of `strides` pixels of a channel, and
 /// whose filter then has no step; known as space-to-depth. x and w are copied so into workspace.
 /// The products are the caller's and some with 0, where the filter doesn't fill the last step;
-/// nothing is rounded in between. In float, two-dimensional, without groups.
+/// nothing is rounded in between. Also in parts (planar_part.hpp). In float, two-dimensional,
+/// without groups.
 std::unique_ptr<KernelSource> makePlaneSource();
 
 }  // namespace ucudnn

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device_kernels.hpp"
@@ -27,6 +30,17 @@ Problem stepping(Line line, int channels = 3, int filters = 4) {
 }
 
 constexpr Line kSpeech{20, 5, 1, 2};
+
+/// In how many tiles, and bands, a kernel runs.
+std::pair<int, int> cutOf(Operation operation, Kernel kernel) {
+  const std::string text = toText(operation, kernel);
+  const auto numberBehind = [&](const std::string& mark) {
+    const std::size_t place = text.find(mark);
+    return place == std::string::npos ? 1 : std::stoi(text.substr(place + mark.size()));
+  };
+  return {numberBehind("_tiles="), numberBehind("_bands=")};
+}
+using Cuts = std::set<std::pair<int, int>>;
 
 class PlanesTest : public DeviceKernelsTest {
  protected:
@@ -64,17 +78,24 @@ std::vector<PlaneCase> planeCases() {
                                {"AlexNet", stepping({24, 11, 2, 4})},
                                {"ResNet", stepping({24, 7, 3, 2})},
                                {"ManyChannels", stepping(kSpeech, 40, 33)},
+                               {"ManyTiles", stepping(kSpeech, 64, 7)},
+                               {"TilesWithoutSteps", stepping({20, 5, 2, 1}, 64, 7)},
                                {"OddSizes", stepping({23, 5, 1, 2}, {37, 6, 3, 2})},
                                {"WhatNoTapReads", stepping({25, 4, 0, 4})},
                                {"PaddedBeyondTheFilter", stepping({9, 5, 7, 2})},
                                {"OtherStepsDownThanAcross", stepping({24, 5, 2, 3}, {17, 8, 1, 1})},
-                               {"LongLines", stepping({8, 5, 1, 2}, {300, 5, 2, 2})}};
+                               {"LongLines", stepping({8, 5, 1, 2}, {300, 5, 2, 2})},
+                               {"OverlappingBands", stepping({9, 5, 0, 2}, {12, 5, 1, 2})},
+                               {"BandsInThePadding", stepping({5, 5, 6, 2}, {9, 5, 0, 2})}};
   Problem last = stepping(kSpeech);
   setSizes(last, 3, 4, true);
   cases.push_back({"ChannelsLast", last});
   Problem gaps = stepping(kSpeech);
   setSizes(gaps, 3, 4, false, 20);
   cases.push_back({"GapsBetweenSamples", gaps});
+  Problem tiles = stepping(kSpeech, 32, 5);
+  setSizes(tiles, 32, 5, true);
+  cases.push_back({"TilesChannelsLast", tiles});
   return cases;
 }
 
@@ -108,15 +129,19 @@ INSTANTIATE_TEST_SUITE_P(Cases,
 
 TEST_F(PlanesTest, AreOfAlgorithmsThatTransformAndTheirCopies) {
   for (const Operation operation : kOperations) {
-    Problem problem = stepping(kSpeech, 8, 16);
+    Problem problem = stepping(kSpeech, 32, 16);
     problem.operation = operation;
     const auto found = planes(problem);
-    ASSERT_FALSE(found.empty());
+    Cuts cuts;
     for (const KernelOffer& offer : found) {
-      EXPECT_TRUE(transforms(operation, offer.kernel.id));
+      const auto [tiles, bands] = cutOf(operation, offer.kernel);
+      cuts.insert({tiles, bands});
       // Of 20 x 20 pixels, a pixel of padding before them: 9 steps and 2 more of the 3 that a
-      // filter has, of 4 pixels each.
-      EXPECT_GE(offer.workspaceBytes, sizeof(float) * (3 * 4 * 8 * 11 * 11 + 16 * 4 * 8 * 3 * 3));
+      // filter has, of 4 pixels each. A band has a share of the 9, rounded up.
+      const int channels = 32 / tiles, rows = (9 + bands - 1) / bands + 2;
+      EXPECT_GE(
+          offer.workspaceBytes,
+          sizeof(float) * 4 * static_cast<std::size_t>(channels * (3 * rows * 11 + 16 * 3 * 3)));
       const std::string text = toText(operation, offer.kernel);
       const auto parsed = parseKernel(problem, text);
       ASSERT_TRUE(parsed) << text;
@@ -133,7 +158,71 @@ TEST_F(PlanesTest, AreOfAlgorithmsThatTransformAndTheirCopies) {
       EXPECT_EQ(again->workspaceBytes, offer.workspaceBytes);
       EXPECT_EQ(failures, 0);
     }
+    Cuts all{{1, 1}, {2, 1}};
+    if (operation != Operation::kBackwardFilter) all.insert({{1, 2}, {1, 3}});
+    EXPECT_EQ(cuts, all);
   }
+}
+
+/// A part's planes and filter are a share of the whole's, and so is what transforms them.
+TEST_F(PlanesTest, PartsNeedLessWorkspace) {
+  for (const Operation operation : kOperations) {
+    Problem problem = stepping({40, 5, 1, 2}, 64, 16);
+    problem.operation = operation;
+    std::map<std::string, std::map<std::pair<int, int>, std::size_t>> workspaces;
+    for (const KernelOffer& offer : planes(problem)) {
+      const std::string text = toText(operation, offer.kernel);
+      workspaces[text.substr(0, text.find("_planes"))][cutOf(operation, offer.kernel)] =
+          offer.workspaceBytes;
+    }
+    ASSERT_FALSE(workspaces.empty());
+    for (auto& [algorithm, ofCut] : workspaces) {
+      SCOPED_TRACE(algorithm);
+      EXPECT_LT(ofCut.at({2, 1}), ofCut.at({1, 1}));
+      EXPECT_LT(ofCut.at({4, 1}), ofCut.at({2, 1}));
+      const bool hasBands =
+          operation != Operation::kBackwardFilter && algorithm == "WINOGRAD_NONFUSED/fma";
+      EXPECT_EQ(ofCut.size(), hasBands ? 5U : 3U);
+      if (!hasBands) continue;
+      EXPECT_LT(ofCut.at({1, 2}), ofCut.at({1, 1}));
+      EXPECT_LT(ofCut.at({1, 3}), ofCut.at({1, 2}));
+    }
+  }
+}
+
+/// Of 4 rows, 3 bands would have 2, 2 and none.
+TEST_F(PlanesTest, NoBandIsWithoutRows) {
+  const auto hasThreeBands = [&](int size) {
+    const Problem problem = stepping({size, 5, 0, 2}, {40, 5, 0, 2}, 8);
+    const auto offers = planes(problem);
+    return std::any_of(offers.begin(), offers.end(), [&](const KernelOffer& offer) {
+      return cutOf(problem.operation, offer.kernel) == std::pair<int, int>(1, 3);
+    });
+  };
+  EXPECT_TRUE(hasThreeBands(9));    // 3 rows
+  EXPECT_FALSE(hasThreeBands(11));  // 4 rows
+  EXPECT_TRUE(hasThreeBands(13));   // 5 rows
+}
+
+/// Without a step planes are plain copies. Those are for tiles, of large filters without TF32.
+TEST_F(PlanesTest, WithoutAStepThereAreOnlyTiles) {
+  const auto cuts = [&](const Problem& problem) {
+    Cuts found;
+    for (const KernelOffer& offer : planes(problem))
+      found.insert(cutOf(problem.operation, offer.kernel));
+    return found;
+  };
+  const Problem problem = stepping({20, 5, 2, 1}, 64);
+  EXPECT_EQ(cuts(problem), (Cuts{{2, 1}, {4, 1}}));
+  EXPECT_EQ(cuts(stepping({20, 5, 2, 1}, 32)), (Cuts{{2, 1}}));
+  EXPECT_EQ(cuts(stepping({20, 5, 2, 1}, 34)), (Cuts{{2, 1}}));
+  EXPECT_TRUE(planes(stepping({20, 5, 2, 1}, 31)).empty());
+  EXPECT_TRUE(planes(stepping({20, 3, 1, 1}, 64)).empty());
+  Problem rounded = problem;
+  rounded.mathType = CUDNN_DEFAULT_MATH;
+  EXPECT_TRUE(planes(rounded).empty());
+  EXPECT_FALSE(parseKernel(problem, "FFT_TILING/fma_planes"));
+  EXPECT_TRUE(parseKernel(problem, "FFT_TILING/fma_planes_tiles=4"));
 }
 
 /// Winograd's of 5 x 5 is off by 1e-3: with a step cuDNN itself runs nothing like it.
@@ -167,8 +256,8 @@ TEST_F(PlanesTest, AreNotOfferedWhereBlocksAreFaster) {
 // cuDNN 9.19 has no descriptor of a tensor of 2^31 elements. At fewer samples there are planes, and
 // a database says so of the problem at any batch size.
 TEST_F(PlanesTest, NoneHaveMoreElementsThanCudnnsTensors) {
-  Problem large = stepping({252, 9, 4, 2}, 64);
-  large = large.withBatch(512);
+  Problem large = stepping({252, 9, 4, 2}, 31);
+  large = large.withBatch(1025);
   ASSERT_LT(large.xBytes() / sizeof(float), std::size_t{1} << 31);
   EXPECT_TRUE(planes(large).empty());
   ASSERT_FALSE(planes(large.withBatch(64)).empty());
@@ -219,6 +308,11 @@ TEST_F(PlanesTest, WhatHasNoPlanesIsRefused) {
                                   "FFT_TILING_planes",
                                   "IMPLICIT_GEMM/fma_planes",
                                   "FFT_TILING/default_planes",
+                                  "FFT_TILING/fma_planes_tiles=2",
+                                  "FFT_TILING/fma_planes_tiles=1",
+                                  "FFT_TILING/fma_planes_tiles=",
+                                  "FFT_TILING/fma_planes_bands=2",
+                                  "WINOGRAD_NONFUSED/fma_planes_bands=4",
                                   "FFT_TILING/fma_planes_planes"})
     EXPECT_FALSE(parseKernel(changed([](P) {}), other)) << other;
 }

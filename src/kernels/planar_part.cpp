@@ -1,0 +1,170 @@
+#include "kernels/planar_part.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/factor.hpp"
+#include "kernels/pixel_copies.hpp"
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::size_t kSpatial = 2;
+
+// Of fewer taps Winograd and FFT save less than the copies, and the products with 0, cost.
+constexpr int kFewestTaps = 10;
+constexpr int kFewestChannels = 16;
+
+/// Along one dimension, in planes. In 64 bits, as sizes may be the largest of 32.
+struct Line {
+  std::int64_t w, x;
+
+  Line(const Problem& problem, std::size_t dimension) noexcept {
+    const std::int64_t step = problem.strides[dimension];
+    w = (problem.wSizes[2 + dimension] + step - 1) / step;
+    x = problem.ySizes[2 + dimension] + w - 1;
+  }
+};
+
+/// What the copies are for.
+bool isOfFloats(const Problem& problem) noexcept {
+  return problem.xType == CUDNN_DATA_FLOAT && problem.wType == CUDNN_DATA_FLOAT &&
+         problem.yType == CUDNN_DATA_FLOAT && problem.computeType == CUDNN_DATA_FLOAT &&
+         problem.dimensions == 2 + kSpatial && problem.groups == 1 &&
+         problem.mode == CUDNN_CROSS_CORRELATION &&
+         problem.operation != Operation::kBiasActivationForward;
+}
+
+/// Whether some tap reads each pixel, and there are enough of them.
+bool hasTaps(const Problem& problem) noexcept {
+  const auto& taps = problem.wSizes;
+  const auto& steps = problem.strides;
+  return problem.dilations[0] == 1 && problem.dilations[1] == 1 && taps[2] >= steps[0] &&
+         taps[3] >= steps[1] && std::int64_t{taps[2]} * taps[3] >= kFewestTaps;
+}
+
+/// Without a step planes are plain copies, which only tiles are for, and only where no tensor cores
+/// multiply faster than Fourier's transforms. Bands of a filter gradient would add up.
+bool isCutSo(const Problem& problem, const PlaneCut& cut) noexcept {
+  const bool isStepping = problem.strides[0] > 1 || problem.strides[1] > 1;
+  if (!isStepping && (cut.tiles == 1 || problem.mathType != CUDNN_FMA_MATH)) return false;
+  if (cut.tiles > 1 &&
+      (problem.xSizes[1] % cut.tiles != 0 || problem.xSizes[1] / cut.tiles < kFewestChannels))
+    return false;
+  return cut.bands == 1 || (isStepping && problem.operation != Operation::kBackwardFilter &&
+                            (cut.bands - 1) * cut.rowsOf(problem) < problem.ySizes[2]);
+}
+
+std::size_t bytesOf(std::int64_t numbers) noexcept {
+  return static_cast<std::size_t>(numbers) * sizeof(float);
+}
+
+}  // namespace
+
+bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept {
+  if (!isOfFloats(problem) || !hasTaps(problem) || !isCutSo(problem, cut)) return false;
+  const auto& steps = problem.strides;
+  const Line down(problem, 0), across(problem, 1);
+  const std::int64_t perPixel = std::int64_t{steps[0]} * steps[1];
+  const std::int64_t channels = problem.xSizes[1] / cut.tiles, planes = channels * perPixel;
+  const bool fitDescriptors = fits(channels, perPixel) && fits(planes, down.x, across.x) &&
+                              fits(problem.batch(), planes * down.x * across.x) &&
+                              fits(planes, down.w, across.w);
+  const bool fitCopies =
+      fits(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
+      fits(problem.wSizes[0], channels, down.w * steps[0]) &&
+      fits(problem.xSizes[3] + across.x * steps[1], std::max(1, problem.xStrides[3])) &&
+      fits(problem.batch(), problem.ySizes[1], problem.ySizes[2]) &&
+      fits(problem.ySizes[3], std::max(1, problem.yStrides[3]));
+  return fitDescriptors && fitCopies;
+}
+
+PlanarPart::PlanarPart(const Problem& problem, const PlaneCut& cut, int rows) noexcept
+    : planar_(problem), rowsOfY_(problem.ySizes[2]) {
+  Problem part = problem;
+  part.xSizes[1] = part.wSizes[1] = problem.xSizes[1] / cut.tiles;
+  part.ySizes[2] = planar_.ySizes[2] = rows;
+  planar_.xSizes[1] = planar_.wSizes[1] = part.xSizes[1] * problem.strides[0] * problem.strides[1];
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const Line line(part, i);
+    planar_.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
+    planar_.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
+    planar_.strides[i] = 1;
+    planar_.pads[i] = 0;
+  }
+  planar_.xStrides = channelsFirst(planar_.xSizes);
+  planar_.wFormat = CUDNN_TENSOR_NCHW;
+  x_ = copyOf(part.xSizes, problem.xStrides, planar_.xSizes, sizeof(float));
+  x_.padY = problem.pads[0];
+  x_.padX = problem.pads[1];
+  w_ = copyOf(part.wSizes, filterStridesOf(problem), planar_.wSizes, sizeof(float));
+  x_.rows = w_.rows = problem.strides[0];
+  x_.columns = w_.columns = problem.strides[1];
+  y_ = copyOf(planar_.ySizes, problem.yStrides, planar_.ySizes, sizeof(float));
+  y_.rows = y_.columns = 1;
+  // cuDNN's algorithms write to a part of a tensor, but don't read one.
+  copiesY_ = cut.bands > 1 && problem.operation == Operation::kBackwardData;
+  if (copiesY_) planar_.yStrides = channelsFirst(planar_.ySizes);
+}
+
+std::size_t PlanarPart::wPlace() const noexcept {
+  return roundUpToAlignment(planar_.xBytes());
+}
+std::size_t PlanarPart::yPlace() const noexcept {
+  return wPlace() + roundUpToAlignment(planar_.wBytes());
+}
+std::size_t PlanarPart::bytes() const noexcept {
+  return yPlace() + (copiesY_ ? roundUpToAlignment(planar_.yBytes()) : 0);
+}
+
+BlockCopy PlanarPart::xRows(const ConvolutionPointers& pointers,
+                            int row,
+                            std::int64_t from,
+                            std::int64_t to) const noexcept {
+  BlockCopy copy = between(x_, pointers.x, pointers.workspace);
+  const std::int64_t bandsFirst = std::int64_t{row} * copy.rows - copy.padY;
+  const auto inX = [&](std::int64_t planesRow) {
+    return std::clamp<std::int64_t>(bandsFirst + planesRow * copy.rows, 0, x_.height);
+  };
+  const std::int64_t first = inX(from);
+  copy.tensor = const_cast<void*>(advance(pointers.x, bytesOf(first * copy.strides[2])));
+  copy.height = static_cast<std::int32_t>(inX(to) - first);
+  copy.padY = static_cast<std::int32_t>(first - bandsFirst);
+  return copy;
+}
+
+BlockCopy PlanarPart::x(const ConvolutionPointers& pointers, int row) const noexcept {
+  return xRows(pointers, row, 0, planar_.xSizes[2]);
+}
+BlockCopy PlanarPart::w(const ConvolutionPointers& pointers) const noexcept {
+  return between(w_, pointers.w, advance(pointers.workspace, wPlace()));
+}
+BlockCopy PlanarPart::y(const ConvolutionPointers& pointers, int row) const noexcept {
+  const void* const band = advance(pointers.y, bytesOf(row * y_.strides[2]));
+  return between(y_, band, copiesY_ ? advance(pointers.workspace, yPlace()) : band);
+}
+
+std::pair<BlockCopy, BlockCopy> PlanarPart::writtenAndNew(const ConvolutionPointers& pointers,
+                                                          int row) const noexcept {
+  const std::int64_t written = row > 0 ? planar_.wSizes[2] - 1 : 0;
+  // Behind what the last row reads x may go on: no output depends on that.
+  const bool isLast = row + planar_.ySizes[2] == rowsOfY_;
+  const std::int64_t end = isLast ? std::int64_t{x_.height} + x_.padY : planar_.xSizes[2];
+  return {xRows(pointers, row, 0, written), xRows(pointers, row, written, end)};
+}
+
+void PlanarPart::next(ConvolutionPointers& pointers) const noexcept {
+  pointers.x = advance(pointers.x, bytesOf(x_.channels * x_.strides[1]));
+  pointers.w = advance(pointers.w, bytesOf(w_.channels * w_.strides[1]));
+  if (planar_.operation == Operation::kForward) pointers.beta = Factor::one(planar_).get();
+}
+
+std::vector<PlanarPart> partsOf(const Problem& problem, const PlaneCut& cut) {
+  const int rows = cut.rowsOf(problem), last = problem.ySizes[2] - (cut.bands - 1) * rows;
+  std::vector<PlanarPart> parts{PlanarPart(problem, cut, rows)};
+  if (last != rows) parts.emplace_back(problem, cut, last);
+  return parts;
+}
+
+}  // namespace ucudnn
