@@ -103,7 +103,18 @@ bool supportsWinograd(const ConvolutionProblem& problem) {
          filterIs(problem, 3);
 }
 
+// An H200 refuses a dy of some rows of a larger tensor (2026-11-24), but takes such a y.
+bool hasGapsInSample(const TensorShape& shape) {
+  std::int64_t last = 0, elements = 1;
+  for (std::size_t d = 1; d < static_cast<std::size_t>(shape.rank); ++d) {
+    last += (shape.dims[d] - 1) * std::int64_t{shape.strides[d]};
+    elements *= shape.dims[d];
+  }
+  return last + 1 > elements;
+}
+
 bool supportsWinogradNonfused(const ConvolutionProblem& problem) {
+  if (problem.operation == Operation::kBackwardData && hasGapsInSample(problem.y)) return false;
   if (problem.spatialRank() != 2 || !unitStride(problem) || !unitDilation(problem) ||
       isDepthwise(problem) || problem.x.type == CUDNN_DATA_DOUBLE ||
       problem.filterFormat != CUDNN_TENSOR_NCHW) {
