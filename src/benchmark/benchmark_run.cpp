@@ -24,6 +24,11 @@ bool takesLonger(const TimingTask& a, const TimingTask& b) {
   return expected(a) > expected(b);
 }
 
+double msBetween(std::chrono::steady_clock::time_point begin,
+                 std::chrono::steady_clock::time_point end) {
+  return std::chrono::duration<double, std::milli>(end - begin).count();
+}
+
 }  // namespace
 
 BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request)
@@ -39,13 +44,26 @@ BenchmarkRun::~BenchmarkRun() {
 
 BenchmarkResult BenchmarkRun::run() {
   if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing) invite();
+  const auto begin = Clock::now();
   measureAnchors();
+  const auto measured = Clock::now();
   refineAnchors();
   lookAgain();
+  const auto refined = Clock::now();
   queue_.addSizes(question_.between(handle_));
   workOff();
   queue_.close();
+  const auto between = Clock::now();
   tryVariants();
+  logDebug(
+      "{} N={}: {:.1f} ms for all kernels, {:.1f} for the fastest, {:.1f} for other sizes, {:.1f} "
+      "for variants",
+      request_.problem.text(),
+      request_.problem.batch(),
+      msBetween(begin, measured),
+      msBetween(measured, refined),
+      msBetween(refined, between),
+      msBetween(between, Clock::now()));
   const double ownMs = timer_.finish();
   for (const auto& invitation : invitations_) invitation->close();
   deviceMs_ = std::max(deviceMs_, ownMs);

@@ -150,9 +150,25 @@ std::string toText(const QuestionKey& question) {
   return text;
 }
 
+const Measurement& measurementOf(const MicroBatches& group, const Measurements& measurements) {
+  return measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
+}
+
 bool isDivided(const Configuration& configuration) noexcept {
   const auto& groups = configuration.microBatches;
   return groups.size() > 1 || (groups.size() == 1 && groups.front().count > 1);
+}
+
+bool paysToReplay(const Configuration& configuration, const Measurements& measurements) {
+  return isDivided(configuration) ||
+         paysToReplay(measurementOf(configuration.microBatches.front(), measurements));
+}
+
+double enqueuedMs(const Configuration& configuration, const Measurements& measurements) {
+  double sum = 0;
+  for (const MicroBatches& group : configuration.microBatches)
+    sum += group.count * (measurementOf(group, measurements).timeMs + kLaunchMs);
+  return sum;
 }
 
 CandidateTable candidates(const PlanRequest& request,
@@ -263,8 +279,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   PreparedKernels& prepared = request.prepared != nullptr ? *request.prepared : own;
   double replayedMs = kReplayMs;
   for (const MicroBatches& group : configuration.microBatches) {
-    const Measurement& m =
-        measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
+    const Measurement& m = measurementOf(group, measurements);
     replayedMs += group.count * m.deviceMs;
     const Calls calls = request.callsAt(group.batch);
     plan->steps.push_back(
@@ -277,7 +292,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   if (!plan->anyCall) plan->calls = request.calls;
   const Plan::Step& first = plan->steps.front();
   plan->divided = isDivided(configuration);
-  plan->replayed = request.replay() != Replay::kNever && (plan->divided || paysToReplay(first));
+  plan->replayed = request.replay() != Replay::kNever && paysToReplay(configuration, measurements);
   if (plan->replayed && pace == Pace::kHost) plan->predictedMs = replayedMs;
   noteUndivided(*plan, request, measurements, plan->replayed ? Pace::kDevice : pace);
   if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);

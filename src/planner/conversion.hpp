@@ -31,7 +31,16 @@ enum class Pace {
   kDevice  ///< all are replayed, where that gains
 };
 
+/// REQUIRES: the group is of a configuration of these measurements.
+const Measurement& measurementOf(const MicroBatches& group, const Measurements& measurements);
+
 bool isDivided(const Configuration& configuration) noexcept;
+
+/// Whether a call that repeats is replayed. REQUIRES: as `measurementOf`.
+bool paysToReplay(const Configuration& configuration, const Measurements& measurements);
+
+/// What a call takes that is not replayed. REQUIRES: the same.
+double enqueuedMs(const Configuration& configuration, const Measurements& measurements);
 
 /// The micro-batch sizes that the policy tries for a problem, ascending; the last is the
 /// mini-batch. A filter gradient in half or bfloat16 is not split: each micro-batch would round

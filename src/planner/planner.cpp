@@ -35,12 +35,6 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-std::size_t kernelCount(const Measurements& measurements) {
-  std::size_t count = 0;
-  for (const auto& [batch, size] : measurements) count += size.kernels.size();
-  return count;
-}
-
 bool isSame(const Configuration& a, const Configuration& b) {
   return std::equal(a.microBatches.begin(),
                     a.microBatches.end(),
@@ -219,33 +213,38 @@ std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
   }
 }
 
-/// The plan for calls that repeat, and in it the one for those that don't. Where a graph gains
-/// nothing, all calls run at the pace of the host.
+/// The plan for calls that repeat, and in it the one for those that don't where that gains. Where a
+/// graph gains nothing, all calls run at the pace of the host. cuDNN confirms what runs, and
+/// nothing else.
 std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
                                                 Measurements& measurements,
                                                 Measuring measuring) {
   const auto choose = [&](Pace pace) {
     return chooseAccurately(request, measurements, measuring, pace);
   };
-  const auto build = [&](const Configuration& configuration,
-                         Pace pace,
-                         std::shared_ptr<const Plan> other = nullptr) {
-    return buildPlan(request, configuration, pace, measurements, std::move(other));
-  };
   for (;;) {
     const auto enqueued = choose(Pace::kHost);
-    if (!enqueued) return nullptr;
-    if (request.replay() != Replay::kWhereRepeated) return build(*enqueued, Pace::kHost);
-    const std::size_t known = kernelCount(measurements);
-    const auto replayed = choose(Pace::kDevice);
-    if (kernelCount(measurements) != known) continue;  // cuDNN does not have what was stored
-    if (replayed && isSame(*replayed, *enqueued)) return build(*replayed, Pace::kDevice);
-    auto first = build(*enqueued, Pace::kHost);
-    if (!replayed) return first;
-    auto plan = build(*replayed, Pace::kDevice, first);
-    if (plan->replayed) return plan;
+    if (!enqueued && store_.confirmAll(request, measurements)) return nullptr;
+    if (!enqueued) continue;
+    const auto replayed =
+        request.replay() == Replay::kWhereRepeated ? choose(Pace::kDevice) : std::nullopt;
+    const bool isOne = replayed && isSame(*replayed, *enqueued);
+    const bool gains = isOne || (replayed && paysToReplay(*replayed, measurements));
+    const bool isPair =
+        gains && enqueued->timeMs * kSplitGain < enqueuedMs(*replayed, measurements);
     // A split that gains less than its graph's launch costs would be replayed all the same.
-    return first->replayed ? build(*replayed, Pace::kHost) : first;
+    const bool runsReplayed = gains || (replayed && paysToReplay(*enqueued, measurements));
+    const Configuration& main = runsReplayed ? *replayed : *enqueued;
+    if (!confirmChoice(request, {main}, measurements) ||
+        (isPair && !confirmChoice(request, {*enqueued}, measurements)))
+      continue;
+    const auto build = [&](const Configuration& configuration,
+                           Pace pace,
+                           std::shared_ptr<const Plan> other = nullptr) {
+      return buildPlan(request, configuration, pace, measurements, std::move(other));
+    };
+    if (isPair) return build(main, Pace::kDevice, build(*enqueued, Pace::kHost));
+    return build(main, gains ? Pace::kDevice : Pace::kHost);
   }
 }
 

@@ -119,7 +119,7 @@ class Planner {
                      const std::vector<Configuration>& configurations,
                      Measurements& measurements);
   std::optional<Configuration> chooseAccurately(const PlanRequest& request,
-                                                Measurements& measurements,
+                                                const Measurements& measurements,
                                                 Measuring measuring,
                                                 Pace pace);
   CandidateTable accurateCandidates(const PlanRequest& request,

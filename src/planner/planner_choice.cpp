@@ -21,8 +21,7 @@ bool isInaccurateSplit(const Configuration& configuration,
                        int miniBatch) {
   const auto& groups = configuration.microBatches;
   return std::any_of(groups.begin(), groups.end(), [&](const MicroBatches& group) {
-    const auto& kernels = measurements.at(group.batch).kernels;
-    return group.batch < miniBatch && !kernels[static_cast<std::size_t>(group.kernel)].accurate;
+    return group.batch < miniBatch && !measurementOf(group, measurements).accurate;
   });
 }
 
@@ -61,23 +60,18 @@ std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
 }  // namespace
 
 std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& request,
-                                                       Measurements& measurements,
+                                                       const Measurements& measurements,
                                                        Measuring measuring,
                                                        Pace pace) {
   const int miniBatch = request.problem.batch();
   const auto choose = [&](const CandidateTable& table) {
     return chooseConfiguration(table, miniBatch, request.limitBytes, pace);
   };
-  for (;;) {
-    auto configuration = choose(candidates(request, measurements, 0, pace));
-    if (configuration && !request.withErrors() &&
-        isInaccurateSplit(*configuration, measurements, miniBatch))
-      configuration = choose(accurateCandidates(request, measurements, measuring, pace));
-    // What runs calls that suit no engine is confirmed by the first of them.
-    if (configuration ? request.anyCall || confirmChoice(request, {*configuration}, measurements)
-                      : store_.confirmAll(request, measurements))
-      return configuration;
-  }
+  auto configuration = choose(candidates(request, measurements, 0, pace));
+  if (configuration && !request.withErrors() &&
+      isInaccurateSplit(*configuration, measurements, miniBatch))
+    configuration = choose(accurateCandidates(request, measurements, measuring, pace));
+  return configuration;
 }
 
 /// True: all that the configurations run is as cuDNN says. False: `measurements` have changed, and
@@ -85,11 +79,12 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
 bool Planner::confirmChoice(const PlanRequest& request,
                             const std::vector<Configuration>& configurations,
                             Measurements& measurements) {
+  // What runs calls that suit no engine is confirmed by the first of them.
+  if (request.anyCall) return true;
   KernelsAtSizes wanted;
   for (const Configuration& configuration : configurations)
     for (const MicroBatches& group : configuration.microBatches)
-      wanted[group.batch].push_back(
-          measurements.at(group.batch).kernels[static_cast<std::size_t>(group.kernel)].kernel);
+      wanted[group.batch].push_back(measurementOf(group, measurements).kernel);
   using Asking = MeasurementStore::Asking;
   const Asking asking = configurations.size() == 1 ? Asking::kOfOnePlan : Asking::kAll;
   if (store_.confirm(request, wanted, measurements, asking)) return true;
