@@ -1,7 +1,7 @@
 // The kernels of block_copy.hpp. Tensors are copied by way of shared memory, so that neighbouring
-// threads read and write neighbours: a thread block copies a row of blocks of one sample. Filters
-// are small: a thread copies a number.
+// threads read and write neighbours: a thread block copies a row of blocks of one sample.
 #include "cuda/block_copy.hpp"
+#include "cuda/filter_taps.cuh"
 #include "cuda/pixel_tile.cuh"
 #include "cuda/plane_line.cuh"
 #include "cuda/quad_tile.cuh"
@@ -30,11 +30,11 @@ template <typename Number>
 struct Tile {
   const BlockCopy& copy;
   Number* memory;
-  int sample, row;            ///< of blocks
-  int channel;                ///< the first
-  int lines;                  ///< a line is a row of a channel
-  int pixels;                 ///< numbers of a block that are copied here
-  int inTile, most;           ///< and with the zeros behind them; and blocks at a time
+  int sample, row;   ///< of blocks
+  int channel;       ///< the first
+  int lines;         ///< a line is a row of a channel
+  int pixels;        ///< numbers of a block that are copied here
+  int inTile, most;  ///< and with the zeros behind them; and blocks at a time
   int nextPixel;
 
   __device__ Tile(const BlockCopy& whole, Number* shared, int rows) : copy(whole), memory(shared) {
@@ -85,15 +85,14 @@ struct Tile {
   }
 
   __device__ void writeBlocks(int first, int blocks) const {
-    forBlocks(first,
-              blocks,
-              [&](Number* to, const Number* from, int together, int left, bool isPixel) {
+    forBlocks(
+        first, blocks, [&](Number* to, const Number* from, int together, int left, bool isPixel) {
 #pragma unroll
-                for (int i = 0; i < kBatch; ++i)
-                  if (i * together < left)
-                    to[i * together * copy.numbers] =
-                        isPixel ? from[i * together * (inTile + 1)] : Number{};
-              });
+          for (int i = 0; i < kBatch; ++i)
+            if (i * together < left)
+              to[i * together * copy.numbers] =
+                  isPixel ? from[i * together * (inTile + 1)] : Number{};
+        });
   }
 
   /// Null: beyond the tensor, or none.
@@ -152,34 +151,35 @@ struct Tile {
 
   /// Of the blocks `known` are in memory; others are 0.
   __device__ void writePixels(int first, int blocks, int known) const {
-    forPixels(
-        first,
-        blocks,
-        [&](Number* const* line, int, int x, const Number* from, int together, int left) {
-          Number numbers[kLines][kBatch];
-          if (isSum())
+    forPixels(first,
+              blocks,
+              [&](Number* const* line, int, int x, const Number* from, int together, int left) {
+                Number numbers[kLines][kBatch];
+                if (isSum())
 #pragma unroll
-            for (int i = 0; i < kLines; ++i)
+                  for (int i = 0; i < kLines; ++i)
 #pragma unroll
-              for (int j = 0; j < kBatch; ++j) {
-                const int at = x + j * together * copy.columns;
-                const bool isPixel = j * together < left && line[i] != nullptr && isInside(at);
-                numbers[i][j] = isPixel ? line[i][at * nextPixel] : Number{};
-              }
+                    for (int j = 0; j < kBatch; ++j) {
+                      const int at = x + j * together * copy.columns;
+                      const bool isPixel =
+                          j * together < left && line[i] != nullptr && isInside(at);
+                      numbers[i][j] = isPixel ? line[i][at * nextPixel] : Number{};
+                    }
 #pragma unroll
-          for (int i = 0; i < kLines; ++i)
+                for (int i = 0; i < kLines; ++i)
 #pragma unroll
-            for (int j = 0; j < kBatch; ++j) {
-              const int at = x + j * together * copy.columns;
-              if (j * together >= left || line[i] == nullptr || !isInside(at)) continue;
-              const bool isKnown = j * together < left + known - blocks;
-              if (!isKnown && copy.adds != 0) continue;
-              Number number{};
-              if (isKnown) number = from[i * kWarps * copy.columns + j * together * (inTile + 1)];
-              if (isSum()) number = static_cast<Number>(numbers[i][j] + number);
-              line[i][at * nextPixel] = number;
-            }
-        });
+                  for (int j = 0; j < kBatch; ++j) {
+                    const int at = x + j * together * copy.columns;
+                    if (j * together >= left || line[i] == nullptr || !isInside(at)) continue;
+                    const bool isKnown = j * together < left + known - blocks;
+                    if (!isKnown && copy.adds != 0) continue;
+                    Number number{};
+                    if (isKnown)
+                      number = from[i * kWarps * copy.columns + j * together * (inTile + 1)];
+                    if (isSum()) number = static_cast<Number>(numbers[i][j] + number);
+                    line[i][at * nextPixel] = number;
+                  }
+              });
   }
 
   __device__ bool isSum() const {
@@ -247,59 +247,6 @@ __device__ void copyPixelsFromBlocks(const BlockCopy& copy, Number* memory) {
     copyPixelsFromBlocks<kLanes>(copy, memory);
   else
     copyPixelsFromBlocks<kFewPixels>(copy, memory);
-}
-
-template <typename Number>
-__device__ void copyFiltersToBlocks(const FilterCopy& copy) {
-  const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  int rest = thread;
-  const auto take = [&](int size) {
-    const int index = rest % size;
-    rest /= size;
-    return index;
-  };
-  const int number = take(copy.numbers);
-  const int column = number % copy.columns, row = number / copy.columns % copy.rows;
-  const int channel = number / (copy.columns * copy.rows);
-  const int x = take(copy.across) * copy.columns + column;
-  const int y = take(copy.down) * copy.rows + row;
-  const int tapX = x - take(copy.shifts) * copy.stepX, tapY = y - take(copy.shifts) * copy.stepY;
-  if (rest >= copy.count) return;
-  const bool isTap = channel < copy.channels && tapX >= 0 && tapX < copy.width && tapY >= 0 &&
-                     tapY < copy.height;
-  const auto* const filters = static_cast<const Number*>(copy.filters);
-  static_cast<Number*>(copy.blocks)[thread] =
-      isTap ? filters[rest * copy.strides[0] + channel * copy.strides[1] + tapY * copy.strides[2] +
-                      tapX * copy.strides[3]]
-            : Number{};
-}
-
-template <typename Number>
-__device__ void copyFiltersFromBlocks(const FilterCopy& copy) {
-  int rest = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const auto take = [&](int size) {
-    const int index = rest % size;
-    rest /= size;
-    return index;
-  };
-  const int tapX = take(copy.width), tapY = take(copy.height), channel = take(copy.channels);
-  if (rest >= copy.count) return;
-  const auto* const blocks = static_cast<const Number*>(copy.blocks);
-  Number sum{};
-  for (int shiftY = 0; shiftY < copy.shifts; ++shiftY)
-    for (int shiftX = 0; shiftX < copy.shifts; ++shiftX) {
-      const int x = tapX + shiftX * copy.stepX, y = tapY + shiftY * copy.stepY;
-      const int filter = (rest * copy.shifts + shiftY) * copy.shifts + shiftX;
-      const int block = (filter * copy.down + y / copy.rows) * copy.across + x / copy.columns;
-      const int number = (channel * copy.rows + y % copy.rows) * copy.columns + x % copy.columns;
-      const auto tap = blocks[block * copy.numbers + number];
-      sum = static_cast<Number>(sum + tap);
-    }
-  Number& target =
-      static_cast<Number*>(copy.filters)[rest * copy.strides[0] + channel * copy.strides[1] +
-                                         tapY * copy.strides[2] + tapX * copy.strides[3]];
-  const bool adds = sizeof(Number) == sizeof(float) && copy.adds != 0;
-  target = adds ? static_cast<Number>(target + sum) : sum;
 }
 
 // Numbers of two bytes are only copied: what they are makes no difference.

@@ -51,15 +51,11 @@ struct PixelTile {
            firstChannel + 4 * (thread() % kFours);
   }
 
-  __device__ int thread() const {
-    return channel * kPixels + pixel;
-  }
+  __device__ int thread() const { return channel * kPixels + pixel; }
   __device__ bool hasPixel(int move) const {
     return pixel < pixels && channel + move * kStep < channels;
   }
-  __device__ Number& pixelOf(int move) const {
-    return number[move * kStep * copy.strides[1]];
-  }
+  __device__ Number& pixelOf(int move) const { return number[move * kStep * copy.strides[1]]; }
   __device__ Number& placeOf(int move) const {
     return memory[(channel + move * kStep) * kLine + pixel];
   }

@@ -31,10 +31,10 @@ struct PlaneLine {
                channel * copy.strides[1] + y * copy.strides[2];
     if (row / copy.rows >= copy.down) return;
     const int first = (channel * copy.rows + row % copy.rows) * copy.columns;
-    planes = static_cast<float*>(copy.blocks) +
-             ((static_cast<std::int64_t>(sample) * copy.numbers + first) * copy.down +
-              row / copy.rows) *
-                 copy.across;
+    planes =
+        static_cast<float*>(copy.blocks) +
+        ((static_cast<std::int64_t>(sample) * copy.numbers + first) * copy.down + row / copy.rows) *
+            copy.across;
   }
 
   /// Of a column, counted from the first plane's.

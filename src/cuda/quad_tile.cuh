@@ -53,8 +53,8 @@ struct QuadTile {
   template <typename Move>
   __device__ void forPixels(Move move) const {
     const int lane = static_cast<int>(threadIdx.x), x = 2 * (firstBlock + lane);
-    float* const tensor = static_cast<float*>(copy.tensor) + sample * copy.strides[0] +
-                          2 * row * copy.strides[2] + x;
+    float* const tensor =
+        static_cast<float*>(copy.tensor) + sample * copy.strides[0] + 2 * row * copy.strides[2] + x;
     const bool hasLower = 2 * row + 1 < copy.height;
 #pragma unroll
     for (int i = 0; i < kLanes / kWarps; ++i) {

@@ -1,0 +1,61 @@
+// A planner whose plans have engines, and whose database tests change.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "changed_database.hpp"
+#include "planner_fixture.hpp"
+#include "support/temporary_directory.hpp"
+
+namespace ucudnn::test {
+
+/// Where, on the simulator, an engine is the fastest for each operation.
+inline constexpr std::size_t kEnginesLimit = 16 * kMebibyte;
+
+class PlannerEnginesTest : public PlannerTest {
+ protected:
+  void SetUp() override {
+    PlannerTest::SetUp();
+    settings_.databasePath = directory_.file("ucudnn.db");
+    settings_.kernels = Kernels::kAll;
+  }
+
+  static Problem problemOf(Operation operation) {
+    Problem problem = largeProblem(operation);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    if (operation == Operation::kBiasActivationForward) {
+      problem.activation = CUDNN_ACTIVATION_RELU;
+      problem.addsZ = 1;
+    }
+    return problem;
+  }
+
+  std::shared_ptr<const Plan> planBy(Planner& planner,
+                                     Operation operation,
+                                     std::size_t limitBytes = kEnginesLimit,
+                                     bool deterministic = false) {
+    PlanRequest wanted = request(planner, limitBytes, problemOf(operation));
+    wanted.deterministic = deterministic;
+    return planner.plan(wanted);
+  }
+  /// As another process would.
+  std::shared_ptr<const Plan> planAnew(Operation operation,
+                                       std::size_t limitBytes = kEnginesLimit,
+                                       bool deterministic = false) {
+    Planner planner;
+    return planBy(planner, operation, limitBytes, deterministic);
+  }
+  void lie(const std::string& statement) const {
+    changeDatabase(settings_.databasePath, statement);
+  }
+  static bool hasEngine(const Plan& plan) {
+    return std::any_of(
+        plan.steps.begin(), plan.steps.end(), [](const Plan::Step& step) { return !step.anyCall; });
+  }
+
+  TemporaryDirectory directory_;
+};
+
+}  // namespace ucudnn::test
