@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the sources themselves:
-#   misc/check.sh          format, include arrows, clang-tidy (src/ without the simulator, and include/), and the rest
-#                          of the tree past clang++'s warnings; installs what is missing
+#   misc/check.sh          format, lengths, include arrows, clang-tidy (src/ without the simulator, and include/), and
+#                          the rest of the tree past clang++'s warnings; installs what is missing
 #   misc/check.sh --full   builds all of it with clang++ (build-clang/) and g++ (build-werror/) besides, warnings being
 #                          errors, and runs the unit tests of both
 set -euo pipefail
@@ -16,7 +16,12 @@ step() {  # title, command...: says how long it took
   "${@:2}" || { echo "misc/check.sh: $1: failed" >&2; exit 1; }
   echo "misc/check.sh: $1: $((SECONDS - start)) s"
 }
-format() { git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c' | xargs -0 clang-format-14 --dry-run --Werror; }
+sources() { git ls-files -z '*.cpp' '*.hpp' '*.h' '*.c' '*.cu' '*.cuh'; }
+format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
+# One subject a file; clang-tidy counts a function's lines.
+lengths() {
+  sources | xargs -0 awk 'FNR == 351 { print FILENAME ": more than 350 lines"; long = 1 } END { exit long }' >&2
+}
 configure() {  # directory, CMake options...
   local generator=()
   [[ -f $1/CMakeCache.txt ]] || generator=(-G Ninja)
@@ -29,6 +34,7 @@ build_and_test() {  # directory, CMake options...
 }
 
 step "format" format
+step "lengths" lengths
 step "include arrows" misc/check_includes.py
 # Both read clang++'s command lines, which nothing needs to be built for.
 step "configuration for clang++" configure build-clang "${clang_options[@]}"
