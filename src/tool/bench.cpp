@@ -8,6 +8,7 @@
 #include "tool/bench_row.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
+#include "tool/interruption.hpp"
 #include "tool/machine.hpp"
 #include "tool/output_file.hpp"
 #include "tool/progress.hpp"
@@ -123,11 +124,18 @@ int bench(const BenchOptions& options, const std::string& command) {
     }
     warmUp(handles, options);
     Progress progress(layers.size() * options.operations.size());
+    const Interruption interruption;
     for (const Layer& layer : layers)
       for (const ucudnnOperation_t operation : options.operations) {
         progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
-        report.rows.push_back(benchRow(
-            handles, autotuner ? &*autotuner : nullptr, stream.get(), layer, operation, options));
+        report.rows.push_back(interruption.happened()
+                                  ? rowNotRun(layer, operation, options, "not run: interrupted")
+                                  : benchRow(handles,
+                                             autotuner ? &*autotuner : nullptr,
+                                             stream.get(),
+                                             layer,
+                                             operation,
+                                             options));
       }
     addStatistics(report);  // while there are handles: graphs end with the last one
     for (const Row& row : report.rows) report.kernelsMeasured -= row.comparedKernels;

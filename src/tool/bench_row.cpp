@@ -309,17 +309,26 @@ Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer) {
   return options.arithmetic.value_or(automaticArithmetic(layer.multiplyAdds()));
 }
 
+Row rowNotRun(const Layer& layer,
+              ucudnnOperation_t operation,
+              const BenchOptions& options,
+              const std::string& why) {
+  Row row;
+  row.layer = layer.name;
+  row.operation = toText(operation);
+  row.shape = layer.shape();
+  row.limitBytes = options.limitBytes;
+  row.error = why;
+  return row;
+}
+
 Row benchRow(const Handles& handles,
              const Handles* autotuner,
              cudaStream_t stream,
              const Layer& layer,
              ucudnnOperation_t operation,
              const BenchOptions& options) {
-  Row row;
-  row.layer = layer.name;
-  row.operation = toText(operation);
-  row.shape = layer.shape();
-  row.limitBytes = options.limitBytes;
+  Row row = rowNotRun(layer, operation, options, "");
   try {
     const Convolution convolution(layer, operation, options.numerics);
     fillRow(handles, autotuner, stream, layer, options, convolution, row);

@@ -7,6 +7,12 @@
 
 namespace ucudnn::tool {
 
+/// Of what has not run, and why.
+Row rowNotRun(const Layer& layer,
+              ucudnnOperation_t operation,
+              const BenchOptions& options,
+              const std::string& why);
+
 /// Never throws DeviceError: what goes wrong stands in the row's `error`, beside what was found out
 /// before. `autotuner`: plans undivided kernels of all sources, for comparison; null: nobody does.
 Row benchRow(const Handles& handles,

@@ -1,5 +1,8 @@
 // The whole tool on the simulator, with the profile that was recorded on an H200.
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #if UCUDNN_HAVE_SQLITE
@@ -290,6 +293,25 @@ TEST_F(SimulatedTool, ResultsThatCannotBeWrittenAreAFailure) {
   const Outcome table = runTool("plan --json /dev/full" + arguments);
   EXPECT_EQ(table.status, 2);
   EXPECT_NE(table.output.find("Pareto front"), std::string::npos);
+}
+
+// Ctrl-C, or `timeout`, in the midst of a list.
+TEST_F(SimulatedTool, AnInterruptedBenchWritesWhatItHas) {
+  const std::string json = directory_.file("results.json"), log = directory_.file("log");
+  const std::string command = "UCUDNN_KERNELS=legacy UCUDNN_LOG_LEVEL=info UCUDNN_LOG_FILE=" + log +
+                              " '" UCUDNN_TOOL "' bench --no-check " + kAlexNet + " --json " +
+                              json +
+                              " >/dev/null & tool=$!; "
+                              "until grep -q 'kernels timed' " +
+                              log +
+                              " 2>/dev/null; do kill -0 $tool || exit 9; sleep 0.01; done; "
+                              "kill -TERM $tool; wait $tool";
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+  const Json result = Json::parse(readFile(json));
+  ASSERT_EQ(result.at("rows").size(), 15U);
+  EXPECT_EQ(result.at("rows").front().at("error"), Json(nullptr));
+  EXPECT_GT(result.at("rows").front().at("ucudnn_ms"), 0);
+  EXPECT_EQ(result.at("rows").back().at("error"), "not run: interrupted");
 }
 
 // What `plan --save` writes runs as it was shown, and nothing is measured.
