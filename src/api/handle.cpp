@@ -206,7 +206,8 @@ cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes) {
 
 cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share) {
   return changeSettings("ucudnnSetBenchmarkShare", handle, [&](Settings& settings) {
-    if (!(share >= 0)) throw BadSetting("the share is negative or not a number");
+    if (!(share >= 0 && share <= 1) && share != kMeasureAlways)
+      throw BadSetting("the share is neither between 0 and 1 nor infinity");
     settings.benchmarkShare = share;
   });
 }

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <regex>
@@ -101,6 +102,15 @@ TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
     for (const int size : sizes)
       EXPECT_TRUE(size == 3 || size == 5 || tried.count(size) == 1) << size;
   }
+}
+
+/// As UCUDNN_BENCHMARK_SHARE does.
+TEST_F(SettingsTest, ABenchmarkShareIsBetween0And1OrInfinite) {
+  const Handles handles;
+  for (const double share : {0.0, 0.5, 1.0, HUGE_VAL})
+    EXPECT_CUDNN(handles.ours.setBenchmarkShare(share)) << share;
+  for (const double share : {-0.1, 1.1, -HUGE_VAL, std::nan("")})
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, handles.ours.setBenchmarkShare(share)) << share;
 }
 
 TEST_F(SettingsTest, UndividedPolicyOfTheHandleSplitsNothing) {
