@@ -7,7 +7,8 @@ target_compile_options(ucudnn_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>  # as g++: no part of -Wconversion
   $<$<BOOL:${UCUDNN_WERROR}>:-Werror>)
-target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags)
+target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags
+  -gz)  # compresses debug information: else it is more than half of a build folder
 # What makes a mistake of ours harder to exploit (misc/SECURITY.md); checked on the installed files.
 target_compile_options(ucudnn_flags INTERFACE -fstack-protector-strong)
 target_link_options(ucudnn_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
