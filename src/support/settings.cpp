@@ -95,6 +95,7 @@ void parseDevices(Settings& settings, const std::string& text) {
   }
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<EnvironmentVariable> makeTable() {
   using S = Settings;
   using T = const std::string&;
