@@ -214,8 +214,8 @@ std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
 }
 
 /// The plan for calls that repeat, and in it the one for those that don't where that gains. Where a
-/// graph gains nothing, all calls run at the pace of the host. cuDNN confirms what runs, and
-/// nothing else.
+/// graph gains nothing, all calls run by what is the fastest enqueued. cuDNN is asked about what
+/// runs, and about all else only where that is not as it was stored.
 std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
                                                 Measurements& measurements,
                                                 Measuring measuring) {

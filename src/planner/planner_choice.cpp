@@ -1,5 +1,5 @@
-// How the planner chooses among configurations: the fastest that is confirmed, and no less accurate
-// than what cuDNN itself would run; and what it says of that.
+// How the planner chooses among configurations: the fastest, no less accurate than what cuDNN
+// itself would run, that cuDNN confirms; and what it says of that.
 #include <algorithm>
 #include <limits>
 
@@ -74,8 +74,8 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
   return configuration;
 }
 
-/// True: all that the configurations run is as cuDNN says. False: `measurements` have changed, and
-/// none of them is unconfirmed any more.
+/// True: all that the configurations run is as cuDNN says; of a plan for any call it is not asked.
+/// False: `measurements` have changed, and cuDNN has been asked about all of them.
 bool Planner::confirmChoice(const PlanRequest& request,
                             const std::vector<Configuration>& configurations,
                             Measurements& measurements) {
