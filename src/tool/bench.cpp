@@ -113,6 +113,7 @@ int bench(const BenchOptions& options, const std::string& command) {
   report.machine = describeMachine(options.device, command);
   report.settings = settingsOf(options);
   report.remarks = remarksOn(report.machine, options, layers);
+  const Interruption interruption;  // until all is written
   {
     const Stream stream = makeStream();
     const Handles handles(stream.get());
@@ -124,7 +125,6 @@ int bench(const BenchOptions& options, const std::string& command) {
     }
     warmUp(handles, options);
     Progress progress(layers.size() * options.operations.size());
-    const Interruption interruption;
     for (const Layer& layer : layers)
       for (const ucudnnOperation_t operation : options.operations) {
         progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
