@@ -4,8 +4,9 @@
 # What is found is said, and its input lies in build-fuzz/ucudnn-fuzz-finding.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# Little optimization and little debug information: most of the time goes into building.
+# Little optimization, little debug information and few large sources: most of the time goes into building.
 misc/build.sh --dir build-fuzz '-DUCUDNN_SANITIZE=address;undefined' -DCMAKE_BUILD_TYPE=None '-DCMAKE_CXX_FLAGS=-O1 -g1' \
+  -DCMAKE_UNITY_BUILD=ON \
   -- ucudnn_fuzz
 cd build-fuzz
 unset "${!UCUDNN_@}"

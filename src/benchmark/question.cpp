@@ -11,10 +11,6 @@
 namespace ucudnn {
 namespace {
 
-bool contains(const std::vector<Kernel>& kernels, Kernel kernel) {
-  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
-}
-
 void append(std::vector<Measurement>& to, const std::vector<Measurement>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }

@@ -142,8 +142,7 @@ std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch)
   std::vector<Kernel> kernels;
   const auto addFrom = [&](const SizeMeasurements& size) {
     for (const Measurement& m : size.kernels)
-      if (std::find(kernels.begin(), kernels.end(), m.kernel) == kernels.end())
-        kernels.push_back(m.kernel);
+      if (!contains(kernels, m.kernel)) kernels.push_back(m.kernel);
   };
   const auto above = measured.upper_bound(batch);
   if (above != measured.end()) addFrom(above->second);

@@ -23,10 +23,6 @@ constexpr double kGain = 0.99;
 // Sizes near the one where a variant was found may be in a plan with it: equal parts of a batch.
 constexpr std::size_t kMostNearby = 2;
 
-bool contains(const std::vector<Kernel>& kernels, Kernel kernel) {
-  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
-}
-
 /// The largest at which a sample takes about the least: where that gains nothing, plans don't
 /// split. 0: nothing was measured. REQUIRES: at each size the fastest kernel is first.
 int fastestSize(const Measurements& measured) {

@@ -4,9 +4,11 @@
 
 #include <cudnn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "kernels/native.hpp"
 
@@ -27,6 +29,10 @@ struct Kernel {
                                   : mathType < other.mathType;
   }
 };
+
+inline bool contains(const std::vector<Kernel>& kernels, Kernel kernel) {
+  return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
+}
 
 /// Which calls a kernel or a plan is made for.
 enum class Calls {

@@ -42,7 +42,7 @@ void setKnobType(const BackendDescriptor& choice, int type) {
   setAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
 }
 
-EngineConfiguration valueOf(const BackendDescriptor& configuration) {
+EngineConfiguration configurationOf(const BackendDescriptor& configuration) {
   EngineConfiguration value;
   const auto engine =
       getUpTo(1, configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -103,7 +103,7 @@ std::vector<EngineConfiguration> OperationGraph::proposals(const EngineDevice& d
   std::vector<EngineConfiguration> values;
   for (const BackendDescriptor& configuration :
        getUpTo(most, heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))
-    values.push_back(valueOf(configuration));
+    values.push_back(configurationOf(configuration));
   return values;
 }
 

@@ -74,7 +74,7 @@ Measurement withKnownError(Measurement measurement, double error) {
 // half of its memory's bandwidth, and a launch.
 constexpr double kMultiplyAddsPerMs = 5e10;
 constexpr double kBytesPerMs = 2e9;
-constexpr double kShortestMs = 0.01;
+constexpr double kLeastMs = 0.01;
 
 KernelErrors errorsFor(const PlanRequest& request, const Measurements& measurements) {
   return request.withErrors() ? largestErrors(measurements) : KernelErrors();
@@ -137,7 +137,7 @@ std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy) {
 
 double estimatedMs(const Problem& problem) {
   const auto bytes = static_cast<double>(problem.xBytes() + problem.wBytes() + problem.yBytes());
-  return kShortestMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
+  return kLeastMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
 }
 
 std::string toText(const QuestionKey& question) {
@@ -167,7 +167,7 @@ bool paysToReplay(const Configuration& configuration, const Measurements& measur
 double enqueuedMs(const Configuration& configuration, const Measurements& measurements) {
   double sum = 0;
   for (const MicroBatches& group : configuration.microBatches)
-    sum += group.count * (measurementOf(group, measurements).timeMs + kLaunchMs);
+    sum += group.count * (measurementOf(group, measurements).timeMs + kLeastMs);
   return sum;
 }
 

@@ -227,7 +227,7 @@ bool MeasurementStore::confirm(const PlanRequest& request,
     confirmation = std::max(
         confirmation, ucudnn::confirm(prepared, batch, kernels, calls, size->second, &failures));
     for (const Measurement& m : size->second.kernels)
-      if (std::find(kernels.begin(), kernels.end(), m.kernel) != kernels.end()) larger.push_back(m);
+      if (contains(kernels, m.kernel)) larger.push_back(m);
     if (failures > 0) continue;  // to be asked again
     const std::lock_guard lock(mutex_);
     addConfirmed(known_[keyOf(request)].measurements[batch], kernels, size->second);

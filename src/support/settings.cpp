@@ -30,12 +30,6 @@ constexpr LogLevel kLogLevelDefault = LogLevel::kInfo;  // the level at which se
 constexpr LogLevel kLogLevelDefault = LogLevel::kWarn;
 #endif
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
-}
-
 /// The whole of `text` as a number that is not negative. Throws std::invalid_argument.
 template <typename Number>
 Number parseNumber(const std::string& text) {
@@ -81,7 +75,7 @@ void parseDevices(Settings& settings, const std::string& text) {
   if (settings.allBenchmarkDevices) return;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = trimmed(std::string_view(text).substr(begin, end - begin));
+    const std::string item(trimmed(std::string_view(text).substr(begin, end - begin)));
     if (item.empty()) throw std::invalid_argument("a device id is missing");
     const int device = parseNumber<int>(item);
     const auto& known = settings.benchmarkDevices;
@@ -259,7 +253,7 @@ std::string readInto(Settings& settings, const Lookup& lookup) {
   std::string firstBad;
   for (const EnvironmentVariable& variable : environmentVariables()) {
     const char* const value = lookup(variable);
-    const std::string text = value == nullptr ? std::string() : trimmed(value);
+    const std::string text(value == nullptr ? std::string_view() : trimmed(value));
     if (text.empty()) continue;
     try {
       Settings changed = settings;

@@ -21,12 +21,6 @@ namespace {
   throw std::invalid_argument(fmt::format("\"{}\" is not a size: {}", excerpt(text), why));
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 /// Bytes in a unit, whatever its case: "", "B"; "K", "KiB" (1024), "KB" (1000); so on to T. 0: no
 /// unit.
 std::uint64_t bytesInUnit(std::string_view unit) {

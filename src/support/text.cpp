@@ -87,4 +87,10 @@ std::string excerpt(std::string_view text, std::size_t most) {
   return result;
 }
 
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
 }  // namespace ucudnn

@@ -13,6 +13,9 @@ constexpr std::size_t kMostMessageBytes = 500;
 /// Whether `text` is UTF-8 without control characters and without what reorders or breaks a line.
 bool isPrintable(std::string_view text);
 
+/// `text` without what is blank at its ends.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " \t");
+
 /// `text` with \xNN for each byte of what is not printable.
 std::string printable(std::string_view text);
 

@@ -48,12 +48,7 @@ constexpr std::size_t kMostLineBytes = 10000;
 constexpr std::size_t kMostNameBytes = 200;
 constexpr std::size_t kMostLayers = 10000;
 
-std::string trimmed(std::string_view text) {
-  constexpr const char* kBlank = " \t\r";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(kBlank) - first + 1));
-}
+constexpr const char* kBlanks = " \t\r";
 
 /// Cells of a line; one in double quotes may hold commas, and "" for a quote. Empty: a quote is not
 /// closed.
@@ -73,7 +68,7 @@ std::vector<std::string> splitCells(const std::string& line) {
     }
   }
   if (quoted) return {};
-  for (std::string& cell : cells) cell = trimmed(cell);
+  for (std::string& cell : cells) cell = std::string(trimmed(cell, kBlanks));
   return cells;
 }
 
@@ -251,7 +246,7 @@ std::vector<Layer> parseLayers(std::istream& stream, const std::string& file) {
   for (int number = 1; std::getline(stream, text); ++number) {
     if (number == 1 && text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0)
       text.erase(0, kByteOrderMark.size());
-    if (trimmed(text).empty() || text[0] == '#') continue;
+    if (trimmed(text, kBlanks).empty() || text[0] == '#') continue;
     Line line(file, number);
     if (header.empty()) {
       header = readHeader(text, line);
