@@ -26,26 +26,27 @@ struct Plan {
     std::shared_ptr<const BuiltKernel> built;  ///< at `batch` samples
   };
 
-  // First, and not looked up in `steps`: every call reads them, mostly from a cold cache.
-  bool divided = false;  ///< two micro-batches or more
+  // First, in one cache line, and not looked up in `steps`: every call reads them, mostly from a
+  // cold cache.
+  bool divided = false;   ///< two micro-batches or more
+  bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.
   int callersAlgorithm = -1;
   bool anyCall = true;  ///< false: calls must suit engines (suitsEngines)
   Calls calls = Calls::kAll;
-
-  Problem problem;
-  std::vector<Step> steps;  ///< largest micro-batches first
-  std::size_t limitBytes = 0;
-  std::size_t workspaceBytes = 0;  ///< the largest step's
   double predictedMs = 0;
-  bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
   /// What runs instead where a call suits no engine; null: the same. It needs no more workspace, if
   /// what a database says of it is so: few clients make such calls, and cuDNN is asked at the first
   /// (executor/checked_plans.hpp).
   std::shared_ptr<const Plan> general;
+
+  Problem problem;
+  std::vector<Step> steps;  ///< largest micro-batches first
+  std::size_t limitBytes = 0;
+  std::size_t workspaceBytes = 0;  ///< the largest step's
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the
