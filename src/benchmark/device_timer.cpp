@@ -30,13 +30,18 @@ void DeviceTimer::prepare() {
   if (buffers_ != nullptr)
     memory_.emplace(request_.problem, *buffers_);
   else
-    // cuDNN's algorithms read z in place, which engines don't.
-    memory_.emplace(request_.problem,
-                    question_.largestWorkspace(),
-                    request_.memoryBytes,
-                    request_.withEngines() && request_.problem.addsZ != 0,
-                    stream_);
+    takeMemory(question_.largestWorkspace());
   timer_.emplace(handle_, request_.problem);
+}
+
+void DeviceTimer::takeMemory(std::size_t workspaceBytes) {
+  workspaceBytes_ = workspaceBytes;
+  // cuDNN's algorithms read z in place, which engines don't.
+  memory_.emplace(request_.problem,
+                  workspaceBytes,
+                  request_.memoryBytes,
+                  request_.withEngines() && request_.problem.addsZ != 0,
+                  stream_);
 }
 
 double DeviceTimer::finish() noexcept {
@@ -59,6 +64,9 @@ double DeviceTimer::finish() noexcept {
 
 std::optional<PlacedCall> DeviceTimer::place(const TimingTask& task) {
   const KernelCall& call = task.call;
+  // A variant may need more than all that cuDNN offers.
+  if (buffers_ == nullptr && call.offer.workspaceBytes > workspaceBytes_)
+    takeMemory(call.offer.workspaceBytes);
   const auto place = memory_->place(call.batch, call.offer.workspaceBytes);
   if (!place) return std::nullopt;
   return PlacedCall{build(task), call.batch, call.offer.workspaceBytes, *place};

@@ -46,6 +46,7 @@ class DeviceTimer {
   double finish() noexcept;
 
  private:
+  void takeMemory(std::size_t workspaceBytes);
   std::optional<PlacedCall> place(const TimingTask& task);
   std::shared_ptr<const BuiltKernel> build(const TimingTask& task);
   Timing glance(const TimingTask& task, const PlacedCall& placed);
@@ -63,6 +64,7 @@ class DeviceTimer {
   cudaStream_t stream_ = nullptr;
   Event begin_;
   std::optional<TimingMemory> memory_;
+  std::size_t workspaceBytes_ = 0;  ///< that scratch memory was taken for
   std::optional<KernelTimer> timer_;
   std::map<int, std::vector<ExactOutput>> exact_;  ///< by batch size
   /// What may be timed again: an engine takes the host as long to build as a timing takes.

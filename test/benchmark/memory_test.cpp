@@ -1,6 +1,8 @@
 // The benchmark takes no device memory that nobody granted, and makes the best of little.
 #include <limits>
 
+#include "benchmark/device_timer.hpp"
+#include "benchmark/question.hpp"
 #include "benchmark_fixture.hpp"
 
 namespace ucudnn::test {
@@ -23,6 +25,28 @@ TEST_F(BenchmarkMemoryTest, OneBlockForAll) {
   run(question(32, kLimit));
   EXPECT_EQ(allocations + 1, callCount("cudaMalloc"));
   EXPECT_EQ(frees + 1, callCount("cudaFree"));
+  EXPECT_EQ(0U, liveBytes());
+}
+
+/// Variants do, which are not known when the memory is taken.
+TEST_F(BenchmarkMemoryTest, AKernelThatNeedsMoreThanAllThatIsOfferedGetsIt) {
+  BenchmarkRequest request = question(32, kLimit);
+  const Question asked(handle_.get(), request);
+  TimingTask task;
+  Measurement kernel = *fastestOf(run(request).measurements.at(32).kernels);
+  kernel.workspaceBytes = asked.largestWorkspace() + 8 * kMebibyte;
+  task.call = {std::make_shared<const ProblemDescriptors>(request.problem), 32, kernel};
+  task.expectedMs = kernel.timeMs;
+  const auto statusWith = [&](std::size_t grantedBytes) {
+    request.memoryBytes = grantedBytes;
+    DeviceTimer timer(handle_.get(), request, nullptr, asked);
+    timer.prepare();
+    return timer.run(task).status;
+  };
+  using Status = TimingOutcome::Status;
+  const std::size_t needed = tensorBytes(32) + kSlack + kernel.workspaceBytes;
+  EXPECT_EQ(Status::kTimed, statusWith(needed));
+  EXPECT_EQ(Status::kNoMemory, statusWith(tensorBytes(32) + kernel.workspaceBytes / 2));
   EXPECT_EQ(0U, liveBytes());
 }
 
