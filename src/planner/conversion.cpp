@@ -167,7 +167,7 @@ bool paysToReplay(const Configuration& configuration, const Measurements& measur
 double enqueuedMs(const Configuration& configuration, const Measurements& measurements) {
   double sum = 0;
   for (const MicroBatches& group : configuration.microBatches)
-    sum += group.count * (measurementOf(group, measurements).timeMs + kLeastMs);
+    sum += group.count * (measurementOf(group, measurements).timeMs + kLaunchMs);
   return sum;
 }
 
