@@ -107,7 +107,7 @@ cudnnStatus_t Context::convolve(Operation operation,
                                 LayerId layer) noexcept {
   HotPlans::Key& key = callsKey_;
   key.workspaceBytes = 0;
-  if (!readUpToGroups(operation, call, key.problem) || !Planner::plans(key.problem))
+  if (!readProblem(operation, call, key.problem) || !Planner::plans(key.problem))
     return bypass(operation, call, left::kUnknown);
   if (!readRest(call, key.problem)) return bypass(operation, call, left::kUnknownZ);
   key.isExecution = call.execution != nullptr;
@@ -115,7 +115,6 @@ cudnnStatus_t Context::convolve(Operation operation,
       key.isExecution ? call.execution->deterministic : isDeterministic(operation, call.algorithm);
   if ((owner_ || replays_) && !followDevice()) return bypass(operation, call, left::kFailed);
   if (ownsWorkspace()) {
-    if (!hasGroups(call, key.problem)) return bypass(operation, call, left::kUnknown);
     HotPlans::Key owned = key;
     owned.layer = layer;
     if (const auto status = convolveInOwned(owned, call)) return *status;
@@ -123,8 +122,6 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.workspaceBytes = call.pointers.grantedBytes();
 
   const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
-  const bool asksCudnn = hot != nullptr && hot->plan && hot->plan->passesDescriptors();
-  if (!asksCudnn && !hasGroups(call, key.problem)) return bypass(operation, call, left::kUnknown);
   if (hot != nullptr && (!hot->plan || hot->plan->isFor(callsOf(call, key.problem)))) {
     if (!hot->plan) return runUnplanned(key, call, left::kNoPlan);
     hotMs_ += hot->plan->predictedMs;

@@ -36,21 +36,13 @@ struct ConvolutionCall {
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
 
 /// Reads what a call's descriptors hold; of a client's execution it is known. False: not one that
-/// μ-cuDNN knows. See problem.hpp.
-inline bool readUpToGroups(Operation operation,
-                           const ConvolutionCall& call,
-                           Problem& problem) noexcept {
-  if (call.execution == nullptr) return readUpToGroups(operation, call.descriptors, problem);
-  if (call.execution->problem != nullptr) problem = *call.execution->problem;
-  return call.execution->problem != nullptr;
-}
-inline bool hasGroups(const ConvolutionCall& call, const Problem& problem) noexcept {
-  return call.execution != nullptr || hasGroups(call.descriptors, problem);
-}
+/// μ-cuDNN knows.
 inline bool readProblem(Operation operation,
                         const ConvolutionCall& call,
                         Problem& problem) noexcept {
-  return readUpToGroups(operation, call, problem) && hasGroups(call, problem);
+  if (call.execution == nullptr) return readProblem(operation, call.descriptors, problem);
+  if (call.execution->problem != nullptr) problem = *call.execution->problem;
+  return call.execution->problem != nullptr;
 }
 
 /// Reads what a call has besides its descriptors. False: not planned.

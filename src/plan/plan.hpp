@@ -60,10 +60,6 @@ struct Plan {
   std::size_t undividedBytes = 0;
 
   bool isDivided() const noexcept { return divided; }
-  /// Whether each call is one of cuDNN's, with the caller's own descriptors.
-  bool passesDescriptors() const noexcept {
-    return callersAlgorithm >= 0 && !replayed && !enqueued;
-  }
   bool isFor(Calls others) const noexcept { return calls == Calls::kAll || calls == others; }
   std::size_t microBatches() const noexcept {
     std::size_t count = 0;

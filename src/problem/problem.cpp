@@ -91,13 +91,13 @@ bool readFilter(cudnnFilterDescriptor_t descriptor, int& dimensions, Problem& pr
   return elementBytes(dataType) != 0 && format != CUDNN_TENSOR_NCHW_VECT_C;
 }
 
-/// All but the groups, and the reorder type, which matters to INT8x32 filters only
-/// (cudnnReorderType_t).
+/// All but the reorder type, which matters to INT8x32 filters only (cudnnReorderType_t).
 bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) noexcept {
   int length = 0;
   cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
+  int groups = 1;
   if (cudnn().getConvolutionNdDescriptor(descriptor,
                                          Problem::kMaxSpatial,
                                          &length,
@@ -106,20 +106,14 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
                                          problem.dilations.data(),
                                          &mode,
                                          &computeType) != CUDNN_STATUS_SUCCESS ||
-      cudnn().getConvolutionMathType(descriptor, &mathType) != CUDNN_STATUS_SUCCESS)
+      cudnn().getConvolutionMathType(descriptor, &mathType) != CUDNN_STATUS_SUCCESS ||
+      cudnn().getConvolutionGroupCount(descriptor, &groups) != CUDNN_STATUS_SUCCESS)
     return false;
   problem.mode = mode;
   problem.computeType = computeType;
   problem.mathType = mathType;
+  problem.groups = groups;
   return length == problem.dimensions - 2;
-}
-
-/// False: the channels of x and of w make none.
-bool deriveGroups(Problem& problem) noexcept {
-  const std::int32_t inGroup = problem.wSizes[1];
-  if (inGroup <= 0 || problem.xSizes[1] % inGroup != 0) return false;
-  problem.groups = problem.xSizes[1] / inGroup;
-  return true;
 }
 
 /// cuDNN also gives what an earlier setting of the descriptor left behind the dimensions in use. No
@@ -262,9 +256,9 @@ std::string Problem::text() const {
   return result;
 }
 
-bool readUpToGroups(Operation operation,
-                    const ConvolutionDescriptors& descriptors,
-                    Problem& problem) noexcept {
+bool readProblem(Operation operation,
+                 const ConvolutionDescriptors& descriptors,
+                 Problem& problem) noexcept {
   // On success every member is written once: here, by a reader, or by clearUnused.
   problem.operation = operation;
   problem.activation = problem.addsZ = 0;
@@ -278,18 +272,10 @@ bool readUpToGroups(Operation operation,
     return false;
   problem.dimensions = xDimensions;
   if (yDimensions != xDimensions || wDimensions != xDimensions ||
-      problem.xSizes[0] != problem.ySizes[0] || !deriveGroups(problem) ||
-      !readConvolution(descriptors.convolution, problem))
+      problem.xSizes[0] != problem.ySizes[0] || !readConvolution(descriptors.convolution, problem))
     return false;
   clearUnused(problem);
   return true;
-}
-
-bool hasGroups(const ConvolutionDescriptors& descriptors, const Problem& problem) noexcept {
-  int groups = 0;
-  return cudnn().getConvolutionGroupCount(descriptors.convolution, &groups) ==
-             CUDNN_STATUS_SUCCESS &&
-         groups == problem.groups;
 }
 
 }  // namespace ucudnn

@@ -109,21 +109,9 @@ constexpr bool isRounded(std::int32_t dataType) noexcept {
 
 /// Reads a problem from its descriptors. False: not one that μ-cuDNN knows (a vectorized or integer
 /// type, too many dimensions, descriptors that do not belong together); cuDNN gets the call as it
-/// is, and what `problem` holds means nothing. The groups are those that the channels of x and w
-/// make: only `hasGroups` knows whether the convolution's descriptor says the same.
-bool readUpToGroups(Operation operation,
-                    const ConvolutionDescriptors& descriptors,
-                    Problem& problem) noexcept;
-
-/// Whether the convolution has as many groups as were derived. cuDNN refuses the call otherwise. A
-/// call asked apart, as a getter costs up to 0.1 µs, and cuDNN asks itself about what it is given.
-bool hasGroups(const ConvolutionDescriptors& descriptors, const Problem& problem) noexcept;
-
-/// The two together.
-inline bool readProblem(Operation operation,
-                        const ConvolutionDescriptors& descriptors,
-                        Problem& problem) noexcept {
-  return readUpToGroups(operation, descriptors, problem) && hasGroups(descriptors, problem);
-}
+/// is, and what `problem` holds means nothing.
+bool readProblem(Operation operation,
+                 const ConvolutionDescriptors& descriptors,
+                 Problem& problem) noexcept;
 
 }  // namespace ucudnn

@@ -130,28 +130,5 @@ TEST_F(CaptureTest, PlannedCallMakesNoCallsButTheDescriptorsGettersAndTheConvolu
   }
 }
 
-// cuDNN is given the caller's descriptors then, and checks the groups itself.
-TEST_F(CaptureTest, PlannedCallOfOneAlgorithmAsksForNoGroups) {
-  if (!onSimulator()) GTEST_SKIP() << "only the simulator counts calls";
-  const Handles handles;
-  ASSERT_CUDNN(handles.ours.setGraphMemory(0));
-  ASSERT_CUDNN(handles.ours.setKernels(UCUDNN_KERNELS_LEGACY));
-  ASSERT_CUDNN(handles.ours.setOptimizerBatchSizePolicy(UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED));
-  Convolution convolution(fftCase(76));
-  const DeviceBuffer workspace(kLimit);
-  const auto run = [&] {
-    return convolution.run(handles.ours, UCUDNN_FORWARD, 0, {workspace.get(), kLimit});
-  };
-  ucudnnPlan_t plan{};
-  std::vector<ucudnnMicroBatches_t> entries;
-  ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
-  ASSERT_CUDNN(run());
-  const std::int64_t groupsBefore = callCount("cudnnGetConvolutionGroupCount");
-  const std::int64_t before = callCount(nullptr);
-  ASSERT_CUDNN(run());
-  EXPECT_EQ(groupsBefore, callCount("cudnnGetConvolutionGroupCount"));
-  EXPECT_EQ(before + 6, callCount(nullptr)) << "five getters and the convolution";
-}
-
 }  // namespace
 }  // namespace ucudnn::test

@@ -198,22 +198,6 @@ const Refused kRefused[] = {
      }},
     {"a convolution in three dimensions",
      [](const Descriptors& d) { setConvolution(d.convolution, 3); }},
-    {"more groups than the channels make",
-     [](const Descriptors& d) {
-       UCUDNN_CHECK_CUDNN(cudnnSetConvolutionGroupCount(d.convolution.get(), 2));
-     }},
-    {"fewer groups than the channels make",
-     [](const Descriptors& d) {
-       setFilter(d.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, {4, 2, 3, 3});
-     }},
-    {"channels that make no groups",
-     [](const Descriptors& d) {
-       setFilter(d.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, {4, 3, 3, 3});
-     }},
-    {"a filter of more channels than the image",
-     [](const Descriptors& d) {
-       setFilter(d.w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, {4, 8, 3, 3});
-     }},
     {"batches that differ",
      [](const Descriptors& d) {
        setTensor(d.y, CUDNN_DATA_FLOAT, {7, 4, 9, 8}, {288, 72, 8, 1});
