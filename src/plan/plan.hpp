@@ -26,8 +26,8 @@ struct Plan {
     std::shared_ptr<const BuiltKernel> built;  ///< at `batch` samples
   };
 
-  // First, in one cache line, and not looked up in `steps`: every call reads them, mostly from a
-  // cold cache.
+  // First, side by side, and not looked up in `steps`: every call reads them, mostly from a cold
+  // cache.
   bool divided = false;   ///< two micro-batches or more
   bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a

@@ -119,7 +119,7 @@ Confirmation confirm(PreparedKernels& kernels,
                      SizeMeasurements& size,
                      int* failures) {
   const auto isOpen = [&](const Measurement& m) {
-    return !m.confirmed && std::find(wanted.begin(), wanted.end(), m.kernel) != wanted.end();
+    return !m.confirmed && contains(wanted, m.kernel);
   };
   auto confirmation = Confirmation::kAsAssumed;
   if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return confirmation;
@@ -175,7 +175,7 @@ void addConfirmed(SizeMeasurements& to,
   std::vector<Measurement> kept;
   kept.reserve(to.kernels.size());
   for (const Measurement& m : to.kernels) {
-    const bool isWanted = std::find(wanted.begin(), wanted.end(), m.kernel) != wanted.end();
+    const bool isWanted = contains(wanted, m.kernel);
     const auto place = std::find_if(
         confirmed.kernels.begin(), confirmed.kernels.end(), [&](const Measurement& other) {
           return other.kernel == m.kernel;
