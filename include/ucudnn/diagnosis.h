@@ -23,7 +23,8 @@ typedef struct {
   int count;
   double timeMs;   /* of one micro-batch among many, back to back, measured */
   double deviceMs; /* what the device needs of it: less where enqueueing a call takes longer */
-  size_t workspaceBytes; /* of one micro-batch */
+  size_t workspaceBytes; /* of one micro-batch; more than the plan's: it borrows that of the output
+                            (UCUDNN_BORROW_OUTPUT) */
   int deterministic;
   char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example
                       "FFT_TILING/default" */
@@ -33,8 +34,8 @@ typedef struct {
 /** The configuration chosen for a convolution under a limit. */
 typedef struct {
   size_t limitBytes;
-  size_t workspaceBytes; /* the largest micro-batch's; what GetWorkspaceSize reports is this rounded
-                            up to 512 */
+  size_t workspaceBytes; /* the largest micro-batch's that does not borrow; what GetWorkspaceSize
+                            reports is this rounded up to 512 */
   double predictedMs;
   int replayed; /* 1: predictedMs is that of a repeated call, launched as a CUDA graph */
 } ucudnnPlan_t;

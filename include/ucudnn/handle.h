@@ -127,6 +127,9 @@ class UcudnnHandle_t {
     for (int device : devices) list += (list.empty() ? "" : ",") + std::to_string(device);
     return ucudnnSetBenchmarkDevices(native_, list.c_str());
   }
+  cudnnStatus_t setBorrowOutput(bool enabled) const {
+    return ucudnnSetBorrowOutput(native_, enabled ? 1 : 0);
+  }
   cudnnStatus_t setDeterministic(bool enabled) const {
     return ucudnnSetDeterministic(native_, enabled ? 1 : 0);
   }

@@ -173,6 +173,13 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t b
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share);
 
+/**
+ * Not 0: where a call overwrites its output, micro-batches have the part of it that is yet to be
+ * written as workspace, beyond any limit. 0: the workspace is all that there is.
+ * UCUDNN_BORROW_OUTPUT
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetBorrowOutput(cudnnHandle_t handle, int enabled);
+
 /** Not 0: only kernels that give the same bits at every run. UCUDNN_DETERMINISTIC */
 UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled);
 

@@ -212,6 +212,12 @@ cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share) {
   });
 }
 
+cudnnStatus_t ucudnnSetBorrowOutput(cudnnHandle_t handle, int enabled) {
+  return changeSettings("ucudnnSetBorrowOutput", handle, [&](Settings& settings) {
+    settings.borrowOutput = enabled != 0;
+  });
+}
+
 cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled) {
   return changeSettings("ucudnnSetDeterministic", handle, [&](Settings& settings) {
     settings.deterministic = enabled != 0;

@@ -1,9 +1,20 @@
 #include "benchmark/benchmark.hpp"
 
+#include <algorithm>
+
 #include "benchmark/benchmark_run.hpp"
 #include "benchmark/helper_devices.hpp"
 
 namespace ucudnn {
+
+std::size_t BenchmarkRequest::limitAt(int batch) const noexcept {
+  std::size_t borrowed = room.borrowed(problem.batch() - batch);
+  if (buffers == nullptr && borrowed > room.limitBytes) {
+    const std::size_t tensors = tensorBytesOf(problem.withBatch(batch));
+    borrowed = std::min(borrowed, memoryBytes > tensors ? memoryBytes - tensors : 0);
+  }
+  return std::max(room.limitBytes, borrowed);
+}
 
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request) {
   const RelaxedCapture relaxed;

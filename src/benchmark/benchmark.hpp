@@ -9,6 +9,7 @@
 #include "benchmark/buffers.hpp"
 #include "benchmark/measurement.hpp"
 #include "support/policies.hpp"
+#include "support/workspace_room.hpp"
 
 namespace ucudnn {
 
@@ -17,7 +18,7 @@ struct BenchmarkRequest {
   Problem problem;                          ///< at the mini-batch
   std::vector<int> sizes;                   ///< ascending, the mini-batch included
   bool largestBatches = false;              ///< and those of largest_batches.hpp
-  std::size_t limitBytes = 0;               ///< kernels that need more are not tried
+  WorkspaceRoom room;                       ///< kernels that need more are not tried
   const Measurements* known = nullptr;      ///< kernels found here are not timed again (any size)
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
   const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
@@ -35,6 +36,9 @@ struct BenchmarkRequest {
                         ///< none
 
   bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
+  /// The most workspace of a micro-batch of so many samples: more than the limit only where the
+  /// benchmark, too, has so much.
+  std::size_t limitAt(int batch) const noexcept;
 };
 
 /// Why something of a question has not been tried.

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "benchmark/random_values.hpp"
+#include "kernels/native.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
-std::size_t biasBytes(const Problem& problem) {
+std::size_t biasBytes(const Problem& problem) noexcept {
   return static_cast<std::size_t>(problem.ySizes[1]) * elementBytes(problem.yType);
 }
 
@@ -32,8 +33,19 @@ DeviceBuffer allocate(std::size_t leastBytes, std::size_t mostBytes) {
 
 }  // namespace
 
-TimingMemory::TimingMemory(const Problem& problem, const TensorBuffers& buffers)
-    : problem_(problem), callers_(buffers) {}
+std::size_t tensorBytesOf(const Problem& problem, bool besideY) noexcept {
+  return roundUpToAlignment(problem.wBytes()) + roundUpToAlignment(biasBytes(problem)) +
+         roundUpToAlignment(problem.xBytes()) +
+         roundUpToAlignment(problem.yBytes()) * (besideY ? 2 : 1);
+}
+
+TimingMemory::TimingMemory(const Problem& problem,
+                           const TensorBuffers& buffers,
+                           std::size_t borrowedSampleBytes)
+    : problem_(problem),
+      callers_(buffers),
+      callersRoom_{buffers.workspace != nullptr ? buffers.workspaceBytes : 0, borrowedSampleBytes} {
+}
 
 TimingMemory::TimingMemory(const Problem& problem,
                            std::size_t workspaceBytes,
@@ -49,12 +61,6 @@ TimingMemory::TimingMemory(const Problem& problem,
             problem.batch(),
             block_.bytes(),
             wanted);
-}
-
-std::size_t TimingMemory::tensorBytes(int samples) const {
-  const Problem part = problem_.withBatch(samples);
-  return roundUpToAlignment(part.wBytes()) + roundUpToAlignment(biasBytes(part)) +
-         roundUpToAlignment(part.xBytes()) + roundUpToAlignment(part.yBytes()) * (besideY_ ? 2 : 1);
 }
 
 /// The most samples, up to the mini-batch, whose tensors fit beside a workspace; 0: none.
@@ -102,13 +108,28 @@ void TimingMemory::fill(int samples) {
 }
 
 bool TimingMemory::fits(int batch, std::size_t workspaceBytes) const {
-  if (callers_) return workspaceBytes <= callers_->workspaceBytes;
+  if (callers_) return workspaceBytes <= callersRoom_.at(problem_.batch() - batch);
   return samplesBeside(workspaceBytes) >= batch;
+}
+
+/// Where a plan places it; of the output only what is before that is walked over.
+Placement TimingMemory::placeInCallers(std::size_t workspaceBytes) const {
+  Placement placement{*callers_, callers_->w, callers_->y, problem_.batch()};
+  if (workspaceBytes <= callersRoom_.limitBytes) return placement;
+  const bool isX = problem_.operation == Operation::kBackwardData;
+  const std::size_t sampleBytes = callersRoom_.sampleBytes;
+  const std::size_t outputBytes = sampleBytes * static_cast<std::size_t>(problem_.batch());
+  const void* const output = isX ? callers_->x : callers_->y;
+  placement.buffers.workspace = borrowedPlace(advance(output, outputBytes), workspaceBytes);
+  placement.buffers.workspaceBytes = workspaceBytes;
+  placement.samples =
+      static_cast<int>((outputBytes - workspaceBytes - kMemoryAlignment) / sampleBytes);
+  return placement;
 }
 
 std::optional<Placement> TimingMemory::place(int batch, std::size_t workspaceBytes) {
   if (!fits(batch, workspaceBytes)) return std::nullopt;
-  if (callers_) return Placement{*callers_, callers_->w, callers_->y, problem_.batch()};
+  if (callers_) return placeInCallers(workspaceBytes);
   const int samples = samplesBeside(workspaceBytes);
   if (samples != filledSamples_ || tensorBytes(samples) > dirtyFrom_) fill(samples);
   dirtyFrom_ = std::min(dirtyFrom_, block_.bytes() - roundUpToAlignment(workspaceBytes));

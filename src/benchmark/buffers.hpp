@@ -6,6 +6,7 @@
 
 #include "cuda/owners.hpp"
 #include "problem/problem.hpp"
+#include "support/workspace_room.hpp"
 
 namespace ucudnn {
 
@@ -18,6 +19,9 @@ struct TensorBuffers {
   std::size_t workspaceBytes = 0;
 };
 
+/// What scratch memory takes for a problem's tensors. `besideY`: z has a place of its own.
+std::size_t tensorBytesOf(const Problem& problem, bool besideY = false) noexcept;
+
 /// Where a kernel is timed.
 struct Placement {
   TensorBuffers buffers;
@@ -29,8 +33,11 @@ struct Placement {
 /// Places kernels at any batch size in memory of the current device. Not thread-safe.
 class TimingMemory {
  public:
-  /// The caller's: tensors of the whole mini-batch. Allocates nothing.
-  TimingMemory(const Problem& problem, const TensorBuffers& buffers);
+  /// The caller's: tensors of the whole mini-batch. Allocates nothing: what needs more workspace
+  /// than there is borrows of the output (workspace_room.hpp).
+  TimingMemory(const Problem& problem,
+               const TensorBuffers& buffers,
+               std::size_t borrowedSampleBytes);
 
   /// One block for the tensors of the mini-batch and `workspaceBytes`, freed with the object; a
   /// smaller one where `mostBytes` or the device has no more, none where not even a sample fits.
@@ -47,13 +54,17 @@ class TimingMemory {
   std::optional<Placement> place(int batch, std::size_t workspaceBytes);
 
  private:
-  std::size_t tensorBytes(int samples) const;
+  std::size_t tensorBytes(int samples) const {
+    return tensorBytesOf(problem_.withBatch(samples), besideY_);
+  }
+  Placement placeInCallers(std::size_t workspaceBytes) const;
   int samplesBeside(std::size_t workspaceBytes) const;
   Placement layOut(int samples, std::size_t workspaceBytes) const;
   void fill(int samples);
 
   Problem problem_;
   std::optional<TensorBuffers> callers_;
+  WorkspaceRoom callersRoom_;
   bool besideY_ = false;
   cudaStream_t stream_ = nullptr;
   DeviceBuffer block_;

@@ -28,7 +28,7 @@ void DeviceTimer::prepare() {
   begin_ = makeEvent();
   UCUDNN_CHECK_CUDA(cudaEventRecord(begin_.get(), stream_));
   if (buffers_ != nullptr)
-    memory_.emplace(request_.problem, *buffers_);
+    memory_.emplace(request_.problem, *buffers_, request_.room.sampleBytes);
   else
     takeMemory(question_.largestWorkspace());
   timer_.emplace(handle_, request_.problem);

@@ -12,16 +12,19 @@
 namespace ucudnn {
 namespace {
 
-// Of so many kernels, the fastest: each adds up to four sizes. As many that run any call, and
-// others: with engines a plan must be no slower than without.
+// Of so many kernels, the fastest: each adds three or four sizes. As many that run any call, and
+// others: with engines a plan must be no slower than without. Of either as many that borrow.
 constexpr int kMostKernels = 4;
 // Workspace grows with the batch, mostly along a line, so that a few questions find the largest
 // batch; a kernel whose workspace jumps gets one that is a little smaller.
 constexpr int kMostQuestions = 8;
+// Behind a part that borrows a smaller one may, and so on; the last are about powers of two.
+constexpr int kMostBorrowing = 3;
 
 /// The largest batch at which a kernel fits.
 struct Largest {
   int batch = 0;
+  bool borrows = false;
   double perSampleMs = 0;
   bool anyCall = false;  ///< the kernel's
 };
@@ -29,20 +32,22 @@ struct Largest {
 /// Of a kernel that fits at `fits`: the largest batch below `tooLarge` at which it does.
 class LargestBatch {
  public:
-  LargestBatch(cudnnHandle_t handle, const Problem& problem, std::size_t limitBytes, Kernel kernel)
-      : handle_(handle), problem_(problem), limitBytes_(limitBytes), kernel_(kernel) {}
+  LargestBatch(cudnnHandle_t handle, const BenchmarkRequest& request, Kernel kernel)
+      : handle_(handle), request_(request), kernel_(kernel) {}
 
+  struct Fit {
+    int batch;
+    std::size_t workspaceBytes;
+  };
   /// Empty: it fits at `tooLarge` as well.
-  std::optional<int> find(int fits, std::size_t bytesThere, int tooLarge) const {
+  std::optional<Fit> find(Fit fits, int tooLarge) const {
     auto most = workspaceAt(tooLarge);
-    if (most && *most <= limitBytes_) return std::nullopt;
-    std::size_t least = bytesThere;
-    for (int question = 0; question < kMostQuestions && tooLarge - fits > 1; ++question) {
-      const int batch = between(fits, least, tooLarge, most);
+    if (most && *most <= request_.limitAt(tooLarge)) return std::nullopt;
+    for (int question = 0; question < kMostQuestions && tooLarge - fits.batch > 1; ++question) {
+      const int batch = between(fits, tooLarge, most);
       const auto bytes = workspaceAt(batch);
-      if (bytes && *bytes <= limitBytes_) {
-        fits = batch;
-        least = *bytes;
+      if (bytes && *bytes <= request_.limitAt(batch)) {
+        fits = {batch, *bytes};
       } else {
         tooLarge = batch;
         most = bytes;
@@ -53,33 +58,30 @@ class LargestBatch {
 
  private:
   std::optional<std::size_t> workspaceAt(int batch) const {
-    const Problem part = problem_.withBatch(batch);
+    const Problem part = request_.problem.withBatch(batch);
     const auto offer =
         offeredKernel(handle_, part, std::make_shared<const ProblemDescriptors>(part), kernel_);
     return offer ? std::optional<std::size_t>(offer->workspaceBytes) : std::nullopt;
   }
 
-  /// Where a line through both ends meets the limit; the middle where cuDNN does not have one.
-  int between(int fits,
-              std::size_t least,
-              int tooLarge,
-              const std::optional<std::size_t>& most) const {
-    if (!most || *most <= least) return fits + (tooLarge - fits) / 2;
-    const double share =
-        static_cast<double>(limitBytes_ - least) / static_cast<double>(*most - least);
-    const int batch = fits + static_cast<int>(share * (tooLarge - fits));
-    return std::clamp(batch, fits + 1, tooLarge - 1);
+  /// Where a line through both ends meets the limit's; the middle where cuDNN does not have one.
+  int between(Fit fits, int tooLarge, const std::optional<std::size_t>& most) const {
+    if (!most || *most <= fits.workspaceBytes) return fits.batch + (tooLarge - fits.batch) / 2;
+    const auto left = static_cast<double>(request_.limitAt(fits.batch) - fits.workspaceBytes);
+    const auto lacking = static_cast<double>(*most - request_.limitAt(tooLarge));
+    const int batch =
+        fits.batch + static_cast<int>(left / (left + lacking) * (tooLarge - fits.batch));
+    return std::clamp(batch, fits.batch + 1, tooLarge - 1);
   }
 
   cudnnHandle_t handle_;
-  const Problem& problem_;
-  std::size_t limitBytes_;
+  const BenchmarkRequest& request_;
   Kernel kernel_;
 };
 
-bool hasKernel(const SizeMeasurements& size, Kernel kernel) {
+bool hasKernel(const SizeMeasurements& size, Kernel kernel, std::size_t limitBytes) {
   return std::any_of(size.kernels.begin(), size.kernels.end(), [&](const Measurement& m) {
-    return m.kernel == kernel;
+    return m.kernel == kernel && m.workspaceBytes <= limitBytes;
   });
 }
 
@@ -90,17 +92,26 @@ std::vector<int> partsOf(int miniBatch, int largest) {
   return {largest, miniBatch - (parts - 1) * largest, even, miniBatch - (parts - 1) * even};
 }
 
-}  // namespace
+/// The largest part that borrows, and those that do so behind it: each has about the same share of
+/// what is left.
+std::vector<int> partsThatBorrow(int miniBatch, int largest) {
+  std::vector<int> parts;
+  for (std::int64_t left = miniBatch; static_cast<int>(parts.size()) < kMostBorrowing;) {
+    parts.push_back(static_cast<int>(left * largest / miniBatch));
+    left -= parts.back();
+  }
+  return parts;
+}
 
-std::vector<int> largestBatches(cudnnHandle_t handle,
-                                const Problem& problem,
-                                std::size_t limitBytes,
-                                const Measurements& measured) {
-  std::vector<Largest> found;
+void addLargest(cudnnHandle_t handle,
+                const BenchmarkRequest& request,
+                const Measurements& measured,
+                std::vector<Largest>& found) {
   for (auto size = measured.begin(); size != measured.end(); ++size) {
     const auto next = std::next(size);
     if (next == measured.end()) break;
     for (const Measurement& m : size->second.kernels) {
+      if (m.workspaceBytes > request.limitAt(size->first)) continue;
       // Samples may cost a kernel little beside what any call of it takes: what it may take at the
       // largest batch decides, not what it took at fewer.
       const auto mayWin = [&](int batch) {
@@ -108,21 +119,40 @@ std::vector<int> largestBatches(cudnnHandle_t handle,
       };
       const bool isFarBehind =
           isOffFront(measured, size->first, m, m, kNearFront * kFasterAtLargerBatches);
-      if (isFarBehind || hasKernel(next->second, m.kernel) || !mayWin(next->first - 1)) continue;
-      const auto batch = LargestBatch(handle, problem, limitBytes, m.kernel)
-                             .find(size->first, m.workspaceBytes, next->first);
-      if (batch && *batch > size->first && mayWin(*batch))
-        found.push_back({*batch, std::min(m.timeMs, m.deviceMs) / size->first, m.anyCall});
+      if (isFarBehind || hasKernel(next->second, m.kernel, request.limitAt(next->first)) ||
+          !mayWin(next->first - 1))
+        continue;
+      const auto fit = LargestBatch(handle, request, m.kernel)
+                           .find({size->first, m.workspaceBytes}, next->first);
+      const bool borrows = fit && fit->workspaceBytes > request.room.limitBytes;
+      if (fit && fit->batch > size->first && mayWin(fit->batch) &&
+          borrows == (request.room.sampleBytes > 0))
+        found.push_back(
+            {fit->batch, borrows, std::min(m.timeMs, m.deviceMs) / size->first, m.anyCall});
     }
   }
+}
+
+}  // namespace
+
+std::vector<int> largestBatches(cudnnHandle_t handle,
+                                const BenchmarkRequest& request,
+                                const Measurements& measured) {
+  std::vector<Largest> found;
+  if (request.room.sampleBytes > 0) addLargest(handle, request, measured, found);
+  BenchmarkRequest withinLimit = request;
+  withinLimit.room.sampleBytes = 0;
+  addLargest(handle, withinLimit, measured, found);
   std::sort(found.begin(), found.end(), [](const Largest& a, const Largest& b) {
     return a.perSampleMs < b.perSampleMs;
   });
   std::set<int> sizes;
-  int taken[2] = {};
+  int taken[2][2] = {};
   for (const Largest& largest : found) {
-    if (++taken[largest.anyCall ? 1 : 0] > kMostKernels) continue;
-    for (const int batch : partsOf(problem.batch(), largest.batch))
+    if (++taken[largest.anyCall ? 1 : 0][largest.borrows ? 1 : 0] > kMostKernels) continue;
+    const int miniBatch = request.problem.batch();
+    for (const int batch : largest.borrows ? partsThatBorrow(miniBatch, largest.batch)
+                                           : partsOf(miniBatch, largest.batch))
       if (batch > 0 && measured.count(batch) == 0) sizes.insert(batch);
   }
   return {sizes.begin(), sizes.end()};

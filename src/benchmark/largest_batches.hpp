@@ -6,19 +6,18 @@
 #include <cstddef>
 #include <vector>
 
-#include "benchmark/measurement.hpp"
-#include "problem/problem.hpp"
+#include "benchmark/benchmark.hpp"
 
 namespace ucudnn {
 
-/// For each fast kernel that fits the limit at one of the measured sizes and no longer at the next:
-/// the largest batch that still fits, what is left of the mini-batch beside such ones, and the
-/// parts that are about even. Ascending, without the measured ones. Asks cuDNN on the host; runs
-/// nothing. `measured`: at the anchors, within the limit, the problem's mini-batch included.
-/// Throws Error.
+/// For each fast kernel that has room at one of the measured sizes and no longer at the next: the
+/// largest batch at which it still has. Within the limit also what is left of the mini-batch beside
+/// such ones, and the parts that are about even; where it borrows, the ever smaller ones that do so
+/// behind it. Ascending, without the measured ones. Asks cuDNN on the host; runs nothing.
+/// `measured`: at the anchors, where there is room, the problem's mini-batch included. Throws
+/// Error.
 std::vector<int> largestBatches(cudnnHandle_t handle,
-                                const Problem& problem,
-                                std::size_t limitBytes,
+                                const BenchmarkRequest& request,
                                 const Measurements& measured);
 
 }  // namespace ucudnn

@@ -35,7 +35,7 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
         handle, problem, anchor.descriptors->get(), request.withEngines(), &failures_);
     for (const KernelOffer& offer : offers) {
       offered_.insert(offer.kernel);
-      if (offer.workspaceBytes > request.limitBytes)
+      if (offer.workspaceBytes > request.limitAt(batch))
         everyOfferFits_ = false;
       else if (!isKnown(batch, offer.kernel))
         anchor.offers.push_back(offer);
@@ -67,7 +67,7 @@ void Question::takeOver(const Measurements& known) {
     if (isAnchor(batch)) append(atAnchors_[batch].kernels, kernels);
     if (!isAsked(batch)) continue;
     for (const Measurement& m : size.kernels)
-      if (m.workspaceBytes > request_.limitBytes) everyOfferFits_ = false;
+      if (m.workspaceBytes > request_.limitAt(batch)) everyOfferFits_ = false;
   }
 }
 
@@ -128,8 +128,8 @@ bool Question::areEnginesAlone() const noexcept {
 }
 
 /// The offer as if it took all that there may be: less workspace is no merit then.
-KernelOffer Question::withinLimit(KernelOffer offer) const {
-  offer.workspaceBytes = request_.limitBytes;
+KernelOffer Question::withinLimit(int batch, KernelOffer offer) const {
+  offer.workspaceBytes = request_.limitAt(batch);
   return offer;
 }
 
@@ -177,7 +177,7 @@ void Question::addKnown(const Anchor& anchor) {
   std::vector<Measurement> worthy;
   for (Measurement m : known->second.kernels) {
     static_cast<KernelOffer&>(m) = withError(m);
-    if (m.workspaceBytes <= request_.limitBytes && isOffered(m.kernel) &&
+    if (m.workspaceBytes <= request_.limitAt(anchor.batch) && isOffered(m.kernel) &&
         isToBeTried(anchor.batch, m))
       worthy.push_back(m);
   }
@@ -201,7 +201,7 @@ void Question::addAsked(int batch, const std::vector<Measurement>& measured) {
 std::vector<int> Question::between(cudnnHandle_t handle) const {
   std::vector<int> sizes = between_;
   if (!request_.largestBatches || isLate()) return sizes;
-  for (const int batch : largestBatches(handle, request_.problem, request_.limitBytes, asked_))
+  for (const int batch : largestBatches(handle, request_, asked_))
     if (!isAsked(batch)) sizes.push_back(batch);
   return sizes;
 }
@@ -227,7 +227,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
     auto offer = offeredKernel(handle, problem, descriptors, kernel, &judgement.failures);
     if (!offer) continue;
     *offer = withError(*offer);
-    if (offer->workspaceBytes > request_.limitBytes) {
+    if (offer->workspaceBytes > request_.limitAt(batch)) {
       judgement.everyOfferFits = false;
       continue;
     }
@@ -249,7 +249,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const double leastMs = withoutGap(measured.timeMs);
   const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);
-  const KernelOffer offer = savesNothing ? withinLimit(measured) : KernelOffer(measured);
+  const KernelOffer offer = savesNothing ? withinLimit(batch, measured) : KernelOffer(measured);
   const bool isListed = batch == request_.problem.batch() && measured.kernel.source == kAlgorithms;
   return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
                                                    batch,
@@ -282,10 +282,12 @@ std::size_t Question::largestWorkspace() const {
   for (const Anchor& anchor : anchors_)
     for (const KernelOffer& offer : anchor.offers)
       largest = std::max(largest, offer.workspaceBytes);
-  // No size between wants more than the mini-batch does, but one that needs too much there may fit.
-  if (!between_.empty() || request_.largestBatches)
-    for (const KernelOffer& offer : undivided_)
-      largest = std::max(largest, std::min(offer.workspaceBytes, request_.limitBytes));
+  // No size between wants more than the mini-batch does, but one that needs too much there may fit,
+  // also in what a half leaves of the output, or a third.
+  if (between_.empty() && !request_.largestBatches) return largest;
+  const int half = (request_.problem.batch() + 1) / 2;
+  for (const KernelOffer& offer : undivided_)
+    largest = std::max(largest, std::min(offer.workspaceBytes, request_.limitAt(half)));
   return largest;
 }
 

@@ -83,7 +83,7 @@ class Question {
   bool lacksError(int batch, Kernel kernel) const;
   /// The offer with the kernel's error.
   KernelOffer withError(KernelOffer offer) const;
-  KernelOffer withinLimit(KernelOffer offer) const;
+  KernelOffer withinLimit(int batch, KernelOffer offer) const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
   bool areEnginesAlone() const noexcept;

@@ -76,7 +76,7 @@ void BenchmarkRun::climbFromFastest() {
 Measurements BenchmarkRun::measuredForPlans() const {
   Measurements all;
   const auto add = [&](int size, const Measurement& m) {
-    if (question_.isOffered(m.kernel) && m.workspaceBytes <= request_.limitBytes && m.accurate)
+    if (question_.isOffered(m.kernel) && m.workspaceBytes <= request_.limitAt(size) && m.accurate)
       all[size].kernels.push_back(question_.asAsked(m));
   };
   for (const auto& [size, found] : found_)
@@ -137,7 +137,7 @@ Measurement BenchmarkRun::climb(int batch,
 
 /// Whether the variant can take the best one's place, and is faster: then it does.
 bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
-  const bool isAsGood = variant.workspaceBytes <= request_.limitBytes &&
+  const bool isAsGood = variant.workspaceBytes <= request_.limitAt(climb.batch) &&
                         (variant.deterministic || !climb.best.deterministic) &&
                         (variant.accurate || !climb.best.accurate);
   if (!isAsGood) return false;
@@ -217,7 +217,7 @@ void BenchmarkRun::tryNearby(int batch, const Measurement& best) {
     const Problem problem = request_.problem.withBatch(size);
     const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
     const auto offer = offeredKernel(handle_, problem, descriptors, best.kernel);
-    if (!offer || offer->workspaceBytes > request_.limitBytes) continue;
+    if (!offer || offer->workspaceBytes > request_.limitAt(size)) continue;
     const auto measured = timeCarefully({descriptors, size, *offer}, best.timeMs * size / batch);
     if (!measured) continue;
     found_[size].push_back({*measured, 0});

@@ -122,7 +122,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.workspaceBytes = call.pointers.grantedBytes();
 
   const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
-  if (hot != nullptr && (!hot->plan || hot->plan->isFor(callsOf(call, key.problem)))) {
+  if (hot != nullptr && (!hot->plan || isFor(*hot->plan, call, key.problem))) {
     if (!hot->plan) return runUnplanned(key, call, left::kNoPlan);
     hotMs_ += hot->plan->predictedMs;
     return runPlanned(key, *hot->plan, call, call);
@@ -156,7 +156,8 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
-  if (plan.general && !suitsEngines(key.problem, call.pointers, call.fused))
+  if (plan.general &&
+      !(isFor(plan, call, key.problem) && suitsEngines(key.problem, call.pointers, call.fused)))
     return runGeneral(key, *plan.general, call, clients);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))

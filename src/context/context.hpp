@@ -262,6 +262,7 @@ class Context {
   std::optional<cudnnStatus_t> convolveInOwned(HotPlans::Key& key,
                                                const ConvolutionCall& call) noexcept;
   /// What the call runs with; remembered where it lasts.
+  PlanRequest requestFor(const HotPlans::Key& key, const ConvolutionCall& call) const;
   WorkspaceOwner::Share shareForCall(const HotPlans::Key& key,
                                      const ConvolutionCall& call,
                                      const CallStream& stream,

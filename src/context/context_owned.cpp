@@ -62,6 +62,12 @@ std::vector<AlgorithmPerformance> Context::algorithmsInOwned(
   return answer;
 }
 
+PlanRequest Context::requestFor(const HotPlans::Key& key, const ConvolutionCall& call) const {
+  PlanRequest wanted = request(key.problem, 0, key.deterministic);
+  wanted.calls = callsOf(call, key.problem);
+  return wanted;
+}
+
 std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
                                                       const ConvolutionCall& call) noexcept {
   const Operation operation = key.problem.operation;
@@ -77,7 +83,7 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
     const std::uint64_t epoch = owner_->epoch();
     const HotPlans::Entry* const hot = stream.capturing ? nullptr : hotPlans_.find(key, epoch);
     WorkspaceOwner::Share share;
-    if (hot != nullptr)
+    if (hot != nullptr && (!hot->plan || isFor(*hot->plan, call, key.problem)))
       share = {hot->plan, hot->region};
     else
       share = shareForCall(key, call, stream, epoch);
@@ -102,7 +108,7 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
       // Of a fused call nobody can ask before: it has one whatever it needs.
       if (call.fused != nullptr ||
           offerWithoutWorkspace(offersOf(key.problem, call.descriptors)) != nullptr)
-        share = owner_->share(request(key.problem, 0, key.deterministic), key.layer, stream);
+        share = owner_->share(requestFor(key, call), key.layer, stream);
       else
         share.lasts = true;
       if (share.plan &&
@@ -170,8 +176,7 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
                                         const CallStream& stream) noexcept {
   try {
     const DeviceScope scope(device_);
-    const auto plan =
-        WorkspaceOwner::planWithin(request(key.problem, 0, key.deterministic), 0, stream.capturing);
+    const auto plan = WorkspaceOwner::planWithin(requestFor(key, call), 0, stream.capturing);
     if (plan && checkedPlans_.accepts(handle_, *plan, 0))
       return runPlanned(key, *plan, withWorkspace(call, nullptr, 0), call);
   } catch (const std::exception& error) {

@@ -300,7 +300,7 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {
-  return planner().answer(request(problem, limitBytes, false), measuringFor(true)).plan;
+  return planner().answer(queryFor(problem, limitBytes, false), measuringFor(true)).plan;
 }
 
 Measurements Context::describeCandidates(const Problem& problem) {
@@ -309,7 +309,7 @@ Measurements Context::describeCandidates(const Problem& problem) {
 }
 
 std::vector<Configuration> Context::describeFront(const Problem& problem) {
-  return planner().front(request(problem, std::numeric_limits<std::size_t>::max(), false),
+  return planner().front(queryFor(problem, std::numeric_limits<std::size_t>::max(), false),
                          measuringFor(true));
 }
 

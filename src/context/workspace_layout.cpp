@@ -39,6 +39,8 @@ double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::
   for (const WatchedUse& watched : seen) {
     request.problem = watched.plan->problem;
     request.deterministic = watched.deterministic;
+    request.calls =
+        request.problem.overwrittenSampleBytes() > 0 ? Calls::kOverwriting : Calls::kAll;
     const auto plan = WorkspaceOwner::planWithin(request, bytes, false);
     if (!plan) return kNoTime;
     sum += plan->predictedMs;

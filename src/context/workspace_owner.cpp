@@ -51,22 +51,26 @@ bool WorkspaceOwner::add(const Problem& problem,
                          bool capturing) {
   const std::lock_guard lock(mutex_);
   if (!requireMemory(capturing)) return false;
-  find(problem, layer, deterministic);
+  find(problem, layer, deterministic, Calls::kOverwriting);
   return true;
 }
 
 const std::shared_ptr<WorkspaceOwner::Convolution>& WorkspaceOwner::find(const Problem& problem,
                                                                          LayerId layer,
-                                                                         bool deterministic) {
+                                                                         bool deterministic,
+                                                                         Calls calls) {
   std::shared_ptr<Convolution>& place = byKey_[{problem, layer}];
   if (place == nullptr) {
     auto added = std::make_shared<Convolution>();
     added->key = {problem, layer};
     added->deterministic = deterministic;
+    // What can't borrow gains nothing by knowing; and few calls add but those of filter gradients.
+    added->adds = calls == Calls::kAll || problem.overwrittenSampleBytes() == 0;
     convolutions_.push_back(added);
     place = std::move(added);
-  } else if (deterministic && !place->deterministic) {
-    place->deterministic = true;
+  } else if ((deterministic && !place->deterministic) || (calls == Calls::kAll && !place->adds)) {
+    place->deterministic = deterministic || place->deterministic;
+    place->adds = calls == Calls::kAll || place->adds;
     place->hasFront = place->placed = false;
   }
   place->seen = uses_.load(std::memory_order_relaxed);
@@ -78,6 +82,7 @@ PlanRequest WorkspaceOwner::requestFor(const PlanRequest& request,
   PlanRequest own = request;
   own.problem = convolution.key.problem;
   own.deterministic = convolution.deterministic || key_.deterministic;
+  own.calls = convolution.adds ? Calls::kAll : Calls::kOverwriting;
   own.limitBytes = totalBytes_;
   return own;
 }
@@ -118,7 +123,7 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
   if (stream.capturing) {
     {
       const std::lock_guard lock(mutex_);
-      convolution = find(request.problem, layer, request.deterministic);
+      convolution = find(request.problem, layer, request.deterministic, request.calls);
       request = requestFor(request, *convolution);
     }
     return shareOfCapture(request, *convolution, stream);
@@ -128,7 +133,7 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
   Task task = Task::kNone;
   {
     const std::lock_guard lock(mutex_);
-    convolution = find(request.problem, layer, request.deterministic);
+    convolution = find(request.problem, layer, request.deterministic, request.calls);
     convolution->called = true;
     request = requestFor(request, *convolution);
     if (!requireMemory(false)) return {};

@@ -103,6 +103,7 @@ class WorkspaceOwner {
   struct Convolution {
     ConvolutionKey key;
     bool deterministic = false;  ///< a call has asked for it
+    bool adds = false;           ///< a call may have added to its output
     bool warned = false;         ///< and cannot have it
     bool called = false;
     bool placed = false;     ///< known to the layout
@@ -129,7 +130,8 @@ class WorkspaceOwner {
   bool requireMemory(bool capturing);
   const std::shared_ptr<Convolution>& find(const Problem& problem,
                                            LayerId layer,
-                                           bool deterministic);
+                                           bool deterministic,
+                                           Calls calls);
   PlanRequest requestFor(const PlanRequest& request, const Convolution& convolution) const;
   Share shareOfCall(const PlanRequest& request, Convolution& convolution, const CallStream& stream);
   std::shared_ptr<WorkspaceRegion> arenaOf(const CallStream& stream);

@@ -18,7 +18,10 @@ std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
     std::size_t bytes = 0;
     if (step.built == nullptr || step.built->workspaceSize(handle, &bytes) != CUDNN_STATUS_SUCCESS)
       return kCannotRun;
-    need = std::max(need, bytes);
+    if (!step.borrows)
+      need = std::max(need, bytes);
+    else if (bytes > step.workspaceBytes)  // what is behind it has room for that
+      return kCannotRun;
   }
   return need;
 }

@@ -68,7 +68,10 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
   Slices slices(plan.problem, call.pointers, call.fused);
   for (const Plan::Step& step : plan.steps)
     for (int i = 0; i < step.count; ++i) {
-      const cudnnStatus_t status = step.built->enqueue(handle, slices.pointers(), slices.fused());
+      const cudnnStatus_t status =
+          step.borrows
+              ? step.built->enqueue(handle, slices.borrowing(step.workspaceBytes), slices.fused())
+              : step.built->enqueue(handle, slices.pointers(), slices.fused());
       if (status != CUDNN_STATUS_SUCCESS) return status;
       ++*enqueued;
       slices.next(step.batch);

@@ -8,12 +8,13 @@
 
 namespace ucudnn {
 
-/// Enqueues the plan's micro-batches one after another; they share the call's workspace.
+/// Enqueues the plan's micro-batches one after another; they share the call's workspace, but for
+/// those that borrow of its output.
 /// Synchronizes nothing and allocates nothing, so a call can be captured in a CUDA graph. Forward
 /// and backward data write disjoint slices; backward filter adds up: the first micro-batch uses the
 /// caller's beta, later ones 1. On an error `*enqueued` says how many micro-batches had been
 /// enqueued before it. REQUIRES: the call's descriptors have the values of plan.problem; its
-/// workspace holds plan.workspaceBytes.
+/// workspace holds plan.workspaceBytes; it overwrites its output if steps borrow.
 cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const Plan& plan,
                       const ConvolutionCall& call,

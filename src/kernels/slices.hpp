@@ -21,6 +21,9 @@ class Slices {
   }
 
   const ConvolutionPointers& pointers() const noexcept { return pointers_; }
+  /// The same, with so much workspace in the output, where samples are yet to be written.
+  /// REQUIRES: they have room for it (WorkspaceRoom::borrowed).
+  ConvolutionPointers borrowing(std::size_t workspaceBytes) const noexcept;
   /// The bias stays; z is cut as y is.
   const BiasActivation* fused() const noexcept { return isFused_ ? &fused_ : nullptr; }
 
@@ -32,6 +35,7 @@ class Slices {
   ConvolutionPointers pointers_;
   BiasActivation fused_;
   bool isFused_;
+  int done_ = 0;  ///< samples
 };
 
 }  // namespace ucudnn

@@ -22,10 +22,12 @@ struct MicroBatches {
   int batch;
   int kernel;
   int count;
+  bool borrows = false;  ///< their workspace is in the output, behind them (workspace_room.hpp)
 };
 
-/// A division of the mini-batch: largest micro-batches first. Time is the sum over the
-/// micro-batches and of one launch for each; workspace is the maximum.
+/// A division of the mini-batch: first those micro-batches that borrow, in the order in which they
+/// may; then the others, the largest first. Time is the sum over the micro-batches and of one
+/// launch for each; workspace is the maximum, of those that don't borrow.
 struct Configuration {
   std::vector<MicroBatches> microBatches;
   double timeMs = 0;

@@ -33,12 +33,28 @@ struct Step {
   std::size_t workspaceBytes;
 };
 
-/// The best way to run the first `n` samples: totals and the step that comes last.
+/// What a size has: the fastest within the limit, and others, ever faster, that would have to
+/// borrow.
+struct Choice {
+  const Step* within;  ///< null: none
+  const Step* beyond;
+  const Step* end;
+
+  /// The fastest that has room; null: none.
+  const Step* fastest(std::size_t borrowedBytes) const {
+    const Step* found = within;
+    for (const Step* step = beyond; step != end && step->workspaceBytes <= borrowedBytes; ++step)
+      found = step;
+    return found;
+  }
+};
+
+/// The best way to run the last `n` samples: totals and the step that comes first.
 struct State {
   Ticks ticks = kUnreachable;
   int microBatches = 0;
-  std::size_t workspaceBytes = 0;
-  const Step* last = nullptr;
+  std::size_t workspaceBytes = 0;  ///< of what does not borrow
+  const Step* first = nullptr;
 };
 
 /// The dynamic program for one table, kept so that a front pays for reading the table once.
@@ -49,12 +65,16 @@ class Program {
     for (auto size = table.lower_bound(1); size != table.upper_bound(miniBatch); ++size) {
       addSize(size->first, size->second, launch);
     }
-    steps_.reserve(sizeBegins_.size());
+    sizeBegins_.push_back(candidates_.size());
+    choices_.reserve(sizeBegins_.size());
   }
 
-  std::optional<Configuration> solve(std::size_t limitBytes) {
-    selectSteps(limitBytes);
-    if (steps_.size() == 1 && steps_.front().batch == miniBatch_) return undivided(steps_.front());
+  std::optional<Configuration> solve(const WorkspaceRoom& room) {
+    room_ = room;
+    selectSteps();
+    if (choices_.size() == 1 && choices_.front().within != nullptr &&
+        choices_.front().within->batch == miniBatch_)
+      return undivided(*choices_.front().within);
     fillStates();
     if (states_.back().ticks == kUnreachable) return std::nullopt;
     return trace();
@@ -84,16 +104,21 @@ class Program {
     candidates_.erase(std::remove_if(begin, candidates_.end(), isNoFaster), candidates_.end());
   }
 
-  /// The fastest step of each size within the limit; the slower ones of that size can't be in a
-  /// best configuration, not even as a tie.
-  void selectSteps(std::size_t limitBytes) {
-    steps_.clear();
-    for (std::size_t size = 0; size < sizeBegins_.size(); ++size) {
-      const std::size_t begin = sizeBegins_[size];
-      const bool lastSize = size + 1 == sizeBegins_.size();
-      std::size_t end = lastSize ? candidates_.size() : sizeBegins_[size + 1];
-      while (end > begin && candidates_[end - 1].workspaceBytes > limitBytes) --end;
-      if (end > begin) steps_.push_back(candidates_[end - 1]);
+  /// Of each size what may be in a best configuration: slower ones within the limit can't, not even
+  /// as a tie.
+  void selectSteps() {
+    choices_.clear();
+    for (std::size_t size = 0; size + 1 < sizeBegins_.size(); ++size) {
+      const Step* const begin = candidates_.data() + sizeBegins_[size];
+      const Step* const all = candidates_.data() + sizeBegins_[size + 1];
+      const Step* beyond = all;
+      while (beyond != begin && beyond[-1].workspaceBytes > room_.limitBytes) --beyond;
+      const Step* end = beyond;
+      if (begin != all) {
+        const std::size_t most = room_.borrowed(miniBatch_ - begin->batch);
+        while (end != all && end->workspaceBytes <= most) ++end;
+      }
+      if (begin != end) choices_.push_back({beyond != begin ? beyond - 1 : nullptr, beyond, end});
     }
   }
 
@@ -103,11 +128,15 @@ class Program {
     states_.assign(static_cast<std::size_t>(miniBatch_) + 1, State{});
     states_[0].ticks = 0;
     const auto rate = [](const Step& step) { return static_cast<double>(step.ticks) / step.batch; };
-    std::vector<Step> byRate = steps_;
+    double leastRate = std::numeric_limits<double>::max();
+    std::vector<Step> byRate;
+    for (const Choice& choice : choices_) {
+      leastRate = std::min(leastRate, rate(choice.end[-1]));
+      if (choice.within != nullptr) byRate.push_back(*choice.within);
+    }
     std::sort(byRate.begin(), byRate.end(), [&](const Step& a, const Step& b) {
       return rate(a) < rate(b);
     });
-    const double leastRate = byRate.empty() ? 0 : rate(byRate.front());
     // The doubles are off by less.
     const double most = static_cast<double>(greedyTicks(byRate)) * (1 + 1e-9);
     for (int samples = 0; samples < miniBatch_; ++samples) {
@@ -119,7 +148,7 @@ class Program {
   }
 
   /// What running as many samples as possible at the best rate takes, the rest at the next, and so
-  /// on. Unreachable: it doesn't come out even.
+  /// on, within the limit. Unreachable: it doesn't come out even.
   Ticks greedyTicks(const std::vector<Step>& byRate) const {
     Ticks ticks = 0;
     int left = miniBatch_;
@@ -130,16 +159,23 @@ class Program {
     return left == 0 ? ticks : kUnreachable;
   }
 
+  bool borrows(const Step& step) const { return step.workspaceBytes > room_.limitBytes; }
+
+  /// REQUIRES: `rest` is that of so many samples.
   void stepFrom(int samples, const State& rest) {
-    for (const Step& step : steps_) {
-      if (step.batch > miniBatch_ - samples) break;
+    const std::size_t borrowedBytes = room_.borrowed(samples);
+    for (const Choice& choice : choices_) {
+      if (choice.end[-1].batch > miniBatch_ - samples) break;
+      const Step* const step = choice.fastest(borrowedBytes);
+      if (step == nullptr) continue;
       State& next =
-          states_[static_cast<std::size_t>(samples) + static_cast<std::size_t>(step.batch)];
-      const State reached{rest.ticks + step.ticks,
+          states_[static_cast<std::size_t>(samples) + static_cast<std::size_t>(step->batch)];
+      const State reached{rest.ticks + step->ticks,
                           rest.microBatches + 1,
-                          std::max(rest.workspaceBytes, step.workspaceBytes),
-                          &step};
-      // Of equal ones the smallest step, which comes last.
+                          borrows(*step) ? rest.workspaceBytes
+                                         : std::max(rest.workspaceBytes, step->workspaceBytes),
+                          step};
+      // Of equal ones the smallest step, which is the last.
       if (std::tie(reached.ticks, reached.microBatches, reached.workspaceBytes) <=
           std::tie(next.ticks, next.microBatches, next.workspaceBytes))
         next = reached;
@@ -152,30 +188,34 @@ class Program {
             step.workspaceBytes};
   }
 
+  /// What borrows comes first: then no less is behind it.
   Configuration trace() const {
     Configuration configuration;
     configuration.timeMs = static_cast<double>(states_.back().ticks) / kTicksPerMs;
     configuration.workspaceBytes = states_.back().workspaceBytes;
-    std::vector<MicroBatches>& groups = configuration.microBatches;
     std::vector<const Step*> path;
     for (int samples = miniBatch_; samples > 0; samples -= path.back()->batch) {
-      path.push_back(states_[static_cast<std::size_t>(samples)].last);
+      path.push_back(states_[static_cast<std::size_t>(samples)].first);
     }
-    std::sort(
-        path.begin(), path.end(), [](const Step* a, const Step* b) { return a->batch > b->batch; });
+    std::stable_sort(path.begin(), path.end(), [&](const Step* a, const Step* b) {
+      if (borrows(*a) || borrows(*b)) return borrows(*a) && !borrows(*b);
+      return a->batch > b->batch;
+    });
+    std::vector<MicroBatches>& groups = configuration.microBatches;
     for (const Step* step : path) {
-      if (groups.empty() || groups.back().batch != step->batch) {
-        groups.push_back({step->batch, step->kernel, 0});
-      }
+      if (groups.empty() || groups.back().batch != step->batch ||
+          groups.back().kernel != step->kernel)
+        groups.push_back({step->batch, step->kernel, 0, borrows(*step)});
       ++groups.back().count;
     }
     return configuration;
   }
 
   int miniBatch_;
+  WorkspaceRoom room_;
   std::vector<Step> candidates_;         ///< of all sizes, ascending
-  std::vector<std::size_t> sizeBegins_;  ///< where each size's begin in candidates_
-  std::vector<Step> steps_;              ///< what the current limit selects, by ascending size
+  std::vector<std::size_t> sizeBegins_;  ///< where each size's begin in candidates_, and the end
+  std::vector<Choice> choices_;          ///< what the current room selects, by ascending size
   std::vector<State> states_;            ///< by number of samples
 };
 
@@ -183,28 +223,28 @@ class Program {
 
 std::optional<Configuration> fastestConfiguration(const CandidateTable& table,
                                                   int miniBatch,
-                                                  std::size_t limitBytes,
+                                                  const WorkspaceRoom& room,
                                                   double launchMs) {
   assert(miniBatch >= 1);
-  return Program(table, miniBatch, launchMs).solve(limitBytes);
+  return Program(table, miniBatch, launchMs).solve(room);
 }
 
 std::vector<Configuration> paretoFront(const CandidateTable& table,
                                        int miniBatch,
-                                       std::size_t limitBytes,
+                                       const WorkspaceRoom& room,
                                        double launchMs) {
   assert(miniBatch >= 1);
   // From the fastest down: each next point is the fastest with less workspace than the last one's.
   Program program(table, miniBatch, launchMs);
   std::vector<Configuration> front;
-  std::optional<Configuration> next = program.solve(limitBytes);
+  std::optional<Configuration> next = program.solve(room);
   while (next) {
     const std::size_t workspaceBytes = next->workspaceBytes;
     // As fast with less workspace, but more micro-batches: the earlier one is dominated.
     if (!front.empty() && next->timeMs <= front.back().timeMs) front.pop_back();
     front.push_back(std::move(*next));
     if (workspaceBytes == 0) break;
-    next = program.solve(workspaceBytes - 1);
+    next = program.solve({workspaceBytes - 1, room.sampleBytes});
   }
   std::reverse(front.begin(), front.end());
   return front;

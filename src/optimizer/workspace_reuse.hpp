@@ -13,27 +13,30 @@
 #include <vector>
 
 #include "optimizer/configuration.hpp"
+#include "support/workspace_room.hpp"
 
 namespace ucudnn {
 
-/// The fastest configuration whose micro-batches sum to `miniBatch` and whose workspace is within
-/// `limitBytes`; among equally fast ones the one with the fewest micro-batches, then the least
-/// workspace. `launchMs` is added for each micro-batch. Empty when the table cannot make up the
-/// mini-batch within the limit. Exact: dynamic programming over sizes, O(candidates + sizes x
-/// miniBatch). Sizes outside 1..miniBatch and candidates whose time is negative or not finite are
-/// ignored. REQUIRES: miniBatch >= 1; launchMs is finite and not negative.
+/// The fastest configuration whose micro-batches sum to `miniBatch` and whose workspace each has
+/// room; among equally fast ones the one with the fewest micro-batches, then the least workspace:
+/// where none borrows. What needs no more than the limit does not. `launchMs` is added for each
+/// micro-batch. Empty when the table cannot make up the mini-batch. Exact: dynamic programming over
+/// sizes, the samples that are behind a micro-batch being the state; O(candidates + sizes x
+/// miniBatch), and where micro-batches borrow O(candidates x miniBatch). Sizes outside 1..miniBatch
+/// and candidates whose time is negative or not finite are ignored. REQUIRES: miniBatch >= 1;
+/// launchMs is finite and not negative.
 std::optional<Configuration> fastestConfiguration(const CandidateTable& table,
                                                   int miniBatch,
-                                                  std::size_t limitBytes,
+                                                  const WorkspaceRoom& room,
                                                   double launchMs);
 
 /// Every configuration that no other beats in both time and workspace, by ascending workspace (and
-/// so descending time), none above `limitBytes`. Only dominated configurations are left out; of
+/// so descending time), none above the room's limit. Only dominated configurations are left out; of
 /// several with equal time and workspace it holds the one that fastestConfiguration gives at that
 /// workspace. Costs as many dynamic programs as the front is long.
 std::vector<Configuration> paretoFront(const CandidateTable& table,
                                        int miniBatch,
-                                       std::size_t limitBytes,
+                                       const WorkspaceRoom& room,
                                        double launchMs);
 
 }  // namespace ucudnn

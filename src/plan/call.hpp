@@ -4,6 +4,7 @@
 #include "kernels/factor.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/native.hpp"
+#include "plan/plan.hpp"
 
 namespace ucudnn {
 
@@ -62,6 +63,11 @@ inline Calls callsOf(const ConvolutionCall& call, const Problem& problem) noexce
                  !suitsEngines(problem, call.pointers, call.fused)
              ? Calls::kOverwriting
              : Calls::kAll;
+}
+
+/// Whether the plan, or what it has for calls that suit no engine, is for the call.
+inline bool isFor(const Plan& plan, const ConvolutionCall& call, const Problem& problem) noexcept {
+  return plan.calls == Calls::kAll || plan.calls == callsOf(call, problem);
 }
 
 }  // namespace ucudnn

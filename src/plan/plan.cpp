@@ -18,11 +18,12 @@ std::shared_ptr<Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> 
 std::string toText(const Plan& plan) {
   std::string text;
   for (const Plan::Step& step : plan.steps)
-    text += fmt::format("{}{} x {} {}",
+    text += fmt::format("{}{} x {} {}{}",
                         text.empty() ? "" : " + ",
                         step.count,
                         step.batch,
-                        toText(plan.problem.operation, step.kernel));
+                        toText(plan.problem.operation, step.kernel),
+                        step.borrows ? " in its output" : "");
   return text;
 }
 

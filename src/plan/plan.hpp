@@ -1,6 +1,7 @@
 // A plan: the configuration chosen for a problem, ready to run.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct Plan {
     int batch = 0;
     int count = 0;
     std::shared_ptr<const BuiltKernel> built;  ///< at `batch` samples
+    bool borrows = false;  ///< its workspace is in the output (support/workspace_room.hpp)
   };
 
   // First, side by side, and not looked up in `steps`: every call reads them, mostly from a cold
@@ -33,20 +35,21 @@ struct Plan {
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.
   int callersAlgorithm = -1;
-  bool anyCall = true;  ///< false: calls must suit engines (suitsEngines)
+  bool anyCall = true;  ///< false: calls must suit engines (suitsEngines), or overwrite
   Calls calls = Calls::kAll;
   double predictedMs = 0;
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
-  /// What runs instead where a call suits no engine; null: the same. It needs no more workspace, if
+  /// What runs instead where a call suits no engine, or does not overwrite what steps borrow; null:
+  /// the same. It needs no more workspace, if
   /// what a database says of it is so: few clients make such calls, and cuDNN is asked at the first
   /// (executor/checked_plans.hpp).
   std::shared_ptr<const Plan> general;
 
   Problem problem;
-  std::vector<Step> steps;  ///< largest micro-batches first
+  std::vector<Step> steps;  ///< in the order of Configuration's
   std::size_t limitBytes = 0;
-  std::size_t workspaceBytes = 0;  ///< the largest step's
+  std::size_t workspaceBytes = 0;  ///< the largest of steps that don't borrow
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the
@@ -61,6 +64,10 @@ struct Plan {
 
   bool isDivided() const noexcept { return divided; }
   bool isFor(Calls others) const noexcept { return calls == Calls::kAll || calls == others; }
+  bool borrows() const noexcept {
+    return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.borrows; }) ||
+           (enqueued != nullptr && enqueued->borrows());
+  }
   std::size_t microBatches() const noexcept {
     std::size_t count = 0;
     for (const Step& step : steps) count += static_cast<std::size_t>(step.count);

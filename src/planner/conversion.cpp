@@ -147,6 +147,7 @@ std::string toText(const QuestionKey& question) {
   if (question.tuning != Tuning::kExhaustive)
     text += fmt::format(" tuning={}", toText(question.tuning));
   if (question.errors) text += " errors";
+  if (question.borrows) text += " borrows";
   return text;
 }
 
@@ -285,9 +286,11 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
     plan->steps.push_back(
         {m, m, group.batch, group.count, buildStep(prepared, group.batch, m.kernel, calls)});
     plan->steps.back().error = errorOf(m, problem.operation, group.batch, largest);
+    plan->steps.back().borrows = group.borrows;
   }
-  plan->anyCall = std::all_of(
-      plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) { return step.anyCall; });
+  plan->anyCall = std::all_of(plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) {
+    return step.anyCall && !step.borrows;
+  });
   if (plan->enqueued && !plan->enqueued->anyCall) plan->anyCall = false;
   if (!plan->anyCall) plan->calls = request.calls;
   const Plan::Step& first = plan->steps.front();
@@ -301,6 +304,7 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
 }
 
 std::shared_ptr<const Plan> forAllCalls(PreparedKernels& kernels, const Plan& plan) {
+  if (plan.borrows()) return nullptr;
   auto all = std::make_shared<Plan>(plan);
   all->id = nextPlanId();
   all->calls = Calls::kAll;

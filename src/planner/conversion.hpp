@@ -101,7 +101,8 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
                                       const Measurements& measurements,
                                       std::shared_ptr<const Plan> enqueued = nullptr);
 
-/// The same plan, for all calls. Null: its engines need more workspace to add. Throws Error.
+/// The same plan, for all calls. Null: its engines need more workspace to add, or it borrows.
+/// Throws Error.
 std::shared_ptr<const Plan> forAllCalls(PreparedKernels& kernels, const Plan& plan);
 
 }  // namespace ucudnn

@@ -50,8 +50,12 @@ FrozenConfiguration toFrozenConfiguration(const Plan& plan) {
     frozen.algorithm =
         toText(operation, Kernel{plan.algorithm, plan.problem.mathType, kAlgorithms});
   for (const Plan::Step& step : plan.steps)
-    frozen.microBatches.push_back(
-        {step.batch, step.count, toText(operation, step.kernel), step.timeMs, step.deviceMs});
+    frozen.microBatches.push_back({step.batch,
+                                   step.count,
+                                   toText(operation, step.kernel),
+                                   step.timeMs,
+                                   step.deviceMs,
+                                   step.borrows});
   return frozen;
 }
 

@@ -25,12 +25,14 @@ constexpr double kMostMs = 1e9;  // as of measurements: eleven days
 
 Json toJson(const FrozenConfiguration& configuration) {
   Json groups = Json::array();
-  for (const FrozenMicroBatches& group : configuration.microBatches)
+  for (const FrozenMicroBatches& group : configuration.microBatches) {
     groups.push_back({{"batch", group.batch},
                       {"count", group.count},
                       {"kernel", group.kernel},
                       {"time_ms", group.timeMs},
                       {"device_ms", group.deviceMs}});
+    if (group.borrows) groups.back()["borrows"] = true;
+  }
   const std::string& algorithm = configuration.algorithm;
   return {{"predicted_ms", configuration.predictedMs},
           {"algorithm", algorithm.empty() ? Json(nullptr) : Json(algorithm)},
@@ -142,12 +144,14 @@ class PlansField {
 constexpr std::size_t kMostKernelBytes = 500;
 
 FrozenMicroBatches microBatchesOf(const PlansField& field) {
-  field.expectMembers({"batch", "count", "kernel", "time_ms", "device_ms"});
+  field.expectMembers({"batch", "count", "kernel", "time_ms", "device_ms", "borrows"});
+  const auto borrows = field.find("borrows");
   return {field.member("batch").positive(),
           field.member("count").positive(),
           field.member("kernel").text(kMostKernelBytes),
           field.member("time_ms").milliseconds(),
-          field.member("device_ms").milliseconds()};
+          field.member("device_ms").milliseconds(),
+          borrows && borrows->truth()};
 }
 
 FrozenConfiguration configurationOf(const PlansField& field, int miniBatch) {
@@ -160,9 +164,12 @@ FrozenConfiguration configurationOf(const PlansField& field, int miniBatch) {
   std::int64_t samples = 0;
   groups.forEach(kMostGroups, [&](const PlansField& each) {
     const FrozenMicroBatches group = microBatchesOf(each);
-    if (!configuration.microBatches.empty() &&
-        group.batch > configuration.microBatches.back().batch)
-      each.refuse("is larger than the one before it");
+    if (!configuration.microBatches.empty()) {
+      const FrozenMicroBatches& former = configuration.microBatches.back();
+      if (group.borrows && !former.borrows) each.refuse("borrows behind one that does not");
+      if (!former.borrows && group.batch > former.batch)
+        each.refuse("is larger than the one before it");
+    }
     if (group.count > miniBatch) each.refuse("has more samples than the mini-batch");
     samples += std::int64_t{group.batch} * group.count;
     configuration.microBatches.push_back(group);

@@ -16,6 +16,7 @@ struct FrozenMicroBatches {
   int count = 0;
   std::string kernel;
   double timeMs = 0, deviceMs = 0;  ///< of one, as KernelTiming
+  bool borrows = false;             ///< their workspace is in the output
 };
 
 /// What runs, one micro-batch after another.

@@ -41,12 +41,20 @@ std::shared_ptr<const Plan> build(const PlanRequest& request,
   Configuration configuration;
   configuration.timeMs = frozen.predictedMs;
   Measurements measurements;
+  const WorkspaceRoom room{0, request.problem.overwrittenSampleBytes()};
+  int left = request.problem.batch();
   for (const FrozenMicroBatches& group : frozen.microBatches) {
     const KernelOffer offer = offerOf(request, group.batch, group.kernel);
     std::vector<Measurement>& kernels = measurements[group.batch].kernels;
     configuration.microBatches.push_back(
-        {group.batch, static_cast<int>(kernels.size()), group.count});
-    configuration.workspaceBytes = std::max(configuration.workspaceBytes, offer.workspaceBytes);
+        {group.batch, static_cast<int>(kernels.size()), group.count, group.borrows});
+    left -= group.batch * group.count;
+    if (!group.borrows)
+      configuration.workspaceBytes = std::max(configuration.workspaceBytes, offer.workspaceBytes);
+    else if (offer.workspaceBytes > room.borrowed(left))
+      throw NotHere(fmt::format("the output has no room for the workspace of {} at batch {}",
+                                excerpt(group.kernel),
+                                group.batch));
     kernels.push_back({offer, {group.timeMs, group.deviceMs}});
   }
   if (isDivided(configuration) &&
@@ -62,6 +70,15 @@ std::shared_ptr<const Plan> build(const PlanRequest& request,
   return buildPlan(request, configuration, Pace::kDevice, measurements, std::move(enqueued));
 }
 
+bool borrows(const FrozenConfiguration& frozen) noexcept {
+  return std::any_of(frozen.microBatches.begin(),
+                     frozen.microBatches.end(),
+                     [](const FrozenMicroBatches& group) { return group.borrows; });
+}
+bool borrows(const FrozenPair& pair) noexcept {
+  return borrows(pair.repeated) || (pair.enqueued && borrows(*pair.enqueued));
+}
+
 /// As the planner chooses: where not every call that repeats is replayed, one plan for all.
 std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& pair) {
   if (!pair.enqueued) return build(request, pair.repeated);
@@ -73,13 +90,14 @@ std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& 
 
 std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
   request.limitBytes = std::numeric_limits<std::size_t>::max();
-  request.calls = Calls::kAll;
+  request.calls = borrows(frozen.plan) ? Calls::kOverwriting : Calls::kAll;
   request.buffers = nullptr;
   PreparedKernels prepared(request.handle, request.problem);
   request.prepared = &prepared;
   auto plan = build(request, frozen.plan);
   if (!plan->anyCall) {
     if (!frozen.general) throw NotHere("there is no plan for calls that suit no engine");
+    if (borrows(*frozen.general)) throw NotHere("the plan for other calls borrows");
     request.anyCall = true;
     auto general = build(request, *frozen.general);
     if (!general->anyCall) throw NotHere("the plan for calls that suit no engine has engines");
@@ -166,6 +184,8 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
   std::string why;
   for (const std::size_t index : indices) {
     auto [made, isNew] = built(request, index);
+    const bool mayBorrow = request.room().sampleBytes > 0;
+    if (made.plan && made.plan->borrows() && !mayBorrow) made.plan = made.plan->general;
     if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
     if (!why.empty()) continue;
     why = made.plan ? fmt::format("{} bytes of workspace are not the {} that it needs",

@@ -38,10 +38,11 @@ const std::map<std::string, QuestionKey>& questionsByText() {
     for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
       for (const BatchSizePolicy policy : kBatchSizePolicies)
         for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
-          for (const bool errors : {false, true}) {
-            const QuestionKey question{0, policy, kernels, tuning, errors};
-            questions->emplace(toText(question), question);
-          }
+          for (const bool errors : {false, true})
+            for (const bool borrows : {false, true}) {
+              const QuestionKey question{0, policy, kernels, tuning, errors, borrows};
+              questions->emplace(toText(question), question);
+            }
     return questions;
   }();
   return all;

@@ -42,7 +42,7 @@ bool isSame(const Configuration& a, const Configuration& b) {
                     b.microBatches.end(),
                     [](const MicroBatches& one, const MicroBatches& other) {
                       return one.batch == other.batch && one.kernel == other.kernel &&
-                             one.count == other.count;
+                             one.count == other.count && one.borrows == other.borrows;
                     });
 }
 
@@ -138,7 +138,7 @@ void Planner::measure(const PlanRequest& request) {
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
   benchmark.largestBatches = benchmark.sizes.size() > 1 &&
                              request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
-  benchmark.limitBytes = request.limitBytes;
+  benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
   benchmark.known = &known;
   benchmark.refused = &refused;
   benchmark.buffers = timingBuffers(request);

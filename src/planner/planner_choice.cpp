@@ -47,13 +47,13 @@ void keepFront(std::vector<Configuration>& front) {
 /// undivided one.
 std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  int miniBatch,
-                                                 std::size_t limitBytes,
+                                                 const WorkspaceRoom& room,
                                                  Pace pace) {
-  auto fastest = fastestConfiguration(table, miniBatch, limitBytes, kLaunchMs);
+  auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
   if (fastest) addReplay(*fastest, pace);
   const auto whole = table.find(miniBatch);
   if (!fastest || whole == table.end()) return fastest;
-  auto undivided = fastestConfiguration({*whole}, miniBatch, limitBytes, kLaunchMs);
+  auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
   return undivided && undivided->timeMs <= fastest->timeMs * kSplitGain ? undivided : fastest;
 }
 
@@ -65,7 +65,7 @@ std::optional<Configuration> Planner::chooseAccurately(const PlanRequest& reques
                                                        Pace pace) {
   const int miniBatch = request.problem.batch();
   const auto choose = [&](const CandidateTable& table) {
-    return chooseConfiguration(table, miniBatch, request.limitBytes, pace);
+    return chooseConfiguration(table, miniBatch, request.room(), pace);
   };
   auto configuration = choose(candidates(request, measurements, 0, pace));
   if (configuration && !request.withErrors() &&
@@ -158,7 +158,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
   const int miniBatch = request.problem.batch();
   const Pace pace = request.replay() == Replay::kWhereRepeated ? Pace::kDevice : Pace::kHost;
   const auto frontOf = [&](const CandidateTable& table) {
-    auto front = paretoFront(table, miniBatch, request.limitBytes, kLaunchMs);
+    auto front = paretoFront(table, miniBatch, request.room(), kLaunchMs);
     for (Configuration& point : front) addReplay(point, pace);
     keepFront(front);
     return front;

@@ -10,6 +10,7 @@
 #include "kernels/kernel.hpp"
 #include "problem/problem.hpp"
 #include "support/settings.hpp"
+#include "support/workspace_room.hpp"
 
 namespace ucudnn {
 
@@ -29,11 +30,12 @@ struct QuestionKey {
   BatchSizePolicy policy = BatchSizePolicy::kUndivided;
   Kernels kernels = Kernels::kLegacy;
   Tuning tuning = Tuning::kExhaustive;
-  bool errors = false;  ///< kernels' errors count, whatever the largest that is allowed
+  bool errors = false;   ///< kernels' errors count, whatever the largest that is allowed
+  bool borrows = false;  ///< micro-batches may have more workspace than the limit, in the output
 
   bool operator==(const QuestionKey& other) const noexcept {
     return miniBatch == other.miniBatch && policy == other.policy && kernels == other.kernels &&
-           tuning == other.tuning && errors == other.errors;
+           tuning == other.tuning && errors == other.errors && borrows == other.borrows;
   }
 };
 
@@ -63,12 +65,23 @@ struct PlanRequest {
   }
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   bool withErrors() const noexcept { return settings->maxError > 0; }
+  /// Of the output, what a plan may borrow; 0: nothing. It is measured for all calls, for those
+  /// that overwrite it.
+  std::size_t borrowedSampleBytes() const noexcept {
+    return settings->borrowOutput ? problem.overwrittenSampleBytes() : 0;
+  }
+  /// What micro-batches of a plan have.
+  WorkspaceRoom room() const noexcept {
+    const bool borrows = calls == Calls::kOverwriting && !anyCall;
+    return {limitBytes, borrows ? borrowedSampleBytes() : 0};
+  }
   QuestionKey question() const noexcept {
     return {problem.batch(),
             settings->batchSizePolicy,
             settings->kernels,
             settings->tuning,
-            withErrors()};
+            withErrors(),
+            borrowedSampleBytes() > 0};
   }
   Replay replay() const noexcept {
     if (settings->graphMemoryBytes == 0 || settings->equivalenceTest) return Replay::kNever;

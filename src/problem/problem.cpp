@@ -57,6 +57,24 @@ std::size_t spanBytes(const Problem::Sizes& sizes,
   return (last + 1) * elementBytes(type);
 }
 
+/// Elements of a sample whose elements fill the memory up to the next sample; 0: they don't.
+std::int64_t packedElements(const Problem::Sizes& sizes,
+                            const Problem::Sizes& strides,
+                            int dimensions) noexcept {
+  std::int64_t all = 1;
+  for (int i = 1; i < dimensions; ++i) all *= sizes[i];
+  std::int64_t elements = 1;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (int i = 1; i < dimensions; ++i)
+      if (sizes[i] > 1 && strides[i] == elements) {
+        elements *= sizes[i];
+        grows = true;
+      }
+  }
+  return elements == all && elements == strides[0] ? elements : 0;
+}
+
 bool readTensor(cudnnTensorDescriptor_t descriptor,
                 std::int32_t& type,
                 int& dimensions,
@@ -186,6 +204,14 @@ std::size_t Problem::outputBytes() const noexcept {
   return operation == Operation::kBackwardData     ? xBytes()
          : operation == Operation::kBackwardFilter ? wBytes()
                                                    : yBytes();
+}
+
+std::size_t Problem::overwrittenSampleBytes() const noexcept {
+  std::int64_t elements = 0;
+  if (operation == Operation::kForward) elements = packedElements(ySizes, yStrides, dimensions);
+  if (operation == Operation::kBackwardData)
+    elements = packedElements(xSizes, xStrides, dimensions);
+  return static_cast<std::size_t>(elements) * elementBytes(outputType());
 }
 
 double Problem::multiplyAdds() const noexcept {

@@ -83,6 +83,10 @@ struct Problem {
   /// Of the output: x for backward data, w for backward filter, else y.
   std::int32_t outputType() const noexcept;
   std::size_t outputBytes() const noexcept;
+  /// Of each sample of the output, where a call that overwrites it writes all memory from its first
+  /// element to its last, sample by sample. 0: it does not (a filter's gradient, a tensor with
+  /// gaps), or reads it (bias_activation_forward, whose z may be there).
+  std::size_t overwrittenSampleBytes() const noexcept;
   /// Multiply-adds of the whole problem.
   double multiplyAdds() const noexcept;
 

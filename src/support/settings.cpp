@@ -189,6 +189,13 @@ std::vector<EnvironmentVariable> makeTable() {
        "File that log lines are appended to",
        [](S& s, T text) { s.logFile = text; },
        true},
+      {"UCUDNN_BORROW_OUTPUT",
+       "0 or 1",
+       "1",
+       "1: where a call overwrites its output, micro-batches have the part that is yet to be "
+       "written "
+       "as workspace, beyond the limit",
+       [](S& s, T text) { s.borrowOutput = parseSwitch(text); }},
       {"UCUDNN_DETERMINISTIC",
        "0 or 1",
        "0",

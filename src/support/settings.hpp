@@ -44,6 +44,7 @@ struct Settings {
   double benchmarkShare = 0.03;  ///< kMeasureAlways: each problem when it is first seen
   LogLevel logLevel = LogLevel::kWarn;
   std::string logFile;
+  bool borrowOutput = true;  ///< memory of outputs is workspace until results are written there
   bool deterministic = false;
   bool equivalenceTest = false;
   bool disabled = false;  ///< cuDNN answers everything

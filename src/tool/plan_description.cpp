@@ -41,7 +41,8 @@ std::optional<PlanDescription> describePlan(cudnnHandle_t handle,
     description.error = isKnown
                             ? std::optional(std::max(description.error.value_or(0), entry.error))
                             : std::nullopt;
-    description.configuration.push_back({entry.batch, entry.kernel, entry.count});
+    description.configuration.push_back(
+        {entry.batch, entry.kernel, entry.count, entry.workspaceBytes > plan.workspaceBytes});
     if (description.replayed) continue;
     description.deviceMs += entry.count * entry.deviceMs;
     if (entry.deviceMs < entry.timeMs) description.hostPacedMs += entry.count * entry.timeMs;

@@ -22,8 +22,10 @@ Json orNull(const std::string& text) {
 
 Json toJson(const std::vector<MicroBatches>& configuration) {
   Json parts = Json::array();
-  for (const MicroBatches& part : configuration)
+  for (const MicroBatches& part : configuration) {
     parts.push_back({{"batch", part.batch}, {"kernel", part.kernel}, {"count", part.count}});
+    if (part.borrows) parts.back()["borrows"] = true;
+  }
   return parts;
 }
 
@@ -132,7 +134,8 @@ std::string toText(const std::vector<MicroBatches>& configuration) {
   std::string text;
   for (const MicroBatches& part : configuration) {
     if (!text.empty()) text += " + ";
-    text += fmt::format("{}x{} {}", part.count, part.batch, part.kernel);
+    text += fmt::format(
+        "{}x{} {}{}", part.count, part.batch, part.kernel, part.borrows ? " in its output" : "");
   }
   return text;
 }

@@ -15,6 +15,7 @@ struct MicroBatches {
   int batch = 0;
   std::string kernel;
   int count = 0;
+  bool borrows = false;  ///< its workspace is in the output, beyond the limit
 };
 
 /// One layer's operation. Times are of one call, back to back; empty: not known.

@@ -104,7 +104,7 @@ class BenchmarkTest : public ::testing::Test {
     BenchmarkRequest request;
     request.problem = conv2(batch);
     request.sizes = powersUpTo(batch);
-    request.limitBytes = limitBytes;
+    request.room.limitBytes = limitBytes;
     return request;
   }
 

@@ -26,7 +26,7 @@ class ErrorsTest : public BenchmarkTest {
     BenchmarkRequest request;
     request.problem = problem;
     request.sizes = powersUpTo(problem.batch());
-    request.limitBytes = 256 * kMebibyte;
+    request.room.limitBytes = 256 * kMebibyte;
     request.errors = true;
     return request;
   }

@@ -48,7 +48,7 @@ TEST_F(IncrementalBenchmarkTest, ALimitBeyondEveryOfferIsKnownToAddNothing) {
 TEST_F(IncrementalBenchmarkTest, ALargerLimitAddsTheKernelsThatFitNow) {
   BenchmarkRequest request = question(32, 1 * kMebibyte);
   const BenchmarkResult small = run(request);
-  request.limitBytes = 64 * kMebibyte;
+  request.room.limitBytes = 64 * kMebibyte;
   const BenchmarkResult cold = run(request);
   request.known = &small.measurements;
   const BenchmarkResult more = run(request);

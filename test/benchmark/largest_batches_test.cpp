@@ -29,7 +29,7 @@ TEST_F(LargestBatchesTest, AreTheLargestAndWhatIsLeftBesideThem) {
   int found = 0;
   for (const std::size_t limitBytes : {3u << 20, 10u << 20, 30u << 20, 60u << 20, 100u << 20}) {
     const auto sizes = largestBatches(
-        handle_.get(), conv2(kMiniBatch), limitBytes, atAnchors(kMiniBatch, limitBytes));
+        handle_.get(), question(kMiniBatch, limitBytes), atAnchors(kMiniBatch, limitBytes));
     for (const int size : sizes) {
       EXPECT_GT(size, 0);
       EXPECT_LT(size, kMiniBatch);
@@ -41,7 +41,7 @@ TEST_F(LargestBatchesTest, AreTheLargestAndWhatIsLeftBesideThem) {
 
 TEST_F(LargestBatchesTest, AreNoneWhereEveryKernelFits) {
   constexpr std::size_t kEnough = std::size_t{16} << 30;
-  EXPECT_TRUE(largestBatches(handle_.get(), conv2(64), kEnough, atAnchors(64, kEnough)).empty());
+  EXPECT_TRUE(largestBatches(handle_.get(), question(64, kEnough), atAnchors(64, kEnough)).empty());
 }
 
 /// A kernel that takes about as long for 16 samples as for 8 is behind another one there, and may
@@ -64,7 +64,7 @@ TEST_F(LargestBatchesTest, CountByWhatTheyMayTakeThere) {
       measured[batch].kernels.push_back(fastest);
       measured[batch].kernels.back().timeMs = measured[batch].kernels.back().deviceMs = timeMs;
     }
-    return largestBatches(handle_.get(), conv2(kMiniBatch), kLimit, measured);
+    return largestBatches(handle_.get(), question(kMiniBatch, kLimit), measured);
   };
   EXPECT_FALSE(sizes(18, 20).empty());
   EXPECT_TRUE(sizes(10, 20).empty());
@@ -74,7 +74,7 @@ TEST_F(LargestBatchesTest, AskCudnnAFewTimesOnly) {
   constexpr std::size_t kLimit = 100 * kMebibyte;
   const Measurements measured = atAnchors(100, kLimit);
   const auto before = callCount("cudnnGetConvolutionForwardWorkspaceSize");
-  EXPECT_FALSE(largestBatches(handle_.get(), conv2(100), kLimit, measured).empty());
+  EXPECT_FALSE(largestBatches(handle_.get(), question(100, kLimit), measured).empty());
   EXPECT_LE(callCount("cudnnGetConvolutionForwardWorkspaceSize") - before, 40);
 }
 

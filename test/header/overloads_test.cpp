@@ -169,6 +169,10 @@ cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* device
   lastText = devices;
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetBorrowOutput(cudnnHandle_t handle, int enabled) {
+  ucudnn_test::record("ucudnnSetBorrowOutput", handle, enabled);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled) {
   ucudnn_test::record("ucudnnSetDeterministic", handle, enabled);
   return CUDNN_STATUS_SUCCESS;
@@ -290,6 +294,7 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
       {"ucudnnSetBenchmarkMemory", 7, [](UcudnnHandle_t h) { return h.setBenchmarkMemory(7); }},
       {"ucudnnSetBenchmarkShare", 25, [](UcudnnHandle_t h) { return h.setBenchmarkShare(0.25); }},
       {"ucudnnSetPlansStrict", 1, [](UcudnnHandle_t h) { return h.setPlansStrict(true); }},
+      {"ucudnnSetBorrowOutput", 1, [](UcudnnHandle_t h) { return h.setBorrowOutput(true); }},
       {"ucudnnSetDeterministic", 1, [](UcudnnHandle_t h) { return h.setDeterministic(true); }},
       {"ucudnnSetDeterministic", 0, [](UcudnnHandle_t h) { return h.setDeterministic(false); }},
       {"ucudnnSetEquivalenceTest", 1, [](UcudnnHandle_t h) { return h.setEquivalenceTest(true); }},

@@ -139,7 +139,7 @@ void expectFastest(const Case& c, const std::vector<Outcome>& all, std::size_t l
     if (outcome.workspaceBytes > limitBytes) continue;
     if (best == nullptr || outcome < *best) best = &outcome;
   }
-  const auto found = fastestConfiguration(c.table(), c.miniBatch, limitBytes, c.launchMs());
+  const auto found = fastestConfiguration(c.table(), c.miniBatch, {limitBytes}, c.launchMs());
   ASSERT_EQ(found.has_value(), best != nullptr) << "limit " << limitBytes;
   if (!found) return;
   const Outcome outcome = outcomeOf(c, *found);
@@ -166,12 +166,12 @@ void expectFront(const Case& c, const std::vector<Outcome>& all, std::size_t lim
   });
   expected.erase(std::unique(expected.begin(), expected.end(), equal), expected.end());
 
-  const auto front = paretoFront(c.table(), c.miniBatch, limitBytes, c.launchMs());
+  const auto front = paretoFront(c.table(), c.miniBatch, {limitBytes}, c.launchMs());
   ASSERT_EQ(front.size(), expected.size()) << "limit " << limitBytes;
   for (std::size_t i = 0; i < front.size(); ++i) {
     EXPECT_TRUE(equal(outcomeOf(c, front[i]), expected[i])) << "point " << i;
     const auto fastest =
-        fastestConfiguration(c.table(), c.miniBatch, front[i].workspaceBytes, c.launchMs());
+        fastestConfiguration(c.table(), c.miniBatch, {front[i].workspaceBytes}, c.launchMs());
     ASSERT_TRUE(fastest.has_value());
     EXPECT_EQ(fastest->timeMs, front[i].timeMs);
     EXPECT_EQ(fastest->workspaceBytes, front[i].workspaceBytes);
@@ -199,6 +199,81 @@ TEST(WorkspaceReuseTest, EqualsEnumerationOnRandomTables) {
   EXPECT_GT(notEmpty, 2000);  // the cases must not be mostly empty ones
 }
 
+/// Every order of choices that sums to the mini-batch and has room at each place.
+void enumerateOrders(const Case& c,
+                     const WorkspaceRoom& room,
+                     int samples,
+                     const Outcome& soFar,
+                     std::vector<Outcome>& all) {
+  if (samples == 0) all.push_back(soFar);
+  for (const Choice& choice : c.choices) {
+    if (choice.batch > samples || choice.workspaceBytes > room.at(samples - choice.batch)) continue;
+    const bool borrows = choice.workspaceBytes > room.limitBytes;
+    enumerateOrders(c,
+                    room,
+                    samples - choice.batch,
+                    {soFar.steps + choice.steps + c.launchSteps,
+                     soFar.microBatches + 1,
+                     std::max(soFar.workspaceBytes, borrows ? 0 : choice.workspaceBytes)},
+                    all);
+  }
+}
+
+/// The totals, from its groups in their order; each has to have room.
+Outcome orderedOutcomeOf(const Case& c, const WorkspaceRoom& room, const Configuration& found) {
+  Outcome outcome{0, 0, 0};
+  int left = c.miniBatch;
+  for (const MicroBatches& group : found.microBatches) {
+    const auto choice = std::find_if(c.choices.begin(), c.choices.end(), [&](const Choice& other) {
+      return other.kernel == group.kernel && other.batch == group.batch;
+    });
+    EXPECT_NE(choice, c.choices.end());
+    left -= group.batch * group.count;
+    EXPECT_EQ(group.borrows, choice->workspaceBytes > room.limitBytes);
+    EXPECT_LE(choice->workspaceBytes, group.borrows ? room.borrowed(left) : room.limitBytes);
+    outcome.steps += group.count * (choice->steps + c.launchSteps);
+    outcome.microBatches += group.count;
+    if (!group.borrows)
+      outcome.workspaceBytes = std::max(outcome.workspaceBytes, choice->workspaceBytes);
+  }
+  EXPECT_EQ(left, 0);
+  EXPECT_EQ(outcome.workspaceBytes, found.workspaceBytes);
+  return outcome;
+}
+
+TEST(WorkspaceReuseTest, WhatBorrowsEqualsEnumerationOfAllOrders) {
+  std::mt19937 random(20261124);  // any fixed seed
+  int borrowing = 0, smaller = 0;
+  for (int i = 0; i < 4000 && !HasFailure(); ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    Case c = randomCase(random);
+    c.miniBatch = std::min(c.miniBatch, 6);
+    if (c.choices.size() > 5) c.choices.erase(c.choices.begin(), c.choices.end() - 5);
+    // Of 3, 3, 2 and 1 samples the room is less than the largest workspace of the cases.
+    for (const std::size_t sampleBytes : {172u, 180u, 260u, 520u})
+      for (const std::size_t limitBytes : {0u, 2u, 17u}) {
+        const WorkspaceRoom room{limitBytes, sampleBytes};
+        std::vector<Outcome> all;
+        enumerateOrders(c, room, c.miniBatch, {0, 0, 0}, all);
+        const auto found = fastestConfiguration(c.table(), c.miniBatch, room, c.launchMs());
+        ASSERT_EQ(found.has_value(), !all.empty());
+        if (!found) continue;
+        const Outcome best = *std::min_element(all.begin(), all.end());
+        const Outcome outcome = orderedOutcomeOf(c, room, *found);
+        EXPECT_EQ(outcome.steps, best.steps);
+        EXPECT_EQ(outcome.microBatches, best.microBatches);
+        const auto front = paretoFront(c.table(), c.miniBatch, room, c.launchMs());
+        ASSERT_FALSE(front.empty());
+        EXPECT_EQ(front.back().timeMs, found->timeMs);
+        if (front.front().workspaceBytes < found->workspaceBytes) ++smaller;
+        for (const MicroBatches& group : found->microBatches)
+          if (group.borrows) ++borrowing;
+      }
+  }
+  EXPECT_GT(borrowing, 1000);
+  EXPECT_GT(smaller, 100);
+}
+
 TEST(WorkspaceReuseTest, NothingComesOfATableThatCannotMakeUpTheMiniBatch) {
   const CandidateTable tables[] = {
       {},
@@ -212,8 +287,8 @@ TEST(WorkspaceReuseTest, NothingComesOfATableThatCannotMakeUpTheMiniBatch) {
       {{1, {{0, -1.0, 0}}}},
   };
   for (const CandidateTable& table : tables) {
-    EXPECT_FALSE(fastestConfiguration(table, 7, 100, 0).has_value());
-    EXPECT_TRUE(paretoFront(table, 7, 100, 0).empty());
+    EXPECT_FALSE(fastestConfiguration(table, 7, {100}, 0).has_value());
+    EXPECT_TRUE(paretoFront(table, 7, {100}, 0).empty());
   }
 }
 
@@ -221,11 +296,11 @@ TEST(WorkspaceReuseTest, ManySmallTimesTieWithTheirSum) {
   // As doubles 0.1 + 0.1 + 0.1 > 0.3; fewer micro-batches win the tie, less workspace stays on the
   // front.
   const CandidateTable table = {{1, {{0, 0.1, 10}}}, {3, {{1, 0.3, 20}}}};
-  const auto fastest = fastestConfiguration(table, 3, kNoLimit, 0);
+  const auto fastest = fastestConfiguration(table, 3, {kNoLimit}, 0);
   ASSERT_TRUE(fastest.has_value());
   EXPECT_EQ(fastest->microBatches.size(), 1u);
   EXPECT_EQ(fastest->microBatches.front().batch, 3);
-  const auto front = paretoFront(table, 3, kNoLimit, 0);
+  const auto front = paretoFront(table, 3, {kNoLimit}, 0);
   ASSERT_EQ(front.size(), 1u);
   EXPECT_EQ(front.front().workspaceBytes, 10u);
   EXPECT_EQ(front.front().timeMs, 0.3);
@@ -233,12 +308,12 @@ TEST(WorkspaceReuseTest, ManySmallTimesTieWithTheirSum) {
 
 TEST(WorkspaceReuseTest, HugeWorkspacesAndTimesKeepTheirOrder) {
   const CandidateTable table = {{1, {{0, 1e300, 0}, {1, 1.0, kNoLimit}}}, {2, {{2, 1e300, 0}}}};
-  const auto front = paretoFront(table, 2, kNoLimit, 0.5);
+  const auto front = paretoFront(table, 2, {kNoLimit}, 0.5);
   ASSERT_EQ(front.size(), 2u);
   EXPECT_EQ(front[0].workspaceBytes, 0u);
   EXPECT_EQ(front[1].workspaceBytes, kNoLimit);
   EXPECT_EQ(front[1].timeMs, 3.0);
-  EXPECT_FALSE(paretoFront(table, 2, kNoLimit - 1, 0.5).empty());
+  EXPECT_FALSE(paretoFront(table, 2, {kNoLimit - 1}, 0.5).empty());
 }
 
 TEST(WorkspaceReuseTest, LaunchesDecideBetweenEqualSums) {
@@ -249,10 +324,10 @@ TEST(WorkspaceReuseTest, LaunchesDecideBetweenEqualSums) {
     double timeMs;
   };
   for (const LaunchCase& c : {LaunchCase{0, 1, 3.6}, {0.1, 1, 4.0}, {0.2, 4, 4.2}}) {
-    const auto fastest = fastestConfiguration(table, 4, 7, c.launchMs);
+    const auto fastest = fastestConfiguration(table, 4, {7}, c.launchMs);
     ASSERT_TRUE(fastest.has_value());
     EXPECT_EQ(fastest->microBatches.front().batch, 1) << "8 bytes are above the limit";
-    const auto unlimited = fastestConfiguration(table, 4, 8, c.launchMs);
+    const auto unlimited = fastestConfiguration(table, 4, {8}, c.launchMs);
     ASSERT_TRUE(unlimited.has_value());
     EXPECT_EQ(unlimited->microBatches.front().batch, c.batch) << "launch " << c.launchMs;
     EXPECT_DOUBLE_EQ(unlimited->timeMs, c.timeMs);

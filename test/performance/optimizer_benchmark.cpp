@@ -41,7 +41,7 @@ void fastest(benchmark::State& state, BatchSizePolicy policy) {
   const int miniBatch = static_cast<int>(state.range(0));
   const CandidateTable table = syntheticTable(policy, miniBatch, 8);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(fastestConfiguration(table, miniBatch, 64 << 20, 0.002));
+    benchmark::DoNotOptimize(fastestConfiguration(table, miniBatch, {64 << 20}, 0.002));
   }
 }
 
@@ -50,7 +50,7 @@ void front(benchmark::State& state, BatchSizePolicy policy) {
   const CandidateTable table = syntheticTable(policy, miniBatch, 6);
   std::size_t points = 0;
   for (auto _ : state) {
-    points = paretoFront(table, miniBatch, kNoLimit, 0.002).size();
+    points = paretoFront(table, miniBatch, {kNoLimit}, 0.002).size();
   }
   state.counters["points"] = static_cast<double>(points);
 }

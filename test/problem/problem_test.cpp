@@ -212,5 +212,43 @@ TEST(ProblemTest, OperationsHaveNames) {
   EXPECT_STREQ(toText(Operation::kBiasActivationForward), "bias_activation_forward");
 }
 
+TEST(ProblemTest, OnlyADenseOutputIsOverwrittenSampleBySample) {
+  Problem forward = fullProblem();
+  forward.operation = Operation::kForward;
+  const std::size_t yBytes = 2160 * sizeof(float), xBytes = 1260 * sizeof(float);
+  EXPECT_EQ(yBytes, forward.overwrittenSampleBytes());
+  Problem backward = forward;
+  backward.operation = Operation::kBackwardData;
+  EXPECT_EQ(xBytes, backward.overwrittenSampleBytes());
+  Problem half = forward;
+  half.yType = CUDNN_DATA_HALF;
+  EXPECT_EQ(yBytes / 2, half.overwrittenSampleBytes());
+  Problem last = forward;
+  last.yStrides = {2160, 1, 432, 48, 6};
+  EXPECT_EQ(yBytes, last.overwrittenSampleBytes());
+  Problem one = forward;  // what its stride is says nothing
+  one.ySizes = {8, 1, 5, 9, 8};
+  one.yStrides = {360, 7, 72, 8, 1};
+  EXPECT_EQ(360 * sizeof(float), one.overwrittenSampleBytes());
+
+  for (Operation other : {Operation::kBackwardFilter, Operation::kBiasActivationForward}) {
+    Problem problem = forward;
+    problem.operation = other;
+    EXPECT_EQ(0U, problem.overwrittenSampleBytes()) << toText(other);
+  }
+  const std::vector<Problem::Sizes> gaps = {
+      {2161, 360, 72, 8, 1},    // between samples
+      {2592, 432, 72, 8, 1},    // between channels
+      {4320, 720, 144, 16, 2},  // between pixels
+      {72, 360, 72, 8, 1},      // samples overlap
+      {2160, 0, 72, 8, 1},      // channels do
+  };
+  for (const Problem::Sizes& strides : gaps) {
+    Problem problem = forward;
+    problem.yStrides = strides;
+    EXPECT_EQ(0U, problem.overwrittenSampleBytes());
+  }
+}
+
 }  // namespace
 }  // namespace ucudnn

@@ -111,6 +111,7 @@ void chooseSettings(Scenario& scenario, Random& random) {
       random.pick({"undivided", "powerOfTwo", "powerOfTwo", "all"});
   scenario.deterministic = random.chance(0.15);
   environment["UCUDNN_DETERMINISTIC"] = scenario.deterministic ? "1" : "0";
+  environment["UCUDNN_BORROW_OUTPUT"] = random.chance(0.2) ? "0" : "1";
   const auto limit = random.pick<std::size_t>(
       {0, 1, 511, 4096, 65536, std::size_t{1} << 20, std::size_t{16} << 30});
   if (random.chance(0.4)) {

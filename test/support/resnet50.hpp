@@ -78,7 +78,7 @@ inline std::vector<DivisionItem> divisionItems(const std::vector<CandidateTable>
   for (const CandidateTable& table : tables) {
     DivisionItem& item = items.emplace_back();
     for (const Configuration& point :
-         paretoFront(table, kResnet50Batch, std::numeric_limits<std::size_t>::max(), 0.002))
+         paretoFront(table, kResnet50Batch, {std::numeric_limits<std::size_t>::max()}, 0.002))
       item.options.push_back({point.timeMs, point.workspaceBytes});
   }
   return items;

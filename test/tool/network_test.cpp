@@ -38,7 +38,7 @@ struct Bound {
 
 TEST_F(SimulatedNetwork, DividesAndSharesAsTheRecordedTimesPredict) {
   for (const Bound& bound :
-       {Bound{"alexnet.csv", 256, 15, 0.73, 0.33}, Bound{"resnet18.csv", 128, 60, 0.72, 0.42}}) {
+       {Bound{"alexnet.csv", 256, 15, 0.75, 0.43}, Bound{"resnet18.csv", 128, 60, 0.72, 0.42}}) {
     SCOPED_TRACE(bound.list);
     const Json network =
         run("bench " + kLists + bound.list + " --batch-size " + std::to_string(bound.batch) +
@@ -117,7 +117,7 @@ TEST_F(SimulatedNetwork, TheDevicesPartOfATimeIsFoundByReplaying) {
 // AlexNet and ResNet-18 with a stream and a handle for each layer's operation, as Caffe has them.
 TEST_F(SimulatedNetwork, StreamsForEachLayerLoseNothingAgainstOne) {
   for (const Bound& bound :
-       {Bound{"alexnet.csv", 256, 120, 0.60, 1.10}, Bound{"resnet18.csv", 128, 480, 0.65, 1.10}}) {
+       {Bound{"alexnet.csv", 256, 120, 0.70, 1.10}, Bound{"resnet18.csv", 128, 480, 0.65, 1.10}}) {
     SCOPED_TRACE(bound.list);
     const auto iterationMs = [&](const std::string& streams) {
       const Json totals = run("bench " + kLists + bound.list + " --batch-size " +

@@ -1,0 +1,35 @@
+// How much workspace a micro-batch may have: the limit, or what it borrows of the output. Samples
+// of the output that are written later hold nothing yet. They are often far more than the limit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+
+struct WorkspaceRoom {
+  std::size_t limitBytes = 0;
+  std::size_t sampleBytes = 0;  ///< of the output; 0: nothing of it may be borrowed
+
+  /// In the output, where so many samples are yet to be written behind a micro-batch. What is
+  /// borrowed begins at an aligned place.
+  std::size_t borrowed(int samplesBehind) const noexcept {
+    const std::size_t bytes = sampleBytes * static_cast<std::size_t>(samplesBehind);
+    return bytes > kMemoryAlignment ? bytes - kMemoryAlignment : 0;
+  }
+  std::size_t at(int samplesBehind) const noexcept {
+    return std::max(limitBytes, borrowed(samplesBehind));
+  }
+};
+
+/// Where so many bytes are borrowed: before an output's end, so that several micro-batches use the
+/// same memory.
+inline void* borrowedPlace(const void* outputsEnd, std::size_t bytes) noexcept {
+  const auto end = reinterpret_cast<std::uintptr_t>(outputsEnd);
+  return reinterpret_cast<void*>((end - bytes) / kMemoryAlignment * kMemoryAlignment);
+}
+
+}  // namespace ucudnn
