@@ -1,5 +1,7 @@
 #include "benchmark/kernel_timer.hpp"
 
+#include <algorithm>
+
 #include "benchmark/random_values.hpp"
 #include "cuda/captured_calls.hpp"
 #include "cuda/cudnn.hpp"
@@ -29,7 +31,7 @@ KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
                                       0.0));
 }
 
-cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {
+cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int first, int calls) {
   const TensorBuffers& buffers = placed.place.buffers;
   const bool addsZ = problem_.operation == Operation::kBiasActivationForward && problem_.addsZ != 0;
   ConvolutionPointers pointers;
@@ -42,17 +44,18 @@ cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int index) {
   pointers.workspaceBytes = placed.workspaceBytes;
   const BiasActivation fused{
       nullptr, placed.place.z, biasDescriptor_.get(), placed.place.bias, activation_.get()};
-  Slices slices(problem_, pointers, &fused);
-  const int slice = index % (placed.place.samples / placed.batch);
-  if (slice > 0) slices.next(slice * placed.batch);
-  return placed.kernel->enqueue(handle_, slices.pointers(), slices.fused());
-}
-
-cudnnStatus_t KernelTimer::enqueueAll(const PlacedCall& placed, int first, int calls) {
-  for (int i = 0; i < calls; ++i)
-    if (const cudnnStatus_t status = enqueue(placed, first + i); status != CUDNN_STATUS_SUCCESS)
-      return status;
-  return CUDNN_STATUS_SUCCESS;
+  const int all = placed.place.samples / placed.batch;
+  auto status = CUDNN_STATUS_SUCCESS;
+  for (int done = 0; done < calls && status == CUDNN_STATUS_SUCCESS;) {
+    Slices slices(problem_, pointers, &fused);
+    const int slice = (first + done) % all;
+    if (slice > 0) slices.next(slice * placed.batch);
+    const int run = std::min(calls - done, all - slice);
+    int enqueued = 0;
+    status = placed.kernel->enqueueRun(handle_, slices, placed.batch, run, &enqueued);
+    done += run;
+  }
+  return status;
 }
 
 void KernelTimer::record(int event) {
@@ -73,11 +76,11 @@ double KernelTimer::sampleMs(int sample, int calls) const {
 
 Timing KernelTimer::time(const PlacedCall& placed, Schedule schedule) {
   Timing timing;
-  timing.status = enqueueAll(placed, 0, schedule.warmUps);
+  timing.status = enqueue(placed, 0, schedule.warmUps);
   for (int sample = 0; sample < schedule.samples && timing.status == CUDNN_STATUS_SUCCESS;
        ++sample) {
     record(sample);
-    timing.status = enqueueAll(placed, sample * schedule.calls, schedule.calls);
+    timing.status = enqueue(placed, sample * schedule.calls, schedule.calls);
   }
   record(schedule.samples);
   waitFor(schedule.samples);
@@ -97,7 +100,7 @@ double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutpu
   void* const output = isX ? buffers.x : isW ? buffers.w : buffers.y;
   const std::int32_t type = part.outputType();
   fillRandom(output, part.outputBytes(), RandomTensor::kY, type, stream_);
-  if (enqueue(placed, 0) != CUDNN_STATUS_SUCCESS) return kUnknownError;
+  if (enqueue(placed, 0, 1) != CUDNN_STATUS_SUCCESS) return kUnknownError;
   const std::size_t bytes = elementBytes(type);
   std::vector<char> result(exact.size() * bytes);
   for (std::size_t i = 0; i < exact.size(); ++i)
@@ -114,13 +117,13 @@ double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutpu
 /// call that takes longer than that.
 Timing KernelTimer::timeReplayed(const PlacedCall& placed, int calls, int samples, bool isLong) {
   Timing timing;
-  const auto captured = captureCalls(handle_, [&] { return enqueueAll(placed, 0, calls); });
+  const auto captured = captureCalls(handle_, [&] { return enqueue(placed, 0, calls); });
   if (!captured) return timing;
   const GraphExec graph = instantiate(*captured);
   const auto launch = [&] { UCUDNN_CHECK_CUDA(cudaGraphLaunch(graph.get(), stream_)); };
   if (isLong) {
     UCUDNN_CHECK_CUDA(cudaGraphUpload(graph.get(), stream_));
-    timing.status = enqueue(placed, calls - 1);
+    timing.status = enqueue(placed, calls - 1, 1);
     if (timing.status != CUDNN_STATUS_SUCCESS) return timing;
   } else {
     launch();

@@ -58,9 +58,8 @@ class KernelTimer {
   static constexpr int kMaximumSamples = 8;
 
  private:
-  cudnnStatus_t enqueue(const PlacedCall& placed, int index);
-  /// Calls from number `first` on, up to one that fails.
-  cudnnStatus_t enqueueAll(const PlacedCall& placed, int first, int calls);
+  /// Calls from number `first` on, up to one that fails: runs from the first slice to the last.
+  cudnnStatus_t enqueue(const PlacedCall& placed, int first, int calls);
   /// Between the events `sample` and `sample` + 1, of one call. REQUIRES: both have happened.
   double sampleMs(int sample, int calls) const;
   void record(int event);

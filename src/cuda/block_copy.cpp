@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <mutex>
+#include <numeric>
+#include <optional>
 
 #include "cuda/owners.hpp"
 
@@ -21,7 +24,7 @@ using namespace block_copy;
 /// Of one size of numbers.
 struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
-  cudaKernel_t pixelsToBlocks = nullptr, pixelsFromBlocks = nullptr;
+  cudaKernel_t pixelsToBlocks = nullptr, pixelsFromBlocks = nullptr, pixels = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
   // Of floats only.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
@@ -52,6 +55,7 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.floats.fromBlocks, "ucudnnFromBlocks");
   find(kernels.floats.pixelsToBlocks, "ucudnnPixelsToBlocks");
   find(kernels.floats.pixelsFromBlocks, "ucudnnPixelsFromBlocks");
+  find(kernels.floats.pixels, "ucudnnPixels");
   find(kernels.floats.filtersToBlocks, "ucudnnFiltersToBlocks");
   find(kernels.floats.filtersFromBlocks, "ucudnnFiltersFromBlocks");
   find(kernels.floats.quadsToBlocks, "ucudnnQuadsToBlocks");
@@ -62,6 +66,7 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.halves.fromBlocks, "ucudnnFromBlocks16");
   find(kernels.halves.pixelsToBlocks, "ucudnnPixelsToBlocks16");
   find(kernels.halves.pixelsFromBlocks, "ucudnnPixelsFromBlocks16");
+  find(kernels.halves.pixels, "ucudnnPixels16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
   find(kernels.halves.filtersFromBlocks, "ucudnnFiltersFromBlocks16");
   if (error != cudaSuccess) cudaLibraryUnload(library);
@@ -140,20 +145,32 @@ std::int32_t tilesOf(std::int32_t size, std::int32_t most) noexcept {
 }
 
 /// Pixels that follow one another are one line: so they mostly aren't divided by its length.
-cudaError_t launchPixels(cudaKernel_t Kernels::*kernel,
-                         BlockCopy copy,
-                         cudaStream_t stream) noexcept {
+BlockCopy inOneLine(BlockCopy copy) noexcept {
   if (copy.strides[2] == copy.width * copy.strides[3]) {
     copy.across = copy.width *= copy.height;
     copy.down = copy.height = 1;
   }
-  const std::int32_t pixels = copy.down * copy.across;
-  const std::int32_t width = pixels <= kFewPixels ? kFewPixels : kLanes;
-  const dim3 threadBlocks(static_cast<unsigned>(tilesOf(pixels, width)),
-                          static_cast<unsigned>(tilesOf(copy.channels, kTileNumbers / width)),
-                          static_cast<unsigned>(copy.samples));
-  const dim3 threads(static_cast<unsigned>(width), static_cast<unsigned>(kThreads / width));
-  return launch(kernel, copy, threadBlocks, threads, stream);
+  return copy;
+}
+
+/// Pixels that are side by side in a tile.
+std::int32_t tileWidth(const BlockCopy& copy) noexcept {
+  return copy.down * copy.across <= kFewPixels ? kFewPixels : kLanes;
+}
+
+dim3 pixelTilesOf(const BlockCopy& copy) noexcept {
+  const std::int32_t width = tileWidth(copy);
+  return {static_cast<unsigned>(tilesOf(copy.down * copy.across, width)),
+          static_cast<unsigned>(tilesOf(copy.channels, kTileNumbers / width)),
+          static_cast<unsigned>(copy.samples)};
+}
+
+cudaError_t launchPixels(cudaKernel_t Kernels::*kernel,
+                         const BlockCopy& pixels,
+                         cudaStream_t stream) noexcept {
+  const BlockCopy copy = inOneLine(pixels);
+  const auto width = static_cast<unsigned>(tileWidth(copy));
+  return launch(kernel, copy, pixelTilesOf(copy), dim3(width, kThreads / width), stream);
 }
 
 /// As a sample each.
@@ -177,6 +194,36 @@ BlockCopy tensorOf(const FilterCopy& filters) noexcept {
 }
 bool movesPixels(const FilterCopy& copy) noexcept {
   return copy.shifts == 1 && movesPixels(tensorOf(copy));
+}
+
+/// Empty: there are fewer than two, or one has other blocks than pixels, or other numbers.
+std::optional<PixelCopies> pixelCopiesOf(const CopyList& list) noexcept {
+  PixelCopies all{};
+  std::size_t count = 0;
+  std::int64_t tiles = 0;
+  for (const CopyList::Entry& each : list) {
+    const auto* const filters = std::get_if<FilterCopy>(&each.copy);
+    if (filters != nullptr && !movesPixels(*filters)) return std::nullopt;
+    const BlockCopy copy =
+        inOneLine(filters != nullptr ? tensorOf(*filters) : std::get<BlockCopy>(each.copy));
+    if (!movesPixels(copy) || (count > 0 && copy.numberBytes != all.numberBytes))
+      return std::nullopt;
+    const dim3 grid = pixelTilesOf(copy);
+    const std::int64_t own = std::int64_t{grid.x} * grid.y * grid.z;
+    if ((tiles += own) > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+    all.numberBytes = copy.numberBytes;
+    all.copies[count] = copy;
+    all.toBlocks[count] = each.toBlocks ? 1 : 0;
+    all.tiles[count] = static_cast<std::int32_t>(own);
+    all.pixelTiles[count] = static_cast<std::int32_t>(grid.x);
+    all.channelTiles[count++] = static_cast<std::int32_t>(grid.y);
+  }
+  return count > 1 ? std::optional(all) : std::nullopt;
+}
+
+cudaError_t launchPixels(const PixelCopies& all, cudaStream_t stream) noexcept {
+  const std::int32_t tiles = std::accumulate(std::begin(all.tiles), std::end(all.tiles), 0);
+  return launch(&Kernels::pixels, all, dim3(static_cast<unsigned>(tiles)), dim3(kThreads), stream);
 }
 
 cudaError_t launchQuads(cudaKernel_t Kernels::*kernel,
@@ -260,6 +307,19 @@ cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
   return launch(&Kernels::filtersFromBlocks, copy, numbers, stream);
 }
 
+cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept {
+  if (const auto pixels = pixelCopiesOf(copies)) return launchPixels(*pixels, stream);
+  for (const CopyList::Entry& each : copies) {
+    const cudaError_t error = std::visit(
+        [&](const auto& copy) {
+          return each.toBlocks ? toBlocks(copy, stream) : fromBlocks(copy, stream);
+        },
+        each.copy);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
 cudaError_t toPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept {
   return launchPlanes(
       &Kernels::toPlanes, copy, copy.down * copy.rows, copy.across * copy.columns, stream);
@@ -284,6 +344,9 @@ cudaError_t fromBlocks(const BlockCopy&, cudaStream_t) noexcept {
   return cudaErrorNotSupported;
 }
 cudaError_t fromBlocks(const FilterCopy&, cudaStream_t) noexcept {
+  return cudaErrorNotSupported;
+}
+cudaError_t copyAll(const CopyList&, cudaStream_t) noexcept {
   return cudaErrorNotSupported;
 }
 cudaError_t toPlanes(const BlockCopy&, cudaStream_t) noexcept {

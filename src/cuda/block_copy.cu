@@ -8,6 +8,7 @@
 
 using ucudnn::BlockCopy;
 using ucudnn::FilterCopy;
+using ucudnn::PixelCopies;
 
 namespace {
 
@@ -249,6 +250,46 @@ __device__ void copyPixelsFromBlocks(const BlockCopy& copy, Number* memory) {
     copyPixelsFromBlocks<kFewPixels>(copy, memory);
 }
 
+template <int kPixels, typename Number>
+__device__ void copyTile(const PixelCopies& all, int which, int index, Number* memory) {
+  const int rest = index / all.pixelTiles[which];
+  const PixelTile<Number, kPixels> tile(all.copies[which],
+                                        memory,
+                                        index - rest * all.pixelTiles[which],
+                                        rest % all.channelTiles[which],
+                                        rest / all.channelTiles[which]);
+  if (all.toBlocks[which] != 0)
+    tile.readPixels();
+  else
+    tile.readBlocks();
+  __syncthreads();
+  if (all.toBlocks[which] != 0)
+    tile.writeBlocks();
+  else
+    tile.writePixels();
+}
+template <typename Number>
+__device__ void copyTile(const PixelCopies& all, int which, int index, Number* memory) {
+  if (all.copies[which].down * all.copies[which].across > kFewPixels)
+    copyTile<kLanes>(all, which, index, memory);
+  else
+    copyTile<kFewPixels>(all, which, index, memory);
+}
+
+/// Each copy's tiles come behind those of the one before. With constant indices the copies stay
+/// where arguments are.
+template <typename Number>
+__device__ void copyPixels(const PixelCopies& all, Number* memory) {
+  const int first = static_cast<int>(blockIdx.x), second = first - all.tiles[0];
+  const int third = second - all.tiles[1];
+  if (second < 0)
+    copyTile(all, 0, first, memory);
+  else if (third < 0)
+    copyTile(all, 1, second, memory);
+  else
+    copyTile(all, 2, third, memory);
+}
+
 // Numbers of two bytes are only copied: what they are makes no difference.
 using Half = std::uint16_t;
 
@@ -301,6 +342,14 @@ __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks(const BlockCo
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks16(const BlockCopy copy) {
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixelsFromBlocks(copy, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPixels(const PixelCopies all) {
+  __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
+  copyPixels(all, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPixels16(const PixelCopies all) {
+  __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
+  copyPixels(all, memory);
 }
 __global__ void ucudnnFiltersToBlocks(const FilterCopy copy) {
   copyFiltersToBlocks<float>(copy);

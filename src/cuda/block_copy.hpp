@@ -4,7 +4,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <variant>
 
 namespace ucudnn {
 
@@ -38,6 +41,37 @@ struct FilterCopy {
   std::int32_t numberBytes;   ///< as above
 };
 
+/// Copies that one launch can make.
+constexpr int kMostCopies = 3;
+
+/// Copies of pixels each of which is a block, by one launch. A tile is what a thread block copies.
+struct PixelCopies {
+  BlockCopy copies[kMostCopies];
+  std::int32_t toBlocks[kMostCopies];  ///< 1; or 0: from them
+  std::int32_t tiles[kMostCopies];     ///< all
+  std::int32_t pixelTiles[kMostCopies], channelTiles[kMostCopies];
+  std::int32_t numberBytes;  ///< of all
+};
+
+/// Copies to blocks and from them, in the order of adding.
+class CopyList {
+ public:
+  template <typename Copy>
+  void add(const Copy& copy, bool toBlocks) noexcept {
+    copies_[count_++] = {copy, toBlocks};
+  }
+  struct Entry {
+    std::variant<BlockCopy, FilterCopy> copy;
+    bool toBlocks = false;
+  };
+  const Entry* begin() const noexcept { return copies_.data(); }
+  const Entry* end() const noexcept { return copies_.data() + count_; }
+
+ private:
+  std::array<Entry, kMostCopies> copies_{};
+  std::size_t count_ = 0;
+};
+
 /// Numbers in a block.
 constexpr int kMostInBlock = 256;
 constexpr int kMostColumns = 32;
@@ -65,6 +99,10 @@ cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 /// have one shift.
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
+
+/// All, none of which reads what another writes: where pixels are blocks by one launch, for a small
+/// copy takes no longer than its launch; else one after another.
+cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept;
 
 /// The same with a plane for each number of a block: packed as (samples, numbers, down, across),
 /// and no zeros behind a block's pixels. Of floats.

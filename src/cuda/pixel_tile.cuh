@@ -34,15 +34,23 @@ struct PixelTile {
   Number* four;        ///< its first four, in the blocks
 
   __device__ PixelTile(const ucudnn::BlockCopy& whole, Number* shared)
+      : PixelTile(whole,
+                  shared,
+                  static_cast<int>(blockIdx.x),
+                  static_cast<int>(blockIdx.y),
+                  static_cast<int>(blockIdx.z)) {}
+  __device__ PixelTile(
+      const ucudnn::BlockCopy& whole, Number* shared, int tile, int channelTile, int sampleTile)
       : copy(whole), memory(shared) {
     const int all = copy.down * copy.across;
-    const auto sample = static_cast<std::int64_t>(blockIdx.z);
-    const int firstChannel = static_cast<int>(blockIdx.y) * kChannels;
-    first = static_cast<int>(blockIdx.x) * kPixels;
+    const auto sample = static_cast<std::int64_t>(sampleTile);
+    const int firstChannel = channelTile * kChannels;
+    first = tile * kPixels;
     pixels = min(kPixels, all - first);
     channels = min(kChannels, copy.channels - firstChannel);
-    pixel = static_cast<int>(threadIdx.x);
-    channel = static_cast<int>(threadIdx.y);
+    const int index = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+    pixel = index % kPixels;
+    channel = index / kPixels;
     const int y = copy.down == 1 ? 0 : (first + pixel) / copy.across;
     number = static_cast<Number*>(copy.tensor) + sample * copy.strides[0] +
              (firstChannel + channel) * copy.strides[1] + y * copy.strides[2] +

@@ -66,16 +66,15 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
                              call.pointers,
                              call.fused);
   Slices slices(plan.problem, call.pointers, call.fused);
-  for (const Plan::Step& step : plan.steps)
-    for (int i = 0; i < step.count; ++i) {
-      const cudnnStatus_t status =
-          step.borrows
-              ? step.built->enqueue(handle, slices.borrowing(step.workspaceBytes), slices.fused())
-              : step.built->enqueue(handle, slices.pointers(), slices.fused());
-      if (status != CUDNN_STATUS_SUCCESS) return status;
-      ++*enqueued;
-      slices.next(step.batch);
-    }
+  for (const Plan::Step& step : plan.steps) {
+    if (step.borrows)
+      slices.borrow(step.workspaceBytes);
+    else
+      slices.giveBack();
+    const cudnnStatus_t status =
+        step.built->enqueueRun(handle, slices, step.batch, step.count, enqueued);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+  }
   return CUDNN_STATUS_SUCCESS;
 }
 

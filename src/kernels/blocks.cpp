@@ -6,7 +6,6 @@
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
-#include "kernels/pixel_copies.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -194,48 +193,12 @@ std::size_t Blocking::bytes() const noexcept {
   return yPlace() + (copiesY() ? blocked_.yBytes() : 0);
 }
 
-cudaError_t Blocking::takeX(const void* from, const void* to, cudaStream_t stream) const noexcept {
-  return toBlocks(between(x_, from, to), stream);
-}
-
-cudaError_t Blocking::takeW(const void* from, const void* to, cudaStream_t stream) const noexcept {
+FilterCopy Blocking::wCopy(const void* filters, const void* blocks, bool adds) const noexcept {
   FilterCopy copy = w_;
-  copy.filters = const_cast<void*>(from);
-  copy.blocks = const_cast<void*>(to);
-  return toBlocks(copy, stream);
-}
-
-cudaError_t Blocking::takeY(const void* from, const void* to, cudaStream_t stream) const noexcept {
-  return toBlocks(between(y_, from, to), stream);
-}
-
-cudaError_t Blocking::giveX(const void* from,
-                            const void* to,
-                            bool adds,
-                            cudaStream_t s) const noexcept {
-  if (clearedBytes_ != 0 && !adds) {
-    const cudaError_t error = cudaMemsetAsync(const_cast<void*>(to), 0, clearedBytes_, s);
-    if (error != cudaSuccess) return error;
-  }
-  return fromBlocks(adding(between(x_, to, from), adds), s);
-}
-
-cudaError_t Blocking::giveW(const void* from,
-                            const void* to,
-                            bool adds,
-                            cudaStream_t s) const noexcept {
-  FilterCopy copy = w_;
-  copy.filters = const_cast<void*>(to);
-  copy.blocks = const_cast<void*>(from);
+  copy.filters = const_cast<void*>(filters);
+  copy.blocks = const_cast<void*>(blocks);
   copy.adds = adds ? 1 : 0;
-  return fromBlocks(copy, s);
-}
-
-cudaError_t Blocking::giveY(const void* from,
-                            const void* to,
-                            bool adds,
-                            cudaStream_t s) const noexcept {
-  return fromBlocks(adding(between(y_, to, from), adds), s);
+  return copy;
 }
 
 }  // namespace ucudnn

@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "cuda/block_copy.hpp"
-#include "kernels/native.hpp"
+#include "kernels/pixel_copies.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -46,21 +46,24 @@ class Blocking {
   std::size_t wPlace() const noexcept;
   std::size_t yPlace() const noexcept;
 
-  /// All are enqueued on the stream: from `from` to `to`. REQUIRES of y's: copiesY.
-  cudaError_t takeX(const void* from, const void* to, cudaStream_t stream) const noexcept;
-  cudaError_t takeW(const void* from, const void* to, cudaStream_t stream) const noexcept;
-  cudaError_t takeY(const void* from, const void* to, cudaStream_t stream) const noexcept;
-  /// Overwrites the caller's, or adds to it: of half and bfloat16, where an engine has done that.
-  cudaError_t giveX(const void* from, const void* to, bool adds, cudaStream_t s) const noexcept;
-  cudaError_t giveW(const void* from, const void* to, bool adds, cudaStream_t s) const noexcept;
-  cudaError_t giveY(const void* from, const void* to, bool adds, cudaStream_t s) const noexcept;
+  /// Copies between a call's tensor and its blocks. `adds`: to the call's, not of half and
+  /// bfloat16, where an engine has done that. REQUIRES of y's: copiesY.
+  BlockCopy xCopy(const void* tensor, const void* blocks, bool adds = false) const noexcept {
+    return adding(between(x_, tensor, blocks), adds);
+  }
+  FilterCopy wCopy(const void* filters, const void* blocks, bool adds = false) const noexcept;
+  BlockCopy yCopy(const void* tensor, const void* blocks, bool adds = false) const noexcept {
+    return adding(between(y_, tensor, blocks), adds);
+  }
+  /// Of the call's x, what is 0 where only some of its pixels are written; 0: nothing.
+  std::size_t clearedBytes() const noexcept { return clearedBytes_; }
 
  private:
   Problem blocked_;
   BlockCopy x_{}, y_{};
   FilterCopy w_{};
   bool copiesY_ = false;
-  std::size_t clearedBytes_ = 0;  ///< of the caller's x, where only some of its pixels are written
+  std::size_t clearedBytes_ = 0;
 };
 
 }  // namespace ucudnn

@@ -193,45 +193,95 @@ class BuiltBlocks final : public BuiltEngine {
     cudaStream_t stream = nullptr;
     cudnnStatus_t status = cudnn().getStream(handle, &stream);
     if (status != CUDNN_STATUS_SUCCESS) return status;
+    const ConvolutionPointers blocked = blockedOf(pointers);
+    const bool engineAdds = engineAdds_ && adds(pointers);
+    CopyList inputs;
+    take(inputs, pointers, blocked, engineAdds ? Taken::kAll : Taken::kInputs);
+    status = statusOf(copyAll(inputs, stream));
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    if (isFused(whole())) return executeFused(handle, blocked, *fused);
+    status = execute(handle, engineAdds, blocked);
+    return status == CUDNN_STATUS_SUCCESS ? give({}, blocked, pointers, stream) : status;
+  }
+
+  /// The filter is copied once. The output of each micro-batch is copied along with the inputs of
+  /// the next.
+  cudnnStatus_t enqueueRun(cudnnHandle_t handle,
+                           Slices& slices,
+                           int batch,
+                           int count,
+                           int* enqueued) const noexcept override {
+    ConvolutionPointers pointers = slices.pointers();
+    if (count == 1 || isFused(whole()) || !areFactorsForEngines(whole(), pointers) ||
+        (engineAdds_ && adds(pointers)))
+      return BuiltKernel::enqueueRun(handle, slices, batch, count, enqueued);
+    cudaStream_t stream = nullptr;
+    cudnnStatus_t status = cudnn().getStream(handle, &stream);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    const ConvolutionPointers blocked = blockedOf(pointers);
+    CopyList inputs;
+    take(inputs, pointers, blocked, Taken::kInputs);
+    status = statusOf(copyAll(inputs, stream));
+    for (int i = 0; i < count && status == CUDNN_STATUS_SUCCESS; ++i) {
+      status = execute(handle, false, blockedOf(pointers));
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+      slices.next(batch);
+      CopyList next;
+      if (i + 1 < count) take(next, slices.pointers(), blocked, Taken::kSamples);
+      status = give(next, blocked, pointers, stream);
+      if (status == CUDNN_STATUS_SUCCESS) ++*enqueued;
+      pointers = slices.pointers();
+    }
+    return status;
+  }
+
+ private:
+  /// The call's pointers, with those of the blocks in its workspace.
+  ConvolutionPointers blockedOf(const ConvolutionPointers& pointers) const noexcept {
     ConvolutionPointers blocked = pointers;
     blocked.x = ownMemory(pointers);
     blocked.w = advance(blocked.x, blocks_.wPlace());
     if (blocks_.copiesY()) blocked.y = advance(blocked.x, blocks_.yPlace());
-    const bool engineAdds = engineAdds_ && adds(pointers);
-    status = statusOf(take(pointers, blocked, engineAdds, stream));
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    if (isFused(whole())) return executeFused(handle, blocked, *fused);
-    status = execute(handle, engineAdds, blocked);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    return statusOf(giveOutput(blocked, pointers, stream));
+    return blocked;
   }
 
- private:
-  /// The inputs, and the output where the engine adds to it.
-  cudaError_t take(const ConvolutionPointers& from,
-                   const ConvolutionPointers& to,
-                   bool withOutput,
-                   cudaStream_t stream) const noexcept {
+  enum class Taken {
+    kAll,  ///< the output too, where the engine adds to it
+    kInputs,
+    kSamples,  ///< the inputs but for the filter
+  };
+  void take(CopyList& copies,
+            const ConvolutionPointers& from,
+            const ConvolutionPointers& to,
+            Taken taken) const noexcept {
     const auto isTaken = [&](const void* ConvolutionPointers::*tensor) {
-      return withOutput || tensor != outputOf(whole().operation);
+      return taken == Taken::kAll || tensor != outputOf(whole().operation);
     };
-    cudaError_t error = cudaSuccess;
-    if (isTaken(&ConvolutionPointers::x)) error = blocks_.takeX(from.x, to.x, stream);
-    if (isTaken(&ConvolutionPointers::w) && error == cudaSuccess)
-      error = blocks_.takeW(from.w, to.w, stream);
-    if (isTaken(&ConvolutionPointers::y) && blocks_.copiesY() && error == cudaSuccess)
-      error = blocks_.takeY(from.y, to.y, stream);
-    return error;
+    if (isTaken(&ConvolutionPointers::x)) copies.add(blocks_.xCopy(from.x, to.x), true);
+    if (isTaken(&ConvolutionPointers::w) && taken != Taken::kSamples)
+      copies.add(blocks_.wCopy(from.w, to.w), true);
+    if (isTaken(&ConvolutionPointers::y) && blocks_.copiesY())
+      copies.add(blocks_.yCopy(from.y, to.y), true);
   }
 
-  cudaError_t giveOutput(const ConvolutionPointers& from,
-                         const ConvolutionPointers& to,
-                         cudaStream_t stream) const noexcept {
-    const Operation operation = whole().operation;
-    if (operation == Operation::kBackwardData) return blocks_.giveX(from.x, to.x, adds(to), stream);
-    if (operation == Operation::kBackwardFilter)
-      return blocks_.giveW(from.w, to.w, adds(to), stream);
-    return blocks_.copiesY() ? blocks_.giveY(from.y, to.y, adds(to), stream) : cudaSuccess;
+  /// The output behind other copies: where one of them fails, it has not been added to.
+  cudnnStatus_t give(CopyList copies,
+                     const ConvolutionPointers& from,
+                     const ConvolutionPointers& to,
+                     cudaStream_t stream) const noexcept {
+    const bool isSum = adds(to);
+    if (whole().operation == Operation::kBackwardData) {
+      copies.add(blocks_.xCopy(to.x, from.x, isSum), false);
+      if (blocks_.clearedBytes() > 0 && !isSum)
+        if (const cudaError_t error =
+                cudaMemsetAsync(const_cast<void*>(to.x), 0, blocks_.clearedBytes(), stream))
+          return statusOf(error);
+    } else if (whole().operation == Operation::kBackwardFilter) {
+      copies.add(blocks_.wCopy(to.w, from.w, isSum), false);
+    } else if (blocks_.copiesY()) {
+      copies.add(blocks_.yCopy(to.y, from.y, isSum), false);
+    }
+    return statusOf(copyAll(copies, stream));
   }
 
   Blocking blocks_;

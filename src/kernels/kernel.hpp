@@ -76,6 +76,8 @@ inline bool canStandInFor(const KernelTraits& other, const KernelTraits& kernel)
          (other.anyCall || !kernel.anyCall) && other.error <= kErrorSpread * kernel.error;
 }
 
+class Slices;
+
 /// A kernel made ready to run a problem. Immutable: threads share it, and so do handles of devices
 /// of one model.
 class BuiltKernel {
@@ -90,6 +92,12 @@ class BuiltKernel {
   virtual cudnnStatus_t enqueue(cudnnHandle_t handle,
                                 const ConvolutionPointers& pointers,
                                 const BiasActivation* fused) const noexcept = 0;
+
+  /// Enqueues `count` micro-batches of so many samples, one after another in the same workspace,
+  /// and steps over them. `*enqueued` grows by those that have written their output: where one
+  /// fails, what others have added up is lost.
+  virtual cudnnStatus_t enqueueRun(
+      cudnnHandle_t handle, Slices& slices, int batch, int count, int* enqueued) const noexcept;
 
   /// The workspace that it wants on this handle, in bytes. Any other status than success: it does
   /// not run there. Asks on the host.

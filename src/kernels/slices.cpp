@@ -1,6 +1,7 @@
 #include "kernels/slices.hpp"
 
 #include "kernels/factor.hpp"
+#include "kernels/kernel.hpp"
 #include "support/workspace_room.hpp"
 
 namespace ucudnn {
@@ -9,14 +10,28 @@ const void* ConvolutionPointers::*outputOf(Operation operation) noexcept {
   return withNative(operation, [](auto row) { return decltype(row)::kOutput; });
 }
 
-ConvolutionPointers Slices::borrowing(std::size_t workspaceBytes) const noexcept {
+cudnnStatus_t BuiltKernel::enqueueRun(
+    cudnnHandle_t handle, Slices& slices, int batch, int count, int* enqueued) const noexcept {
+  for (int i = 0; i < count; ++i) {
+    const cudnnStatus_t status = enqueue(handle, slices.pointers(), slices.fused());
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    ++*enqueued;
+    slices.next(batch);
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+void Slices::borrow(std::size_t workspaceBytes) noexcept {
   const auto left = static_cast<std::size_t>(problem_.batch() - done_);
   const void* const output = pointers_.*outputOf(problem_.operation);
-  ConvolutionPointers pointers = pointers_;
-  pointers.workspace =
+  pointers_.workspace =
       borrowedPlace(advance(output, left * problem_.overwrittenSampleBytes()), workspaceBytes);
-  pointers.workspaceBytes = workspaceBytes;
-  return pointers;
+  pointers_.workspaceBytes = workspaceBytes;
+}
+
+void Slices::giveBack() noexcept {
+  pointers_.workspace = workspace_;
+  pointers_.workspaceBytes = workspaceBytes_;
 }
 
 void Slices::next(int samples) noexcept {

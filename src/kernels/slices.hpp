@@ -16,23 +16,32 @@ class Slices {
   Slices(const Problem& problem,
          const ConvolutionPointers& pointers,
          const BiasActivation* fused) noexcept
-      : problem_(problem), pointers_(pointers), isFused_(fused != nullptr) {
+      : problem_(problem),
+        pointers_(pointers),
+        workspace_(pointers.workspace),
+        workspaceBytes_(pointers.workspaceBytes),
+        isFused_(fused != nullptr) {
     if (isFused_) fused_ = *fused;
   }
 
   const ConvolutionPointers& pointers() const noexcept { return pointers_; }
-  /// The same, with so much workspace in the output, where samples are yet to be written.
-  /// REQUIRES: they have room for it (WorkspaceRoom::borrowed).
-  ConvolutionPointers borrowing(std::size_t workspaceBytes) const noexcept;
   /// The bias stays; z is cut as y is.
   const BiasActivation* fused() const noexcept { return isFused_ ? &fused_ : nullptr; }
 
   /// Steps over so many samples.
   void next(int samples) noexcept;
 
+  /// From here on so much workspace is in the output, where samples are yet to be written.
+  /// REQUIRES: they have room for it (WorkspaceRoom::borrowed).
+  void borrow(std::size_t workspaceBytes) noexcept;
+  /// From here on it is the call's again.
+  void giveBack() noexcept;
+
  private:
   const Problem& problem_;
   ConvolutionPointers pointers_;
+  void* workspace_;  ///< the call's
+  std::size_t workspaceBytes_;
   BiasActivation fused_;
   bool isFused_;
   int done_ = 0;  ///< samples

@@ -29,6 +29,7 @@ void launchPixels(const BlockCopy& copy, int width, Number* memory, Steps... ste
   const auto tiles = [](int size, int most) {
     return static_cast<unsigned>((size + most - 1) / most);
   };
+  blockDim.x = static_cast<unsigned>(width);
   const auto allThreads = [&](auto step) {
     for (threadIdx.y = 0; threadIdx.y < static_cast<unsigned>(kThreads / width); ++threadIdx.y)
       for (threadIdx.x = 0; threadIdx.x < static_cast<unsigned>(width); ++threadIdx.x)

@@ -33,6 +33,11 @@ struct FilterCopy {
   std::int32_t numbers, adds, numberBytes;
 };
 
+struct PixelCopies {
+  BlockCopy copies[3];
+  std::int32_t toBlocks[3], tiles[3], pixelTiles[3], channelTiles[3], numberBytes;
+};
+
 std::int64_t placeOf(const Strides& strides, const std::array<std::int32_t, 4>& index) {
   std::int64_t place = 0;
   for (std::size_t i = 0; i < index.size(); ++i) place += strides[i] * index[i];
@@ -187,6 +192,9 @@ Copy readPlanes(const void* argument) {
 }
 
 using Half = std::uint16_t;
+/// Several copies by one launch.
+constexpr KernelOfOurs kPixels = {"ucudnnPixels", true, nullptr};
+constexpr KernelOfOurs kPixels16 = {"ucudnnPixels16", true, nullptr};
 constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, float>},
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnPixelsToBlocks", true, read<BlockCopy, float>},
@@ -202,24 +210,43 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnPixelsToBlocks16", true, read<BlockCopy, Half>},
                                      {"ucudnnPixelsFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
-                                     {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>}};
+                                     {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>},
+                                     kPixels,
+                                     kPixels16};
 
-cudaError_t launch(const KernelOfOurs& kernel, const void* argument, cudaStream_t stream) {
-  const Copy copy = kernel.copyOf(argument);
+cudaError_t launch(const KernelOfOurs& kernel,
+                   const Copy& copy,
+                   bool toBlocks,
+                   bool isFirst,
+                   cudaStream_t stream) {
   if (!checkRange(copy.tensor, copy.tensorBytes, "a kernel's tensor") ||
       !checkRange(copy.blocks, copy.blockBytes, "a kernel's blocks"))
     return cudaErrorIllegalAddress;
   const DeviceModel& model = deviceModel(thisThread().device);
   const double gigabytes = static_cast<double>(copy.tensorBytes + copy.blockBytes) / 1e9;
   // Where times are random, those of the convolutions are, between copies as without them.
-  const double launchMs = randomTimesSeed() == 0 ? model.launchMs : 0;
+  const double launchMs = isFirst && randomTimesSeed() == 0 ? model.launchMs : 0;
   Work work{kernel.name,
             launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3,
-            kernel.toBlocks ? copy.toBlocks : copy.fromBlocks};
-  work.accesses = {{copy.tensor, copy.tensorBytes, !kernel.toBlocks},
-                   {copy.blocks, copy.blockBytes, kernel.toBlocks}};
+            toBlocks ? copy.toBlocks : copy.fromBlocks};
+  work.accesses = {{copy.tensor, copy.tensorBytes, !toBlocks},
+                   {copy.blocks, copy.blockBytes, toBlocks}};
   work.kind = 1 + static_cast<std::uint64_t>(&kernel - kKernels);
   return enqueue(stream, std::move(work));
+}
+
+cudaError_t launch(const KernelOfOurs& kernel, const void* argument, cudaStream_t stream) {
+  if (kernel.copyOf != nullptr)
+    return launch(kernel, kernel.copyOf(argument), kernel.toBlocks, true, stream);
+  const auto& all = *static_cast<const PixelCopies*>(argument);
+  cudaError_t error = cudaSuccess;
+  for (std::size_t i = 0; i < std::size(all.copies) && error == cudaSuccess; ++i) {
+    if (all.tiles[i] == 0) continue;
+    const Copy copy = all.numberBytes == sizeof(float) ? copyOf<float>(all.copies[i])
+                                                       : copyOf<Half>(all.copies[i]);
+    error = launch(kernel, copy, all.toBlocks[i] != 0, i == 0, stream);
+  }
+  return error;
 }
 
 }  // namespace
