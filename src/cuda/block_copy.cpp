@@ -329,33 +329,6 @@ cudaError_t fromPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept {
   return launchPlanes(&Kernels::fromPlanes, copy, copy.height, copy.width, stream);
 }
 
-#else
-
-bool hasBlockCopies() {
-  return false;
-}
-cudaError_t toBlocks(const BlockCopy&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-cudaError_t toBlocks(const FilterCopy&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-cudaError_t fromBlocks(const BlockCopy&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-cudaError_t fromBlocks(const FilterCopy&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-cudaError_t copyAll(const CopyList&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-cudaError_t toPlanes(const BlockCopy&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-cudaError_t fromPlanes(const BlockCopy&, cudaStream_t) noexcept {
-  return cudaErrorNotSupported;
-}
-
 #endif
 
 }  // namespace ucudnn

@@ -118,4 +118,74 @@ struct PixelTile {
   }
 };
 
+template <int kPixels, typename Number>
+__device__ void copyPixelsToBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
+  const PixelTile<Number, kPixels> tile(copy, memory);
+  tile.readPixels();
+  __syncthreads();
+  tile.writeBlocks();
+}
+template <typename Number>
+__device__ void copyPixelsToBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
+  if (blockDim.x == ucudnn::block_copy::kLanes)
+    copyPixelsToBlocks<ucudnn::block_copy::kLanes>(copy, memory);
+  else
+    copyPixelsToBlocks<ucudnn::block_copy::kFewPixels>(copy, memory);
+}
+
+template <int kPixels, typename Number>
+__device__ void copyPixelsFromBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
+  const PixelTile<Number, kPixels> tile(copy, memory);
+  tile.readBlocks();
+  __syncthreads();
+  tile.writePixels();
+}
+template <typename Number>
+__device__ void copyPixelsFromBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
+  if (blockDim.x == ucudnn::block_copy::kLanes)
+    copyPixelsFromBlocks<ucudnn::block_copy::kLanes>(copy, memory);
+  else
+    copyPixelsFromBlocks<ucudnn::block_copy::kFewPixels>(copy, memory);
+}
+
+template <int kPixels, typename Number>
+__device__ void copyTile(const ucudnn::PixelCopies& all, int which, int index, Number* memory) {
+  const int rest = index / all.pixelTiles[which];
+  const PixelTile<Number, kPixels> tile(all.copies[which],
+                                        memory,
+                                        index - rest * all.pixelTiles[which],
+                                        rest % all.channelTiles[which],
+                                        rest / all.channelTiles[which]);
+  if (all.toBlocks[which] != 0)
+    tile.readPixels();
+  else
+    tile.readBlocks();
+  __syncthreads();
+  if (all.toBlocks[which] != 0)
+    tile.writeBlocks();
+  else
+    tile.writePixels();
+}
+template <typename Number>
+__device__ void copyTile(const ucudnn::PixelCopies& all, int which, int index, Number* memory) {
+  if (all.copies[which].down * all.copies[which].across > ucudnn::block_copy::kFewPixels)
+    copyTile<ucudnn::block_copy::kLanes>(all, which, index, memory);
+  else
+    copyTile<ucudnn::block_copy::kFewPixels>(all, which, index, memory);
+}
+
+/// Each copy's tiles come behind those of the one before. With constant indices the copies stay
+/// where arguments are.
+template <typename Number>
+__device__ void copyPixels(const ucudnn::PixelCopies& all, Number* memory) {
+  const int first = static_cast<int>(blockIdx.x), second = first - all.tiles[0];
+  const int third = second - all.tiles[1];
+  if (second < 0)
+    copyTile(all, 0, first, memory);
+  else if (third < 0)
+    copyTile(all, 1, second, memory);
+  else
+    copyTile(all, 2, third, memory);
+}
+
 }  // namespace
