@@ -34,8 +34,8 @@ typedef struct {
 /** The configuration chosen for a convolution under a limit. */
 typedef struct {
   size_t limitBytes;
-  size_t workspaceBytes; /* the largest micro-batch's that does not borrow; what GetWorkspaceSize
-                            reports is this rounded up to 512 */
+  size_t workspaceBytes; /* the largest micro-batch's that does not borrow, or what other calls
+                            need; what GetWorkspaceSize reports is this rounded up to 512 */
   double predictedMs;
   int replayed; /* 1: predictedMs is that of a repeated call, launched as a CUDA graph */
 } ucudnnPlan_t;

@@ -56,7 +56,8 @@ void Context::setSettings(Settings settings, Plans plans) {
                             settings.deterministic,
                             settings.graphWorkspaceBytes,
                             frozen.get(),
-                            settings.plansStrict});
+                            settings.plansStrict,
+                            settings.borrowOutput});
   std::shared_ptr<Replays> replays;
   if (settings.graphMemoryBytes > 0) replays = replaysOf(device_);
   TraceFile* const trace = settings.tracePath.empty() ? nullptr : &traceFile(settings.tracePath);

@@ -82,11 +82,11 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     } catch (const std::exception& error) {
       logWarn("{} is left to cuDNN: {}", key.problem.text(), error.what());
     }
-    // Calls that overwrite keep theirs where those that add have none.
+    // Calls that overwrite keep theirs where those that add have none, or none that borrows.
     const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
     const bool servesOthers = hot != nullptr && hot->plan && hot->plan->calls != Calls::kAll;
-    if (found.lasts && (found.plan || !servesOthers))
-      hotPlans_.put(key, limits_.epoch(), found.plan);
+    const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
+    if (found.lasts && !isKept) hotPlans_.put(key, limits_.epoch(), found.plan);
     return found.plan;
   } catch (...) {  // out of memory for the table, or for the warning
     return nullptr;

@@ -24,6 +24,7 @@ struct WorkspaceKey {
   std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
   const void* plans = nullptr;                       ///< which file's; null: none
   bool plansStrict = false;
+  bool borrowOutput = true;
 
   bool operator<(const WorkspaceKey& other) const noexcept { return tied() < other.tied(); }
 
@@ -38,6 +39,7 @@ struct WorkspaceKey {
              bool,
              std::size_t,
              const void*,
+             bool,
              bool>
   tied() const noexcept {
     return {device,
@@ -50,7 +52,8 @@ struct WorkspaceKey {
             deterministic,
             graphBytes,
             plans,
-            plansStrict};
+            plansStrict,
+            borrowOutput};
   }
 };
 

@@ -213,7 +213,7 @@ class BuiltBlocks final : public BuiltEngine {
                            int* enqueued) const noexcept override {
     ConvolutionPointers pointers = slices.pointers();
     if (count == 1 || isFused(whole()) || !areFactorsForEngines(whole(), pointers) ||
-        (engineAdds_ && adds(pointers)))
+        (engineAdds_ && (adds(pointers) || whole().operation == Operation::kBackwardFilter)))
       return BuiltKernel::enqueueRun(handle, slices, batch, count, enqueued);
     cudaStream_t stream = nullptr;
     cudnnStatus_t status = cudnn().getStream(handle, &stream);

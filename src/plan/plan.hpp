@@ -49,7 +49,7 @@ struct Plan {
   Problem problem;
   std::vector<Step> steps;  ///< in the order of Configuration's
   std::size_t limitBytes = 0;
-  std::size_t workspaceBytes = 0;  ///< the largest of steps that don't borrow
+  std::size_t workspaceBytes = 0;  ///< the largest of steps that don't borrow, or `general`'s
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
   /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the

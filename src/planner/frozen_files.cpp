@@ -191,13 +191,14 @@ void Planner::savePlans(const std::string& path) const {
   add([](const KnownPlan& known) { return known.replay == Replay::kWhereRepeated; });
   add([](const KnownPlan& known) { return known.replay != Replay::kWhereRepeated; });
   const auto key = [](const FrozenPlan& plan) {
-    return std::tie(plan.device,
-                    plan.problem,
-                    plan.miniBatch,
-                    plan.limitBytes,
-                    plan.deterministic,
-                    plan.policy,
-                    plan.kernels);
+    return std::tuple_cat(std::tie(plan.device,
+                                   plan.problem,
+                                   plan.miniBatch,
+                                   plan.limitBytes,
+                                   plan.deterministic,
+                                   plan.policy,
+                                   plan.kernels),
+                          std::make_tuple(plan.plan.borrows()));
   };
   std::stable_sort(plans.begin(), plans.end(), [&](const FrozenPlan& a, const FrozenPlan& b) {
     return key(a) < key(b);

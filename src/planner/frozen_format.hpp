@@ -24,12 +24,20 @@ struct FrozenConfiguration {
   double predictedMs = 0;
   std::string algorithm;  ///< the kernel that queries name; empty: none
   std::vector<FrozenMicroBatches> microBatches;
+
+  bool borrows() const noexcept {
+    for (const FrozenMicroBatches& group : microBatches)
+      if (group.borrows) return true;
+    return false;
+  }
 };
 
 /// What runs for a call that repeats, and before it does where that differs.
 struct FrozenPair {
   FrozenConfiguration repeated;
   std::optional<FrozenConfiguration> enqueued;
+
+  bool borrows() const noexcept { return repeated.borrows() || (enqueued && enqueued->borrows()); }
 };
 
 /// A plan and what it was made for.

@@ -70,15 +70,6 @@ std::shared_ptr<const Plan> build(const PlanRequest& request,
   return buildPlan(request, configuration, Pace::kDevice, measurements, std::move(enqueued));
 }
 
-bool borrows(const FrozenConfiguration& frozen) noexcept {
-  return std::any_of(frozen.microBatches.begin(),
-                     frozen.microBatches.end(),
-                     [](const FrozenMicroBatches& group) { return group.borrows; });
-}
-bool borrows(const FrozenPair& pair) noexcept {
-  return borrows(pair.repeated) || (pair.enqueued && borrows(*pair.enqueued));
-}
-
 /// As the planner chooses: where not every call that repeats is replayed, one plan for all.
 std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& pair) {
   if (!pair.enqueued) return build(request, pair.repeated);
@@ -90,14 +81,14 @@ std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& 
 
 std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
   request.limitBytes = std::numeric_limits<std::size_t>::max();
-  request.calls = borrows(frozen.plan) ? Calls::kOverwriting : Calls::kAll;
+  request.calls = frozen.plan.borrows() ? Calls::kOverwriting : Calls::kAll;
   request.buffers = nullptr;
   PreparedKernels prepared(request.handle, request.problem);
   request.prepared = &prepared;
   auto plan = build(request, frozen.plan);
   if (!plan->anyCall) {
     if (!frozen.general) throw NotHere("there is no plan for calls that suit no engine");
-    if (borrows(*frozen.general)) throw NotHere("the plan for other calls borrows");
+    if (frozen.general->borrows()) throw NotHere("the plan for other calls borrows");
     request.anyCall = true;
     auto general = build(request, *frozen.general);
     if (!general->anyCall) throw NotHere("the plan for calls that suit no engine has engines");
@@ -114,6 +105,7 @@ auto rankOf(const FrozenPlan& plan, const PlanRequest& request) {
   return std::make_tuple(
       plan.deterministic != request.deterministic,
       plan.policy != question.policy || plan.kernels != question.kernels,
+      plan.plan.borrows() && request.room().sampleBytes == 0,
       isLess,
       isLess ? request.limitBytes - plan.limitBytes : plan.limitBytes - request.limitBytes);
 }
@@ -184,8 +176,8 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
   std::string why;
   for (const std::size_t index : indices) {
     auto [made, isNew] = built(request, index);
-    const bool mayBorrow = request.room().sampleBytes > 0;
-    if (made.plan && made.plan->borrows() && !mayBorrow) made.plan = made.plan->general;
+    if (made.plan && made.plan->borrows() && request.room().sampleBytes == 0)
+      made.plan = made.plan->general;
     if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
     if (!why.empty()) continue;
     why = made.plan ? fmt::format("{} bytes of workspace are not the {} that it needs",

@@ -27,6 +27,7 @@ struct KnownPlan {
   double maxError = 0;
   std::size_t lowBytes = 0;
   std::size_t highBytes = 0;
+  bool borrows = false;              ///< it was asked for calls whose output may be borrowed
   bool lasts = false;                ///< nothing that is still to be measured could change it
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };

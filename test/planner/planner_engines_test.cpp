@@ -43,7 +43,9 @@ TEST_F(PlannerEnginesTest, APlanForCallsThatOverwriteAsksCudnnLess) {
     };
     Planner all;
     const auto asked = askedBy(all, Calls::kAll);
-    EXPECT_EQ(askedBy(all, Calls::kOverwriting), 0) << "that one is for all";
+    // Where outputs are borrowed, calls that overwrite might have another.
+    EXPECT_EQ(askedBy(all, Calls::kOverwriting) > 0, asksLess);
+    EXPECT_EQ(askedBy(all, Calls::kOverwriting), 0);
     Planner some;
     const auto askedFirst = askedBy(some, Calls::kOverwriting);
     EXPECT_TRUE(asksLess ? askedFirst < asked : askedFirst == asked) << askedFirst;
