@@ -205,7 +205,7 @@ std::optional<PixelCopies> pixelCopiesOf(const CopyList& list) noexcept {
     const auto* const filters = std::get_if<FilterCopy>(&each.copy);
     if (filters != nullptr && !movesPixels(*filters)) return std::nullopt;
     const BlockCopy copy =
-        inOneLine(filters != nullptr ? tensorOf(*filters) : std::get<BlockCopy>(each.copy));
+        inOneLine(filters != nullptr ? tensorOf(*filters) : *std::get_if<BlockCopy>(&each.copy));
     if (!movesPixels(copy) || (count > 0 && copy.numberBytes != all.numberBytes))
       return std::nullopt;
     const dim3 grid = pixelTilesOf(copy);
@@ -309,12 +309,14 @@ cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept {
 
 cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept {
   if (const auto pixels = pixelCopiesOf(copies)) return launchPixels(*pixels, stream);
+  const auto run = [&](const auto* copy, bool isToBlocks) {
+    return copy == nullptr ? cudaSuccess
+           : isToBlocks    ? toBlocks(*copy, stream)
+                           : fromBlocks(*copy, stream);
+  };
   for (const CopyList::Entry& each : copies) {
-    const cudaError_t error = std::visit(
-        [&](const auto& copy) {
-          return each.toBlocks ? toBlocks(copy, stream) : fromBlocks(copy, stream);
-        },
-        each.copy);
+    cudaError_t error = run(std::get_if<BlockCopy>(&each.copy), each.toBlocks);
+    if (error == cudaSuccess) error = run(std::get_if<FilterCopy>(&each.copy), each.toBlocks);
     if (error != cudaSuccess) return error;
   }
   return cudaSuccess;

@@ -28,8 +28,8 @@ struct WorkspaceRoom {
 /// Where so many bytes are borrowed: before an output's end, so that several micro-batches use the
 /// same memory.
 inline void* borrowedPlace(const void* outputsEnd, std::size_t bytes) noexcept {
-  const auto end = reinterpret_cast<std::uintptr_t>(outputsEnd);
-  return reinterpret_cast<void*>((end - bytes) / kMemoryAlignment * kMemoryAlignment);
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(outputsEnd) - bytes;
+  return static_cast<char*>(const_cast<void*>(outputsEnd)) - bytes - place % kMemoryAlignment;
 }
 
 }  // namespace ucudnn
