@@ -300,6 +300,8 @@ bool readProblem(Operation operation,
   if (yDimensions != xDimensions || wDimensions != xDimensions ||
       problem.xSizes[0] != problem.ySizes[0] || !readConvolution(descriptors.convolution, problem))
     return false;
+  // cuDNN goes by the channels: on an H200 9.19 runs such calls as if there were one group.
+  if (problem.wSizes[1] == problem.xSizes[1]) problem.groups = 1;
   clearUnused(problem);
   return true;
 }

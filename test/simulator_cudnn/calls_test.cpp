@@ -154,7 +154,8 @@ TEST(CaptureTest, ReplaysWithTheValuesOfTheCapture) {
                 c.handle(), c.xDesc(), c.wDesc(), c.convDesc(), c.yDesc(), 1, &returned, &perf));
   ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
   // Nor do later changes of a descriptor matter.
-  ASSERT_CUDNN(cudnnSetConvolutionGroupCount(c.convDesc(), 2));
+  ASSERT_CUDNN(cudnnSetConvolution2dDescriptor(
+      c.convDesc(), 0, 0, 2, 2, 1, 1, CUDNN_CONVOLUTION, CUDNN_DATA_FLOAT));
   EXPECT_EQ(before, c.y().read());
   ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
   for (int i = 0; i < 2; ++i) {

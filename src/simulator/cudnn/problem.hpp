@@ -22,7 +22,9 @@ struct ConvolutionProblem {
   int spatialRank() const { return x.rank - 2; }
   int channels() const { return x.dims[1]; }
   int filters() const { return w.dims[0]; }
-  int groups() const { return convolution.groups; }
+  /// Where the filter has all channels cuDNN 9.19 doesn't look at the count (an H200, forward,
+  /// backward data and backward filter by every algorithm).
+  int groups() const { return x.dims[1] == w.dims[1] ? 1 : convolution.groups; }
 };
 
 /// Throws Refusal: BAD_PARAM for descriptors that do not fit together, NOT_SUPPORTED for what cuDNN
