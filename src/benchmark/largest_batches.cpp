@@ -13,8 +13,8 @@ namespace ucudnn {
 namespace {
 
 // Of so many kernels, the fastest: each adds three or four sizes. As many that run any call, and
-// others: with engines a plan must be no slower than without. Of those that borrow fewer: an H200
-// plans AlexNet within 8 MiB in 7.3 s with as many, for no faster plans.
+// others: with engines a plan must be no slower than without. Of those that borrow fewer: for
+// AlexNet within 8 MiB an H200 times 1489 kernels so, 1661 with as many; plans take 12.7 ms.
 constexpr int kMostKernels = 4, kMostBorrowers = 2;
 // Workspace grows with the batch, mostly along a line, so that a few questions find the largest
 // batch; a kernel whose workspace jumps gets one that is a little smaller.

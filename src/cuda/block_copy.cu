@@ -259,19 +259,19 @@ __global__ void __launch_bounds__(kThreads) ucudnnQuadsFromBlocks(const BlockCop
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks(const BlockCopy copy) {
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
-  copyPixelsToBlocks(copy, memory);
+  copyPixels(copy, true, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsToBlocks16(const BlockCopy copy) {
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
-  copyPixelsToBlocks(copy, memory);
+  copyPixels(copy, true, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks(const BlockCopy copy) {
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];
-  copyPixelsFromBlocks(copy, memory);
+  copyPixels(copy, false, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks16(const BlockCopy copy) {
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
-  copyPixelsFromBlocks(copy, memory);
+  copyPixels(copy, false, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixels(const PixelCopies all) {
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];

@@ -33,12 +33,6 @@ struct PixelTile {
   Number* number;      ///< its first, in the tensor
   Number* four;        ///< its first four, in the blocks
 
-  __device__ PixelTile(const ucudnn::BlockCopy& whole, Number* shared)
-      : PixelTile(whole,
-                  shared,
-                  static_cast<int>(blockIdx.x),
-                  static_cast<int>(blockIdx.y),
-                  static_cast<int>(blockIdx.z)) {}
   __device__ PixelTile(
       const ucudnn::BlockCopy& whole, Number* shared, int tile, int channelTile, int sampleTile)
       : copy(whole), memory(shared) {
@@ -119,59 +113,49 @@ struct PixelTile {
 };
 
 template <int kPixels, typename Number>
-__device__ void copyPixelsToBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
-  const PixelTile<Number, kPixels> tile(copy, memory);
-  tile.readPixels();
-  __syncthreads();
-  tile.writeBlocks();
-}
-template <typename Number>
-__device__ void copyPixelsToBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
-  if (blockDim.x == ucudnn::block_copy::kLanes)
-    copyPixelsToBlocks<ucudnn::block_copy::kLanes>(copy, memory);
-  else
-    copyPixelsToBlocks<ucudnn::block_copy::kFewPixels>(copy, memory);
-}
-
-template <int kPixels, typename Number>
-__device__ void copyPixelsFromBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
-  const PixelTile<Number, kPixels> tile(copy, memory);
-  tile.readBlocks();
-  __syncthreads();
-  tile.writePixels();
-}
-template <typename Number>
-__device__ void copyPixelsFromBlocks(const ucudnn::BlockCopy& copy, Number* memory) {
-  if (blockDim.x == ucudnn::block_copy::kLanes)
-    copyPixelsFromBlocks<ucudnn::block_copy::kLanes>(copy, memory);
-  else
-    copyPixelsFromBlocks<ucudnn::block_copy::kFewPixels>(copy, memory);
-}
-
-template <int kPixels, typename Number>
-__device__ void copyTile(const ucudnn::PixelCopies& all, int which, int index, Number* memory) {
-  const int rest = index / all.pixelTiles[which];
-  const PixelTile<Number, kPixels> tile(all.copies[which],
-                                        memory,
-                                        index - rest * all.pixelTiles[which],
-                                        rest % all.channelTiles[which],
-                                        rest / all.channelTiles[which]);
-  if (all.toBlocks[which] != 0)
+__device__ void copyTile(
+    const ucudnn::BlockCopy& copy, bool toBlocks, Number* memory, int x, int y, int z) {
+  const PixelTile<Number, kPixels> tile(copy, memory, x, y, z);
+  if (toBlocks)
     tile.readPixels();
   else
     tile.readBlocks();
   __syncthreads();
-  if (all.toBlocks[which] != 0)
+  if (toBlocks)
     tile.writeBlocks();
   else
     tile.writePixels();
 }
 template <typename Number>
-__device__ void copyTile(const ucudnn::PixelCopies& all, int which, int index, Number* memory) {
-  if (all.copies[which].down * all.copies[which].across > ucudnn::block_copy::kFewPixels)
-    copyTile<ucudnn::block_copy::kLanes>(all, which, index, memory);
+__device__ void copyTile(
+    const ucudnn::BlockCopy& copy, bool toBlocks, Number* memory, int x, int y, int z) {
+  using namespace ucudnn::block_copy;
+  if (copy.down * copy.across > kFewPixels)
+    copyTile<kLanes>(copy, toBlocks, memory, x, y, z);
   else
-    copyTile<ucudnn::block_copy::kFewPixels>(all, which, index, memory);
+    copyTile<kFewPixels>(copy, toBlocks, memory, x, y, z);
+}
+
+/// A launch's only copy.
+template <typename Number>
+__device__ void copyPixels(const ucudnn::BlockCopy& copy, bool toBlocks, Number* memory) {
+  copyTile(copy,
+           toBlocks,
+           memory,
+           static_cast<int>(blockIdx.x),
+           static_cast<int>(blockIdx.y),
+           static_cast<int>(blockIdx.z));
+}
+
+template <typename Number>
+__device__ void copyTile(const ucudnn::PixelCopies& all, int which, int index, Number* memory) {
+  const int rest = index / all.pixelTiles[which];
+  copyTile(all.copies[which],
+           all.toBlocks[which] != 0,
+           memory,
+           index - rest * all.pixelTiles[which],
+           rest % all.channelTiles[which],
+           rest / all.channelTiles[which]);
 }
 
 /// Each copy's tiles come behind those of the one before. With constant indices the copies stay

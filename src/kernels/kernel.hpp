@@ -94,8 +94,7 @@ class BuiltKernel {
                                 const BiasActivation* fused) const noexcept = 0;
 
   /// Enqueues `count` micro-batches of so many samples, one after another in the same workspace,
-  /// and steps over them. `*enqueued` grows by those that have written their output: where one
-  /// fails, what others have added up is lost.
+  /// and steps over them. `*enqueued` grows by those that have written their output.
   virtual cudnnStatus_t enqueueRun(
       cudnnHandle_t handle, Slices& slices, int batch, int count, int* enqueued) const noexcept;
 

@@ -35,15 +35,15 @@ struct Plan {
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.
   int callersAlgorithm = -1;
-  bool anyCall = true;  ///< false: calls must suit engines (suitsEngines), or overwrite
+  /// False: calls must suit engines (suitsEngines), and overwrite what steps borrow.
+  bool anyCall = true;
   Calls calls = Calls::kAll;
   double predictedMs = 0;
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
   /// What runs instead where a call suits no engine, or does not overwrite what steps borrow; null:
-  /// the same. It needs no more workspace, if
-  /// what a database says of it is so: few clients make such calls, and cuDNN is asked at the first
-  /// (executor/checked_plans.hpp).
+  /// the same. It needs no more workspace, if what a database says of it is so: few clients make
+  /// such calls, and cuDNN is asked at the first (executor/checked_plans.hpp).
   std::shared_ptr<const Plan> general;
 
   Problem problem;

@@ -105,7 +105,7 @@ auto rankOf(const FrozenPlan& plan, const PlanRequest& request) {
   return std::make_tuple(
       plan.deterministic != request.deterministic,
       plan.policy != question.policy || plan.kernels != question.kernels,
-      plan.plan.borrows() && request.room().sampleBytes == 0,
+      plan.plan.borrows() && !request.mayBorrow(),
       isLess,
       isLess ? request.limitBytes - plan.limitBytes : plan.limitBytes - request.limitBytes);
 }
@@ -176,8 +176,7 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
   std::string why;
   for (const std::size_t index : indices) {
     auto [made, isNew] = built(request, index);
-    if (made.plan && made.plan->borrows() && request.room().sampleBytes == 0)
-      made.plan = made.plan->general;
+    if (made.plan && made.plan->borrows() && !request.mayBorrow()) made.plan = made.plan->general;
     if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
     if (!why.empty()) continue;
     why = made.plan ? fmt::format("{} bytes of workspace are not the {} that it needs",

@@ -11,11 +11,11 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
 }
 
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
+  const bool borrows = request.mayBorrow();
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
-           known.borrows == (request.room().sampleBytes > 0) &&
-           known.maxError == request.settings->maxError && known.lowBytes <= request.limitBytes &&
-           request.limitBytes <= known.highBytes &&
+           known.borrows == borrows && known.maxError == request.settings->maxError &&
+           known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes &&
            (!known.plan || known.plan->isFor(request.calls));
   });
   return place == plans.end() ? nullptr : &*place;

@@ -255,7 +255,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   });
   made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
-  made.borrows = request.room().sampleBytes > 0;
+  made.borrows = request.mayBorrow();
   made.replay = request.replay();
   made.maxError = request.settings->maxError;
   made.highBytes = request.limitBytes;

@@ -72,9 +72,10 @@ struct PlanRequest {
   }
   /// What micro-batches of a plan have.
   WorkspaceRoom room() const noexcept {
-    const bool borrows = calls == Calls::kOverwriting && !anyCall;
-    return {limitBytes, borrows ? borrowedSampleBytes() : 0};
+    const bool overwrites = calls == Calls::kOverwriting && !anyCall;
+    return {limitBytes, overwrites ? borrowedSampleBytes() : 0};
   }
+  bool mayBorrow() const noexcept { return room().sampleBytes > 0; }
   QuestionKey question() const noexcept {
     return {problem.batch(),
             settings->batchSizePolicy,

@@ -193,8 +193,7 @@ std::vector<EnvironmentVariable> makeTable() {
        "0 or 1",
        "1",
        "1: where a call overwrites its output, micro-batches have the part that is yet to be "
-       "written "
-       "as workspace, beyond the limit",
+       "written as workspace, beyond the limit",
        [](S& s, T text) { s.borrowOutput = parseSwitch(text); }},
       {"UCUDNN_DETERMINISTIC",
        "0 or 1",

@@ -33,7 +33,12 @@ void launchPixels(const BlockCopy& copy, int width, Number* memory, Steps... ste
   const auto allThreads = [&](auto step) {
     for (threadIdx.y = 0; threadIdx.y < static_cast<unsigned>(kThreads / width); ++threadIdx.y)
       for (threadIdx.x = 0; threadIdx.x < static_cast<unsigned>(width); ++threadIdx.x)
-        (Tile(copy, memory).*step)();
+        (Tile(copy,
+              memory,
+              static_cast<int>(blockIdx.x),
+              static_cast<int>(blockIdx.y),
+              static_cast<int>(blockIdx.z)).*
+         step)();
   };
   for (blockIdx.z = 0; blockIdx.z < static_cast<unsigned>(copy.samples); ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < tiles(copy.channels, Tile::kChannels); ++blockIdx.y)

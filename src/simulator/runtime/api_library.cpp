@@ -172,7 +172,7 @@ Copy copyOf(const FilterCopy& copy) {
 struct KernelOfOurs {
   const char* name;
   bool toBlocks;
-  Copy (*copyOf)(const void* argument);
+  Copy (*copyOf)(const void* argument);  ///< null: its argument is PixelCopies
 };
 
 template <typename Whole, typename Number>
@@ -192,9 +192,6 @@ Copy readPlanes(const void* argument) {
 }
 
 using Half = std::uint16_t;
-/// Several copies by one launch.
-constexpr KernelOfOurs kPixels = {"ucudnnPixels", true, nullptr};
-constexpr KernelOfOurs kPixels16 = {"ucudnnPixels16", true, nullptr};
 constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, float>},
                                      {"ucudnnFromBlocks", false, read<BlockCopy, float>},
                                      {"ucudnnPixelsToBlocks", true, read<BlockCopy, float>},
@@ -211,8 +208,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnPixelsFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
                                      {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>},
-                                     kPixels,
-                                     kPixels16};
+                                     {"ucudnnPixels", true, nullptr},
+                                     {"ucudnnPixels16", true, nullptr}};
 
 cudaError_t launch(const KernelOfOurs& kernel,
                    const Copy& copy,
