@@ -6,6 +6,7 @@
 
 #include "api/guard.hpp"
 #include "api/lookup.h"
+#include "cuda/calling_threads.hpp"
 #include "cuda/cudnn.hpp"
 #include "support/text.hpp"
 
@@ -248,6 +249,24 @@ cudnnStatus_t ucudnnSetProcessWorkspaceLimit(size_t bytes) {
 
 int ucudnnLookUpCudnn(ucudnnLookup_t lookup) {
   return lookUpCudnn(lookup) ? 1 : 0;
+}
+
+void ucudnnKnowDeviceWaits(void) {
+  CallingThreads::knowWaits();
+}
+
+void* ucudnnBeginDeviceWait(void) {
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return nullptr;
+  try {
+    return new CallingThreads::Wait(callingThreads(device));
+  } catch (const std::exception&) {  // out of host memory: nothing is captured then either
+    return nullptr;
+  }
+}
+
+void ucudnnEndDeviceWait(void* wait) {
+  delete static_cast<CallingThreads::Wait*>(wait);
 }
 
 const char* ucudnnGetVersionString(void) {

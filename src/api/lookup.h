@@ -17,6 +17,16 @@ typedef void* (*ucudnnLookup_t)(const char* name);
  */
 UCUDNN_API int ucudnnLookUpCudnn(ucudnnLookup_t lookup);
 
+/** From here on each cudaDeviceSynchronize of the program's is between the two calls below. */
+UCUDNN_API void ucudnnKnowDeviceWaits(void);
+
+/**
+ * Waits until nothing is captured on the current device, and lets nothing be until the wait ends.
+ * What it gives ends it; NULL: there is no device, or no memory.
+ */
+UCUDNN_API void* ucudnnBeginDeviceWait(void);
+UCUDNN_API void ucudnnEndDeviceWait(void* wait);
+
 #ifdef __cplusplus
 }
 #endif

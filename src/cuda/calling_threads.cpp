@@ -12,7 +12,13 @@ std::uintptr_t idOfThisThread() noexcept {
   return reinterpret_cast<std::uintptr_t>(&mark);
 }
 
+std::atomic<bool> areWaitsKnown{false};
+
 }  // namespace
+
+void CallingThreads::knowWaits() noexcept {
+  areWaitsKnown.store(true, std::memory_order_release);
+}
 
 void CallingThreads::note() noexcept {
   const std::uintptr_t caller = idOfThisThread();
@@ -21,7 +27,9 @@ void CallingThreads::note() noexcept {
   if (last_.exchange(caller, std::memory_order_acq_rel) != 0) changedAt_ = Clock::now();
 }
 
-bool CallingThreads::isAlone() const noexcept {
+bool CallingThreads::isAllowed() const noexcept {
+  if (waits_ > 0) return false;
+  if (areWaitsKnown.load(std::memory_order_acquire)) return true;
   const std::uintptr_t last = last_.load(std::memory_order_acquire);
   const bool isQuiet =
       changedAt_ == Clock::time_point::min() || Clock::now() - changedAt_ >= kQuiet;
@@ -30,12 +38,22 @@ bool CallingThreads::isAlone() const noexcept {
 
 bool CallingThreads::mayCapture() noexcept {
   const std::lock_guard lock(mutex_);
-  return isAlone();
+  return isAllowed();
 }
 
 CallingThreads::Capture::Capture(CallingThreads& threads)
-    : lock_(threads.mutex_), allowed_(threads.isAlone()) {
+    : lock_(threads.mutex_), allowed_(threads.isAllowed()) {
   if (!allowed_) lock_.unlock();
+}
+
+CallingThreads::Wait::Wait(CallingThreads& threads) : threads_(threads) {
+  const std::lock_guard lock(threads_.mutex_);
+  ++threads_.waits_;
+}
+
+CallingThreads::Wait::~Wait() {
+  const std::lock_guard lock(threads_.mutex_);
+  --threads_.waits_;
 }
 
 CallingThreads& callingThreads(int device) {

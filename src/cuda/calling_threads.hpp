@@ -10,11 +10,16 @@ namespace ucudnn {
 
 /// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread, in each
 /// mode, and voids the capture; cuDNN, which is in the midst of it, then crashes (seen on an H200,
-/// CUDA 13.0). Nothing else of another thread's does. So we capture only on a device that one
-/// thread alone uses: no other has called us for kQuiet, and one that calls us meanwhile waits
-/// until the capture has ended. Of a thread that never calls us we know nothing. Thread-safe.
+/// CUDA 13.0). Nothing else of another thread's does. Under libucudnn_preload.so we are told of
+/// each such wait (Wait): it waits until our capture has ended. Elsewhere we capture only on a
+/// device that one thread alone uses: no other has called us for kQuiet, and one that calls us
+/// meanwhile waits until the capture has ended. Of a thread that never calls us we know nothing
+/// then. Thread-safe.
 class CallingThreads {
  public:
+  /// From here on, on all devices, each of the program's cudaDeviceSynchronize is in a Wait.
+  static void knowWaits() noexcept;
+
   /// A call of the client's, on this thread.
   void note() noexcept;
 
@@ -33,17 +38,30 @@ class CallingThreads {
     bool allowed_;
   };
 
+  /// A wait of the program's for the whole device: nothing is captured from its begin to its end.
+  class Wait {
+   public:
+    explicit Wait(CallingThreads& threads);
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    CallingThreads& threads_;
+  };
+
   static constexpr std::chrono::seconds kQuiet{10};
 
  private:
   using Clock = std::chrono::steady_clock;
 
   /// REQUIRES: the lock.
-  bool isAlone() const noexcept;
+  bool isAllowed() const noexcept;
 
   std::atomic<std::uintptr_t> last_{0};  ///< the thread that called last; 0: none has
   std::mutex mutex_;                     ///< guards what follows, and captures
   Clock::time_point changedAt_ = Clock::time_point::min();  ///< from one thread to another
+  int waits_ = 0;
 };
 
 /// The device's. Throws std::bad_alloc.

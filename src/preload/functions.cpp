@@ -9,8 +9,6 @@
 #include <atomic>
 #include <initializer_list>
 
-#include "api/lookup.h"
-
 namespace ucudnn::preload {
 namespace {
 
@@ -20,6 +18,9 @@ namespace {
 // What we are built for.
 constexpr const char* kCudnn = "libcudnn.so." UCUDNN_VALUE_OF(CUDNN_MAJOR);
 constexpr const char* kRuntime = "libcudart.so." UCUDNN_VALUE_OF(UCUDNN_CUDART_MAJOR);
+
+constexpr const char* kRuntimes[] = {
+    kRuntime, "libcudart.so.14", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
 
 constexpr int kMostPath = 4096;  // as PATH_MAX
 
@@ -89,6 +90,8 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
 #if UCUDNN_HAS_BACKEND
   find(to.BackendNeedsMore, "ucudnnBackendNeedsMore");
 #endif
+  find(to.BeginDeviceWait, "ucudnnBeginDeviceWait");
+  find(to.EndDeviceWait, "ucudnnEndDeviceWait");
   return all;
 }
 
@@ -121,10 +124,18 @@ void* loadLibrary() noexcept {
 /// that is linked statically is not seen; then libucudnn.so brings its own.
 bool hasOtherRuntime() noexcept {
   if (loaded(kRuntime) != nullptr) return false;
-  for (const char* const name :
-       {"libcudart.so.14", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"})
+  for (const char* const name : kRuntimes)
     if (loaded(name) != nullptr) return true;
   return false;
+}
+
+/// Whether the program's waits for a device come by our cudaDeviceSynchronize: it has a shared
+/// runtime, of its own and not libucudnn.so's, and the loader finds us in front of it.
+/// REQUIRES: libucudnn.so is not loaded by us yet.
+bool seesDeviceWaits() noexcept {
+  return loaded(kRuntime) != nullptr && loaded(UCUDNN_SONAME) == nullptr &&
+         ::dlsym(RTLD_DEFAULT, "cudaDeviceSynchronize") ==
+             reinterpret_cast<void*>(&::cudaDeviceSynchronize);
 }
 
 bool isDisabled() noexcept {
@@ -154,6 +165,7 @@ bool loadPlanned(Functions& planned) noexcept {
     warn("the program has another than ", kRuntime);
     return false;
   }
+  const bool seesWaits = seesDeviceWaits();
   void* const library = loadLibrary();
   if (library == nullptr) {
     const char* const why = ::dlerror();
@@ -161,8 +173,10 @@ bool loadPlanned(Functions& planned) noexcept {
     return false;
   }
   decltype(&::ucudnnLookUpCudnn) lookUpCudnn = nullptr;
+  decltype(&::ucudnnKnowDeviceWaits) knowDeviceWaits = nullptr;
   assign(lookUpCudnn, ::dlsym(library, "ucudnnLookUpCudnn"));
-  if (lookUpCudnn == nullptr || !lookUpPlanned(library, planned)) {
+  assign(knowDeviceWaits, ::dlsym(library, "ucudnnKnowDeviceWaits"));
+  if (lookUpCudnn == nullptr || knowDeviceWaits == nullptr || !lookUpPlanned(library, planned)) {
     warn(UCUDNN_SONAME " is of another version than libucudnn_preload.so", "");
     return false;
   }
@@ -170,14 +184,34 @@ bool loadPlanned(Functions& planned) noexcept {
     warn("cuDNN is of another version than it was built for", "");
     return false;
   }
+  if (seesWaits) knowDeviceWaits();
   return true;
 }
 
+std::atomic<const Decision*> decided{nullptr};
+
 }  // namespace
 
+const Route* decidedRoute() noexcept {
+  const Decision* const known = decided.load(std::memory_order_acquire);
+  return known != nullptr ? &known->route : nullptr;
+}
+
+decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
+  static std::atomic<decltype(&::cudaDeviceSynchronize)> found{nullptr};
+  if (const auto known = found.load(std::memory_order_acquire)) return known;
+  constexpr const char* kName = "cudaDeviceSynchronize";
+  decltype(&::cudaDeviceSynchronize) function = nullptr;
+  assign(function, ::dlsym(RTLD_NEXT, kName));
+  for (const char* const runtime : kRuntimes)
+    if (function == nullptr)
+      if (void* const library = loaded(runtime)) assign(function, ::dlsym(library, kName));
+  if (function != nullptr) found.store(function, std::memory_order_release);
+  return function;
+}
+
 const Route* route() noexcept {
-  static std::atomic<const Decision*> decided{nullptr};
-  if (const Decision* const known = decided.load(std::memory_order_acquire)) return &known->route;
+  if (const Route* const known = decidedRoute()) return known;
   if (!findCudnn()) return nullptr;
   // Several threads may decide at the same time, and alike: the first one's decision holds. Whoever
   // waited for it with a lock could be the one who holds the loader's.

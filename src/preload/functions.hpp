@@ -3,10 +3,12 @@
 // that holds the loader's lock, or in a forked child.
 #pragma once
 
+#include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <ucudnn/functions.h>
 
 #include "api/backend.h"
+#include "api/lookup.h"
 
 // They are deprecated in cuDNN 9, and what programs call.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -28,6 +30,8 @@ struct Functions {
 #if UCUDNN_HAS_BACKEND
   decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;  // ours only
 #endif
+  decltype(&::ucudnnBeginDeviceWait) BeginDeviceWait;  // ours only
+  decltype(&::ucudnnEndDeviceWait) EndDeviceWait;
 };
 
 /// Who answers the program. Immutable.
@@ -38,5 +42,10 @@ struct Route {
 
 /// Decided at the first call that finds a cuDNN loaded, once for the process. Null: none is loaded.
 const Route* route() noexcept;
+/// As decided, for what must not decide. Null: nothing is yet.
+const Route* decidedRoute() noexcept;
+
+/// The program's cudaDeviceSynchronize behind ours. Null: there is none.
+decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept;
 
 }  // namespace ucudnn::preload

@@ -1,4 +1,5 @@
-// cuDNN's functions as unmodified programs call them: answered by libucudnn.so, or passed through.
+// cuDNN's functions as unmodified programs call them: answered by libucudnn.so, or passed through;
+// and the one of CUDA's that must not come beside a capture.
 #include <dlfcn.h>
 #include <string.h>
 
@@ -148,6 +149,18 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
   return call<&Functions::BackendExecute>(handle, executionPlan, variantPack);
 }
 #endif
+
+/// CUDA's. While μ-cuDNN captures, it would fail, and cuDNN crash: it waits for the capture's end.
+UCUDNN_EXPORT cudaError_t cudaDeviceSynchronize(void) {
+  const auto wait = ucudnn::preload::deviceSynchronize();
+  if (wait == nullptr) return cudaErrorInitializationError;
+  const Route* const to = ucudnn::preload::decidedRoute();
+  if (to == nullptr || to->planned == nullptr || depth > 0) return wait();
+  void* const guard = to->planned->BeginDeviceWait();
+  const cudaError_t error = wait();
+  to->planned->EndDeviceWait(guard);
+  return error;
+}
 
 #if CUDNN_VERSION >= 90500
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,

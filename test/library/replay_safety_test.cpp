@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "../../src/api/lookup.h"
 #include "../support/simulator.hpp"
 #include "recording.hpp"
 #include "replay.hpp"
@@ -180,7 +181,8 @@ TEST_F(ReplayThreadTest, AThreadsOwnStreamIsNoOtherThreads) {
   EXPECT_EQ(1, calls.call(UCUDNN_FORWARD).replayed) << "what was captured before is launched";
 }
 
-TEST_F(ReplayThreadTest, EightThreadsCallWhileOthersMakeAndDestroyHandles) {
+/// Eight threads call, while two more make and destroy handles.
+void callInThreads() {
   constexpr int kThreads = 8, kOthers = 2;
   // A handful of graphs, so that they are driven out all the time.
   const EnvironmentGuard graphs("UCUDNN_GRAPH_MEMORY", std::to_string(500 << 10));
@@ -205,6 +207,10 @@ TEST_F(ReplayThreadTest, EightThreadsCallWhileOthersMakeAndDestroyHandles) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(within);
   EXPECT_CUDA(cudaDeviceSynchronize());
+}
+
+TEST_F(ReplayThreadTest, EightThreadsCallWhileOthersMakeAndDestroyHandles) {
+  callInThreads();
 }
 
 // CUDA refuses to wait for a device while any stream of it is captured, ours included, and cuDNN
@@ -246,6 +252,40 @@ TEST_F(ReplayThreadTest, WithoutReplayNothingIsCapturedSoAnyThreadMayWaitForTheD
   done = true;
   waiting.join();
   EXPECT_EQ(0, refused);
+}
+
+/// As under libucudnn_preload.so: for the rest of the process.
+class KnownWaitsTest : public ReplayThreadTest {
+ protected:
+  void SetUp() override {
+    ReplayThreadTest::SetUp();
+    ucudnnKnowDeviceWaits();
+  }
+};
+
+TEST_F(KnownWaitsTest, EightThreadsCaptureWhileOthersMakeAndDestroyHandles) {
+  const Counts before = Counts::now();
+  callInThreads();
+  EXPECT_LT(0, (Counts::now() - before).replayed);
+}
+
+TEST_F(KnownWaitsTest, NothingIsCapturedWhileAnotherThreadWaitsForTheDevice) {
+  Worker worker;
+  std::atomic<bool> done{false};
+  std::atomic<int> refused{0};
+  std::thread waiting([&] {
+    while (!done) {
+      void* const wait = ucudnnBeginDeviceWait();
+      if (cudaDeviceSynchronize() != cudaSuccess) ++refused;
+      ucudnnEndDeviceWait(wait);
+    }
+  });
+  const Counts before = Counts::now();
+  for (int i = 0; i < 40; ++i) worker.work(6);
+  done = true;
+  waiting.join();
+  EXPECT_EQ(0, refused);
+  EXPECT_LT(0, (Counts::now() - before).replayed);
 }
 
 }  // namespace

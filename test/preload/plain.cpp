@@ -17,6 +17,8 @@
 //   capture   captures them, and runs nothing before
 //   twice     asks for workspaces again after the cap has been raised
 //   threads   "find" in three threads, each with a handle
+//   waits     the same, three times over, while another thread waits for the device again and again
+//   turns     two threads call in turns, as a framework's forward and backward passes do
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
 //   exec      becomes "find"
@@ -29,6 +31,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <stdexcept>
@@ -61,7 +64,7 @@ void runGraphs(GraphUse use, std::vector<float>& results) {
   withHandle([&](cudnnHandle_t handle) { GraphLayer().run(handle, use, results); });
 }
 
-void findInThreads(std::vector<float>& results) {
+void findInThreads(std::vector<float>& results, int rounds = 1) {
   constexpr int kThreads = 3;
   std::vector<float> each[kThreads];
   std::atomic<int> failures{0};
@@ -69,7 +72,7 @@ void findInThreads(std::vector<float>& results) {
   for (std::vector<float>& own : each)
     threads.emplace_back([&] {
       try {
-        find(own);
+        for (int i = 0; i < rounds; ++i) find(own);
       } catch (const std::exception& error) {
         std::printf("%s\n", error.what());
         ++failures;
@@ -78,6 +81,28 @@ void findInThreads(std::vector<float>& results) {
   for (std::thread& thread : threads) thread.join();
   check(failures, "threads");
   for (const std::vector<float>& own : each) results.insert(results.end(), own.begin(), own.end());
+}
+
+void findBesideWaits(std::vector<float>& results) {
+  std::atomic<bool> done{false};
+  int failed = 0;
+  std::thread waiting([&] {
+    while (!done && failed == 0) {
+      failed = cudaDeviceSynchronize();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  findInThreads(results, 3);
+  done = true;
+  waiting.join();
+  check(failed, "cudaDeviceSynchronize");
+}
+
+void findInTurns(std::vector<float>& results) {
+  for (int i = 0; i < 3; ++i) {
+    find(results);
+    std::thread([&] { find(results); }).join();
+  }
 }
 
 void runOutside(std::vector<float>& results) {
@@ -169,6 +194,8 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "twice")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().askTwice(handle, results); });
     if (mode == "threads") findInThreads(results);
+    if (mode == "waits") findBesideWaits(results);
+    if (mode == "turns") findInTurns(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);
     if (mode != "atexit") write(words[2], results);

@@ -19,6 +19,15 @@ TEST_F(PreloadTest, SplitsWhatAProgramNeverAsksAbout) {
 TEST_F(PreloadTest, ServesThreads) {
   expectSplit("threads", 9);
 }
+// CUDA refuses to wait for a device while any stream of it is captured, and cuDNN crashes then.
+TEST_F(PreloadTest, ThreadsMayWaitForTheDeviceBesideOthersCalls) {
+  expectSplit("waits", 27);
+}
+TEST_F(PreloadTest, CapturesWhatTwoThreadsCallInTurns) {
+  expectSplit("turns", 18);
+  for (const char* const operation : kOperations)
+    EXPECT_LE(12, traceLines(operation, ", replayed")) << operation << ": all but each first call";
+}
 TEST_F(PreloadTest, AdoptsHandlesThatItHasNotSeenCreatedOrDestroyed) {
   expectSplit("outside", 15);
 }
