@@ -251,8 +251,8 @@ int ucudnnLookUpCudnn(ucudnnLookup_t lookup) {
   return lookUpCudnn(lookup) ? 1 : 0;
 }
 
-void ucudnnKnowDeviceWaits(void) {
-  CallingThreads::knowWaits();
+void ucudnnKnowDeviceWaits(int known) {
+  CallingThreads::knowWaits(known != 0);
 }
 
 void* ucudnnBeginDeviceWait(void) {

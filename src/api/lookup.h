@@ -17,8 +17,11 @@ typedef void* (*ucudnnLookup_t)(const char* name);
  */
 UCUDNN_API int ucudnnLookUpCudnn(ucudnnLookup_t lookup);
 
-/** From here on each cudaDeviceSynchronize of the program's is between the two calls below. */
-UCUDNN_API void ucudnnKnowDeviceWaits(void);
+/**
+ * Of who is about to make a handle: whether each cudaDeviceSynchronize of theirs, from here on, is
+ * between the two calls below. One whose are not decides for all.
+ */
+UCUDNN_API void ucudnnKnowDeviceWaits(int known);
 
 /**
  * Waits until nothing is captured on the current device, and lets nothing be until the wait ends.

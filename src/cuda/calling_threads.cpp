@@ -12,12 +12,17 @@ std::uintptr_t idOfThisThread() noexcept {
   return reinterpret_cast<std::uintptr_t>(&mark);
 }
 
-std::atomic<bool> areWaitsKnown{false};
+enum class Waits { kUntold, kKnown, kUnknown };
+std::atomic<Waits> waitsOfClients{Waits::kUntold};
 
 }  // namespace
 
-void CallingThreads::knowWaits() noexcept {
-  areWaitsKnown.store(true, std::memory_order_release);
+void CallingThreads::knowWaits(bool known) noexcept {
+  auto before = Waits::kUntold;
+  if (known)
+    waitsOfClients.compare_exchange_strong(before, Waits::kKnown, std::memory_order_acq_rel);
+  else
+    waitsOfClients.store(Waits::kUnknown, std::memory_order_release);
 }
 
 void CallingThreads::note() noexcept {
@@ -29,7 +34,7 @@ void CallingThreads::note() noexcept {
 
 bool CallingThreads::isAllowed() const noexcept {
   if (waits_ > 0) return false;
-  if (areWaitsKnown.load(std::memory_order_acquire)) return true;
+  if (waitsOfClients.load(std::memory_order_acquire) == Waits::kKnown) return true;
   const std::uintptr_t last = last_.load(std::memory_order_acquire);
   const bool isQuiet =
       changedAt_ == Clock::time_point::min() || Clock::now() - changedAt_ >= kQuiet;

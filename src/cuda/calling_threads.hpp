@@ -17,8 +17,9 @@ namespace ucudnn {
 /// then. Thread-safe.
 class CallingThreads {
  public:
-  /// From here on, on all devices, each of the program's cudaDeviceSynchronize is in a Wait.
-  static void knowWaits() noexcept;
+  /// Of a client that makes handles: whether its waits for a whole device, on any, are each in a
+  /// Wait. All clients' must be.
+  static void knowWaits(bool known) noexcept;
 
   /// A call of the client's, on this thread.
   void note() noexcept;

@@ -90,6 +90,7 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
 #if UCUDNN_HAS_BACKEND
   find(to.BackendNeedsMore, "ucudnnBackendNeedsMore");
 #endif
+  find(to.KnowDeviceWaits, "ucudnnKnowDeviceWaits");
   find(to.BeginDeviceWait, "ucudnnBeginDeviceWait");
   find(to.EndDeviceWait, "ucudnnEndDeviceWait");
   return all;
@@ -129,15 +130,6 @@ bool hasOtherRuntime() noexcept {
   return false;
 }
 
-/// Whether the program's waits for a device come by our cudaDeviceSynchronize: it has a shared
-/// runtime, of its own and not libucudnn.so's, and the loader finds us in front of it.
-/// REQUIRES: libucudnn.so is not loaded by us yet.
-bool seesDeviceWaits() noexcept {
-  return loaded(kRuntime) != nullptr && loaded(UCUDNN_SONAME) == nullptr &&
-         ::dlsym(RTLD_DEFAULT, "cudaDeviceSynchronize") ==
-             reinterpret_cast<void*>(&::cudaDeviceSynchronize);
-}
-
 bool isDisabled() noexcept {
   const char* const value = ::getenv("UCUDNN_DISABLE");
   return value != nullptr && ::strcmp(value, "1") == 0;
@@ -165,7 +157,6 @@ bool loadPlanned(Functions& planned) noexcept {
     warn("the program has another than ", kRuntime);
     return false;
   }
-  const bool seesWaits = seesDeviceWaits();
   void* const library = loadLibrary();
   if (library == nullptr) {
     const char* const why = ::dlerror();
@@ -173,10 +164,8 @@ bool loadPlanned(Functions& planned) noexcept {
     return false;
   }
   decltype(&::ucudnnLookUpCudnn) lookUpCudnn = nullptr;
-  decltype(&::ucudnnKnowDeviceWaits) knowDeviceWaits = nullptr;
   assign(lookUpCudnn, ::dlsym(library, "ucudnnLookUpCudnn"));
-  assign(knowDeviceWaits, ::dlsym(library, "ucudnnKnowDeviceWaits"));
-  if (lookUpCudnn == nullptr || knowDeviceWaits == nullptr || !lookUpPlanned(library, planned)) {
+  if (lookUpCudnn == nullptr || !lookUpPlanned(library, planned)) {
     warn(UCUDNN_SONAME " is of another version than libucudnn_preload.so", "");
     return false;
   }
@@ -184,11 +173,21 @@ bool loadPlanned(Functions& planned) noexcept {
     warn("cuDNN is of another version than it was built for", "");
     return false;
   }
-  if (seesWaits) knowDeviceWaits();
   return true;
 }
 
 std::atomic<const Decision*> decided{nullptr};
+
+constexpr const char* kWait = "cudaDeviceSynchronize";
+
+/// Whether the loader binds that name to ours.
+bool isWaitOurs() noexcept {
+  Dl_info found{}, self{};
+  void* const first = ::dlsym(RTLD_DEFAULT, kWait);
+  return first != nullptr && ::dladdr(first, &found) != 0 &&
+         ::dladdr(reinterpret_cast<void*>(&loadLibrary), &self) != 0 &&
+         found.dli_fbase == self.dli_fbase;
+}
 
 }  // namespace
 
@@ -200,14 +199,20 @@ const Route* decidedRoute() noexcept {
 decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
   static std::atomic<decltype(&::cudaDeviceSynchronize)> found{nullptr};
   if (const auto known = found.load(std::memory_order_acquire)) return known;
-  constexpr const char* kName = "cudaDeviceSynchronize";
   decltype(&::cudaDeviceSynchronize) function = nullptr;
-  assign(function, ::dlsym(RTLD_NEXT, kName));
+  assign(function, ::dlsym(RTLD_NEXT, kWait));
   for (const char* const runtime : kRuntimes)
     if (function == nullptr)
-      if (void* const library = loaded(runtime)) assign(function, ::dlsym(library, kName));
+      if (void* const library = loaded(runtime)) assign(function, ::dlsym(library, kWait));
   if (function != nullptr) found.store(function, std::memory_order_release);
   return function;
+}
+
+bool seesDeviceWaits(const void* caller) noexcept {
+  Dl_info object{};
+  if (!isWaitOurs() || ::dladdr(caller, &object) == 0) return false;
+  void* const library = loaded(object.dli_fname);  // null: the program itself
+  return ::dlsym(library != nullptr ? library : RTLD_NEXT, kWait) != nullptr;
 }
 
 const Route* route() noexcept {

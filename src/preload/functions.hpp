@@ -30,7 +30,8 @@ struct Functions {
 #if UCUDNN_HAS_BACKEND
   decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;  // ours only
 #endif
-  decltype(&::ucudnnBeginDeviceWait) BeginDeviceWait;  // ours only
+  decltype(&::ucudnnKnowDeviceWaits) KnowDeviceWaits;  // ours only
+  decltype(&::ucudnnBeginDeviceWait) BeginDeviceWait;
   decltype(&::ucudnnEndDeviceWait) EndDeviceWait;
 };
 
@@ -45,6 +46,9 @@ const Route* route() noexcept;
 /// As decided, for what must not decide. Null: nothing is yet.
 const Route* decidedRoute() noexcept;
 
+/// Whether the library or program that calls has our cudaDeviceSynchronize: it is linked with a
+/// shared runtime, and the loader finds us in front of that. A static one calls its own.
+bool seesDeviceWaits(const void* caller) noexcept;
 /// The program's cudaDeviceSynchronize behind ours. Null: there is none.
 decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept;
 

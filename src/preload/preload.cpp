@@ -49,9 +49,11 @@ cudnnStatus_t call(Arguments... arguments) noexcept {
 }
 
 /// A program must not fail for our settings: the log says what is wrong with them.
-cudnnStatus_t create(cudnnHandle_t* handle) noexcept {
-  const cudnnStatus_t status = call<&Functions::Create>(handle);
+cudnnStatus_t create(cudnnHandle_t* handle, const void* caller) noexcept {
   const Route* const to = route();
+  if (to != nullptr && to->planned != nullptr && depth == 0)
+    to->planned->KnowDeviceWaits(ucudnn::preload::seesDeviceWaits(caller) ? 1 : 0);
+  const cudnnStatus_t status = call<&Functions::Create>(handle);
   if (status == CUDNN_STATUS_SUCCESS || to == nullptr || to->planned == nullptr) return status;
   const CallScope scope;
   return callNative<&Functions::Create>(*to, handle);
@@ -89,7 +91,7 @@ extern "C" {
 #define UCUDNN_EXPORT __attribute__((visibility("default")))
 
 UCUDNN_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  return create(handle);
+  return create(handle, __builtin_return_address(0));
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {

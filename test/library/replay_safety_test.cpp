@@ -259,7 +259,7 @@ class KnownWaitsTest : public ReplayThreadTest {
  protected:
   void SetUp() override {
     ReplayThreadTest::SetUp();
-    ucudnnKnowDeviceWaits();
+    ucudnnKnowDeviceWaits(1);
   }
 };
 
@@ -286,6 +286,17 @@ TEST_F(KnownWaitsTest, NothingIsCapturedWhileAnotherThreadWaitsForTheDevice) {
   waiting.join();
   EXPECT_EQ(0, refused);
   EXPECT_LT(0, (Counts::now() - before).replayed);
+}
+
+TEST_F(KnownWaitsTest, OneClientWhoseWaitsAreNotKnownDecidesForAll) {
+  ucudnnKnowDeviceWaits(0);
+  ucudnnKnowDeviceWaits(1);
+  Repeated calls(replayCase());
+  ASSERT_CUDNN(calls.enqueue(UCUDNN_FORWARD));
+  std::thread([&] {
+    for (int i = 0; i < 3; ++i)
+      EXPECT_EQ(0, calls.call(UCUDNN_FORWARD).replayed) << "of two threads none captures";
+  }).join();
 }
 
 }  // namespace

@@ -64,6 +64,15 @@ TEST_F(PreloadTest, FindsACudnnOfLocalScope) {
     EXPECT_EQ(3, traceLines(operation, "\tsplit")) << operation;
 }
 
+// As PyTorch is: a library that Python has loaded, linked with a shared runtime.
+TEST_F(PreloadTest, CapturesWhatTwoThreadsOfALibraryOfLocalScopeCall) {
+  const std::string host = std::string(HOST) + " " PLUGIN " turns " + file("preloaded");
+  const Outcome outcome = shell(traced() + preloading(UCUDNN_PRELOAD) + host);
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  for (const char* const operation : kOperations)
+    EXPECT_LE(12, traceLines(operation, ", replayed")) << operation << ": all but each first call";
+}
+
 TEST_F(PreloadTest, KeepsEveryAnswerWithinTheLimit) {
   for (const std::size_t limit : {kLimit, std::size_t{1000000}, std::size_t{0}})
     for (const std::string mode : {"query", "find", "graph", "autotune"}) {
@@ -207,6 +216,7 @@ TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
   EXPECT_EQ(0, outcome.status);
   EXPECT_EQ("", outcome.error);
   EXPECT_EQ(
+      "waits for a device are not seen\n"  // the client has no shared runtime
       "planned FindConvolutionForwardAlgorithm\n"
       "native FindConvolutionForwardAlgorithm\n"
       "native GetConvolutionForwardWorkspaceSize\n"
