@@ -1,6 +1,7 @@
 #include "preload/functions.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,22 @@ bool isWaitOurs() noexcept {
          found.dli_fbase == self.dli_fbase;
 }
 
+/// Whether the library or program itself is linked with a shared runtime, not what else it needs.
+bool needsRuntime(const link_map& object) noexcept {
+  constexpr char kName[] = "libcudart";
+  const auto* const section = reinterpret_cast<const char*>(object.l_ld);
+  const char* names = nullptr;
+  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == DT_STRTAB)
+      names = section + (entry->d_un.d_ptr - reinterpret_cast<ElfW(Addr)>(section));
+  if (names == nullptr) return false;
+  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == DT_NEEDED &&
+        ::strncmp(names + entry->d_un.d_val, kName, sizeof(kName) - 1) == 0)
+      return true;
+  return false;
+}
+
 }  // namespace
 
 const Route* decidedRoute() noexcept {
@@ -209,10 +226,11 @@ decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
 }
 
 bool seesDeviceWaits(const void* caller) noexcept {
-  Dl_info object{};
-  if (!isWaitOurs() || ::dladdr(caller, &object) == 0) return false;
-  void* const library = loaded(object.dli_fname);  // null: the program itself
-  return ::dlsym(library != nullptr ? library : RTLD_NEXT, kWait) != nullptr;
+  Dl_info found{};
+  link_map* object = nullptr;
+  return isWaitOurs() &&
+         ::dladdr1(caller, &found, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) != 0 &&
+         object != nullptr && needsRuntime(*object);
 }
 
 const Route* route() noexcept {
