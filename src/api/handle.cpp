@@ -259,14 +259,16 @@ void* ucudnnBeginDeviceWait(void) {
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return nullptr;
   try {
-    return new CallingThreads::Wait(callingThreads(device));
-  } catch (const std::exception&) {  // out of host memory: nothing is captured then either
+    CallingThreads& threads = callingThreads(device);
+    threads.beginWait();
+    return &threads;
+  } catch (const std::bad_alloc&) {  // no handle has been made for the device
     return nullptr;
   }
 }
 
 void ucudnnEndDeviceWait(void* wait) {
-  delete static_cast<CallingThreads::Wait*>(wait);
+  if (wait != nullptr) static_cast<CallingThreads*>(wait)->endWait();
 }
 
 const char* ucudnnGetVersionString(void) {

@@ -51,14 +51,14 @@ CallingThreads::Capture::Capture(CallingThreads& threads)
   if (!allowed_) lock_.unlock();
 }
 
-CallingThreads::Wait::Wait(CallingThreads& threads) : threads_(threads) {
-  const std::lock_guard lock(threads_.mutex_);
-  ++threads_.waits_;
+void CallingThreads::beginWait() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++waits_;
 }
 
-CallingThreads::Wait::~Wait() {
-  const std::lock_guard lock(threads_.mutex_);
-  --threads_.waits_;
+void CallingThreads::endWait() noexcept {
+  const std::lock_guard lock(mutex_);
+  --waits_;
 }
 
 CallingThreads& callingThreads(int device) {

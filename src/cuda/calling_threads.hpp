@@ -11,14 +11,14 @@ namespace ucudnn {
 /// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread, in each
 /// mode, and voids the capture; cuDNN, which is in the midst of it, then crashes (seen on an H200,
 /// CUDA 13.0). Nothing else of another thread's does. Under libucudnn_preload.so we are told of
-/// each such wait (Wait): it waits until our capture has ended. Elsewhere we capture only on a
+/// each such wait (beginWait), and it comes behind our capture. Elsewhere we capture only on a
 /// device that one thread alone uses: no other has called us for kQuiet, and one that calls us
 /// meanwhile waits until the capture has ended. Of a thread that never calls us we know nothing
 /// then. Thread-safe.
 class CallingThreads {
  public:
-  /// Of a client that makes handles: whether its waits for a whole device, on any, are each in a
-  /// Wait. All clients' must be.
+  /// Of a client that makes handles: whether we are told of each of its waits, for whatever device.
+  /// We must be told of all clients'.
   static void knowWaits(bool known) noexcept;
 
   /// A call of the client's, on this thread.
@@ -39,17 +39,10 @@ class CallingThreads {
     bool allowed_;
   };
 
-  /// A wait of the program's for the whole device: nothing is captured from its begin to its end.
-  class Wait {
-   public:
-    explicit Wait(CallingThreads& threads);
-    ~Wait();
-    Wait(const Wait&) = delete;
-    Wait& operator=(const Wait&) = delete;
-
-   private:
-    CallingThreads& threads_;
-  };
+  /// Around a wait of the program's for the whole device: the first waits for a capture's end, and
+  /// nothing is captured before the second.
+  void beginWait() noexcept;
+  void endWait() noexcept;
 
   static constexpr std::chrono::seconds kQuiet{10};
 
@@ -62,7 +55,7 @@ class CallingThreads {
   std::atomic<std::uintptr_t> last_{0};  ///< the thread that called last; 0: none has
   std::mutex mutex_;                     ///< guards what follows, and captures
   Clock::time_point changedAt_ = Clock::time_point::min();  ///< from one thread to another
-  int waits_ = 0;
+  int waits_ = 0;                                           ///< that have begun and not ended
 };
 
 /// The device's. Throws std::bad_alloc.

@@ -1,6 +1,7 @@
 #!/bin/sh
 # check_exports.sh NM READELF LIBRARY FUNCTIONS_H BACKEND_H: libucudnn_preload.so exports cudnnCreate, cudnnDestroy, what the two headers
-# list, what puts plans into CUDA graphs, and cudaDeviceSynchronize, without a version, and nothing else; and it needs nothing but the C library. Prints what is wrong, one line each; exit status 1.
+# list, what puts plans into CUDA graphs, and cudaDeviceSynchronize, without a version, and nothing else; and it needs nothing but the
+# C library. Prints what is wrong, one line each; exit status 1.
 set -eu
 nm=$1 readelf=$2 library=$3 functions=$4 backend=$5
 failures=0

@@ -89,6 +89,12 @@ class PreloadTest : public ::testing::Test {
     }
   }
 
+  /// Of "turns", which calls each operation three times with the same memory, six times over.
+  void expectAllReplayedButTheFirst() const {
+    for (const char* const operation : kOperations)
+      EXPECT_LE(12, traceLines(operation, ", replayed")) << operation;
+  }
+
   void expectBareResults(const std::string& mode, const std::string& settings = "") const {
     ASSERT_EQ(0, shell(plain(mode, "bare")).status);
     shell(variables() + settings + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "times"));

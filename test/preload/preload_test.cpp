@@ -25,8 +25,7 @@ TEST_F(PreloadTest, ThreadsMayWaitForTheDeviceBesideOthersCalls) {
 }
 TEST_F(PreloadTest, CapturesWhatTwoThreadsCallInTurns) {
   expectSplit("turns", 18);
-  for (const char* const operation : kOperations)
-    EXPECT_LE(12, traceLines(operation, ", replayed")) << operation << ": all but each first call";
+  expectAllReplayedButTheFirst();
 }
 TEST_F(PreloadTest, AdoptsHandlesThatItHasNotSeenCreatedOrDestroyed) {
   expectSplit("outside", 15);
@@ -69,8 +68,7 @@ TEST_F(PreloadTest, CapturesWhatTwoThreadsOfALibraryOfLocalScopeCall) {
   const std::string host = std::string(HOST) + " " PLUGIN " turns " + file("preloaded");
   const Outcome outcome = shell(traced() + preloading(UCUDNN_PRELOAD) + host);
   EXPECT_EQ(0, outcome.status) << outcome.output;
-  for (const char* const operation : kOperations)
-    EXPECT_LE(12, traceLines(operation, ", replayed")) << operation << ": all but each first call";
+  expectAllReplayedButTheFirst();
 }
 
 TEST_F(PreloadTest, KeepsEveryAnswerWithinTheLimit) {
