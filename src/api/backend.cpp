@@ -58,8 +58,11 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   const DeviceScope scope = context->useDevice();
   auto made = std::make_unique<ClientConvolution>(
       *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
-  const auto workspace = context->planWorkspace(
-      made->problem, made->descriptors.get(), made->neededBytes, made->deterministic);
+  const auto workspace = context->planWorkspace(made->problem,
+                                                made->descriptors.get(),
+                                                made->neededBytes,
+                                                made->deterministic,
+                                                made->suitsEngines);
   if (!workspace) {
     plan.leave(left::kNoPlan, needed);
     return nullptr;

@@ -157,9 +157,9 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
-  if (plan.general &&
-      !(isFor(plan, call, key.problem) && suitsEngines(key.problem, call.pointers, call.fused)))
-    return runGeneral(key, *plan.general, call, clients);
+  if (!runs(plan, call, key.problem))
+    return plan.general ? runGeneral(key, *plan.general, call, clients)
+                        : runUnplanned(key, clients, left::kNoPlan);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))
     return CUDNN_STATUS_SUCCESS;

@@ -129,12 +129,14 @@ class Context {
                                             int algorithm,
                                             LayerId layer);
 
-  /// What a client is told that its execution plan needs, which by itself needs `neededBytes`.
-  /// Empty: not planned, or there is nothing within the cap. Throws Error.
+  /// What a client is told that its execution plan needs, which by itself needs `neededBytes`, and
+  /// whose calls suit engines or may not. Empty: not planned, or there is nothing within the cap.
+  /// Throws Error.
   std::optional<PlanWorkspace> planWorkspace(const Problem& problem,
                                              const ConvolutionDescriptors& descriptors,
                                              std::size_t neededBytes,
-                                             bool deterministic);
+                                             bool deterministic,
+                                             bool suitsEngines);
 
   /// For the functions of diagnosis.h. Throw Error; an empty plan, or no candidates:
   /// not planned.

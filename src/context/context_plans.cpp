@@ -19,6 +19,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   limitBytes = capped(limitBytes);
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
   wanted.calls = callsOf(call, key.problem);
+  wanted.suitsEngines = key.isExecution && suitsEngines(key.problem, call.pointers, call.fused);
   if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
                               const_cast<void*>(call.pointers.w),

@@ -250,7 +250,8 @@ std::size_t Context::bytesWithinCap(const Problem& problem, int algorithm, std::
 std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
                                                     const ConvolutionDescriptors& descriptors,
                                                     std::size_t neededBytes,
-                                                    bool deterministic) {
+                                                    bool deterministic,
+                                                    bool suitsEngines) {
   const std::lock_guard lock(planWorkspaceMutex_);
   const bool isPlanned = Planner::plans(problem);
   // What isn't runs as it is, but for the cap.
@@ -279,7 +280,8 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
   };
   if (route == Route::kOwned) return answer(0);
   if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
-  const PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
+  PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
+  wanted.suitsEngines = suitsEngines;
   auto plan = planner().answer(wanted, measuringFor(false)).plan;
   if (!plan && fallback == nullptr && neededBytes > limitBytes) {
     // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,

@@ -96,6 +96,15 @@ bool readProblem(const OperationValue& from, Problem& problem) {
          problem.wSizes[0] == problem.ySizes[1];
 }
 
+/// Whether calls suit engines whose pointers are aligned as the graph says (suitsEngines).
+bool suitsEngines(const OperationValue& operation) {
+  const auto isAligned = [](const TensorValue& tensor) {
+    return tensor.alignment % kEngineAlignment == 0;
+  };
+  return operation.alpha == 1 && (operation.beta == 0 || operation.beta == 1) &&
+         isAligned(operation.x) && isAligned(operation.w) && isAligned(operation.y);
+}
+
 bool isLike(const TensorValue& a, const TensorValue& b) {
   return a.isPlain && !a.isVirtual && a.type == b.type && a.sizes == b.sizes &&
          a.strides == b.strides;
@@ -158,6 +167,7 @@ std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
   const bool isFused = !graph.followers.empty();
   if (isFused && (operation.operation != Operation::kForward || operation.beta != 0)) return made;
   if (isFused) operation.y = graph.followers.back().y;
+  made->suitsEngines = !isFused && suitsEngines(operation);
   made->isUnderstood =
       readProblem(operation, made->problem) && (!isFused || readFollowers(graph, *made));
   made->x = operation.x.id;
@@ -211,6 +221,7 @@ ClientConvolution::ClientConvolution(const ClientGraph& graph,
       z(graph.z),
       bias(graph.bias),
       deterministic(numerics.deterministic),
+      suitsEngines(graph.suitsEngines),
       neededBytes(needed),
       doubles_{graph.alpha, graph.beta},
       floats_{static_cast<float>(graph.alpha), static_cast<float>(graph.beta)} {

@@ -60,8 +60,8 @@ bool TensorDescription::read(cudnnBackendAttributeName_t name,
       return assign(value_.id, value.one<std::int64_t>(CUDNN_TYPE_INT64));
     case CUDNN_ATTR_TENSOR_IS_VIRTUAL:
       return assign(value_.isVirtual, value.one<bool>(CUDNN_TYPE_BOOLEAN));
-    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT:  // a call's pointers are looked at
-      return true;
+    case CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT:
+      return assign(value_.alignment, value.one<std::int64_t>(CUDNN_TYPE_INT64));
     case CUDNN_ATTR_TENSOR_IS_BY_VALUE:
       return value.one<bool>(CUDNN_TYPE_BOOLEAN) == false;
     case CUDNN_ATTR_TENSOR_VECTOR_COUNT:

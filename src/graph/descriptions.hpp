@@ -101,6 +101,7 @@ struct TensorValue {
   std::int32_t type = CUDNN_DATA_FLOAT;
   std::vector<std::int64_t> sizes, strides;
   std::int64_t id = 0;
+  std::int64_t alignment = 1;  ///< of what a pack points to, bytes
   bool isVirtual = false, isPlain = false;
 };
 

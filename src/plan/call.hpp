@@ -71,4 +71,10 @@ inline bool isFor(const Plan& plan, const ConvolutionCall& call, const Problem& 
   return plan.calls == Calls::kAll || plan.calls == callsOf(call, problem);
 }
 
+/// Whether the plan's own steps run the call, and not what it has for others.
+inline bool runs(const Plan& plan, const ConvolutionCall& call, const Problem& problem) noexcept {
+  return plan.anyCall ||
+         (isFor(plan, call, problem) && suitsEngines(problem, call.pointers, call.fused));
+}
+
 }  // namespace ucudnn

@@ -42,8 +42,9 @@ struct Plan {
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
   /// What runs instead where a call suits no engine, or does not overwrite what steps borrow; null:
-  /// the same. It needs no more workspace, if what a database says of it is so: few clients make
-  /// such calls, and cuDNN is asked at the first (executor/checked_plans.hpp).
+  /// the same, or, where `anyCall` is false, cuDNN as it is: nothing else is known within the
+  /// limit, and no such call expected. It needs no more workspace, if what a database says of it is
+  /// so: few clients make such calls, and cuDNN is asked at the first (executor/checked_plans.hpp).
   std::shared_ptr<const Plan> general;
 
   Problem problem;
@@ -64,6 +65,8 @@ struct Plan {
 
   bool isDivided() const noexcept { return divided; }
   bool isFor(Calls others) const noexcept { return calls == Calls::kAll || calls == others; }
+  /// Those that suit no engine, too.
+  bool isForAll() const noexcept { return anyCall || general != nullptr; }
   bool borrows() const noexcept {
     return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.borrows; }) ||
            (enqueued != nullptr && enqueued->borrows());

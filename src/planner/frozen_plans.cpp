@@ -86,8 +86,7 @@ std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen)
   PreparedKernels prepared(request.handle, request.problem);
   request.prepared = &prepared;
   auto plan = build(request, frozen.plan);
-  if (!plan->anyCall) {
-    if (!frozen.general) throw NotHere("there is no plan for calls that suit no engine");
+  if (!plan->anyCall && frozen.general) {
     if (frozen.general->borrows()) throw NotHere("the plan for other calls borrows");
     request.anyCall = true;
     auto general = build(request, *frozen.general);
@@ -177,12 +176,14 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
   for (const std::size_t index : indices) {
     auto [made, isNew] = built(request, index);
     if (made.plan && made.plan->borrows() && !request.mayBorrow()) made.plan = made.plan->general;
+    if (made.plan && !made.plan->isForAll() && !request.suitsEngines) made.plan = nullptr;
     if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
     if (!why.empty()) continue;
-    why = made.plan ? fmt::format("{} bytes of workspace are not the {} that it needs",
+    why = made.plan          ? fmt::format("{} bytes of workspace are not the {} that it needs",
                                   request.limitBytes,
                                   made.neededBytes)
-                    : std::move(made.why);
+          : made.why.empty() ? "there is no plan for calls that suit no engine"
+                             : std::move(made.why);
   }
   warn(request, indices.empty() ? "it is not there" : why);
   return {};

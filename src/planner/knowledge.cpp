@@ -12,11 +12,15 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
 
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
+  const auto serves = [&](const KnownPlan& known) {
+    if (!known.plan) return known.suitsEngines || !request.suitsEngines;
+    return known.plan->isFor(request.calls) && (known.plan->isForAll() || request.suitsEngines);
+  };
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
            known.borrows == borrows && known.maxError == request.settings->maxError &&
            known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes &&
-           (!known.plan || known.plan->isFor(request.calls));
+           serves(known);
   });
   return place == plans.end() ? nullptr : &*place;
 }

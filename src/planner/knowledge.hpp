@@ -28,6 +28,7 @@ struct KnownPlan {
   std::size_t lowBytes = 0;
   std::size_t highBytes = 0;
   bool borrows = false;              ///< it was asked for calls whose output may be borrowed
+  bool suitsEngines = false;         ///< and for calls that are known to suit engines
   bool lasts = false;                ///< nothing that is still to be measured could change it
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };

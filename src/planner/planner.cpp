@@ -203,10 +203,12 @@ std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
     if (!plan) return nullptr;
     if (!plan->anyCall) {  // a query does not know which calls follow
       auto general = choosePair(any, measurements, measuring);
-      if (!general) return nullptr;
-      auto both = withGeneral(*plan, std::move(general));
-      nameAlgorithm(*both, request, measurements);  // they may differ in determinism
-      plan = std::move(both);
+      if (!general && !request.suitsEngines) return nullptr;
+      if (general) {
+        auto both = withGeneral(*plan, std::move(general));
+        nameAlgorithm(*both, request, measurements);  // they may differ in determinism
+        plan = std::move(both);
+      }
     }
     const Kernel named{plan->algorithm, request.problem.mathType};
     if (store_.confirm(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
@@ -256,6 +258,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
   made.borrows = request.mayBorrow();
+  made.suitsEngines = request.suitsEngines;
   made.replay = request.replay();
   made.maxError = request.settings->maxError;
   made.highBytes = request.limitBytes;

@@ -50,6 +50,8 @@ struct PlanRequest {
   /// kOverwriting: the plan need not be ready for others, which ask for one that is.
   Calls calls = Calls::kAll;
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
+  /// The calls are known to suit engines, so that a plan may do without one for others.
+  bool suitsEngines = false;
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen

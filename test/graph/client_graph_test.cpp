@@ -56,6 +56,23 @@ TEST(ClientGraph, OfOneConvolutionIsUnderstood) {
   EXPECT_EQ(0.5F, *static_cast<const float*>(run.beta()));
 }
 
+TEST(ClientGraph, SuitsEnginesByItsFactorsAndAlignments) {
+  OperationValue suiting = convolution();
+  for (TensorValue* const tensor : {&suiting.x, &suiting.w, &suiting.y}) tensor->alignment = 32;
+  EXPECT_TRUE(read(suiting)->suitsEngines);
+  const auto suits = [&](auto change) {
+    OperationValue operation = suiting;
+    change(operation);
+    return read(operation)->suitsEngines;
+  };
+  EXPECT_TRUE(suits([](OperationValue& o) { o.beta = 1; }));
+  EXPECT_FALSE(suits([](OperationValue& o) { o.beta = 0.5; }));
+  EXPECT_FALSE(suits([](OperationValue& o) { o.alpha = 2; }));
+  EXPECT_FALSE(suits([](OperationValue& o) { o.x.alignment = 8; }));
+  EXPECT_FALSE(suits([](OperationValue& o) { o.w.alignment = 4; }));
+  EXPECT_FALSE(suits([](OperationValue& o) { o.y.alignment = 1; }));
+}
+
 // A call of it is not read from its descriptors.
 TEST(ClientConvolution, ItsDescriptorsHoldItsProblem) {
   OperationValue inThree = convolution();

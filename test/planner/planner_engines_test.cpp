@@ -90,6 +90,21 @@ TEST_F(PlannerEnginesTest, WithoutOneForAnyCallThereIsNoPlan) {
   EXPECT_FALSE(planAnew(Operation::kBackwardFilter, 0, true));
 }
 
+TEST_F(PlannerEnginesTest, CallsThatSuitEnginesNeedNoPlanForOthers) {
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, problemOf(Operation::kBackwardFilter));
+  wanted.deterministic = true;
+  for (int round = 0; round < 2; ++round) {
+    wanted.suitsEngines = true;
+    const auto plan = planner.plan(wanted);
+    ASSERT_TRUE(plan);
+    EXPECT_TRUE(plan->isDeterministic());
+    EXPECT_FALSE(plan->isForAll());
+    wanted.suitsEngines = false;
+    EXPECT_FALSE(planner.plan(wanted)) << "such a plan answers no other question";
+  }
+}
+
 TEST_F(PlannerEnginesTest, DeterminismIsAskedOfCudnn) {
   planAnew(Operation::kBackwardFilter);
   lie("UPDATE measurement SET deterministic = 1, device_ms = 0.02, time_ms = CASE WHEN kernel LIKE "
