@@ -229,6 +229,23 @@ std::optional<Configuration> fastestConfiguration(const CandidateTable& table,
   return Program(table, miniBatch, launchMs).solve(room);
 }
 
+std::optional<Configuration> leanConfiguration(const CandidateTable& table,
+                                               int miniBatch,
+                                               const WorkspaceRoom& room,
+                                               double launchMs,
+                                               double mostMs) {
+  assert(miniBatch >= 1);
+  Program program(table, miniBatch, launchMs);
+  std::optional<Configuration> lean;
+  std::optional<Configuration> next = program.solve(room);
+  while (next && next->timeMs <= mostMs) {
+    lean = std::move(next);
+    if (lean->workspaceBytes == 0) break;
+    next = program.solve({lean->workspaceBytes - 1, room.sampleBytes});
+  }
+  return lean;
+}
+
 std::vector<Configuration> paretoFront(const CandidateTable& table,
                                        int miniBatch,
                                        const WorkspaceRoom& room,

@@ -30,6 +30,15 @@ std::optional<Configuration> fastestConfiguration(const CandidateTable& table,
                                                   const WorkspaceRoom& room,
                                                   double launchMs);
 
+/// The configuration with the least workspace that takes no longer than `mostMs`, and the fastest
+/// within that. Empty when none is so fast. Costs a dynamic program for each point of the Pareto
+/// front that it passes.
+std::optional<Configuration> leanConfiguration(const CandidateTable& table,
+                                               int miniBatch,
+                                               const WorkspaceRoom& room,
+                                               double launchMs,
+                                               double mostMs);
+
 /// Every configuration that no other beats in both time and workspace, by ascending workspace (and
 /// so descending time), none above the room's limit. Only dominated configurations are left out; of
 /// several with equal time and workspace it holds the one that fastestConfiguration gives at that

@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
+// What is less a framework's allocator has anyway: PyTorch's hands out up to 10 MiB of blocks of
+// 20, and for more it keeps the largest block that a plan asked for.
+constexpr std::size_t kWorthSaving = std::size_t{16} << 20;
+
 bool isInaccurateSplit(const Configuration& configuration,
                        const Measurements& measurements,
                        int miniBatch) {
@@ -44,16 +48,21 @@ void keepFront(std::vector<Configuration>& front) {
 }
 
 /// The fastest configuration; but a split has to win more than the noise of the timings against the
-/// undivided one.
+/// undivided one, and much workspace more than that against less.
 std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  int miniBatch,
                                                  const WorkspaceRoom& room,
                                                  Pace pace) {
-  auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
+  const auto choose = [&](const CandidateTable& from) {
+    auto fastest = fastestConfiguration(from, miniBatch, room, kLaunchMs);
+    if (!fastest || fastest->workspaceBytes < kWorthSaving) return fastest;
+    return leanConfiguration(from, miniBatch, room, kLaunchMs, fastest->timeMs * kSplitGain);
+  };
+  auto fastest = choose(table);
   if (fastest) addReplay(*fastest, pace);
   const auto whole = table.find(miniBatch);
   if (!fastest || whole == table.end()) return fastest;
-  auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
+  auto undivided = choose({*whole});
   return undivided && undivided->timeMs <= fastest->timeMs * kSplitGain ? undivided : fastest;
 }
 

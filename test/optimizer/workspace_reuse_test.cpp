@@ -182,6 +182,21 @@ void expectFront(const Case& c, const std::vector<Outcome>& all, std::size_t lim
   }
 }
 
+/// The first point of the front that is fast enough.
+void expectLean(const Case& c, std::size_t limitBytes, double factor) {
+  const auto front = paretoFront(c.table(), c.miniBatch, {limitBytes}, c.launchMs());
+  const double mostMs = front.empty() ? 1 : front.back().timeMs * factor;
+  const auto lean = leanConfiguration(c.table(), c.miniBatch, {limitBytes}, c.launchMs(), mostMs);
+  const auto expected = std::find_if(front.begin(), front.end(), [&](const Configuration& point) {
+    return point.timeMs <= mostMs;
+  });
+  ASSERT_EQ(lean.has_value(), expected != front.end()) << "factor " << factor;
+  if (!lean) return;
+  EXPECT_EQ(lean->timeMs, expected->timeMs);
+  EXPECT_EQ(lean->workspaceBytes, expected->workspaceBytes);
+  EXPECT_TRUE(sameGroups(*lean, *expected)) << "factor " << factor;
+}
+
 TEST(WorkspaceReuseTest, EqualsEnumerationOnRandomTables) {
   std::mt19937 random(20180717);  // any fixed seed
   int notEmpty = 0;
@@ -194,6 +209,7 @@ TEST(WorkspaceReuseTest, EqualsEnumerationOnRandomTables) {
     for (const std::size_t limit : {std::size_t{0}, std::size_t{2}, std::size_t{17}, kNoLimit}) {
       expectFastest(c, all, limit);
       expectFront(c, all, limit);
+      for (const double factor : {0.5, 1.0, 1.3, 4.0}) expectLean(c, limit, factor);
     }
   }
   EXPECT_GT(notEmpty, 2000);  // the cases must not be mostly empty ones
