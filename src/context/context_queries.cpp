@@ -282,7 +282,8 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
   if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
   PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
   wanted.suitsEngines = suitsEngines;
-  auto plan = planner().answer(wanted, measuringFor(false)).plan;
+  const PlanAnswer found = planner().answer(wanted, measuringFor(false));
+  auto plan = found.plan;
   if (!plan && fallback == nullptr && neededBytes > limitBytes) {
     // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,
     // in the client's memory; but what the settings might forbid is looked for now.
@@ -296,7 +297,10 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     plan = planner().answer(wanted, measuringFor(true)).plan;
     if (!plan) return std::nullopt;
   }
-  if (plan) return answer(roundUpToAlignment(plan->workspaceBytes));
+  if (plan) {
+    const std::size_t bytes = roundUpToAlignment(plan->workspaceBytes);
+    return answer(found.isFar ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes);
+  }
   return answer(std::max(neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes,
                          reserveWithin(limitBytes, ranked)));
 }

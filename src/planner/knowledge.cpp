@@ -38,8 +38,40 @@ void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitB
     replaysUntried = result.replaysUntried;
     triedBytes = isWhole ? 0 : std::max(triedBytes, limitBytes);
   }
-  if (isAnswered && !answers(bytes)) answeredBytes = bytes;
+  if (isAnswered) addLook({limitBytes, bytes});
   dropPlans();
+}
+
+bool KnownQuestion::answers(std::size_t limitBytes) const noexcept {
+  return std::any_of(looks.begin(), looks.end(), [&](const Look& look) {
+    return limitBytes <= look.answeredBytes;
+  });
+}
+
+bool KnownQuestion::looksClosely(std::size_t limitBytes) const noexcept {
+  const auto isNear = [&](const Look& look) {
+    return limitBytes <= look.answeredBytes && limitBytes >= look.limitBytes / 2;
+  };
+  const auto isWithin = [&](const KnownPlan& known) {
+    return known.plan && !known.isFar && known.plan->workspaceBytes <= limitBytes &&
+           limitBytes <= known.highBytes;
+  };
+  return std::any_of(looks.begin(), looks.end(), isNear) ||
+         std::any_of(plans.begin(), plans.end(), isWithin) ||
+         std::any_of(formerPlans.begin(), formerPlans.end(), isWithin);
+}
+
+void KnownQuestion::addLook(Look look) {
+  const auto covers = [](const Look& one, const Look& other) {
+    return one.limitBytes <= other.limitBytes && one.answeredBytes >= other.answeredBytes;
+  };
+  for (const Look& known : looks)
+    if (covers(known, look)) return;
+  looks.erase(
+      std::remove_if(
+          looks.begin(), looks.end(), [&](const Look& known) { return covers(look, known); }),
+      looks.end());
+  looks.push_back(look);
 }
 
 void KnownQuestion::dropPlans() {

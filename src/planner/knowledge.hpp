@@ -30,11 +30,19 @@ struct KnownPlan {
   bool borrows = false;              ///< it was asked for calls whose output may be borrowed
   bool suitsEngines = false;         ///< and for calls that are known to suit engines
   bool lasts = false;                ///< nothing that is still to be measured could change it
+  bool isFar = false;                ///< from what was asked for: KnownQuestion::looksClosely
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
 /// The workspace within which a benchmark answers its question, if it does.
 std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept;
+
+/// What was found out for a limit. Every kernel was tried that could be in a best plan, at the
+/// mini-batch itself every one at all; and for this limit, the largest batches that fit it.
+struct Look {
+  std::size_t limitBytes;
+  std::size_t answeredBytes;  ///< within so much nothing else is known; no less than the limit
+};
 
 /// What has been asked of a problem. A kernel that was left out because others beat it was left out
 /// for this question only.
@@ -42,9 +50,7 @@ struct KnownQuestion {
   using Clock = std::chrono::steady_clock;
 
   QuestionKey key;
-  /// Within so much workspace every kernel was tried that could be in a best plan, at the
-  /// mini-batch itself every one at all. Empty: not asked yet, or it could not be found out.
-  std::optional<std::size_t> answeredBytes;
+  std::vector<Look> looks;
   bool memoryWasShort = false;  ///< something was not tried for want of memory
   bool replaysUntried = false;  ///< what some kernels take when they are replayed, for the same
   bool failed = false;          ///< something failed that may work another time
@@ -57,10 +63,16 @@ struct KnownQuestion {
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
-  bool answers(std::size_t limitBytes) const noexcept {
-    return answeredBytes && *answeredBytes >= limitBytes;
-  }
-  /// Answered, and another attempt could add nothing.
+  bool isAnswered() const noexcept { return !looks.empty(); }
+  /// Whether a plan within the limit can be made. Of one that is far below what was asked for there
+  /// may be a better one.
+  bool answers(std::size_t limitBytes) const noexcept;
+  /// Whether the largest batches have been looked for within this limit, or up to twice as much: so
+  /// a limit that varies is measured anew each time that it halves. Or such a look gave a plan that
+  /// the limit is enough for: mostly a call has its plan's workspace.
+  bool looksClosely(std::size_t limitBytes) const noexcept;
+  void addLook(Look look);
+  /// Answered, and another attempt would add nothing unless it looks closer.
   bool isComplete(std::size_t limitBytes) const noexcept {
     return answers(limitBytes) && (!isIncomplete() || (wholeBytes && *wholeBytes >= limitBytes));
   }

@@ -1,6 +1,11 @@
 #include "planner/measurement_store.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string_view>
 
 #include "cuda/calling_threads.hpp"
 #include "planner/belief.hpp"
@@ -14,6 +19,7 @@ constexpr std::chrono::milliseconds kRetryLocked{100};
 // What another thread reads of a file is waited for: far longer than that takes, shorter than a
 // hang.
 constexpr std::chrono::milliseconds kLoadPatience{1000};
+constexpr std::string_view kWithin = " within=";
 // Stored like a question, with the mini-batches that Known::accurateFirst has.
 constexpr char kAccurateFirst[] = "accurate";
 
@@ -22,6 +28,21 @@ bool areReplayTimed(const Measurements& measurements) {
     for (const Measurement& m : size.kernels)
       if (!m.isReplayTimed) return false;
   return true;
+}
+
+/// What a question within a limit is stored under.
+std::string lookText(const QuestionKey& question, std::size_t limitBytes) {
+  return fmt::format("{}{}{}", toText(question), kWithin, limitBytes);
+}
+
+/// The question's text, and the limit. Without one, as once, it was no less than what is covered.
+std::pair<std::string, std::size_t> fromLookText(const std::string& text) {
+  std::size_t limitBytes = std::numeric_limits<std::size_t>::max();
+  const auto place = text.find(kWithin);
+  if (place == std::string::npos) return {text, limitBytes};
+  const char* const number = text.data() + place + kWithin.size();
+  std::from_chars(number, text.data() + text.size(), limitBytes);
+  return {text.substr(0, place), limitBytes};
 }
 
 KernelsAtSizes kernelsOf(const Measurements& measurements) {
@@ -137,15 +158,14 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
                               !areReplayTimed(loaded.measurements) &&
                               callingThreads(request.device).mayCapture();
     const bool lacksErrors = largestErrors(loaded.measurements).empty();
-    for (const auto& [question, answeredBytes] : loaded.answered) {
-      if (lacksReplays || (question.errors && lacksErrors)) continue;
-      KnownQuestion& answered = known.question(question);
-      if (!answered.answers(answeredBytes)) answered.answeredBytes = answeredBytes;
-    }
+    for (const auto& [question, look] : loaded.answered)
+      if (!lacksReplays && !(question.errors && lacksErrors))
+        known.question(question).addLook(look);
     known.accurateFirst.insert(loaded.accurateFirst.begin(), loaded.accurateFirst.end());
     known.dropPlans();  // made without the file, by whoever found it locked or did not wait
     known.loadAgainAt = {};
-    return known.question(request.question()).answers(request.limitBytes);
+    const KnownQuestion& asked = known.question(request.question());
+    return asked.answers(request.limitBytes) && asked.looksClosely(request.limitBytes);
   });
 }
 
@@ -167,14 +187,16 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
   if (accurate != stored.end())
     for (const auto& [miniBatch, size] : accurate->second) loaded.accurateFirst.insert(miniBatch);
   for (const auto& [text, sizes] : stored) {
-    const auto asked = questionsByText().find(text);
+    const auto [asking, limitBytes] = fromLookText(text);
+    const auto asked = questionsByText().find(asking);
     if (asked == questionsByText().end()) continue;
     for (const auto& [miniBatch, size] : sizes) {
       const auto undivided = loaded.measurements.find(miniBatch);
       if (undivided == loaded.measurements.end() || undivided->second.kernels.empty()) continue;
       QuestionKey question = asked->second;
       question.miniBatch = miniBatch;
-      loaded.answered.push_back({question, size.coveredBytes});
+      loaded.answered.push_back(
+          {question, {std::min(limitBytes, size.coveredBytes), size.coveredBytes}});
     }
   }
   return loaded;
@@ -204,7 +226,7 @@ void MeasurementStore::add(const PlanRequest& request,
   if (result.undividedMeasured && isWhole)
     database(path).store(
         machine,
-        text + " " + toText(request.question()),
+        text + " " + lookText(request.question(), request.limitBytes),
         {{request.problem.batch(), {answeredWithin(result, request.limitBytes), {}}}});
 }
 

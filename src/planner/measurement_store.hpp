@@ -90,7 +90,7 @@ class MeasurementStore {
     Measurements measurements;
     struct Answered {
       QuestionKey question;
-      std::size_t answeredBytes;
+      Look look;
     };
     std::vector<Answered> answered;
     std::set<int> accurateFirst;

@@ -82,7 +82,7 @@ bool Planner::mustMeasure(const PlanRequest& request,
                           Measuring measuring,
                           const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  if (asked.isComplete(request.limitBytes)) return false;
+  if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes)) return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
   return measuring == Measuring::kNow ||
@@ -103,9 +103,9 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
         if (const KnownPlan* const known = asked.find(request))
-          return PlanAnswer{known->plan, known->lasts};
+          return PlanAnswer{known->plan, known->lasts, known->isFar};
         // The database may hold the answer; else what has not been measured has no plan.
-        if (!asked.answeredBytes && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
+        if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
         return std::nullopt;
       });
 }
@@ -192,7 +192,7 @@ std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Meas
 std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
                                                      Measuring measuring) {
   const bool wasAsked = store_.look(request, [](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->answeredBytes;
+    return asked != nullptr && asked->isAnswered();
   });
   Measurements measurements = store_.measurements(request);
   if (!wasAsked && !knowsOwnChoice(request, measurements)) return nullptr;
@@ -252,8 +252,12 @@ std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
 
 PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   KnownPlan made;
-  made.lasts = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->isComplete(request.limitBytes);
+  const std::size_t limitBytes = request.limitBytes;
+  const bool mayMeasure = request.settings->benchmarkShare > 0;
+  store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+    if (asked == nullptr) return;
+    made.isFar = asked->answers(limitBytes) && !asked->looksClosely(limitBytes);
+    made.lasts = asked->isComplete(limitBytes) && !(made.isFar && mayMeasure);
   });
   made.plan = choosePlan(request, measuring);
   made.deterministic = request.deterministic;
@@ -274,7 +278,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
   return store_.use(request, [&](const Known&, KnownQuestion& asked) {
     if (const KnownPlan* const other = asked.find(request))
-      return std::make_pair(PlanAnswer{other->plan, other->lasts}, false);
+      return std::make_pair(PlanAnswer{other->plan, other->lasts, other->isFar}, false);
     bool isNew = true;
     const auto isSame = [&](const KnownPlan& former) {
       if (former.maxError != made.maxError) return false;
@@ -291,7 +295,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
         }
     if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());
     asked.plans.push_back(made);
-    return std::make_pair(PlanAnswer{made.plan, made.lasts}, isNew);
+    return std::make_pair(PlanAnswer{made.plan, made.lasts, made.isFar}, isNew);
   });
 }
 
@@ -316,7 +320,7 @@ Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
                        });
   if (missing) inquire(request, measuring);
   const bool isKnown = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->answeredBytes &&
+    return asked != nullptr && asked->isAnswered() &&
            (measuring != Measuring::kNever || asked->answers(request.limitBytes));
   });
   return isKnown ? store_.measurements(request) : Measurements();

@@ -32,6 +32,7 @@ enum class Measuring {
 struct PlanAnswer {
   std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
   bool lasts = false;                ///< asked again it would be the same
+  bool isFar = false;                ///< there may be a better one, in more of the limit
 };
 
 /// Thread-safe.

@@ -246,7 +246,7 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
   store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked == nullptr) return;
     why = asked->why;
-    isOrdinary = (asked->memoryWasShort || !asked->answeredBytes) && !asked->failed;
+    isOrdinary = (asked->memoryWasShort || !asked->isAnswered()) && !asked->failed;
   });
   log(isOrdinary ? LogLevel::kInfo : LogLevel::kWarn,
       "no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",

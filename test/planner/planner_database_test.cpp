@@ -141,6 +141,20 @@ TEST_F(PlannerDatabaseTest, ALargerLimitAddsToWhatIsStored) {
   EXPECT_EQ(measured(planner), 0);
 }
 
+TEST_F(PlannerDatabaseTest, ForWhichLimitsThereWasALookIsStored) {
+  constexpr std::size_t kFarBelow = 12 * kMebibyte;
+  const auto measuredWithin = [&](std::size_t limit) {
+    Planner planner;
+    EXPECT_TRUE(planner.plan(request(planner, limit)));
+    return measured(planner);
+  };
+  EXPECT_LT(0, measuredWithin(1024 * kMebibyte));
+  EXPECT_EQ(0, measuredWithin(1024 * kMebibyte));
+  EXPECT_LT(0, measuredWithin(kFarBelow));
+  EXPECT_EQ(0, measuredWithin(kFarBelow));
+  EXPECT_EQ(0, measuredWithin(1024 * kMebibyte));
+}
+
 TEST_F(PlannerDatabaseTest, AnotherModelOfDeviceIsMeasuredItself) {
   {
     Planner planner;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "kernels/algorithms.hpp"
+#include "planner/conversion.hpp"
 #include "planner_fixture.hpp"
 
 namespace ucudnn {
@@ -55,19 +56,36 @@ TEST_F(PlannerTest, ASecondPlanIsTheFirstAndMeasuresNothing) {
   EXPECT_EQ(planner.statistics().plans, 1);
 }
 
-TEST_F(PlannerTest, ASmallerLimitMeasuresNothing) {
+TEST_F(PlannerTest, OncePerHalvingASmallerLimitsLargestBatchesAreLookedFor) {
+  long long anew = 0;
   for (const Operation operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
     Planner planner;
-    planner.plan(request(planner, 1024 * kMebibyte, largeProblem(operation)));
-    const auto kernels = measured(planner);
-    for (const std::size_t limit : {kUndividedLimit, kDividedLimit, kMebibyte, std::size_t{0}}) {
+    const auto planWithin = [&](std::size_t limit) {
       const PlanRequest wanted = request(planner, limit, largeProblem(operation));
-      const auto plan = planner.plan(wanted);
-      ASSERT_TRUE(plan) << toText(operation) << " " << limit;
-      expectValid(*plan, wanted);
-    }
-    EXPECT_EQ(measured(planner), kernels);
+      auto plan = planner.plan(wanted);
+      EXPECT_TRUE(plan) << limit;
+      if (plan) expectValid(*plan, wanted);
+      return plan;
+    };
+    const auto measuredWithin = [&](std::size_t limit) {
+      const long long before = measured(planner);
+      planWithin(limit);
+      return measured(planner) - before;
+    };
+    EXPECT_LT(0, measuredWithin(1024 * kMebibyte));
+    EXPECT_EQ(0, measuredWithin(512 * kMebibyte));
+    constexpr std::size_t kFarBelow = 12 * kMebibyte;
+    EXPECT_TRUE(*planner.planWithoutMeasuring(request(planner, kFarBelow, largeProblem(operation))))
+        << "what is known is planned from, whoever may not measure";
+    anew += measuredWithin(kFarBelow);
+    EXPECT_EQ(0, measuredWithin(kFarBelow));
+    EXPECT_EQ(0, measuredWithin(kFarBelow / 2));
+    Planner fresh;
+    const auto plan = fresh.plan(request(fresh, kFarBelow, largeProblem(operation)));
+    EXPECT_LE(planWithin(kFarBelow)->predictedMs, plan->predictedMs * kSplitGain);
   }
+  EXPECT_LT(0, anew);
 }
 
 TEST_F(PlannerTest, ALargerLimitMeasuresOnlyWhatIsMissing) {
