@@ -236,7 +236,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
     const KernelTiming hoped{std::min(atAnchors.timeMs, everywhere.timeMs),
                              std::min(atAnchors.deviceMs, everywhere.deviceMs)};
     if (needsNoSplit(asked_, *offer, miniBatch) ||
-        isOffFront(rivalsOf(kernel), batch, hoped, *offer, kNearFront))
+        isOffFront(rivalsOf(kernel), batch, hoped, *offer, isFast ? kNearFrontFast : kNearFront))
       continue;
     judgement.tasks.push_back(
         {{descriptors, batch, *offer}, TimingTask::How::kCareful, hoped.timeMs, kBetween});
