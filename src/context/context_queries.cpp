@@ -276,7 +276,7 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     const KernelOffer* const first = firstWithin(bytes);
     const KernelOffer* const named = first != nullptr ? first : firstWithin(SIZE_MAX);
     if (named == nullptr) return std::nullopt;
-    return PlanWorkspace{std::min(bytes, limitBytes), named->kernel.id};
+    return PlanWorkspace{std::min(roundUpToStep(bytes), limitBytes), named->kernel.id};
   };
   if (route == Route::kOwned) return answer(0);
   if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
@@ -298,7 +298,7 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     if (!plan) return std::nullopt;
   }
   if (plan) {
-    const std::size_t bytes = roundUpToAlignment(plan->workspaceBytes);
+    const std::size_t bytes = plan->workspaceBytes;
     return answer(found.isFar ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes);
   }
   return answer(std::max(neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes,
