@@ -5,7 +5,6 @@
 
 #include "benchmark/timing_limits.hpp"
 #include "kernels/engines.hpp"
-#include "support/alignment.hpp"
 #include "support/measured.hpp"
 #include "support/problems.hpp"
 
@@ -333,25 +332,6 @@ TEST(ConversionTest, APlanAsksForTheWorkspaceOfTheOneItRunsUntilACallRepeats) {
   EXPECT_EQ(plan->enqueued, enqueued);
   EXPECT_EQ(plan->workspaceBytes, 50u);
   EXPECT_FALSE(plan->isDeterministic());
-}
-
-TEST(ConversionTest, SizesThatDifferByLittleAreToldAsOne) {
-  constexpr std::size_t kMiB = std::size_t{1} << 20;
-  EXPECT_EQ(roundUpToStep(0), 0u);
-  EXPECT_EQ(roundUpToStep(1), 512u);
-  EXPECT_EQ(roundUpToStep(63 * kMiB + 1), 63 * kMiB + 512);
-  EXPECT_EQ(roundUpToStep(256 * kMiB), 256 * kMiB);
-  EXPECT_EQ(roundUpToStep(256 * kMiB + 1), 272 * kMiB);
-  EXPECT_EQ(roundUpToStep(512 * kMiB), 512 * kMiB);
-  EXPECT_EQ(roundUpToStep(512 * kMiB + 1), 544 * kMiB);
-  for (const std::size_t near : {865, 872, 896}) EXPECT_EQ(roundUpToStep(near * kMiB), 896 * kMiB);
-}
-
-TEST(ConversionTest, WorkspacesAreReportedInMultiplesOf512) {
-  EXPECT_EQ(roundUpToAlignment(0), 0u);
-  EXPECT_EQ(roundUpToAlignment(1), 512u);
-  EXPECT_EQ(roundUpToAlignment(512), 512u);
-  EXPECT_EQ(roundUpToAlignment(513), 1024u);
 }
 
 }  // namespace

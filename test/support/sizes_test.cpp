@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/alignment.hpp"
 #include "support/settings.hpp"
 #include "support/sizes.hpp"
 
@@ -73,6 +74,25 @@ TEST(SizeTest, FormatsForPeople) {
       {SIZE_MAX, "16777216 TiB"},
   };
   for (const auto& [bytes, text] : cases) EXPECT_EQ(text, formatSize(bytes));
+}
+
+TEST(SizeTest, SizesThatDifferByLittleAreToldAsOne) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  EXPECT_EQ(roundUpToStep(0), 0u);
+  EXPECT_EQ(roundUpToStep(1), 512u);
+  EXPECT_EQ(roundUpToStep(63 * kMiB + 1), 63 * kMiB + 512);
+  EXPECT_EQ(roundUpToStep(256 * kMiB), 256 * kMiB);
+  EXPECT_EQ(roundUpToStep(256 * kMiB + 1), 272 * kMiB);
+  EXPECT_EQ(roundUpToStep(512 * kMiB), 512 * kMiB);
+  EXPECT_EQ(roundUpToStep(512 * kMiB + 1), 544 * kMiB);
+  for (const std::size_t near : {865, 872, 896}) EXPECT_EQ(roundUpToStep(near * kMiB), 896 * kMiB);
+}
+
+TEST(SizeTest, WorkspacesAreReportedInMultiplesOf512) {
+  EXPECT_EQ(roundUpToAlignment(0), 0u);
+  EXPECT_EQ(roundUpToAlignment(1), 512u);
+  EXPECT_EQ(roundUpToAlignment(512), 512u);
+  EXPECT_EQ(roundUpToAlignment(513), 1024u);
 }
 
 }  // namespace
