@@ -245,7 +245,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   return judgement;
 }
 
-/// Fast tuning refines for plans within this limit alone, where less workspace is no merit.
+/// Fast tuning refines for plans within this limit alone, where less workspace is little merit.
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const double leastMs = withoutGap(measured.timeMs);
   const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);

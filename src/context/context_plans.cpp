@@ -42,7 +42,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   PlanAnswer found = planner().answer(wanted, measuring);
   // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
   // can run instead.
-  if (!found.plan && found.lasts && key.deterministic && !key.isExecution &&
+  if (!found.plan && (found.lasts || found.isFar) && key.deterministic && !key.isExecution &&
       !settings_.deterministic) {
     wanted.deterministic = false;
     found = planner().answer(wanted, measuring);
@@ -87,7 +87,10 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
     const bool servesOthers = hot != nullptr && hot->plan && hot->plan->calls != Calls::kAll;
     const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
-    if (found.lasts && !isKept) hotPlans_.put(key, limits_.epoch(), found.plan);
+    // That there is none for a call that suits no engine says nothing of those that do.
+    const bool isForAll =
+        found.plan || !key.isExecution || suitsEngines(key.problem, call.pointers, call.fused);
+    if (found.lasts && !isKept && isForAll) hotPlans_.put(key, limits_.epoch(), found.plan);
     return found.plan;
   } catch (...) {  // out of memory for the table, or for the warning
     return nullptr;

@@ -282,9 +282,8 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
   if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
   PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
   wanted.suitsEngines = suitsEngines;
-  const PlanAnswer found = planner().answer(wanted, measuringFor(false));
-  auto plan = found.plan;
-  if (!plan && fallback == nullptr && neededBytes > limitBytes) {
+  PlanAnswer found = planner().answer(wanted, measuringFor(false));
+  if (!found.plan && fallback == nullptr && neededBytes > limitBytes) {
     // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,
     // in the client's memory; but what the settings might forbid is looked for now.
     const bool mayForbid = settings_.plansStrict || settings_.maxError > 0 ||
@@ -294,11 +293,11 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     if (!mayForbid &&
         algorithmThatFits(handle_, one, ProblemDescriptors(one).get(), limitBytes, determinism))
       return answer(limitBytes);
-    plan = planner().answer(wanted, measuringFor(true)).plan;
-    if (!plan) return std::nullopt;
+    found = planner().answer(wanted, measuringFor(true));
+    if (!found.plan) return std::nullopt;
   }
-  if (plan) {
-    const std::size_t bytes = plan->workspaceBytes;
+  if (found.plan) {
+    const std::size_t bytes = found.plan->workspaceBytes;
     return answer(found.isFar ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes);
   }
   return answer(std::max(neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes,

@@ -96,13 +96,14 @@ bool readProblem(const OperationValue& from, Problem& problem) {
          problem.wSizes[0] == problem.ySizes[1];
 }
 
-/// Whether calls suit engines whose pointers are aligned as the graph says (suitsEngines).
+/// Whether calls suit engines whose pointers are aligned as the graph says (suitsEngines), and
+/// overwrite: a plan that answers a query need not be for those that add.
 bool suitsEngines(const OperationValue& operation) {
   const auto isAligned = [](const TensorValue& tensor) {
     return tensor.alignment % kEngineAlignment == 0;
   };
-  return operation.alpha == 1 && (operation.beta == 0 || operation.beta == 1) &&
-         isAligned(operation.x) && isAligned(operation.w) && isAligned(operation.y);
+  return operation.alpha == 1 && operation.beta == 0 && isAligned(operation.x) &&
+         isAligned(operation.w) && isAligned(operation.y);
 }
 
 bool isLike(const TensorValue& a, const TensorValue& b) {

@@ -17,7 +17,7 @@ struct ClientGraph {
   Problem problem;            ///< of default math: what is allowed, the client's engine tells
   std::int64_t x = 0, w = 0, y = 0, z = 0, bias = 0;
   double alpha = 1, beta = 0;  ///< of bias_activation_forward: the factor of z
-  bool suitsEngines = false;   ///< its calls do, if their pointers are as it says
+  bool suitsEngines = false;   ///< its calls overwrite and do, if their pointers are as it says
   cudnnHandle_t handle = nullptr;
 };
 

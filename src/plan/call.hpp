@@ -56,9 +56,9 @@ inline bool isZero(const void* factor, const Problem& problem) noexcept {
   return factor != nullptr && valueOf(factor, problem.xType) == 0;
 }
 
-/// What a call's plan must be for. One that suits no engine runs Plan::general, whatever that is.
-/// Of a fused one beta is z's factor, which its problem has. What suits no engine needs no graph
-/// that adds.
+/// What a call's plan must be for. One that suits no engine runs Plan::general, whatever that is,
+/// or cuDNN. Of a fused one beta is z's factor, which its problem has. What suits no engine needs
+/// no graph that adds.
 inline Calls callsOf(const ConvolutionCall& call, const Problem& problem) noexcept {
   return call.fused != nullptr || isZero(call.pointers.beta, problem) ||
                  !suitsEngines(problem, call.pointers, call.fused)

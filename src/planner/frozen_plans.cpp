@@ -194,7 +194,7 @@ std::vector<Configuration> FrozenPlans::front(const PlanRequest& request,
   std::vector<Configuration> points;
   for (const std::size_t index : ranked(request, machines)) {
     const Built made = built(request, index).first;
-    if (!made.plan || made.neededBytes > request.limitBytes) continue;
+    if (!made.plan || made.neededBytes > request.limitBytes || !made.plan->isForAll()) continue;
     Configuration& point = points.emplace_back();
     point.timeMs = made.plan->predictedMs;
     point.workspaceBytes = made.neededBytes;

@@ -12,6 +12,7 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
 
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
+  const bool isLookedAt = looksClosely(request.limitBytes);
   const auto serves = [&](const KnownPlan& known) {
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
     return known.plan->isFor(request.calls) && (known.plan->isForAll() || request.suitsEngines);
@@ -20,7 +21,7 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
            known.borrows == borrows && known.maxError == request.settings->maxError &&
            known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes &&
-           serves(known);
+           !(known.isFar && isLookedAt) && serves(known);
   });
   return place == plans.end() ? nullptr : &*place;
 }
@@ -50,12 +51,14 @@ bool KnownQuestion::answers(std::size_t limitBytes) const noexcept {
 
 bool KnownQuestion::looksClosely(std::size_t limitBytes) const noexcept {
   const auto isNear = [&](const Look& look) {
-    return limitBytes <= look.answeredBytes && limitBytes >= look.limitBytes / 2;
+    const bool isAbove = limitBytes <= look.answeredBytes || limitBytes / 2 <= look.limitBytes;
+    return look.limitBytes / 2 <= limitBytes && isAbove;
   };
   const auto isWithin = [&](const KnownPlan& known) {
     return known.plan && !known.isFar && known.plan->workspaceBytes <= limitBytes &&
            limitBytes <= known.highBytes;
   };
+  if (!answers(limitBytes)) return false;
   return std::any_of(looks.begin(), looks.end(), isNear) ||
          std::any_of(plans.begin(), plans.end(), isWithin) ||
          std::any_of(formerPlans.begin(), formerPlans.end(), isWithin);
@@ -65,6 +68,7 @@ void KnownQuestion::addLook(Look look) {
   const auto covers = [](const Look& one, const Look& other) {
     return one.limitBytes <= other.limitBytes && one.answeredBytes >= other.answeredBytes;
   };
+  if (looks.size() >= kMostLooks) return;  // only a hostile database has so many
   for (const Look& known : looks)
     if (covers(known, look)) return;
   looks.erase(

@@ -44,6 +44,9 @@ struct Look {
   std::size_t answeredBytes;  ///< within so much nothing else is known; no less than the limit
 };
 
+/// A limit that halves again and again makes no more.
+constexpr std::size_t kMostLooks = 128;
+
 /// What has been asked of a problem. A kernel that was left out because others beat it was left out
 /// for this question only.
 struct KnownQuestion {
@@ -67,8 +70,8 @@ struct KnownQuestion {
   /// Whether a plan within the limit can be made. Of one that is far below what was asked for there
   /// may be a better one.
   bool answers(std::size_t limitBytes) const noexcept;
-  /// Whether the largest batches have been looked for within this limit, or up to twice as much: so
-  /// a limit that varies is measured anew each time that it halves. Or such a look gave a plan that
+  /// Whether what answers the limit was looked for within about as much, half to double: so a limit
+  /// that varies is measured anew as often as it halves or doubles. Or such a look gave a plan that
   /// the limit is enough for: mostly a call has its plan's workspace.
   bool looksClosely(std::size_t limitBytes) const noexcept;
   void addLook(Look look);

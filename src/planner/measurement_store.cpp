@@ -35,7 +35,7 @@ std::string lookText(const QuestionKey& question, std::size_t limitBytes) {
   return fmt::format("{}{}{}", toText(question), kWithin, limitBytes);
 }
 
-/// The question's text, and the limit. Without one, as once, it was no less than what is covered.
+/// The question's text, and the limit. Without one, as once, it is taken to be all that is covered.
 std::pair<std::string, std::size_t> fromLookText(const std::string& text) {
   std::size_t limitBytes = std::numeric_limits<std::size_t>::max();
   const auto place = text.find(kWithin);

@@ -47,23 +47,34 @@ void keepFront(std::vector<Configuration>& front) {
               front.end());
 }
 
+/// Of what takes no longer than `mostMs` the one with the least workspace, if `fastest` of the
+/// table has so much that it matters.
+Configuration lean(const CandidateTable& table,
+                   const Configuration& fastest,
+                   const WorkspaceRoom& room,
+                   int miniBatch,
+                   double mostMs) {
+  if (fastest.workspaceBytes < kWorthSaving) return fastest;
+  return leanConfiguration(table, miniBatch, room, kLaunchMs, mostMs).value_or(fastest);
+}
+
 /// The fastest configuration; but a split has to win more than the noise of the timings against the
 /// undivided one, and much workspace more than that against less.
 std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  int miniBatch,
                                                  const WorkspaceRoom& room,
                                                  Pace pace) {
-  const auto choose = [&](const CandidateTable& from) {
-    auto fastest = fastestConfiguration(from, miniBatch, room, kLaunchMs);
-    if (!fastest || fastest->workspaceBytes < kWorthSaving) return fastest;
-    return leanConfiguration(from, miniBatch, room, kLaunchMs, fastest->timeMs * kSplitGain);
-  };
-  auto fastest = choose(table);
-  if (fastest) addReplay(*fastest, pace);
+  auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
+  if (!fastest) return fastest;
+  Configuration chosen = lean(table, *fastest, room, miniBatch, fastest->timeMs * kSplitGain);
+  addReplay(chosen, pace);
+  addReplay(*fastest, pace);
   const auto whole = table.find(miniBatch);
-  if (!fastest || whole == table.end()) return fastest;
-  auto undivided = choose({*whole});
-  return undivided && undivided->timeMs <= fastest->timeMs * kSplitGain ? undivided : fastest;
+  if (whole == table.end()) return chosen;
+  const double mostMs = fastest->timeMs * kSplitGain;
+  const auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
+  if (!undivided || undivided->timeMs > mostMs) return chosen;
+  return lean({*whole}, *undivided, room, miniBatch, mostMs);
 }
 
 }  // namespace

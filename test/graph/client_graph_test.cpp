@@ -65,8 +65,7 @@ TEST(ClientGraph, SuitsEnginesByItsFactorsAndAlignments) {
     change(operation);
     return read(operation)->suitsEngines;
   };
-  EXPECT_TRUE(suits([](OperationValue& o) { o.beta = 1; }));
-  EXPECT_FALSE(suits([](OperationValue& o) { o.beta = 0.5; }));
+  EXPECT_FALSE(suits([](OperationValue& o) { o.beta = 1; })) << "it adds";
   EXPECT_FALSE(suits([](OperationValue& o) { o.alpha = 2; }));
   EXPECT_FALSE(suits([](OperationValue& o) { o.x.alignment = 8; }));
   EXPECT_FALSE(suits([](OperationValue& o) { o.w.alignment = 4; }));

@@ -81,6 +81,7 @@ TEST_F(PlannerTest, OncePerHalvingASmallerLimitsLargestBatchesAreLookedFor) {
     anew += measuredWithin(kFarBelow);
     EXPECT_EQ(0, measuredWithin(kFarBelow));
     EXPECT_EQ(0, measuredWithin(kFarBelow / 2));
+    EXPECT_EQ(0, measuredWithin(kFarBelow * 2)) << "nor where it grows again";
     Planner fresh;
     const auto plan = fresh.plan(request(fresh, kFarBelow, largeProblem(operation)));
     EXPECT_LE(planWithin(kFarBelow)->predictedMs, plan->predictedMs * kSplitGain);
