@@ -12,7 +12,6 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
 
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
-  const bool isLookedAt = looksClosely(request.limitBytes);
   const auto serves = [&](const KnownPlan& known) {
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
     return known.plan->isFor(request.calls) && (known.plan->isForAll() || request.suitsEngines);
@@ -21,7 +20,7 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
            known.borrows == borrows && known.maxError == request.settings->maxError &&
            known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes &&
-           !(known.isFar && isLookedAt) && serves(known);
+           serves(known) && !(known.isFar && looksClosely(request.limitBytes));
   });
   return place == plans.end() ? nullptr : &*place;
 }

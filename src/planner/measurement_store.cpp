@@ -164,8 +164,7 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
     known.accurateFirst.insert(loaded.accurateFirst.begin(), loaded.accurateFirst.end());
     known.dropPlans();  // made without the file, by whoever found it locked or did not wait
     known.loadAgainAt = {};
-    const KnownQuestion& asked = known.question(request.question());
-    return asked.answers(request.limitBytes) && asked.looksClosely(request.limitBytes);
+    return known.question(request.question()).looksClosely(request.limitBytes);
   });
 }
 

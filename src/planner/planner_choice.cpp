@@ -64,17 +64,19 @@ std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  int miniBatch,
                                                  const WorkspaceRoom& room,
                                                  Pace pace) {
-  auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
+  const auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
   if (!fastest) return fastest;
+  if (const auto whole = table.find(miniBatch); whole != table.end()) {
+    Configuration launched = *fastest;
+    addReplay(launched, pace);
+    const double mostMs = launched.timeMs * kSplitGain;
+    const auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
+    if (undivided && undivided->timeMs <= mostMs)
+      return lean({*whole}, *undivided, room, miniBatch, mostMs);
+  }
   Configuration chosen = lean(table, *fastest, room, miniBatch, fastest->timeMs * kSplitGain);
   addReplay(chosen, pace);
-  addReplay(*fastest, pace);
-  const auto whole = table.find(miniBatch);
-  if (whole == table.end()) return chosen;
-  const double mostMs = fastest->timeMs * kSplitGain;
-  const auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
-  if (!undivided || undivided->timeMs > mostMs) return chosen;
-  return lean({*whole}, *undivided, room, miniBatch, mostMs);
+  return chosen;
 }
 
 }  // namespace
