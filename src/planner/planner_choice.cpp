@@ -65,7 +65,7 @@ std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
                                                  const WorkspaceRoom& room,
                                                  Pace pace) {
   const auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
-  if (!fastest) return fastest;
+  if (!fastest) return std::nullopt;
   if (const auto whole = table.find(miniBatch); whole != table.end()) {
     Configuration launched = *fastest;
     addReplay(launched, pace);
