@@ -137,9 +137,15 @@ KernelOffer Question::withinLimit(int batch, KernelOffer offer) const {
 /// sum. Of the algorithms always: Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
-  if (request_.tuning == Tuning::kFast)
-    return (isWhole && (offer.kernel.source == kAlgorithms || areEnginesAlone())) ||
-           mayJoinFront(rivalsOf(offer.kernel), offer, batch, middle_, isRest(batch));
+  if (request_.tuning == Tuning::kFast) {
+    if (isWhole && (offer.kernel.source == kAlgorithms || areEnginesAlone())) return true;
+    const Measurements& rivals = rivalsOf(offer.kernel);
+    // What runs undivided may still be the best within much less.
+    const double factor = isWhole ? kHopeless : kFarBehind;
+    return mayJoinFront(rivals, offer, batch, middle_, isRest(batch)) &&
+           (isRest(batch) ||
+            !isFarBehind(rivals, offer, batch, middle_, request_.room.limitBytes, factor));
+  }
   return isWhole || isWorthTrying(rivalsOf(offer.kernel), offer, batch);
 }
 
@@ -222,6 +228,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   const int miniBatch = request_.problem.batch();
   const bool isFast = request_.tuning == Tuning::kFast;
+  std::vector<Measurement> hopes;
   for (const Kernel kernel : kernels) {
     if (isFast && isHopeless(rivalsOf(kernel), kernel, miniBatch)) continue;
     auto offer = offeredKernel(handle, problem, descriptors, kernel, &judgement.failures);
@@ -238,9 +245,13 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
     if (needsNoSplit(asked_, *offer, miniBatch) ||
         isOffFront(rivalsOf(kernel), batch, hoped, *offer, isFast ? kNearFrontFast : kNearFront))
       continue;
+    hopes.push_back({*offer, hoped, true, true});
+  }
+  if (isFast && batch > middle_) keepMostHopeful(hopes, areEnginesAlone());
+  for (const Measurement& hope : hopes) {
     judgement.tasks.push_back(
-        {{descriptors, batch, *offer}, TimingTask::How::kCareful, hoped.timeMs, kBetween});
-    judgement.tasks.back().withError = lacksError(batch, kernel);
+        {{descriptors, batch, hope}, TimingTask::How::kCareful, hope.timeMs, kBetween});
+    judgement.tasks.back().withError = lacksError(batch, hope.kernel);
   }
   return judgement;
 }

@@ -4,8 +4,10 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "benchmark/timing_limits.hpp"
+#include "kernels/engines.hpp"
 
 namespace ucudnn {
 namespace {
@@ -25,6 +27,28 @@ AtSize largestBelow(const Measurements& measured, Kernel kernel, int batch) {
   return {};
 }
 
+/// A kernel at the largest size up to another where it was measured, else at the smallest above;
+/// where that is larger than `middle`, at none that is smaller.
+AtSize nearest(const Measurements& measured, Kernel kernel, int batch, int middle) {
+  AtSize found;
+  for (auto size = measured.lower_bound(batch > middle ? middle : 0); size != measured.end();
+       ++size)
+    for (const Measurement& m : size->second.kernels)
+      if (m.kernel == kernel && (found.batch == 0 || size->first <= batch))
+        found = {size->first, &m, &size->second.kernels};
+  return found;
+}
+
+/// What the kernel may take at `batch`: for each sample as much as there, but for what any larger
+/// call may take as well.
+KernelTiming scaledTo(int batch, const AtSize& near) {
+  const auto scaled = [&](double timeMs) {
+    const double fixedMs = near.batch < batch ? std::min(timeMs, kFixedMs) : 0;
+    return fixedMs + (timeMs - fixedMs) * batch / near.batch;
+  };
+  return {scaled(near.kernel->timeMs), scaled(near.kernel->deviceMs)};
+}
+
 /// On the line through the times at two sizes.
 double onLine(int near, double nearMs, int far, double farMs, int batch) {
   return nearMs + (nearMs - farMs) / (near - far) * (batch - near);
@@ -38,12 +62,25 @@ bool isOffFront(Clock clock,
                 int batch,
                 KernelTiming timing,
                 const KernelOffer& offer,
-                double factor) {
+                double factor,
+                int largest) {
   const double perSample = timing.*clock / batch;
   for (const auto& [other, size] : measured)
     for (const Measurement& m : size.kernels)
-      if (m.*clock / other * factor <= perSample && canStandInFor(m, offer)) return true;
+      if (other <= largest && m.*clock / other * factor <= perSample && canStandInFor(m, offer))
+        return true;
   return false;
+}
+
+/// By both clocks, and kernels at sizes up to `largest`.
+bool isOffFront(const Measurements& measured,
+                int batch,
+                KernelTiming timing,
+                const KernelOffer& offer,
+                double factor,
+                int largest) {
+  return isOffFront(&KernelTiming::timeMs, measured, batch, timing, offer, factor, largest) &&
+         isOffFront(&KernelTiming::deviceMs, measured, batch, timing, offer, factor, largest);
 }
 
 double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int batch) {
@@ -99,29 +136,27 @@ bool isHopeless(const Measurements& measured, Kernel kernel, int batch) {
 
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest) {
-  int nearest = 0;  // the largest below, else the smallest above
-  const Measurement* there = nullptr;
-  for (auto size = measured.lower_bound(batch > middle ? middle : 0); size != measured.end();
-       ++size)
-    for (const Measurement& m : size->second.kernels)
-      if (m.kernel == offer.kernel && (there == nullptr || size->first <= batch)) {
-        nearest = size->first;
-        there = &m;
-      }
-  if (there == nullptr) return true;
-  if (nearest < batch && isHopeless(measured, offer.kernel, batch)) return false;
-  const bool mayBeSlower = nearest < batch || isRest;
+  const AtSize near = nearest(measured, offer.kernel, batch, middle);
+  if (near.batch == 0) return true;
+  if (near.batch < batch && isHopeless(measured, offer.kernel, batch)) return false;
+  const bool mayBeSlower = near.batch < batch || isRest;
   // Otherwise fewer samples are worth it only where they need less workspace.
-  if (!mayBeSlower && there->workspaceBytes <= offer.workspaceBytes) return false;
-  const auto scaled = [&](double timeMs) {
-    const double fixedMs = nearest < batch ? std::min(timeMs, kFixedMs) : 0;
-    return fixedMs + (timeMs - fixedMs) * batch / nearest;
-  };
-  return !isOffFront(measured,
-                     batch,
-                     {scaled(there->timeMs), scaled(there->deviceMs)},
-                     offer,
-                     mayBeSlower ? kFasterAtLargerBatches : 1);
+  if (!mayBeSlower && near.kernel->workspaceBytes <= offer.workspaceBytes) return false;
+  return !isOffFront(
+      measured, batch, scaledTo(batch, near), offer, mayBeSlower ? kFasterAtLargerBatches : 1);
+}
+
+bool isFarBehind(const Measurements& measured,
+                 KernelOffer offer,
+                 int batch,
+                 int middle,
+                 std::size_t limitBytes,
+                 double factor) {
+  const AtSize near = nearest(measured, offer.kernel, batch, middle);
+  if (near.batch == 0) return false;
+  offer.workspaceBytes = std::max(offer.workspaceBytes, limitBytes / 2);
+  const int largest = near.batch < batch ? std::numeric_limits<int>::max() : near.batch;
+  return isOffFront(measured, batch, scaledTo(batch, near), offer, factor, largest);
 }
 
 bool isOffFront(const Measurements& measured,
@@ -129,13 +164,30 @@ bool isOffFront(const Measurements& measured,
                 KernelTiming timing,
                 const KernelOffer& offer,
                 double factor) {
-  return isOffFront(&KernelTiming::timeMs, measured, batch, timing, offer, factor) &&
-         isOffFront(&KernelTiming::deviceMs, measured, batch, timing, offer, factor);
+  return isOffFront(measured, batch, timing, offer, factor, std::numeric_limits<int>::max());
 }
 
 KernelTiming hopedFor(const Measurements& measured, Kernel kernel, int batch) {
   return {hopedForMs(&KernelTiming::timeMs, measured, kernel, batch),
           hopedForMs(&KernelTiming::deviceMs, measured, kernel, batch)};
+}
+
+void keepMostHopeful(std::vector<Measurement>& hopes, bool enginesAlone) {
+  std::stable_sort(hopes.begin(), hopes.end(), [](const Measurement& a, const Measurement& b) {
+    return a.deviceMs < b.deviceMs;
+  });
+  std::vector<Measurement> kept;
+  for (const Measurement& hope : hopes) {
+    const bool byEngines = enginesAlone && hope.kernel.source == kEngines;
+    KernelOffer anyWorkspace = hope;
+    anyWorkspace.workspaceBytes = std::numeric_limits<std::size_t>::max();
+    const auto better = std::count_if(kept.begin(), kept.end(), [&](const Measurement& other) {
+      return (!byEngines || other.kernel.source == kEngines) && other.timeMs <= hope.timeMs &&
+             canStandInFor(other, anyWorkspace);
+    });
+    if (better < kMostBetween) kept.push_back(hope);
+  }
+  hopes = std::move(kept);
 }
 
 std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch) {

@@ -25,6 +25,17 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
 bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest);
 
+/// Fast tuning: whether the kernel took `factor` times as long for a sample as another that needs
+/// at most half the limit. Then no plan within about as much has it, but as a rest: further down
+/// plans are looked for anew (KnownQuestion::looksClosely). Of fewer samples those say nothing that
+/// were timed with more. False where it was measured nowhere.
+bool isFarBehind(const Measurements& measured,
+                 KernelOffer offer,
+                 int batch,
+                 int middle,
+                 std::size_t limitBytes,
+                 double factor);
+
 /// Whether the kernel took so long at the two largest smaller sizes where it was measured, and
 /// others take so much less in more workspace, that no plan wants more samples of it.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch);
@@ -42,6 +53,11 @@ bool isOffFront(const Measurements& measured,
 /// measured sizes below and above, and by the line through its times at the two sizes below;
 /// infinite where it was measured at neither neighbour.
 KernelTiming hopedFor(const Measurements& measured, Kernel kernel, int batch);
+
+/// Fast tuning, of kernels at one size that all fit, with the times that are hoped for: keeps those
+/// that few others are hoped to beat which could take their place. Workspace is no merit then.
+/// `enginesAlone`: an algorithm can't take an engine's.
+void keepMostHopeful(std::vector<Measurement>& hopes, bool enginesAlone);
 
 /// The kernels that were measured at the next size below or above.
 std::vector<Kernel> neighbouringKernels(const Measurements& measured, int batch);

@@ -60,6 +60,9 @@ constexpr double kLongWholeMs = 20;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
+// And how many times as long as others one may take that need half of the workspace, where only a
+// part of the batch would be run.
+constexpr double kFarBehind = 2;
 // A kernel of more than kLongMs is not called at more samples where it would take so many times as
 // long as the fastest in any workspace: some take 100 ms, 25 times as long. What needs no workspace
 // may take 10 times as long as an FFT, and be the best within less.
@@ -72,6 +75,10 @@ constexpr double kFixedMs = 0.08;
 // most kernels leave a device half idle, which says nothing of larger batches.
 constexpr int kFirstPart = 8;
 constexpr int kFirstBatch = 16;
+// And there so many of those that could take one another's place, where samples are enough to fill
+// the device. Without it an H200 times a tenth more, for plans that are no faster: engines differ
+// by choices that make little difference. Of few samples what is hoped for says too little.
+constexpr int kMostBetween = 3;
 // So many calls tell whether a variant may be faster.
 constexpr double kMostGlanced = 8;
 // Between anchors there are many sizes, and only what wins by more than this matters.

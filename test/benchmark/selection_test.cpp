@@ -5,21 +5,16 @@
 
 #include <cmath>
 
+#include "benchmark/offers.hpp"
 #include "support/measured.hpp"
 
 namespace ucudnn {
 namespace {
 
-constexpr Kernel kA{0, 0}, kB{1, 0}, kC{2, 0};
-
-using test::measured;
+using test::kA, test::kB, test::kC, test::measured, test::offered, test::size;
 
 Measurement inaccurate(Kernel kernel, double timeMs, std::size_t bytes) {
   return measured(kernel, timeMs, bytes, true, false);
-}
-
-KernelOffer offered(Kernel kernel, std::size_t bytes, bool deterministic, bool accurate = true) {
-  return {{bytes, deterministic, accurate}, kernel};
 }
 
 /// The same, enqueued and replayed.
@@ -29,10 +24,6 @@ KernelTiming both(double timeMs) {
 
 double hopedMs(const Measurements& measured, Kernel kernel, int batch) {
   return hopedFor(measured, kernel, batch).timeMs;
-}
-
-SizeMeasurements size(std::vector<Measurement> kernels) {
-  return {std::move(kernels)};
 }
 
 TEST(IsDominatedTest, ByAKernelThatIsFasterEnoughInNoMoreWorkspace) {
@@ -169,69 +160,6 @@ TEST(IsWorthTryingTest, AnAccurateKernelIsNotReplacedByAnother) {
       {{4, size({measured(kA, 10, 0), inaccurate(kB, 1, 0)})}}, offered(kA, 0, true, true), 8));
   EXPECT_FALSE(isWorthTrying(
       {{4, size({inaccurate(kA, 10, 0), inaccurate(kB, 1, 0)})}}, offered(kA, 0, true, false), 8));
-}
-
-TEST(MayJoinFrontTest, JudgesBySamplesAtTheNearestSize) {
-  // At 16: A takes 1 for each sample, B 1.2, C 2; A needs the most workspace, C none.
-  const Measurements measured16 = {
-      {16, size({measured(kA, 16, 160), measured(kB, 19.2, 80), measured(kC, 32, 0)})}};
-  const auto mayJoin = [&](Kernel kernel, std::size_t bytes, int batch) {
-    return mayJoinFront(measured16, offered(kernel, bytes, true), batch, 16, false);
-  };
-  // Fewer samples, for less workspace than who is as fast.
-  EXPECT_TRUE(mayJoin(kA, 70, 8));
-  EXPECT_FALSE(mayJoin(kC, 0, 8)) << "needs no less";
-  EXPECT_FALSE(mayJoin(kC, 100, 8)) << "slower than B in more";
-  // As a rest: whatever they need.
-  const auto mayBeRest = [&](Kernel kernel, std::size_t bytes) {
-    return mayJoinFront(measured16, offered(kernel, bytes, true), 8, 16, true);
-  };
-  EXPECT_TRUE(mayBeRest(kA, 160));
-  EXPECT_TRUE(mayBeRest(kB, 160)) << "a fifth slower than A";
-  EXPECT_TRUE(mayBeRest(kC, 0));
-  EXPECT_FALSE(mayBeRest(kC, 160));
-  // More samples: one that is a quarter slower may catch up.
-  EXPECT_TRUE(mayJoin(kA, 320, 32));
-  EXPECT_TRUE(mayJoin(kB, 160, 32));
-  EXPECT_TRUE(mayJoin(kC, 0, 32)) << "in no workspace at all";
-  EXPECT_FALSE(mayJoin(kC, 160, 32));
-  EXPECT_TRUE(mayJoin({3, 0}, 1000, 32)) << "measured nowhere";
-  Measurements larger = measured16;
-  larger[32] = size({measured(kA, 24, 320)});
-  EXPECT_TRUE(mayJoinFront(larger, offered(kB, 319, true), 64, 16, false))
-      << "in less than A at 32";
-  EXPECT_FALSE(mayJoinFront(larger, offered(kB, 320, true), 64, 16, false)) << "A takes 0.75 at 32";
-  larger[8] = size({measured({3, 0}, 80, 0)});
-  EXPECT_TRUE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 16, false))
-      << "measured below 16";
-  EXPECT_FALSE(mayJoinFront(larger, offered({3, 0}, 320, true), 64, 8, false));
-}
-
-TEST(MayJoinFrontTest, OfAShortCallMuchMayStayTheSame) {
-  const Measurements measured16 = {
-      {16, size({measured(kA, 0.016, 0), measured(kB, 0.085, 0), measured(kC, 0.1, 0)})}};
-  const auto mayJoin = [&](Kernel kernel, int batch) {
-    return mayJoinFront(measured16, offered(kernel, 0, true), batch, 16, batch < 16);
-  };
-  EXPECT_TRUE(mayJoin(kB, 128)) << "0.08 + 8 * 0.005 ms may be, A took 8 * 0.016";
-  EXPECT_FALSE(mayJoin(kC, 128)) << "0.08 + 8 * 0.02 ms at least";
-  EXPECT_FALSE(mayJoin(kB, 8)) << "fewer samples gain nothing by it";
-}
-
-TEST(IsHopelessTest, ALongKernelThatTheLineThroughItsTimesLeavesFarBehind) {
-  // A takes 1/16 ms for each sample: 8 ms for 128, in the most workspace.
-  const auto sizes = [](double at16, double at32, double other = 2) {
-    return Measurements{{16, size({measured(kC, at16, 0)})},
-                        {32, size({measured(kA, other, 160), measured(kC, at32, 0)})}};
-  };
-  EXPECT_TRUE(isHopeless(sizes(16, 32), kC, 128)) << "128 ms for 128";
-  EXPECT_FALSE(isHopeless(sizes(15.9, 31.8), kC, 128));
-  EXPECT_FALSE(isHopeless(sizes(28, 32), kC, 128)) << "56 ms: much of it is for any batch";
-  EXPECT_FALSE(isHopeless(sizes(1.4, 2.8, 0.1), kC, 128)) << "not so long";
-  EXPECT_FALSE(isHopeless(sizes(16, 32), kC, 32)) << "of one size there is no line";
-  EXPECT_FALSE(isHopeless(sizes(16, 32), kB, 128)) << "measured nowhere";
-  EXPECT_FALSE(mayJoinFront(sizes(16, 32), offered(kC, 0, true), 128, 16, false));
-  EXPECT_TRUE(mayJoinFront(sizes(28, 32), offered(kC, 0, true), 128, 16, false));
 }
 
 TEST(IsOffFrontTest, WhenAKernelAtAnySizeIsFasterForEachSampleInNoMoreWorkspace) {

@@ -271,9 +271,12 @@ TEST_F(PlannerTest, AnswersDoNotDependOnTheOrderOfQuestions) {
         const auto plan = planner.plan(request(planner, kUndividedLimit, problem));
         ASSERT_TRUE(expected && plan);
         EXPECT_LE(plan->predictedMs, expected->predictedMs * 1.05) << toText(*plan);
-        const auto undivided = planner.undivided(request(planner, kUndividedLimit, problem));
-        EXPECT_EQ(undivided.size(),
-                  alone.undivided(request(alone, kUndividedLimit, problem)).size());
+        const auto listed = [&](Planner& asked) {  // by a query: all algorithms
+          const auto all = asked.undivided(request(asked, kUndividedLimit, problem));
+          return std::count_if(
+              all.begin(), all.end(), [](auto& m) { return algorithmOf(m.kernel).has_value(); });
+        };
+        EXPECT_EQ(listed(planner), listed(alone));
       }
 }
 
