@@ -134,9 +134,9 @@ Timing DeviceTimer::glance(const TimingTask& task, const PlacedCall& placed) {
   return timer_->time(placed, {1, static_cast<int>(std::min(calls, kMostGlanced)), 1});
 }
 
-/// One call. The first call of a kernel may load or compile it: where no smaller size leads to
-/// expect a time, or this is far beyond it, it is taken again. The better of two where it is so
-/// short that a hiccup of the host would leave the kernel out here and at other sizes.
+/// One call. The first call of a kernel may load or compile it: where no other size leads to expect
+/// a time, or this is far beyond it, it is taken again. The better of two where it is so short that
+/// a hiccup of the host would leave the kernel out here and at other sizes.
 Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) {
   const double expected = task.expectedMs;
   const auto fastest = [&](bool twice, int warmUps) {
@@ -145,21 +145,21 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
       timing.samples = {*std::min_element(timing.samples.begin(), timing.samples.end())};
     return timing;
   };
+  const bool isFast = request_.tuning == Tuning::kFast;
   const bool isWhole = task.call.batch == request_.problem.batch();
   const bool isShort = expected > 0 && expected < 2 * kSampleMs;
-  const double longMs = isWhole                            ? kLongWholeMs
-                        : request_.tuning == Tuning::kFast ? kLongFastMs
-                                                           : kLongMs;
+  const double longMs = isWhole && !(isFast && isEngine(task)) ? kLongWholeMs
+                        : isFast                               ? kLongFastMs
+                                                               : kLongMs;
   Timing first = fastest(isShort, expected > longMs ? 0 : 1);
   if (first.samples.empty()) return first;
   const double firstMs = first.samples.front();
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
-  const bool isBelieved = expected > 0
-                              ? firstMs < 2 * expected
-                              : request_.tuning == Tuning::kFast && firstMs >= 2 * kSampleMs;
+  const bool isBelieved =
+      expected > 0 ? firstMs < 2 * expected : isFast && firstMs >= 2 * kSampleMs;
   if (isBelieved) return first;
-  Timing second = fastest(firstMs < 2 * kSampleMs, 1);
+  Timing second = fastest(expected > 0 && firstMs < 2 * kSampleMs, 1);
   if (!second.samples.empty()) second.samples.front() = std::min(firstMs, second.samples.front());
   return second;
 }
@@ -190,6 +190,8 @@ void DeviceTimer::timeReplayed(const TimingTask& task,
   const bool isQuick = task.how == TimingTask::How::kQuick;
   const double hostPacedMs = isEngine(task) ? kCoversLaunchMs : kShortMs;
   if (timeMs >= (isQuick ? hostPacedMs : kReplayMattersMs)) return;
+  const bool isPaced = timeMs < (isEngine(task) ? kHostPacedEngineMs : kShortMs);
+  const int ahead = isPaced ? 0 : static_cast<int>(std::ceil(kCoversLaunchMs / timeMs));
   const bool isWhole = !isQuick && timeMs < kShortMs;
   const int calls =
       isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)
@@ -198,7 +200,7 @@ void DeviceTimer::timeReplayed(const TimingTask& task,
   if (!request_.replays) return;
   try {
     const int samples = isQuick || request_.tuning == Tuning::kFast ? 1 : 2;
-    const Timing timing = timer_->timeReplayed(placed, calls, samples, timeMs >= hostPacedMs);
+    const Timing timing = timer_->timeReplayed(placed, calls, samples, ahead);
     if (timing.samples.empty()) return;
     const double fastest = *std::min_element(timing.samples.begin(), timing.samples.end());
     outcome.deviceMs = std::min(timeMs, std::max(fastest - kReplayMs / calls, fastest / 2));

@@ -113,17 +113,17 @@ double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutpu
   return normalizedError(exact, toDoubles(result.data(), exact.size(), type));
 }
 
-/// The first launch takes the host longer than the later ones, which run behind it; or behind a
-/// call that takes longer than that.
-Timing KernelTimer::timeReplayed(const PlacedCall& placed, int calls, int samples, bool isLong) {
+/// The first launch takes the host longer than the later ones, which run behind it; or behind calls
+/// that take longer than that.
+Timing KernelTimer::timeReplayed(const PlacedCall& placed, int calls, int samples, int ahead) {
   Timing timing;
   const auto captured = captureCalls(handle_, [&] { return enqueue(placed, 0, calls); });
   if (!captured) return timing;
   const GraphExec graph = instantiate(*captured);
   const auto launch = [&] { UCUDNN_CHECK_CUDA(cudaGraphLaunch(graph.get(), stream_)); };
-  if (isLong) {
+  if (ahead > 0) {
     UCUDNN_CHECK_CUDA(cudaGraphUpload(graph.get(), stream_));
-    timing.status = enqueue(placed, calls - 1, 1);
+    timing.status = enqueue(placed, calls - ahead, ahead);
     if (timing.status != CUDNN_STATUS_SUCCESS) return timing;
   } else {
     launch();

@@ -45,10 +45,10 @@ class KernelTimer {
   Timing time(const PlacedCall& placed, Schedule schedule);
 
   /// Samples of `calls` calls each that are launched as one CUDA graph: without what they wait for
-  /// the host. `isLong`: one call keeps the device busy until the graph has been launched. No
-  /// samples: nothing may be captured now. Throws Error where the calls can't be captured.
-  /// REQUIRES: at most kMaximumSamples samples.
-  Timing timeReplayed(const PlacedCall& placed, int calls, int samples, bool isLong);
+  /// the host. `ahead`: so many calls keep the device busy until the graph has been launched; 0:
+  /// the graph itself does. No samples: nothing may be captured now. Throws Error where the calls
+  /// can't be captured. REQUIRES: at most kMaximumSamples samples, and no more ahead than calls.
+  Timing timeReplayed(const PlacedCall& placed, int calls, int samples, int ahead);
 
   /// The error of one call on random values, which scratch memory holds; infinite where it fails.
   /// Waits for it. Throws Error for a failed CUDA call. REQUIRES: `exact` are the problem's at so

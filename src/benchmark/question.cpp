@@ -273,10 +273,13 @@ TimingTask Question::refinement(const Anchor& anchor,
                                 const Measurement& measured,
                                 int device) const {
   const bool isShort = withoutGap(measured.timeMs) < kHostPacedMs;
+  const bool isFast = request_.tuning == Tuning::kFast;
   return {{anchor.descriptors, anchor.batch, measured},
           TimingTask::How::kCareful,
           measured.timeMs,
-          isShort ? kHostPacedAtFirst : StopRule::Limits{},
+          isShort  ? kHostPacedAtFirst
+          : isFast ? kRefinedFast
+                   : StopRule::Limits{},
           device};
 }
 

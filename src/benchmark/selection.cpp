@@ -83,6 +83,14 @@ bool isOffFront(const Measurements& measured,
          isOffFront(&KernelTiming::deviceMs, measured, batch, timing, offer, factor, largest);
 }
 
+/// The kernel at the smallest size above another where it was measured.
+AtSize smallestAbove(const Measurements& measured, Kernel kernel, int batch) {
+  for (auto size = measured.upper_bound(batch); size != measured.end(); ++size)
+    for (const Measurement& measurement : size->second.kernels)
+      if (measurement.kernel == kernel) return {size->first, &measurement, &size->second.kernels};
+  return {};
+}
+
 double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int batch) {
   double hopedMs = std::numeric_limits<double>::infinity();
   const auto timeAt = [&](Measurements::const_iterator size) -> std::optional<double> {
@@ -109,7 +117,8 @@ double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int 
 
 double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
   const AtSize below = largestBelow(measured, kernel, batch);
-  return below.batch == 0 ? 0 : below.kernel->timeMs * batch / below.batch;
+  const AtSize there = below.batch != 0 ? below : smallestAbove(measured, kernel, batch);
+  return there.batch == 0 ? 0 : there.kernel->timeMs * batch / there.batch;
 }
 
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch) {

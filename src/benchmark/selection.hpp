@@ -8,8 +8,8 @@
 
 namespace ucudnn {
 
-/// What the kernel took at the largest smaller size where it was measured, scaled up; 0 where it
-/// was not.
+/// What the kernel took at the largest smaller size where it was measured, scaled up, or else at
+/// the smallest larger one, scaled down; 0 where it was measured nowhere.
 double expectedMs(const Measurements& measured, Kernel kernel, int batch);
 
 /// False when repeating another kernel at a smaller size needs neither more workspace nor more time

@@ -14,8 +14,8 @@ constexpr double kSampleMs = 0.3;
 // to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
 constexpr double kHostPacedMs = 0.08;
 constexpr double kHostPacedSampleMs = 1.0;
-// An engine's call takes the host 4 to 6 us: ten times that leaves no doubt.
-constexpr double kHostPacedEngineMs = 0.05;
+// An engine's call takes the host 4 to 6 us: five times that leaves no doubt.
+constexpr double kHostPacedEngineMs = 0.03;
 // The host may be slow, by half, for longer than a kernel is timed (measured, too): kernels at its
 // pace are timed once more when all others have been, and the better time counts.
 constexpr double kSlowHostPacedMs = 0.1;
@@ -33,9 +33,10 @@ constexpr int kFewReplayed = 4;
 // Short ones are replayed over the whole mini-batch, or so many micro-batches of it: over fewer the
 // device's cache holds what a plan finds in memory, which is 5 % of their time.
 constexpr int kMostReplayed = 16;
-// An engine's call that lasts so long covers the host's launch of a graph behind it (10 to 50 us).
+// Calls of engines that last so long cover the host's launch of a graph behind them (10 to 50 us).
 // What an algorithm's takes below kShortMs may be the host's pace.
 constexpr double kCoversLaunchMs = 0.1;
+static_assert(kCoversLaunchMs <= kFewReplayed * kHostPacedEngineMs, "no more ahead than replayed");
 // What a launch of a graph adds on the device, where it follows another one.
 constexpr double kReplayMs = 2e-3;
 // Where that differs by less than the noise of timings, the host paces nothing.
@@ -55,6 +56,7 @@ constexpr double kNearFront = 1.15;
 constexpr double kNearFrontFast = 1.05;
 // cuDNN's algorithms for the whole mini-batch have to be no worse than what Find finds: one call of
 // many short kernels may take that much longer than many calls, and code may take longer to load.
+// So they are called ahead up to this.
 constexpr double kNearFrontWhole = 2;
 constexpr double kLongWholeMs = 20;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
@@ -81,6 +83,8 @@ constexpr int kFirstBatch = 16;
 constexpr int kMostBetween = 3;
 // So many calls tell whether a variant may be faster.
 constexpr double kMostGlanced = 8;
+// Fast tuning is content with two that agree.
+constexpr StopRule::Limits kRefinedFast{2, 7, 0.01, 20};
 // Between anchors there are many sizes, and only what wins by more than this matters.
 constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};
 

@@ -120,7 +120,7 @@ TEST(ExpectedMsTest, ScalesFromTheLargestSmallerSize) {
       {kA, 16, 32},  // the size itself is not below it
       {kA, 32, 40},  // from 16
       {kB, 8, 24},   // from 1: 4 has none
-      {kA, 1, 0},    // nothing below
+      {kA, 1, 2},    // from 4: nothing below
       {kC, 32, 0},   // never measured
   };
   for (const auto& expected : kCases)
