@@ -47,8 +47,11 @@ double Investment::expected(double timeMs) const {
   return costRatio_ * ruleOfThumbMs(timeMs);
 }
 
-bool Investment::pays(std::uint64_t calls, double timeMs, double share) const {
-  if (calls < kRepetitions) return false;
+bool Investment::pays(std::uint64_t calls,
+                      double timeMs,
+                      double share,
+                      std::uint64_t repetitions) const {
+  if (calls < repetitions) return false;
   const std::lock_guard lock(mutex_);
   const double budgetMs = share * convolutionMs_ + (share > 0 && isSettled() ? kSettledMs : 0);
   return spentMs_ + expected(timeMs) <= budgetMs;

@@ -17,6 +17,9 @@ namespace ucudnn {
 class Investment {
  public:
   static constexpr int kRepetitions = 3;
+  /// Programs that compare candidates call each a few times, and only one of them ever after.
+  /// PyTorch's `benchmark` has up to three that don't use tensor cores, and calls each five times.
+  static constexpr int kRepetitionsOfCandidates = 50;
   /// On an H200 AlexNet's 15 convolutions take 6.4 s, ResNet-18's 60 take 10.0 s: misc/RESULTS.md,
   /// "Each convolution with its own limit".
   static constexpr double kSettledMs = 10000;
@@ -32,7 +35,10 @@ class Investment {
   void addCost(double timeMs, double costMs);
 
   /// Whether to measure now a problem that was called `calls` times and takes about `timeMs`.
-  bool pays(std::uint64_t calls, double timeMs, double share) const;
+  bool pays(std::uint64_t calls,
+            double timeMs,
+            double share,
+            std::uint64_t repetitions = kRepetitions) const;
 
   /// What measuring a problem costs that takes `timeMs` a call: learned from those measured.
   double expectedCostMs(double timeMs) const;

@@ -78,27 +78,42 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
   return answer(request, Measuring::kNever).plan;
 }
 
+/// What is also run less exactly is one of the candidates of a program that compares them, and
+/// seldom the fastest.
+std::uint64_t Planner::repetitionsOf(const PlanRequest& request) const {
+  if (request.problem.mathType != CUDNN_FMA_MATH) return Investment::kRepetitions;
+  PlanRequest inexact = request;
+  inexact.problem.mathType = CUDNN_DEFAULT_MATH;
+  inexact.problem.transform = Problem{}.transform;
+  const bool isCandidate =
+      store_.look(inexact, [](auto* known, auto*) { return known != nullptr; });
+  return isCandidate ? Investment::kRepetitionsOfCandidates : Investment::kRepetitions;
+}
+
 bool Planner::mustMeasure(const PlanRequest& request,
                           Measuring measuring,
-                          const KnownQuestion& asked) const {
+                          const KnownQuestion& asked,
+                          std::uint64_t repetitions) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes)) return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
-  return measuring == Measuring::kNow ||
-         investment_.pays(
-             asked.calls, estimatedMs(request.problem), request.settings->benchmarkShare);
+  return measuring == Measuring::kNow || investment_.pays(asked.calls,
+                                                          estimatedMs(request.problem),
+                                                          request.settings->benchmarkShare,
+                                                          repetitions);
 }
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
   const bool isNew = store_.look(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
+  const std::uint64_t repetitions = repetitionsOf(request);
   return store_.use(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
         if (measuring == Measuring::kWhenItPays)
           investment_.addCall(asked.calls++, estimatedMs(request.problem));
-        if (mustMeasure(request, measuring, asked)) return std::nullopt;
+        if (mustMeasure(request, measuring, asked, repetitions)) return std::nullopt;
         const bool mayLoad =
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
@@ -110,18 +125,19 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
       });
 }
 
+bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
+  const std::uint64_t repetitions = repetitionsOf(request);
+  return store_.use(request, [&](const Known&, const KnownQuestion& asked) {
+    return mustMeasure(request, measuring, asked, repetitions);
+  });
+}
+
 void Planner::inquire(const PlanRequest& request, Measuring measuring) {
-  if (store_.load(request)) return;
-  const auto isToBeMeasured = [&] {
-    return store_.use(request, [&](const Known&, const KnownQuestion& asked) {
-      return mustMeasure(request, measuring, asked);
-    });
-  };
-  if (!isToBeMeasured()) return;
+  if (store_.load(request) || !isToBeMeasured(request, measuring)) return;
   const Turn turn(turns_, request.device, measuring == Measuring::kNow);
   if (!turn.isTaken() && measuring != Measuring::kNow) return;
   // Another thread may have measured meanwhile.
-  if (isToBeMeasured()) measure(request);
+  if (isToBeMeasured(request, measuring)) measure(request);
 }
 
 void Planner::measure(const PlanRequest& request) {
@@ -314,11 +330,8 @@ bool Planner::isAnswered(const PlanRequest& request) const {
 
 /// Empty where not even the undivided kernels could be measured.
 Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
-  const bool missing = measuring != Measuring::kNever &&
-                       store_.use(request, [&](const Known&, const KnownQuestion& asked) {
-                         return mustMeasure(request, measuring, asked);
-                       });
-  if (missing) inquire(request, measuring);
+  if (measuring != Measuring::kNever && isToBeMeasured(request, measuring))
+    inquire(request, measuring);
   const bool isKnown = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->isAnswered() &&
            (measuring != Measuring::kNever || asked->answers(request.limitBytes));

@@ -95,10 +95,14 @@ class Planner {
  private:
   /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
+  /// How often a problem is called before it is measured.
+  std::uint64_t repetitionsOf(const PlanRequest& request) const;
   /// Under the lock: whether to measure before answering.
   bool mustMeasure(const PlanRequest& request,
                    Measuring measuring,
-                   const KnownQuestion& asked) const;
+                   const KnownQuestion& asked,
+                   std::uint64_t repetitions) const;
+  bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// Finds out what the question needs, if its turn comes.

@@ -17,6 +17,8 @@ TEST(InvestmentTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
   EXPECT_FALSE(investment.pays(kRepetitions - 1, 1, kShare));
   EXPECT_TRUE(investment.pays(kRepetitions, 1, kShare));
   EXPECT_FALSE(investment.pays(kRepetitions, 1, 0));
+  EXPECT_FALSE(investment.pays(9, 1, kShare, 10));
+  EXPECT_TRUE(investment.pays(10, 1, kShare, 10));
 }
 
 TEST(InvestmentTest, MeasuringTakesAShareOfTheTime) {

@@ -303,36 +303,6 @@ TEST_F(PlannerTest, QuestionsWithTheSameAnswerHaveTheSamePlan) {
   EXPECT_EQ(planner.statistics().plans, 1);
 }
 
-TEST_F(PlannerTest, ACallIsMeasuredWhenItsRepetitionPays) {
-  Planner planner;
-  const PlanRequest wanted = request(planner, kUndividedLimit);
-  EXPECT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan) << "first seen";
-  EXPECT_EQ(measured(planner), 0);
-  int calls = 1;
-  PlanAnswer answer;
-  while (!answer.plan && calls < 100) {
-    answer = planner.answer(wanted, Measuring::kWhenItPays);
-    ++calls;
-  }
-  ASSERT_TRUE(answer.plan);
-  EXPECT_TRUE(answer.lasts);
-  EXPECT_GT(calls, Investment::kRepetitions);
-  Planner alone;
-  EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
-}
-
-TEST_F(PlannerTest, WithoutAShareNothingIsMeasuredUnasked) {
-  settings_.benchmarkShare = 0;
-  Planner planner;
-  const PlanRequest wanted = request(planner, kUndividedLimit);
-  for (int call = 0; call < 1000; ++call)
-    ASSERT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan);
-  EXPECT_TRUE(planner.plan(wanted)) << "a query that asks";
-  settings_.benchmarkShare = kMeasureAlways;
-  const PlanRequest other = request(planner, kUndividedLimit, largeProblem(Operation::kForward, 9));
-  EXPECT_TRUE(planner.answer(other, Measuring::kWhenItPays).plan) << "always";
-}
-
 // Each micro-batch would round the sum.
 TEST_F(PlannerTest, FilterGradientsInHalfAreNotSplit) {
   Problem problem = largeProblem(Operation::kBackwardFilter);
