@@ -86,6 +86,10 @@ void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
       ->type_name("SWITCH");
 }
 
+CLI::Validator namesFile() {
+  return {[](std::string& name) { return std::string(name.empty() ? "names no file" : ""); }, ""};
+}
+
 void addNumericsOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
          "--operations",
@@ -143,7 +147,8 @@ void addConvolutionOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option("--device", o.device, "CUDA device; default: 0")
       ->check(CLI::NonNegativeNumber.description(""));
   app.add_option("--json", o.jsonFile, "write the results there; -: to stdout, instead of a table")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(namesFile());
 }
 
 void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
@@ -194,13 +199,15 @@ void addPlan(CLI::App& app, Parsed& parsed, const std::string& command) {
   plan->add_option("--lp",
                    parsed.plan.lpFile,
                    "with --total-workspace: write the division's 0-1 program in CPLEX LP format")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(namesFile());
   plan->add_flag_callback(
       "--accuracy",
       [&parsed] { parsed.plan.accuracy = true; },
       "measure kernels' errors, and show the fastest plan for each; not with --total-workspace");
   plan->add_option("--save", parsed.plan.plansFile, "write the choices there, for UCUDNN_PLANS")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(namesFile());
   plan->callback([&parsed, command] {
     parsed.command = [&parsed, command] {
       return parsed.plan.totalBytes > 0 ? planNetwork(parsed.plan, command)

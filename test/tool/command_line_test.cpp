@@ -46,6 +46,9 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
       {{"bench", kAlexNet, "--batch-size", "many"}, "--batch-size"},
       {{"bench", kAlexNet, "--device", "-1"}, "--device"},
       {{"plan", kAlexNet, "--repeats", "3"}, "--repeats"},
+      {{"plan", kAlexNet, "--save", ""}, "--save: names no file"},
+      {{"bench", kAlexNet, "--json", ""}, "--json: names no file"},
+      {{"plan", kAlexNet, "--lp", ""}, "--lp: names no file"},
       {{"db", "prune", "--older-than", "soon"}, "--older-than"},
       {{"db", "export"}, "FILE.json"},
   };
