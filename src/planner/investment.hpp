@@ -20,8 +20,8 @@ class Investment {
   /// Programs that compare candidates call each a few times, and only one of them ever after.
   /// PyTorch's `benchmark` has up to three that don't use tensor cores, and calls each five times.
   static constexpr int kRepetitionsOfCandidates = 50;
-  /// On an H200 AlexNet's 15 convolutions take 6.4 s, ResNet-18's 60 take 10.0 s: misc/RESULTS.md,
-  /// "Each convolution with its own limit".
+  /// On an H200 AlexNet's 15 convolutions take 5.2 s, ResNet-18's 60 take 8.2 to 9.6 s:
+  /// misc/RESULTS.md, "Each convolution with its own limit".
   static constexpr double kSettledMs = 10000;
 
   /// A call of a problem that has been called `before` times, and takes about `timeMs`.
