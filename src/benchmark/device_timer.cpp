@@ -190,8 +190,9 @@ void DeviceTimer::timeReplayed(const TimingTask& task,
   const bool isQuick = task.how == TimingTask::How::kQuick;
   const double hostPacedMs = isEngine(task) ? kCoversLaunchMs : kShortMs;
   if (timeMs >= (isQuick ? hostPacedMs : kReplayMattersMs)) return;
-  const bool isPaced = timeMs < (isEngine(task) ? kHostPacedEngineMs : kShortMs);
-  const int ahead = isPaced ? 0 : static_cast<int>(std::ceil(kCoversLaunchMs / timeMs));
+  const double leastMs = isQuick ? withoutGap(timeMs) : timeMs;
+  const bool isPaced = leastMs < (isEngine(task) ? kHostPacedEngineMs : kShortMs);
+  const int ahead = isPaced ? 0 : static_cast<int>(std::ceil(kCoversLaunchMs / leastMs));
   const bool isWhole = !isQuick && timeMs < kShortMs;
   const int calls =
       isWhole ? std::clamp(placed.place.samples / placed.batch, kFewReplayed, kMostReplayed)

@@ -12,7 +12,7 @@
 namespace ucudnn {
 namespace {
 
-/// A kernel at the largest size below another where it was measured.
+/// A kernel at a size where it was measured.
 struct AtSize {
   int batch = 0;  ///< 0: it was measured nowhere, and the others are null
   const Measurement* kernel = nullptr;
@@ -117,8 +117,10 @@ double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int 
 
 double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
   const AtSize below = largestBelow(measured, kernel, batch);
-  const AtSize there = below.batch != 0 ? below : smallestAbove(measured, kernel, batch);
-  return there.batch == 0 ? 0 : there.kernel->timeMs * batch / there.batch;
+  if (below.batch != 0) return below.kernel->timeMs * batch / below.batch;
+  const AtSize above = smallestAbove(measured, kernel, batch);
+  const double leastMs = above.batch == 0 ? 0 : above.kernel->timeMs * batch / above.batch;
+  return leastMs < 2 * kSampleMs ? leastMs : 0;
 }
 
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch) {

@@ -8,8 +8,9 @@
 
 namespace ucudnn {
 
-/// What the kernel took at the largest smaller size where it was measured, scaled up, or else at
-/// the smallest larger one, scaled down; 0 where it was measured nowhere.
+/// What the kernel took at the largest smaller size where it was measured, scaled up. Or else at
+/// the smallest larger one, scaled down, if that is short: fewer samples may take a long kernel
+/// longer. 0: nothing leads to expect a time.
 double expectedMs(const Measurements& measured, Kernel kernel, int batch);
 
 /// False when repeating another kernel at a smaller size needs neither more workspace nor more time

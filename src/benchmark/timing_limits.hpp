@@ -77,9 +77,10 @@ constexpr double kFixedMs = 0.08;
 // most kernels leave a device half idle, which says nothing of larger batches.
 constexpr int kFirstPart = 8;
 constexpr int kFirstBatch = 16;
-// And there so many of those that could take one another's place, where samples are enough to fill
-// the device. Without it an H200 times a tenth more, for plans that are no faster: engines differ
-// by choices that make little difference. Of few samples what is hoped for says too little.
+// Fast tuning, of kernels between anchors that could take one another's place: so many are timed,
+// where samples are enough to fill the device. Without it an H200 times a tenth more, for plans
+// that are no faster: engines differ by choices that make little difference. Of few samples what is
+// hoped for says too little.
 constexpr int kMostBetween = 3;
 // So many calls tell whether a variant may be faster.
 constexpr double kMostGlanced = 8;

@@ -80,8 +80,9 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 
 /// What is also run less exactly is one of the candidates of a program that compares them, and
 /// seldom the fastest.
-std::uint64_t Planner::repetitionsOf(const PlanRequest& request) const {
-  if (request.problem.mathType != CUDNN_FMA_MATH) return Investment::kRepetitions;
+std::uint64_t Planner::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
+  if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
+    return Investment::kRepetitions;
   PlanRequest inexact = request;
   inexact.problem.mathType = CUDNN_DEFAULT_MATH;
   inexact.problem.transform = Problem{}.transform;
@@ -108,7 +109,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
   const bool isNew = store_.look(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
-  const std::uint64_t repetitions = repetitionsOf(request);
+  const std::uint64_t repetitions = repetitionsOf(request, measuring);
   return store_.use(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
         if (measuring == Measuring::kWhenItPays)
@@ -126,7 +127,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
 }
 
 bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
-  const std::uint64_t repetitions = repetitionsOf(request);
+  const std::uint64_t repetitions = repetitionsOf(request, measuring);
   return store_.use(request, [&](const Known&, const KnownQuestion& asked) {
     return mustMeasure(request, measuring, asked, repetitions);
   });

@@ -96,7 +96,7 @@ class Planner {
   /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
   /// How often a problem is called before it is measured.
-  std::uint64_t repetitionsOf(const PlanRequest& request) const;
+  std::uint64_t repetitionsOf(const PlanRequest& request, Measuring measuring) const;
   /// Under the lock: whether to measure before answering.
   bool mustMeasure(const PlanRequest& request,
                    Measuring measuring,

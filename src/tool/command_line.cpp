@@ -160,7 +160,9 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
       ->add_option(
           "--repeats", o.repeats, "timings of each, of which the median counts; default: 5")
       ->check(CLI::Range(1, 10000).description(""));
-  bench->add_option("--csv", o.csvFile, "write the rows there")->type_name("FILE");
+  bench->add_option("--csv", o.csvFile, "write the rows there")
+      ->type_name("FILE")
+      ->check(namesFile());
   bench
       ->add_option_function<std::string>(
           "--arithmetic",

@@ -110,18 +110,21 @@ TEST(IsDominatedTest, MathTypesAreDifferentKernels) {
 TEST(ExpectedMsTest, ScalesFromTheLargestSmallerSize) {
   const Measurements sizes = {{1, size({measured(kA, 5, 0), measured(kB, 3, 0)})},
                               {4, size({measured(kA, 8, 0)})},
-                              {16, size({measured(kA, 20, 0), measured(kB, 30, 0)})}};
+                              {16, size({measured(kA, 20, 0), measured(kB, 30, 0)})},
+                              {32, size({measured({3, 0}, 1.6, 0)})}};
   const struct {
     Kernel kernel;
     int batch;
     double expectedMs;
   } kCases[] = {
-      {kA, 8, 16},   // from 4
-      {kA, 16, 32},  // the size itself is not below it
-      {kA, 32, 40},  // from 16
-      {kB, 8, 24},   // from 1: 4 has none
-      {kA, 1, 2},    // from 4: nothing below
-      {kC, 32, 0},   // never measured
+      {kA, 8, 16},       // from 4
+      {kA, 16, 32},      // the size itself is not below it
+      {kA, 32, 40},      // from 16
+      {kB, 8, 24},       // from 1: 4 has none
+      {kA, 1, 0},        // nothing below, and long at 4
+      {kC, 32, 0},       // never measured
+      {{3, 0}, 8, 0.4},  // from 32: short
+      {{3, 0}, 16, 0},   // 0.8: long
   };
   for (const auto& expected : kCases)
     EXPECT_DOUBLE_EQ(expectedMs(sizes, expected.kernel, expected.batch), expected.expectedMs)

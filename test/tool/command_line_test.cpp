@@ -48,6 +48,7 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
       {{"plan", kAlexNet, "--repeats", "3"}, "--repeats"},
       {{"plan", kAlexNet, "--save", ""}, "--save: names no file"},
       {{"bench", kAlexNet, "--json", ""}, "--json: names no file"},
+      {{"bench", kAlexNet, "--csv", ""}, "--csv: names no file"},
       {{"plan", kAlexNet, "--lp", ""}, "--lp: names no file"},
       {{"db", "prune", "--older-than", "soon"}, "--older-than"},
       {{"db", "export"}, "FILE.json"},
