@@ -147,7 +147,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   };
   const bool isFast = request_.tuning == Tuning::kFast;
   const bool isWhole = task.call.batch == request_.problem.batch();
-  const bool isShort = expected > 0 && expected < 2 * kSampleMs;
+  const bool isShort = expected > 0 && expected < kTakenTwiceMs;
   const double longMs = isWhole && !(isFast && isEngine(task)) ? kLongWholeMs
                         : isFast                               ? kLongFastMs
                                                                : kLongMs;
@@ -157,9 +157,9 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
   // meanwhile.
   const bool isBelieved =
-      expected > 0 ? firstMs < 2 * expected : isFast && firstMs >= 2 * kSampleMs;
+      expected > 0 ? firstMs < 2 * expected : isFast && firstMs >= kTakenTwiceMs;
   if (isBelieved) return first;
-  Timing second = fastest(expected > 0 && firstMs < 2 * kSampleMs, 1);
+  Timing second = fastest(expected > 0 && firstMs < kTakenTwiceMs, 1);
   if (!second.samples.empty()) second.samples.front() = std::min(firstMs, second.samples.front());
   return second;
 }

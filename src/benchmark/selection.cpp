@@ -49,6 +49,12 @@ KernelTiming scaledTo(int batch, const AtSize& near) {
   return {scaled(near.kernel->timeMs), scaled(near.kernel->deviceMs)};
 }
 
+/// As if it took all that there may be: less workspace is no merit then.
+KernelOffer inAnyWorkspace(KernelOffer offer) {
+  offer.workspaceBytes = std::numeric_limits<std::size_t>::max();
+  return offer;
+}
+
 /// On the line through the times at two sizes.
 double onLine(int near, double nearMs, int far, double farMs, int batch) {
   return nearMs + (nearMs - farMs) / (near - far) * (batch - near);
@@ -120,7 +126,7 @@ double expectedMs(const Measurements& measured, Kernel kernel, int batch) {
   if (below.batch != 0) return below.kernel->timeMs * batch / below.batch;
   const AtSize above = smallestAbove(measured, kernel, batch);
   const double leastMs = above.batch == 0 ? 0 : above.kernel->timeMs * batch / above.batch;
-  return leastMs < 2 * kSampleMs ? leastMs : 0;
+  return leastMs < kTakenTwiceMs ? leastMs : 0;
 }
 
 bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int batch) {
@@ -140,9 +146,7 @@ bool isHopeless(const Measurements& measured, Kernel kernel, int batch) {
   const double nearMs = near.kernel->timeMs;
   const double leastMs = std::min(nearMs * batch / near.batch,
                                   onLine(near.batch, nearMs, far.batch, far.kernel->timeMs, batch));
-  KernelOffer anyWorkspace = *near.kernel;
-  anyWorkspace.workspaceBytes = std::numeric_limits<std::size_t>::max();
-  return isOffFront(measured, batch, {leastMs, leastMs}, anyWorkspace, kHopeless);
+  return isOffFront(measured, batch, {leastMs, leastMs}, inAnyWorkspace(*near.kernel), kHopeless);
 }
 
 bool mayJoinFront(
@@ -190,11 +194,10 @@ void keepMostHopeful(std::vector<Measurement>& hopes, bool enginesAlone) {
   std::vector<Measurement> kept;
   for (const Measurement& hope : hopes) {
     const bool byEngines = enginesAlone && hope.kernel.source == kEngines;
-    KernelOffer anyWorkspace = hope;
-    anyWorkspace.workspaceBytes = std::numeric_limits<std::size_t>::max();
+    const KernelOffer offer = inAnyWorkspace(hope);
     const auto better = std::count_if(kept.begin(), kept.end(), [&](const Measurement& other) {
       return (!byEngines || other.kernel.source == kEngines) && other.timeMs <= hope.timeMs &&
-             canStandInFor(other, anyWorkspace);
+             canStandInFor(other, offer);
     });
     if (better < kMostBetween) kept.push_back(hope);
   }

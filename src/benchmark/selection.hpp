@@ -27,9 +27,10 @@ bool mayJoinFront(
     const Measurements& measured, const KernelOffer& offer, int batch, int middle, bool isRest);
 
 /// Fast tuning: whether the kernel took `factor` times as long for a sample as another that needs
-/// at most half the limit. Then no plan within about as much has it, but as a rest: further down
-/// plans are looked for anew (KnownQuestion::looksClosely). Of fewer samples those say nothing that
-/// were timed with more. False where it was measured nowhere.
+/// at most half the limit. Then no plan within half the limit or more has it, except for what is
+/// left of a batch; within less, plans are looked for anew (KnownQuestion::looksClosely). About
+/// fewer samples only those others count that were timed with no more than it. False where it was
+/// measured nowhere.
 bool isFarBehind(const Measurements& measured,
                  KernelOffer offer,
                  int batch,

@@ -10,6 +10,8 @@ namespace ucudnn {
 // A sample lasts at least this long: 600 times the resolution of an event (0.5 us; CUDA Runtime
 // API, cudaEventElapsedTime), so that it is known to better than 1 %.
 constexpr double kSampleMs = 0.3;
+// Of a single call that is shorter the better of two counts: a hiccup of the host is much of it.
+constexpr double kTakenTwiceMs = 2 * kSampleMs;
 // Where the host takes longer to enqueue a call (20 to 70 us, measured on an H200) than the device
 // to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
 constexpr double kHostPacedMs = 0.08;
@@ -56,8 +58,8 @@ constexpr double kNearFront = 1.15;
 constexpr double kNearFrontFast = 1.05;
 // cuDNN's algorithms for the whole mini-batch have to be no worse than what Find finds: one call of
 // many short kernels may take that much longer than many calls, and code may take longer to load.
-// So they are called ahead up to this.
 constexpr double kNearFrontWhole = 2;
+// So those that may be faster than this are called once ahead of the timed call.
 constexpr double kLongWholeMs = 20;
 // Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
 // was timed.
@@ -84,7 +86,7 @@ constexpr int kFirstBatch = 16;
 constexpr int kMostBetween = 3;
 // So many calls tell whether a variant may be faster.
 constexpr double kMostGlanced = 8;
-// Fast tuning is content with two that agree.
+// Fast tuning is content with two samples that agree.
 constexpr StopRule::Limits kRefinedFast{2, 7, 0.01, 20};
 // Between anchors there are many sizes, and only what wins by more than this matters.
 constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};

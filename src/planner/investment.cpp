@@ -7,7 +7,7 @@ namespace {
 
 // A rule of thumb, corrected by what is seen: some 100 kernels of a policy powerOfTwo and its
 // variants, each asked for, built and timed for at least 0.3 ms, most at a smaller size than the
-// whole. On an H200 a convolution of AlexNet's takes 270 to 840 ms.
+// whole. On an H200 a convolution of AlexNet's takes 210 to 520 ms (misc/results, planning_ms).
 constexpr double kFixedCostMs = 100;
 constexpr double kCallsMeasured = 40;
 // How far one measurement moves the correction.
