@@ -1,39 +1,12 @@
 #include "planner/planner.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <chrono>
 
-#include "benchmark/exact_outputs.hpp"
-#include "kernels/engine_calls.hpp"
-#include "kernels/planes.hpp"
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
-
-using Clock = KnownQuestion::Clock;
-
-// What could not be tried is tried again when ten times as long has passed as the attempt took: so
-// attempts take a tenth of the time at most. And not more often than a person would notice.
-constexpr int kRetryAfter = 10;
-constexpr std::chrono::milliseconds kShortestRetry{100};
-
-/// What kernels are timed on; null: scratch memory. The caller's own is not for engines and planes
-/// where it is not aligned, or has no z beside y: what they say there is no answer for other calls.
-/// Nor does it hold what errors are measured on.
-const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
-  const TensorBuffers* const own = request.buffers;
-  if (request.withErrors()) return nullptr;
-  const bool isForAlgorithms = !request.withEngines() && !mayHavePlanes(request.problem);
-  if (own == nullptr || isForAlgorithms) return own;
-  const bool isForEngines =
-      request.problem.addsZ == 0 &&
-      isMemoryForEngines({nullptr, nullptr, own->x, own->w, own->y, own->workspace});
-  return isForEngines ? own : nullptr;
-}
 
 bool isSame(const Configuration& a, const Configuration& b) {
   return std::equal(a.microBatches.begin(),
@@ -78,33 +51,6 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
   return answer(request, Measuring::kNever).plan;
 }
 
-/// What is also run less exactly is one of the candidates of a program that compares them, and
-/// seldom the fastest.
-std::uint64_t Planner::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
-  if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
-    return Investment::kRepetitions;
-  PlanRequest inexact = request;
-  inexact.problem.mathType = CUDNN_DEFAULT_MATH;
-  inexact.problem.transform = Problem{}.transform;
-  const bool isCandidate =
-      store_.look(inexact, [](auto* known, auto*) { return known != nullptr; });
-  return isCandidate ? Investment::kRepetitionsOfCandidates : Investment::kRepetitions;
-}
-
-bool Planner::mustMeasure(const PlanRequest& request,
-                          Measuring measuring,
-                          const KnownQuestion& asked,
-                          std::uint64_t repetitions) const {
-  if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes)) return false;
-  const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
-  if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
-  return measuring == Measuring::kNow || investment_.pays(asked.calls,
-                                                          estimatedMs(request.problem),
-                                                          request.settings->benchmarkShare,
-                                                          repetitions);
-}
-
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
   const bool isNew = store_.look(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
@@ -124,67 +70,6 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
         if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
         return std::nullopt;
       });
-}
-
-bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
-  const std::uint64_t repetitions = repetitionsOf(request, measuring);
-  return store_.use(request, [&](const Known&, const KnownQuestion& asked) {
-    return mustMeasure(request, measuring, asked, repetitions);
-  });
-}
-
-void Planner::inquire(const PlanRequest& request, Measuring measuring) {
-  if (store_.load(request) || !isToBeMeasured(request, measuring)) return;
-  const Turn turn(turns_, request.device, measuring == Measuring::kNow);
-  if (!turn.isTaken() && measuring != Measuring::kNow) return;
-  // Another thread may have measured meanwhile.
-  if (isToBeMeasured(request, measuring)) measure(request);
-}
-
-void Planner::measure(const PlanRequest& request) {
-  Measurements known;
-  KernelsAtSizes refused;
-  store_.use(request, [&](const Known& problem, const KnownQuestion&) {
-    known = problem.measurements;
-    refused = problem.refused;
-  });
-  if (!request.withEngines()) dropEngines(known);
-  store_.confirmAll(request, known);
-  BenchmarkRequest benchmark;
-  benchmark.problem = request.problem;
-  benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
-  benchmark.largestBatches = benchmark.sizes.size() > 1 &&
-                             request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
-  benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
-  benchmark.known = &known;
-  benchmark.refused = &refused;
-  benchmark.buffers = timingBuffers(request);
-  benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
-  benchmark.devices = *request.benchmarkDevices;
-  benchmark.replays = request.replay() != Replay::kNever;
-  benchmark.kernels = request.settings->kernels;
-  benchmark.tuning = request.settings->tuning;
-  benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
-  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
-  BenchmarkResult result;
-  std::string why;
-  const auto begin = Clock::now();
-  try {
-    result = benchmarkKernels(request.handle, benchmark);
-    if (result.untried == Untried::kMemory) why = "device memory is short";
-    if (result.failures > 0) why = fmt::format("{} kernels failed", result.failures);
-  } catch (const Error& error) {
-    why = error.what();
-    result.failures = 1;
-  }
-  statistics_.kernelsMeasured += result.kernelsMeasured;
-  const auto elapsed = Clock::now() - begin;
-  const std::chrono::duration<double, std::milli> wall = elapsed;
-  investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
-  store_.use(request, [&](const Known&, KnownQuestion& asked) {
-    asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
-  });
-  store_.add(request, result, why);
 }
 
 /// The plan, all that it runs or names confirmed and made ready to run.
