@@ -31,10 +31,10 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
+  wanted.lacksWorkspace = call.execution != nullptr && !call.execution->fits(call.pointers);
   // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation,
   // nor one that is deterministic.
-  const bool mayLack =
-      call.execution != nullptr ? !call.execution->fits(call.pointers) : call.fused != nullptr;
+  const bool mayLack = call.execution != nullptr ? wanted.lacksWorkspace : call.fused != nullptr;
   const bool hasTooLittle =
       isCapped() && mayLack &&
       !fitsWorkspace(handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes);

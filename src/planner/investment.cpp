@@ -30,9 +30,8 @@ void Investment::addCall(std::uint64_t before, double timeMs) {
   }
 }
 
-void Investment::addCost(double timeMs, double costMs) {
+void Investment::learn(double timeMs, double costMs) {
   const std::lock_guard lock(mutex_);
-  spentMs_ += costMs;
   const double ratio = std::clamp(costMs / ruleOfThumbMs(timeMs), 0.1, 10.0);
   costRatio_ += kLearningRate * (ratio - costRatio_);
 }
@@ -55,6 +54,10 @@ bool Investment::pays(std::uint64_t calls,
   const std::lock_guard lock(mutex_);
   const double budgetMs = share * convolutionMs_ + (share > 0 && isSettled() ? kSettledMs : 0);
   return spentMs_ + expected(timeMs) <= budgetMs;
+}
+
+bool Investment::paysBack(std::uint64_t calls, double timeMs, double share) const {
+  return share > 0 && static_cast<double>(calls) * timeMs >= expectedCostMs(timeMs);
 }
 
 }  // namespace ucudnn

@@ -8,10 +8,14 @@ namespace ucudnn {
 
 /// What a program has spent in convolutions and on measuring them, and whether to spend more.
 ///
-///  1. Over a program's life measuring takes at most a share of the time in convolutions.
+///  1. Over a program's life measuring takes at most a share of the time in convolutions. What was
+///     asked for is not counted, nor what could not run otherwise.
 ///  2. Only what repeats is worth it: a problem that was called kRepetitions times will be again.
 ///  3. A program whose problems have settled (kRepetitions calls for each since the last new one)
 ///     may spend kSettledMs at once: that is what a fixed network costs, and it pays for days.
+///  4. A call whose own kernel has too little workspace runs by a slower one. Such a problem is
+///     measured once its calls have taken as long as measuring it would: whatever comes, the
+///     program then spends at most twice what it had to.
 ///
 /// Thread-safe.
 class Investment {
@@ -32,13 +36,21 @@ class Investment {
     convolutionMs_ += timeMs;
   }
   /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
-  void addCost(double timeMs, double costMs);
+  void learn(double timeMs, double costMs);
+  /// Nobody asked for it.
+  void spend(double costMs) {
+    const std::lock_guard lock(mutex_);
+    spentMs_ += costMs;
+  }
 
   /// Whether to measure now a problem that was called `calls` times and takes about `timeMs`.
   bool pays(std::uint64_t calls,
             double timeMs,
             double share,
             std::uint64_t repetitions = kRepetitions) const;
+
+  /// The same for calls that lack workspace.
+  bool paysBack(std::uint64_t calls, double timeMs, double share) const;
 
   /// What measuring a problem costs that takes `timeMs` a call: learned from those measured.
   double expectedCostMs(double timeMs) const;

@@ -107,7 +107,7 @@ class Planner {
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// Finds out what the question needs, if its turn comes.
   void inquire(const PlanRequest& request, Measuring measuring);
-  void measure(const PlanRequest& request);
+  void measure(const PlanRequest& request, Measuring measuring);
   bool isAnswered(const PlanRequest& request) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);

@@ -57,10 +57,11 @@ bool Planner::mustMeasure(const PlanRequest& request,
   if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes)) return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
-  return measuring == Measuring::kNow || investment_.pays(asked.calls,
-                                                          estimatedMs(request.problem),
-                                                          request.settings->benchmarkShare,
-                                                          repetitions);
+  if (measuring == Measuring::kNow) return true;
+  const double timeMs = estimatedMs(request.problem);
+  const double share = request.settings->benchmarkShare;
+  return investment_.pays(asked.calls, timeMs, share, repetitions) ||
+         (request.lacksWorkspace && investment_.paysBack(asked.calls, timeMs, share));
 }
 
 bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
@@ -75,10 +76,10 @@ void Planner::inquire(const PlanRequest& request, Measuring measuring) {
   const Turn turn(turns_, request.device, measuring == Measuring::kNow);
   if (!turn.isTaken() && measuring != Measuring::kNow) return;
   // Another thread may have measured meanwhile.
-  if (isToBeMeasured(request, measuring)) measure(request);
+  if (isToBeMeasured(request, measuring)) measure(request, measuring);
 }
 
-void Planner::measure(const PlanRequest& request) {
+void Planner::measure(const PlanRequest& request, Measuring measuring) {
   Measurements known;
   KernelsAtSizes refused;
   store_.use(request, [&](const Known& problem, const KnownQuestion&) {
@@ -117,7 +118,9 @@ void Planner::measure(const PlanRequest& request) {
   statistics_.kernelsMeasured += result.kernelsMeasured;
   const auto elapsed = Clock::now() - begin;
   const std::chrono::duration<double, std::milli> wall = elapsed;
-  investment_.addCost(estimatedMs(request.problem), std::max(result.spentMs, wall.count()));
+  const double costMs = std::max(result.spentMs, wall.count());
+  investment_.learn(estimatedMs(request.problem), costMs);
+  if (measuring == Measuring::kWhenItPays) investment_.spend(costMs);
   store_.use(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
   });

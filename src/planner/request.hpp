@@ -52,6 +52,7 @@ struct PlanRequest {
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   /// The calls are known to suit engines, so that a plan may do without one for others.
   bool suitsEngines = false;
+  bool lacksWorkspace = false;  ///< the call's own kernel needs more: a slower one runs meanwhile
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen

@@ -29,7 +29,7 @@ TEST(InvestmentTest, MeasuringTakesAShareOfTheTime) {
     investment.addCall(call % 2, 1);  // every other one is new: the program never settles
     timeMs += 1;
     if (!investment.pays(kRepetitions, 1, kShare)) continue;
-    investment.addCost(1, 80);
+    investment.spend(80);
     spentMs += 80;
     EXPECT_LE(spentMs, kShare * timeMs + 80);
   }
@@ -58,17 +58,38 @@ TEST(InvestmentTest, WhatItSpendsAtOnceIsBounded) {
     for (int i = 0; i < kProblems; ++i) {
       investment.addCall(pass, 0.1);
       if (!investment.pays(pass + 1, 0.1, kShare)) continue;
-      investment.addCost(0.1, 30);
+      investment.spend(30);
       spentMs += 30;
     }
   EXPECT_GT(spentMs, 0);
   EXPECT_LE(spentMs, Investment::kSettledMs + kShare * 8 * kProblems * 0.1 + 30);
 }
 
+TEST(InvestmentTest, WhatWasAskedForLeavesTheRestItsShare) {
+  Investment investment;
+  investment.addCall(0, 1e5);  // a new one: the program has not settled
+  ASSERT_TRUE(investment.pays(kRepetitions, 1, kShare));
+  investment.learn(1, investment.expectedCostMs(1));  // a query's, however long it took
+  EXPECT_TRUE(investment.pays(kRepetitions, 1, kShare));
+  investment.spend(kShare * 1e5);
+  EXPECT_FALSE(investment.pays(kRepetitions, 1, kShare));
+}
+
+TEST(InvestmentTest, WhatLacksWorkspacePaysOnceItHasTakenAsLong) {
+  Investment investment;
+  investment.spend(1e9);
+  const double costMs = investment.expectedCostMs(2);
+  const auto calls = static_cast<std::uint64_t>(costMs / 2);
+  EXPECT_FALSE(investment.paysBack(calls - 1, 2, kShare));
+  EXPECT_TRUE(investment.paysBack(calls + 1, 2, kShare));
+  EXPECT_FALSE(investment.paysBack(calls + 1, 2, 0)) << "never unasked";
+  EXPECT_FALSE(investment.pays(calls + 1, 2, kShare)) << "nothing is left of the share";
+}
+
 TEST(InvestmentTest, CostsAreLearned) {
   Investment investment;
   const double before = investment.expectedCostMs(1);
-  for (int i = 0; i < 50; ++i) investment.addCost(1, 3 * before);
+  for (int i = 0; i < 50; ++i) investment.learn(1, 3 * before);
   EXPECT_NEAR(investment.expectedCostMs(1), 3 * before, 0.1 * before);
   EXPECT_GT(investment.expectedCostMs(10), investment.expectedCostMs(1));
 }

@@ -44,6 +44,37 @@ int callsWithoutPlan(Planner& planner, const PlanRequest& wanted) {
   return calls;
 }
 
+TEST_F(PlannerTest, WhatWasAskedForDoesNotDelayTheRest) {
+  Planner planner;
+  // On the simulated device they cost more than may be spent at once.
+  for (int batch = 1000; batch < 1150; ++batch)
+    ASSERT_TRUE(
+        planner.plan(request(planner, kUndividedLimit, largeProblem(Operation::kForward, batch))));
+  EXPECT_EQ(callsWithoutPlan(planner, request(planner, kUndividedLimit)), Investment::kRepetitions);
+}
+
+TEST_F(PlannerTest, WhatLacksWorkspaceIsMeasuredBeforeTheProgramSettles) {
+  Planner planner;
+  const auto requestOf = [&](int batch) {
+    return request(planner, kUndividedLimit, largeProblem(Operation::kForward, batch));
+  };
+  const auto isPlannedAfter = [&](const PlanRequest& wanted, int calls) {
+    bool isPlanned = false;
+    for (int call = 0; call < calls; ++call)
+      isPlanned = planner.answer(wanted, Measuring::kWhenItPays).plan != nullptr;
+    return isPlanned;
+  };
+  settings_.benchmarkShare = 1e-9;
+  for (int batch = 1000; batch < 2000; ++batch) isPlannedAfter(requestOf(batch), 1);
+  PlanRequest wanted = requestOf(320);
+  EXPECT_FALSE(isPlannedAfter(wanted, 500));
+  wanted.lacksWorkspace = true;
+  EXPECT_TRUE(isPlannedAfter(wanted, 1)) << "its calls have taken as long";
+  wanted = requestOf(321);
+  wanted.lacksWorkspace = true;
+  EXPECT_FALSE(isPlannedAfter(wanted, 10)) << "not yet";
+}
+
 TEST_F(PlannerTest, WhatIsAlsoRunWithTensorCoresIsMeasuredOnceItStays) {
   Problem tensorCores = largeProblem(), exact = tensorCores;
   tensorCores.mathType = CUDNN_DEFAULT_MATH;
