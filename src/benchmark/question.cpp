@@ -1,6 +1,7 @@
 #include "benchmark/question.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "benchmark/largest_batches.hpp"
 #include "benchmark/selection.hpp"
@@ -48,7 +49,11 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
 
 /// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
 void Question::beginInTheMiddle() {
-  middle_ = std::max(request_.problem.batch() / kFirstPart, kFirstBatch);
+  const int miniBatch = request_.problem.batch();
+  const double samples =
+      std::ceil(kFirstMultiplyAdds * miniBatch / request_.problem.multiplyAdds());
+  middle_ =
+      std::max(miniBatch / kFirstPart, static_cast<int>(std::min<double>(samples, kFirstBatch)));
   const auto end = std::find_if(anchors_.begin(), anchors_.end(), [&](const Anchor& anchor) {
     return anchor.batch > middle_;
   });

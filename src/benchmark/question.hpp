@@ -13,8 +13,9 @@ namespace ucudnn {
 
 /// Judges the kernels of a request. Powers of two and the mini-batch are anchors: measured first,
 /// from the smallest up (fast tuning: from a middle one down, then up), and what they show decides
-/// about the sizes between. A kernel is left out
-/// for this question only, so only sizes of this question rule it out.
+/// about the sizes between. A kernel is left out for this question only, so only sizes of this
+/// question rule it out.
+///
 /// Judging sizes between is thread-safe once every anchor has been added.
 class Question {
  public:
