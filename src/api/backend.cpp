@@ -69,6 +69,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
+  if (made->needsMore()) made->kernel = kernelOf(made->problem, descriptor);
   return made;
 }
 
@@ -196,6 +197,7 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   if (ours == nullptr) return runTheirs(handle, *plan, execution);
   execution.deterministic = ours->deterministic;
   execution.problem = ours->isKnown ? &ours->problem : nullptr;
+  execution.kernel = ours->kernel;
   if (pack != nullptr)
     if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
   return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED : runTheirs(handle, *plan, execution);

@@ -20,6 +20,9 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
   wanted.calls = callsOf(call, key.problem);
   wanted.suitsEngines = key.isExecution && suitsEngines(key.problem, call.pointers, call.fused);
+  wanted.lacksWorkspace = call.execution != nullptr && !call.execution->fits(call.pointers);
+  if (wanted.lacksWorkspace && call.execution->kernel)
+    wanted.own = OwnKernel{*call.execution->kernel, call.execution->neededBytes};
   if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
                               const_cast<void*>(call.pointers.w),
@@ -31,7 +34,6 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  wanted.lacksWorkspace = call.execution != nullptr && !call.execution->fits(call.pointers);
   // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation,
   // nor one that is deterministic.
   const bool mayLack = call.execution != nullptr ? wanted.lacksWorkspace : call.fused != nullptr;

@@ -42,6 +42,7 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
       ++calls.count;
       calls.split += record.isPlanned() && record.divided ? 1 : 0;
       calls.replayed += record.isPlanned() && record.replayed ? 1 : 0;
+      calls.unmeasured += record.isPlanned() && !record.measured ? 1 : 0;
       calls.left += record.isPlanned() ? 0 : 1;
       if (!record.isPlanned()) return;
       calls.predictedMs += record.predictedMs;
@@ -65,7 +66,7 @@ std::string Report::textOf(const Convolutions::value_type& convolution) const {
   return fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  {}: {} N={}\n",
                      calls.count,
                      calls.split,
-                     isPlanned ? fmt::format("{:.1f}", calls.predictedMs) : "-",
+                     calls.predictedMs > 0 ? fmt::format("{:.1f}", calls.predictedMs) : "-",
                      isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
                      isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
                      isCompared ? formatSize(calls.last.undividedBytes) : "-",
@@ -93,6 +94,10 @@ std::string Report::text() const {
         "limits, {:.1f} ms (measured kernels, added up)\n",
         all_.predictedMs,
         all_.undividedMs);
+  if (all_.unmeasured > 0)
+    text += fmt::format("ucudnn: {} by the program's own kernel on parts of the batch: {}\n",
+                        all_.unmeasured,
+                        left::kNotMeasured);
   for (const auto& [why, count] : reasons_)
     text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
   std::vector<const Convolutions::value_type*> longest;

@@ -25,7 +25,7 @@ class Report {
 
  private:
   struct Calls {
-    long long count = 0, split = 0, replayed = 0, left = 0;
+    long long count = 0, split = 0, replayed = 0, unmeasured = 0, left = 0;
     double predictedMs = 0;
     double undividedMs = 0;  ///< as predictedMs where it is not known
     CallRecord last;

@@ -88,9 +88,10 @@ std::string traceLine(Operation operation,
   std::string line = problem != nullptr ? fmt::format("{} N={}", problem->text(), problem->batch())
                                         : std::string(toText(operation));
   if (record.isPlanned())
-    line += fmt::format("\t{}{}\t{}\tstream {}\t{} of {} bytes",
+    line += fmt::format("\t{}{}{}\t{}\tstream {}\t{} of {} bytes",
                         record.divided ? "split" : "undivided",
                         record.replayed ? ", replayed" : "",
+                        record.measured ? "" : ", not measured yet",
                         record.plan,
                         fmt::ptr(stream),
                         record.workspaceBytes,

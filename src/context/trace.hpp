@@ -35,7 +35,7 @@ class CallRecord {
   double predictedMs = 0;
   double undividedMs = 0;  ///< of the fastest kernel that is not split; 0: not known
   std::size_t undividedBytes = 0;
-  bool divided = false, replayed = false;
+  bool divided = false, replayed = false, measured = true;
 
   bool isPlanned() const noexcept { return *why == '\0'; }
 
@@ -49,7 +49,8 @@ class CallRecord {
              by.undividedMs,
              by.undividedBytes,
              by.isDivided(),
-             asGraph};
+             asGraph,
+             by.measured};
   }
   void passed(const ConvolutionCall& call, const char* reason) noexcept {
     why = reason;

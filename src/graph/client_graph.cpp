@@ -4,6 +4,7 @@
 
 #include <climits>
 
+#include "kernels/engines.hpp"
 #include "kernels/graph_operations.hpp"
 #include "kernels/operation_graph.hpp"
 
@@ -177,16 +178,33 @@ std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
   return made;
 }
 
-ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan) {
+namespace {
+
+/// Throws Error.
+std::vector<BackendDescriptor> configurationsOf(cudnnBackendDescriptor_t plan) {
   const Borrowed borrowed(plan);
-  const auto configuration = getUpTo(1,
-                                     borrowed.get(),
-                                     CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                     CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  const auto notes = notesOf(configuration.at(0));
+  return getUpTo(1,
+                 borrowed.get(),
+                 CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+                 CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+}
+
+}  // namespace
+
+ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan) {
+  const auto notes = notesOf(configurationsOf(plan).at(0));
   return {notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
           !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
           transformOf(operation, notes)};
+}
+
+std::optional<Kernel> kernelOf(const Problem& problem, cudnnBackendDescriptor_t plan) {
+  try {
+    const auto configuration = configurationOf(configurationsOf(plan).at(0));
+    return Kernel{idOf(configuration), problem.mathType, kEngines};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 namespace {

@@ -5,6 +5,8 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <optional>
+
 #include "kernels/descriptors.hpp"
 #include "plan/call.hpp"
 
@@ -34,6 +36,9 @@ struct ClientNumerics {
 /// Asks cuDNN. Throws Error.
 ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan);
 
+/// The engine of a client's plan, as a kernel of the problem. Empty: cuDNN does not say.
+std::optional<Kernel> kernelOf(const Problem& problem, cudnnBackendDescriptor_t plan);
+
 /// What is run for a client's plan. Immutable.
 struct ClientConvolution {
   /// `needed`: the workspace of the client's own engine. Throws Error.
@@ -49,6 +54,7 @@ struct ClientConvolution {
   // As the context has answered.
   int algorithm = 0;
   std::size_t grantedBytes = 0;
+  std::optional<Kernel> kernel;  ///< the client's own, where it needs more
 
   /// Whether the client has been told of less than its own engine needs.
   bool needsMore() const noexcept { return neededBytes > grantedBytes; }

@@ -42,6 +42,8 @@ void setKnobType(const BackendDescriptor& choice, int type) {
   setAttribute(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
 }
 
+}  // namespace
+
 EngineConfiguration configurationOf(const BackendDescriptor& configuration) {
   EngineConfiguration value;
   const auto engine =
@@ -55,8 +57,6 @@ EngineConfiguration configurationOf(const BackendDescriptor& configuration) {
                              get<std::int64_t>(choice, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
   return value;
 }
-
-}  // namespace
 
 bool hasEngines(const Problem& problem) noexcept {
   if (problem.operation != Operation::kBiasActivationForward) return true;

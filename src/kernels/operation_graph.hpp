@@ -64,6 +64,9 @@ std::vector<BackendDescriptor> knobChoicesOf(const EngineConfiguration& configur
 /// call has, and not where sums are kept in half.
 bool hasEngines(const Problem& problem) noexcept;
 
+/// What a configuration's descriptor holds, ours or a client's. Throws Error.
+EngineConfiguration configurationOf(const BackendDescriptor& configuration);
+
 /// What cuDNN notes of an engine.
 struct EngineNotes {
   std::int64_t index = -1;  ///< the engine's

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/kernel.hpp"
@@ -15,6 +17,7 @@ struct ClientExecution {
   std::size_t neededBytes;  ///< the plan's workspace
   bool deterministic;
   const Problem* problem = nullptr;  ///< the call's; null: it is not one that μ-cuDNN knows
+  std::optional<Kernel> kernel = std::nullopt;  ///< the plan's; empty: not known
 
   /// Whether the client's plan can run as it is.
   bool fits(const ConvolutionPointers& pointers) const noexcept {

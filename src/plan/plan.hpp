@@ -31,6 +31,7 @@ struct Plan {
   // First, side by side, and not looked up in `steps`: every call reads them, mostly from a cold
   // cache.
   bool divided = false;   ///< two micro-batches or more
+  bool measured = true;   ///< false: its times are not known, and it runs until others are
   bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.

@@ -13,9 +13,9 @@ namespace ucudnn {
 ///  2. Only what repeats is worth it: a problem that was called kRepetitions times will be again.
 ///  3. A program whose problems have settled (kRepetitions calls for each since the last new one)
 ///     may spend kSettledMs at once: that is what a fixed network costs, and it pays for days.
-///  4. A call whose own kernel has too little workspace runs by a slower one. Such a problem is
-///     measured once its calls have taken as long as measuring it would: whatever comes, the
-///     program then spends at most twice what it had to.
+///  4. A call whose own kernel has too little workspace runs on parts of the batch, or by a slower
+///     one. Such a problem is measured once its calls have taken as long as measuring it would:
+///     whatever comes, the program then spends at most twice what it had to.
 ///
 /// Thread-safe.
 class Investment {

@@ -34,6 +34,17 @@ struct KnownPlan {
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
+/// What runs until a problem is measured: the client's own kernel in parts of the batch, for limits
+/// that they fit.
+struct OwnInParts {
+  bool deterministic = false;
+  Replay replay = Replay::kNever;
+  std::size_t limitBytes = 0;        ///< where it was looked for; within more there may be a better
+  std::shared_ptr<const Plan> plan;  ///< null: it does not run so
+
+  bool serves(const PlanRequest& request) const noexcept;
+};
+
 /// The workspace within which a benchmark answers its question, if it does.
 std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept;
 
@@ -64,6 +75,7 @@ struct KnownQuestion {
   std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
+  std::optional<OwnInParts> ownInParts;
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
   bool isAnswered() const noexcept { return !looks.empty(); }

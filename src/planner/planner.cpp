@@ -36,6 +36,12 @@ void Planner::addConvolutionTime(double timeMs) {
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   if (const auto frozen = frozenAnswer(request)) return *frozen;
+  PlanAnswer found = answerMeasured(request, measuring);
+  if (!found.plan && !found.lasts && request.own) found.plan = ownInParts(request, measuring);
+  return found;
+}
+
+PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuring) {
   if (measuring != Measuring::kNever && request.settings->benchmarkShare == kMeasureAlways)
     measuring = Measuring::kNow;
   if (const auto known = knownAnswer(request, measuring)) return *known;

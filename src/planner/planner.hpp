@@ -105,6 +105,10 @@ class Planner {
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
+  /// From what has been measured, now or before.
+  PlanAnswer answerMeasured(const PlanRequest& request, Measuring measuring);
+  /// What runs until it is. Null: the call lacks nothing, or its kernel does not run so.
+  std::shared_ptr<const Plan> ownInParts(const PlanRequest& request, Measuring measuring);
   /// Finds out what the question needs, if its turn comes.
   void inquire(const PlanRequest& request, Measuring measuring);
   void measure(const PlanRequest& request, Measuring measuring);

@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "benchmark/buffers.hpp"
@@ -39,6 +40,12 @@ struct QuestionKey {
   }
 };
 
+/// The kernel that a call would run by itself, and what it needs for the mini-batch.
+struct OwnKernel {
+  Kernel kernel;
+  std::size_t workspaceBytes = 0;
+};
+
 /// Who asks, and for what.
 struct PlanRequest {
   cudnnHandle_t handle = nullptr;
@@ -52,7 +59,8 @@ struct PlanRequest {
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   /// The calls are known to suit engines, so that a plan may do without one for others.
   bool suitsEngines = false;
-  bool lacksWorkspace = false;  ///< the call's own kernel needs more: a slower one runs meanwhile
+  bool lacksWorkspace = false;   ///< the call's own kernel needs more
+  std::optional<OwnKernel> own;  ///< that kernel; empty: not known, or it has what it needs
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen

@@ -39,6 +39,23 @@ TEST_F(PreloadGraphTest, SplitsPlansThatAProgramTimes) {
   EXPECT_EQ(1, traceLines("backward_filter", "math=fma N=4", "2 x 2 FFT/fma"));
 }
 
+// The first engines forward and for the filter need more than the limit.
+TEST_F(PreloadGraphTest, UntilItIsMeasuredAnEngineRunsInParts) {
+  ASSERT_EQ(0, shell(plain("graph", "bare")).status);
+  const std::string unmeasured =
+      "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_WORKSPACE_LIMIT=" + std::to_string(kLimit) +
+      " UCUDNN_TRACE=" + file("trace") + " ";
+  const Outcome outcome = shell(unmeasured + "UCUDNN_REPORT=1 " + preloaded("graph", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  expectSameResults("preloaded", "bare");
+  EXPECT_NE(std::string::npos, outcome.error.find("6 by the program's own kernel on parts"))
+      << outcome.error;
+  for (const char* const operation : {"forward", "backward_filter"})
+    EXPECT_EQ(3, traceLines(operation, "\tsplit", ", not measured yet\t2 x 2 eng")) << operation;
+  for (const char* const operation : {"backward_data", "bias_activation_forward"})
+    EXPECT_EQ(3, traceLines(operation, "\tcudnn\tnot measured yet")) << operation;
+}
+
 TEST_F(PreloadGraphTest, AGraphsWorkspaceIsOursUnderATotal) {
   ASSERT_EQ(0, shell(plain("graph", "bare")).status);
   const std::string total = traced() + "UCUDNN_TOTAL_WORKSPACE_SIZE=4MiB ";

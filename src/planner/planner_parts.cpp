@@ -1,0 +1,118 @@
+// What runs until a problem is measured, where the call's own kernel lacks workspace: that kernel,
+// on parts of the batch.
+#include <algorithm>
+#include <iterator>
+
+#include "planner/conversion.hpp"
+#include "planner/planner.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// More parts are paced by the host, and what they leave of a kernel's speed is little.
+constexpr int kMostParts = 16;
+
+/// Whether a split may run that nobody has measured.
+bool mayRunInParts(const PlanRequest& request) {
+  return request.own && request.withEngines() && request.suitsEngines && !request.withErrors() &&
+         sizesFor(request.problem, request.settings->batchSizePolicy).size() > 1;
+}
+
+/// Puts together the parts of one kernel.
+class Parts {
+ public:
+  Parts(const PlanRequest& request, PreparedKernels& prepared)
+      : request_(request), prepared_(prepared), left_(request.problem.batch()) {}
+
+  /// As many parts of the size as the rest of the batch has. False: one does not run within the
+  /// limit. Throws Error.
+  bool add(int batch) {
+    const auto offer =
+        prepared_.offer(batch, request_.own->kernel, request_.callsAt(batch), nullptr);
+    if (!offer || offer->workspaceBytes > request_.limitBytes ||
+        (request_.deterministic && !offer->deterministic))
+      return false;
+    configuration_.microBatches.push_back({batch, 0, left_ / batch, false});
+    configuration_.workspaceBytes = std::max(configuration_.workspaceBytes, offer->workspaceBytes);
+    measurements_[batch].kernels.push_back({*offer, {}});
+    left_ %= batch;
+    return true;
+  }
+  int left() const noexcept { return left_; }
+
+  /// No time of it is known. Throws Error.
+  std::shared_ptr<const Plan> plan() const {
+    PlanRequest request = request_;
+    request.prepared = &prepared_;
+    auto plan =
+        std::make_shared<Plan>(*buildPlan(request, configuration_, Pace::kHost, measurements_));
+    plan->measured = false;
+    plan->predictedMs = 0;
+    return plan;
+  }
+
+ private:
+  const PlanRequest& request_;
+  PreparedKernels& prepared_;
+  int left_;
+  Configuration configuration_;
+  Measurements measurements_;
+};
+
+/// The largest power of two that fits, and what is left of the batch. Null: cuDNN can't run the
+/// kernel so. Throws Error.
+std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
+  const int miniBatch = request.problem.batch();
+  PreparedKernels prepared(request.handle, request.problem);
+  Parts parts(request, prepared);
+  // The workspace of most kernels grows with the batch, from the size that a filter takes.
+  const std::size_t sampleBytes = request.own->workspaceBytes / static_cast<std::size_t>(miniBatch);
+  const auto sizes = microBatchSizes(BatchSizePolicy::kPowerOfTwo, miniBatch);
+  for (auto size = std::next(sizes.rbegin());; ++size) {
+    if (size == sizes.rend() || *size < miniBatch / kMostParts) return nullptr;
+    const bool mayFit = sampleBytes * static_cast<std::size_t>(*size) <= request.limitBytes;
+    if (mayFit && parts.add(*size)) break;
+  }
+  if (parts.left() > 0 && !parts.add(parts.left())) return nullptr;
+  return parts.plan();
+}
+
+}  // namespace
+
+/// Another candidate's will do: that, too, cuDNN has proposed to the program.
+bool OwnInParts::serves(const PlanRequest& request) const noexcept {
+  if (plan == nullptr)
+    return request.limitBytes <= limitBytes && request.deterministic == deterministic;
+  return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
+         (deterministic || !request.deterministic) && request.replay() == replay &&
+         plan->isFor(request.calls);
+}
+
+std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Measuring measuring) {
+  if (!mayRunInParts(request)) return nullptr;
+  const auto known = store_.look(request, [](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr ? asked->ownInParts : std::nullopt;
+  });
+  if (known && known->serves(request)) return known->plan;
+  if (measuring == Measuring::kNever) return nullptr;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  OwnInParts made{request.deterministic, request.replay(), request.limitBytes, nullptr};
+  try {
+    made.plan = makeParts(request);
+  } catch (const Error& error) {
+    logDebug("{} N={}: its own kernel does not run in parts: {}",
+             request.problem.text(),
+             request.problem.batch(),
+             error.what());
+  }
+  if (made.plan != nullptr)
+    logInfo("{} N={}: {} until it is measured",
+            request.problem.text(),
+            request.problem.batch(),
+            toText(*made.plan));
+  store_.use(request, [&](const Known&, KnownQuestion& asked) { asked.ownInParts = made; });
+  return made.plan;
+}
+
+}  // namespace ucudnn

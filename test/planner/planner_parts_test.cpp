@@ -1,0 +1,121 @@
+// What runs until a problem is measured, where the call's own kernel lacks workspace.
+#include "planner/planner.hpp"
+
+#include <stdexcept>
+
+#include "kernels/engines.hpp"
+#include "planner_engines_fixture.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+class PlannerPartsTest : public PlannerEnginesTest {
+ protected:
+  void SetUp() override {
+    PlannerEnginesTest::SetUp();
+    settings_.databasePath.clear();
+    settings_.benchmarkShare = 0;
+  }
+
+  /// A call whose own engine needs a third more than the limit.
+  PlanRequest lacking(Planner& planner, Operation operation = Operation::kForward) const {
+    const Problem problem = problemOf(operation);
+    const OwnKernel own = ownOf(problem);
+    PlanRequest wanted = request(planner, own.workspaceBytes / 4 * 3, problem);
+    wanted.suitsEngines = wanted.lacksWorkspace = true;
+    wanted.own = own;
+    return wanted;
+  }
+
+  OwnKernel ownOf(const Problem& problem) const {
+    const ProblemDescriptors descriptors(problem);
+    for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true))
+      if (isClients(offer.kernel) && offer.workspaceBytes > 4 * kMebibyte && offer.deterministic)
+        return {offer.kernel, offer.workspaceBytes};
+    throw std::logic_error("no engine needs workspace");
+  }
+
+  /// Not one that only μ-cuDNN puts together.
+  static bool isClients(Kernel kernel) {
+    if (kernel.source != kEngines) return false;
+    const EngineConfiguration value = engineConfigurationOf(kernel.id);
+    return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
+  }
+
+  static PlanAnswer call(Planner& planner, const PlanRequest& wanted) {
+    return planner.answer(wanted, Measuring::kWhenItPays);
+  }
+};
+
+TEST_F(PlannerPartsTest, ItIsThatKernelOnPartsOfTheBatch) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+    Planner planner;
+    const PlanRequest wanted = lacking(planner, operation);
+    const PlanAnswer found = call(planner, wanted);
+    ASSERT_TRUE(found.plan) << toText(operation);
+    EXPECT_FALSE(found.lasts);
+    EXPECT_FALSE(found.plan->measured);
+    EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
+    int samples = 0;
+    for (const Plan::Step& step : found.plan->steps) {
+      EXPECT_EQ(step.kernel, wanted.own->kernel);
+      samples += step.batch * step.count;
+    }
+    EXPECT_EQ(samples, wanted.problem.batch());
+    EXPECT_EQ(call(planner, wanted).plan, found.plan) << "it is made once";
+    EXPECT_EQ(measured(planner), 0);
+  }
+}
+
+TEST_F(PlannerPartsTest, ItRunsUntilTheProblemIsMeasured) {
+  Planner planner;
+  const PlanRequest wanted = lacking(planner);
+  EXPECT_FALSE(planner.answer(wanted, Measuring::kNever).plan) << "first seen in a capture";
+  const auto parts = call(planner, wanted).plan;
+  EXPECT_EQ(planner.answer(wanted, Measuring::kNever).plan, parts);
+  PlanRequest query = wanted;
+  query.own.reset();
+  EXPECT_FALSE(planner.answer(query, Measuring::kIfKnown).plan) << "no answer for queries";
+  const auto best = planner.plan(query);
+  ASSERT_TRUE(best && best->measured);
+  EXPECT_EQ(call(planner, wanted).plan, best);
+  Planner alone;
+  EXPECT_EQ(toText(*alone.plan(request(alone, wanted.limitBytes, wanted.problem))), toText(*best));
+}
+
+TEST_F(PlannerPartsTest, AnotherCandidateOfTheProgramRunsBySame) {
+  Planner planner;
+  PlanRequest wanted = lacking(planner);
+  const auto parts = call(planner, wanted).plan;
+  ++wanted.own->kernel.id;
+  EXPECT_EQ(call(planner, wanted).plan, parts);
+  wanted.deterministic = true;
+  EXPECT_NE(call(planner, wanted).plan, parts);
+}
+
+TEST_F(PlannerPartsTest, NotWhereNothingMayBeSplitOrNotByEngines) {
+  const auto isPlanned = [&](auto change) {
+    Planner planner;
+    PlanRequest wanted = lacking(planner);
+    Settings settings = settings_;
+    wanted.settings = &settings;
+    change(wanted, settings);
+    return call(planner, wanted).plan != nullptr;
+  };
+  EXPECT_TRUE(isPlanned([](PlanRequest&, Settings&) {}));
+  EXPECT_FALSE(isPlanned([](PlanRequest&, Settings& settings) {
+    settings.batchSizePolicy = BatchSizePolicy::kUndivided;
+  }));
+  EXPECT_FALSE(
+      isPlanned([](PlanRequest&, Settings& settings) { settings.kernels = Kernels::kLegacy; }));
+  EXPECT_FALSE(isPlanned([](PlanRequest&, Settings& settings) { settings.maxError = 1; }));
+  EXPECT_FALSE(isPlanned([](PlanRequest& wanted, Settings&) { wanted.suitsEngines = false; }));
+  EXPECT_FALSE(isPlanned([](PlanRequest& wanted, Settings&) { wanted.limitBytes = 1; }));
+  EXPECT_FALSE(isPlanned([](PlanRequest& wanted, Settings&) {
+    wanted.limitBytes = wanted.own->workspaceBytes / 20;  // more than 16 parts
+  }));
+}
+
+}  // namespace
+}  // namespace ucudnn::test
