@@ -10,8 +10,10 @@
 namespace ucudnn {
 namespace {
 
-// More parts are paced by the host, and what they leave of a kernel's speed is little.
-constexpr int kMostParts = 16;
+// An engine takes 20 us for the shortest part. Of many that are estimated shorter than this (a
+// launch is 10 us of it) little but that would be left.
+constexpr double kShortestMs = 0.015;
+constexpr int kFew = 4;
 
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
@@ -70,7 +72,9 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
   const std::size_t sampleBytes = request.own->workspaceBytes / static_cast<std::size_t>(miniBatch);
   const auto sizes = microBatchSizes(BatchSizePolicy::kPowerOfTwo, miniBatch);
   for (auto size = std::next(sizes.rbegin());; ++size) {
-    if (size == sizes.rend() || *size < miniBatch / kMostParts) return nullptr;
+    if (size == sizes.rend()) return nullptr;
+    const bool isShort = estimatedMs(request.problem.withBatch(*size)) < kShortestMs;
+    if (isShort && miniBatch > *size * kFew) return nullptr;
     const bool mayFit = sampleBytes * static_cast<std::size_t>(*size) <= request.limitBytes;
     if (mayFit && parts.add(*size)) break;
   }

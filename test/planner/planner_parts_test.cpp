@@ -112,9 +112,19 @@ TEST_F(PlannerPartsTest, NotWhereNothingMayBeSplitOrNotByEngines) {
   EXPECT_FALSE(isPlanned([](PlanRequest&, Settings& settings) { settings.maxError = 1; }));
   EXPECT_FALSE(isPlanned([](PlanRequest& wanted, Settings&) { wanted.suitsEngines = false; }));
   EXPECT_FALSE(isPlanned([](PlanRequest& wanted, Settings&) { wanted.limitBytes = 1; }));
-  EXPECT_FALSE(isPlanned([](PlanRequest& wanted, Settings&) {
-    wanted.limitBytes = wanted.own->workspaceBytes / 20;  // more than 16 parts
-  }));
+}
+
+TEST_F(PlannerPartsTest, NotWherePartsAreTooShort) {
+  Planner planner;
+  PlanRequest wanted = lacking(planner);
+  PreparedKernels prepared(handle_.get(), wanted.problem);
+  for (const int batch : {2, 1}) {  // 0.009 and 0.005 ms for what they compute
+    const auto offer = prepared.offer(batch, wanted.own->kernel, Calls::kAll, nullptr);
+    ASSERT_TRUE(offer);
+    wanted.limitBytes = offer->workspaceBytes;
+    const auto parts = call(planner, wanted).plan;
+    EXPECT_EQ(parts != nullptr, batch == 2);
+  }
 }
 
 }  // namespace
