@@ -19,24 +19,35 @@ struct AtSize {
   const std::vector<Measurement>* all = nullptr;  ///< at that size
 };
 
-AtSize largestBelow(const Measurements& measured, Kernel kernel, int batch) {
-  for (auto size = std::make_reverse_iterator(measured.lower_bound(batch)); size != measured.rend();
-       ++size)
-    for (const Measurement& measurement : size->second.kernels)
-      if (measurement.kernel == kernel) return {size->first, &measurement, &size->second.kernels};
+AtSize at(Measurements::const_reference size, Kernel kernel) {
+  const auto& [batch, all] = size;
+  for (const Measurement& measurement : all.kernels)
+    if (measurement.kernel == kernel) return {batch, &measurement, &all.kernels};
   return {};
+}
+
+AtSize largestBelow(const Measurements& measured, Kernel kernel, int batch) {
+  AtSize found;
+  for (auto size = std::make_reverse_iterator(measured.lower_bound(batch));
+       size != measured.rend() && found.batch == 0;
+       ++size)
+    found = at(*size, kernel);
+  return found;
+}
+
+AtSize smallestAbove(const Measurements& measured, Kernel kernel, int batch) {
+  AtSize found;
+  for (auto size = measured.upper_bound(batch); size != measured.end() && found.batch == 0; ++size)
+    found = at(*size, kernel);
+  return found;
 }
 
 /// A kernel at the largest size up to another where it was measured, else at the smallest above;
 /// where that is larger than `middle`, at none that is smaller.
 AtSize nearest(const Measurements& measured, Kernel kernel, int batch, int middle) {
-  AtSize found;
-  for (auto size = measured.lower_bound(batch > middle ? middle : 0); size != measured.end();
-       ++size)
-    for (const Measurement& m : size->second.kernels)
-      if (m.kernel == kernel && (found.batch == 0 || size->first <= batch))
-        found = {size->first, &m, &size->second.kernels};
-  return found;
+  const AtSize below = largestBelow(measured, kernel, batch + 1);
+  return below.batch >= (batch > middle ? middle : 1) ? below
+                                                      : smallestAbove(measured, kernel, batch);
 }
 
 /// What the kernel may take at `batch`: for each sample as much as there, but for what any larger
@@ -89,20 +100,11 @@ bool isOffFront(const Measurements& measured,
          isOffFront(&KernelTiming::deviceMs, measured, batch, timing, offer, factor, largest);
 }
 
-/// The kernel at the smallest size above another where it was measured.
-AtSize smallestAbove(const Measurements& measured, Kernel kernel, int batch) {
-  for (auto size = measured.upper_bound(batch); size != measured.end(); ++size)
-    for (const Measurement& measurement : size->second.kernels)
-      if (measurement.kernel == kernel) return {size->first, &measurement, &size->second.kernels};
-  return {};
-}
-
 double hopedForMs(Clock clock, const Measurements& measured, Kernel kernel, int batch) {
   double hopedMs = std::numeric_limits<double>::infinity();
   const auto timeAt = [&](Measurements::const_iterator size) -> std::optional<double> {
-    for (const Measurement& m : size->second.kernels)
-      if (m.kernel == kernel) return m.*clock;
-    return std::nullopt;
+    const AtSize found = at(*size, kernel);
+    return found.batch != 0 ? std::optional(found.kernel->*clock) : std::nullopt;
   };
   const auto above = measured.upper_bound(batch);
   if (above != measured.end())
