@@ -34,12 +34,11 @@ struct KnownPlan {
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
-/// What runs until a problem is measured: the client's own kernel in parts of the batch, for limits
-/// that they fit.
+/// What runs until a problem is measured: the client's own kernel on parts of the batch.
 struct OwnInParts {
   bool deterministic = false;
   Replay replay = Replay::kNever;
-  std::size_t limitBytes = 0;        ///< where it was looked for; within more there may be a better
+  std::size_t limitBytes = 0;        ///< within so much; within more, larger parts may fit
   std::shared_ptr<const Plan> plan;  ///< null: it does not run so
 
   bool serves(const PlanRequest& request) const noexcept;

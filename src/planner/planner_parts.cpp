@@ -10,8 +10,8 @@
 namespace ucudnn {
 namespace {
 
-// An engine takes 20 us for the shortest part. Of many that are estimated shorter than this (a
-// launch is 10 us of it) little but that would be left.
+// An engine takes 20 us for any part. Parts that are estimated shorter than this, of which 10 us
+// stand for a launch, would take little else: then there are few, or none.
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
 
