@@ -74,7 +74,7 @@ struct KnownQuestion {
   std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
-  std::optional<OwnInParts> ownInParts;
+  std::vector<OwnInParts> ownInParts;  ///< the latest last
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
   bool isAnswered() const noexcept { return !looks.empty(); }
@@ -141,6 +141,8 @@ constexpr std::size_t kMostProblems = 8192;
 constexpr std::size_t kMostQuestions = 64;
 /// Plans of one question: as many as its Pareto front is long, mostly below ten.
 constexpr std::size_t kMostPlans = 32;
+/// A program that compares engines grants them different workspaces.
+constexpr std::size_t kMostInParts = 8;
 
 using Knowledge = BoundedMap<KnownKey, Known, KnownKey::Hash>;
 

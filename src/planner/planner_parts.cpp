@@ -95,10 +95,14 @@ bool OwnInParts::serves(const PlanRequest& request) const noexcept {
 
 std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Measuring measuring) {
   if (!mayRunInParts(request)) return nullptr;
-  const auto known = store_.look(request, [](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr ? asked->ownInParts : std::nullopt;
+  const auto known = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+    std::optional<std::shared_ptr<const Plan>> plan;
+    if (asked == nullptr) return plan;
+    for (const OwnInParts& parts : asked->ownInParts)
+      if (parts.serves(request) && (!plan || *plan == nullptr)) plan = parts.plan;
+    return plan;
   });
-  if (known && known->serves(request)) return known->plan;
+  if (known) return *known;
   if (measuring == Measuring::kNever) return nullptr;
   const PlanningTime time(statistics_.planningMicroseconds);
   OwnInParts made{request.deterministic, request.replay(), request.limitBytes, nullptr};
@@ -115,7 +119,11 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
             request.problem.text(),
             request.problem.batch(),
             toText(*made.plan));
-  store_.use(request, [&](const Known&, KnownQuestion& asked) { asked.ownInParts = made; });
+  store_.use(request, [&](const Known&, KnownQuestion& asked) {
+    auto& parts = asked.ownInParts;
+    if (parts.size() >= kMostInParts) parts.erase(parts.begin());
+    parts.push_back(made);
+  });
   return made.plan;
 }
 

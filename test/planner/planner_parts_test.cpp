@@ -94,6 +94,22 @@ TEST_F(PlannerPartsTest, AnotherCandidateOfTheProgramRunsBySame) {
   EXPECT_NE(call(planner, wanted).plan, parts);
 }
 
+TEST_F(PlannerPartsTest, CallsOfTwoWorkspacesInTurnsHavePartsOfTheirOwn) {
+  Planner planner;
+  const PlanRequest large = lacking(planner);
+  PlanRequest small = large;
+  small.limitBytes = call(planner, large).plan->workspaceBytes - 1;
+  const auto smaller = call(planner, small).plan;
+  ASSERT_TRUE(smaller);
+  EXPECT_LE(smaller->workspaceBytes, small.limitBytes);
+  const auto larger = call(planner, large).plan;
+  EXPECT_NE(larger, smaller);
+  for (int turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(call(planner, small).plan, smaller);
+    EXPECT_EQ(call(planner, large).plan, larger);
+  }
+}
+
 TEST_F(PlannerPartsTest, NotWhereNothingMayBeSplitOrNotByEngines) {
   const auto isPlanned = [&](auto change) {
     Planner planner;
