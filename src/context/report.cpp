@@ -88,7 +88,7 @@ std::string Report::text() const {
       all_.left,
       all_.replayed,
       static_cast<double>(statistics.planningMicroseconds) / 1e6);
-  if (all_.left < all_.count)
+  if (all_.left + all_.unmeasured < all_.count)
     text += fmt::format(
         "ucudnn: planned calls take {:.1f} ms; undivided, by the fastest kernels within the same "
         "limits, {:.1f} ms (measured kernels, added up)\n",

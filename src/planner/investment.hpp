@@ -49,7 +49,7 @@ class Investment {
             double share,
             std::uint64_t repetitions = kRepetitions) const;
 
-  /// The same for calls that lack workspace.
+  /// Whether calls that lack workspace have taken as long as measuring their problem would.
   bool paysBack(std::uint64_t calls, double timeMs, double share) const;
 
   /// What measuring a problem costs that takes `timeMs` a call: learned from those measured.

@@ -36,11 +36,14 @@ struct KnownPlan {
 
 /// What runs until a problem is measured: the client's own kernel on parts of the batch.
 struct OwnInParts {
+  Kernel kernel;
+  Calls calls = Calls::kAll;
   bool deterministic = false;
   Replay replay = Replay::kNever;
   std::size_t limitBytes = 0;        ///< within so much; within more, larger parts may fit
   std::shared_ptr<const Plan> plan;  ///< null: it does not run so
 
+  /// REQUIRES: the request has a kernel of its own.
   bool serves(const PlanRequest& request) const noexcept;
 };
 

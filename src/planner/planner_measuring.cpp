@@ -60,8 +60,10 @@ bool Planner::mustMeasure(const PlanRequest& request,
   if (measuring == Measuring::kNow) return true;
   const double timeMs = estimatedMs(request.problem);
   const double share = request.settings->benchmarkShare;
+  // Calls pay for one attempt.
+  const bool isNew = !asked.isAnswered() && !asked.isIncomplete();
   return investment_.pays(asked.calls, timeMs, share, repetitions) ||
-         (request.lacksWorkspace && investment_.paysBack(asked.calls, timeMs, share));
+         (isNew && request.lacksWorkspace && investment_.paysBack(asked.calls, timeMs, share));
 }
 
 bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {

@@ -84,10 +84,12 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
 
 }  // namespace
 
-/// Another candidate's will do: that, too, cuDNN has proposed to the program.
+/// Another candidate's will do: that, too, cuDNN has proposed to the program. That one does not run
+/// so says nothing of others.
 bool OwnInParts::serves(const PlanRequest& request) const noexcept {
   if (plan == nullptr)
-    return request.limitBytes <= limitBytes && request.deterministic == deterministic;
+    return request.limitBytes <= limitBytes && request.own->kernel == kernel &&
+           request.deterministic == deterministic && request.calls == calls;
   return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
          (deterministic || !request.deterministic) && request.replay() == replay &&
          plan->isFor(request.calls);
@@ -105,7 +107,12 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
   if (known) return *known;
   if (measuring == Measuring::kNever) return nullptr;
   const PlanningTime time(statistics_.planningMicroseconds);
-  OwnInParts made{request.deterministic, request.replay(), request.limitBytes, nullptr};
+  OwnInParts made{request.own->kernel,
+                  request.calls,
+                  request.deterministic,
+                  request.replay(),
+                  request.limitBytes,
+                  nullptr};
   try {
     made.plan = makeParts(request);
   } catch (const Error& error) {
@@ -113,6 +120,7 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
              request.problem.text(),
              request.problem.batch(),
              error.what());
+    if (!isRefusal(error.status())) return nullptr;  // it may run another time
   }
   if (made.plan != nullptr)
     logInfo("{} N={}: {} until it is measured",

@@ -154,7 +154,6 @@ TEST_F(EnginesTest, GraphsThatShareTensorsAndKnobsMakeThePlansOfOthers) {
   }
 }
 
-/// With FMA most problems have no others.
 // What PyTorch runs first of VGG-16's second convolution needs 4.9 GiB for 200 samples.
 TEST_F(EnginesTest, TheFirstForAWholeBatchRunsPartsOfIt) {
   for (const Operation operation :
@@ -175,6 +174,7 @@ TEST_F(EnginesTest, TheFirstForAWholeBatchRunsPartsOfIt) {
   }
 }
 
+/// With FMA most problems have no others.
 TEST_F(EnginesTest, AllThatAnyModeNamesIsOfferedUnlessBetterOnesTakeNoMoreWorkspace) {
   for (const Operation operation : kOperations)
     for (const int batch : {2, 64, 256}) {

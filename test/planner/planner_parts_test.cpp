@@ -94,6 +94,15 @@ TEST_F(PlannerPartsTest, AnotherCandidateOfTheProgramRunsBySame) {
   EXPECT_NE(call(planner, wanted).plan, parts);
 }
 
+TEST_F(PlannerPartsTest, ThatOneCandidateDoesNotRunSoSaysNothingOfOthers) {
+  Planner planner;
+  const PlanRequest wanted = lacking(planner);
+  PlanRequest refused = wanted;
+  refused.own->kernel.id = *idFromText("eng12345");
+  EXPECT_FALSE(call(planner, refused).plan);
+  EXPECT_TRUE(call(planner, wanted).plan);
+}
+
 TEST_F(PlannerPartsTest, CallsOfTwoWorkspacesInTurnsHavePartsOfTheirOwn) {
   Planner planner;
   const PlanRequest large = lacking(planner);
