@@ -168,10 +168,10 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t b
  * The share of the time in convolutions that measuring may take where no query asks for it, 0.03
  * by default. Find*, Find*Ex and queries that name a limit measure at once; a problem that is seen
  * without one runs as cuDNN runs it, and is measured when its repetition pays for it. Where a cap
- * leaves too little for its own kernel, that runs on parts of the batch, or a slower one runs: then
- * it is measured, beyond the share, once its calls have taken as long as that takes. Infinity: each
- * problem is measured when it is first seen; 0: never without being asked. Any other that is not
- * between 0 and 1: CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
+ * leaves a call's own kernel too little, that kernel runs on parts of the batch, or a slower one
+ * runs. Such a problem is measured, beyond the share, once its calls have taken as long as
+ * measuring takes. Infinity: each problem is measured when it is first seen; 0: never without being
+ * asked. Any other that is not between 0 and 1: CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share);
 

@@ -79,8 +79,8 @@ constexpr double kFixedMs = 0.08;
 // most kernels leave a device half idle, which says nothing of larger batches.
 constexpr int kFirstPart = 8;
 constexpr int kFirstBatch = 16;
-// Or than have so many multiply-adds, which take an H200 0.5 ms: a few samples of 3-D images fill a
-// device, and some kernels take a second for eight.
+// Fewer will do that have so many multiply-adds, which take an H200 0.5 ms: a few samples of 3-D
+// images fill a device, and some kernels take a second for eight.
 constexpr double kFirstMultiplyAdds = 2.5e10;
 // Fast tuning, of kernels between anchors that could take one another's place: so many are timed,
 // where samples are enough to fill the device. Without it an H200 times a tenth more, for plans

@@ -60,7 +60,7 @@ struct PlanRequest {
   /// The calls are known to suit engines, so that a plan may do without one for others.
   bool suitsEngines = false;
   bool lacksWorkspace = false;   ///< the call's own kernel needs more
-  std::optional<OwnKernel> own;  ///< that kernel; empty: not known, or it has what it needs
+  std::optional<OwnKernel> own;  ///< that kernel, where it lacks workspace and is known
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
