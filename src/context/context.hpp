@@ -201,6 +201,7 @@ class Context {
                                           const ConvolutionCall& call,
                                           const char** why) noexcept;
   PlanAnswer lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call);
+  bool hasTooLittle(const ConvolutionCall& call, const PlanRequest& wanted) const;
   /// The plan of calls that overwrite, for those that add too; null: it can't be.
   std::shared_ptr<const Plan> completed(const HotPlans::Key& key, const Plan& plan) noexcept;
   /// `call` with the workspace that the plan has; `clients` as it was made.

@@ -9,6 +9,18 @@
 
 namespace ucudnn {
 
+/// Whether cuDNN can't run the call either. It was told of no more workspace than the cap; cuDNN
+/// has no other algorithm without activation, nor one that is deterministic.
+bool Context::hasTooLittle(const ConvolutionCall& call, const PlanRequest& wanted) const {
+  const bool mayLack = call.execution != nullptr ? wanted.lacksWorkspace : call.fused != nullptr;
+  return isCapped() && mayLack &&
+         !fitsWorkspace(handle_,
+                        wanted.problem.operation,
+                        call.descriptors,
+                        call.algorithm,
+                        wanted.limitBytes);
+}
+
 /// What is passed at the call bounds the plan, and so does a limit that this handle's client has
 /// named; another handle's limit does not.
 PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
@@ -34,14 +46,12 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  // It was told of no more workspace than the cap; cuDNN has no other algorithm without activation,
-  // nor one that is deterministic.
-  const bool mayLack = call.execution != nullptr ? wanted.lacksWorkspace : call.fused != nullptr;
-  const bool hasTooLittle =
-      isCapped() && mayLack &&
-      !fitsWorkspace(handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes);
-  const Measuring measuring = owed || hasTooLittle ? Measuring::kNow : Measuring::kWhenItPays;
+  Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
+  if (!found.plan && !owed && hasTooLittle(call, wanted)) {
+    measuring = Measuring::kNow;
+    found = planner().answer(wanted, measuring);
+  }
   // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
   // can run instead.
   if (!found.plan && (found.lasts || found.isFar) && key.deterministic && !key.isExecution &&

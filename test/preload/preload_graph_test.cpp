@@ -119,6 +119,18 @@ TEST_F(PreloadGraphTest, APromisedSplitNeedsNoMeasurement) {
   expectBareResults("fast", settings + "UCUDNN_BENCHMARK_BUDGET=0.001 ");
   expectBareResults("capture", settings + "UCUDNN_BENCHMARK_SHARE=0 ");
 }
+// Parts of the batch fit, and cost no measurement.
+TEST_F(PreloadGraphTest, WhatRunsInPartsIsNotMeasuredForWantOfWorkspace) {
+  ASSERT_EQ(0, shell(plain("fast", "bare")).status);
+  const Outcome outcome =
+      shell(std::string(kSplitOnly) + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_TRACE=" + file("trace") +
+            " " + preloaded("fast", "preloaded"));
+  EXPECT_EQ(0, outcome.status) << outcome.output;
+  expectSameResults("preloaded", "bare");
+  EXPECT_LT(0, traceLines("backward_filter", ""));
+  EXPECT_EQ(traceLines("backward_filter", ""),
+            traceLines("backward_filter", "\tsplit", ", not measured yet\t4 x 1 eng"));
+}
 
 }  // namespace
 }  // namespace ucudnn::test
