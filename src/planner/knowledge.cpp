@@ -38,7 +38,10 @@ void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitB
     replaysUntried = result.replaysUntried;
     triedBytes = isWhole ? 0 : std::max(triedBytes, limitBytes);
   }
-  if (isAnswered) addLook({limitBytes, bytes});
+  if (isAnswered) {
+    addLook({limitBytes, bytes});
+    ownInParts.clear();
+  }
   dropPlans();
 }
 
