@@ -9,6 +9,22 @@ namespace plain {
 
 class GraphHabits : GraphLayer {
  public:
+  using GraphLayer::GraphLayer;
+
+  /// All engines that compute a shape, the first time in two calls, then in a captured one.
+  void everyEngine(cudnnHandle_t handle, std::vector<float>& results) {
+    for (const auto operation : {GraphOperation::kForward,
+                                 GraphOperation::kBackwardData,
+                                 GraphOperation::kBackwardFilter,
+                                 GraphOperation::kFused})
+      for (const Backend& configuration : configurations(graph(handle, operation))) {
+        const Backend plan = planOf(handle, configuration);
+        if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
+        for (int i = 0; i < 2; ++i) execute(handle, plan, 4, results);
+        whileCapturing(handle, [&] { execute(handle, plan, 4, results); });
+      }
+  }
+
   /// Reads a plan's configuration into a descriptor that has held another graph's, and makes a plan
   /// of it again.
   void refill(cudnnHandle_t handle, std::vector<float>& results) {
@@ -70,11 +86,7 @@ class GraphHabits : GraphLayer {
 
   /// The same, where the first thing that the program does is to capture them.
   void capture(cudnnHandle_t handle, std::vector<float>& results) {
-    CHECK(cudaStreamCreateWithFlags(&captured_, cudaStreamNonBlocking));
-    CHECK(cudnnSetStream(handle, captured_));
-    fast(handle, results);
-    CHECK(cudnnSetStream(handle, nullptr));
-    CHECK(cudaStreamDestroy(std::exchange(captured_, nullptr)));
+    whileCapturing(handle, [&] { fast(handle, results); });
   }
 
   /// Asks each of them for its workspace before and after a cap is raised, as misc/python does.
@@ -100,6 +112,15 @@ class GraphHabits : GraphLayer {
   }
 
  private:
+  template <typename Use>
+  void whileCapturing(cudnnHandle_t handle, Use use) {
+    CHECK(cudaStreamCreateWithFlags(&captured_, cudaStreamNonBlocking));
+    CHECK(cudnnSetStream(handle, captured_));
+    use();
+    CHECK(cudnnSetStream(handle, nullptr));
+    CHECK(cudaStreamDestroy(std::exchange(captured_, nullptr)));
+  }
+
   void execute(cudnnHandle_t handle,
                const Backend& plan,
                std::size_t tensors,
@@ -108,20 +129,22 @@ class GraphHabits : GraphLayer {
         handle, plan, tensors, results, bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }
 
-  /// Whichever of w and y is the output: both are read.
+  /// Whichever is the output: all are read.
   void execute(cudnnHandle_t handle,
                const Backend& plan,
                std::size_t tensors,
                std::vector<float>& results,
                std::size_t bytes) {
-    const Memory w(kWCount * sizeof(float)), y(kYCount * sizeof(float)), space(bytes);
-    fill(w, kWCount, 2);
-    fill(y, kYCount, 3);
-    std::vector<void*> data = {x_.get(), w.get(), y.get(), bias_.get()};
+    const Memory x(xCount_ * sizeof(float)), w(wCount_ * sizeof(float));
+    const Memory y(yCount_ * sizeof(float)), space(bytes);
+    fill(x, xCount_, 1);
+    fill(w, wCount_, 2);
+    fill(y, yCount_, 3);
+    std::vector<void*> data = {x.get(), w.get(), y.get(), bias_.get()};
     std::vector<std::int64_t> ids = {kX, kW, kY, kBias};
     while (ids.size() < tensors) {
       ids.push_back(1000 + static_cast<std::int64_t>(ids.size()));
-      data.push_back(x_.get());
+      data.push_back(x.get());
     }
     const Backend pack = packOf(ids, data, space.get());
     if (captured_ != nullptr)
@@ -129,8 +152,9 @@ class GraphHabits : GraphLayer {
     CHECK(cudnnBackendExecute(handle, plan.get(), pack.get()));
     if (captured_ != nullptr) launch();
     CHECK(cudaDeviceSynchronize());
-    read(w, kWCount, results);
-    read(y, kYCount, results);
+    read(x, xCount_, results);
+    read(w, wCount_, results);
+    read(y, yCount_, results);
   }
 
   /// What has been captured.

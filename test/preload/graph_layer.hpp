@@ -3,49 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 
-#include "layer.hpp"
+#include "backend.hpp"
 
 namespace plain {
-
-class Backend {
- public:
-  explicit Backend(cudnnBackendDescriptorType_t type) {
-    CHECK(cudnnBackendCreateDescriptor(type, &descriptor_));
-  }
-  ~Backend() {
-    if (descriptor_ != nullptr) cudnnBackendDestroyDescriptor(descriptor_);
-  }
-  Backend(Backend&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
-  Backend& operator=(Backend&&) = delete;
-
-  cudnnBackendDescriptor_t get() const { return descriptor_; }
-  void set(cudnnBackendAttributeName_t name,
-           cudnnBackendAttributeType_t type,
-           std::int64_t count,
-           const void* values) {
-    CHECK(cudnnBackendSetAttribute(descriptor_, name, type, count, values));
-  }
-  template <typename Value>
-  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, Value value) {
-    set(name, type, 1, &value);
-  }
-  void set(cudnnBackendAttributeName_t name, const std::vector<std::int64_t>& values) {
-    set(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
-  }
-  void set(cudnnBackendAttributeName_t name, const Backend& value) {
-    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, value.get());
-  }
-  Backend&& finalize() {
-    CHECK(cudnnBackendFinalize(descriptor_));
-    return std::move(*this);
-  }
-
- private:
-  cudnnBackendDescriptor_t descriptor_ = nullptr;
-};
 
 /// What is done with the plans of an operation.
 enum class GraphUse {
@@ -62,28 +24,60 @@ enum class GraphOperation {
   kFused,  ///< the first, and a bias and RELU behind it
 };
 
+/// Of a convolution that leaves images as large as they are.
+struct Shape {
+  std::int64_t batch = kBatch, channels = kChannels, filters = kFilters, groups = 1;
+  std::vector<std::int64_t> image = {kSize, kSize};
+  std::int64_t filter = kFilter;
+
+  using Sizes = std::vector<std::int64_t>;
+  Sizes x() const { return joined(batch, channels, image); }
+  Sizes w() const { return joined(filters, channels / groups, Sizes(image.size(), filter)); }
+  Sizes y() const { return joined(batch, filters, image); }
+  Sizes bias() const { return joined(1, filters, Sizes(image.size(), 1)); }
+  Sizes ofEach(std::int64_t value) const { return Sizes(image.size(), value); }
+
+  /// Dense ones, the last dimension innermost.
+  static Sizes strides(const Sizes& sizes) {
+    Sizes made(sizes.size());
+    std::int64_t stride = 1;
+    for (std::size_t i = sizes.size(); i-- > 0;) made[i] = std::exchange(stride, stride * sizes[i]);
+    return made;
+  }
+  static std::size_t count(const Sizes& sizes) {
+    std::size_t product = 1;
+    for (const std::int64_t size : sizes) product *= static_cast<std::size_t>(size);
+    return product;
+  }
+
+ private:
+  static Sizes joined(std::int64_t first, std::int64_t second, const Sizes& others) {
+    Sizes sizes = {first, second};
+    sizes.insert(sizes.end(), others.begin(), others.end());
+    return sizes;
+  }
+};
+
 class GraphLayer {
  public:
-  GraphLayer() {
-    fill(x_, kXCount, 1);
-    fill(w_, kWCount, 2);
-    fill(y_, kYCount, 3);
-    fill(bias_, kFilters, 4);
+  explicit GraphLayer(Shape shape = {}) : shape_(std::move(shape)) {
+    fill(x_, xCount_, 1);
+    fill(w_, wCount_, 2);
+    fill(y_, yCount_, 3);
+    fill(bias_, Shape::count(shape_.bias()), 4);
   }
 
   void run(cudnnHandle_t handle, GraphUse use, std::vector<float>& results) {
-    runOperation(handle, GraphOperation::kForward, use, y_, kYCount, results);
-    runOperation(handle, GraphOperation::kBackwardData, use, x_, kXCount, results);
-    runOperation(handle, GraphOperation::kBackwardFilter, use, w_, kWCount, results);
-    runOperation(handle, GraphOperation::kFused, use, y_, kYCount, results);
+    runOperation(handle, GraphOperation::kForward, use, y_, yCount_, results);
+    runOperation(handle, GraphOperation::kBackwardData, use, x_, xCount_, results);
+    runOperation(handle, GraphOperation::kBackwardFilter, use, w_, wCount_, results);
+    runOperation(handle, GraphOperation::kFused, use, y_, yCount_, results);
   }
 
  protected:
   static constexpr std::int64_t kX = 11, kW = 22, kY = 33, kBias = 44, kVirtual = 55;
 
-  static Backend tensor(std::int64_t id,
-                        const std::vector<std::int64_t>& sizes,
-                        const std::vector<std::int64_t>& strides) {
+  static Backend tensor(std::int64_t id, const Shape::Sizes& sizes) {
     const bool isVirtual = id >= kVirtual;
     Backend made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
@@ -91,20 +85,22 @@ class GraphLayer {
     made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
     made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, isVirtual);
     made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
-    made.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
+    made.set(CUDNN_ATTR_TENSOR_STRIDES, Shape::strides(sizes));
     return made.finalize();
   }
 
-  static Backend convolution() {
+  Backend convolution() const {
     Backend made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     made.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
     made.set(
         CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-    made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{2});
-    made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {kPad, kPad});
-    made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {kPad, kPad});
-    made.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {1, 1});
-    made.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {1, 1});
+    made.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+             CUDNN_TYPE_INT64,
+             static_cast<std::int64_t>(shape_.image.size()));
+    made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, shape_.ofEach(shape_.filter / 2));
+    made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, shape_.ofEach(shape_.filter / 2));
+    made.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, shape_.ofEach(1));
+    made.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, shape_.ofEach(1));
     return made.finalize();
   }
 
@@ -142,24 +138,21 @@ class GraphLayer {
     }
   }
 
-  static Backend graph(cudnnHandle_t handle, GraphOperation operation) {
-    constexpr std::int64_t n = kBatch, c = kChannels, k = kFilters, s = kSize, f = kFilter;
+  Backend graph(cudnnHandle_t handle, GraphOperation operation) const {
     const Names names = namesOf(operation);
     const bool isFused = operation == GraphOperation::kFused;
-    const auto y = [](std::int64_t id) {
-      return tensor(id, {n, k, s, s}, {k * s * s, s * s, s, 1});
-    };
+    const auto y = [&](std::int64_t id) { return tensor(id, shape_.y()); };
     std::vector<Backend> made;
     Backend& first = made.emplace_back(names.type);
     first.set(names.convolution, convolution());
-    first.set(names.x, tensor(kX, {n, c, s, s}, {c * s * s, s * s, s, 1}));
-    first.set(names.w, tensor(kW, {k, c, f, f}, {c * f * f, f * f, f, 1}));
+    first.set(names.x, tensor(kX, shape_.x()));
+    first.set(names.w, tensor(kW, shape_.w()));
     first.set(names.y, y(isFused ? kVirtual : kY));
     first.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
     first.set(names.beta, CUDNN_TYPE_FLOAT, 0.0F);
     first.finalize();
     if (isFused) {
-      const Backend bias = tensor(kBias, {1, k, 1, 1}, {k, 1, 1, 1});
+      const Backend bias = tensor(kBias, shape_.bias());
       made.push_back(pointwise(CUDNN_POINTWISE_ADD, y(kVirtual), &bias, y(kVirtual + 1)));
       made.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, y(kVirtual + 1), nullptr, y(kY)));
     }
@@ -318,8 +311,11 @@ class GraphLayer {
     return pack.finalize();
   }
 
-  const Memory x_{kXCount * sizeof(float)}, w_{kWCount * sizeof(float)};
-  const Memory y_{kYCount * sizeof(float)}, bias_{kFilters * sizeof(float)};
+  const Shape shape_;
+  const std::size_t xCount_ = Shape::count(shape_.x()), wCount_ = Shape::count(shape_.w());
+  const std::size_t yCount_ = Shape::count(shape_.y());
+  const Memory x_{xCount_ * sizeof(float)}, w_{wCount_ * sizeof(float)};
+  const Memory y_{yCount_ * sizeof(float)}, bias_{Shape::count(shape_.bias()) * sizeof(float)};
 };
 
 }  // namespace plain

@@ -15,6 +15,7 @@
 //   exact     runs deterministic engines that need no workspace
 //   fast      runs engines that have tensor cores
 //   capture   captures them, and runs nothing before
+//   shapes    runs all engines of convolutions with groups and in 3-D, and captures them
 //   twice     asks for workspaces again after the cap has been raised
 //   threads   "find" in three threads, each with a handle
 //   waits     the same, three times over, while another thread waits for the device again and again
@@ -62,6 +63,15 @@ void find(std::vector<float>& results) {
 
 void runGraphs(GraphUse use, std::vector<float>& results) {
   withHandle([&](cudnnHandle_t handle) { GraphLayer().run(handle, use, results); });
+}
+
+void runShapes(std::vector<float>& results) {
+  Shape grouped, volume;
+  grouped.batch = volume.batch = 3;
+  grouped.groups = 2, grouped.channels = 96;
+  volume.image = {6, 6, 6}, volume.channels = 48, volume.filter = 3;
+  for (const Shape& shape : {grouped, volume})
+    withHandle([&](cudnnHandle_t handle) { GraphHabits(shape).everyEngine(handle, results); });
 }
 
 void findInThreads(std::vector<float>& results, int rounds = 1) {
@@ -193,6 +203,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       withHandle([&](cudnnHandle_t handle) { GraphHabits().capture(handle, results); });
     if (mode == "twice")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().askTwice(handle, results); });
+    if (mode == "shapes") runShapes(results);
     if (mode == "threads") findInThreads(results);
     if (mode == "waits") findBesideWaits(results);
     if (mode == "turns") findInTurns(results);

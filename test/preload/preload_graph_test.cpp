@@ -119,17 +119,37 @@ TEST_F(PreloadGraphTest, APromisedSplitNeedsNoMeasurement) {
   expectBareResults("fast", settings + "UCUDNN_BENCHMARK_BUDGET=0.001 ");
   expectBareResults("capture", settings + "UCUDNN_BENCHMARK_SHARE=0 ");
 }
+class PreloadPartsTest : public PreloadGraphTest {
+ protected:
+  /// Nothing is known, and nothing may be measured.
+  void runUnmeasured(const std::string& mode, const std::string& settings) const {
+    ASSERT_EQ(0, shell(plain(mode, "bare")).status);
+    const Outcome outcome =
+        shell(settings + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_TRACE=" + file("trace") + " " +
+              preloaded(mode, "preloaded"));
+    EXPECT_EQ(0, outcome.status) << outcome.output;
+    EXPECT_EQ("", outcome.error);
+    expectSameResults("preloaded", "bare");
+  }
+};
+
 // Parts of the batch fit, and cost no measurement.
-TEST_F(PreloadGraphTest, WhatRunsInPartsIsNotMeasuredForWantOfWorkspace) {
-  ASSERT_EQ(0, shell(plain("fast", "bare")).status);
-  const Outcome outcome =
-      shell(std::string(kSplitOnly) + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_TRACE=" + file("trace") +
-            " " + preloaded("fast", "preloaded"));
-  EXPECT_EQ(0, outcome.status) << outcome.output;
-  expectSameResults("preloaded", "bare");
+TEST_F(PreloadPartsTest, NothingIsMeasuredForWantOfWorkspace) {
+  runUnmeasured("fast", kSplitOnly);
   EXPECT_LT(0, traceLines("backward_filter", ""));
   EXPECT_EQ(traceLines("backward_filter", ""),
             traceLines("backward_filter", "\tsplit", ", not measured yet\t4 x 1 eng"));
+}
+
+// Each engine is called twice, then captured.
+TEST_F(PreloadPartsTest, GroupsAndVolumesRunInPartsAlsoWhereTheyAreCaptured) {
+  runUnmeasured("shapes", "UCUDNN_WORKSPACE_LIMIT=100000 ");
+  for (const char* const operation : kOperations)
+    for (const char* const shape : {"groups=2", "x=float:*,48,6,6,6/"}) {
+      const auto inParts = traceLines(operation, shape, "\tsplit, not measured yet\t");
+      EXPECT_LT(0, inParts) << operation << ' ' << shape;
+      EXPECT_EQ(0, inParts % 3) << operation << ' ' << shape;
+    }
 }
 
 }  // namespace
