@@ -1,6 +1,9 @@
 #include "cuda/calling_threads.hpp"
 
+#include <pthread.h>
+
 #include <map>
+#include <new>
 
 namespace ucudnn {
 namespace {
@@ -14,6 +17,26 @@ std::uintptr_t idOfThisThread() noexcept {
 
 enum class Waits { kUntold, kKnown, kUnknown };
 std::atomic<Waits> waitsOfClients{Waits::kUntold};
+
+struct Devices {
+  std::mutex mutex;
+  std::map<int, CallingThreads> threads;
+};
+
+/// Never destroyed: handles are used in static destructors. Throws std::bad_alloc.
+Devices& devices() {
+  static Devices& made = []() -> Devices& {
+    auto* const all = new Devices;
+    ::pthread_atfork([] { devices().mutex.lock(); },
+                     [] { devices().mutex.unlock(); },
+                     [] {
+                       for (auto& [device, threads] : devices().threads) threads.startAnew();
+                       devices().mutex.unlock();
+                     });
+    return *all;
+  }();
+  return made;
+}
 
 }  // namespace
 
@@ -61,15 +84,16 @@ void CallingThreads::endWait() noexcept {
   --waits_;
 }
 
+void CallingThreads::startAnew() noexcept {
+  new (&mutex_) std::mutex;  // its owner is in the parent
+  last_.store(0, std::memory_order_release);
+  changedAt_ = Clock::time_point::min();
+  waits_ = 0;
+}
+
 CallingThreads& callingThreads(int device) {
-  struct Devices {
-    std::mutex mutex;
-    std::map<int, CallingThreads> threads;
-  };
-  static Devices& devices =
-      *new Devices;  // never destroyed: handles are used in static destructors
-  const std::lock_guard lock(devices.mutex);
-  return devices.threads[device];
+  const std::lock_guard lock(devices().mutex);
+  return devices().threads[device];
 }
 
 }  // namespace ucudnn

@@ -44,6 +44,9 @@ class CallingThreads {
   void beginWait() noexcept;
   void endWait() noexcept;
 
+  /// In a forked child: it has none of the threads that were in a capture or a wait.
+  void startAnew() noexcept;
+
   static constexpr std::chrono::seconds kQuiet{10};
 
  private:
