@@ -123,7 +123,7 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
     if (!isRefusal(error.status())) return nullptr;  // it may run another time
   }
   if (made.plan != nullptr)
-    logInfo("{} N={}: {} until it is measured",
+    logInfo("{} N={}: {}, not measured yet",
             request.problem.text(),
             request.problem.batch(),
             toText(*made.plan));
