@@ -19,9 +19,10 @@ cuDNN's attention). Options:
   --profile FILE   three steps more, and there the device's time for each convolution
 
 Under torchrun each process trains its part on a device of its own (DistributedDataParallel), and the first one prints.
-Prints the first, second and last loss, the first step's time, the median of the second half's, and PyTorch's own
-memory counters: the peak of what was allocated and of what was reserved, and the largest block that was asked for
-after the first step (convolution workspaces and outputs). Needs a GPU, PyTorch and torchvision.
+Prints the first, second and last loss, the first step's time, the median of the second half's, that of all steps, which
+shows what planning takes, and PyTorch's own memory counters: the peak of what was allocated and of what was reserved, and
+the largest block that was asked for after the first step (convolution workspaces and outputs). Needs a GPU, PyTorch and
+torchvision.
 """
 
 import argparse
@@ -246,6 +247,7 @@ def main():
         "first_step_ms": times[0],
         "later_step_ms": later[len(later) // 2],
         "fastest_step_ms": later[0],
+        "step_ms": [round(each, 2) for each in times],
         "peak_mib": torch.cuda.max_memory_allocated() / 2**20,
         "reserved_mib": torch.cuda.max_memory_reserved() / 2**20,
         "largest_block_mib": max((e["size"] for e in events if e["action"] == "alloc"), default=0) / 2**20,
@@ -261,6 +263,7 @@ def main():
     print(
         f"{options.model}: losses {losses[0]:.4f} {losses[1]:.4f} {losses[-1]:.4f}, "
         f"first step {times[0]:.0f} ms, later ones {result['later_step_ms']:.2f} ms, the fastest {later[0]:.2f} ms, "
+        f"all {len(times)} {sum(times) / 1e3:.1f} s, "
         f"peak {result['peak_mib']:.0f} MiB, reserved {result['reserved_mib']:.0f} MiB, "
         f"largest block {result['largest_block_mib']:.0f} MiB"
     )
