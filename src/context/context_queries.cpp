@@ -276,7 +276,8 @@ std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
     const KernelOffer* const first = firstWithin(bytes);
     const KernelOffer* const named = first != nullptr ? first : firstWithin(SIZE_MAX);
     if (named == nullptr) return std::nullopt;
-    return PlanWorkspace{std::min(roundUpToStep(bytes), limitBytes), named->kernel.id};
+    const std::size_t told = bytesToTell(bytes, capped(SIZE_MAX));
+    return PlanWorkspace{std::min(told, limitBytes), named->kernel.id};
   };
   if (route == Route::kOwned) return answer(0);
   if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;

@@ -13,16 +13,21 @@ constexpr std::size_t roundUpToAlignment(std::size_t bytes) noexcept {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
 }
 
-/// From 256 MiB on a multiple of a sixteenth of the power of two below: a client's allocator can
-/// serve sizes that differ by little from one block. Where each is a little larger than the last,
-/// it would take a block for each, as PyTorch's does for 864, 866 and 872 MiB. Less is not worth
-/// it: 64 MiB would miss a block that a tensor of 63.4 has left, and PyTorch rounds to 2 anyway.
-constexpr std::size_t roundUpToStep(std::size_t bytes) noexcept {
+/// What a client is told of `bytes` that a plan needs within the cap: sizes that differ by little
+/// as one, which its allocator serves from one block. PyTorch's takes a new block for each size
+/// that is a little larger than the last, as 864, 866 and 872 MiB, and splits blocks that tensors
+/// need whole. Up to a cap of 256 MiB all that need more than half are told the cap; PyTorch has
+/// blocks of 20 MiB for all up to 10. Else sizes from 256 MiB on are multiples of a sixteenth of
+/// the power of two below.
+constexpr std::size_t bytesToTell(std::size_t bytes, std::size_t capBytes) noexcept {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   constexpr std::size_t kSteps = 16;
-  std::size_t step = std::size_t{16} << 20;
+  std::size_t step = 16 * kMebibyte;
+  if (capBytes <= kSteps * step && bytes > capBytes / 2 && bytes > 10 * kMebibyte) return capBytes;
   if (bytes <= kSteps * step) return roundUpToAlignment(bytes);
   while (bytes / 2 / kSteps >= step) step *= 2;
-  return (bytes + step - 1) / step * step;
+  const std::size_t rounded = (bytes + step - 1) / step * step;
+  return rounded < capBytes ? rounded : capBytes;
 }
 
 constexpr std::size_t roundDownToAlignment(std::size_t bytes) noexcept {

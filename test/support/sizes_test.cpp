@@ -78,14 +78,27 @@ TEST(SizeTest, FormatsForPeople) {
 
 TEST(SizeTest, SizesThatDifferByLittleAreToldAsOne) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
-  EXPECT_EQ(roundUpToStep(0), 0u);
-  EXPECT_EQ(roundUpToStep(1), 512u);
-  EXPECT_EQ(roundUpToStep(63 * kMiB + 1), 63 * kMiB + 512);
-  EXPECT_EQ(roundUpToStep(256 * kMiB), 256 * kMiB);
-  EXPECT_EQ(roundUpToStep(256 * kMiB + 1), 272 * kMiB);
-  EXPECT_EQ(roundUpToStep(512 * kMiB), 512 * kMiB);
-  EXPECT_EQ(roundUpToStep(512 * kMiB + 1), 544 * kMiB);
-  for (const std::size_t near : {865, 872, 896}) EXPECT_EQ(roundUpToStep(near * kMiB), 896 * kMiB);
+  EXPECT_EQ(bytesToTell(0, SIZE_MAX), 0u);
+  EXPECT_EQ(bytesToTell(1, SIZE_MAX), 512u);
+  EXPECT_EQ(bytesToTell(63 * kMiB + 1, SIZE_MAX), 63 * kMiB + 512);
+  EXPECT_EQ(bytesToTell(256 * kMiB, SIZE_MAX), 256 * kMiB);
+  EXPECT_EQ(bytesToTell(256 * kMiB + 1, SIZE_MAX), 272 * kMiB);
+  EXPECT_EQ(bytesToTell(512 * kMiB, SIZE_MAX), 512 * kMiB);
+  EXPECT_EQ(bytesToTell(512 * kMiB + 1, SIZE_MAX), 544 * kMiB);
+  for (const std::size_t near : {865, 872, 896})
+    EXPECT_EQ(bytesToTell(near * kMiB, SIZE_MAX), 896 * kMiB);
+  EXPECT_EQ(bytesToTell(872 * kMiB, 880 * kMiB), 880 * kMiB);
+}
+
+TEST(SizeTest, MostOfASmallCapIsToldAsTheCap) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  for (const std::size_t cap : {64 * kMiB, 256 * kMiB}) {
+    EXPECT_EQ(bytesToTell(cap / 2, cap), cap / 2);
+    EXPECT_EQ(bytesToTell(cap / 2 + 1, cap), cap);
+    EXPECT_EQ(bytesToTell(cap, cap), cap);
+  }
+  EXPECT_EQ(bytesToTell(10 * kMiB, 12 * kMiB), 10 * kMiB);
+  EXPECT_EQ(bytesToTell(200 * kMiB, 257 * kMiB), 200 * kMiB);
 }
 
 TEST(SizeTest, WorkspacesAreReportedInMultiplesOf512) {
