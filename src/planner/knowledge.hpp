@@ -78,6 +78,7 @@ struct KnownQuestion {
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
   std::vector<OwnInParts> ownInParts;  ///< the latest last
+  Clock::time_point partsRetryAt{};    ///< of what failed to run in parts
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
   bool isAnswered() const noexcept { return !looks.empty(); }

@@ -1,6 +1,7 @@
 // What runs until a problem is measured, where the call's own kernel lacks workspace: that kernel,
 // on parts of the batch.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 
 #include "planner/conversion.hpp"
@@ -14,6 +15,9 @@ namespace {
 // stand for a launch, would take little else: then there are few, or none.
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
+
+// What failed is not tried at each call.
+constexpr std::chrono::milliseconds kRetryAfter{100};
 
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
@@ -31,7 +35,7 @@ class Parts {
   /// limit. Throws Error.
   bool add(int batch) {
     const auto offer =
-        prepared_.offer(batch, request_.own->kernel, request_.callsAt(batch), nullptr);
+        prepared_.offer(batch, request_.own->kernel, request_.callsAt(batch), &failures_);
     if (!offer || offer->workspaceBytes > request_.limitBytes ||
         (request_.deterministic && !offer->deterministic))
       return false;
@@ -42,6 +46,8 @@ class Parts {
     return true;
   }
   int left() const noexcept { return left_; }
+  /// Whether cuDNN has not said what runs, so it may another time.
+  bool failed() const noexcept { return failures_ > 0; }
 
   /// No time of it is known. Throws Error.
   std::shared_ptr<const Plan> plan() const {
@@ -58,28 +64,35 @@ class Parts {
   const PlanRequest& request_;
   PreparedKernels& prepared_;
   int left_;
+  int failures_ = 0;
   Configuration configuration_;
   Measurements measurements_;
 };
 
-/// The largest power of two that fits, and what is left of the batch. Null: cuDNN can't run the
+/// The largest power of two that fits, and what is left of the batch. False: cuDNN can't run the
 /// kernel so. Throws Error.
-std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
+bool divide(const PlanRequest& request, Parts& parts) {
   const int miniBatch = request.problem.batch();
-  PreparedKernels prepared(request.handle, request.problem);
-  Parts parts(request, prepared);
   // The workspace of most kernels grows with the batch, from the size that a filter takes.
   const std::size_t sampleBytes = request.own->workspaceBytes / static_cast<std::size_t>(miniBatch);
   const auto sizes = microBatchSizes(BatchSizePolicy::kPowerOfTwo, miniBatch);
   for (auto size = std::next(sizes.rbegin());; ++size) {
-    if (size == sizes.rend()) return nullptr;
+    if (size == sizes.rend()) return false;
     const bool isShort = estimatedMs(request.problem.withBatch(*size)) < kShortestMs;
-    if (isShort && miniBatch > *size * kFew) return nullptr;
+    if (isShort && miniBatch > *size * kFew) return false;
     const bool mayFit = sampleBytes * static_cast<std::size_t>(*size) <= request.limitBytes;
     if (mayFit && parts.add(*size)) break;
   }
-  if (parts.left() > 0 && !parts.add(parts.left())) return nullptr;
-  return parts.plan();
+  return parts.left() == 0 || parts.add(parts.left());
+}
+
+/// Null: cuDNN can't run the kernel so. Throws Error.
+std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
+  PreparedKernels prepared(request.handle, request.problem);
+  Parts parts(request, prepared);
+  if (divide(request, parts)) return parts.plan();
+  if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
+  return nullptr;
 }
 
 }  // namespace
@@ -100,6 +113,7 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
   const auto known = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     std::optional<std::shared_ptr<const Plan>> plan;
     if (asked == nullptr) return plan;
+    if (KnownQuestion::Clock::now() < asked->partsRetryAt) plan = nullptr;
     for (const OwnInParts& parts : asked->ownInParts)
       if (parts.serves(request) && (!plan || *plan == nullptr)) plan = parts.plan;
     return plan;
@@ -120,7 +134,12 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
              request.problem.text(),
              request.problem.batch(),
              error.what());
-    if (!isRefusal(error.status())) return nullptr;  // it may run another time
+    if (!isRefusal(error.status())) {  // it may run another time
+      store_.use(request, [&](const Known&, KnownQuestion& asked) {
+        asked.partsRetryAt = KnownQuestion::Clock::now() + kRetryAfter;
+      });
+      return nullptr;
+    }
   }
   if (made.plan != nullptr)
     logInfo("{} N={}: {}, not measured yet",
