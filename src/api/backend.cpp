@@ -69,6 +69,16 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
+  // Nothing else than that algorithm runs in its place.
+  if (!made->isKnown && made->needsMore() &&
+      !fitsWorkspace(plan.handle(),
+                     made->problem.operation,
+                     made->descriptors.get(),
+                     made->algorithm,
+                     made->grantedBytes)) {
+    plan.leave(left::kNoPlan, needed);
+    return nullptr;
+  }
   if (made->needsMore()) made->kernel = kernelOf(made->problem, descriptor);
   return made;
 }

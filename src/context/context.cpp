@@ -231,8 +231,10 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
   const bool hasBegun = enqueued > 0 || (!plan.anyCall && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients)) {
     status = bypass(plan.problem.operation, clients, left::kRefused);
+    const bool fits = clients.execution == nullptr || clients.execution->fits(clients.pointers);
     // Where cuDNN alone refuses it too, the call is at fault and not the plan.
-    if (!hasBegun && status != CUDNN_STATUS_SUCCESS) return status;
+    if (!hasBegun && fits && status != CUDNN_STATUS_SUCCESS) return status;
+    if (!fits && isRefusal(status)) status = divideUnmeasured(key, clients, refusal);
   } else if (!mayHaveRun(refusal)) {
     if (completePlan(handle_, plan, call, enqueued, determinismOf(key)) == CUDNN_STATUS_SUCCESS) {
       status = CUDNN_STATUS_SUCCESS;

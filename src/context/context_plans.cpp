@@ -48,6 +48,11 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
   Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
+  if (found.plan && !found.plan->measured &&
+      !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {
+    wanted.own.reset();  // another plan may run
+    found.plan = nullptr;
+  }
   if (!found.plan && !owed && hasTooLittle(call, wanted)) {
     measuring = Measuring::kNow;
     found = planner().answer(wanted, measuring);

@@ -141,6 +141,18 @@ TEST_F(PreloadPartsTest, NothingIsMeasuredForWantOfWorkspace) {
             traceLines("backward_filter", "\tsplit", ", not measured yet\t4 x 1 eng"));
 }
 
+// A call of cuDNN's or CUDA's fails once, and may be the program's own; but none to execute.
+TEST_F(PreloadPartsTest, APassingFailureFailsNoExecution) {
+  const std::string settings =
+      std::string(kSplitOnly) + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_SIMULATOR_ARITHMETIC=off ";
+  for (int n = 150; n < 650; n += 5) {
+    const Outcome outcome = shell(settings + "UCUDNN_SIMULATOR_FAIL_CALL=" + std::to_string(n) +
+                                  " UCUDNN_LOG_LEVEL=off " + preloaded("fast", "preloaded"));
+    EXPECT_EQ(std::string::npos, outcome.output.find("cudnnBackendExecute"))
+        << n << ": " << outcome.output;
+  }
+}
+
 // Each engine is called twice, then captured.
 TEST_F(PreloadPartsTest, GroupsAndVolumesRunInPartsAlsoWhereTheyAreCaptured) {
   runUnmeasured("shapes", "UCUDNN_WORKSPACE_LIMIT=100000 ");
