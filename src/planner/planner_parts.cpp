@@ -17,7 +17,7 @@ constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
 
 // What failed is not tried at each call.
-constexpr std::chrono::milliseconds kRetryAfter{100};
+constexpr std::chrono::milliseconds kPartsRetryAfter{100};
 
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
@@ -136,7 +136,7 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
              error.what());
     if (!isRefusal(error.status())) {  // it may run another time
       store_.use(request, [&](const Known&, KnownQuestion& asked) {
-        asked.partsRetryAt = KnownQuestion::Clock::now() + kRetryAfter;
+        asked.partsRetryAt = KnownQuestion::Clock::now() + kPartsRetryAfter;
       });
       return nullptr;
     }
