@@ -38,10 +38,7 @@ void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitB
     replaysUntried = result.replaysUntried;
     triedBytes = isWhole ? 0 : std::max(triedBytes, limitBytes);
   }
-  if (isAnswered) {
-    addLook({limitBytes, bytes});
-    ownInParts.clear();
-  }
+  if (isAnswered) addLook({limitBytes, bytes});
   dropPlans();
 }
 

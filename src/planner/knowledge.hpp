@@ -77,8 +77,10 @@ struct KnownQuestion {
   std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
-  std::vector<OwnInParts> ownInParts;  ///< the latest last
-  Clock::time_point partsRetryAt{};    ///< of what failed to run in parts
+  /// The latest last. Kept when the problem is measured: a graph of the client's may run them.
+  std::vector<OwnInParts> ownInParts;
+  Clock::time_point partsRetryAt{};  ///< no candidate's parts are tried before: one's have failed
+  int partsFailures = 0;
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
   bool isAnswered() const noexcept { return !looks.empty(); }

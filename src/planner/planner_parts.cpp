@@ -16,8 +16,9 @@ namespace {
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
 
-// What failed is not tried at each call.
+// What failed is not tried at each call, and what fails for good more and more seldom.
 constexpr std::chrono::milliseconds kPartsRetryAfter{100};
+constexpr int kMostDoublings = 20;  // to a day
 
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
@@ -136,7 +137,8 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
              error.what());
     if (!isRefusal(error.status())) {  // it may run another time
       store_.use(request, [&](const Known&, KnownQuestion& asked) {
-        asked.partsRetryAt = KnownQuestion::Clock::now() + kPartsRetryAfter;
+        const int doublings = std::min(asked.partsFailures++, kMostDoublings);
+        asked.partsRetryAt = KnownQuestion::Clock::now() + kPartsRetryAfter * (1 << doublings);
       });
       return nullptr;
     }

@@ -38,17 +38,6 @@ TEST(KnowledgeTest, OneThatEveryOfferFitsAnswersAll) {
   EXPECT_TRUE(asked.isComplete(kLarge));
 }
 
-TEST(KnowledgeTest, PartsAreKeptUntilAnAttemptAnswers) {
-  KnownQuestion asked;
-  asked.ownInParts.emplace_back();
-  BenchmarkResult failed;
-  failed.failures = 1;
-  asked.addAttempt(failed, kLarge);
-  EXPECT_EQ(asked.ownInParts.size(), 1U);
-  asked.addAttempt(whole(), kLarge);
-  EXPECT_TRUE(asked.ownInParts.empty());
-}
-
 class CutShortTest : public ::testing::TestWithParam<BenchmarkResult> {};
 
 TEST_P(CutShortTest, AnAttemptWithinLessDoesNotMakeUpForIt) {
