@@ -171,7 +171,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t b
  * leaves a call's own kernel too little, that kernel runs on parts of the batch, or a slower one
  * runs. Such a problem is measured, beyond the share, once its calls have taken as long as
  * measuring takes. Infinity: each problem is measured when it is first seen; 0: never without being
- * asked, unless nothing that is known can run it. Any other that is not between 0 and 1:
+ * asked, unless neither parts nor cuDNN can run a call. Any other that is not between 0 and 1:
  * CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share);

@@ -39,10 +39,13 @@ void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const v
   }
 }
 
+cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {
+  return plan.handle() != nullptr ? plan.handle() : plan.graph()->handle;
+}
+
 /// The context that plans for a client's plan; null: there is none, or no longer.
 Context* contextOf(const PlanDescription& plan) noexcept {
-  Context* const context =
-      knownContextOf(plan.handle() != nullptr ? plan.handle() : plan.graph()->handle);
+  Context* const context = knownContextOf(handleOf(plan));
   return context != nullptr && !context->settings().disabled ? context : nullptr;
 }
 
@@ -71,7 +74,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   made->grantedBytes = workspace->bytes;
   // Nothing else than that algorithm runs in its place.
   if (!made->isKnown && made->needsMore() &&
-      !fitsWorkspace(plan.handle(),
+      !fitsWorkspace(handleOf(plan),
                      made->problem.operation,
                      made->descriptors.get(),
                      made->algorithm,

@@ -233,8 +233,9 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
     status = bypass(plan.problem.operation, clients, left::kRefused);
     const bool fits = clients.execution == nullptr || clients.execution->fits(clients.pointers);
     // Where cuDNN alone refuses it too, the call is at fault and not the plan.
-    if (!hasBegun && fits && status != CUDNN_STATUS_SUCCESS) return status;
-    if (!fits && isRefusal(status)) status = divideUnmeasured(key, clients, refusal);
+    const bool lacksWorkspace = !fits && isRefusal(status);
+    if (!hasBegun && status != CUDNN_STATUS_SUCCESS && !lacksWorkspace) return status;
+    if (lacksWorkspace) status = divideUnmeasured(key, clients, refusal);
   } else if (!mayHaveRun(refusal)) {
     if (completePlan(handle_, plan, call, enqueued, determinismOf(key)) == CUDNN_STATUS_SUCCESS) {
       status = CUDNN_STATUS_SUCCESS;

@@ -16,9 +16,9 @@ constexpr std::size_t roundUpToAlignment(std::size_t bytes) noexcept {
 /// What a client is told of `bytes` that a plan needs within the cap: sizes that differ by little
 /// as one, which its allocator serves from one block. PyTorch's takes a new block for each size
 /// that is a little larger than the last, as 864, 866 and 872 MiB, and splits blocks that tensors
-/// need whole. Up to a cap of 256 MiB all that need more than half are told the cap; PyTorch has
-/// blocks of 20 MiB for all up to 10. Else sizes from 256 MiB on are multiples of a sixteenth of
-/// the power of two below.
+/// need whole. Of a cap of at most 256 MiB more than half is told as the cap, but for what is
+/// served from PyTorch's blocks of 20 MiB: up to 10. Else sizes from 256 MiB on are multiples of a
+/// sixteenth of the power of two below. REQUIRES: no more than the cap, which is aligned.
 constexpr std::size_t bytesToTell(std::size_t bytes, std::size_t capBytes) noexcept {
   constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   constexpr std::size_t kSteps = 16;

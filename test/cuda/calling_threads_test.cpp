@@ -13,6 +13,8 @@
 namespace ucudnn {
 namespace {
 
+constexpr unsigned kSecondsForADeadlock = 20;
+
 // A data loader may be forked whenever another thread is in a call.
 TEST(CallingThreadsTest, AForkedChildWaitsForNoCaptureOfItsParent) {
   std::promise<void> began, forked;
@@ -25,7 +27,6 @@ TEST(CallingThreadsTest, AForkedChildWaitsForNoCaptureOfItsParent) {
   began.get_future().wait();
   const pid_t child = ::fork();
   if (child == 0) {
-    constexpr unsigned kSecondsForADeadlock = 20;
     ::alarm(kSecondsForADeadlock * test::kSlowness);
     CallingThreads& threads = callingThreads(0);
     threads.beginWait();
@@ -43,7 +44,10 @@ TEST(CallingThreadsTest, AForkedChildWaitsForNoCaptureOfItsParent) {
 TEST(CallingThreadsTest, ItBeginsWithNoWaitOfItsParent) {
   callingThreads(1).beginWait();
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(callingThreads(1).mayCapture() ? 0 : 1);
+  if (child == 0) {
+    ::alarm(kSecondsForADeadlock * test::kSlowness);
+    ::_exit(callingThreads(1).mayCapture() ? 0 : 1);
+  }
   EXPECT_FALSE(callingThreads(1).mayCapture());
   callingThreads(1).endWait();
   ASSERT_GE(child, 0);

@@ -145,12 +145,16 @@ TEST_F(PreloadPartsTest, NothingIsMeasuredForWantOfWorkspace) {
 TEST_F(PreloadPartsTest, APassingFailureFailsNoExecution) {
   const std::string settings =
       std::string(kSplitOnly) + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_SIMULATOR_ARITHMETIC=off ";
+  int failed = 0;
   for (int n = 150; n < 650; n += 5) {
     const Outcome outcome = shell(settings + "UCUDNN_SIMULATOR_FAIL_CALL=" + std::to_string(n) +
                                   " UCUDNN_LOG_LEVEL=off " + preloaded("fast", "preloaded"));
+    failed += outcome.status == 3 ? 1 : 0;
+    EXPECT_TRUE(outcome.status == 0 || outcome.status == 3) << n << ": " << outcome.status;
     EXPECT_EQ(std::string::npos, outcome.output.find("cudnnBackendExecute"))
         << n << ": " << outcome.output;
   }
+  EXPECT_LT(0, failed) << "no call of the program's own";
 }
 
 // Each engine is called twice, then captured.
