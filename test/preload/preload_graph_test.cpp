@@ -119,6 +119,7 @@ TEST_F(PreloadGraphTest, APromisedSplitNeedsNoMeasurement) {
   expectBareResults("fast", settings + "UCUDNN_BENCHMARK_BUDGET=0.001 ");
   expectBareResults("capture", settings + "UCUDNN_BENCHMARK_SHARE=0 ");
 }
+
 class PreloadPartsTest : public PreloadGraphTest {
  protected:
   /// Nothing is known, and nothing may be measured.
@@ -141,7 +142,8 @@ TEST_F(PreloadPartsTest, NothingIsMeasuredForWantOfWorkspace) {
             traceLines("backward_filter", "\tsplit", ", not measured yet\t4 x 1 eng"));
 }
 
-// A call of cuDNN's or CUDA's fails once, and may be the program's own; but none to execute.
+// One call of cuDNN's or CUDA's fails. Where the program makes it, the program ends; but no
+// execution of a plan fails.
 TEST_F(PreloadPartsTest, APassingFailureFailsNoExecution) {
   const std::string settings =
       std::string(kSplitOnly) + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_SIMULATOR_ARITHMETIC=off ";
