@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Runs misc/programs_pytorch.py for each line of a list, plain and under `ucudnn run` in turns, and compares them.
+
+usage: misc/sweep_programs.py LIST.txt OUT.json [--ucudnn COMMAND] [--seconds S] [--longest S] [--only TEXT...]
+       misc/sweep_programs.py --table OUT.json
+
+A line is "PROGRAM_MODE | VARIABLE=VALUE... | ARGUMENTS", as in misc/programs_runs.txt. The variables are those that
+`ucudnn run` sets for its options. With UCUDNN_DISABLE=1 a run is plain: a process without μ-cuDNN; `PROGRAM_plain` is
+what the program's others are compared with, and `PROGRAM_again` shows the noise.
+
+  --ucudnn COMMAND  the command `ucudnn`; default: the one in the PATH, else build/bin/ucudnn
+  --seconds S       after so many nothing more is begun
+  --longest S       a run that takes longer fails (default: 45)
+  --only TEXT       only lines whose names contain a TEXT
+  --tiny            small images, for a machine without a GPU
+
+Two processes import PyTorch once, one of them under `ucudnn run`, and fork for each run, before CUDA is touched. Where
+CUDA does not survive that, each run imports it anew. A run that fails does not stop the others. The table compares times,
+memory and values with plain ones, the worst first.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLAIN = "UCUDNN_DISABLE=1"
+
+
+def wait_for(process, seconds):
+    """Its exit status; it is killed when the time is over, and what then counts as its status is -9."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return -signal.SIGKILL
+
+
+def become_run(request):
+    """In a fork: never returns."""
+    os.environ.update(request["variables"])
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    words = [os.path.join(HERE, "programs_pytorch.py"), *request["arguments"]]
+    if not request["may_fork"]:
+        os.execv(sys.executable, [sys.executable, *words])
+    import programs_pytorch
+
+    sys.argv = words
+    status = 0
+    try:
+        programs_pytorch.main()
+    except SystemExit as error:
+        print(error.code)
+        status = 1 if error.code else 0
+    except BaseException:  # out of memory, for one: a result like others
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.exit(status)  # with what belongs to an exit: the report is written then
+
+
+def fork_and_wait(call, seconds):
+    child = os.fork()
+    if child == 0:
+        call()
+        os._exit(0)
+    return wait_for(child, seconds)
+
+
+def serve():
+    """Answers each request, a line of JSON, with the run's exit status."""
+    sys.path.insert(0, HERE)
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs does not touch CUDA, which a fork would not survive
+    import torch
+    import torchvision  # noqa: F401: imported here once, for all runs
+
+    for module in ("diffusers", "monai.networks.nets"):
+        try:
+            __import__(module)
+        except ImportError as error:  # the programs that need it will say so
+            print(error, file=sys.stderr)
+
+    def touch():
+        if torch.cuda.is_available():
+            torch.zeros(1, device="cuda")
+
+    may_fork = fork_and_wait(touch, 60) == 0
+    print("ready", flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        request["may_fork"] = may_fork
+        print(fork_and_wait(lambda: become_run(request), request["seconds"]), flush=True)
+
+
+class Server:
+    """A process that makes runs, behind `ucudnn run` or not."""
+
+    def __init__(self, prefix):
+        words = [*prefix, sys.executable, os.path.abspath(__file__), "--serve"]
+        self.process_ = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def wait_until_ready(self):
+        while True:
+            line = self.process_.stdout.readline()
+            if not line:
+                sys.exit("sweep_programs.py: a process that makes runs did not start")
+            if line.strip() == "ready":
+                return
+
+    def run(self, request):
+        self.process_.stdin.write(json.dumps(request) + "\n")
+        self.process_.stdin.flush()
+        return self.process_.stdout.readline().strip()
+
+    def stop(self):
+        self.process_.stdin.close()
+        self.process_.wait()
+
+
+def lines_of(file, only):
+    for line in open(file, encoding="utf-8"):
+        if "|" in line and not line.startswith("#"):
+            name, variables, arguments = (part.strip() for part in line.split("|"))
+            if not only or any(text in name for text in only):
+                yield name, variables.split(), arguments.split()
+
+
+def one_run(server, name, variables, arguments, options, seconds):
+    """The run's results, or what became of it."""
+    log, results = f"{options.out}.{name}.txt", f"{options.out}.line"
+    if os.path.exists(results):
+        os.remove(results)
+    if options.tiny:
+        arguments = [arguments[0], "2", "--tiny"]
+    request = {
+        "variables": dict(each.split("=", 1) for each in variables if each != PLAIN),
+        "arguments": [*arguments, "--json", results, "--name", name],
+        "log": os.path.abspath(log),
+        "seconds": seconds,
+    }
+    status = server.run(request)
+    result = {"name": name, "program": arguments[0]}
+    if os.path.exists(results):
+        result = json.loads(open(results, encoding="utf-8").read())
+        os.remove(results)
+    said = open(log, encoding="utf-8", errors="replace").read().splitlines() if os.path.exists(log) else []
+    result["line"] = [variables, arguments]
+    result["report"] = [text for text in said if text.startswith("ucudnn: ")]
+    if status != "0" or "step_of_median_ms" not in result:
+        result["failed"] = f"exit status {status}: {(said or [''])[-1][:300]}"
+    return result
+
+
+def command_of_ucudnn(options):
+    built = os.path.join(HERE, "..", "build", "bin", "ucudnn")
+    return options.ucudnn or shutil.which("ucudnn") or os.path.normpath(built)
+
+
+def sweep(options):
+    begin = time.monotonic()
+    servers = {True: Server([]), False: Server([command_of_ucudnn(options), "run"])}
+    for server in servers.values():
+        server.wait_until_ready()
+    runs = []
+    for name, variables, arguments in lines_of(options.list, options.only):
+        left = options.seconds - (time.monotonic() - begin)
+        if left < 10:
+            print("no time for", name, flush=True)
+            continue
+        runs.append(one_run(servers[PLAIN in variables], name, variables, arguments, options, min(left, options.longest)))
+        save(options.out, runs)  # after each run: a sweep that is stopped has what it has
+        print(f"{time.monotonic() - begin:5.0f} {name}: {words_of(runs[-1])}", flush=True)
+    for server in servers.values():
+        server.stop()
+    print_table(runs)
+
+
+def words_of(run):
+    if "failed" in run:
+        return "failed: " + run["failed"]
+    return (
+        f"{run['step_of_median_ms']:.2f} ms, first step {run['first_step_ms']:.0f} ms, {len(run['step_ms'])} steps, "
+        f"reserved {run['reserved_mib']:.0f} MiB, device {run['device_used_mib']:.0f} MiB"
+    )
+
+
+def save(file, runs):
+    import torch
+
+    machine = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "pytorch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "gpu": os.popen("nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null").read().strip(),
+    }
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump({"machine": machine, "runs": runs}, out, indent=1)
+
+
+def distance(run, plain):
+    """The largest relative distance of values of the same step, sums by the sum of absolute values."""
+    others = {step: values for step, *values in plain["values"]}
+    distances = [0.0]
+    for step, *values in run["values"]:
+        scale = abs(values[-1]) or 1.0
+        distances += [abs(a - b) / scale if a == a else float("inf") for a, b in zip(values, others.get(step, values))]
+    if plain["parameters"]:
+        distances.append(abs(run["parameters"] - plain["parameters"]) / plain["parameters"])
+    return max(distances)
+
+
+def ratio(run, plain, field):
+    return run[field] / plain[field] if plain[field] else float("nan")
+
+
+def print_table(runs):
+    plain = {each["program"]: each for each in runs if each["name"].endswith("_plain") and "failed" not in each}
+    rows, failures = [], [each for each in runs if "failed" in each]
+    for run in runs:
+        base = plain.get(run["program"])
+        if base is None or run is base or "failed" in run:
+            continue
+        ratios = [ratio(run, base, field) for field in ("step_of_median_ms", "reserved_mib", "first_step_ms", "device_used_mib")]
+        rows.append((run, base, ratios))
+    print("\n| run | ms a step | plain | time | reserved | first step | device | values differ |\n|---|---|---|---|---|---|---|---|")
+    for each in failures:
+        print(f"| {each['name']} | failed: {each['failed']} | | | | | | |")
+    for run, base, ratios in sorted(rows, key=lambda row: -max(row[2][:2])):
+        numbers = " | ".join(f"{each:.3f}" for each in ratios)
+        print(
+            f"| {run['name']} | {run['step_of_median_ms']:.2f} | {base['step_of_median_ms']:.2f} | {numbers} "
+            f"| {distance(run, base):.1e} |"
+        )
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("list", nargs="?")
+    parser.add_argument("out", nargs="?")
+    parser.add_argument("--ucudnn")
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--longest", type=float, default=45)
+    parser.add_argument("--only", nargs="+")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--table", metavar="OUT.json")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not options.serve and not options.table and not options.out:
+        parser.error("LIST.txt and OUT.json, or --table OUT.json")
+    return options
+
+
+def main():
+    options = parse()
+    if options.serve:
+        serve()
+    elif options.table:
+        with open(options.table, encoding="utf-8") as file:
+            print_table(json.load(file)["runs"])
+    else:
+        sweep(options)
+
+
+if __name__ == "__main__":
+    main()
