@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "benchmark/buffers.hpp"
@@ -15,9 +16,12 @@ namespace ucudnn {
 
 /// What is asked: the kernels of a problem that a plan may need.
 struct BenchmarkRequest {
-  Problem problem;                          ///< at the mini-batch
-  std::vector<int> sizes;                   ///< ascending, the mini-batch included
-  bool largestBatches = false;              ///< and those of largest_batches.hpp
+  Problem problem;              ///< at the mini-batch
+  std::vector<int> sizes;       ///< ascending, the mini-batch included
+  bool largestBatches = false;  ///< and those of largest_batches.hpp
+  Calls calls = Calls::kAll;    ///< kOverwriting: kernels may be timed that can't add to the output
+  /// One that is timed at the mini-batch whatever cuDNN offers: what a client runs by itself.
+  std::optional<Kernel> own;
   WorkspaceRoom room;                       ///< kernels that need more are not tried
   const Measurements* known = nullptr;      ///< kernels found here are not timed again (any size)
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
@@ -36,6 +40,11 @@ struct BenchmarkRequest {
                         ///< none
 
   bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
+  /// What calls of a batch size do: a filter gradient's micro-batches add up.
+  Calls callsAt(int batch) const noexcept {
+    const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
+    return addsUp ? Calls::kAll : calls;
+  }
   /// The most workspace of a micro-batch of so many samples: more than the limit only where the
   /// benchmark, too, has so much.
   std::size_t limitAt(int batch) const noexcept;

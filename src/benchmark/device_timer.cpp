@@ -76,8 +76,11 @@ std::shared_ptr<const BuiltKernel> DeviceTimer::build(const TimingTask& task) {
   const KernelCall& call = task.call;
   const auto known = built_.find({call.batch, call.offer.kernel});
   if (known != built_.end()) return known->second;
-  auto kernel = buildKernel(
-      handle_, request_.problem.withBatch(call.batch), call.descriptors, call.offer.kernel);
+  auto kernel = buildKernel(handle_,
+                            request_.problem.withBatch(call.batch),
+                            call.descriptors,
+                            call.offer.kernel,
+                            call.offer.calls);
   const bool mayBeTimedAgain =
       task.how == TimingTask::How::kQuick || task.how == TimingTask::How::kGlance;
   if (mayBeTimedAgain) built_[{call.batch, call.offer.kernel}] = kernel;

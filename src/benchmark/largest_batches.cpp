@@ -60,8 +60,12 @@ class LargestBatch {
  private:
   std::optional<std::size_t> workspaceAt(int batch) const {
     const Problem part = request_.problem.withBatch(batch);
-    const auto offer =
-        offeredKernel(handle_, part, std::make_shared<const ProblemDescriptors>(part), kernel_);
+    const auto offer = offeredKernel(handle_,
+                                     part,
+                                     std::make_shared<const ProblemDescriptors>(part),
+                                     kernel_,
+                                     nullptr,
+                                     request_.callsAt(batch));
     return offer ? std::optional<std::size_t>(offer->workspaceBytes) : std::nullopt;
   }
 

@@ -32,8 +32,13 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     }
     const Problem problem = request.problem.withBatch(batch);
     Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
-    const std::vector<KernelOffer> offers = offeredKernels(
-        handle, problem, anchor.descriptors->get(), request.withEngines(), &failures_);
+    std::vector<KernelOffer> offers = offeredKernels(handle,
+                                                     problem,
+                                                     anchor.descriptors->get(),
+                                                     request.withEngines(),
+                                                     &failures_,
+                                                     request.callsAt(batch));
+    addOwn(handle, anchor, offers);
     for (const KernelOffer& offer : offers) {
       offered_.insert(offer.kernel);
       if (offer.workspaceBytes > request.limitAt(batch))
@@ -45,6 +50,23 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     anchors_.push_back(std::move(anchor));
   }
   if (request.tuning == Tuning::kFast) beginInTheMiddle();
+}
+
+/// At the mini-batch itself, where cuDNN does not name it now.
+void Question::addOwn(cudnnHandle_t handle,
+                      const Anchor& anchor,
+                      std::vector<KernelOffer>& offers) {
+  const auto isOwn = [&](const KernelOffer& offer) { return offer.kernel == *request_.own; };
+  if (!request_.own || anchor.batch != request_.problem.batch() ||
+      std::any_of(offers.begin(), offers.end(), isOwn))
+    return;
+  const auto own = offeredKernel(handle,
+                                 request_.problem,
+                                 anchor.descriptors,
+                                 *request_.own,
+                                 &failures_,
+                                 request_.callsAt(anchor.batch));
+  if (own) offers.push_back(*own);
 }
 
 /// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
@@ -142,6 +164,7 @@ KernelOffer Question::withinLimit(int batch, KernelOffer offer) const {
 /// sum. Of the algorithms always: Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
+  if (isWhole && request_.own && offer.kernel == *request_.own) return true;
   if (request_.tuning == Tuning::kFast) {
     if (isWhole && (offer.kernel.source == kAlgorithms || areEnginesAlone())) return true;
     const Measurements& rivals = rivalsOf(offer.kernel);
@@ -236,7 +259,8 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   std::vector<Measurement> hopes;
   for (const Kernel kernel : kernels) {
     if (isFast && isHopeless(rivalsOf(kernel), kernel, miniBatch)) continue;
-    auto offer = offeredKernel(handle, problem, descriptors, kernel, &judgement.failures);
+    auto offer = offeredKernel(
+        handle, problem, descriptors, kernel, &judgement.failures, request_.callsAt(batch));
     if (!offer) continue;
     *offer = withError(*offer);
     if (offer->workspaceBytes > request_.limitAt(batch)) {
@@ -263,10 +287,13 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
 
 /// Fast tuning refines for plans within this limit alone, where less workspace is little merit.
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
+  const bool isWhole = batch == request_.problem.batch();
+  if (isWhole && request_.own && measured.kernel == *request_.own)
+    return measured.timeMs <= kLongMs;  // plans are compared with it
   const double leastMs = withoutGap(measured.timeMs);
   const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);
   const KernelOffer offer = savesNothing ? withinLimit(batch, measured) : KernelOffer(measured);
-  const bool isListed = batch == request_.problem.batch() && measured.kernel.source == kAlgorithms;
+  const bool isListed = isWhole && measured.kernel.source == kAlgorithms;
   return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
                                                    batch,
                                                    {leastMs, std::min(leastMs, measured.deviceMs)},

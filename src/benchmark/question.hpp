@@ -90,6 +90,7 @@ class Question {
   bool areEnginesAlone() const noexcept;
   const Measurements& rivalsOf(Kernel kernel) const noexcept;
   void addAsked(int batch, const std::vector<Measurement>& measured);
+  void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void beginInTheMiddle();
   void takeOver(const Measurements& known);
 

@@ -41,7 +41,10 @@ int fastestSize(const Measurements& measured) {
 
 /// What fails leaves what has been measured: plans can do without.
 void BenchmarkRun::tryVariants() {
-  if (!request_.withEngines() || result_.kernelsMeasured == 0) return;
+  // What a client runs by itself says nothing new of a question that is answered.
+  const bool isOwnAlone = request_.own && result_.kernelsMeasured == 1 &&
+                          isFound(request_.problem.batch(), *request_.own);
+  if (!request_.withEngines() || result_.kernelsMeasured == 0 || isOwnAlone) return;
   try {
     climbFromFastest();
   } catch (const Error& error) {
@@ -113,7 +116,8 @@ Measurement BenchmarkRun::climb(int batch,
         if (contains(tried, variant)) continue;
         tried.push_back(variant);
         if (question_.isRefused(batch, variant)) continue;
-        const auto offer = offeredKernel(handle_, problem, climb.descriptors, variant);
+        const auto offer = offeredKernel(
+            handle_, problem, climb.descriptors, variant, nullptr, request_.callsAt(batch));
         if (offer && isFaster(climb, *offer)) gains = true;
       }
       if (!(climb.best.kernel == before))
@@ -216,7 +220,8 @@ void BenchmarkRun::tryNearby(int batch, const Measurement& best) {
     if (isFound(size, best.kernel) || question_.isKnown(size, best.kernel)) continue;
     const Problem problem = request_.problem.withBatch(size);
     const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
-    const auto offer = offeredKernel(handle_, problem, descriptors, best.kernel);
+    const auto offer =
+        offeredKernel(handle_, problem, descriptors, best.kernel, nullptr, request_.callsAt(size));
     if (!offer || offer->workspaceBytes > request_.limitAt(size)) continue;
     const auto measured = timeCarefully({descriptors, size, *offer}, best.timeMs * size / batch);
     if (!measured) continue;

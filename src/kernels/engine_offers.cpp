@@ -71,6 +71,7 @@ bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBy
 
 std::optional<KernelOffer> offerOf(const Problem& problem,
                                    ConfiguredEngine& engine,
+                                   Calls calls,
                                    int* failures,
                                    const std::vector<KernelOffer>& better) {
   if (makesTextures(engine.value())) return std::nullopt;
@@ -78,16 +79,20 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
     const auto notes = notesOf(engine.at(0));
     if (!isAllowed(problem, notes)) return std::nullopt;
     std::size_t workspaceBytes = 0;
-    for (std::size_t i = 0; i < engine.graphs(); ++i) {
+    const EnginePart part(problem, engine.value());
+    const bool overwrites = calls == Calls::kOverwriting && part.engineAdds() && !part.addsUp();
+    for (std::size_t i = 0; i < (overwrites ? 1 : engine.graphs()); ++i) {
       workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));
       if (isOutranked(better, workspaceBytes)) return std::nullopt;
     }
-    return KernelOffer{{EnginePart(problem, engine.value()).workspaceBytes(workspaceBytes),
-                        !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
-                        transformOf(problem.operation, notes) != Transform::kWinograd ||
-                            isWinogradAccurate(problem),
-                        false},
-                       {idOf(engine.value()), problem.mathType, kEngines}};
+    KernelOffer offer{{part.workspaceBytes(workspaceBytes),
+                       !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
+                       transformOf(problem.operation, notes) != Transform::kWinograd ||
+                           isWinogradAccurate(problem),
+                       false},
+                      {idOf(engine.value()), problem.mathType, kEngines}};
+    if (overwrites) offer.calls = Calls::kOverwriting;
+    return offer;
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
     return std::nullopt;
@@ -95,6 +100,14 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
 }
 
 namespace {
+
+/// Who asks: the device and what the calls are.
+struct Asking {
+  const EngineDevice& device;
+  const Problem& problem;
+  Calls calls;
+  int* failures;
+};
 
 /// Whether the best ones copy the filter. Where tensors have the layout that engines like, they
 /// don't.
@@ -107,20 +120,18 @@ bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
 
 /// Adds the first `most` engines of what `kind` says that are wanted.
 template <typename IsWanted>
-void addEngines(const EngineDevice& device,
-                const Problem& problem,
+void addEngines(const Asking& asking,
                 EngineConfiguration kind,
                 std::size_t most,
-                int* failures,
                 std::vector<KernelOffer>& offers,
                 IsWanted isWanted) {
-  const auto graphs = makeGraphs(device, EnginePart(problem, kind));
-  for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
+  const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
+  for (EngineConfiguration& value : graphs.front().proposals(asking.device, CUDNN_HEUR_MODE_A)) {
     if (most == 0) return;
     kind.engine = value.engine;
     kind.knobs = std::move(value.knobs);
-    ConfiguredEngine engine(device, graphs, kind);
-    const auto offer = offerOf(problem, engine, failures);
+    ConfiguredEngine engine(asking.device, graphs, kind);
+    const auto offer = offerOf(asking.problem, engine, asking.calls, asking.failures);
     if (!offer || !isWanted(*offer)) continue;
     offers.push_back(*offer);
     --most;
@@ -140,10 +151,8 @@ std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offe
 /// less than what copies it whole. One needs less than the best of these, whose tiles may be the
 /// fastest; the others need less than all of them. Which there are doesn't depend on a limit: a
 /// question that is answered within one is answered within all that are smaller.
-void addTiled(const EngineDevice& device,
-              const Problem& problem,
-              int* failures,
-              std::vector<KernelOffer>& offers) {
+void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
   if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
   const auto whole = workspacesWithCopy(offers, problem);
   const std::size_t least = *std::min_element(whole.begin(), whole.end());
@@ -157,28 +166,24 @@ void addTiled(const EngineDevice& device,
       beyond = least;
       return true;
     };
-    addEngines(device, problem, kind, kKeptTiled, failures, offers, savesCopy);
+    addEngines(asking, kind, kKeptTiled, offers, savesCopy);
   }
 }
 
 /// Adds the first few that read several columns as one, where that makes less to copy.
-void addFolded(const EngineDevice& device,
-               const Problem& problem,
-               int* failures,
-               std::vector<KernelOffer>& offers) {
+void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
   EngineConfiguration kind;
   kind.folds = Folding::columnsOf(problem);
   if (!Folding::exists(problem, kind.folds) || !Folding::savesCopies(problem)) return;
   const auto any = [](const KernelOffer&) { return true; };
-  addEngines(device, problem, kind, kFirstKept, failures, offers, any);
+  addEngines(asking, kind, kFirstKept, offers, any);
 }
 
 /// Adds those that sum parts of the batch in float, where the best ones copy x or y and parts need
 /// less: the best one of each number of parts, as they are the last resort.
-void addSums(const EngineDevice& device,
-             const Problem& problem,
-             int* failures,
-             std::vector<KernelOffer>& offers) {
+void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
   if (offers.empty() || !Summation::exists(problem, kFewestSums)) return;
   const std::size_t copy = std::min(problem.xBytes(), problem.yBytes());
   if (offers.front().workspaceBytes < copy) return;
@@ -189,7 +194,7 @@ void addSums(const EngineDevice& device,
   EngineConfiguration kind;
   for (kind.sums = kFewestSums; Summation::exists(problem, kind.sums); kind.sums *= 2) {
     const std::size_t before = offers.size();
-    addEngines(device, problem, kind, 1, failures, offers, isDeterministic);
+    addEngines(asking, kind, 1, offers, isDeterministic);
     if (offers.size() > before && offers.back().workspaceBytes >= least) offers.pop_back();
   }
 }
@@ -197,17 +202,15 @@ void addSums(const EngineDevice& device,
 /// Adds the first few that read blocks of pixels as one, where a pixel has few channels: of the
 /// smallest blocks and, where these too have few numbers, of larger ones. Those have more products
 /// with 0, which only tensor cores are fast enough for.
-void addBlocked(const EngineDevice& device,
-                const Problem& problem,
-                int* failures,
-                std::vector<KernelOffer>& offers) {
+void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
   if (!Blocking::hasFewChannels(problem)) return;
   const auto add = [&](int pixels) {
     EngineConfiguration kind;
     kind.blocks = pixels;
     if (!Blocking::exists(problem, pixels)) return;
     const auto any = [](const KernelOffer&) { return true; };
-    addEngines(device, problem, kind, kKeptBlocked, failures, offers, any);
+    addEngines(asking, kind, kKeptBlocked, offers, any);
   };
   const int smallest = Blocking::pixelsOf(problem);
   if (smallest > 1) add(smallest);
@@ -218,10 +221,8 @@ void addBlocked(const EngineDevice& device,
 /// Takes engines that copy x and y channels last on tensors that are copied so before, which takes
 /// less time (blocks.hpp) and as much workspace: what needs more does not copy, or not the filter.
 /// In float: half as many bytes are copied no faster.
-void copyLast(const EngineDevice& device,
-              const Problem& problem,
-              int* failures,
-              std::vector<KernelOffer>& offers) {
+void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   const auto mayCopy = [&](const KernelOffer& offer) { return offer.workspaceBytes >= copied; };
   if (Blocking::hasFewChannels(problem) || problem.mathType == CUDNN_FMA_MATH ||
@@ -230,13 +231,13 @@ void copyLast(const EngineDevice& device,
     return;
   EngineConfiguration kind;
   kind.blocks = 1;
-  const auto graphs = makeGraphs(device, EnginePart(problem, kind));
+  const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
   for (KernelOffer& offer : offers) {
     EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
     if (!mayCopy(offer) || value.tiles != 1 || value.folds != 1 || value.sums != 1) continue;
     value.blocks = 1;
-    ConfiguredEngine engine(device, graphs, std::move(value));
-    const auto last = offerOf(problem, engine, failures);
+    ConfiguredEngine engine(asking.device, graphs, std::move(value));
+    const auto last = offerOf(problem, engine, asking.calls, asking.failures);
     const std::size_t most = offer.workspaceBytes + offer.workspaceBytes / kMoreWorkspace;
     if (last && last->workspaceBytes <= most + kAlignments) offer = *last;
   }
@@ -246,21 +247,24 @@ void copyLast(const EngineDevice& device,
 
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
                                       const Problem& problem,
-                                      int* failures) {
+                                      int* failures,
+                                      Calls calls) {
   std::vector<KernelOffer> kept;
   if (!hasEngines(problem)) return kept;
+  const Asking asking{device, problem, calls, failures};
   try {
-    const auto graphs = makeGraphs(device, EnginePart(problem, {}));
-    for (const EngineConfiguration& value : engineProposals(device, problem, graphs.front())) {
+    const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
+    for (const EngineConfiguration& value :
+         engineProposals(device, problem, graphs.front(), calls)) {
       ConfiguredEngine engine(device, graphs, value);
-      const auto offer = offerOf(problem, engine, failures, kept);
+      const auto offer = offerOf(problem, engine, calls, failures, kept);
       if (offer) kept.push_back(*offer);
     }
-    addTiled(device, problem, failures, kept);
-    addFolded(device, problem, failures, kept);
-    addSums(device, problem, failures, kept);
-    addBlocked(device, problem, failures, kept);
-    copyLast(device, problem, failures, kept);
+    addTiled(asking, kept);
+    addFolded(asking, kept);
+    addSums(asking, kept);
+    addBlocked(asking, kept);
+    copyLast(asking, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

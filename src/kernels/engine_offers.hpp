@@ -14,10 +14,12 @@
 
 namespace ucudnn {
 
-/// Empty: cuDNN does not have the configuration, what it computes is not allowed, or it is
-/// outranked by `better`. `failures` as that of KernelSource::offers.
+/// What the engine needs for the calls. Empty: cuDNN does not have the configuration, what it
+/// computes is not allowed, or it is outranked by `better`. `failures` as that of
+/// KernelSource::offers. REQUIRES: the engine has the part's graphs for such calls.
 std::optional<KernelOffer> offerOf(const Problem& problem,
                                    ConfiguredEngine& engine,
+                                   Calls calls,
                                    int* failures,
                                    const std::vector<KernelOffer>& better = {});
 

@@ -14,12 +14,14 @@ namespace {
 /// Configurations that run nearly any problem. To name them takes cuDNN longest (12 ms), so that it
 /// is asked once a problem. It names least of them where its first choice holds some: so it is
 /// asked at a large batch, where that is short. One of them mostly can't add to the output, which
-/// cuDNN takes 10 ms to say (both on an H200): that is asked once too. Thread-safe. REQUIRES: the
-/// handle's device is current.
+/// cuDNN takes 10 ms to say (both on an H200): that is asked once too, for calls that add.
+/// Thread-safe. REQUIRES: the handle's device is current.
 class Fallbacks {
  public:
-  std::vector<EngineConfiguration> of(const EngineDevice& device, const Problem& problem) {
-    Key key{kDescribed, atLargeBatch(problem)};
+  std::vector<EngineConfiguration> of(const EngineDevice& device,
+                                      const Problem& problem,
+                                      Calls calls) {
+    Key key{kDescribed, calls, atLargeBatch(problem)};
     if (device.handle != nullptr) UCUDNN_CHECK_CUDA(cudaGetDevice(&key.device));
     {
       const std::lock_guard lock(mutex_);
@@ -27,7 +29,7 @@ class Fallbacks {
     }
     const OperationGraph graph(device, key.problem, 0, kEngineAlignment);
     auto found = graph.proposals(device, CUDNN_HEUR_MODE_FALLBACK);
-    keepThoseThatAdd(device, key.problem, found);
+    if (calls == Calls::kAll) keepThoseThatAdd(device, key.problem, found);
     const std::lock_guard lock(mutex_);
     return known_[key] = std::move(found);
   }
@@ -64,9 +66,10 @@ class Fallbacks {
 
   struct Key {
     int device;
+    Calls calls;
     Problem problem;
     bool operator==(const Key& other) const noexcept {
-      return device == other.device && problem == other.problem;
+      return device == other.device && calls == other.calls && problem == other.problem;
     }
     struct Hash {
       std::size_t operator()(const Key& key) const noexcept { return key.problem.hash(); }
@@ -83,10 +86,11 @@ class Fallbacks {
 // adds makes the fastest 0.02 % faster, for 4 ms each.
 std::vector<EngineConfiguration> engineProposals(const EngineDevice& device,
                                                  const Problem& problem,
-                                                 const OperationGraph& graph) {
+                                                 const OperationGraph& graph,
+                                                 Calls calls) {
   static Fallbacks& fallbacks = *new Fallbacks;
   std::vector<EngineConfiguration> all = graph.proposals(device, CUDNN_HEUR_MODE_A);
-  for (EngineConfiguration& value : fallbacks.of(device, problem))
+  for (EngineConfiguration& value : fallbacks.of(device, problem, calls))
     if (std::find(all.begin(), all.end(), value) == all.end()) all.push_back(std::move(value));
   return all;
 }

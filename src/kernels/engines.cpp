@@ -31,7 +31,7 @@ class PreparedEngine final : public PreparedKernel {
   std::optional<KernelOffer> offer(Calls calls, int* failures) {
     if (!hasEngines(problem_)) return std::nullopt;
     try {
-      return offerOf(problem_, engine(EnginePart(problem_, value_), calls), failures);
+      return offerOf(problem_, engine(EnginePart(problem_, value_), calls), calls, failures);
     } catch (const Error& error) {
       if (failures != nullptr && !isRefusal(error.status())) ++*failures;
       return std::nullopt;
@@ -79,6 +79,12 @@ class EngineSource final : public KernelSource {
                                   const ConvolutionDescriptors&,
                                   int* failures) const override {
     return engineOffers({handle}, problem, failures);
+  }
+  std::vector<KernelOffer> offersToOverwrite(cudnnHandle_t handle,
+                                             const Problem& problem,
+                                             const ConvolutionDescriptors&,
+                                             int* failures) const override {
+    return engineOffers({handle}, problem, failures, Calls::kOverwriting);
   }
 
   std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t handle,

@@ -15,7 +15,8 @@ constexpr std::int32_t kEngines = 1;
 /// What the source offers for the problem on a device.
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
                                       const Problem& problem,
-                                      int* failures);
+                                      int* failures,
+                                      Calls calls = Calls::kAll);
 /// KernelSource::variants on a device: other knobs.
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,

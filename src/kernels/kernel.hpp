@@ -54,6 +54,9 @@ struct KernelTraits {
   bool anyCall = true;   ///< runs whatever the call's factors and pointers are; false: suitsEngines
   /// Measured: the normalized L2 distance of its output to what double gives (exact_outputs.hpp).
   double error = kUnknownError;
+  /// Which calls the workspace is known for. An engine may need more to add to its output, or have
+  /// no way to do so.
+  Calls calls = Calls::kAll;
 };
 
 /// What one call of a kernel takes.

@@ -58,12 +58,16 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
                                         bool withEngines,
-                                        int* failures) {
+                                        int* failures,
+                                        Calls calls) {
   std::vector<KernelOffer> all;
   for (std::size_t i = 0; i < sources().size(); ++i) {
     const auto source = static_cast<std::int32_t>(i);
     if (!isAsked(source, problem, withEngines)) continue;
-    for (KernelOffer& offer : sources()[i]->offers(handle, problem, descriptors, failures)) {
+    const KernelSource& from = *sources()[i];
+    for (KernelOffer& offer :
+         calls == Calls::kAll ? from.offers(handle, problem, descriptors, failures)
+                              : from.offersToOverwrite(handle, problem, descriptors, failures)) {
       offer.kernel.source = source;
       all.push_back(offer);
     }
@@ -75,17 +79,20 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,
                                          Kernel kernel,
-                                         int* failures) {
+                                         int* failures,
+                                         Calls calls) {
   const auto prepared = sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel);
-  return offerOf(*prepared, kernel, Calls::kAll, failures);
+  return offerOf(*prepared, kernel, calls, failures);
 }
 
 std::shared_ptr<const BuiltKernel> buildKernel(
     cudnnHandle_t handle,
     const Problem& problem,
     std::shared_ptr<const ProblemDescriptors> descriptors,
-    Kernel kernel) {
-  return sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel)->build();
+    Kernel kernel,
+    Calls calls) {
+  const auto prepared = sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel);
+  return calls == Calls::kAll ? prepared->build() : prepared->buildToOverwrite();
 }
 
 std::vector<std::vector<Kernel>> variantsOf(cudnnHandle_t handle,

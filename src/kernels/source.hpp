@@ -52,6 +52,13 @@ class KernelSource {
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors,
                                           int* failures) const = 0;
+  /// The same for calls that overwrite their output: some can't add to it.
+  virtual std::vector<KernelOffer> offersToOverwrite(cudnnHandle_t handle,
+                                                     const Problem& problem,
+                                                     const ConvolutionDescriptors& descriptors,
+                                                     int* failures) const {
+    return offers(handle, problem, descriptors, failures);
+  }
   /// One of them, or one of another problem. Asks nothing yet. REQUIRES: the descriptors have the
   /// problem's values (engines need none); the handle outlives what is prepared, not what is built.
   virtual std::unique_ptr<PreparedKernel> prepare(
@@ -85,17 +92,20 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
                                         bool withEngines,
-                                        int* failures = nullptr);
+                                        int* failures = nullptr,
+                                        Calls calls = Calls::kAll);
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,
                                          Kernel kernel,
-                                         int* failures = nullptr);
+                                         int* failures = nullptr,
+                                         Calls calls = Calls::kAll);
 std::shared_ptr<const BuiltKernel> buildKernel(
     cudnnHandle_t handle,
     const Problem& problem,
     std::shared_ptr<const ProblemDescriptors> descriptors,
-    Kernel kernel);
+    Kernel kernel,
+    Calls calls = Calls::kAll);
 std::vector<std::vector<Kernel>> variantsOf(cudnnHandle_t handle,
                                             const Problem& problem,
                                             Kernel kernel);

@@ -112,14 +112,30 @@ void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
   }
 }
 
+namespace {
+
+/// Whether a row says of calls that overwrite what is not so of those that add.
+bool isStoredToOverwrite(PreparedKernels& kernels, int batch, const Measurement& m, Calls calls) {
+  if (calls != Calls::kAll || m.kernel.source != kEngines) return false;
+  int failures = 0;
+  const auto offer = kernels.offer(batch, m.kernel, Calls::kOverwriting, &failures);
+  return offer && offer->workspaceBytes == m.workspaceBytes;
+}
+
+}  // namespace
+
 Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
                      Calls calls,
                      SizeMeasurements& size,
                      int* failures) {
+  // What was found out for calls that overwrite is another matter for those that add.
+  const auto isOther = [&](const Measurement& m) {
+    return calls == Calls::kAll && m.calls == Calls::kOverwriting;
+  };
   const auto isOpen = [&](const Measurement& m) {
-    return !m.confirmed && contains(wanted, m.kernel);
+    return (!m.confirmed || isOther(m)) && contains(wanted, m.kernel);
   };
   auto confirmation = Confirmation::kAsAssumed;
   if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return confirmation;
@@ -132,8 +148,11 @@ Confirmation confirm(PreparedKernels& kernels,
       const bool isAnswered = *failures == failed;
       if (offer && calls == Calls::kOverwriting && m.kernel.source == kEngines)
         offer->workspaceBytes = std::max(offer->workspaceBytes, m.workspaceBytes);
-      if (isAnswered && (!offer || offer->workspaceBytes != m.workspaceBytes))
+      const bool isSame = offer && offer->workspaceBytes == m.workspaceBytes;
+      if (isAnswered && !isSame && !isOther(m) && !isStoredToOverwrite(kernels, batch, m, calls))
         confirmation = Confirmation::kLie;
+      else if (isAnswered && !isSame)
+        confirmation = std::max(confirmation, Confirmation::kOtherwise);
       else if (!offer || !keepsTheSame(*offer, m))
         confirmation = std::max(confirmation, Confirmation::kOtherwise);
       if (!offer) continue;

@@ -167,7 +167,7 @@ TEST_F(EnginesTest, TheFirstForAWholeBatchRunsPartsOfIt) {
     const Problem part = whole.withBatch(2);
     const auto partGraphs = makeGraphs(device_, EnginePart(part, {}));
     ConfiguredEngine engine(device_, partGraphs, proposals.front());
-    const auto offer = offerOf(part, engine, nullptr);
+    const auto offer = offerOf(part, engine, Calls::kAll, nullptr);
     ASSERT_TRUE(offer) << toText(operation);
     EXPECT_LT(offer->workspaceBytes, std::size_t{64} << 20);
     expectBuilt(part, {*offer});
