@@ -61,11 +61,15 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   const DeviceScope scope = context->useDevice();
   auto made = std::make_unique<ClientConvolution>(
       *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
-  const auto workspace = context->planWorkspace(made->problem,
-                                                made->descriptors.get(),
-                                                made->neededBytes,
-                                                made->deterministic,
-                                                made->suitsEngines);
+  // A plan that is told more than it needs may be barred by a client that compares plans.
+  const bool isFirst = plan.graph()->plansAsked.fetch_add(1) == 0;
+  const auto workspace = context->planWorkspace({made->problem,
+                                                 made->descriptors.get(),
+                                                 made->neededBytes,
+                                                 made->deterministic,
+                                                 made->suitsEngines,
+                                                 isFirst && !plan.wasSized(),
+                                                 [&] { return made->kernel(descriptor); }});
   if (!workspace) {
     plan.leave(left::kNoPlan, needed);
     return nullptr;
@@ -82,7 +86,6 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
     plan.leave(left::kNoPlan, needed);
     return nullptr;
   }
-  if (made->needsMore()) made->kernel = kernelOf(made->problem, descriptor);
   return made;
 }
 
@@ -189,6 +192,9 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
     if (arrayOfElements == nullptr || written < 1) return;
     if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
       noteFilled(descriptor, written, arrayOfElements);
+    if (attributeName == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
+      if (auto* const choice = trackedDescriptors().findKind<ChoiceDescription>(descriptor))
+        choice->sized();
     if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return;
     auto* const bytes = static_cast<std::int64_t*>(arrayOfElements);
     if (const auto* const ours = answerFor(descriptor, *bytes))
@@ -210,7 +216,7 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   if (ours == nullptr) return runTheirs(handle, *plan, execution);
   execution.deterministic = ours->deterministic;
   execution.problem = ours->isKnown ? &ours->problem : nullptr;
-  execution.kernel = ours->kernel;
+  execution.kernel = ours->kernel(executionPlan);
   if (pack != nullptr)
     if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
   return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED : runTheirs(handle, *plan, execution);

@@ -114,6 +114,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.isExecution = call.execution != nullptr;
   key.deterministic =
       key.isExecution ? call.execution->deterministic : isDeterministic(operation, call.algorithm);
+  key.own = key.isExecution && call.execution->kernel ? call.execution->kernel->id : -1;
   if ((owner_ || replays_) && !followDevice()) return bypass(operation, call, left::kFailed);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;
@@ -122,15 +123,16 @@ cudnnStatus_t Context::convolve(Operation operation,
   }
   key.workspaceBytes = call.pointers.grantedBytes();
 
-  const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
-  if (hot != nullptr && (!hot->plan || isFor(*hot->plan, call, key.problem))) {
-    if (!hot->plan) return runUnplanned(key, call, left::kNoPlan);
+  HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
+  const bool isKnown = hot != nullptr && hot->use();
+  if (isKnown && (!hot->plan || isFor(*hot->plan, call, key.problem))) {
+    if (!hot->plan) return runUnplanned(key, call, hot->why);
     hotMs_ += hot->plan->predictedMs;
     return runPlanned(key, *hot->plan, call, call);
   }
   const char* why = nullptr;
   std::shared_ptr<const Plan> plan;
-  if (hot != nullptr) plan = completed(key, *hot->plan);
+  if (isKnown) plan = completed(key, *hot->plan);
   if (!plan) plan = planForCall(key, call, &why);
   return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call, why);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -49,7 +51,21 @@ struct AlgorithmQuery {
   int most = 1;  ///< entries that are read
 };
 
-/// What a client's execution plan (cuDNN's graph API) is given.
+/// What a client asks of its execution plan (cuDNN's graph API): how much workspace it needs.
+struct PlanQuestion {
+  const Problem& problem;
+  const ConvolutionDescriptors& descriptors;
+  std::size_t neededBytes = 0;  ///< by the client's own engine
+  bool deterministic = false;   ///< that engine is
+  bool suitsEngines = false;    ///< the plan's calls are known to suit engines
+  /// A plan of ours may have more workspace than the client's engine, if it gains by that. False:
+  /// the client compares plans of this graph, or has chosen this one by its workspace.
+  bool mayTellMore = false;
+  /// The client's engine. Asked only where something has been measured: that takes cuDNN 10 us.
+  const std::function<std::optional<Kernel>()>& kernel;
+};
+
+/// What a client's execution plan is given.
 struct PlanWorkspace {
   std::size_t bytes = 0;
   int algorithm = 0;  ///< of the legacy API: it runs where neither our plan nor the client's can
@@ -129,14 +145,9 @@ class Context {
                                             int algorithm,
                                             LayerId layer);
 
-  /// What a client is told that its execution plan needs, which by itself needs `neededBytes`, and
-  /// whose calls suit engines or may not. Empty: not planned, or there is nothing within the cap.
-  /// Throws Error.
-  std::optional<PlanWorkspace> planWorkspace(const Problem& problem,
-                                             const ConvolutionDescriptors& descriptors,
-                                             std::size_t neededBytes,
-                                             bool deterministic,
-                                             bool suitsEngines);
+  /// What a client is told that its execution plan needs. Empty: its own need, as it is not
+  /// planned, or there is nothing within the cap. Throws Error.
+  std::optional<PlanWorkspace> planWorkspace(const PlanQuestion& question);
 
   /// For the functions of diagnosis.h. Throw Error; an empty plan, or no candidates:
   /// not planned.
@@ -185,6 +196,18 @@ class Context {
   std::optional<std::size_t> bytesWithoutShare(const Problem& problem,
                                                const ConvolutionDescriptors& descriptors,
                                                int algorithm);
+  /// The least workspace in which any kernel runs the problem's smallest part.
+  struct LeastBytes {
+    std::size_t any = SIZE_MAX, deterministic = SIZE_MAX;
+  };
+  std::size_t leastBytesOf(const Problem& problem, bool deterministic, bool suitsEngines);
+  const KernelOffer* firstWithin(const Problem& problem,
+                                 const ConvolutionDescriptors& descriptors,
+                                 std::size_t bytes,
+                                 bool deterministic);
+  std::optional<PlanWorkspace> unmeasuredWorkspace(const PlanQuestion& question,
+                                                   std::size_t limitBytes,
+                                                   bool deterministic);
   std::size_t keepWithin(std::size_t limitBytes,
                          const Problem& problem,
                          const ConvolutionDescriptors& descriptors,
@@ -319,6 +342,7 @@ class Context {
   // As many as the planner remembers problems.
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
+  BoundedMap<Problem, LeastBytes, ProblemHash> leastBytes_{kMostProblems};
   BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};
   TraceFile* trace_ = nullptr;  ///< null: nobody wants one
   CallRecord record_;           ///< of the call under way

@@ -33,8 +33,13 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   wanted.calls = callsOf(call, key.problem);
   wanted.suitsEngines = key.isExecution && suitsEngines(key.problem, call.pointers, call.fused);
   wanted.lacksWorkspace = call.execution != nullptr && !call.execution->fits(call.pointers);
-  if (wanted.lacksWorkspace && call.execution->kernel)
+  if (key.isExecution && call.execution->kernel)
     wanted.own = OwnKernel{*call.execution->kernel, call.execution->neededBytes};
+  // A kernel that cuDNN doesn't name can't be compared with others.
+  if (key.isExecution && !wanted.own && !wanted.lacksWorkspace && frozen_ == nullptr)
+    return {nullptr, true};
+  if (const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch()))
+    wanted.callsSince = std::max(1u, hot->uses);
   if (isCapturing(handle_)) return planner().answer(wanted, Measuring::kNever);
   const TensorBuffers buffers{const_cast<void*>(call.pointers.x),
                               const_cast<void*>(call.pointers.w),
@@ -92,7 +97,7 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     try {
       const DeviceScope scope = useDevice();
       found = lookUpPlan(key, call);
-      *why = found.lasts ? left::kNoPlan : left::kNotMeasured;
+      *why = found.ownIsBest ? left::kOwnIsBest : found.lasts ? left::kNoPlan : left::kNotMeasured;
       if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {
         found.plan = nullptr;
         *why = left::kRefused;
@@ -107,7 +112,11 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     // That there is none for a call that suits no engine says nothing of those that do.
     const bool isForAll =
         found.plan || !key.isExecution || suitsEngines(key.problem, call.pointers, call.fused);
-    if (found.lasts && !isKept && isForAll) hotPlans_.put(key, limits_.epoch(), found.plan);
+    if (isKept || !isForAll) return found.plan;
+    if (found.lasts)
+      hotPlans_.put(key, limits_.epoch(), found.plan, nullptr, *why);
+    else if (!isCapturing(handle_))
+      hotPlans_.putForNow(key, limits_.epoch(), found.plan, *why);
     return found.plan;
   } catch (...) {  // out of memory for the table, or for the warning
     return nullptr;

@@ -6,6 +6,7 @@
 #include "context/context.hpp"
 #include "kernels/descriptors.hpp"
 #include "kernels/fitting.hpp"
+#include "kernels/source.hpp"
 #include "planner/conversion.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
@@ -247,62 +248,111 @@ std::size_t Context::bytesWithinCap(const Problem& problem, int algorithm, std::
   return leastBytes <= capped(bytes) ? capped(bytes) : bytes;
 }
 
-std::optional<PlanWorkspace> Context::planWorkspace(const Problem& problem,
-                                                    const ConvolutionDescriptors& descriptors,
-                                                    std::size_t neededBytes,
-                                                    bool deterministic,
-                                                    bool suitsEngines) {
+std::size_t Context::leastBytesOf(const Problem& problem, bool deterministic, bool suitsEngines) {
+  LeastBytes* known = leastBytes_.find(problem);
+  if (known == nullptr) {
+    const Problem part = problem.withBatch(sizesFor(problem, settings_.batchSizePolicy).front());
+    // The parts of a filter gradient add up.
+    const bool overwrites = suitsEngines && (problem.operation != Operation::kBackwardFilter ||
+                                             part.batch() == problem.batch());
+    LeastBytes least;
+    for (const KernelOffer& offer :
+         offeredKernels(handle_,
+                        part,
+                        ProblemDescriptors(part).get(),
+                        suitsEngines && settings_.kernels != Kernels::kLegacy,
+                        nullptr,
+                        overwrites ? Calls::kOverwriting : Calls::kAll)) {
+      least.any = std::min(least.any, offer.workspaceBytes);
+      if (offer.deterministic)
+        least.deterministic = std::min(least.deterministic, offer.workspaceBytes);
+    }
+    known = &(leastBytes_[problem] = least);
+  }
+  return deterministic ? known->deterministic : known->any;
+}
+
+/// The client's own engine needs more than the limit, and nothing is measured: what runs is that
+/// engine on parts of the batch, or what the first call finds. So the client is told the limit,
+/// which is less than it would be told by cuDNN.
+std::optional<PlanWorkspace> Context::unmeasuredWorkspace(const PlanQuestion& question,
+                                                          std::size_t limitBytes,
+                                                          bool deterministic) {
+  const Problem& problem = question.problem;
+  const KernelOffer* const fallback =
+      firstWithin(problem, question.descriptors, limitBytes, deterministic);
+  if (fallback != nullptr) return PlanWorkspace{limitBytes, fallback->kernel.id};
+  // A split must be within the limit. What the settings might forbid is looked for now.
+  const bool mayForbid = settings_.plansStrict || settings_.maxError > 0;
+  const bool runs =
+      mayForbid ? planner()
+                          .answer(queryFor(problem, limitBytes, deterministic), measuringFor(true))
+                          .plan != nullptr
+                : leastBytesOf(problem, deterministic, question.suitsEngines) <= limitBytes;
+  if (!runs) return std::nullopt;
+  const KernelOffer* const named =
+      firstWithin(problem, question.descriptors, SIZE_MAX, deterministic);
+  return PlanWorkspace{limitBytes, named != nullptr ? named->kernel.id : 0};
+}
+
+/// The first of cuDNN's algorithms by its heuristics that needs no more; null: there is none.
+const KernelOffer* Context::firstWithin(const Problem& problem,
+                                        const ConvolutionDescriptors& descriptors,
+                                        std::size_t bytes,
+                                        bool deterministic) {
+  for (const KernelOffer& offer : rankedOf(problem, descriptors))
+    if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic) &&
+        mayRun(problem, offer.kernel.id))
+      return &offer;
+  return nullptr;
+}
+
+/// No more than the client's own engine needs, but for a measured plan that gains by more.
+std::optional<PlanWorkspace> Context::planWorkspace(const PlanQuestion& question) {
   const std::lock_guard lock(planWorkspaceMutex_);
+  const Problem& problem = question.problem;
   const bool isPlanned = Planner::plans(problem);
-  // What isn't runs as it is, but for the cap.
-  if (!isPlanned && (!isCapped() || neededBytes <= capped(SIZE_MAX))) return std::nullopt;
-  deterministic = deterministic || settings_.deterministic;
-  const Route route = isPlanned ? routeOf(problem, descriptors, -1) : Route::kCallers;
+  const std::size_t capBytes = capped(SIZE_MAX);
+  const bool fits = question.neededBytes <= capBytes;
+  if (!isPlanned && fits) return std::nullopt;  // it runs as it is
+  const bool deterministic = question.deterministic || settings_.deterministic;
+  const auto named = [&](std::size_t bytes) {
+    const KernelOffer* found = firstWithin(problem, question.descriptors, bytes, deterministic);
+    if (found == nullptr)
+      found = firstWithin(problem, question.descriptors, SIZE_MAX, deterministic);
+    return found != nullptr ? found->kernel.id : 0;
+  };
+  const Route route = isPlanned ? routeOf(problem, question.descriptors, -1) : Route::kCallers;
   if (route == Route::kUnshared) return std::nullopt;
-  // Without a cap it may use what its own engine would.
-  const std::size_t limitBytes = route == Route::kOwned ? 0
-                                 : isCapped()           ? capped(SIZE_MAX)
-                                                        : neededBytes;
-  const auto& ranked = rankedOf(problem, descriptors);
-  const auto firstWithin = [&](std::size_t bytes) -> const KernelOffer* {
-    for (const KernelOffer& offer : ranked)
-      if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic) &&
-          mayRun(problem, offer.kernel.id))
-        return &offer;
-    return nullptr;
-  };
-  const KernelOffer* const fallback = firstWithin(limitBytes);
-  const auto answer = [&](std::size_t bytes) -> std::optional<PlanWorkspace> {
-    const KernelOffer* const first = firstWithin(bytes);
-    const KernelOffer* const named = first != nullptr ? first : firstWithin(SIZE_MAX);
-    if (named == nullptr) return std::nullopt;
-    const std::size_t told = bytesToTell(bytes, capped(SIZE_MAX));
-    return PlanWorkspace{std::min(told, limitBytes), named->kernel.id};
-  };
-  if (route == Route::kOwned) return answer(0);
-  if (!isPlanned) return fallback != nullptr ? answer(fallback->workspaceBytes) : std::nullopt;
+  if (route == Route::kOwned) return PlanWorkspace{0, named(0)};
+  if (!isPlanned) {
+    const KernelOffer* const fallback =
+        firstWithin(problem, question.descriptors, capBytes, deterministic);
+    if (fallback == nullptr) return std::nullopt;
+    return PlanWorkspace{fallback->workspaceBytes, fallback->kernel.id};
+  }
+  const std::size_t limitBytes =
+      question.mayTellMore && isCapped() ? capBytes : std::min(question.neededBytes, capBytes);
   PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
-  wanted.suitsEngines = suitsEngines;
+  wanted.suitsEngines = question.suitsEngines;
+  wanted.mayTellLess = true;
   PlanAnswer found = planner().answer(wanted, measuringFor(false));
-  if (!found.plan && fallback == nullptr && neededBytes > limitBytes) {
-    // cuDNN has nothing within the limit undivided: there must be a split. The first call finds it,
-    // in the client's memory; but what the settings might forbid is looked for now.
-    const bool mayForbid = settings_.plansStrict || settings_.maxError > 0 ||
-                           sizesFor(problem, settings_.batchSizePolicy).size() < 2;
-    const Problem one = problem.withBatch(1);
-    const Determinism determinism = deterministic ? Determinism::kRequired : Determinism::kAny;
-    if (!mayForbid &&
-        algorithmThatFits(handle_, one, ProblemDescriptors(one).get(), limitBytes, determinism))
-      return answer(limitBytes);
-    found = planner().answer(wanted, measuringFor(true));
-    if (!found.plan) return std::nullopt;
+  if (found.plan && fits) {  // is it faster than the client's own?
+    if (const auto kernel = question.kernel()) {
+      wanted.own = OwnKernel{*kernel, question.neededBytes};
+      found = planner().answer(wanted, measuringFor(false));
+    } else if (frozen_ == nullptr) {
+      found.plan = nullptr;
+    }
   }
   if (found.plan) {
     const std::size_t bytes = found.plan->workspaceBytes;
-    return answer(found.isFar ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes);
+    const std::size_t told = std::min(bytesToTell(bytes, capBytes), limitBytes);
+    const std::size_t most = std::max(bytes, std::min(question.neededBytes, limitBytes));
+    return PlanWorkspace{std::min(told, most), named(told)};
   }
-  return answer(std::max(neededBytes <= limitBytes ? neededBytes : fallback->workspaceBytes,
-                         reserveWithin(limitBytes, ranked)));
+  if (fits) return PlanWorkspace{question.neededBytes, named(question.neededBytes)};
+  return unmeasuredWorkspace(question, capBytes, deterministic);
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {

@@ -1,6 +1,7 @@
 // The plans that one handle has run lately: what a planned call looks up, without a lock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,30 +23,42 @@ class HotPlans {
     std::size_t workspaceBytes = 0;
     bool deterministic = false;
     bool isExecution = false;  ///< of a client's plan: what is deterministic must stay so
+    std::int32_t own = -1;     ///< that plan's kernel, which ours are compared with
     long long layer = 0;
     std::uint64_t stream = 0;
 
     bool operator==(const Key& other) const noexcept {
       return workspaceBytes == other.workspaceBytes && deterministic == other.deterministic &&
-             isExecution == other.isExecution && layer == other.layer && stream == other.stream &&
-             problem == other.problem;
+             isExecution == other.isExecution && own == other.own && layer == other.layer &&
+             stream == other.stream && problem == other.problem;
     }
     std::size_t hash() const noexcept {
       return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic) ^
-             (static_cast<std::size_t>(layer) * 0x9E3779B97F4A7C15u >> 32) ^ (stream << 1);
+             (static_cast<std::size_t>(layer) * 0x9E3779B97F4A7C15u >> 32) ^ (stream << 1) ^
+             static_cast<std::size_t>(own) << 3;
     }
   };
+  static constexpr std::uint32_t kAskedEach = 8, kMostUses = 64;
+  static constexpr std::uint32_t kForever = UINT32_MAX;  ///< until the epoch changes
+
   struct Entry {
     Key key;
     std::shared_ptr<const Plan> plan;  ///< null: known to have none
     std::shared_ptr<WorkspaceRegion> region = nullptr;
-    std::size_t next = 0;  ///< the slot that was looked for after this one
+    std::size_t next = 0;            ///< the slot that was looked for after this one
+    const char* why = "";            ///< without a plan: a string for ever
+    std::uint32_t uses = 0;          ///< since it was put
+    std::uint32_t lasts = kForever;  ///< for so many uses
+    std::uint32_t asked = 0;         ///< how often the planner has been asked in a row
+
+    /// Counts a use. False: the planner is to be asked again.
+    bool use() noexcept { return lasts == kForever || ++uses <= lasts; }
   };
 
   /// Null when the key is not there, or the table is of another epoch. Programs call the same
   /// convolutions in the same order: what came next the last time is tried before the hash, which
   /// takes three times as long as a comparison.
-  const Entry* find(const Key& key, std::uint64_t epoch) noexcept {
+  Entry* find(const Key& key, std::uint64_t epoch) noexcept {
     if (epoch != epoch_) return nullptr;
     std::size_t slot = entries_[last_].next;
     if (!(entries_[slot].key == key)) {
@@ -60,19 +73,31 @@ class HotPlans {
   void put(const Key& key,
            std::uint64_t epoch,
            std::shared_ptr<const Plan> plan,
-           std::shared_ptr<WorkspaceRegion> region = nullptr) {
-    if (epoch != epoch_) {
-      entries_.assign(kSlots, Entry{});
-      epoch_ = epoch;
-    }
-    entries_[key.hash() % kSlots] = {key, std::move(plan), std::move(region)};
+           std::shared_ptr<WorkspaceRegion> region = nullptr,
+           const char* why = "") {
+    Entry entry;
+    entry.key = key;
+    entry.plan = std::move(plan);
+    entry.region = std::move(region);
+    entry.why = why;
+    place(epoch, std::move(entry));
   }
 
-  /// From now on the key has no plan, until the epoch changes.
-  void forget(const Key& key) noexcept {
-    if (entries_.empty()) return;
-    Entry& entry = entries_[key.hash() % kSlots];
-    if (entry.key == key) entry.plan = nullptr;
+  /// What may be another answer before long. The first calls ask each time, as they may be all
+  /// that there are; later ones more and more seldom, up to every kMostUses-th.
+  void putForNow(const Key& key,
+                 std::uint64_t epoch,
+                 std::shared_ptr<const Plan> plan,
+                 const char* why) {
+    const Entry* const before = find(key, epoch);
+    Entry entry;
+    entry.key = key;
+    entry.plan = std::move(plan);
+    entry.why = why;
+    entry.asked = before != nullptr ? before->asked + 1 : 1;
+    const std::uint32_t further = entry.asked > kAskedEach ? entry.asked - kAskedEach : 0;
+    entry.lasts = further == 0 ? 0 : kMostUses >> (6 - std::min(further, 6u));
+    place(epoch, std::move(entry));
   }
 
   void clear() noexcept {
@@ -81,6 +106,16 @@ class HotPlans {
   }
 
  private:
+  void place(std::uint64_t epoch, Entry entry) {
+    if (epoch != epoch_) {
+      entries_.assign(kSlots, Entry{});
+      epoch_ = epoch;
+    }
+    const std::size_t slot = entry.key.hash() % kSlots;
+    entry.next = entries_[slot].next;
+    entries_[slot] = std::move(entry);
+  }
+
   // Four times the convolutions of a ResNet-50 (159); a collision costs one look-up under the
   // planner's lock.
   static constexpr std::size_t kSlots = 1024;

@@ -5,6 +5,8 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "kernels/descriptors.hpp"
@@ -12,7 +14,7 @@
 
 namespace ucudnn {
 
-/// Immutable.
+/// Immutable but for the counter.
 struct ClientGraph {
   Operation operation = Operation::kForward;
   bool isUnderstood = false;  ///< the rest has been read
@@ -21,6 +23,8 @@ struct ClientGraph {
   double alpha = 1, beta = 0;  ///< of bias_activation_forward: the factor of z
   bool suitsEngines = false;   ///< its calls overwrite and do, if their pointers are as it says
   cudnnHandle_t handle = nullptr;
+  /// Plans whose workspace the client has asked for.
+  mutable std::atomic<int> plansAsked{0};
 };
 
 /// Null: it has no convolution. Understood is one that legacy descriptors can say: not with other
@@ -54,8 +58,13 @@ struct ClientConvolution {
   // As the context has answered.
   int algorithm = 0;
   std::size_t grantedBytes = 0;
-  std::optional<Kernel> kernel;  ///< the client's own, where it needs more
 
+  /// The engine of the client's plan; empty: cuDNN does not say. Asked once, when it is first
+  /// needed.
+  const std::optional<Kernel>& kernel(cudnnBackendDescriptor_t plan) const {
+    std::call_once(asked_, [&] { kernel_ = kernelOf(problem, plan); });
+    return kernel_;
+  }
   /// Whether the client has been told of less than its own engine needs.
   bool needsMore() const noexcept { return neededBytes > grantedBytes; }
   /// Of the type that the legacy functions read.
@@ -73,6 +82,8 @@ struct ClientConvolution {
     if (problem.xType == CUDNN_DATA_DOUBLE) return &doubles_[i];
     return &floats_[i];
   }
+  mutable std::once_flag asked_;
+  mutable std::optional<Kernel> kernel_;
   TensorDescriptor bias_;
   ActivationDescriptor activation_;
   double doubles_[2];

@@ -216,7 +216,11 @@ class GraphsDescription : public Description {
   void fill(const GraphsDescription& from) {
     graph_ = from.graph_;
     isFromPlain_ = from.isUnderstood();
+    wasSized_ = from.wasSized();
   }
+  /// The client has asked how much workspace this configuration needs, and may choose by that.
+  void sized() noexcept { wasSized_.store(true, std::memory_order_relaxed); }
+  bool wasSized() const noexcept { return wasSized_.load(std::memory_order_relaxed); }
   /// False: something has been set, on one of those that it comes from, that is not understood.
   bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
 
@@ -225,6 +229,7 @@ class GraphsDescription : public Description {
 
  private:
   bool isFromPlain_ = true;
+  std::atomic<bool> wasSized_{false};
 };
 
 /// Heuristics, an engine or its configuration.

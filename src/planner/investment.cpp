@@ -19,14 +19,14 @@ double ruleOfThumbMs(double timeMs) {
 
 }  // namespace
 
-void Investment::addCall(std::uint64_t before, double timeMs) {
+void Investment::addCalls(std::uint64_t before, std::uint32_t count, double timeMs) {
   const std::lock_guard lock(mutex_);
-  convolutionMs_ += timeMs;
+  convolutionMs_ += count * timeMs;
   if (before == 0) {
     ++problems_;
-    callsSinceNew_ = 0;
+    callsSinceNew_ = count - 1;
   } else {
-    ++callsSinceNew_;
+    callsSinceNew_ += count;
   }
 }
 

@@ -28,8 +28,8 @@ class Investment {
   /// misc/RESULTS.md, "Each convolution with its own limit".
   static constexpr double kSettledMs = 10000;
 
-  /// A call of a problem that has been called `before` times, and takes about `timeMs`.
-  void addCall(std::uint64_t before, double timeMs);
+  /// So many calls of a problem that has been called `before` times, of about `timeMs` each.
+  void addCalls(std::uint64_t before, std::uint32_t count, double timeMs);
   /// Calls that were not looked at one by one.
   void addTime(double timeMs) {
     const std::lock_guard lock(mutex_);

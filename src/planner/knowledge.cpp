@@ -82,6 +82,20 @@ void KnownQuestion::dropPlans() {
   plans.clear();
 }
 
+bool Known::hasTried(int batch, Kernel kernel) const noexcept {
+  const auto not_ = refused.find(batch);
+  return (not_ != refused.end() && contains(not_->second, kernel)) ||
+         find(batch, kernel) != nullptr;
+}
+
+const Measurement* Known::find(int batch, Kernel kernel) const noexcept {
+  const auto size = measurements.find(batch);
+  if (size == measurements.end()) return nullptr;
+  for (const Measurement& m : size->second.kernels)
+    if (m.kernel == kernel) return &m;
+  return nullptr;
+}
+
 bool Known::mayLoad(const std::string& path) const noexcept {
   return loadedFrom != path && !path.empty() &&
          (!wasLocked() || KnownQuestion::Clock::now() >= loadAgainAt);

@@ -28,6 +28,19 @@ bool isSamePlan(const Plan* a, const Plan* b) {
          isSamePlan(a->general.get(), b->general.get());
 }
 
+/// Whether a plan takes the place of the client's own kernel: where it takes less time, by more
+/// than timings differ; or no more time, in so much less workspace that it matters, where the
+/// client is yet to be told how much. A host that runs ahead must not lose: the own kernel's time
+/// is that of the device.
+bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& own) {
+  const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
+  const double planMs =
+      std::max(plan.predictedMs, plan.enqueued ? plan.enqueued->predictedMs : plan.predictedMs);
+  if (planMs * kSplitGain <= ownMs) return true;
+  return request.mayTellLess && planMs <= ownMs * kSplitGain &&
+         plan.workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
+}
+
 }  // namespace
 
 void Planner::addConvolutionTime(double timeMs) {
@@ -36,8 +49,26 @@ void Planner::addConvolutionTime(double timeMs) {
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   if (const auto frozen = frozenAnswer(request)) return *frozen;
-  PlanAnswer found = answerMeasured(request, measuring);
-  if (!found.plan && !found.lasts && request.own) found.plan = ownInParts(request, measuring);
+  PlanAnswer found = besideOwn(request, answerMeasured(request, measuring));
+  if (!found.plan && !found.lasts && request.own && request.lacksWorkspace)
+    found.plan = ownInParts(request, measuring);
+  return found;
+}
+
+PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) const {
+  if (!request.runsOwn()) return found;
+  const int batch = request.problem.batch();
+  std::optional<Measurement> own;
+  bool isTried = false;
+  store_.look(request, [&](const Known* known, const KnownQuestion*) {
+    if (known == nullptr) return;
+    isTried = known->hasTried(batch, request.own->kernel);
+    if (const Measurement* const m = known->find(batch, request.own->kernel)) own = *m;
+  });
+  found.lasts = found.lasts && isTried;
+  if (!found.plan || (own && gainsOver(request, *found.plan, *own))) return found;
+  found.ownIsBest = own.has_value();
+  found.plan = nullptr;
   return found;
 }
 
@@ -64,9 +95,11 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
   const std::uint64_t repetitions = repetitionsOf(request, measuring);
   return store_.use(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
-        if (measuring == Measuring::kWhenItPays)
-          investment_.addCall(asked.calls++, estimatedMs(request.problem));
-        if (mustMeasure(request, measuring, asked, repetitions)) return std::nullopt;
+        if (measuring == Measuring::kWhenItPays) {
+          investment_.addCalls(asked.calls, request.callsSince, estimatedMs(request.problem));
+          asked.calls += request.callsSince;
+        }
+        if (mustMeasure(request, measuring, problem, asked, repetitions)) return std::nullopt;
         const bool mayLoad =
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;

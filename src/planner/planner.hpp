@@ -33,6 +33,7 @@ struct PlanAnswer {
   std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
   bool lasts = false;                ///< asked again it would be the same
   bool isFar = false;                ///< there may be a better one, in more of the limit
+  bool ownIsBest = false;            ///< there is none, as the client's own kernel is as fast
 };
 
 /// Thread-safe.
@@ -100,6 +101,7 @@ class Planner {
   /// Under the lock: whether to measure before answering.
   bool mustMeasure(const PlanRequest& request,
                    Measuring measuring,
+                   const Known& known,
                    const KnownQuestion& asked,
                    std::uint64_t repetitions) const;
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
@@ -107,6 +109,9 @@ class Planner {
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// From what has been measured, now or before.
   PlanAnswer answerMeasured(const PlanRequest& request, Measuring measuring);
+  /// The answer to a client whose own kernel runs within the limit: a plan only where it is faster
+  /// than that, as measured.
+  PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
   /// What runs until it is. Null: the call lacks nothing, or its kernel does not run so.
   std::shared_ptr<const Plan> ownInParts(const PlanRequest& request, Measuring measuring);
   /// Finds out what the question needs, if its turn comes.

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-// What is less a framework's allocator has anyway: PyTorch's hands out up to 10 MiB of blocks of
-// 20, and for more it keeps the largest block that a plan asked for.
-constexpr std::size_t kWorthSaving = std::size_t{16} << 20;
-
 bool isInaccurateSplit(const Configuration& configuration,
                        const Measurements& measurements,
                        int miniBatch) {

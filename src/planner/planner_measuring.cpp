@@ -34,6 +34,14 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
+bool isTimed(const BenchmarkResult& result, int batch, Kernel kernel) {
+  const auto size = result.measurements.find(batch);
+  return size != result.measurements.end() &&
+         std::any_of(size->second.kernels.begin(),
+                     size->second.kernels.end(),
+                     [&](const Measurement& m) { return m.kernel == kernel; });
+}
+
 }  // namespace
 
 /// What is also run less exactly is one of the candidates of a program that compares them, and
@@ -51,10 +59,13 @@ std::uint64_t Planner::repetitionsOf(const PlanRequest& request, Measuring measu
 
 bool Planner::mustMeasure(const PlanRequest& request,
                           Measuring measuring,
+                          const Known& known,
                           const KnownQuestion& asked,
                           std::uint64_t repetitions) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes)) return false;
+  if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes) &&
+      !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
+    return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
   if (measuring == Measuring::kNow) return true;
@@ -68,8 +79,8 @@ bool Planner::mustMeasure(const PlanRequest& request,
 
 bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
   const std::uint64_t repetitions = repetitionsOf(request, measuring);
-  return store_.use(request, [&](const Known&, const KnownQuestion& asked) {
-    return mustMeasure(request, measuring, asked, repetitions);
+  return store_.use(request, [&](const Known& known, const KnownQuestion& asked) {
+    return mustMeasure(request, measuring, known, asked, repetitions);
   });
 }
 
@@ -84,7 +95,9 @@ void Planner::inquire(const PlanRequest& request, Measuring measuring) {
 void Planner::measure(const PlanRequest& request, Measuring measuring) {
   Measurements known;
   KernelsAtSizes refused;
-  store_.use(request, [&](const Known& problem, const KnownQuestion&) {
+  bool wasAnswered = false;  // then little is timed but the client's own kernel
+  store_.use(request, [&](const Known& problem, const KnownQuestion& asked) {
+    wasAnswered = asked.answers(request.limitBytes);
     known = problem.measurements;
     refused = problem.refused;
   });
@@ -95,6 +108,8 @@ void Planner::measure(const PlanRequest& request, Measuring measuring) {
   benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
   benchmark.largestBatches = benchmark.sizes.size() > 1 &&
                              request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
+  benchmark.calls = request.timedCalls();
+  if (request.runsOwn()) benchmark.own = request.own->kernel;
   benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
   benchmark.known = &known;
   benchmark.refused = &refused;
@@ -121,8 +136,12 @@ void Planner::measure(const PlanRequest& request, Measuring measuring) {
   const auto elapsed = Clock::now() - begin;
   const std::chrono::duration<double, std::milli> wall = elapsed;
   const double costMs = std::max(result.spentMs, wall.count());
-  investment_.learn(estimatedMs(request.problem), costMs);
+  if (!wasAnswered) investment_.learn(estimatedMs(request.problem), costMs);
   if (measuring == Measuring::kWhenItPays) investment_.spend(costMs);
+  // What can't be timed is never replaced.
+  if (benchmark.own && result.untried == Untried::kNone && result.failures == 0 &&
+      !isTimed(result, request.problem.batch(), *benchmark.own))
+    result.refused[request.problem.batch()].push_back(*benchmark.own);
   store_.use(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
   });

@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct QuestionKey {
   }
 };
 
-/// The kernel that a call would run by itself, and what it needs for the mini-batch.
+/// The kernel that a client's call runs without μ-cuDNN, and what it needs for the mini-batch.
 struct OwnKernel {
   Kernel kernel;
   std::size_t workspaceBytes = 0;
@@ -59,8 +60,11 @@ struct PlanRequest {
   bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
   /// The calls are known to suit engines, so that a plan may do without one for others.
   bool suitsEngines = false;
-  bool lacksWorkspace = false;   ///< the call's own kernel needs more
-  std::optional<OwnKernel> own;  ///< that kernel, where it lacks workspace and is known
+  bool lacksWorkspace = false;   ///< the call's own kernel needs more than the call has
+  std::optional<OwnKernel> own;  ///< that kernel, where it is known
+  /// The workspace is asked for, and not granted yet: a plan that needs less of it saves memory.
+  bool mayTellLess = false;
+  std::uint32_t callsSince = 1;  ///< calls that were made since the planner was asked last
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
@@ -69,6 +73,10 @@ struct PlanRequest {
   /// Where what cuDNN is asked is kept, to be built from; null: nowhere.
   PreparedKernels* prepared = nullptr;
 
+  /// Whether the client's own kernel runs within the limit: then a plan has to be faster.
+  bool runsOwn() const noexcept { return own && own->workspaceBytes <= limitBytes; }
+  /// What kernels are timed for: calls that are known to suit engines are known to overwrite, too.
+  Calls timedCalls() const noexcept { return suitsEngines ? calls : Calls::kAll; }
   /// What a kernel must be ready for at a batch size: a filter gradient's micro-batches add up.
   Calls callsAt(int batch) const noexcept {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();

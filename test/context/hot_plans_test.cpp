@@ -92,21 +92,49 @@ TEST(HotPlansTest, OfKeysInOneSlotTheLaterStays) {
   EXPECT_EQ(table.find(second, 1)->plan, plan);
 }
 
-TEST(HotPlansTest, AForgottenKeyIsKnownToHaveNoPlan) {
-  HotPlans table;
-  table.put(key(), 1, planFor(key()));
-  table.forget(key());
-  ASSERT_NE(table.find(key(), 1), nullptr);
-  EXPECT_EQ(table.find(key(), 1)->plan, nullptr);
+/// How many of the uses the planner is asked about, where each answer is for now.
+int askedIn(HotPlans& table, int uses) {
+  int asked = 0;
+  for (int use = 0; use < uses; ++use) {
+    HotPlans::Entry* const entry = table.find(key(), 1);
+    if (entry == nullptr || !entry->use()) {
+      ++asked;
+      table.putForNow(key(), 1, nullptr, "not yet");
+    }
+  }
+  return asked;
 }
 
-TEST(HotPlansTest, ForgettingAKeyLeavesTheOneInItsSlot) {
+TEST(HotPlansTest, WhatHoldsForNowIsAskedAtEachOfTheFirstCallsThenSeldom) {
   HotPlans table;
-  table.forget(key());  // of an empty table: nothing happens
-  table.put(key(8, 512), 1, planFor(key(8, 512)));
-  table.forget(key(8, 513));
-  ASSERT_NE(table.find(key(8, 512), 1), nullptr);
-  EXPECT_NE(table.find(key(8, 512), 1)->plan, nullptr);
+  EXPECT_EQ(askedIn(table, 8), 8);
+  const int later = askedIn(table, 1000);
+  EXPECT_GE(later, 1000 / (HotPlans::kMostUses + 1));
+  EXPECT_LE(later, 30);
+}
+
+TEST(HotPlansTest, WhatHoldsForNowIsCountedUntilItIsAskedAgain) {
+  HotPlans table;
+  for (std::uint32_t asked = 0; asked <= HotPlans::kAskedEach; ++asked)
+    table.putForNow(key(), 1, nullptr, "not yet");
+  HotPlans::Entry* const entry = table.find(key(), 1);
+  ASSERT_NE(entry, nullptr);
+  EXPECT_STREQ(entry->why, "not yet");
+  ASSERT_EQ(entry->lasts, 2u);
+  EXPECT_TRUE(entry->use());
+  EXPECT_TRUE(entry->use());
+  EXPECT_FALSE(entry->use());
+  EXPECT_EQ(entry->uses, 3u);
+}
+
+TEST(HotPlansTest, ThePlansKernelIsPartOfTheKey) {
+  HotPlans table;
+  HotPlans::Key own = key();
+  own.own = 7;
+  table.put(own, 1, planFor(own));
+  EXPECT_EQ(table.find(key(), 1), nullptr);
+  ASSERT_NE(table.find(own, 1), nullptr);
+  EXPECT_TRUE(table.find(own, 1)->use());
 }
 
 TEST(HotPlansTest, AClearedTableKnowsNothing) {

@@ -26,7 +26,7 @@ TEST(InvestmentTest, MeasuringTakesAShareOfTheTime) {
   double spentMs = 0;
   double timeMs = 0;
   for (std::uint64_t call = 0; call < 200000; ++call) {
-    investment.addCall(call % 2, 1);  // every other one is new: the program never settles
+    investment.addCalls(call % 2, 1, 1);  // every other one is new: the program never settles
     timeMs += 1;
     if (!investment.pays(kRepetitions, 1, kShare)) continue;
     investment.spend(80);
@@ -44,7 +44,7 @@ TEST(InvestmentTest, AFixedNetworkIsMeasuredAtOnceWhenItHasRepeated) {
     for (int layer = 0; layer < kLayers; ++layer) {
       if (paidIn < 0 && investment.pays(static_cast<std::uint64_t>(iteration), 1, kShare))
         paidIn = iteration;
-      investment.addCall(static_cast<std::uint64_t>(iteration), 1);
+      investment.addCalls(static_cast<std::uint64_t>(iteration), 1, 1);
     }
   EXPECT_GE(paidIn, kRepetitions);
   EXPECT_LE(paidIn, kRepetitions + 1);
@@ -56,7 +56,7 @@ TEST(InvestmentTest, WhatItSpendsAtOnceIsBounded) {
   double spentMs = 0;
   for (std::uint64_t pass = 0; pass < 8; ++pass)
     for (int i = 0; i < kProblems; ++i) {
-      investment.addCall(pass, 0.1);
+      investment.addCalls(pass, 1, 0.1);
       if (!investment.pays(pass + 1, 0.1, kShare)) continue;
       investment.spend(30);
       spentMs += 30;
@@ -67,7 +67,7 @@ TEST(InvestmentTest, WhatItSpendsAtOnceIsBounded) {
 
 TEST(InvestmentTest, WhatWasAskedForLeavesTheRestItsShare) {
   Investment investment;
-  investment.addCall(0, 1e5);  // a new one: the program has not settled
+  investment.addCalls(0, 1, 1e5);  // a new one: the program has not settled
   ASSERT_TRUE(investment.pays(kRepetitions, 1, kShare));
   investment.learn(1, investment.expectedCostMs(1));  // a query's, however long it took
   EXPECT_TRUE(investment.pays(kRepetitions, 1, kShare));

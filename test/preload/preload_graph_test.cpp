@@ -6,6 +6,9 @@ namespace {
 
 using PreloadGraphTest = PreloadTest;
 
+// What a call is left to cuDNN for once it has been measured.
+constexpr const char* kOwnIsBest = "\tcudnn\tits own kernel is as fast";
+
 // The first engines that need no tensor cores compute by FFT forward and for the filter.
 TEST_F(PreloadGraphTest, SplitsPlansOfTheGraphApi) {
   runBoth("graph");
@@ -16,17 +19,18 @@ TEST_F(PreloadGraphTest, SplitsPlansOfTheGraphApi) {
   for (const char* const operation : {"backward_data", "bias_activation_forward"}) {
     EXPECT_EQ(3, traceLines(operation, "transform=none")) << operation;
     EXPECT_EQ(0, traceLines(operation, "FFT")) << operation;
-    EXPECT_EQ(0, traceLines(operation, "\tcudnn")) << operation;
+    EXPECT_EQ(3, traceLines(operation, kOwnIsBest)) << operation;
   }
 }
 
-// Each of the plans that a program tries runs as ours, and no less exactly. What is split is
-// split by FFT, which is the fastest here.
+// Each of the plans that a program tries runs as ours, and no less exactly, or is the fastest
+// itself. What is split is split by FFT, which is the fastest here.
 TEST_F(PreloadGraphTest, SplitsPlansThatAProgramTimes) {
   runBoth("autotune");
   for (const char* const operation : kOperations) {
     EXPECT_LT(1, traceLines(operation, "")) << operation;
-    EXPECT_EQ(0, traceLines(operation, "\tcudnn")) << operation;
+    EXPECT_LT(0, traceLines(operation, kOwnIsBest)) << operation;
+    EXPECT_EQ(traceLines(operation, kOwnIsBest), traceLines(operation, "\tcudnn")) << operation;
     EXPECT_LT(0, traceLines(operation, "transform=none")) << operation;
     EXPECT_EQ(0, traceLines(operation, "transform=none", "FFT")) << operation;
     EXPECT_EQ(0, traceLines(operation, "transform=none", "WINOGRAD")) << operation;
@@ -89,7 +93,7 @@ TEST_F(PreloadGraphTest, APlanMayOutliveItsHandle) {
 }
 TEST_F(PreloadGraphTest, APackMayHoldMoreThanAGraphNeeds) {
   expectBareResults("crowd");
-  EXPECT_EQ(0, traceLines("forward", "\tcudnn"));
+  EXPECT_EQ(1, traceLines("forward", kOwnIsBest));
 }
 // cuDNN's algorithms that are need more than the limit.
 TEST_F(PreloadGraphTest, ADeterministicEngineStaysDeterministic) {
@@ -148,7 +152,7 @@ TEST_F(PreloadPartsTest, APassingFailureFailsNoExecution) {
   const std::string settings =
       std::string(kSplitOnly) + "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_SIMULATOR_ARITHMETIC=off ";
   int failed = 0;
-  for (int n = 150; n < 650; n += 5) {
+  for (int n = 20; n < 650; n += 5) {
     const Outcome outcome = shell(settings + "UCUDNN_SIMULATOR_FAIL_CALL=" + std::to_string(n) +
                                   " UCUDNN_LOG_LEVEL=off " + preloaded("fast", "preloaded"));
     failed += outcome.status == 3 ? 1 : 0;
