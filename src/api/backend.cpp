@@ -3,6 +3,7 @@
 #include "api/backend.h"
 
 #include "api/queries.hpp"
+#include "context/plan_workspace.hpp"
 #include "graph/client_graph.hpp"
 #include "graph/tracked.hpp"
 
@@ -43,33 +44,35 @@ cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {
   return plan.handle() != nullptr ? plan.handle() : plan.graph()->handle;
 }
 
-/// The context that plans for a client's plan; null: there is none, or no longer.
-Context* contextOf(const PlanDescription& plan) noexcept {
-  Context* const context = knownContextOf(handleOf(plan));
-  return context != nullptr && !context->settings().disabled ? context : nullptr;
-}
-
 /// How a plan of a convolution could be run, which by itself needs that much; null: as cuDNN runs
 /// it.
 std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t descriptor,
                                                     PlanDescription& plan,
                                                     std::size_t needed) {
   plan.leave(left::kUnknownGraph, needed);
-  Context* const context = contextOf(plan);
+  std::shared_ptr<Context> context = knownContextOf(handleOf(plan));
   if (context == nullptr || !plan.isUnderstood() || !plan.graph()->isUnderstood) return nullptr;
   plan.leave(left::kFailed, needed);
-  const DeviceScope scope = context->useDevice();
+  const PlanQuestion question(std::move(context));
+  const Snapshot* const snapshot = question.snapshot();
+  if (snapshot == nullptr || snapshot->settings.disabled) {
+    plan.leave(left::kUnknownGraph, needed);
+    return nullptr;
+  }
+  const DeviceScope scope(snapshot->device);
   auto made = std::make_unique<ClientConvolution>(
       *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
   // A plan that is told more than it needs may be barred by a client that compares plans.
   const bool isFirst = plan.graph()->plansAsked.fetch_add(1) == 0;
-  const auto workspace = context->planWorkspace({made->problem,
-                                                 made->descriptors.get(),
-                                                 made->neededBytes,
-                                                 made->deterministic,
-                                                 made->suitsEngines,
-                                                 isFirst && !plan.wasSized(),
-                                                 [&] { return made->kernel(descriptor); }});
+  const auto workspace = planWorkspace(*snapshot,
+                                       {made->problem,
+                                        made->descriptors.get(),
+                                        made->neededBytes,
+                                        made->deterministic,
+                                        made->suitsEngines,
+                                        isFirst && !plan.wasSized(),
+                                        question.isCapturing(),
+                                        [&] { return made->kernel(descriptor); }});
   if (!workspace) {
     plan.leave(left::kNoPlan, needed);
     return nullptr;
@@ -126,7 +129,7 @@ std::optional<cudnnStatus_t> runOurs(cudnnHandle_t handle,
 cudnnStatus_t runTheirs(cudnnHandle_t handle,
                         const PlanDescription& plan,
                         const ClientExecution& execution) noexcept {
-  Context* const context = ucudnn::contextOf(handle);
+  Context* const context = contextOf(handle);
   if (context == nullptr || context->settings().disabled) return runExecution(handle, execution);
   const ClientGraph& graph = *plan.graph();
   const char* const why = plan.why();
@@ -156,10 +159,12 @@ cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     Description* const description = all.find(descriptor);
     if (description == nullptr) return;
     description->finalized();
-    // Its handle may be destroyed before the workspace is asked for: now it is there.
+    // Its handle may be destroyed before the workspace is asked for, or be another thread's then:
+    // now it is there, and this thread's.
     const auto* const plan = asKind<PlanDescription>(description);
-    if (plan != nullptr && plan->graph() != nullptr)
-      static_cast<void>(ucudnn::contextOf(plan->handle()));
+    if (plan == nullptr || plan->graph() == nullptr) return;
+    if (Context* const context = contextOf(plan->handle()))
+      static_cast<void>(context->followDevice());
   });
 }
 

@@ -24,83 +24,64 @@ std::uint64_t ownerOf(const Context* context) noexcept {
 
 Context::Context(cudnnHandle_t handle, int device, Settings settings, Origin origin)
     : handle_(handle),
-      device_(device),
-      machine_(planner().machines().ofDevice(device)),
-      threads_(&callingThreads(device)),
-      origin_(origin) {
+      origin_(origin),
+      now_(std::make_shared<const Snapshot>(handle, device, std::move(settings), nullptr, false)) {
   noteThread();
-  setSettings(std::move(settings));
 }
 
 Context::~Context() {
-  if (replays_) replays_->forget(ownerOf(this));
+  if (now_->replays) now_->replays->forget(ownerOf(this));
 }
 
 void Context::setSettings(Settings settings, Plans plans) {
-  std::shared_ptr<FrozenPlans> frozen;
-  if (!settings.plansPath.empty()) {
-    const bool isKept = plans == Plans::kKept && settings.plansPath == settings_.plansPath;
-    frozen = isKept ? frozen_ : frozenPlans(settings.plansPath);
+  replaceSnapshot(now_->device, std::move(settings), plans);
+}
+
+/// The former one ends with the last question that holds it.
+void Context::replaceSnapshot(int device, Settings settings, Plans plans) {
+  std::shared_ptr<const Snapshot> other = std::make_shared<const Snapshot>(
+      handle_, device, std::move(settings), now_.get(), plans == Plans::kKept);
+  {
+    const std::lock_guard lock(exchanging_);
+    now_.swap(other);
   }
-  benchmarkDevices_ = benchmarkDevices(
-      settings.benchmarkDevices, settings.allBenchmarkDevices, device_, planner().machines());
-  std::shared_ptr<WorkspaceOwner> owner;
-  if (settings.totalWorkspaceBytes > 0)
-    owner = workspaceOwner({device_,
-                            settings.totalWorkspaceBytes,
-                            settings.totalWorkspacePolicy,
-                            settings.batchSizePolicy,
-                            settings.kernels,
-                            settings.tuning,
-                            settings.maxError,
-                            settings.deterministic,
-                            settings.graphWorkspaceBytes,
-                            frozen.get(),
-                            settings.plansStrict,
-                            settings.borrowOutput});
-  std::shared_ptr<Replays> replays;
-  if (settings.graphMemoryBytes > 0) replays = replaysOf(device_);
-  TraceFile* const trace = settings.tracePath.empty() ? nullptr : &traceFile(settings.tracePath);
-  if (settings.report) static_cast<void>(report());
-  prepareBenchmarkDevices(benchmarkDevices_);
-  if (replays_) replays_->forget(ownerOf(this));
-  replays_ = std::move(replays);
-  trace_ = trace;
-  isRecorded_ = trace != nullptr || settings.report;
+  if (other->replays) other->replays->forget(ownerOf(this));
   hotPlans_.clear();
-  owner_ = std::move(owner);
-  frozen_ = std::move(frozen);
-  settings_ = std::move(settings);
   defaultLimits_.clear();
+}
+
+std::shared_ptr<const Snapshot> Context::snapshot() const {
+  const std::lock_guard lock(exchanging_);
+  return now_;
+}
+
+void Context::retire() noexcept {
+  const std::lock_guard lock(questions_);
+  isRetired_ = true;
+  if (now_->replays) now_->replays->forget(ownerOf(this));
+}
+
+PlanQuestion::PlanQuestion(std::shared_ptr<Context> context)
+    : context_(std::move(context)),
+      lock_(context_->questions_),
+      snapshot_(context_->isRetired_ ? nullptr : context_->snapshot()) {}
+
+/// Another thread may set the handle's stream meanwhile, and end the one that it had.
+bool PlanQuestion::isCapturing() const {
+  const bool isOwn = context_->thread_.load(std::memory_order_relaxed) == snapshot_->threads.note();
+  return isOwn && ucudnn::isCapturing(snapshot_->handle);
 }
 
 void Context::follow(const WorkspaceLimit& limit) {
   if (limitChanges_ == limit.changes) return;
-  Settings settings = settings_;
+  Settings settings = now_->settings;
   settings.workspaceLimitBytes = limit.bytes;
   setSettings(std::move(settings));
   limitChanges_ = limit.changes;
 }
 
-PlanRequest Context::request(const Problem& problem,
-                             std::size_t limitBytes,
-                             bool deterministic) const {
-  PlanRequest request;
-  request.handle = handle_;
-  request.device = device_;
-  request.machine = machine_;
-  request.problem = problem;
-  request.limitBytes = limitBytes;
-  request.deterministic = deterministic || settings_.deterministic;
-  request.settings = &settings_;
-  request.benchmarkDevices = &benchmarkDevices_;
-  request.frozen = frozen_.get();
-  return request;
-}
-
 Measuring Context::measuringFor(bool mayMeasure) const {
-  if (isCapturing(handle_)) return Measuring::kNever;
-  return mayMeasure ? Measuring::kNow : Measuring::kIfKnown;
+  return ucudnn::measuringFor(mayMeasure, isCapturing(handle_));
 }
 
 cudnnStatus_t Context::convolve(Operation operation,
@@ -115,7 +96,8 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.deterministic =
       key.isExecution ? call.execution->deterministic : isDeterministic(operation, call.algorithm);
   key.own = key.isExecution && call.execution->kernel ? call.execution->kernel->id : -1;
-  if ((owner_ || replays_) && !followDevice()) return bypass(operation, call, left::kFailed);
+  if ((now_->owner || now_->replays) && !followDevice())
+    return bypass(operation, call, left::kFailed);
   if (ownsWorkspace()) {
     HotPlans::Key owned = key;
     owned.layer = layer;
@@ -132,7 +114,8 @@ cudnnStatus_t Context::convolve(Operation operation,
   }
   const char* why = nullptr;
   std::shared_ptr<const Plan> plan;
-  if (isKnown) plan = completed(key, *hot->plan);
+  // The table is cleared where the handle moves to another device.
+  if (isKnown) plan = completed(key, *std::shared_ptr(hot->plan));
   if (!plan) plan = planForCall(key, call, &why);
   return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call, why);
 }
@@ -163,7 +146,7 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
     return plan.general ? runGeneral(key, *plan.general, call, clients)
                         : runUnplanned(key, clients, left::kNoPlan);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
-  if (plan.replayed && replays_ && !settings_.equivalenceTest && replay(plan, call, &isGraph))
+  if (plan.replayed && now_->replays && !settings().equivalenceTest && replay(plan, call, &isGraph))
     return CUDNN_STATUS_SUCCESS;
   const bool isOther = plan.enqueued && !isGraph;
   return enqueuePlan(key, isOther ? *plan.enqueued : plan, call, clients);
@@ -174,7 +157,7 @@ cudnnStatus_t Context::runGeneral(const HotPlans::Key& key,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
   try {
-    const DeviceScope scope(device_);
+    const DeviceScope scope(now_->device);
     if (checkedPlans_.accepts(handle_, plan, call.pointers.grantedBytes()))
       return runPlanned(key, plan, call, clients);
   } catch (const std::exception&) {  // cuDNN itself says what is wrong with the device
@@ -188,7 +171,8 @@ bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* client
     const CallStream stream = streamOf(handle_);
     *clientsGraph = stream.capturing;
     if (stream.capturing ||
-        !replays_->run(ownerOf(this), handle_, plan, call, stream, settings_.graphMemoryBytes))
+        !now_->replays->run(
+            ownerOf(this), handle_, plan, call, stream, settings().graphMemoryBytes))
       return false;
   } catch (const std::exception&) {  // the call itself says what is wrong with the stream
     return false;
@@ -197,7 +181,7 @@ bool Context::replay(const Plan& plan, const ConvolutionCall& call, bool* client
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
   counter.fetch_add(1, std::memory_order_relaxed);
   statistics.replayedCalls.fetch_add(1, std::memory_order_relaxed);
-  if (isRecorded_) noteRun(plan, call, true);
+  if (isRecorded()) noteRun(plan, call, true);
   return true;
 }
 
@@ -206,19 +190,19 @@ cudnnStatus_t Context::enqueuePlan(const HotPlans::Key& key,
                                    const ConvolutionCall& call,
                                    const ConvolutionCall& clients) noexcept {
   int enqueued = 0;
-  const cudnnStatus_t status = settings_.equivalenceTest && plan.isDivided()
-                                   ? runTested(handle_, device_, plan, call, &enqueued)
+  const cudnnStatus_t status = settings().equivalenceTest && plan.isDivided()
+                                   ? runTested(handle_, now_->device, plan, call, &enqueued)
                                    : runPlan(handle_, plan, call, &enqueued);
   if (status != CUDNN_STATUS_SUCCESS) return recover(key, plan, call, clients, status, enqueued);
   Statistics& statistics = planner().statistics();
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
   counter.fetch_add(1, std::memory_order_relaxed);
-  if (isRecorded_) noteRun(plan, call, false);
+  if (isRecorded()) noteRun(plan, call, false);
   return status;
 }
 
 Determinism Context::determinismOf(const HotPlans::Key& key) const noexcept {
-  if (settings_.deterministic) return Determinism::kRequired;
+  if (settings().deterministic) return Determinism::kRequired;
   return key.deterministic ? Determinism::kPreferred : Determinism::kAny;
 }
 
@@ -241,7 +225,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
   } else if (!mayHaveRun(refusal)) {
     if (completePlan(handle_, plan, call, enqueued, determinismOf(key)) == CUDNN_STATUS_SUCCESS) {
       status = CUDNN_STATUS_SUCCESS;
-      if (isRecorded_) noteRun(plan, call, false);
+      if (isRecorded()) noteRun(plan, call, false);
       planner().statistics().splitCalls.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -265,7 +249,7 @@ void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
 cudnnStatus_t Context::bypass(Operation operation,
                               const ConvolutionCall& call,
                               const char* why) noexcept {
-  if (isRecorded_) record_.passed(call, why);
+  if (isRecorded()) record_.passed(call, why);
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
@@ -273,7 +257,7 @@ cudnnStatus_t Context::bypass(Operation operation,
   if (!readProblem(operation, call, problem) || !(Planner::plans(problem) || isCapped()) ||
       !readRest(call, problem))
     return status;
-  return substitutes_.run(handle_, problem, call, settings_.deterministic).value_or(status);
+  return substitutes_.run(handle_, problem, call, settings().deterministic).value_or(status);
 }
 
 }  // namespace ucudnn

@@ -2,28 +2,20 @@
 // executor.
 #pragma once
 
-#include <algorithm>
+#include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "context/hot_plans.hpp"
-#include "context/replays.hpp"
+#include "context/snapshot.hpp"
 #include "context/stated_limits.hpp"
-#include "context/trace.hpp"
-#include "context/workspace_owner.hpp"
-#include "cuda/calling_threads.hpp"
 #include "executor/checked_plans.hpp"
 #include "executor/executor.hpp"
 #include "executor/substitutes.hpp"
 #include "planner/planner.hpp"
-#include "support/alignment.hpp"
-#include "support/settings.hpp"
 
 namespace ucudnn {
 
@@ -51,26 +43,6 @@ struct AlgorithmQuery {
   int most = 1;  ///< entries that are read
 };
 
-/// What a client asks of its execution plan (cuDNN's graph API): how much workspace it needs.
-struct PlanQuestion {
-  const Problem& problem;
-  const ConvolutionDescriptors& descriptors;
-  std::size_t neededBytes = 0;  ///< by the client's own engine
-  bool deterministic = false;   ///< that engine is
-  bool suitsEngines = false;    ///< the plan's calls are known to suit engines
-  /// A plan of ours may have more workspace than the client's engine, if it gains by that. False:
-  /// the client compares plans of this graph, or has chosen this one by its workspace.
-  bool mayTellMore = false;
-  /// The client's engine. Asked only where something has been measured: that takes cuDNN 10 us.
-  const std::function<std::optional<Kernel>()>& kernel;
-};
-
-/// What a client's execution plan is given.
-struct PlanWorkspace {
-  std::size_t bytes = 0;
-  int algorithm = 0;  ///< of the legacy API: it runs where neither our plan nor the client's can
-};
-
 /// Whether μ-cuDNN has made a handle, or was handed one.
 enum class Origin { kCreated, kAdopted };
 
@@ -80,8 +52,8 @@ struct WorkspaceLimit {
   std::uint64_t changes = 0;  ///< how often it has said something
 };
 
-/// The context of one native handle. Not thread-safe, as the handle is not; what contexts share is
-/// the planner's.
+/// The context of one native handle. Not thread-safe, as the handle is not, but for `snapshot` and
+/// PlanQuestion; what contexts share is the planner's.
 class Context {
  public:
   /// `device` is the one that the handle was made on. Throws Error, BadSetting.
@@ -90,21 +62,34 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// A call of the client's, on this thread.
-  void noteThread() noexcept { threads_->note(); }
+  /// A call of the client's on the handle, by this thread.
+  void noteThread() noexcept {
+    const std::uintptr_t thread = now_->threads.note();
+    if (thread_.load(std::memory_order_relaxed) != thread)
+      thread_.store(thread, std::memory_order_relaxed);
+  }
 
   cudnnHandle_t handle() const noexcept { return handle_; }
-  const Settings& settings() const noexcept { return settings_; }
+  const Settings& settings() const noexcept { return now_->settings; }
 
   /// Whether cuDNN's own answers to queries may name what the settings forbid.
   bool restrictsAnswers() const noexcept {
-    return !settings_.disabled && (settings_.deterministic || isCapped());
+    return !settings().disabled && (settings().deterministic || isCapped());
   }
+
+  /// What it goes by now. On any thread. Throws std::system_error.
+  std::shared_ptr<const Snapshot> snapshot() const;
+
+  /// Before its handle is destroyed: waits until no question about a client's plan uses it; none
+  /// begins from here on.
+  void retire() noexcept;
 
   /// Makes the handle's device current, for whatever is done besides the client's calls. An adopted
   /// handle is one of the device that is current, each time: it may have been destroyed by plain
   /// cudnnDestroy, and another one have got its address. Throws Error, BadSetting.
   DeviceScope useDevice();
+  /// To the current device, if it is another one and the handle is adopted; false: it can't.
+  bool followDevice() noexcept;
 
   /// Whether a file of plans is read again that the settings named before.
   enum class Plans { kKept, kRead };
@@ -121,7 +106,7 @@ class Context {
   cudnnStatus_t convolveRecorded(Operation operation,
                                  const ConvolutionCall& call,
                                  LayerId layer) noexcept;
-  bool isRecorded() const noexcept { return isRecorded_; }
+  bool isRecorded() const noexcept { return now_->isRecorded; }
   /// Runs a client's execution plan as it is. `problem`: null where its graph is not understood.
   cudnnStatus_t leaveToCudnn(Operation operation,
                              const Problem* problem,
@@ -136,7 +121,7 @@ class Context {
 
   /// Gives back the workspace of what the handle's network has captured.
   void releaseGraphs() {
-    if (owner_) owner_->releaseGraphs();
+    if (now_->owner) now_->owner->releaseGraphs();
   }
 
   /// What GetWorkspaceSize answers for an algorithm. Empty: not planned, ask cuDNN. Throws Error.
@@ -145,10 +130,6 @@ class Context {
                                             int algorithm,
                                             LayerId layer);
 
-  /// What a client is told that its execution plan needs. Empty: its own need, as it is not
-  /// planned, or there is nothing within the cap. Throws Error.
-  std::optional<PlanWorkspace> planWorkspace(const PlanQuestion& question);
-
   /// For the functions of diagnosis.h. Throw Error; an empty plan, or no candidates:
   /// not planned.
   std::shared_ptr<const Plan> describePlan(const Problem& problem, std::size_t limitBytes);
@@ -156,29 +137,33 @@ class Context {
   std::vector<Configuration> describeFront(const Problem& problem);
 
  private:
-  PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
+  friend class PlanQuestion;
 
-  bool isCapped() const noexcept {
-    return settings_.workspaceLimitBytes < std::numeric_limits<std::size_t>::max();
+  // The snapshot's, for the handle's own calls.
+  bool isCapped() const noexcept { return now_->isCapped(); }
+  std::size_t capped(std::size_t bytes) const noexcept { return now_->capped(bytes); }
+  PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const {
+    return now_->request(problem, limitBytes, deterministic);
   }
-  /// No more than UCUDNN_WORKSPACE_LIMIT.
-  std::size_t capped(std::size_t bytes) const noexcept {
-    return isCapped() ? std::min(bytes, roundDownToAlignment(settings_.workspaceLimitBytes))
-                      : bytes;
+  PlanRequest queryFor(const Problem& problem, std::size_t limitBytes, bool deterministic) const {
+    return now_->queryFor(problem, limitBytes, deterministic);
   }
+  Offers rankedOf(const Problem& problem, const ConvolutionDescriptors& descriptors) const {
+    return now_->rankedOf(problem, descriptors);
+  }
+  using Route = Snapshot::Route;
+  Route routeOf(const Problem& problem, const ConvolutionDescriptors& descriptors, LayerId layer);
+  Measuring measuringFor(bool mayMeasure) const;
+  void replaceSnapshot(int device, Settings settings, Plans plans);
 
   // Queries: context_queries.cpp.
   struct DefaultLimit {
     std::size_t bytes = 0, findBytes = 0;  ///< 0: not asked yet, or none
     bool memoryWasShort = false;
   };
-  PlanRequest queryFor(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
-  const std::vector<KernelOffer>& rankedOf(const Problem& problem,
-                                           const ConvolutionDescriptors& descriptors);
   std::size_t unstatedLimit(const Problem& problem,
                             const ConvolutionDescriptors& descriptors,
                             bool find);
-  Measuring measuringFor(bool mayMeasure) const;
   std::vector<AlgorithmPerformance> answerFrom(const Plan& plan,
                                                const PlanRequest& query,
                                                int most) const;
@@ -196,18 +181,6 @@ class Context {
   std::optional<std::size_t> bytesWithoutShare(const Problem& problem,
                                                const ConvolutionDescriptors& descriptors,
                                                int algorithm);
-  /// The least workspace in which any kernel runs the problem's smallest part.
-  struct LeastBytes {
-    std::size_t any = SIZE_MAX, deterministic = SIZE_MAX;
-  };
-  std::size_t leastBytesOf(const Problem& problem, bool deterministic, bool suitsEngines);
-  const KernelOffer* firstWithin(const Problem& problem,
-                                 const ConvolutionDescriptors& descriptors,
-                                 std::size_t bytes,
-                                 bool deterministic);
-  std::optional<PlanWorkspace> unmeasuredWorkspace(const PlanQuestion& question,
-                                                   std::size_t limitBytes,
-                                                   bool deterministic);
   std::size_t keepWithin(std::size_t limitBytes,
                          const Problem& problem,
                          const ConvolutionDescriptors& descriptors,
@@ -271,15 +244,7 @@ class Context {
   void giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept;
 
   // Where μ-cuDNN owns the workspace: context_owned.cpp.
-  bool ownsWorkspace() const noexcept { return owner_ && owner_->works(); }
-  /// Whose workspace a convolution runs in.
-  enum class Route {
-    kCallers,
-    kOwned,
-    kUnshared,  ///< the caller's, though there is an owned one: cuDNN has nothing without workspace
-  };
-  /// Of one that was asked about: the network learns of it.
-  Route routeOf(const Problem& problem, const ConvolutionDescriptors& descriptors, LayerId layer);
+  bool ownsWorkspace() const noexcept { return now_->ownsWorkspace(); }
   /// Lists algorithms without measuring, first one without workspace. Empty: there is none.
   std::vector<AlgorithmPerformance> algorithmsInOwned(const Problem& problem,
                                                       const ConvolutionDescriptors& descriptors,
@@ -304,48 +269,53 @@ class Context {
   cudnnStatus_t runWithoutRegion(const HotPlans::Key& key,
                                  const ConvolutionCall& call,
                                  const CallStream& stream) noexcept;
-  /// What cuDNN has for a problem, asked once.
-  const std::vector<KernelOffer>& offersOf(const Problem& problem,
-                                           const ConvolutionDescriptors& descriptors);
-  /// Null: there is none.
-  const KernelOffer* offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
-  /// To the current device, if it is another one and the handle is adopted; false: it can't.
-  bool followDevice() noexcept;
   void moveTo(int device);
 
   cudnnStatus_t bypass(Operation operation, const ConvolutionCall& call, const char* why) noexcept;
 
-  cudnnHandle_t handle_;
-  int device_;
-  int machine_;
-  CallingThreads* threads_;  ///< the device's
-  Origin origin_;
-  bool isRecorded_ = false;  ///< calls are, for the trace or the report; read by every call
-  Settings settings_;
+  const cudnnHandle_t handle_;
+  const Origin origin_;
+  /// Read on other threads under the lock, and only there; the handle's own calls exchange it.
+  std::shared_ptr<const Snapshot> now_;
+  mutable std::mutex exchanging_;  ///< guards `now_` on other threads
+  std::atomic<std::uintptr_t> thread_{
+      0};                           ///< that used the handle last, as CallingThreads knows it
   std::uint64_t limitChanges_ = 0;  ///< of the last limit that was followed
-  std::vector<int> benchmarkDevices_;
-  std::shared_ptr<FrozenPlans> frozen_;  ///< null: nothing is frozen
   /// Held by all contexts: what graphs use outlives the handles that captured them.
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
-  std::shared_ptr<WorkspaceOwner> owner_;  ///< null: each convolution has the caller's workspace
-  std::shared_ptr<Replays> replays_;       ///< null: nothing is replayed
   StatedLimits limits_;
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
-  /// A client's plan is asked without a handle, so perhaps by several threads at a time. Held as
-  /// long as an answer takes: calls don't wait for it.
-  std::mutex planWorkspaceMutex_;
+  /// Held as long as a question about a client's plan takes: calls don't wait for it.
+  std::mutex questions_;
+  bool isRetired_ = false;  ///< guarded by it
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
   double hotMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of
   // As many as the planner remembers problems.
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
-  BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> ranked_{kMostProblems};
-  BoundedMap<Problem, LeastBytes, ProblemHash> leastBytes_{kMostProblems};
-  BoundedMap<Problem, std::vector<KernelOffer>, ProblemHash> offers_{kMostProblems};
-  TraceFile* trace_ = nullptr;  ///< null: nobody wants one
-  CallRecord record_;           ///< of the call under way
+  CallRecord record_;  ///< of the call under way
+};
+
+/// A question about a client's plan. It needs no handle by cuDNN's rules: so any thread may ask it,
+/// while another calls with the handle, changes its settings or destroys it. It is answered by the
+/// context's snapshot as it was when it began, and the handle stays until it ends.
+class PlanQuestion {
+ public:
+  /// Waits for the context's other questions. Throws std::system_error.
+  explicit PlanQuestion(std::shared_ptr<Context> context);
+
+  /// Null: its handle is destroyed. What it names is valid as long as the question.
+  const Snapshot* snapshot() const noexcept { return snapshot_.get(); }
+  /// Whether the handle's stream is captured, as far as this thread may ask that: the handle is
+  /// another thread's perhaps. REQUIRES: a snapshot. Throws Error.
+  bool isCapturing() const;
+
+ private:
+  const std::shared_ptr<Context> context_;
+  const std::unique_lock<std::mutex> lock_;
+  const std::shared_ptr<const Snapshot> snapshot_;
 };
 
 }  // namespace ucudnn

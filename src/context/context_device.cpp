@@ -8,9 +8,9 @@ DeviceScope Context::useDevice() {
   if (origin_ == Origin::kAdopted) {
     int current = 0;
     UCUDNN_CHECK_CUDA(cudaGetDevice(&current));
-    if (current != device_) moveTo(current);
+    if (current != now_->device) moveTo(current);
   }
-  return DeviceScope(device_);
+  return DeviceScope(now_->device);
 }
 
 bool Context::followDevice() noexcept {
@@ -27,25 +27,10 @@ bool Context::followDevice() noexcept {
 /// Nothing that is remembered of the handle holds on another device but what the client has said:
 /// its settings, and the limits that its queries named.
 void Context::moveTo(int device) {
-  const int machine = planner().machines().ofDevice(device);
-  const int formerDevice = device_;
-  const int formerMachine = machine_;
-  device_ = device;
-  machine_ = machine;
-  threads_ = &callingThreads(device);
+  replaceSnapshot(device, now_->settings, Plans::kKept);
   noteThread();
-  try {
-    setSettings(settings_);
-  } catch (...) {
-    device_ = formerDevice;
-    machine_ = formerMachine;
-    threads_ = &callingThreads(formerDevice);
-    throw;
-  }
   checkedPlans_.clear();
   substitutes_.clear();
-  offers_.clear();
-  ranked_.clear();
 }
 
 }  // namespace ucudnn

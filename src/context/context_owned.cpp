@@ -21,43 +21,21 @@ ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::si
 
 }  // namespace
 
-const std::vector<KernelOffer>& Context::offersOf(const Problem& problem,
-                                                  const ConvolutionDescriptors& descriptors) {
-  if (const auto* const known = offers_.find(problem)) return *known;
-  return offers_[problem] = offeredAlgorithms(handle_, problem, descriptors);
-}
-
-/// One that leaves the choice of kernels open where there is one: naming a deterministic algorithm
-/// at the call asks for a deterministic plan.
-const KernelOffer* Context::offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const {
-  const KernelOffer* found = nullptr;
-  for (const KernelOffer& offer : offers) {
-    if (offer.workspaceBytes > 0 || (settings_.deterministic && !offer.deterministic)) continue;
-    if (found == nullptr || !offer.deterministic) found = &offer;
-    if (!offer.deterministic) break;
-  }
-  return found;
-}
-
 Context::Route Context::routeOf(const Problem& problem,
                                 const ConvolutionDescriptors& descriptors,
                                 LayerId layer) {
-  if (!ownsWorkspace()) return Route::kCallers;
-  const KernelOffer* const named = offerWithoutWorkspace(offersOf(problem, descriptors));
-  if (named == nullptr) return Route::kUnshared;
-  const bool isOwned = owner_->add(problem, layer, named->deterministic, isCapturing(handle_));
-  return isOwned ? Route::kOwned : Route::kCallers;
+  return now_->routeOf(problem, descriptors, layer, ownsWorkspace() ? isCapturing(handle_) : false);
 }
 
 std::vector<AlgorithmPerformance> Context::algorithmsInOwned(
     const Problem& problem, const ConvolutionDescriptors& descriptors, std::size_t limitBytes) {
-  const std::vector<KernelOffer>& offers = offersOf(problem, descriptors);
-  const KernelOffer* const first = offerWithoutWorkspace(offers);
+  const Offers offers = now_->offersOf(problem, descriptors);
+  const KernelOffer* const first = now_->offerWithoutWorkspace(*offers);
   if (first == nullptr) return {};
   std::vector<AlgorithmPerformance> answer = {entryOf(*first, 0)};
-  for (const KernelOffer& offer : offers)
+  for (const KernelOffer& offer : *offers)
     if (&offer != first && offer.workspaceBytes <= limitBytes &&
-        (offer.deterministic || !settings_.deterministic))
+        (offer.deterministic || !settings().deterministic))
       answer.push_back(entryOf(offer, offer.workspaceBytes));
   return answer;
 }
@@ -80,14 +58,14 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
   }
   key.stream = stream.id;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const std::uint64_t epoch = owner_->epoch();
+    const std::uint64_t epoch = now_->owner->epoch();
     const HotPlans::Entry* const hot = stream.capturing ? nullptr : hotPlans_.find(key, epoch);
     WorkspaceOwner::Share share;
     if (hot != nullptr && (!hot->plan || isFor(*hot->plan, call, key.problem)))
       share = {hot->plan, hot->region};
     else
       share = shareForCall(key, call, stream, epoch);
-    if (!owner_->works()) return std::nullopt;
+    if (!now_->owner->works()) return std::nullopt;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     const auto turn = runInRegion(key, share, call, stream, &status);
     if (turn == WorkspaceRegion::Turn::kReady) return status;
@@ -103,12 +81,12 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
   try {
     WorkspaceOwner::Share share;
     try {
-      const DeviceScope scope(device_);
+      const DeviceScope scope(now_->device);
       // One that cuDNN cannot run without workspace keeps the caller's, and has no share.
       // Of a fused call nobody can ask before: it has one whatever it needs.
       if (call.fused != nullptr ||
-          offerWithoutWorkspace(offersOf(key.problem, call.descriptors)) != nullptr)
-        share = owner_->share(requestFor(key, call), key.layer, stream);
+          now_->offerWithoutWorkspace(*now_->offersOf(key.problem, call.descriptors)) != nullptr)
+        share = now_->owner->share(requestFor(key, call), key.layer, stream);
       else
         share.lasts = true;
       if (share.plan &&
@@ -132,15 +110,16 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
 std::shared_ptr<WorkspaceRegion> Context::regionForUnplanned(const HotPlans::Key& key,
                                                              const ConvolutionCall& call,
                                                              const CallStream& stream) {
-  if (!key.deterministic && !settings_.deterministic) return nullptr;
+  if (!key.deterministic && !settings().deterministic) return nullptr;
   std::size_t least = 0;
-  for (const KernelOffer& offer : offersOf(key.problem, call.descriptors)) {
+  const Offers offers = now_->offersOf(key.problem, call.descriptors);
+  for (const KernelOffer& offer : *offers) {
     if (!offer.deterministic) continue;
     if (offer.workspaceBytes == 0) return nullptr;
     if (offer.kernel.id == call.algorithm || least == 0) least = offer.workspaceBytes;
     if (offer.kernel.id == call.algorithm) break;
   }
-  return least > 0 ? owner_->captureRegion(stream, least) : nullptr;
+  return least > 0 ? now_->owner->captureRegion(stream, least) : nullptr;
 }
 
 WorkspaceRegion::Turn Context::runInRegion(const HotPlans::Key& key,
@@ -149,7 +128,7 @@ WorkspaceRegion::Turn Context::runInRegion(const HotPlans::Key& key,
                                            const CallStream& stream,
                                            cudnnStatus_t* status) noexcept {
   WorkspaceRegion* const region = share.region.get();
-  OverlapWatch& watch = owner_->watch();
+  OverlapWatch& watch = now_->owner->watch();
   const auto ticket = watch.begin(stream);
   std::unique_lock<std::mutex> lock;
   const auto turn = region != nullptr ? region->begin(stream, lock) : WorkspaceRegion::Turn::kReady;
@@ -175,7 +154,7 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
                                         const ConvolutionCall& call,
                                         const CallStream& stream) noexcept {
   try {
-    const DeviceScope scope(device_);
+    const DeviceScope scope(now_->device);
     const auto plan = WorkspaceOwner::planWithin(requestFor(key, call), 0, stream.capturing);
     if (plan && checkedPlans_.accepts(handle_, *plan, 0))
       return runPlanned(key, *plan, withWorkspace(call, nullptr, 0), call);

@@ -36,7 +36,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (key.isExecution && call.execution->kernel)
     wanted.own = OwnKernel{*call.execution->kernel, call.execution->neededBytes};
   // A kernel that cuDNN doesn't name can't be compared with others.
-  if (key.isExecution && !wanted.own && !wanted.lacksWorkspace && frozen_ == nullptr)
+  if (key.isExecution && !wanted.own && !wanted.lacksWorkspace && now_->frozen == nullptr)
     return {nullptr, true};
   if (const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch()))
     wanted.callsSince = std::max(1u, hot->uses);
@@ -65,7 +65,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
   // can run instead.
   if (!found.plan && (found.lasts || found.isFar) && key.deterministic && !key.isExecution &&
-      !settings_.deterministic) {
+      !settings().deterministic) {
     wanted.deterministic = false;
     found = planner().answer(wanted, measuring);
   }
@@ -130,7 +130,7 @@ std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
     const std::size_t bytes = call.pointers.grantedBytes();
     PlanRequest wanted = request(key.problem, bytes, key.deterministic);
     wanted.calls = callsOf(call, key.problem);
-    Settings settings = settings_;
+    Settings settings = now_->settings;
     wanted.settings = &settings;
     for (const BatchSizePolicy policy : kBatchSizePolicies) {
       settings.batchSizePolicy = policy;

@@ -6,7 +6,6 @@
 #include "context/context.hpp"
 #include "kernels/descriptors.hpp"
 #include "kernels/fitting.hpp"
-#include "kernels/source.hpp"
 #include "planner/conversion.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
@@ -35,21 +34,6 @@ AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, doubl
           static_cast<cudnnMathType_t>(offer.kernel.mathType)};
 }
 
-/// What is asked before a call: whether that will add to its output is not known, and few do.
-PlanRequest Context::queryFor(const Problem& problem,
-                              std::size_t limitBytes,
-                              bool deterministic) const {
-  PlanRequest query = request(problem, limitBytes, deterministic);
-  query.calls = Calls::kOverwriting;
-  return query;
-}
-
-const std::vector<KernelOffer>& Context::rankedOf(const Problem& problem,
-                                                  const ConvolutionDescriptors& descriptors) {
-  if (const auto* const known = ranked_.find(problem)) return *known;
-  return ranked_[problem] = rankedAlgorithms(handle_, problem, descriptors);
-}
-
 /// The limit of a client that states none. As long as nobody has set the default, it is no less
 /// than what cuDNN's own choice needs, and for Find all that is free: a client must not get less
 /// than plain cuDNN gives it.
@@ -63,13 +47,14 @@ std::size_t Context::unstatedLimit(const Problem& problem,
   std::size_t freeBytes = 0;
   std::size_t totalBytes = 0;
   UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
-  const auto& ranked = rankedOf(problem, descriptors);
-  const std::size_t picked = ranked.empty() ? 0 : roundUpToAlignment(ranked.front().workspaceBytes);
-  const std::size_t wanted = find ? kMaximumDefaultLimit : settings_.defaultWorkspaceLimitBytes;
+  const Offers ranked = rankedOf(problem, descriptors);
+  const std::size_t picked =
+      ranked->empty() ? 0 : roundUpToAlignment(ranked->front().workspaceBytes);
+  const std::size_t wanted = find ? kMaximumDefaultLimit : settings().defaultWorkspaceLimitBytes;
   std::size_t bytes = std::max(picked, std::min(wanted, freeBytes));
-  if (settings_.defaultWorkspaceLimitGiven)
-    bytes = std::min(bytes, settings_.defaultWorkspaceLimitBytes);
-  limit.memoryWasShort = freeBytes < settings_.defaultWorkspaceLimitBytes;
+  if (settings().defaultWorkspaceLimitGiven)
+    bytes = std::min(bytes, settings().defaultWorkspaceLimitBytes);
+  limit.memoryWasShort = freeBytes < settings().defaultWorkspaceLimitBytes;
   known = capped(roundDownToAlignment(std::min(bytes, kMaximumDefaultLimit)));
   return known;
 }
@@ -132,13 +117,13 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
 /// problem has been measured: many clients ask only once.
 std::vector<AlgorithmPerformance> Context::answerUnmeasured(
     const Problem& problem, const ConvolutionDescriptors& descriptors, std::size_t limitBytes) {
-  const auto& ranked = rankedOf(problem, descriptors);
+  const Offers ranked = rankedOf(problem, descriptors);
   std::vector<AlgorithmPerformance> answer;
-  for (const KernelOffer& offer : ranked) {
+  for (const KernelOffer& offer : *ranked) {
     const std::size_t bytes = roundUpToAlignment(offer.workspaceBytes);
-    if (bytes > limitBytes || (settings_.deterministic && !offer.deterministic)) continue;
+    if (bytes > limitBytes || (settings().deterministic && !offer.deterministic)) continue;
     answer.push_back(entryOf(
-        offer, answer.empty() ? std::max(bytes, reserveWithin(limitBytes, ranked)) : bytes));
+        offer, answer.empty() ? std::max(bytes, reserveWithin(limitBytes, *ranked)) : bytes));
   }
   return answer;
 }
@@ -163,7 +148,7 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
   const Measuring measuring = measuringFor(limit.mayMeasure);
   PlanAnswer found = planner().answer(queryFor(problem, limit.bytes, deterministic), measuring);
   // A call within the limit runs all the same, if need be with another kernel.
-  if (!found.plan && deterministic && !settings_.deterministic)
+  if (!found.plan && deterministic && !settings().deterministic)
     found = planner().answer(queryFor(problem, limit.bytes, false), measuring);
   if (found.plan)
     return bytesWithinCap(
@@ -184,8 +169,8 @@ std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
       CUDNN_STATUS_SUCCESS)
     return std::nullopt;
   const std::size_t bytes = std::max(roundUpToAlignment(native),
-                                     reserveWithin(limit.bytes, rankedOf(problem, descriptors)));
-  const bool isHard = limit.isNamed || settings_.defaultWorkspaceLimitGiven;
+                                     reserveWithin(limit.bytes, *rankedOf(problem, descriptors)));
+  const bool isHard = limit.isNamed || settings().defaultWorkspaceLimitGiven;
   return isHard || isCapped()
              ? keepWithin(isHard ? limit.bytes : SIZE_MAX, problem, descriptors, algorithm, bytes)
              : bytes;
@@ -226,8 +211,9 @@ std::size_t Context::keepWithin(std::size_t limitBytes,
   limitBytes = capped(limitBytes);
   if (bytes <= limitBytes) return bytes;
   std::size_t least = SIZE_MAX;
-  for (const KernelOffer& offer : rankedOf(problem, descriptors))
-    if (offer.deterministic || !settings_.deterministic)
+  const Offers ranked = rankedOf(problem, descriptors);
+  for (const KernelOffer& offer : *ranked)
+    if (offer.deterministic || !settings().deterministic)
       least = std::min(least, offer.workspaceBytes);
   if (least == SIZE_MAX) return bytes;
   // Not rounded up: the limit may be less than what sizes are rounded to.
@@ -246,113 +232,6 @@ std::size_t Context::bytesWithinCap(const Problem& problem, int algorithm, std::
   const ProblemDescriptors one(problem.withBatch(1));
   const std::size_t leastBytes = bytesToName(handle_, problem.operation, one.get(), algorithm, 0);
   return leastBytes <= capped(bytes) ? capped(bytes) : bytes;
-}
-
-std::size_t Context::leastBytesOf(const Problem& problem, bool deterministic, bool suitsEngines) {
-  LeastBytes* known = leastBytes_.find(problem);
-  if (known == nullptr) {
-    const Problem part = problem.withBatch(sizesFor(problem, settings_.batchSizePolicy).front());
-    // The parts of a filter gradient add up.
-    const bool overwrites = suitsEngines && (problem.operation != Operation::kBackwardFilter ||
-                                             part.batch() == problem.batch());
-    LeastBytes least;
-    for (const KernelOffer& offer :
-         offeredKernels(handle_,
-                        part,
-                        ProblemDescriptors(part).get(),
-                        suitsEngines && settings_.kernels != Kernels::kLegacy,
-                        nullptr,
-                        overwrites ? Calls::kOverwriting : Calls::kAll)) {
-      least.any = std::min(least.any, offer.workspaceBytes);
-      if (offer.deterministic)
-        least.deterministic = std::min(least.deterministic, offer.workspaceBytes);
-    }
-    known = &(leastBytes_[problem] = least);
-  }
-  return deterministic ? known->deterministic : known->any;
-}
-
-/// The client's own engine needs more than the limit, and nothing is measured: what runs is that
-/// engine on parts of the batch, or what the first call finds. So the client is told the limit,
-/// which is less than it would be told by cuDNN.
-std::optional<PlanWorkspace> Context::unmeasuredWorkspace(const PlanQuestion& question,
-                                                          std::size_t limitBytes,
-                                                          bool deterministic) {
-  const Problem& problem = question.problem;
-  const KernelOffer* const fallback =
-      firstWithin(problem, question.descriptors, limitBytes, deterministic);
-  if (fallback != nullptr) return PlanWorkspace{limitBytes, fallback->kernel.id};
-  // A split must be within the limit. What the settings might forbid is looked for now.
-  const bool mayForbid = settings_.plansStrict || settings_.maxError > 0;
-  const bool runs =
-      mayForbid ? planner()
-                          .answer(queryFor(problem, limitBytes, deterministic), measuringFor(true))
-                          .plan != nullptr
-                : leastBytesOf(problem, deterministic, question.suitsEngines) <= limitBytes;
-  if (!runs) return std::nullopt;
-  const KernelOffer* const named =
-      firstWithin(problem, question.descriptors, SIZE_MAX, deterministic);
-  return PlanWorkspace{limitBytes, named != nullptr ? named->kernel.id : 0};
-}
-
-/// The first of cuDNN's algorithms by its heuristics that needs no more; null: there is none.
-const KernelOffer* Context::firstWithin(const Problem& problem,
-                                        const ConvolutionDescriptors& descriptors,
-                                        std::size_t bytes,
-                                        bool deterministic) {
-  for (const KernelOffer& offer : rankedOf(problem, descriptors))
-    if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic) &&
-        mayRun(problem, offer.kernel.id))
-      return &offer;
-  return nullptr;
-}
-
-/// No more than the client's own engine needs, but for a measured plan that gains by more.
-std::optional<PlanWorkspace> Context::planWorkspace(const PlanQuestion& question) {
-  const std::lock_guard lock(planWorkspaceMutex_);
-  const Problem& problem = question.problem;
-  const bool isPlanned = Planner::plans(problem);
-  const std::size_t capBytes = capped(SIZE_MAX);
-  const bool fits = question.neededBytes <= capBytes;
-  if (!isPlanned && fits) return std::nullopt;  // it runs as it is
-  const bool deterministic = question.deterministic || settings_.deterministic;
-  const auto named = [&](std::size_t bytes) {
-    const KernelOffer* found = firstWithin(problem, question.descriptors, bytes, deterministic);
-    if (found == nullptr)
-      found = firstWithin(problem, question.descriptors, SIZE_MAX, deterministic);
-    return found != nullptr ? found->kernel.id : 0;
-  };
-  const Route route = isPlanned ? routeOf(problem, question.descriptors, -1) : Route::kCallers;
-  if (route == Route::kUnshared) return std::nullopt;
-  if (route == Route::kOwned) return PlanWorkspace{0, named(0)};
-  if (!isPlanned) {
-    const KernelOffer* const fallback =
-        firstWithin(problem, question.descriptors, capBytes, deterministic);
-    if (fallback == nullptr) return std::nullopt;
-    return PlanWorkspace{fallback->workspaceBytes, fallback->kernel.id};
-  }
-  const std::size_t limitBytes =
-      question.mayTellMore && isCapped() ? capBytes : std::min(question.neededBytes, capBytes);
-  PlanRequest wanted = queryFor(problem, limitBytes, deterministic);
-  wanted.suitsEngines = question.suitsEngines;
-  wanted.mayTellLess = true;
-  PlanAnswer found = planner().answer(wanted, measuringFor(false));
-  if (found.plan && fits) {  // is it faster than the client's own?
-    if (const auto kernel = question.kernel()) {
-      wanted.own = OwnKernel{*kernel, question.neededBytes};
-      found = planner().answer(wanted, measuringFor(false));
-    } else if (frozen_ == nullptr) {
-      found.plan = nullptr;
-    }
-  }
-  if (found.plan) {
-    const std::size_t bytes = found.plan->workspaceBytes;
-    const std::size_t told = std::min(bytesToTell(bytes, capBytes), limitBytes);
-    const std::size_t most = std::max(bytes, std::min(question.neededBytes, limitBytes));
-    return PlanWorkspace{std::min(told, most), named(told)};
-  }
-  if (fits) return PlanWorkspace{question.neededBytes, named(question.neededBytes)};
-  return unmeasuredWorkspace(question, capBytes, deterministic);
 }
 
 std::shared_ptr<const Plan> Context::describePlan(const Problem& problem, std::size_t limitBytes) {

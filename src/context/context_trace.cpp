@@ -29,7 +29,7 @@ cudnnStatus_t Context::leaveToCudnn(Operation operation,
                                     const char* why) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   const cudnnStatus_t status = runExecution(handle_, execution);
-  if (!isRecorded_) return status;
+  if (!isRecorded()) return status;
   ConvolutionCall call{};
   call.pointers.workspace = execution.workspace;
   call.pointers.workspaceBytes = execution.neededBytes;
@@ -40,11 +40,11 @@ cudnnStatus_t Context::leaveToCudnn(Operation operation,
 
 void Context::tell(Operation operation, const Problem* problem, cudnnStatus_t status) noexcept {
   try {
-    if (settings_.report) report().add(problem, record_);
-    if (trace_ == nullptr) return;
+    if (settings().report) report().add(problem, record_);
+    if (now_->trace == nullptr) return;
     cudaStream_t stream = nullptr;
     static_cast<void>(cudnn().getStream(handle_, &stream));
-    trace_->write(traceLine(operation, problem, record_, stream, status));
+    now_->trace->write(traceLine(operation, problem, record_, stream, status));
   } catch (const std::bad_alloc&) {  // a line is missing
   }
 }

@@ -15,7 +15,7 @@ namespace {
 struct Registry {
   std::shared_mutex mutex;  ///< guards `contexts` and `limit`
   /// Null: adoption failed.
-  std::unordered_map<cudnnHandle_t, std::unique_ptr<Context>> contexts;
+  std::unordered_map<cudnnHandle_t, std::shared_ptr<Context>> contexts;
   /// Changes when a handle is forgotten, or all are limited: what threads remember is then void.
   std::atomic<std::uint64_t> generation{1};
   WorkspaceLimit limit;
@@ -34,11 +34,11 @@ struct LastContext {
 };
 thread_local LastContext lastContext{nullptr, nullptr, 0};
 
-std::unique_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
+std::shared_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
   try {
     int device = 0;
     UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
-    return std::make_unique<Context>(handle, device, environmentSettings(), Origin::kAdopted);
+    return std::make_shared<Context>(handle, device, environmentSettings(), Origin::kAdopted);
   } catch (const std::exception& error) {
     logWarn("a handle is left to cuDNN: {}", error.what());
     return nullptr;
@@ -46,17 +46,17 @@ std::unique_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
 }
 
 /// Empty: it has none. Null: it could not be adopted.
-std::optional<Context*> findKnown(cudnnHandle_t handle) {
+std::optional<std::shared_ptr<Context>> findKnown(cudnnHandle_t handle) {
   Registry& all = registry();
   const std::shared_lock lock(all.mutex);
   const auto known = all.contexts.find(handle);
-  return known != all.contexts.end() ? std::optional(known->second.get()) : std::nullopt;
+  return known != all.contexts.end() ? std::optional(known->second) : std::nullopt;
 }
 
 Context* findOrAdopt(cudnnHandle_t handle) {
-  if (const auto known = findKnown(handle)) return *known;
+  if (const auto known = findKnown(handle)) return known->get();
   Registry& all = registry();
-  std::unique_ptr<Context> adopted = adopt(handle);
+  std::shared_ptr<Context> adopted = adopt(handle);
   const std::unique_lock lock(all.mutex);
   return all.contexts.try_emplace(handle, std::move(adopted)).first->second.get();
 }
@@ -88,11 +88,9 @@ Context* contextOf(cudnnHandle_t handle) noexcept {
   }
 }
 
-Context* knownContextOf(cudnnHandle_t handle) noexcept {
+std::shared_ptr<Context> knownContextOf(cudnnHandle_t handle) noexcept {
   try {
-    Context* const context = findKnown(handle).value_or(nullptr);
-    if (context != nullptr) context->noteThread();
-    return context;
+    return findKnown(handle).value_or(nullptr);
   } catch (const std::exception&) {  // no lock to be had
     return nullptr;
   }
@@ -101,7 +99,7 @@ Context* knownContextOf(cudnnHandle_t handle) noexcept {
 void addContext(cudnnHandle_t handle, Settings settings) {
   int device = 0;
   UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
-  auto context = std::make_unique<Context>(handle, device, std::move(settings), Origin::kCreated);
+  auto context = std::make_shared<Context>(handle, device, std::move(settings), Origin::kCreated);
   Registry& all = registry();
   const std::unique_lock lock(all.mutex);
   all.contexts[handle] = std::move(context);
@@ -110,13 +108,16 @@ void addContext(cudnnHandle_t handle, Settings settings) {
 
 void removeContext(cudnnHandle_t handle) noexcept {
   Registry& all = registry();
-  std::unique_ptr<Context> removed;  // destroyed without the lock: its graphs take a while
-  const std::unique_lock lock(all.mutex);
-  if (const auto place = all.contexts.find(handle); place != all.contexts.end()) {
-    removed = std::move(place->second);
-    all.contexts.erase(place);
+  std::shared_ptr<Context> removed;  // ends without the lock: its graphs take a while
+  {
+    const std::unique_lock lock(all.mutex);
+    if (const auto place = all.contexts.find(handle); place != all.contexts.end()) {
+      removed = std::move(place->second);
+      all.contexts.erase(place);
+    }
+    all.generation.fetch_add(1, std::memory_order_release);
   }
-  all.generation.fetch_add(1, std::memory_order_release);
+  if (removed != nullptr) removed->retire();
 }
 
 void limitWorkspaces(std::size_t bytes) {

@@ -3,6 +3,8 @@
 
 #include <cudnn.h>
 
+#include <memory>
+
 #include "context/context.hpp"
 
 namespace ucudnn {
@@ -12,14 +14,14 @@ namespace ucudnn {
 /// of once), cuDNN serves it alone. Thread-safe.
 Context* contextOf(cudnnHandle_t handle) noexcept;
 
-/// The context that a handle has, which may have been destroyed since it was named. Null: it has
-/// none. Thread-safe.
-Context* knownContextOf(cudnnHandle_t handle) noexcept;
+/// The context that a handle has, for a question about one of its plans: the handle may be another
+/// thread's, or have been destroyed since it was named. Null: it has none. Thread-safe.
+std::shared_ptr<Context> knownContextOf(cudnnHandle_t handle) noexcept;
 
 /// Registers a handle that has just been made. Throws Error, BadSetting, std::bad_alloc.
 void addContext(cudnnHandle_t handle, Settings settings);
 
-/// Forgets a handle that is about to be destroyed.
+/// Forgets a handle that is about to be destroyed, once no question about a plan uses it.
 void removeContext(cudnnHandle_t handle) noexcept;
 
 /// The cap on the workspace of each context, from its next use on. Throws std::system_error.

@@ -48,11 +48,12 @@ void CallingThreads::knowWaits(bool known) noexcept {
     waitsOfClients.store(Waits::kUnknown, std::memory_order_release);
 }
 
-void CallingThreads::note() noexcept {
+std::uintptr_t CallingThreads::note() noexcept {
   const std::uintptr_t caller = idOfThisThread();
-  if (last_.load(std::memory_order_acquire) == caller) return;
+  if (last_.load(std::memory_order_acquire) == caller) return caller;
   const std::lock_guard lock(mutex_);
   if (last_.exchange(caller, std::memory_order_acq_rel) != 0) changedAt_ = Clock::now();
+  return caller;
 }
 
 bool CallingThreads::isAllowed() const noexcept {

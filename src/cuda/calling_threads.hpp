@@ -21,8 +21,8 @@ class CallingThreads {
   /// We must be told of all clients'.
   static void knowWaits(bool known) noexcept;
 
-  /// A call of the client's, on this thread.
-  void note() noexcept;
+  /// A call of the client's, on this thread. What tells this thread from all others that live.
+  std::uintptr_t note() noexcept;
 
   /// Whether this thread could begin a Capture now.
   bool mayCapture() noexcept;

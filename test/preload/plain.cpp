@@ -17,6 +17,9 @@
 //   capture   captures them, and runs nothing before
 //   shapes    runs all engines of convolutions with groups and in 3-D, and captures them
 //   twice     asks for workspaces again after the cap has been raised
+//   ends      asks plans for their workspace while another thread destroys their handle
+//   asks      the same while another thread executes plans of the same handle
+//   caps      the same while a third one changes the cap
 //   threads   "find" in three threads, each with a handle
 //   waits     the same, three times over, while another thread waits for the device again and again
 //   turns     two threads call in turns, as a framework's forward and backward passes do
@@ -41,6 +44,7 @@
 #include <vector>
 
 #include "graph_habits.hpp"
+#include "graph_threads.hpp"
 
 using namespace plain;
 
@@ -204,6 +208,9 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "twice")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().askTwice(handle, results); });
     if (mode == "shapes") runShapes(results);
+    if (mode == "ends") GraphThreads::end();
+    if (mode == "asks") GraphThreads::executeBeside(false);
+    if (mode == "caps") GraphThreads::executeBeside(true);
     if (mode == "threads") findInThreads(results);
     if (mode == "waits") findBesideWaits(results);
     if (mode == "turns") findInTurns(results);

@@ -1,0 +1,133 @@
+#include "context/plan_workspace.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "planner/conversion.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// The answer to one question.
+class Answer {
+ public:
+  Answer(const Snapshot& snapshot, const ClientPlan& plan)
+      : snapshot_(snapshot),
+        plan_(plan),
+        problem_(plan.problem),
+        capBytes_(snapshot.capped(SIZE_MAX)),
+        fits_(plan.neededBytes <= capBytes_),
+        deterministic_(plan.deterministic || snapshot.settings.deterministic) {}
+
+  std::optional<PlanWorkspace> make() const {
+    const bool isPlanned = Planner::plans(problem_);
+    if (!isPlanned && fits_) return std::nullopt;  // it runs as it is
+    using Route = Snapshot::Route;
+    const Route route = isPlanned
+                            ? snapshot_.routeOf(problem_, plan_.descriptors, -1, plan_.capturing)
+                            : Route::kCallers;
+    if (route == Route::kUnshared) return std::nullopt;
+    if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
+    if (!isPlanned) return algorithmAlone();
+    if (const auto found = measured()) return found;
+    if (fits_) return PlanWorkspace{plan_.neededBytes, algorithmWithin(plan_.neededBytes)};
+    return unmeasured();
+  }
+
+ private:
+  PlanRequest request(std::size_t limitBytes) const {
+    PlanRequest wanted = snapshot_.queryFor(problem_, limitBytes, deterministic_);
+    wanted.suitsEngines = plan_.suitsEngines;
+    wanted.mayTellLess = true;
+    return wanted;
+  }
+
+  /// What a measured plan takes that is faster than the client's engine, or needs much less.
+  std::optional<PlanWorkspace> measured() const {
+    const std::size_t ownBytes = std::min(plan_.neededBytes, capBytes_);
+    const std::size_t limitBytes = plan_.mayTellMore && snapshot_.isCapped() ? capBytes_ : ownBytes;
+    PlanRequest wanted = request(limitBytes);
+    const Measuring measuring = measuringFor(false, plan_.capturing);
+    PlanAnswer found = planner().answer(wanted, measuring);
+    if (found.plan && fits_) {
+      if (const auto kernel = plan_.kernel()) {
+        wanted.own = OwnKernel{*kernel, plan_.neededBytes};
+        found = planner().answer(wanted, measuring);
+      } else if (snapshot_.frozen == nullptr) {  // it can't be compared
+        return std::nullopt;
+      }
+    }
+    if (!found.plan) return std::nullopt;
+    const std::size_t bytes = found.plan->workspaceBytes;
+    const std::size_t told = std::min(bytesToTell(bytes, capBytes_), std::max(bytes, ownBytes));
+    return PlanWorkspace{told, algorithmWithin(told)};
+  }
+
+  /// The client's engine needs more than the cap, and nothing is measured: that engine runs on
+  /// parts of the batch, or what the first call finds. So the client is told the cap, which is less
+  /// than cuDNN tells it.
+  std::optional<PlanWorkspace> unmeasured() const {
+    if (const KernelOffer* const fallback = firstWithin(capBytes_))
+      return PlanWorkspace{capBytes_, fallback->kernel.id};
+    // There must be a split. What the settings might forbid is looked for now.
+    const bool mayForbid = snapshot_.settings.plansStrict || snapshot_.settings.maxError > 0;
+    const bool runs =
+        mayForbid
+            ? planner().answer(request(capBytes_), measuringFor(true, plan_.capturing)).plan !=
+                  nullptr
+            : leastBytes() <= capBytes_;
+    if (!runs) return std::nullopt;
+    return PlanWorkspace{capBytes_, algorithmWithin(capBytes_)};
+  }
+
+  /// What is not planned runs by one of cuDNN's algorithms within the cap.
+  std::optional<PlanWorkspace> algorithmAlone() const {
+    const KernelOffer* const fallback = firstWithin(capBytes_);
+    if (fallback == nullptr) return std::nullopt;
+    return PlanWorkspace{fallback->workspaceBytes, fallback->kernel.id};
+  }
+
+  /// In which any kernel runs the smallest part of the problem.
+  std::size_t leastBytes() const {
+    const auto sizes = sizesFor(problem_, snapshot_.settings.batchSizePolicy);
+    const Problem part = problem_.withBatch(sizes.front());
+    PlanRequest wanted = request(capBytes_);
+    std::size_t least = SIZE_MAX;
+    const Calls calls = plan_.suitsEngines ? wanted.callsAt(part.batch()) : Calls::kAll;
+    const bool withEngines = plan_.suitsEngines && wanted.withEngines();
+    for (const KernelOffer& offer : *snapshot_.kernelsOf(part, withEngines, calls))
+      if (offer.deterministic || !deterministic_) least = std::min(least, offer.workspaceBytes);
+    return least;
+  }
+
+  /// The first of cuDNN's algorithms by its heuristics that needs no more; null: there is none.
+  const KernelOffer* firstWithin(std::size_t bytes) const {
+    if (!ranked_) ranked_ = snapshot_.rankedOf(problem_, plan_.descriptors);
+    for (const KernelOffer& offer : *ranked_)
+      if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic_) &&
+          mayRun(problem_, offer.kernel.id))
+        return &offer;
+    return nullptr;
+  }
+  int algorithmWithin(std::size_t bytes) const {
+    const KernelOffer* found = firstWithin(bytes);
+    if (found == nullptr) found = firstWithin(SIZE_MAX);
+    return found != nullptr ? found->kernel.id : 0;
+  }
+
+  const Snapshot& snapshot_;
+  const ClientPlan& plan_;
+  const Problem& problem_;
+  const std::size_t capBytes_;
+  const bool fits_;  ///< the client's engine, within the cap
+  const bool deterministic_;
+  mutable Offers ranked_;
+};
+
+}  // namespace
+
+std::optional<PlanWorkspace> planWorkspace(const Snapshot& snapshot, const ClientPlan& plan) {
+  return Answer(snapshot, plan).make();
+}
+
+}  // namespace ucudnn

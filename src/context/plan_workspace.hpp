@@ -1,0 +1,38 @@
+// How much workspace a client's execution plan (cuDNN's graph API) is said to need.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "context/snapshot.hpp"
+
+namespace ucudnn {
+
+/// A client's plan whose workspace is asked for.
+struct ClientPlan {
+  const Problem& problem;
+  const ConvolutionDescriptors& descriptors;
+  std::size_t neededBytes = 0;  ///< by its own engine
+  bool deterministic = false;   ///< that engine is
+  bool suitsEngines = false;    ///< its calls are known to suit engines
+  /// A plan of ours may have more workspace than its engine, if it gains by that. False: the client
+  /// compares plans of this graph, or has chosen this one by its workspace.
+  bool mayTellMore = false;
+  bool capturing = false;  ///< the handle's stream is captured
+  /// Its engine. Asked only where something has been measured: that takes cuDNN 10 us.
+  const std::function<std::optional<Kernel>()>& kernel;
+};
+
+/// What the client is told.
+struct PlanWorkspace {
+  std::size_t bytes = 0;
+  int algorithm = 0;  ///< of the legacy API: it runs where neither our plan nor the client's can
+};
+
+/// No more than the plan's own engine needs, and no more than the cap; but more than the engine for
+/// a measured plan that gains by it. Empty: the engine's own need, as the problem is not planned,
+/// or nothing is known within the cap. Throws Error.
+std::optional<PlanWorkspace> planWorkspace(const Snapshot& snapshot, const ClientPlan& plan);
+
+}  // namespace ucudnn

@@ -1,0 +1,127 @@
+// What a context goes by: its settings, and what they stand for on one device.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "context/replays.hpp"
+#include "context/trace.hpp"
+#include "context/workspace_owner.hpp"
+#include "cuda/calling_threads.hpp"
+#include "planner/planner.hpp"
+#include "support/alignment.hpp"
+#include "support/bounded_map.hpp"
+#include "support/settings.hpp"
+
+namespace ucudnn {
+
+using Offers = std::shared_ptr<const std::vector<KernelOffer>>;
+
+/// What cuDNN has for problems, asked once for each. Thread-safe.
+class KnownOffers {
+ public:
+  /// `ask` may be called by several threads at a time. Throws what it throws.
+  template <typename Ask>
+  Offers get(const Problem& problem, Ask ask) {
+    if (Offers known = find(problem)) return known;
+    auto made = std::make_shared<const std::vector<KernelOffer>>(ask());
+    const std::lock_guard lock(mutex_);
+    Offers& place = known_[problem];
+    if (!place) place = std::move(made);
+    return place;
+  }
+
+ private:
+  Offers find(const Problem& problem) {
+    const std::lock_guard lock(mutex_);
+    const Offers* const known = known_.find(problem);
+    return known != nullptr ? *known : nullptr;
+  }
+
+  std::mutex mutex_;
+  BoundedMap<Problem, Offers, ProblemHash> known_{kMostProblems};
+};
+
+/// Immutable: other settings, or another device, are another snapshot, which takes the place of the
+/// former as a whole. So a question on another thread than the handle's is answered by one of them.
+/// Thread-safe; what it holds is so, too.
+class Snapshot {
+ public:
+  /// `former`: of the same handle; null: it is the first. `isFrozenKept`: what it has read of the
+  /// file of plans still holds. Throws Error, BadSetting, std::bad_alloc.
+  Snapshot(cudnnHandle_t handle,
+           int device,
+           Settings settings,
+           const Snapshot* former,
+           bool isFrozenKept);
+  Snapshot(const Snapshot&) = delete;
+  Snapshot& operator=(const Snapshot&) = delete;
+
+  /// The client's, which ends behind each question.
+  const cudnnHandle_t handle;
+  const int device;
+  const int machine;
+  CallingThreads& threads;  ///< the device's
+  const Settings settings;
+  const std::shared_ptr<FrozenPlans> frozen;  ///< null: nothing is frozen
+  const std::vector<int> benchmarkDevices;
+  const std::shared_ptr<WorkspaceOwner> owner;  ///< null: each convolution has its caller's
+  const std::shared_ptr<Replays> replays;       ///< null: nothing is replayed
+  TraceFile* const trace;                       ///< null: nobody wants one
+  const bool isRecorded;                        ///< calls are, for the trace or the report
+
+  PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
+  /// What is asked before a call: whether that will add to its output is not known, and few do.
+  PlanRequest queryFor(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
+
+  bool isCapped() const noexcept {
+    return settings.workspaceLimitBytes < std::numeric_limits<std::size_t>::max();
+  }
+  /// No more than UCUDNN_WORKSPACE_LIMIT.
+  std::size_t capped(std::size_t bytes) const noexcept {
+    return isCapped() ? std::min(bytes, roundDownToAlignment(settings.workspaceLimitBytes)) : bytes;
+  }
+  bool ownsWorkspace() const noexcept { return owner && owner->works(); }
+
+  /// By time.
+  Offers rankedOf(const Problem& problem, const ConvolutionDescriptors& descriptors) const;
+  Offers offersOf(const Problem& problem, const ConvolutionDescriptors& descriptors) const;
+  /// Null: there is none.
+  const KernelOffer* offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
+
+  /// Whose workspace a convolution runs in.
+  enum class Route {
+    kCallers,
+    kOwned,
+    kUnshared,  ///< the caller's, though there is an owned one: cuDNN has nothing without workspace
+  };
+  /// Of one that was asked about: the network learns of it. `capturing`: the handle's stream is.
+  Route routeOf(const Problem& problem,
+                const ConvolutionDescriptors& descriptors,
+                LayerId layer,
+                bool capturing) const;
+
+  /// All that runs a problem's part: algorithms, engines too where `withEngines`.
+  Offers kernelsOf(const Problem& part, bool withEngines, Calls calls) const;
+
+ private:
+  /// Those of a handle on a device.
+  struct DeviceOffers {
+    KnownOffers ranked, offered;
+    KnownOffers kernels[2][2];  ///< without and with engines, for all calls and to overwrite
+  };
+  const std::shared_ptr<DeviceOffers> offers_;
+};
+
+/// While something is captured, nothing is measured.
+inline Measuring measuringFor(bool mayMeasure, bool capturing) noexcept {
+  if (capturing) return Measuring::kNever;
+  return mayMeasure ? Measuring::kNow : Measuring::kIfKnown;
+}
+
+}  // namespace ucudnn
