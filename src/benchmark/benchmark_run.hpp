@@ -4,7 +4,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "benchmark/helper_devices.hpp"
 #include "benchmark/question.hpp"
 #include "benchmark/task_queue.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -85,7 +85,7 @@ class BenchmarkRun {
   TaskQueue queue_;
   std::vector<std::shared_ptr<Invitation>> invitations_;
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::map<int, std::vector<Found>> found_;
   BenchmarkResult result_;
   std::set<int> incomplete_;  ///< sizes of which something is untried or has failed

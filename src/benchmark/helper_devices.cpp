@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cuda/owners.hpp"
+#include "support/fork.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -125,8 +126,8 @@ class HelperDevice {
 
   const int device_;
   bool hasFailed_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  ForkMutex mutex_;
+  ForkCondition changed_;
   std::deque<std::shared_ptr<Invitation>> invitations_;
   bool stopped_ = false, ended_ = false;
   std::thread thread_;  ///< the last: it uses the others

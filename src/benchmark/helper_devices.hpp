@@ -3,11 +3,11 @@
 
 #include <cudnn.h>
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -24,8 +24,8 @@ class Invitation {
 
  private:
   std::function<void(cudnnHandle_t)> work_;
-  std::mutex mutex_;
-  std::condition_variable left_;
+  ForkMutex mutex_;
+  ForkCondition left_;
   bool open_ = true;
   int inside_ = 0;
 };
@@ -49,7 +49,7 @@ class HelperDevices {
   HelperDevices() = default;
   void stop() noexcept;
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   bool stopped_ = false;
   std::map<int, std::unique_ptr<HelperDevice>> devices_;
 };

@@ -2,15 +2,14 @@
 // yet to be judged. Dealt out to the devices one by one.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "benchmark/stop_rule.hpp"
 #include "kernels/source.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -64,8 +63,8 @@ class TaskQueue {
   std::optional<Task> next(int device);
   std::optional<Task> takeTiming(int device, bool wanted(const TimingTask&, int));
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  ForkMutex mutex_;
+  ForkCondition changed_;
   std::deque<TimingTask> timings_;
   std::deque<int> sizes_;  ///< own device from the front, others from the back
   int underWay_ = 0;

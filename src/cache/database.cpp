@@ -54,13 +54,13 @@ struct Pending {
 class Database::Implementation final : public SharedDatabase {
  public:
   explicit Implementation(std::string path) : path_(std::move(path)), disabled_(path_.empty()) {
-    const std::lock_guard<std::mutex> lock(shared().mutex);
+    const std::lock_guard lock(shared().mutex);
     shared().databases.push_back(this);
   }
   ~Implementation() {
     std::vector<std::string> warnings;
     {
-      const std::lock_guard<std::mutex> lock(shared().mutex);
+      const std::lock_guard lock(shared().mutex);
       finish(warnings);
       auto& databases = shared().databases;
       databases.erase(std::remove(databases.begin(), databases.end(), this), databases.end());
@@ -129,7 +129,7 @@ class Database::Implementation final : public SharedDatabase {
   void attempt(Body body) {
     std::vector<std::string> warnings;
     {
-      const std::lock_guard<std::mutex> lock(shared().mutex);
+      const std::lock_guard lock(shared().mutex);
       if (disabled_) return;
       body();
       warnings = takeWarnings();

@@ -1,9 +1,10 @@
 // What the databases of a process share: one lock, and what happens at a fork and at the end.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -26,7 +27,7 @@ class SharedDatabase {
 /// `mutex` guards everything in every database of the process, and is held across fork(): SQLite is
 /// then idle in all threads, and the child inherits none of its locks.
 struct SharedDatabases {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<SharedDatabase*> databases;
 
   /// Never destroyed: a framework may destroy handles, or fork, in its static destructors.

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "context/workspace_key.hpp"
 #include "context/workspace_region.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -40,7 +40,7 @@ class CapturedMemory {
 
   void warnOnce(const std::string& message);
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable ForkMutex mutex_;  ///< guards what follows
   bool warned_ = false;
   std::map<WorkspaceKey, Regions> regions_;
 };

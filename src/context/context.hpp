@@ -16,6 +16,7 @@
 #include "executor/executor.hpp"
 #include "executor/substitutes.hpp"
 #include "planner/planner.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -277,7 +278,7 @@ class Context {
   const Origin origin_;
   /// Read on other threads under the lock, and only there; the handle's own calls exchange it.
   std::shared_ptr<const Snapshot> now_;
-  mutable std::mutex exchanging_;  ///< guards `now_` on other threads
+  mutable ForkMutex exchanging_;  ///< guards `now_` on other threads
   std::atomic<std::uintptr_t> thread_{
       0};                           ///< that used the handle last, as CallingThreads knows it
   std::uint64_t limitChanges_ = 0;  ///< of the last limit that was followed
@@ -288,7 +289,7 @@ class Context {
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
   /// Held as long as a question about a client's plan takes: calls don't wait for it.
-  std::mutex questions_;
+  LongForkMutex questions_;
   bool isRetired_ = false;  ///< guarded by it
   HotPlans::Key
       callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
@@ -314,7 +315,7 @@ class PlanQuestion {
 
  private:
   const std::shared_ptr<Context> context_;
-  const std::unique_lock<std::mutex> lock_;
+  const std::unique_lock<LongForkMutex> lock_;
   const std::shared_ptr<const Snapshot> snapshot_;
 };
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "context/context.hpp"
+#include "support/fork.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -130,7 +131,7 @@ WorkspaceRegion::Turn Context::runInRegion(const HotPlans::Key& key,
   WorkspaceRegion* const region = share.region.get();
   OverlapWatch& watch = now_->owner->watch();
   const auto ticket = watch.begin(stream);
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<LongForkMutex> lock;
   const auto turn = region != nullptr ? region->begin(stream, lock) : WorkspaceRegion::Turn::kReady;
   if (turn == WorkspaceRegion::Turn::kReady) {
     void* const memory = region != nullptr ? region->memory() : nullptr;

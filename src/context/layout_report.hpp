@@ -7,6 +7,7 @@
 
 #include "plan/plan.hpp"
 #include "planner/request.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -34,7 +35,7 @@ class LayoutReport {
     std::size_t convolutions = 0, nativeBytes = 0;
     double timeMs = 0, nativeMs = 0;
   };
-  std::mutex mutex_;  ///< guards the sums and the latest lines
+  ForkMutex mutex_;  ///< guards the sums and the latest lines
   Sums sums_;
 };
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "cuda/call_stream.hpp"
 #include "cuda/owners.hpp"
 #include "plan/plan.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -91,7 +91,7 @@ class OverlapWatch {
   std::atomic<std::uint64_t> lastStream_{kNoStream};
   std::atomic<std::uint64_t> version_{0};
 
-  std::mutex mutex_;  ///< guards what follows
+  ForkMutex mutex_;  ///< guards what follows
   std::uint64_t schedule_ = 0;
   std::size_t count_ = 0;
   std::size_t completed_ = 0;

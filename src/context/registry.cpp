@@ -7,13 +7,14 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "support/fork.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
 struct Registry {
-  std::shared_mutex mutex;  ///< guards `contexts` and `limit`
+  SharedForkMutex mutex;  ///< guards `contexts` and `limit`
   /// Null: adoption failed.
   std::unordered_map<cudnnHandle_t, std::shared_ptr<Context>> contexts;
   /// Changes when a handle is forgotten, or all are limited: what threads remember is then void.

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "context/replay_key.hpp"
 #include "cuda/captured_calls.hpp"
 #include "planner/statistics.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -86,7 +86,7 @@ class Replays {
 
   const int device_;
   Statistics& statistics_;
-  std::mutex mutex_;  ///< guards what follows
+  ForkMutex mutex_;  ///< guards what follows
   Graphs graphs_;
   std::list<const ReplayKey*> byUse_;  ///< of graphs_, the longest rested first
   std::size_t bytes_ = 0;

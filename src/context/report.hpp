@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "context/trace.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -37,7 +37,7 @@ class Report {
   /// Whose calls these are: a forked child begins anew. Read without the lock, which another thread
   /// of the parent may have held at the fork.
   std::atomic<pid_t> process_{0};
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable ForkMutex mutex_;  ///< guards what follows
   Calls all_;
   Convolutions convolutions_;
   std::map<std::string, long long> reasons_;  ///< why calls were left to cuDNN

@@ -16,6 +16,7 @@
 #include "planner/planner.hpp"
 #include "support/alignment.hpp"
 #include "support/bounded_map.hpp"
+#include "support/fork.hpp"
 #include "support/settings.hpp"
 
 namespace ucudnn {
@@ -43,7 +44,7 @@ class KnownOffers {
     return known != nullptr ? *known : nullptr;
   }
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   BoundedMap<Problem, Offers, ProblemHash> known_{kMostProblems};
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "support/fork.hpp"
 #include "support/log_file.hpp"
 #include "support/settings.hpp"
 #include "support/text.hpp"
@@ -70,7 +71,7 @@ void TraceFile::write(std::string_view line) noexcept {
 
 TraceFile& traceFile(const std::string& path) {
   struct Files {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::map<std::string, std::unique_ptr<TraceFile>> files;
   };
   static Files& all = *new Files;  // never destroyed: handles are used in static destructors

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -21,6 +20,7 @@
 #include "context/workspace_region.hpp"
 #include "optimizer/workspace_division.hpp"
 #include "planner/planner.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -178,7 +178,7 @@ class WorkspaceOwner {
   std::atomic<std::uint64_t> uses_{0};  ///< of all regions
   OverlapWatch watch_{uses_};
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   char* memory_ = nullptr;
   std::size_t usedBytes_ = 0;  ///< of the total, from its beginning, by the regions
   std::vector<std::shared_ptr<WorkspaceRegion>> regions_;  ///< segments, or arenas

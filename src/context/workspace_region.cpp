@@ -44,7 +44,7 @@ bool WorkspaceRegion::waitForEarlierUses(const CallStream& stream) noexcept {
 }
 
 WorkspaceRegion::Turn WorkspaceRegion::begin(const CallStream& stream,
-                                             std::unique_lock<std::mutex>& lock) noexcept {
+                                             std::unique_lock<LongForkMutex>& lock) noexcept {
   if (stream.capturing != (capture_ != 0) || stream.capture != capture_) return Turn::kUnavailable;
   lock = std::unique_lock(mutex_);
   if (retired_) return Turn::kRetired;

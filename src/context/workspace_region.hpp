@@ -11,6 +11,7 @@
 
 #include "cuda/call_stream.hpp"
 #include "cuda/owners.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -47,7 +48,7 @@ class WorkspaceRegion {
   }
 
   /// Takes the turn: `lock` holds until it is over.
-  Turn begin(const CallStream& stream, std::unique_lock<std::mutex>& lock) noexcept;
+  Turn begin(const CallStream& stream, std::unique_lock<LongForkMutex>& lock) noexcept;
   /// After the work has been enqueued. REQUIRES: the turn.
   void end(const CallStream& stream) noexcept;
 
@@ -68,7 +69,7 @@ class WorkspaceRegion {
   const Event event_;
   std::atomic<std::uint64_t> lastUse_;
 
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable LongForkMutex mutex_;  ///< guards what follows
   std::vector<std::shared_ptr<WorkspaceRegion>> predecessors_;
   /// Its id; `event_` was recorded there. In a capture: 0, streams cannot be told apart.
   std::optional<std::uint64_t> lastStream_;

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "cuda/owners.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -76,7 +77,7 @@ cudaError_t load(AllKernels& kernels) {
 /// Loaded when first needed, for all devices, and never unloaded: handles are used in static
 /// destructors. A failure is not kept: memory may be short for a while.
 cudaError_t loaded(AllKernels& kernels) noexcept try {
-  static std::mutex& mutex = *new std::mutex;
+  static LongForkMutex& mutex = *new LongForkMutex;
   static AllKernels known;
   static bool isLoaded = false;
   const std::lock_guard lock(mutex);

@@ -1,9 +1,8 @@
 #include "cuda/calling_threads.hpp"
 
-#include <pthread.h>
-
 #include <map>
-#include <new>
+
+#include "support/fork.hpp"
 
 namespace ucudnn {
 namespace {
@@ -19,7 +18,7 @@ enum class Waits { kUntold, kKnown, kUnknown };
 std::atomic<Waits> waitsOfClients{Waits::kUntold};
 
 struct Devices {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<int, CallingThreads> threads;
 };
 
@@ -27,12 +26,9 @@ struct Devices {
 Devices& devices() {
   static Devices& made = []() -> Devices& {
     auto* const all = new Devices;
-    ::pthread_atfork([] { devices().mutex.lock(); },
-                     [] { devices().mutex.unlock(); },
-                     [] {
-                       for (auto& [device, threads] : devices().threads) threads.startAnew();
-                       devices().mutex.unlock();
-                     });
+    onFork({nullptr, nullptr, [] {
+              for (auto& [device, threads] : devices().threads) threads.startAnew();
+            }});
     return *all;
   }();
   return made;
@@ -86,7 +82,6 @@ void CallingThreads::endWait() noexcept {
 }
 
 void CallingThreads::startAnew() noexcept {
-  new (&mutex_) std::mutex;  // its owner is in the parent
   last_.store(0, std::memory_order_release);
   changedAt_ = Clock::time_point::min();
   waits_ = 0;

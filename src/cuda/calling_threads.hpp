@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "support/fork.hpp"
+
 namespace ucudnn {
 
 /// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread, in each
@@ -35,7 +37,7 @@ class CallingThreads {
     bool isAllowed() const noexcept { return allowed_; }
 
    private:
-    std::unique_lock<std::mutex> lock_;
+    std::unique_lock<LongForkMutex> lock_;
     bool allowed_;
   };
 
@@ -56,7 +58,7 @@ class CallingThreads {
   bool isAllowed() const noexcept;
 
   std::atomic<std::uintptr_t> last_{0};  ///< the thread that called last; 0: none has
-  std::mutex mutex_;                     ///< guards what follows, and captures
+  LongForkMutex mutex_;                  ///< guards what follows, and captures
   Clock::time_point changedAt_ = Clock::time_point::min();  ///< from one thread to another
   int waits_ = 0;                                           ///< that have begun and not ended
 };

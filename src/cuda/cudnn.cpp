@@ -2,6 +2,9 @@
 
 #include <mutex>
 #include <type_traits>
+#include <utility>
+
+#include "support/fork.hpp"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -21,7 +24,8 @@ void setCudnn(const Cudnn& functions) noexcept {
 }
 
 bool lookUpCudnn(void* (*find)(const char* name)) noexcept {
-  static std::once_flag once;
+  static ForkMutex mutex;
+  static bool isSet = false;
   Cudnn found{};
   bool all = true;
   const auto assign = [&](auto& member, const char* name) {
@@ -35,7 +39,8 @@ bool lookUpCudnn(void* (*find)(const char* name)) noexcept {
   assign(found.getLastErrorString, "cudnnGetLastErrorString");
 #endif
   // Whoever comes second calls through the table at once: it must be whole by then.
-  if (all) std::call_once(once, setCudnn, found);
+  const std::lock_guard lock(mutex);
+  if (all && !std::exchange(isSet, true)) setCudnn(found);
   return all;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "problem/problem.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -273,7 +274,7 @@ class PlanDescription final : public GraphsDescription {
             const AttributeValue& value,
             const Descriptions& others) override;
   cudnnHandle_t handle_ = nullptr;
-  std::mutex answering_;
+  LongForkMutex answering_;
   bool isAnswered_ = false;
   std::atomic<const ClientConvolution*> convolution_{nullptr};  ///< owned
   std::atomic<const char*> why_{nullptr};

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "graph/descriptions.hpp"
+#include "support/fork.hpp"
 
 #if UCUDNN_HAS_ENGINES
 
 #include <array>
-#include <mutex>
 #include <unordered_map>
 
 namespace ucudnn {
@@ -27,7 +27,7 @@ class TrackedDescriptors final : public Descriptions {
   /// Calls make and end descriptors: threads mustn't wait for each other there.
   static constexpr std::size_t kShards = 16;
   struct Shard {
-    mutable std::mutex mutex;
+    mutable ForkMutex mutex;
     std::unordered_map<cudnnBackendDescriptor_t, std::unique_ptr<Description>> known;
   };
   Shard& shardOf(cudnnBackendDescriptor_t descriptor) const noexcept;

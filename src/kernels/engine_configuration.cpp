@@ -5,6 +5,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "support/fork.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -28,7 +30,7 @@ bool take(std::string_view& text, std::string_view prefix, Number& number) {
 
 /// Each configuration that was ever named. Never destroyed: handles are used in static destructors.
 struct Ids {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<EngineConfiguration, std::int32_t> ids;
   std::unordered_map<std::string, std::int32_t> texts;  ///< those that were parsed
   std::vector<EngineConfiguration> configurations;

@@ -7,6 +7,7 @@
 
 #include "kernels/engine_calls.hpp"
 #include "support/bounded_map.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 namespace {
@@ -76,7 +77,7 @@ class Fallbacks {
     };
   };
 
-  std::mutex mutex_;
+  ForkMutex mutex_;
   BoundedMap<Key, std::vector<EngineConfiguration>, Key::Hash> known_{kMost};
 };
 

@@ -6,6 +6,8 @@
 #include <future>
 #include <mutex>
 
+#include "support/fork.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -39,8 +41,8 @@ bool run(void (*work)(void*), void* argument) {
 }  // namespace
 
 bool runWithGlpkGuard(void (*work)(void*), void* argument) {
-  static std::mutex oneAtATime;  // GLPK without TLS has one environment for the whole process
-  const std::lock_guard<std::mutex> lock(oneAtATime);
+  static LongForkMutex oneAtATime;  // GLPK without TLS has one environment for the whole process
+  const std::lock_guard lock(oneAtATime);
   return std::async(std::launch::async, run, work, argument).get();
 }
 

@@ -14,6 +14,7 @@
 #include "planner/frozen_plans.hpp"
 #include "planner/planner.hpp"
 #include "support/files.hpp"
+#include "support/fork.hpp"
 #include "support/text.hpp"
 #include "support/write_signals.hpp"
 
@@ -26,7 +27,7 @@ struct ReadFiles {
     std::string path, content;
     std::shared_ptr<FrozenPlans> plans;
   };
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<File> files;  ///< the latest used last
 };
 
@@ -143,7 +144,7 @@ void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& pl
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     throw BadSetting(fmt::format("{}: it is no regular file", excerpt(path)));
-  static auto& mutex = *new std::mutex;  // one file beside the old one at a time
+  static auto& mutex = *new ForkMutex;  // one file beside the old one at a time
   const std::lock_guard lock(mutex);
   const WriteSignalsHeld held;
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
 #include "planner/request.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -65,7 +65,7 @@ class FrozenPlans {
   const std::vector<FrozenPlan> plans_;
   /// Where the plans of a problem stand, at each mini-batch.
   std::map<std::pair<std::string, int>, std::vector<std::size_t>> places_;
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   std::map<BuiltKey, Built> built_;
   /// Of problems that were asked about: their places, those for such a device first.
   BoundedMap<KnownKey, std::vector<std::size_t>, KnownKey::Hash> found_{kMostProblems};

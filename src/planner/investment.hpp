@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "support/fork.hpp"
+
 namespace ucudnn {
 
 /// What a program has spent in convolutions and on measuring them, and whether to spend more.
@@ -59,7 +61,7 @@ class Investment {
   double expected(double timeMs) const;
   bool isSettled() const { return callsSinceNew_ >= kRepetitions * problems_; }
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   double convolutionMs_ = 0;
   double spentMs_ = 0;
   double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says

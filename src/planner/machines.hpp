@@ -2,10 +2,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "cache/database.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -18,7 +18,7 @@ class Machines {
   MachineKey key(int machine) const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   std::map<int, int> byDevice_;
   std::vector<MachineKey> keys_;
 };

@@ -1,7 +1,6 @@
 // What the process knows of problems: in memory, and in the database.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "planner/machines.hpp"
 #include "planner/request.hpp"
 #include "planner/statistics.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -105,8 +105,8 @@ class MeasurementStore {
 
   const Machines& machines_;
   Statistics& statistics_;
-  mutable std::mutex mutex_;
-  std::condition_variable loadEnded_;
+  mutable ForkMutex mutex_;
+  ForkCondition loadEnded_;
   Knowledge known_{kMostProblems};
   std::map<std::string, std::unique_ptr<Database>> databases_;
 };

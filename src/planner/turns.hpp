@@ -2,9 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
 #include <set>
+
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
@@ -35,8 +36,8 @@ class Turns {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  ForkMutex mutex_;
+  ForkCondition changed_;
   std::set<int> busy_;
 };
 

@@ -4,7 +4,6 @@
 #define SPDLOG_LEVEL_NAMES \
   { "trace", "debug", "info", "warn", "error", "critical", "off" }
 
-#include <pthread.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
@@ -16,6 +15,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "support/fork.hpp"
 #include "support/log_file.hpp"
 #include "support/text.hpp"
 
@@ -55,11 +55,9 @@ std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
   return logger;
 }
 
-/// What the process's threads share, but for the level. All of it is guarded by `mutex`, which is
-/// also held across fork(), so that the child never inherits it locked by a thread that it does not
-/// have.
+/// What the process's threads share, but for the level. All of it is guarded by `mutex`.
 struct State {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unique_ptr<spdlog::logger> logger = makeLogger(STDERR_FILENO, false);
   std::string file;  ///< where `logger` writes; empty: stderr
   bool environmentSeen = false;
@@ -74,14 +72,8 @@ std::atomic<LogLevel> currentLevel{LogLevel::kWarn};
 
 /// Never destroyed, for the sake of static destructors that log. Throws std::bad_alloc.
 State& state() {
-  static State* const instance = [] {
-    auto* const made = new State;
-    ::pthread_atfork([] { state().mutex.lock(); },
-                     [] { state().mutex.unlock(); },
-                     [] { state().mutex.unlock(); });
-    return made;
-  }();
-  return *instance;
+  static State& instance = *new State;
+  return instance;
 }
 
 spdlog::level::level_enum toSpdlog(LogLevel value) {
@@ -157,7 +149,7 @@ bool Log::configure(LogLevel newLevel, const std::string& file) noexcept {
     std::string reason;
     {
       State& shared = state();
-      const std::lock_guard<std::mutex> lock(shared.mutex);
+      const std::lock_guard lock(shared.mutex);
       reason = configureLocked(shared, newLevel, file);
       const bool isSaid = shared.refusedFile == file;
       shared.refusedFile = reason.empty() ? std::string() : file;
@@ -173,7 +165,7 @@ bool Log::configure(LogLevel newLevel, const std::string& file) noexcept {
 std::string Log::configureFromEnvironment(LogLevel newLevel, const std::string& file) noexcept {
   try {
     State& shared = state();
-    const std::lock_guard<std::mutex> lock(shared.mutex);
+    const std::lock_guard lock(shared.mutex);
     if (shared.environmentSeen && shared.environmentLevel == newLevel &&
         shared.environmentFile == file)
       return {};
@@ -194,7 +186,7 @@ LogLevel Log::level() const noexcept {
 std::string Log::file() const noexcept {
   try {
     State& shared = state();
-    const std::lock_guard<std::mutex> lock(shared.mutex);
+    const std::lock_guard lock(shared.mutex);
     return shared.file;
   } catch (...) {  // Out of memory.
     return {};
@@ -212,7 +204,7 @@ void Log::write(LogLevel wanted, std::string_view message) noexcept {
   try {
     const std::string line = excerpt(message, kMostMessageBytes - kBeginningBytes);
     State& shared = state();
-    const std::lock_guard<std::mutex> lock(shared.mutex);
+    const std::lock_guard lock(shared.mutex);
     shared.logger->log(toSpdlog(wanted), spdlog::string_view_t(line.data(), line.size()));
   } catch (...) {  // Out of memory: a log line is not worth failing a call.
   }

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "support/fork.hpp"
+
 namespace ucudnn {
 
 /// A value for each key: made for the first that asks, gone with the last that holds it.
@@ -24,7 +26,7 @@ class SharedByKey {
   }
 
  private:
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::map<Key, std::weak_ptr<Value>> values_;
 };
 

@@ -84,7 +84,6 @@ class GraphThreads {
     CHECK(cudnnDestroy(handle));
   }
 
- private:
   /// The plans of a shape's forward convolution and gradients.
   class Asked : GraphLayer {
    public:
@@ -115,6 +114,25 @@ class GraphThreads {
     std::unique_ptr<Memory> space_;
   };
 
+  /// No two alike.
+  static Shape shapeOf(int i) {
+    Shape shape;
+    shape.batch = 2 + i % 7;
+    shape.channels = 1 + i % 31;
+    shape.filters = 1 + i % 5;
+    shape.image = {6 + i % 11, 6};
+    shape.filter = 3;
+    return shape;
+  }
+
+  /// ucudnnSetProcessWorkspaceLimit, or what does nothing where there is no μ-cuDNN.
+  static int (*limit())(std::size_t) {
+    void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) return [](std::size_t) { return 0; };
+    return reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "ucudnnSetProcessWorkspaceLimit"));
+  }
+
+ private:
   class Streams {
    public:
     Streams() {
@@ -132,17 +150,6 @@ class GraphThreads {
     std::array<cudaStream_t, 64> streams_{};
   };
 
-  /// No two alike.
-  static Shape shapeOf(int i) {
-    Shape shape;
-    shape.batch = 2 + i % 7;
-    shape.channels = 1 + i % 31;
-    shape.filters = 1 + i % 5;
-    shape.image = {6 + i % 11, 6};
-    shape.filter = 3;
-    return shape;
-  }
-
   template <typename Work>
   static std::thread thread(std::exception_ptr& failure, Work work) {
     return std::thread([&failure, work] {
@@ -152,13 +159,6 @@ class GraphThreads {
         failure = std::current_exception();
       }
     });
-  }
-
-  /// Does nothing where there is no μ-cuDNN.
-  static int (*limit())(std::size_t) {
-    void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr) return [](std::size_t) { return 0; };
-    return reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "ucudnnSetProcessWorkspaceLimit"));
   }
 };
 

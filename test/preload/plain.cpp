@@ -25,6 +25,7 @@
 //   turns     two threads call in turns, as a framework's forward and backward passes do
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
+//   forks     children that use all of it, forked while threads do
 //   exec      becomes "find"
 //   atexit    makes a handle; "find" in the destructor of a static object
 //
@@ -43,6 +44,7 @@
 #include <thread>
 #include <vector>
 
+#include "graph_forks.hpp"
 #include "graph_habits.hpp"
 #include "graph_threads.hpp"
 
@@ -216,6 +218,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "turns") findInTurns(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);
+    if (mode == "forks") GraphForks().run();
     if (mode != "atexit") write(words[2], results);
     std::printf("workspace %zu\n", mostWorkspace.load());
     return 0;

@@ -30,5 +30,14 @@ TEST_F(PreloadThreadsTest, PlansAreAskedWhileTheCapChanges) {
   expectRuns("", "caps");
 }
 
+// ThreadSanitizer allows a child no threads, which the division of a total takes.
+TEST_F(PreloadThreadsTest, ChildrenForkedAmidCallsDoNotHang) {
+  const std::string files = "UCUDNN_DATABASE=" + file("database") + " UCUDNN_LOG_LEVEL=debug " +
+                            "UCUDNN_LOG_FILE=" + file("log") + " UCUDNN_TRACE=" + file("trace") +
+                            " ";
+  expectRuns(files, "forks");
+  expectRuns("UCUDNN_TOTAL_WORKSPACE_SIZE=1MiB UCUDNN_TOTAL_WORKSPACE_POLICY=share ", "forks");
+}
+
 }  // namespace
 }  // namespace ucudnn::test

@@ -33,6 +33,9 @@ class Accounting {
   /// "1 event, 2 stream": the kinds that are not 0, of resources or of everything.
   std::string leaks(bool descriptorsToo);
 
+  void lock() { mutex_.lock(); }  ///< Machine's, around a fork
+  void unlock() { mutex_.unlock(); }
+
  private:
   Accounting();
 

@@ -1,6 +1,8 @@
 #include "simulator/runtime/machine.hpp"
 #include "simulator/runtime/settings.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -30,8 +32,29 @@ void Moment::join(const Moment& other) {
 }
 
 Machine& Machine::instance() {
-  static Machine* const machine = new Machine;
+  static Machine* const machine = [] {
+    auto* const made = new Machine;
+    ::pthread_atfork([] { instance().lockAll(); },
+                     [] { instance().unlockAll(); },
+                     [] { instance().unlockAll(); });
+    return made;
+  }();
   return *machine;
+}
+
+/// In the order in which calls take them.
+void Machine::lockAll() {
+  for (const auto& each : devices_) each->execution.lock();
+  state_.lock();
+  Memory::instance().lock();
+  Accounting::instance().lock();
+}
+
+void Machine::unlockAll() {
+  Accounting::instance().unlock();
+  Memory::instance().unlock();
+  state_.unlock();
+  for (const auto& each : devices_) each->execution.unlock();
 }
 
 Machine::Machine() {

@@ -215,6 +215,10 @@ class Machine {
   };
 
   Machine();
+  /// Around a fork: a child uses the simulator, though no GPU allows it, so that what it meets of
+  /// other libraries' locks can be tested.
+  void lockAll();
+  void unlockAll();
   StreamId nextStreamId() { return ++lastStreamId_; }
 
   // All of these need state_.

@@ -62,6 +62,9 @@ class Memory {
   void checkGuards();  ///< reports each broken guard zone once
   void checkFreed();   ///< reports each freed block that was written to
 
+  void lock() { mutex_.lock(); }  ///< Machine's, around a fork
+  void unlock() { mutex_.unlock(); }
+
  private:
   struct DeviceMemory {
     std::size_t live;
