@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/algorithms.hpp"
 #include "planner/conversion.hpp"
 
 namespace ucudnn {
