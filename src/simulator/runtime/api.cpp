@@ -1,12 +1,15 @@
 #include "simulator/runtime/api.hpp"
 
 #include "simulator/runtime/device_models.hpp"
+#include "simulator/runtime/machine.hpp"
 #include "simulator/runtime/thread_state.hpp"
 
 namespace ucudnn::simulator {
 
 cudaError_t enter(const char* function, cudaError_t injected) {
-  if (callFails(function)) return injected;
+  const bool fails = callFails(function);
+  if (!thisThread().executing) Machine::instance().runDestructors();
+  if (fails) return injected;
   return thisThread().executing ? cudaErrorNotPermitted : cudaSuccess;
 }
 

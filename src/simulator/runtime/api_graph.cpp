@@ -64,7 +64,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   return finish(error);
 }
 
-// The graph under construction and its edges are not given out: asking for them is not supported.
+// The graph under construction is empty until its capture ends; its edges are not given out.
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                      cudaStreamCaptureStatus* status,
                                      unsigned long long* id,
@@ -74,14 +74,15 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                      size_t* dependencyCount) {
   UCUDNN_SIMULATED_CALL();
   if (status == nullptr) return finish(cudaErrorInvalidValue);
-  if (graph != nullptr || dependencies != nullptr || edges != nullptr ||
-      dependencyCount != nullptr) {
+  if (dependencies != nullptr || edges != nullptr || dependencyCount != nullptr) {
     return finish(cudaErrorNotSupported);
   }
   CaptureInfo info;
-  const cudaError_t error = Machine::instance().captureInfo(stream, &info);
+  const auto with = graph != nullptr ? Machine::With::kGraph : Machine::With::kStatus;
+  const cudaError_t error = Machine::instance().captureInfo(stream, &info, with);
   *status = info.status;
   if (id != nullptr) *id = info.id;
+  if (graph != nullptr) *graph = info.graph;
   return finish(error);
 }
 

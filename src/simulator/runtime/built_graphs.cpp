@@ -60,7 +60,10 @@ cudaError_t Machine::addChild(cudaGraphNode_t* node,
     for (std::size_t i = 0; i < other.count; ++i) before.push_back(other.first + i);
   }
   GraphNodes nodes = *graph->nodes;
-  const ChildNode added{nodes.size(), child->nodes->size()};
+  ChildNode added{nodes.size(), child->nodes->size(), copyOf(child->references)};
+  for (const ChildNode& grandchild : child->children)
+    for (const auto& [object, count] : copyOf(grandchild.references))
+      added.references[object] += count;
   for (const GraphNode& original : *child->nodes) {
     GraphNode copy{original.work, before};
     for (const std::size_t own : original.dependencies) {
@@ -69,7 +72,7 @@ cudaError_t Machine::addChild(cudaGraphNode_t* node,
     nodes.push_back(std::move(copy));
   }
   graph->nodes = std::make_shared<const GraphNodes>(std::move(nodes));
-  graph->children.push_back(added);
+  graph->children.push_back(std::move(added));
   *node = graphNodes_.add(
       std::make_unique<GraphNodeName>(GraphNodeName{handle, graph->children.size() - 1}));
   return cudaSuccess;
@@ -86,7 +89,7 @@ cudaError_t Machine::setChild(cudaGraphExec_t execHandle,
       name->child >= exec->children.size()) {
     return cudaErrorInvalidValue;
   }
-  const ChildNode& place = exec->children[name->child];
+  ChildNode& place = exec->children[name->child];
   if (place.count != child->nodes->size()) return cudaErrorGraphExecUpdateFailure;
   GraphNodes nodes = *exec->nodes;
   for (std::size_t i = 0; i < place.count; ++i) {
@@ -96,6 +99,7 @@ cudaError_t Machine::setChild(cudaGraphExec_t execHandle,
     work = other;
   }
   exec->nodes = std::make_shared<const GraphNodes>(std::move(nodes));  // launches have the old ones
+  drop(std::exchange(place.references, copyOf(child->references)), exec->finished);
   return cudaSuccess;
 }
 

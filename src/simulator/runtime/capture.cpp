@@ -137,8 +137,10 @@ cudaError_t Machine::endCapture(cudaStream_t handle, cudaGraph_t* graph) {
     });
   }
   finishCapture(capture);
-  if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
-  if (!joined) return cudaErrorStreamCaptureUnjoined;
+  if (capture.invalid || !joined) {
+    if (capture.graph != nullptr) eraseGraph(capture.graph);
+    return capture.invalid ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
+  }
   auto nodes = std::make_shared<const GraphNodes>(std::move(capture.nodes));
   if (capture.into != nullptr) {
     Graph* const extended = graphs_.find(capture.into);
@@ -148,12 +150,17 @@ cudaError_t Machine::endCapture(cudaStream_t handle, cudaGraph_t* graph) {
     *graph = capture.into;
     return cudaSuccess;
   }
-  *graph = graphs_.add(std::make_unique<Graph>(Graph{std::move(nodes), turn.stream->device}));
+  if (capture.graph == nullptr)
+    capture.graph =
+        graphs_.add(std::make_unique<Graph>(Graph{std::move(nodes), turn.stream->device}));
+  else
+    graphs_.find(capture.graph)->nodes = std::move(nodes);
+  *graph = capture.graph;
   countHandle("graph", 1);
   return cudaSuccess;
 }
 
-cudaError_t Machine::captureInfo(cudaStream_t handle, CaptureInfo* info) {
+cudaError_t Machine::captureInfo(cudaStream_t handle, CaptureInfo* info, With with) {
   const std::lock_guard<std::mutex> lock(state_);
   Stream* const stream = findStream(handle);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
@@ -167,10 +174,15 @@ cudaError_t Machine::captureInfo(cudaStream_t handle, CaptureInfo* info) {
   }
   *info = {};
   if (!stream->capturing) return cudaSuccess;
-  const Capture& capture = *stream->capturing->capture;
+  Capture& capture = *stream->capturing->capture;
   info->status =
       capture.invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
   info->id = capture.id;
+  if (with == With::kStatus || capture.invalid) return cudaSuccess;
+  if (capture.into == nullptr && capture.graph == nullptr)
+    capture.graph = graphs_.add(
+        std::make_unique<Graph>(Graph{std::make_shared<const GraphNodes>(), stream->device}));
+  info->graph = capture.into != nullptr ? capture.into : capture.graph;
   return cudaSuccess;
 }
 

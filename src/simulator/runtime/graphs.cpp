@@ -1,6 +1,7 @@
 // The machine's graphs.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "simulator/runtime/accounting.hpp"
 #include "simulator/runtime/host_costs.hpp"
@@ -62,8 +63,13 @@ cudaError_t Machine::instantiate(cudaGraphExec_t* exec, cudaGraph_t handle) {
   if (!Memory::instance().reserve(graph->device, deviceBytes(*graph->nodes))) {
     return cudaErrorMemoryAllocation;
   }
-  *exec = graphExecs_.add(
-      std::make_unique<GraphExec>(GraphExec{graph->nodes, graph->device, handle, graph->children}));
+  *exec = graphExecs_.add(std::make_unique<GraphExec>(GraphExec{graph->nodes,
+                                                                graph->device,
+                                                                handle,
+                                                                copyOf(graph->children),
+                                                                false,
+                                                                {},
+                                                                copyOf(graph->references)}));
   countHandle("graphExec", 1);
   return cudaSuccess;
 }
@@ -104,17 +110,27 @@ cudaError_t Machine::launch(cudaGraphExec_t handle, cudaStream_t streamHandle) {
 
 cudaError_t Machine::destroyGraph(cudaGraph_t graph) {
   const std::lock_guard<std::mutex> lock(state_);
-  if (!graphs_.erase(graph)) return cudaErrorInvalidValue;
-  graphNodes_.eraseIf([&](const GraphNodeName& name) { return name.graph == graph; });
+  if (graphs_.find(graph) == nullptr) return cudaErrorInvalidValue;
+  eraseGraph(graph);
   countHandle("graph", -1);
   return cudaSuccess;
 }
 
+void Machine::eraseGraph(cudaGraph_t handle) {
+  Graph& graph = *graphs_.find(handle);
+  drop(std::move(graph.references));
+  for (ChildNode& child : graph.children) drop(std::move(child.references));
+  graphs_.erase(handle);
+  graphNodes_.eraseIf([&](const GraphNodeName& name) { return name.graph == handle; });
+}
+
 cudaError_t Machine::destroyGraphExec(cudaGraphExec_t handle) {
   const std::lock_guard<std::mutex> lock(state_);
-  const GraphExec* const exec = graphExecs_.find(handle);
+  GraphExec* const exec = graphExecs_.find(handle);
   if (exec == nullptr) return cudaErrorInvalidValue;
   hostSpends(kDestroyMicroseconds * kernelCount(*exec->nodes));
+  drop(std::move(exec->references), exec->finished);
+  for (ChildNode& child : exec->children) drop(std::move(child.references), exec->finished);
   Memory::instance().unreserve(exec->device, deviceBytes(*exec->nodes));
   graphExecs_.erase(handle);
   countHandle("graphExec", -1);

@@ -157,6 +157,7 @@ void Machine::forgetDestroyedStreams() {
     if (log_.mentions(id)) return false;
     hostOrder_.forget(id);
     graphExecs_.forEach([id](GraphExec& exec) { exec.finished.order.forget(id); });
+    for (auto& [when, references] : dropped_) when.order.forget(id);
     events_.forEach([id](Event& event) {
       if (event.recorded) event.recorded->order.forget(id);
     });

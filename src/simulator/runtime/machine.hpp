@@ -2,6 +2,7 @@
 // virtual time.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,10 +33,20 @@ struct GraphNode {
 };
 using GraphNodes = std::vector<GraphNode>;
 
+/// An object of the program's that ends with its last reference (cudaUserObjectCreate).
+struct UserObject {
+  void* pointer;
+  cudaHostFn_t destroy;
+  std::size_t references;
+};
+/// References to user objects, and how many to each.
+using UserReferences = std::map<cudaUserObject_t, std::size_t>;
+
 /// The works that a child graph became: nodes [first, first + count) of its parent.
 struct ChildNode {
   std::size_t first;
   std::size_t count;
+  UserReferences references = {};
 };
 
 struct Graph {
@@ -44,6 +55,7 @@ struct Graph {
   std::vector<ChildNode> children = {};
   /// Of its nodes, in their order, once they have been asked for: where there are no child graphs.
   std::vector<cudaGraphNode_t> names = {};
+  UserReferences references = {};  ///< of its own, apart from its children's
 };
 
 /// What a cudaGraphNode_t stands for: a child graph, or one of Graph::names.
@@ -59,6 +71,7 @@ struct GraphExec {
   std::vector<ChildNode> children = {};
   bool uploaded = false;
   Moment finished = {};  ///< the end of its last launch
+  UserReferences references = {};
 };
 
 /// A capture from cudaStreamBeginCapture to cudaStreamEndCapture.
@@ -68,7 +81,8 @@ struct Capture {
   cudaStreamCaptureMode mode;
   std::uint64_t thread;
   GraphNodes nodes;
-  cudaGraph_t into = nullptr;  ///< the graph that they are added to; null: a new one
+  cudaGraph_t into = nullptr;   ///< the graph that they are added to; null: a new one
+  cudaGraph_t graph = nullptr;  ///< the new one; null: nobody has asked for it yet
   AccessLog log;
   bool invalid = false;
   bool ended = false;
@@ -103,6 +117,7 @@ struct Event {
 struct CaptureInfo {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   std::uint64_t id = 0;
+  cudaGraph_t graph = nullptr;
 };
 
 /// Thread-safe. One lock for each device is held while its works execute, so works execute in the
@@ -162,7 +177,8 @@ class Machine {
   // Captures and graphs.
   cudaError_t beginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
   cudaError_t endCapture(cudaStream_t stream, cudaGraph_t* graph);
-  cudaError_t captureInfo(cudaStream_t stream, CaptureInfo* info);
+  enum class With { kStatus, kGraph };
+  cudaError_t captureInfo(cudaStream_t stream, CaptureInfo* info, With with = With::kStatus);
   /// For calls that CUDA forbids while a capture is under way that they could disturb: invalidates
   /// those captures and returns the error.
   cudaError_t checkUnsafeCall();
@@ -184,6 +200,18 @@ class Machine {
                        const std::vector<cudaGraphNode_t>& dependencies,
                        cudaGraph_t child);
   cudaError_t setChild(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child);
+
+  // Objects of the program's that graphs hold. A graph that is instantiated, or becomes a child,
+  // gives a copy of its references. Those of a graph that is destroyed while it runs go when the
+  // host has waited for that. Destructors run in a later call of some thread's.
+  cudaUserObject_t createUserObject(UserObject object);
+  cudaError_t retain(cudaUserObject_t object, std::size_t count);
+  cudaError_t release(cudaUserObject_t object, std::size_t count);
+  /// `moves`: the references are the caller's own, and no new ones.
+  cudaError_t retainIn(cudaGraph_t graph, cudaUserObject_t object, std::size_t count, bool moves);
+  cudaError_t releaseIn(cudaGraph_t graph, cudaUserObject_t object, std::size_t count);
+  /// Of all objects without a reference. Costs nothing where there is none.
+  void runDestructors();
 
   // Graphs that are edited: none that have child graphs.
   using NodeNames = std::vector<cudaGraphNode_t>;
@@ -239,6 +267,10 @@ class Machine {
   void nameNodes(cudaGraph_t handle, Graph& graph);
   /// Null: there is no such node.
   Graph* graphOf(cudaGraphNode_t node, std::size_t* index);
+  void eraseGraph(cudaGraph_t handle);
+  UserReferences copyOf(const UserReferences& references);
+  std::vector<ChildNode> copyOf(const std::vector<ChildNode>& children);
+  void drop(UserReferences references, const Moment& when = {});
 
   std::vector<std::unique_ptr<DeviceState>> devices_;
   std::mutex state_;
@@ -248,6 +280,9 @@ class Machine {
   HandleTable<cudaGraph_t, Graph> graphs_;
   HandleTable<cudaGraphNode_t, GraphNodeName> graphNodes_;
   HandleTable<cudaGraphExec_t, GraphExec> graphExecs_;
+  HandleTable<cudaUserObject_t, UserObject> userObjects_;
+  std::vector<std::pair<Moment, UserReferences>> dropped_;  ///< which go at that moment
+  std::atomic<bool> anyDropped_{false};
   std::vector<std::shared_ptr<Capture>> captures_;
   std::set<std::pair<int, int>> peers_;
   VectorClock hostOrder_;  ///< what some thread of the host has waited for
