@@ -107,9 +107,10 @@ UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspaceSize(cudnnHandle_t handle, size_
  * The graphs that handles of this network (see ucudnnSetTotalWorkspaceSize) have captured so far
  * are launched no more, and none of its streams is being captured: frees their workspace, and waits
  * for the device. Each capture has workspace of its own, as much as the network's convolutions
- * need, within the total; 16 captures at a time, further ones run without. It is freed by this
- * function, else when the last μ-cuDNN handle of the process is destroyed. CUDNN_STATUS_BAD_PARAM:
- * `handle` is NULL.
+ * need, within the total; 16 graphs at a time, further ones run without. Without this function it
+ * is freed by a call that comes after the graph, and all that was instantiated of it, have been
+ * destroyed, or when the last μ-cuDNN handle of the process is. CUDNN_STATUS_BAD_PARAM: `handle` is
+ * NULL.
  */
 UCUDNN_API cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle);
 

@@ -1,7 +1,9 @@
 #include "context/captured_memory.hpp"
 
+#include <iterator>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "support/log.hpp"
 #include "support/shared_by_key.hpp"
@@ -9,6 +11,9 @@
 
 namespace ucudnn {
 namespace {
+
+/// The process's: a graph may go after the last handle.
+std::atomic<std::uint64_t> goneGraphs{0};
 
 /// A region with its memory.
 struct OwnedRegion {
@@ -35,13 +40,14 @@ std::shared_ptr<WorkspaceRegion> CapturedMemory::find(const WorkspaceKey& networ
   const std::lock_guard lock(mutex_);
   const auto regions = regions_.find(network);
   if (regions == regions_.end()) return nullptr;
-  const auto region = regions->second.find(capture);
-  return region == regions->second.end() ? nullptr : region->second;
+  const auto captured = regions->second.find(capture);
+  return captured == regions->second.end() ? nullptr : captured->second.region;
 }
 
 std::shared_ptr<WorkspaceRegion> CapturedMemory::allocate(const WorkspaceKey& network,
-                                                          std::uint64_t capture,
+                                                          const CallStream& stream,
                                                           std::size_t bytes) {
+  freeGone();
   bool mayHave = false;
   {
     const std::lock_guard lock(mutex_);
@@ -49,22 +55,58 @@ std::shared_ptr<WorkspaceRegion> CapturedMemory::allocate(const WorkspaceKey& ne
   }
   if (!mayHave) {
     warnOnce(std::to_string(kMostCaptures) +
-             " captures have workspace of their own and none is released: more run without");
+             " graphs have workspace of their own: more run without, until one of these is "
+             "destroyed");
     return nullptr;
   }
-  std::shared_ptr<WorkspaceRegion> region;
+  Captured captured;
   try {
     const RelaxedCapture relaxed;
     const DeviceScope device(network.device);
-    const std::shared_ptr<OwnedRegion> owned(new OwnedRegion(bytes, capture), free);
-    region = {owned, &owned->region};
+    const std::shared_ptr<OwnedRegion> owned(new OwnedRegion(bytes, stream.capture), free);
+    captured.region = {owned, &owned->region};
   } catch (const OutOfMemory&) {
     static_cast<void>(cudaGetLastError());
     warnOnce(formatSize(bytes) + " of workspace for a capture can't be allocated: it runs without");
     return nullptr;
   }
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  try {
+    callWhenGraphIsGone(stream, [gone] {
+      gone->store(true, std::memory_order_release);
+      goneGraphs.fetch_add(1, std::memory_order_release);
+    });
+  } catch (const Error& error) {
+    logDebug("a capture has no workspace: {}", error.what());
+    return nullptr;
+  }
+  captured.gone = gone;
   const std::lock_guard lock(mutex_);
-  return regions_[network].try_emplace(capture, std::move(region)).first->second;
+  return regions_[network].try_emplace(stream.capture, std::move(captured)).first->second.region;
+}
+
+void CapturedMemory::freeGone() noexcept {
+  try {
+    std::vector<Captured> unused;  // freed without the lock
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t gone = CapturedMemory::gone();
+    if (freed_ == gone) return;
+    for (auto& [network, regions] : regions_)
+      for (auto captured = regions.begin(); captured != regions.end();) {
+        const auto next = std::next(captured);
+        if (captured->second.gone->load(std::memory_order_acquire)) {
+          unused.push_back(std::move(captured->second));
+          regions.erase(captured);
+        }
+        captured = next;
+      }
+    freed_ = gone;
+  } catch (const std::exception&) {  // out of host memory: the next call tries again
+  }
+}
+
+std::uint64_t CapturedMemory::gone() noexcept {
+  return goneGraphs.load(std::memory_order_acquire);
 }
 
 void CapturedMemory::warnOnce(const std::string& message) {

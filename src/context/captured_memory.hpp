@@ -1,6 +1,7 @@
 // The workspace of captured work.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,9 +15,10 @@
 namespace ucudnn {
 
 /// A graph uses its workspace whenever it is launched, which nobody sees: so each capture has a
-/// region of its own, apart from the total. It is freed when the client says that the graphs of its
-/// network are launched no more, or with the last handle of the process, whatever its settings.
-/// Thread-safe.
+/// region of its own, apart from the total. It is freed when its graph has gone, and all that was
+/// instantiated of it; when the client says that the graphs of its network are launched no more; or
+/// with the last handle of the process, whatever its settings. CUDA tells us of the first where
+/// nothing may be freed: so one of the next calls frees it. Thread-safe.
 class CapturedMemory {
  public:
   /// Null: the capture has none.
@@ -25,24 +27,34 @@ class CapturedMemory {
   /// Allocates in the middle of a capture, which stays valid. Null, with one warning: no memory, or
   /// kMostCaptures have a region already.
   std::shared_ptr<WorkspaceRegion> allocate(const WorkspaceKey& network,
-                                            std::uint64_t capture,
+                                            const CallStream& stream,
                                             std::size_t bytes);
 
   /// REQUIRES: no graph that the network's handles have captured is launched any more, and none of
   /// its streams is being captured.
   void release(const WorkspaceKey& network);
 
-  /// For each network. A program that captures anew all the time would take all memory.
+  /// Frees the regions whose graphs have gone, of all networks. It waits for the device then.
+  void freeGone() noexcept;
+  /// How many graphs with a region have gone, ever.
+  static std::uint64_t gone() noexcept;
+
+  /// For each network. A program that keeps ever more graphs would take all memory.
   static constexpr std::size_t kMostCaptures = 16;
 
  private:
-  using Regions = std::map<std::uint64_t, std::shared_ptr<WorkspaceRegion>>;
+  struct Captured {
+    std::shared_ptr<WorkspaceRegion> region;
+    std::shared_ptr<const std::atomic<bool>> gone;
+  };
+  using Regions = std::map<std::uint64_t, Captured>;
 
   void warnOnce(const std::string& message);
 
   mutable ForkMutex mutex_;  ///< guards what follows
   bool warned_ = false;
   std::map<WorkspaceKey, Regions> regions_;
+  std::uint64_t freed_ = 0;  ///< of gone(), those that have been looked for
 };
 
 /// The process's, for as long as one handle holds it. Throws std::bad_alloc.

@@ -31,6 +31,7 @@ Context::Context(cudnnHandle_t handle, int device, Settings settings, Origin ori
 
 Context::~Context() {
   if (now_->replays) now_->replays->forget(ownerOf(this));
+  captured_->freeGone();
 }
 
 void Context::setSettings(Settings settings, Plans plans) {

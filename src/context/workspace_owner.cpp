@@ -130,6 +130,7 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
   }
   const RelaxedCapture relaxed;
   const DeviceScope device(key_.device);
+  captured_->freeGone();
   Task task = Task::kNone;
   {
     const std::lock_guard lock(mutex_);
@@ -266,7 +267,7 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream&
     const std::lock_guard lock(mutex_);
     most = std::min(most, roundUpToAlignment(std::max(bytes, wantedBytes_)));
   }
-  return captured_->allocate(key_, stream.capture, most);
+  return captured_->allocate(key_, stream, most);
 }
 
 WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,

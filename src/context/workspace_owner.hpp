@@ -59,9 +59,10 @@ class WorkspaceOwner {
 
   /// False: the memory could not be had, and every convolution has its own workspace.
   bool works() const noexcept { return !failed_.load(std::memory_order_acquire); }
-  /// Changes whenever a share may have changed, and every kIdleUses uses.
+  /// Changes whenever a share may have changed, every kIdleUses uses, and when a graph has gone,
+  /// whose memory the next call then frees.
   std::uint64_t epoch() const noexcept {
-    return epoch_.load(std::memory_order_acquire) + watch_.version() +
+    return epoch_.load(std::memory_order_acquire) + watch_.version() + CapturedMemory::gone() +
            uses_.load(std::memory_order_relaxed) / kIdleUses;
   }
   OverlapWatch& watch() noexcept { return watch_; }

@@ -1,5 +1,8 @@
 #include "cuda/call_stream.hpp"
 
+#include <memory>
+#include <utility>
+
 #include "cuda/cudnn.hpp"
 #include "cuda/error.hpp"
 
@@ -48,6 +51,27 @@ CallStream streamOf(cudnnHandle_t handle) {
 
 bool isCapturing(cudnnHandle_t handle) {
   return capturedStreamOf(handle).capturing;
+}
+
+void callWhenGraphIsGone(const CallStream& stream, std::function<void()> gone) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long capture = 0;
+  cudaGraph_t graph = nullptr;
+  UCUDNN_CHECK_CUDA(cudaStreamGetCaptureInfo(stream.stream, &status, &capture, &graph));
+  if (status != cudaStreamCaptureStatusActive || capture != stream.capture || graph == nullptr)
+    throw Error(CUDNN_STATUS_EXECUTION_FAILED, "the capture has been voided");
+  auto owned = std::make_unique<std::function<void()>>(std::move(gone));
+  const auto call = [](void* data) {
+    const std::unique_ptr<std::function<void()>> own(static_cast<std::function<void()>*>(data));
+    (*own)();
+  };
+  cudaUserObject_t object = nullptr;
+  UCUDNN_CHECK_CUDA(
+      cudaUserObjectCreate(&object, owned.get(), call, 1, cudaUserObjectNoDestructorSync));
+  static_cast<void>(owned.release());
+  const cudaError_t error = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+  if (error != cudaSuccess) static_cast<void>(cudaUserObjectRelease(object, 1));
+  UCUDNN_CHECK_CUDA(error);
 }
 
 }  // namespace ucudnn

@@ -4,6 +4,7 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace ucudnn {
 
@@ -23,5 +24,11 @@ CallStream streamOf(cudnnHandle_t handle);
 /// Whether nothing but work to be captured may be put on the handle's stream: it is being captured,
 /// or is the legacy default stream while another one is. Throws Error.
 bool isCapturing(cudnnHandle_t handle);
+
+/// Has `gone` called once, when the graph that the stream is being captured into, its copies and
+/// all that was instantiated of them have been destroyed and run no more; or when nothing comes of
+/// the capture. On whatever thread; it may call no function of CUDA's and throw nothing. Throws
+/// Error, std::bad_alloc: it is called at some time or never.
+void callWhenGraphIsGone(const CallStream& stream, std::function<void()> gone);
 
 }  // namespace ucudnn

@@ -1,49 +1,10 @@
 // Capture in CUDA graphs.
 #include <thread>
 
-#include "network.hpp"
+#include "graph_fixture.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-class GraphTest : public TotalWorkspaceTest {
- protected:
-  /// Captures what `work` enqueues on `stream`.
-  template <typename Work>
-  void captureWork(cudaStream_t stream, Work work) {
-    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    work();
-    cudaGraph_t graph = nullptr;
-    ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-    ASSERT_NE(nullptr, graph);
-    ASSERT_CUDA(cudaGraphInstantiateWithFlags(&exec_, graph, 0));
-    ASSERT_CUDA(cudaGraphDestroy(graph));
-  }
-  /// Captures an iteration of `network` on `stream`.
-  void capture(const StreamHandle& stream, Network& network) {
-    captureWork(stream.stream(), [&] { network.iterate(stream.handle()); });
-  }
-  void launch(cudaStream_t stream) { ASSERT_CUDA(cudaGraphLaunch(exec_, stream)); }
-  void destroyGraph() {
-    if (exec_ != nullptr) {
-      EXPECT_CUDA(cudaGraphExecDestroy(exec_));
-    }
-    exec_ = nullptr;
-  }
-  void TearDown() override {
-    destroyGraph();
-    TotalWorkspaceTest::TearDown();
-  }
-
- private:
-  cudaGraphExec_t exec_ = nullptr;
-};
-
-#ifdef UCUDNN_HAVE_GLPK
-constexpr ucudnnTotalWorkspacePolicy_t kFirst = UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE;
-#else
-constexpr ucudnnTotalWorkspacePolicy_t kFirst = UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE;
-#endif
 
 class GraphPolicyTest : public GraphTest,
                         public ::testing::WithParamInterface<ucudnnTotalWorkspacePolicy_t> {};
@@ -183,31 +144,10 @@ TEST_F(GraphTest, CapturedMemoryIsGivenBackWhenTheClientSaysSo) {
     launch(stream.stream());
     ASSERT_CUDA(cudaStreamSynchronize(stream.stream()));
     network.expectRight(handles.native);
-    destroyGraph();
     ASSERT_CUDNN(stream.handle().releaseGraphs());
     ASSERT_EQ(before, liveBytes());
-  }
-}
-
-TEST_F(GraphTest, AProgramThatCapturesAnewAllTheTimeDoesNotTakeAllMemory) {
-  const std::size_t total = 3 * wantedBytes(0) + 3072;
-  setTotal(total, kFirst);
-  const Handles handles;
-  const StreamHandle stream;
-  Network network({0});
-  network.prepare();
-  for (int iteration = 0; iteration < 3; ++iteration) network.iterate(stream.handle());
-  ASSERT_CUDA(cudaStreamSynchronize(stream.stream()));
-  const std::size_t before = liveBytes();
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_NO_FATAL_FAILURE(capture(stream, network));
-    network.prepare();
-    launch(stream.stream());
-    network.expectRight(handles.native);
     destroyGraph();
   }
-  EXPECT_GE(before + 16 * total, liveBytes());
-  EXPECT_EQ(1U, logged({"[warn", "captures have workspace of their own"}).size());
 }
 
 TEST_F(GraphTest, EagerCallsAreAsFastBesideACaptureAndAfterItsGraph) {
