@@ -127,7 +127,12 @@ UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
 
 /**
  * Device memory in bytes, on each device, for the CUDA graphs by which calls are replayed, 64 MiB
- * by default; 0: the handle's calls are not replayed. UCUDNN_GRAPH_MEMORY
+ * by default, and 0 in a program that comes by libucudnn_preload.so; 0: the handle's calls are not
+ * replayed. UCUDNN_GRAPH_MEMORY
+ *
+ * While one is captured, cudaDeviceSynchronize and cuCtxSynchronize fail in other threads, and the
+ * call that is captured may crash. A thread that calls us on the device is waited for; for one that
+ * never does but waits so, set 0.
  *
  * A call of several kernels that repeats with the same pointers and factors becomes one launch of a
  * graph. The graphs that were used least recently make room for new ones.

@@ -251,6 +251,10 @@ int ucudnnLookUpCudnn(ucudnnLookup_t lookup) {
   return lookUpCudnn(lookup) ? 1 : 0;
 }
 
+void ucudnnServeUnmodified(void) {
+  serveUnmodified();
+}
+
 void ucudnnKnowDeviceWaits(int known) {
   CallingThreads::knowWaits(known != 0);
 }

@@ -18,6 +18,12 @@ typedef void* (*ucudnnLookup_t)(const char* name);
 UCUDNN_API int ucudnnLookUpCudnn(ucudnnLookup_t lookup);
 
 /**
+ * The program calls cuDNN by its own names, and knows nothing of us: handles that are made or
+ * adopted from here on replay nothing, unless UCUDNN_GRAPH_MEMORY is set.
+ */
+UCUDNN_API void ucudnnServeUnmodified(void);
+
+/**
  * Of who is about to make a handle: whether each cudaDeviceSynchronize of theirs, from here on, is
  * between the two calls below. One whose are not decides for all.
  */

@@ -20,6 +20,7 @@ struct Registry {
   /// Changes when a handle is forgotten, or all are limited: what threads remember is then void.
   std::atomic<std::uint64_t> generation{1};
   WorkspaceLimit limit;
+  std::atomic<bool> isUnmodified{false};  ///< the program, or a part of it
 };
 
 Registry& registry() noexcept {
@@ -128,8 +129,15 @@ void limitWorkspaces(std::size_t bytes) {
   all.generation.fetch_add(1, std::memory_order_release);
 }
 
+void serveUnmodified() noexcept {
+  registry().isUnmodified.store(true, std::memory_order_release);
+}
+
 Settings environmentSettings() {
-  return settingsFromEnvironment();
+  Settings settings = settingsFromEnvironment();
+  const bool isUnmodified = registry().isUnmodified.load(std::memory_order_acquire);
+  if (isUnmodified && !settings.graphMemoryGiven) settings.graphMemoryBytes = 0;
+  return settings;
 }
 
 }  // namespace ucudnn

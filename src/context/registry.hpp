@@ -27,6 +27,11 @@ void removeContext(cudnnHandle_t handle) noexcept;
 /// The cap on the workspace of each context, from its next use on. Throws std::system_error.
 void limitWorkspaces(std::size_t bytes);
 
+/// The program has come to us without knowing it, and may wait for the device on any thread and by
+/// any function. No capture of ours can be hidden from that, so its calls are not replayed by
+/// default. For what environmentSettings returns from here on.
+void serveUnmodified() noexcept;
+
 /// Reads the environment and sets up the log as it says. Throws BadSetting, which the caller logs.
 Settings environmentSettings();
 

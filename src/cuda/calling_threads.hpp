@@ -12,11 +12,12 @@ namespace ucudnn {
 
 /// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread, in each
 /// mode, and voids the capture; cuDNN, which is in the midst of it, then crashes (seen on an H200,
-/// CUDA 13.0). Nothing else of another thread's does. Under libucudnn_preload.so we are told of
-/// each such wait (beginWait), and it comes behind our capture. Elsewhere we capture only on a
-/// device that one thread alone uses: no other has called us for kQuiet, and one that calls us
-/// meanwhile waits until the capture has ended. Of a thread that never calls us we know nothing
-/// then. Thread-safe.
+/// CUDA 13.0). Nothing else of another thread's does, but the driver's like of it. A program that
+/// comes by libucudnn_preload.so is captured only if UCUDNN_GRAPH_MEMORY is set: then we are told
+/// of each such wait by that name (beginWait), and it comes behind our capture. Elsewhere we
+/// capture only on a device that one thread alone uses: no other has called us for kQuiet, and one
+/// that calls us meanwhile waits until the capture has ended. Of a thread that never calls us we
+/// know nothing then. Thread-safe.
 class CallingThreads {
  public:
   /// Of a client that makes handles: whether we are told of each of its waits, for whatever device.

@@ -91,6 +91,7 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
 #if UCUDNN_HAS_BACKEND
   find(to.BackendNeedsMore, "ucudnnBackendNeedsMore");
 #endif
+  find(to.ServeUnmodified, "ucudnnServeUnmodified");
   find(to.KnowDeviceWaits, "ucudnnKnowDeviceWaits");
   find(to.BeginDeviceWait, "ucudnnBeginDeviceWait");
   find(to.EndDeviceWait, "ucudnnEndDeviceWait");
@@ -174,6 +175,7 @@ bool loadPlanned(Functions& planned) noexcept {
     warn("cuDNN is of another version than it was built for", "");
     return false;
   }
+  planned.ServeUnmodified();
   return true;
 }
 

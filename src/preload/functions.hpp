@@ -30,7 +30,8 @@ struct Functions {
 #if UCUDNN_HAS_BACKEND
   decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;  // ours only
 #endif
-  decltype(&::ucudnnKnowDeviceWaits) KnowDeviceWaits;  // ours only
+  decltype(&::ucudnnServeUnmodified) ServeUnmodified;  // ours only
+  decltype(&::ucudnnKnowDeviceWaits) KnowDeviceWaits;
   decltype(&::ucudnnBeginDeviceWait) BeginDeviceWait;
   decltype(&::ucudnnEndDeviceWait) EndDeviceWait;
 };

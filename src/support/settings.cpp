@@ -156,10 +156,13 @@ std::vector<EnvironmentVariable> makeTable() {
        [](S& s, T text) { s.graphWorkspaceBytes = parseSize(text); }},
       {"UCUDNN_GRAPH_MEMORY",
        "a size, as 67108864 or 64MiB",
-       "64 MiB",
+       "64 MiB; under `ucudnn run` 0",
        "Device memory, on each device, for the CUDA graphs by which calls are replayed; 0: "
-       "no replay",
-       [](S& s, T text) { s.graphMemoryBytes = parseSize(text); }},
+       "no replay. While we capture one, other threads' waits for the whole device fail",
+       [](S& s, T text) {
+         s.graphMemoryBytes = parseSize(text);
+         s.graphMemoryGiven = true;
+       }},
       {"UCUDNN_DATABASE",
        "a path",
        "none",

@@ -34,6 +34,7 @@ struct Settings {
   /// On each device, for the graphs by which calls are replayed; 0: no replay. 64 MiB hold
   /// those of a network with a hundred layers.
   std::size_t graphMemoryBytes = std::size_t{64} << 20;
+  bool graphMemoryGiven = false;      ///< the user has named it
   std::string databasePath;           ///< empty: measurements live in memory only
   std::string plansPath;              ///< empty: every plan is made anew
   bool plansStrict = false;           ///< what the file has not is left to cuDNN

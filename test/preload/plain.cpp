@@ -22,15 +22,16 @@
 //   caps      the same while a third one changes the cap
 //   threads   "find" in three threads, each with a handle
 //   waits     the same, three times over, while another thread waits for the device again and again
-//   turns     two threads call in turns, as a framework's forward and backward passes do
+//   unseen    the same, but the waits are by what dlsym finds in the runtime itself, as ctypes and
+//   CuPy do turns     two threads call in turns, as a framework's forward and backward passes do
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
 //   forks     children that use all of it, forked while threads do
 //   exec      becomes "find"
 //   atexit    makes a handle; "find" in the destructor of a static object
 //
-// Prints "workspace BYTES", the most that any call was given. Exit status: 0; 3: a call failed, and
-// said so.
+// Prints "workspace BYTES", the most that any call was given, and "captures N", how often a stream
+// was captured. Exit status: 0; 3: a call failed, and said so.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,12 +100,14 @@ void findInThreads(std::vector<float>& results, int rounds = 1) {
   for (const std::vector<float>& own : each) results.insert(results.end(), own.begin(), own.end());
 }
 
-void findBesideWaits(std::vector<float>& results) {
+using Wait = decltype(&cudaDeviceSynchronize);
+
+void findBesideWaits(std::vector<float>& results, Wait wait) {
   std::atomic<bool> done{false};
   int failed = 0;
   std::thread waiting([&] {
     while (!done && failed == 0) {
-      failed = cudaDeviceSynchronize();
+      failed = wait();
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
   });
@@ -112,6 +115,19 @@ void findBesideWaits(std::vector<float>& results) {
   done = true;
   waiting.join();
   check(failed, "cudaDeviceSynchronize");
+}
+
+Wait waitOfTheRuntime() {
+  void* const library = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) throw std::runtime_error(dlerror());
+  return reinterpret_cast<Wait>(dlsym(library, "cudaDeviceSynchronize"));
+}
+
+/// The simulator counts calls; elsewhere: none.
+long long captures() {
+  const auto count = reinterpret_cast<std::int64_t (*)(const char*)>(
+      dlsym(RTLD_DEFAULT, "ucudnnSimulatorCallCount"));
+  return count != nullptr ? count("cudaStreamBeginCapture") : 0;
 }
 
 void findInTurns(std::vector<float>& results) {
@@ -214,13 +230,14 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "asks") GraphThreads::executeBeside(false);
     if (mode == "caps") GraphThreads::executeBeside(true);
     if (mode == "threads") findInThreads(results);
-    if (mode == "waits") findBesideWaits(results);
+    if (mode == "waits") findBesideWaits(results, cudaDeviceSynchronize);
+    if (mode == "unseen") findBesideWaits(results, waitOfTheRuntime());
     if (mode == "turns") findInTurns(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);
     if (mode == "forks") GraphForks().run();
     if (mode != "atexit") write(words[2], results);
-    std::printf("workspace %zu\n", mostWorkspace.load());
+    std::printf("workspace %zu\ncaptures %lld\n", mostWorkspace.load(), captures());
     return 0;
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());

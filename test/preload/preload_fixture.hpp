@@ -14,16 +14,18 @@
 namespace ucudnn::test {
 
 inline constexpr std::size_t kLimit = std::size_t{2} << 20;  // FFT fits it in micro-batches only
+inline constexpr const char* kReplaying = "UCUDNN_GRAPH_MEMORY=64MiB ";
 inline constexpr const char* kOperations[] = {
     "forward", "backward_data", "backward_filter", "bias_activation_forward"};
 
 class PreloadTest : public ::testing::Test {
  protected:
-  /// What the plans are made of is measured by programs of which only the times are wanted.
+  /// What the plans are made of is measured by programs of which only the times are wanted: also
+  /// for calls that are replayed.
   void SetUp() override {
     for (const char* const mode : {"query", "find", "fixed", "graph"}) {
-      const Outcome outcome =
-          shell(variables() + "UCUDNN_SIMULATOR_ARITHMETIC=off " + preloaded(mode, "measured"));
+      const Outcome outcome = shell(variables() + kReplaying + "UCUDNN_SIMULATOR_ARITHMETIC=off " +
+                                    preloaded(mode, "measured"));
       ASSERT_EQ(0, outcome.status) << outcome.output << outcome.error;
       ASSERT_EQ("", outcome.error);
     }
@@ -71,18 +73,20 @@ class PreloadTest : public ::testing::Test {
   }
 
   /// Runs the mode without and with the preload.
-  void runBoth(const std::string& mode) const {
+  void runBoth(const std::string& mode, const std::string& settings = "") const {
     const Outcome bare = shell(plain(mode, "bare"));
     ASSERT_EQ(0, bare.status) << bare.output;
-    const Outcome outcome = shell(traced() + preloaded(mode, "preloaded"));
+    const Outcome outcome = shell(traced() + settings + preloaded(mode, "preloaded"));
     EXPECT_EQ(0, outcome.status) << outcome.output;
     EXPECT_EQ("", outcome.error);
     expectSameResults("preloaded", "bare");
   }
 
   /// All of the `calls` of each operation are split.
-  void expectSplit(const std::string& mode, std::ptrdiff_t calls) const {
-    runBoth(mode);
+  void expectSplit(const std::string& mode,
+                   std::ptrdiff_t calls,
+                   const std::string& settings = "") const {
+    runBoth(mode, settings);
     for (const char* const operation : kOperations) {
       EXPECT_EQ(calls, traceLines(operation, "")) << operation;
       EXPECT_EQ(calls, traceLines(operation, "\tsplit")) << operation;
@@ -102,6 +106,19 @@ class PreloadTest : public ::testing::Test {
     EXPECT_EQ(0, outcome.status) << outcome.output;
     EXPECT_EQ("", outcome.error);
     expectSameResults("preloaded", "bare");
+  }
+
+  /// How often a stream is captured by the program, with the preload.
+  std::string capturesIn(const std::string& mode, const std::string& settings = "") const {
+    const Outcome outcome = shell(variables() + "UCUDNN_SIMULATOR_ARITHMETIC=off " + settings +
+                                  preloaded(mode, "counted"));
+    EXPECT_EQ(0, outcome.status) << outcome.output;
+    const std::string words = "captures ";
+    const std::size_t place = outcome.output.find(words);
+    return place == std::string::npos
+               ? outcome.output
+               : outcome.output.substr(place + words.size(),
+                                       outcome.output.find('\n', place) - place - words.size());
   }
 
   static std::size_t workspaceOf(const Outcome& outcome) {

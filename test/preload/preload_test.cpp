@@ -21,11 +21,25 @@ TEST_F(PreloadTest, ServesThreads) {
 }
 // CUDA refuses to wait for a device while any stream of it is captured, and cuDNN crashes then.
 TEST_F(PreloadTest, ThreadsMayWaitForTheDeviceBesideOthersCalls) {
-  expectSplit("waits", 27);
+  expectSplit("waits", 27, kReplaying);
 }
-TEST_F(PreloadTest, CapturesWhatTwoThreadsCallInTurns) {
-  expectSplit("turns", 18);
+// Nobody sees such a wait come: only who captures nothing is safe from it.
+TEST_F(PreloadTest, ThreadsMayWaitForTheDeviceByWaysThatWeDoNotSee) {
+  expectSplit("unseen", 27);
+  EXPECT_EQ("0", capturesIn("unseen"));
+}
+TEST_F(PreloadTest, CapturesWhatTwoThreadsCallInTurnsIfItIsToldTo) {
+  expectSplit("turns", 18, kReplaying);
   expectAllReplayedButTheFirst();
+}
+// Neither to replay calls nor to time kernels, whatever the program does.
+TEST_F(PreloadTest, CapturesNothingUnlessItIsToldTo) {
+  for (const char* const mode : {"turns", "find", "graph"}) {
+    std::filesystem::remove(file("database"));
+    EXPECT_EQ("0", capturesIn(mode)) << mode;
+    std::filesystem::remove(file("database"));
+    EXPECT_NE("0", capturesIn(mode, kReplaying)) << mode;
+  }
 }
 TEST_F(PreloadTest, AdoptsHandlesThatItHasNotSeenCreatedOrDestroyed) {
   expectSplit("outside", 15);
@@ -66,7 +80,7 @@ TEST_F(PreloadTest, FindsACudnnOfLocalScope) {
 // As PyTorch is: a library that Python has loaded, linked with a shared runtime.
 TEST_F(PreloadTest, CapturesWhatTwoThreadsOfALibraryOfLocalScopeCall) {
   const std::string host = std::string(HOST) + " " PLUGIN " turns " + file("preloaded");
-  const Outcome outcome = shell(traced() + preloading(UCUDNN_PRELOAD) + host);
+  const Outcome outcome = shell(traced() + kReplaying + preloading(UCUDNN_PRELOAD) + host);
   EXPECT_EQ(0, outcome.status) << outcome.output;
   expectAllReplayedButTheFirst();
 }
@@ -108,7 +122,7 @@ TEST_F(PreloadTest, TraceSaysWhyCallsPassThrough) {
 
 TEST_F(PreloadTest, ReportSumsUpWhatBecameOfTheCalls) {
   const std::string run = preloading("") + UCUDNN_TOOL " run --report ";
-  const Outcome outcome = shell(variables() + run + plain("find", "results"));
+  const Outcome outcome = shell(variables() + kReplaying + run + plain("find", "results"));
   EXPECT_EQ(0, outcome.status);
   const auto contains = [&](const std::string& words) {
     return outcome.error.find(words) != std::string::npos;
@@ -214,6 +228,7 @@ TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
   EXPECT_EQ(0, outcome.status);
   EXPECT_EQ("", outcome.error);
   EXPECT_EQ(
+      "the program is unmodified\n"
       "waits for a device are not seen\n"  // the client has no shared runtime
       "planned FindConvolutionForwardAlgorithm\n"
       "native FindConvolutionForwardAlgorithm\n"
