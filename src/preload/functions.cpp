@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <initializer_list>
+
+#include "preload/objects.hpp"
 
 namespace ucudnn::preload {
 namespace {
@@ -31,47 +34,86 @@ void* loaded(const char* name) noexcept {
   return ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/// The program's cuDNN. Null: it was found by RTLD_NEXT, or there is none.
-std::atomic<void*> programsCudnn{nullptr};
-
-/// Of cuDNN as the program has it, never ours, and never one that it has not loaded itself.
-void* nativeFunction(const char* name) noexcept {
-  if (void* const next = ::dlsym(RTLD_NEXT, name)) return next;
-  void* const cudnn = programsCudnn.load(std::memory_order_acquire);
-  return cudnn != nullptr ? ::dlsym(cudnn, name) : nullptr;
-}
-
-/// Whether the program has one, of whatever version. It stays loaded.
-bool findCudnn() noexcept {
-  if (void* const next = ::dlsym(RTLD_NEXT, "cudnnGetVersion")) {
-    Dl_info found{};
-    if (::dladdr(next, &found) != 0) static_cast<void>(loaded(found.dli_fname));
-    return true;
-  }
-  for (const char* const name :
-       {kCudnn, "libcudnn.so.10", "libcudnn.so.9", "libcudnn.so.8", "libcudnn.so.7"})
-    if (void* const cudnn = loaded(name)) {
-      programsCudnn.store(cudnn, std::memory_order_release);
-      return true;
-    }
-  return false;
-}
-
 template <typename Function>
 void assign(Function& to, void* from) noexcept {
   to = reinterpret_cast<Function>(from);
 }
 
-void lookUpNative(Functions& to) noexcept {
-  assign(to.Create, nativeFunction("cudnnCreate"));
-  assign(to.Destroy, nativeFunction("cudnnDestroy"));
-#define UCUDNN_ASSIGN(NAME, PARAMETERS, ARGUMENTS) assign(to.NAME, nativeFunction("cudnn" #NAME));
+/// A cuDNN that the program has, never ours, and never one that it has not loaded itself.
+struct Cudnn {
+  int major;      ///< 0: there is none
+  void* library;  ///< null: only the loader's next functions are known of it
+};
+
+/// What a program gets from the loader before the library itself, as a profiler's, stays in front;
+/// but another cuDNN's function doesn't.
+void* functionOf(const Cudnn& cudnn, const char* name) noexcept {
+  Dl_info found{};
+  void* const next = ::dlsym(RTLD_NEXT, name);
+  const int major = next != nullptr && ::dladdr(next, &found) != 0 && found.dli_fname != nullptr
+                        ? majorInName(found.dli_fname)
+                        : 0;
+  if (next != nullptr && (major == 0 || major == cudnn.major)) return next;
+  return cudnn.library != nullptr ? ::dlsym(cudnn.library, name) : nullptr;
+}
+
+/// Of the cuDNN that we plan for.
+std::atomic<void*> plannedLibrary{nullptr};
+void* functionOfPlanned(const char* name) noexcept {
+  return functionOf({CUDNN_MAJOR, plannedLibrary.load(std::memory_order_acquire)}, name);
+}
+
+int majorOf(std::size_t version) noexcept {
+  return static_cast<int>(version >= 90000 ? version / 10000 : version / 1000);
+}
+
+/// The one that has this cudnnGetVersion. It stays loaded.
+Cudnn cudnnWith(void* getVersion) noexcept {
+  if (getVersion == nullptr) return {};
+  decltype(&::cudnnGetVersion) version = nullptr;
+  assign(version, getVersion);
+  Dl_info found{};
+  const bool isFound = ::dladdr(getVersion, &found) != 0 && found.dli_fname != nullptr;
+  return {majorOf(version()), isFound ? loaded(found.dli_fname) : nullptr};
+}
+
+Cudnn loadedCudnn(int major) noexcept {
+  char name[32];
+  const int length = ::snprintf(name, sizeof(name), "libcudnn.so.%d", major);
+  if (length < 0 || length >= static_cast<int>(sizeof(name))) return {};
+  void* const library = loaded(name);
+  return library != nullptr ? Cudnn{major, library} : Cudnn{};
+}
+
+/// That the caller would have had without us: the one that it is linked with; else the next in the
+/// loader's order, for all and then for the caller alone; else whichever there is.
+Cudnn cudnnOf(const link_map* caller) noexcept {
+  constexpr const char* kGetVersion = "cudnnGetVersion";
+  Cudnn cudnn{};
+  if (caller != nullptr)
+    if (const int major = majorNeededBy(*caller)) cudnn = loadedCudnn(major);
+  if (cudnn.major == 0) cudnn = cudnnWith(::dlsym(RTLD_NEXT, kGetVersion));
+  if (cudnn.major == 0 && caller != nullptr && caller->l_name[0] != '\0')
+    if (void* const own = loaded(caller->l_name)) {
+      cudnn = cudnnWith(::dlsym(own, kGetVersion));
+      ::dlclose(own);
+    }
+  for (const int major : {CUDNN_MAJOR, 10, 9, 8, 7})
+    if (cudnn.major == 0) cudnn = loadedCudnn(major);
+  return cudnn;
+}
+
+void lookUpNative(const Cudnn& cudnn, Functions& to) noexcept {
+  assign(to.Create, functionOf(cudnn, "cudnnCreate"));
+  assign(to.Destroy, functionOf(cudnn, "cudnnDestroy"));
+#define UCUDNN_ASSIGN(NAME, PARAMETERS, ARGUMENTS) \
+  assign(to.NAME, functionOf(cudnn, "cudnn" #NAME));
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_ASSIGN)
   UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_ASSIGN)
 #undef UCUDNN_ASSIGN
 #if CUDNN_VERSION >= 90500
-  assign(to.BackendPopulateCudaGraph, nativeFunction("cudnnBackendPopulateCudaGraph"));
-  assign(to.BackendUpdateCudaGraph, nativeFunction("cudnnBackendUpdateCudaGraph"));
+  assign(to.BackendPopulateCudaGraph, functionOf(cudnn, "cudnnBackendPopulateCudaGraph"));
+  assign(to.BackendUpdateCudaGraph, functionOf(cudnn, "cudnnBackendUpdateCudaGraph"));
 #endif
 }
 
@@ -105,7 +147,7 @@ void warn(const char* why, const char* detail) noexcept {
   const char* const level = ::getenv("UCUDNN_LOG_LEVEL");
   if (warned.exchange(true)) return;
   if (level != nullptr && (::strcmp(level, "off") == 0 || ::strcmp(level, "error") == 0)) return;
-  ::dprintf(STDERR_FILENO, "ucudnn: all calls are left to cuDNN: %s%s\n", why, detail);
+  ::dprintf(STDERR_FILENO, "ucudnn: calls are left to cuDNN: %s%s\n", why, detail);
 }
 
 /// libucudnn.so: the one that the program uses itself, else the one beside this library. Null: it
@@ -142,17 +184,12 @@ struct Decision {
   Route route;
 };
 
-int majorOf(std::size_t version) noexcept {
-  return static_cast<int>(version >= 90000 ? version / 10000 : version / 1000);
-}
-
-/// Whether μ-cuDNN is to answer, and can.
-bool loadPlanned(Functions& planned) noexcept {
+/// Whether μ-cuDNN is to answer those who have this cuDNN, and can.
+bool loadPlanned(const Cudnn& cudnn, Functions& planned) noexcept {
   if (isDisabled()) return false;
-  decltype(&::cudnnGetVersion) version = nullptr;
-  assign(version, nativeFunction("cudnnGetVersion"));
-  if (version == nullptr || majorOf(version()) != CUDNN_MAJOR) {
-    warn("the program has another than ", kCudnn);
+  if (cudnn.major != CUDNN_MAJOR) {
+    // A program may have both.
+    if (loaded(kCudnn) == nullptr) warn("theirs is another than ", kCudnn);
     return false;
   }
   if (hasOtherRuntime()) {
@@ -171,7 +208,8 @@ bool loadPlanned(Functions& planned) noexcept {
     warn(UCUDNN_SONAME " is of another version than libucudnn_preload.so", "");
     return false;
   }
-  if (lookUpCudnn(&nativeFunction) == 0) {
+  plannedLibrary.store(cudnn.library, std::memory_order_release);
+  if (lookUpCudnn(&functionOfPlanned) == 0) {
     warn("cuDNN is of another version than it was built for", "");
     return false;
   }
@@ -179,7 +217,67 @@ bool loadPlanned(Functions& planned) noexcept {
   return true;
 }
 
-std::atomic<const Decision*> decided{nullptr};
+/// By major version.
+constexpr int kMajors = 32;
+std::atomic<const Decision*> decided[kMajors];
+
+const Decision* decisionOf(const Cudnn& cudnn) noexcept {
+  if (cudnn.major <= 0 || cudnn.major >= kMajors) return nullptr;
+  auto& place = decided[cudnn.major];
+  if (const Decision* const known = place.load(std::memory_order_acquire)) return known;
+  // Several threads may decide at the same time, and alike: the first one's decision holds. Whoever
+  // waited for it with a lock could be the one who holds the loader's.
+  auto* const made = static_cast<Decision*>(::calloc(1, sizeof(Decision)));
+  if (made == nullptr) return nullptr;
+  lookUpNative(cudnn, made->native);
+  made->route = {&made->native, loadPlanned(cudnn, made->planned) ? &made->planned : nullptr};
+  const Decision* first = nullptr;
+  if (place.compare_exchange_strong(first, made, std::memory_order_acq_rel)) return made;
+  ::free(made);
+  return first;
+}
+
+/// Where calls have come from, and whose they are: who has called once takes no lock and asks no
+/// loader again. Another library that is loaded to the same place later is taken for the former.
+class Callers {
+ public:
+  const Route* find(const void* caller) const noexcept {
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      const Caller& known = callers_[placeOf(caller, i)];
+      if (known.address.load(std::memory_order_acquire) == caller)
+        return known.route.load(std::memory_order_acquire);
+    }
+    return nullptr;
+  }
+
+  /// Where all places are taken, nothing is remembered.
+  void add(const void* caller, const Route* route) noexcept {
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      Caller& place = callers_[placeOf(caller, i)];
+      const void* free = nullptr;
+      if (!place.address.compare_exchange_strong(free, caller) && free != caller) continue;
+      place.route.store(route, std::memory_order_release);
+      return;
+    }
+  }
+
+ private:
+  struct Caller {
+    std::atomic<const void*> address;
+    std::atomic<const Route*> route;
+  };
+  static constexpr std::size_t kProbes = 8;
+
+  static std::size_t placeOf(const void* caller, std::size_t probe) noexcept {
+    constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
+    const std::uint64_t hash = reinterpret_cast<std::uintptr_t>(caller) * kMultiplier;
+    return ((hash >> 48) + probe) % kPlaces;
+  }
+
+  static constexpr std::size_t kPlaces = 1024;
+  Caller callers_[kPlaces];
+};
+Callers callers;
 
 constexpr const char* kWait = "cudaDeviceSynchronize";
 
@@ -192,27 +290,11 @@ bool isWaitOurs() noexcept {
          found.dli_fbase == self.dli_fbase;
 }
 
-/// Whether the library or program itself is linked with a shared runtime, not what else it needs.
-bool needsRuntime(const link_map& object) noexcept {
-  constexpr char kName[] = "libcudart";
-  const auto* const section = reinterpret_cast<const char*>(object.l_ld);
-  const char* names = nullptr;
-  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry)
-    if (entry->d_tag == DT_STRTAB)
-      names = section + (entry->d_un.d_ptr - reinterpret_cast<ElfW(Addr)>(section));
-  if (names == nullptr) return false;
-  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry)
-    if (entry->d_tag == DT_NEEDED &&
-        ::strncmp(names + entry->d_un.d_val, kName, sizeof(kName) - 1) == 0)
-      return true;
-  return false;
-}
-
 }  // namespace
 
-const Route* decidedRoute() noexcept {
-  const Decision* const known = decided.load(std::memory_order_acquire);
-  return known != nullptr ? &known->route : nullptr;
+const Functions* plannedFunctions() noexcept {
+  const Decision* const known = decided[CUDNN_MAJOR].load(std::memory_order_acquire);
+  return known != nullptr ? known->route.planned : nullptr;
 }
 
 decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
@@ -228,26 +310,16 @@ decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
 }
 
 bool seesDeviceWaits(const void* caller) noexcept {
-  Dl_info found{};
-  link_map* object = nullptr;
-  return isWaitOurs() &&
-         ::dladdr1(caller, &found, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) != 0 &&
-         object != nullptr && needsRuntime(*object);
+  const link_map* const object = objectAt(caller);
+  return isWaitOurs() && object != nullptr && needs(*object, "libcudart");
 }
 
-const Route* route() noexcept {
-  if (const Route* const known = decidedRoute()) return known;
-  if (!findCudnn()) return nullptr;
-  // Several threads may decide at the same time, and alike: the first one's decision holds. Whoever
-  // waited for it with a lock could be the one who holds the loader's.
-  auto* const made = static_cast<Decision*>(::calloc(1, sizeof(Decision)));
-  if (made == nullptr) return nullptr;
-  lookUpNative(made->native);
-  made->route = {&made->native, loadPlanned(made->planned) ? &made->planned : nullptr};
-  const Decision* first = nullptr;
-  if (decided.compare_exchange_strong(first, made, std::memory_order_acq_rel)) return &made->route;
-  ::free(made);
-  return &first->route;
+const Route* routeOf(const void* caller) noexcept {
+  if (const Route* const known = callers.find(caller)) return known;
+  const Decision* const decision = decisionOf(cudnnOf(objectAt(caller)));
+  if (decision == nullptr) return nullptr;
+  callers.add(caller, &decision->route);
+  return &decision->route;
 }
 
 }  // namespace ucudnn::preload

@@ -36,16 +36,18 @@ struct Functions {
   decltype(&::ucudnnEndDeviceWait) EndDeviceWait;
 };
 
-/// Who answers the program. Immutable.
+/// Who answers a caller. Immutable.
 struct Route {
   const Functions* native;   ///< a function that this cuDNN does not have is null
   const Functions* planned;  ///< null: every call passes through
 };
 
-/// Decided at the first call that finds a cuDNN loaded, once for the process. Null: none is loaded.
-const Route* route() noexcept;
-/// As decided, for what must not decide. Null: nothing is yet.
-const Route* decidedRoute() noexcept;
+/// Of who calls from that address: by the cuDNN that it would have without us, for a process may
+/// have several. Decided at the first call that finds a cuDNN, once for each major version. Null:
+/// none is loaded.
+const Route* routeOf(const void* caller) noexcept;
+/// libucudnn.so's. Null: no call has been answered by them yet.
+const Functions* plannedFunctions() noexcept;
 
 /// Whether the library or program that calls has our cudaDeviceSynchronize: it is linked with a
 /// shared runtime, and the loader finds us in front of that. A static one calls its own.

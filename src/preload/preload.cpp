@@ -1,13 +1,11 @@
 // cuDNN's functions as unmodified programs call them: answered by libucudnn.so, or passed through;
 // and the one of CUDA's that must not come beside a capture.
-#include <dlfcn.h>
-#include <string.h>
-
 #include "preload/functions.hpp"
+#include "preload/objects.hpp"
 
 using ucudnn::preload::Functions;
 using ucudnn::preload::Route;
-using ucudnn::preload::route;
+using ucudnn::preload::routeOf;
 
 namespace {
 
@@ -40,8 +38,8 @@ cudnnStatus_t callNative(const Route& to, Arguments... arguments) noexcept {
 }
 
 template <auto member, typename... Arguments>
-cudnnStatus_t call(Arguments... arguments) noexcept {
-  const Route* const to = route();
+cudnnStatus_t call(const void* caller, Arguments... arguments) noexcept {
+  const Route* const to = routeOf(caller);
   if (to == nullptr) return kNoCudnn;
   if (to->planned == nullptr || depth > 0) return callNative<member>(*to, arguments...);
   const CallScope scope;
@@ -50,10 +48,10 @@ cudnnStatus_t call(Arguments... arguments) noexcept {
 
 /// A program must not fail for our settings: the log says what is wrong with them.
 cudnnStatus_t create(cudnnHandle_t* handle, const void* caller) noexcept {
-  const Route* const to = route();
+  const Route* const to = routeOf(caller);
   if (to != nullptr && to->planned != nullptr && depth == 0)
     to->planned->KnowDeviceWaits(ucudnn::preload::seesDeviceWaits(caller) ? 1 : 0);
-  const cudnnStatus_t status = call<&Functions::Create>(handle);
+  const cudnnStatus_t status = call<&Functions::Create>(caller, handle);
   if (status == CUDNN_STATUS_SUCCESS || to == nullptr || to->planned == nullptr) return status;
   const CallScope scope;
   return callNative<&Functions::Create>(*to, handle);
@@ -62,21 +60,20 @@ cudnnStatus_t create(cudnnHandle_t* handle, const void* caller) noexcept {
 #if UCUDNN_HAS_BACKEND
 /// cuDNN may run a plan of its own by a way that we don't see: in the workspace that it reads then.
 bool isOfCudnn(const void* caller) noexcept {
-  Dl_info found{};
-  if (::dladdr(caller, &found) == 0 || found.dli_fname == nullptr) return false;
-  const char* const slash = ::strrchr(found.dli_fname, '/');
-  return ::strncmp(slash != nullptr ? slash + 1 : found.dli_fname, "libcudnn", 8) == 0;
+  const link_map* const object = ucudnn::preload::objectAt(caller);
+  return object != nullptr && ucudnn::preload::majorInName(object->l_name) > 0;
 }
 #endif
 
 #if CUDNN_VERSION >= 90500
 /// Puts a plan's kernels into a CUDA graph, if cuDNN may: in the workspace that the client has.
 template <auto member>
-cudnnStatus_t callOnGraph(cudnnHandle_t handle,
+cudnnStatus_t callOnGraph(const void* caller,
+                          cudnnHandle_t handle,
                           cudnnBackendDescriptor_t plan,
                           cudnnBackendDescriptor_t pack,
                           cudaGraph_t graph) noexcept {
-  const Route* const to = route();
+  const Route* const to = routeOf(caller);
   if (to == nullptr) return kNoCudnn;
   if (to->planned != nullptr && depth == 0 && to->planned->BackendNeedsMore(plan) != 0)
     return CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API;
@@ -89,18 +86,19 @@ cudnnStatus_t callOnGraph(cudnnHandle_t handle,
 extern "C" {
 
 #define UCUDNN_EXPORT __attribute__((visibility("default")))
+#define UCUDNN_CALLER __builtin_return_address(0)
 
 UCUDNN_EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  return create(handle, __builtin_return_address(0));
+  return create(handle, UCUDNN_CALLER);
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  return call<&Functions::Destroy>(handle);
+  return call<&Functions::Destroy>(UCUDNN_CALLER, handle);
 }
 
 #define UCUDNN_DOOR(NAME, PARAMETERS, ARGUMENTS)                                            \
   UCUDNN_EXPORT cudnnStatus_t cudnn##NAME(cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) { \
-    return call<&Functions::NAME>(handle, UCUDNN_UNPACK ARGUMENTS);                         \
+    return call<&Functions::NAME>(UCUDNN_CALLER, handle, UCUDNN_UNPACK ARGUMENTS);          \
   }
 UCUDNN_FOR_EACH_FUNCTION(UCUDNN_DOOR)
 #undef UCUDNN_DOOR
@@ -108,15 +106,15 @@ UCUDNN_FOR_EACH_FUNCTION(UCUDNN_DOOR)
 #if UCUDNN_HAS_BACKEND
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendCreateDescriptor(
     cudnnBackendDescriptorType_t descriptorType, cudnnBackendDescriptor_t* descriptor) {
-  return call<&Functions::BackendCreateDescriptor>(descriptorType, descriptor);
+  return call<&Functions::BackendCreateDescriptor>(UCUDNN_CALLER, descriptorType, descriptor);
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
-  return call<&Functions::BackendDestroyDescriptor>(descriptor);
+  return call<&Functions::BackendDestroyDescriptor>(UCUDNN_CALLER, descriptor);
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
-  return call<&Functions::BackendFinalize>(descriptor);
+  return call<&Functions::BackendFinalize>(UCUDNN_CALLER, descriptor);
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
@@ -125,7 +123,7 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t de
                                                      int64_t elementCount,
                                                      const void* arrayOfElements) {
   return call<&Functions::BackendSetAttribute>(
-      descriptor, attributeName, attributeType, elementCount, arrayOfElements);
+      UCUDNN_CALLER, descriptor, attributeName, attributeType, elementCount, arrayOfElements);
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
@@ -134,10 +132,11 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t co
                                                      int64_t requestedElementCount,
                                                      int64_t* elementCount,
                                                      void* arrayOfElements) {
-  const bool isPrivate = attributeName == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE &&
-                         isOfCudnn(__builtin_return_address(0));
+  const bool isPrivate =
+      attributeName == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && isOfCudnn(UCUDNN_CALLER);
   const CallScope scope(isPrivate);
-  return call<&Functions::BackendGetAttribute>(descriptor,
+  return call<&Functions::BackendGetAttribute>(UCUDNN_CALLER,
+                                               descriptor,
                                                attributeName,
                                                attributeType,
                                                requestedElementCount,
@@ -148,7 +147,7 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t co
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                 cudnnBackendDescriptor_t executionPlan,
                                                 cudnnBackendDescriptor_t variantPack) {
-  return call<&Functions::BackendExecute>(handle, executionPlan, variantPack);
+  return call<&Functions::BackendExecute>(UCUDNN_CALLER, handle, executionPlan, variantPack);
 }
 #endif
 
@@ -156,11 +155,11 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
 UCUDNN_EXPORT cudaError_t cudaDeviceSynchronize(void) {
   const auto wait = ucudnn::preload::deviceSynchronize();
   if (wait == nullptr) return cudaErrorInitializationError;
-  const Route* const to = ucudnn::preload::decidedRoute();
-  if (to == nullptr || to->planned == nullptr || depth > 0) return wait();
-  void* const guard = to->planned->BeginDeviceWait();
+  const Functions* const planned = ucudnn::preload::plannedFunctions();
+  if (planned == nullptr || depth > 0) return wait();
+  void* const guard = planned->BeginDeviceWait();
   const cudaError_t error = wait();
-  to->planned->EndDeviceWait(guard);
+  planned->EndDeviceWait(guard);
   return error;
 }
 
@@ -170,14 +169,15 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
                                                           cudnnBackendDescriptor_t variantPack,
                                                           cudaGraph_t graph) {
   return callOnGraph<&Functions::BackendPopulateCudaGraph>(
-      handle, executionPlan, variantPack, graph);
+      UCUDNN_CALLER, handle, executionPlan, variantPack, graph);
 }
 
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
                                                         cudnnBackendDescriptor_t executionPlan,
                                                         cudnnBackendDescriptor_t variantPack,
                                                         cudaGraph_t graph) {
-  return callOnGraph<&Functions::BackendUpdateCudaGraph>(handle, executionPlan, variantPack, graph);
+  return callOnGraph<&Functions::BackendUpdateCudaGraph>(
+      UCUDNN_CALLER, handle, executionPlan, variantPack, graph);
 }
 #endif
 

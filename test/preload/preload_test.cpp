@@ -85,6 +85,30 @@ TEST_F(PreloadTest, CapturesWhatTwoThreadsOfALibraryOfLocalScopeCall) {
   expectAllReplayedButTheFirst();
 }
 
+// Each library gets the cuDNN that it is linked with, whoever calls first, and ours is planned for.
+TEST_F(PreloadTest, ACudnnOfAnotherVersionInTheSameProcessIsItsClients) {
+  ASSERT_EQ(0, shell(plain("query", "bare")).status);
+  const std::string loaded = file("preloaded");
+  for (const std::string& line :
+       {std::string(HOST) + " " PLUGIN " query " + loaded + " " OTHER_PLUGIN,  // one by one
+        std::string(BOTH) + " query " + loaded})                               // from the start
+    for (const std::string setting : {"", "UCUDNN_DISABLE=1 "}) {
+      std::filesystem::remove(file("trace"));
+      const Outcome outcome = shell(traced() + setting + preloading(UCUDNN_PRELOAD) + line);
+      EXPECT_EQ(0, outcome.status) << outcome.output;
+      // Before ours is loaded nobody knows that it will be.
+      EXPECT_EQ(setting.empty() && line.find(HOST) == 0 ? 1 : 0,
+                std::count(outcome.error.begin(), outcome.error.end(), '\n'))
+          << outcome.error;
+      const std::string other = "other 0 0 7000 0\n";
+      EXPECT_EQ(0U, outcome.output.find(other)) << outcome.output;
+      EXPECT_EQ(outcome.output.size() - other.size(), outcome.output.rfind(other));
+      expectSameResults("preloaded", "bare");
+      for (const char* const operation : kOperations)
+        EXPECT_EQ(setting.empty() ? 3 : 0, traceLines(operation, "\tsplit")) << operation;
+    }
+}
+
 TEST_F(PreloadTest, KeepsEveryAnswerWithinTheLimit) {
   for (const std::size_t limit : {kLimit, std::size_t{1000000}, std::size_t{0}})
     for (const std::string mode : {"query", "find", "graph", "autotune"}) {
