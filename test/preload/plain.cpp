@@ -22,8 +22,8 @@
 //   caps      the same while a third one changes the cap
 //   threads   "find" in three threads, each with a handle
 //   waits     the same, three times over, while another thread waits for the device again and again
-//   unseen    the same, but the waits are by what dlsym finds in the runtime itself, as ctypes and
-//   CuPy do turns     two threads call in turns, as a framework's forward and backward passes do
+//   unseen    the same, but the waits are by ways that the preload does not see
+//   turns     two threads call in turns, as a framework's forward and backward passes do
 //   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
 //   forks     children that use all of it, forked while threads do
@@ -117,10 +117,25 @@ void findBesideWaits(std::vector<float>& results, Wait wait) {
   check(failed, "cudaDeviceSynchronize");
 }
 
-Wait waitOfTheRuntime() {
-  void* const library = dlopen("libcudart.so.13", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) throw std::runtime_error(dlerror());
-  return reinterpret_cast<Wait>(dlsym(library, "cudaDeviceSynchronize"));
+/// Null: the library is not loaded, or has no such function.
+Wait functionOf(const char* library, const char* name) {
+  void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  return reinterpret_cast<Wait>(handle != nullptr ? dlsym(handle, name) : nullptr);
+}
+
+/// As ctypes and CuPy wait, as the driver's clients do, and by calls that wait besides.
+cudaError_t waitInOtherWays() {
+  static const Wait ofRuntime = functionOf("libcudart.so.13", "cudaDeviceSynchronize");
+  static const Wait ofDriver = functionOf("libcuda.so.1", "cuCtxSynchronize");  // not simulated
+  if (ofRuntime == nullptr) return cudaErrorSharedObjectSymbolNotFound;
+  void* memory = nullptr;
+  cudaError_t error = ofRuntime();
+  if (error == cudaSuccess && ofDriver != nullptr) error = ofDriver();
+  if (error == cudaSuccess) error = cudaStreamSynchronize(cudaStreamLegacy);
+  if (error == cudaSuccess) error = cudaStreamSynchronize(cudaStreamPerThread);
+  if (error == cudaSuccess) error = cudaMalloc(&memory, 4096);
+  if (error == cudaSuccess) error = cudaFree(memory);
+  return error;
 }
 
 /// The simulator counts calls; elsewhere: none.
@@ -231,7 +246,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "caps") GraphThreads::executeBeside(true);
     if (mode == "threads") findInThreads(results);
     if (mode == "waits") findBesideWaits(results, cudaDeviceSynchronize);
-    if (mode == "unseen") findBesideWaits(results, waitOfTheRuntime());
+    if (mode == "unseen") findBesideWaits(results, waitInOtherWays);
     if (mode == "turns") findInTurns(results);
     if (mode == "outside") runOutside(results);
     if (mode == "fork") runForked(results);
