@@ -31,6 +31,13 @@ struct DeviceModel {
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
 enum class Arithmetic { kFull, kSampled, kOff };
 
+/// How kernels round: UCUDNN_SIMULATOR_ROUNDING.
+enum class Rounding {
+  kExact,
+  kMethods,  ///< as far off as a GPU's, each method by an error of its own
+  kKernels,  ///< by some units in the last place, so that bits tell which kernel has run
+};
+
 /// A range of device memory that a kernel touches.
 struct Access {
   const void* base;
@@ -76,8 +83,7 @@ UCUDNN_SIMULATOR_API cudaError_t replaceInGraph(cudaGraph_t graph, Work work);
 UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
-/// Whether kernels round as a GPU's do: UCUDNN_SIMULATOR_ROUNDING.
-UCUDNN_SIMULATOR_API bool rounding();
+UCUDNN_SIMULATOR_API Rounding rounding();
 
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
@@ -135,10 +141,13 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorStartPeak(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
-/// As UCUDNN_SIMULATOR_ROUNDING.
-UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int on);
+/// As UCUDNN_SIMULATOR_ROUNDING: a Rounding.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int rounding);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
+/// An engine configuration, which must be finalized, takes so much of its time with its graph: as
+/// when a program's own kernel is the fastest by far. (Of the simulated cuDNN.)
+UCUDNN_SIMULATOR_API void ucudnnSimulatorScaleTime(void* configuration, double factor);
 /// As UCUDNN_SIMULATOR_MEASURING_COST; 1 also forgets which kernels are loaded, as a new process
 /// would.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMeasuringCost(int on);

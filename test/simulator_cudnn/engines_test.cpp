@@ -243,6 +243,28 @@ TEST_F(EnginesTest, HeuristicsAreGoodNotPerfect) {
   EXPECT_FALSE(perfect);
 }
 
+TEST_F(EnginesTest, ATestScalesTheTimeOfOneConfigurationAtOneBatch) {
+  constexpr double kFactor = 1.0 / 32;
+  const auto times = [](int batch, bool scales) {
+    Convolution convolution(largeCase(batch));
+    const BackendGraph graph(convolution, Operation::kForward);
+    const auto configs = graph.configs(CUDNN_HEUR_MODE_A);
+    if (scales) ucudnnSimulatorScaleTime(configs.front()->get(), kFactor);
+    std::vector<double> all;
+    for (const auto& config : configs)
+      all.push_back(timeMs(convolution, graph, *graph.plan(*config)));
+    return all;
+  };
+  const std::vector<double> before = times(48, false), other = times(24, false);
+  const std::vector<double> after = times(48, true);
+  ASSERT_FALSE(other.empty());
+  ASSERT_EQ(before.size(), after.size());
+  // To within the clock's ticks.
+  EXPECT_NEAR(before[0] * kFactor, after[0], 1e-6);
+  for (std::size_t i = 1; i < before.size(); ++i) EXPECT_NEAR(before[i], after[i], 1e-6);
+  EXPECT_NEAR(other[0], times(24, false)[0], 1e-6);
+}
+
 TEST_F(EnginesTest, TheBestEngineChangesWithTheBatch) {
   std::set<EngineText> winners;
   for (const int batch : {1, 8, 64, 256}) {

@@ -84,5 +84,52 @@ TEST_F(RoundingTest, IsTheSameHoweverTheBatchIsSplit) {
   EXPECT_EQ(whole.y().read(), split.y().read());
 }
 
+class KernelBitsTest : public testing::Test {
+ protected:
+  KernelBitsTest() { ucudnnSimulatorSetRounding(static_cast<int>(Rounding::kKernels)); }
+  ~KernelBitsTest() override { ucudnnSimulatorSetRounding(0); }
+
+  static std::vector<char> run(const ConvolutionCase& parameters,
+                               Operation operation,
+                               int algorithm) {
+    Convolution convolution(parameters);
+    EXPECT_CUDNN(convolution.run(operation, algorithm));
+    return convolution.output(operation).read();
+  }
+};
+
+TEST_F(KernelBitsTest, TellWhichKernelHasRun) {
+  for (const cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF, CUDNN_DATA_DOUBLE}) {
+    ConvolutionCase parameters = layer(3, CUDNN_FMA_MATH);
+    parameters.type = type;
+    if (type == CUDNN_DATA_DOUBLE) parameters.computeType = type;
+    constexpr int kImplicit = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
+    constexpr int kPrecomputed = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+    const auto first = run(parameters, Operation::kForward, kImplicit);
+    EXPECT_EQ(first, run(parameters, Operation::kForward, kImplicit)) << type;
+    EXPECT_NE(first, run(parameters, Operation::kForward, kPrecomputed)) << type;
+  }
+  EXPECT_GT(5e-7, errorOf(layer(3, CUDNN_FMA_MATH), Operation::kForward, 0));
+}
+
+TEST_F(KernelBitsTest, TellTheBatchSizes) {
+  const ConvolutionCase parameters = layer(3, CUDNN_FMA_MATH);
+  Convolution whole(parameters), split(parameters);
+  EXPECT_CUDNN(whole.run(Operation::kForward, 0));
+  for (const int first : {0, 1})
+    EXPECT_CUDNN(split.run(Operation::kForward, 0, first, first == 0 ? 1 : 3, 0));
+  EXPECT_NE(whole.y().read(), split.y().read());
+}
+
+TEST_F(KernelBitsTest, OfAKernelThatIsNotDeterministicDifferFromRunToRun) {
+  const ConvolutionCase parameters = layer(3, CUDNN_FMA_MATH);
+  const auto twice = [&](int algorithm) {
+    return run(parameters, Operation::kBackwardFilter, algorithm) ==
+           run(parameters, Operation::kBackwardFilter, algorithm);
+  };
+  EXPECT_FALSE(twice(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0));
+  EXPECT_TRUE(twice(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1));
+}
+
 }  // namespace
 }  // namespace ucudnn::simulator::test

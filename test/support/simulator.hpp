@@ -88,6 +88,11 @@ inline void setRandomTimes(std::uint64_t seed) {
   detail::callSimulator<void>("ucudnnSimulatorSetRandomTimes", seed);
 }
 
+/// An engine configuration of the graph API, finalized, takes so much of its time with its graph.
+inline void scaleTime(void* configuration, double factor) {
+  detail::callSimulator<void>("ucudnnSimulatorScaleTime", configuration, factor);
+}
+
 /// What calls take of the host's virtual time, as on an H200; on also forgets which kernels are
 /// loaded.
 inline void setMeasuringCost(bool on) {

@@ -131,7 +131,8 @@ PlannedWork plannedWork(cudnnHandle_t handle,
                           {kernel,
                            kernelCount(graph, plan.choice().engine),
                            cost,
-                           engineError(graph, plan.choice().engine)},
+                           engineError(graph, plan.choice().engine),
+                           isDeterministic(graph, plan.choice().engine)},
                           biasBytes),
           std::min(clearedBytes(graph, plan.choice().engine), cost.workspaceBytes)};
 }
@@ -282,4 +283,10 @@ cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
       refuse(CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "not a graph of this plan");
     }
   });
+}
+
+extern "C" void ucudnn::simulator::ucudnnSimulatorScaleTime(void* configuration, double factor) {
+  const auto* const engine = backendCast<BackendEngineConfig>(configuration);
+  if (engine != nullptr && engine->finalized())
+    scaleEngineTime(*engine->graph(), engine->choice(), factor);
 }

@@ -9,8 +9,9 @@ namespace ucudnn::simulator {
 /// `source` is the output itself, or the tensor z of ConvolutionBiasActivationForward.
 struct Epilogue {
   double alpha = 1;
-  double error = 0;  ///< of the sum, relative (rounding.hpp)
-  double beta = 0;   ///< 0: `source` is not read
+  double error = 0;              ///< of the sum, relative (rounding.hpp)
+  std::uint64_t kernelBits = 0;  ///< bitsOf (rounding.hpp)
+  double beta = 0;               ///< 0: `source` is not read
   const void* source = nullptr;
   TensorShape sourceShape;
   const void* bias = nullptr;  ///< one value for each output channel, `biasType`, forward only

@@ -24,7 +24,8 @@ class Output {
   const View& view() const { return view_; }
 
   void write(int n, int c, int d, int h, int w, double sum) const {
-    double value = epilogue_.alpha * rounded(sum, epilogue_.error);
+    double value = epilogue_.alpha *
+                   roundedBy(epilogue_.kernelBits, rounded(sum, epilogue_.error), view_.type);
     if (epilogue_.beta != 0) {
       value +=
           epilogue_.beta *

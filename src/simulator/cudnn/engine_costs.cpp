@@ -183,9 +183,19 @@ Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const Eng
 double engineTimeFactor(const OperationGraph& graph,
                         const EngineModel& engine,
                         const EngineChoice& choice) {
+  const ConvolutionProblem problem = unitsProblem(graph.problem, engine);
+  const double scaled = scaledTime(problem, configurationKey(choice));
   const std::uint64_t seed = randomTimesSeed();
-  if (seed == 0) return 1;
-  return randomTimeFactor(unitsProblem(graph.problem, engine), configurationKey(choice), seed);
+  if (seed == 0) return scaled;
+  return scaled * randomTimeFactor(problem, configurationKey(choice), seed);
+}
+
+void scaleEngineTime(const OperationGraph& graph, const EngineChoice& choice, double factor) {
+  for (const EngineModel& engine : engineModels(graph)) {
+    if (engine.index != choice.engine) continue;
+    const EngineChoice proposed = proposedLike(engine, choice);
+    scaleTime(unitsProblem(graph.problem, engine), configurationKey(proposed), factor);
+  }
 }
 
 double expectedTimeMs(const OperationGraph& graph,

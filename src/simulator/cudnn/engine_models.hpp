@@ -65,7 +65,7 @@ EngineChoice proposedLike(const EngineModel& engine, const EngineChoice& choice)
 /// By the model. REQUIRES: the engine computes the graph, with these knobs.
 Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
 
-/// 1, unless times are random.
+/// 1, unless times are random or scaled.
 double engineTimeFactor(const OperationGraph& graph,
                         const EngineModel& engine,
                         const EngineChoice& choice);

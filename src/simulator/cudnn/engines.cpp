@@ -253,6 +253,10 @@ double engineError(const OperationGraph& graph, std::int64_t index) {
   return relativeError(unitsProblem(graph.problem, engine), engine.method);
 }
 
+bool isDeterministic(const OperationGraph& graph, std::int64_t index) {
+  return (findEngine(graph, index)->traits & kNondeterministic) == 0;
+}
+
 int kernelCount(const OperationGraph& graph, std::int64_t index) {
   const EngineModel& engine = *findEngine(graph, index);
   return launchCount(unitsProblem(graph.problem, engine), engine.method);

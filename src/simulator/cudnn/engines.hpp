@@ -81,8 +81,13 @@ std::size_t clearedBytes(const OperationGraph& graph, std::int64_t engine);
 /// As relativeError of rounding.hpp.
 double engineError(const OperationGraph& graph, std::int64_t engine);
 
+bool isDeterministic(const OperationGraph& graph, std::int64_t engine);
+
 /// What building the plan takes of the host.
 double buildMicroseconds(const OperationGraph& graph, std::int64_t engine);
+
+/// From now on the configuration takes so much of its time with this graph. Heuristics don't know.
+void scaleEngineTime(const OperationGraph& graph, const EngineChoice& choice, double factor);
 
 /// What heuristics propose, best first by what they expect; some of it may not be configurable.
 std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeurMode_t mode);

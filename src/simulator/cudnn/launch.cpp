@@ -1,6 +1,7 @@
 #include "simulator/cudnn/launch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -99,7 +100,11 @@ CallKernels algorithmKernels(const ConvolutionProblem& problem, int algorithm, c
                        problem.spatialRank()};
   std::uint64_t kernel = 0;
   for (const int part : parts) kernel = kernel * 256 + static_cast<std::uint64_t>(part);
-  return {kernel, launchCount(problem, method), cost, relativeError(problem, method)};
+  return {kernel,
+          launchCount(problem, method),
+          cost,
+          relativeError(problem, method),
+          isDeterministic(problem.operation, algorithm)};
 }
 
 void submitConvolution(cudnnHandle_t handle,
@@ -123,6 +128,8 @@ Work convolutionWork(cudnnHandle_t handle,
   call.workspace = workspace;
   call.workspaceBytes = kernels.cost.workspaceBytes;
   call.epilogue.error = kernels.error;
+  call.epilogue.kernelBits = bitsOf(call.problem, kernels.id);
+  call.deterministic = kernels.deterministic;
   // Accumulating reads the output (or z) once more.
   if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
   const double durationMs =
@@ -177,17 +184,19 @@ std::vector<Access> accessesOf(const ConvolutionCall& call) {
 void execute(const ConvolutionCall& call) {
   const Arithmetic mode = arithmetic();
   if (mode == Arithmetic::kOff) return;
+  static std::atomic<std::uint64_t> runs{0};
+  Epilogue epilogue = call.epilogue;
+  if (epilogue.kernelBits != 0 && !call.deterministic) epilogue.kernelBits ^= ++runs << 1U;
   Allocation allocation{};
   // Vectorized outputs are always computed in full: they are rare, small and never split.
   const bool sampled = mode == Arithmetic::kSampled &&
                        vectorLength(outputShape(call.problem).type) == 1 &&
                        findAllocation(outputOf(call), &allocation);
   if (sampled) {
-    return convolveSampled(
-        call.problem, call.data, call.epilogue, allocation.base, allocation.bytes);
+    return convolveSampled(call.problem, call.data, epilogue, allocation.base, allocation.bytes);
   }
   spoil(call.workspace, call.workspaceBytes);
-  convolveFull(call.problem, call.data, call.epilogue);
+  convolveFull(call.problem, call.data, epilogue);
 }
 
 }  // namespace ucudnn::simulator

@@ -57,6 +57,7 @@ struct ConvolutionCall {
   Epilogue epilogue;
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;  ///< what the algorithm needs and overwrites
+  bool deterministic = true;       ///< else its last bits differ from run to run, if bits tell
 };
 
 /// The kernels that compute a call.
@@ -65,6 +66,7 @@ struct CallKernels {
   int launches;
   Cost cost;
   double error;  ///< of the sums, relative (rounding.hpp)
+  bool deterministic;
 };
 
 /// The kernels of a legacy algorithm, which this is.

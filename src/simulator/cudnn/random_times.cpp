@@ -1,6 +1,8 @@
 #include "simulator/cudnn/random_times.hpp"
 
 #include <cmath>
+#include <map>
+#include <mutex>
 
 namespace ucudnn::simulator {
 namespace {
@@ -47,19 +49,25 @@ class Hash {
     add(convolution.groups);
   }
 
-  double unit() const { return toUnit(state_); }
+  std::uint64_t number() const { return state_; }
 
  private:
   std::uint64_t state_;
 };
 
-}  // namespace
+struct ScaledTimes {
+  std::mutex mutex;
+  std::map<std::uint64_t, double> factors;
+};
 
-double unitOf(std::uint64_t number) {
-  return toUnit(mix(number));
+ScaledTimes& scaledTimes() {
+  static auto* const times = new ScaledTimes;  // plans run from static destructors
+  return *times;
 }
 
-double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed) {
+}  // namespace
+
+std::uint64_t numberOf(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed) {
   Hash hash(seed);
   hash.add(static_cast<int>(problem.operation));
   hash.add(algorithm);
@@ -68,7 +76,29 @@ double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::u
   hash.add(problem.y);
   hash.add(problem.filterFormat);
   hash.add(problem.convolution);
-  return std::exp2(kLogOfLargest * (2 * hash.unit() - 1));
+  return hash.number();
+}
+
+double unitOf(std::uint64_t number) {
+  return toUnit(mix(number));
+}
+
+double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed) {
+  return std::exp2(kLogOfLargest * (2 * toUnit(numberOf(problem, algorithm, seed)) - 1));
+}
+
+double scaledTime(const ConvolutionProblem& problem, int configuration) {
+  ScaledTimes& times = scaledTimes();
+  const std::lock_guard<std::mutex> lock(times.mutex);
+  if (times.factors.empty()) return 1;
+  const auto found = times.factors.find(numberOf(problem, configuration, 0));
+  return found != times.factors.end() ? found->second : 1;
+}
+
+void scaleTime(const ConvolutionProblem& problem, int configuration, double factor) {
+  ScaledTimes& times = scaledTimes();
+  const std::lock_guard<std::mutex> lock(times.mutex);
+  times.factors[numberOf(problem, configuration, 0)] = factor;
 }
 
 }  // namespace ucudnn::simulator

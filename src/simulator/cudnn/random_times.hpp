@@ -12,6 +12,14 @@ namespace ucudnn::simulator {
 /// of 1, which are not a kernel's business.
 double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed);
 
+/// What tests have an engine's configuration take of its time with this problem: 1 unless they have
+/// said otherwise. Thread-safe, as `scaleTime` is.
+double scaledTime(const ConvolutionProblem& problem, int configuration);
+void scaleTime(const ConvolutionProblem& problem, int configuration, double factor);
+
+/// One number for each of them; of the problem it knows what randomTimeFactor knows.
+std::uint64_t numberOf(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed);
+
 /// Hashes a number to one in [0, 1).
 double unitOf(std::uint64_t number);
 

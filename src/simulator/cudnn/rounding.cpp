@@ -35,10 +35,23 @@ double plainError(Method method) {
   return 0;
 }
 
+double unitInTheLastPlace(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_DOUBLE:
+      return 0x1p-52;
+    case CUDNN_DATA_HALF:
+      return 0x1p-10;
+    case CUDNN_DATA_BFLOAT16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
+}
+
 }  // namespace
 
 double relativeError(const ConvolutionProblem& problem, Method method) {
-  if (!rounding() || problem.x.type == CUDNN_DATA_DOUBLE) return 0;
+  if (rounding() != Rounding::kMethods || problem.x.type == CUDNN_DATA_DOUBLE) return 0;
   const auto* const spatial = problem.w.dims.begin() + 2;
   const bool isLarge =
       std::any_of(spatial, spatial + problem.spatialRank(), [](int size) { return size > 3; });
@@ -57,6 +70,20 @@ double rounded(double sum, double relativeError) {
   std::memcpy(&bits, &sum, sizeof bits);
   const double between = 2 * unitOf(bits) - 1;  // uniform, of variance 1/3
   return sum * (1 + relativeError * std::sqrt(3.0) * between);
+}
+
+std::uint64_t bitsOf(const ConvolutionProblem& problem, std::uint64_t kernel) {
+  if (rounding() != Rounding::kKernels) return 0;
+  return numberOf(problem, 0, kernel) | 1U;  // 0 is no kernel's
+}
+
+double roundedBy(std::uint64_t kernelBits, double sum, cudnnDataType_t type) {
+  if (kernelBits == 0) return sum;
+  constexpr double kUnits = 4;
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &sum, sizeof bits);
+  const double between = 2 * unitOf(bits ^ kernelBits) - 1;
+  return sum * (1 + kUnits * unitInTheLastPlace(type) * between);
 }
 
 }  // namespace ucudnn::simulator

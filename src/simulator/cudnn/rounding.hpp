@@ -1,4 +1,4 @@
-// UCUDNN_SIMULATOR_ROUNDING: how far each method is off, as on a GPU.
+// UCUDNN_SIMULATOR_ROUNDING: how far each method is off, as on a GPU, or which kernel has run.
 #pragma once
 
 #include "simulator/cudnn/algorithms.hpp"
@@ -12,5 +12,12 @@ double relativeError(const ConvolutionProblem& problem, Method method);
 
 /// The sum with such an error: the same for the same sum, so that a batch may be split.
 double rounded(double sum, double relativeError);
+
+/// What tells one kernel's results from another's, or from its own for another batch: of it depend
+/// the last bits of each sum. 0, where bits shall not tell.
+std::uint64_t bitsOf(const ConvolutionProblem& problem, std::uint64_t kernel);
+
+/// The sum, of up to four units in the type's last place more or less.
+double roundedBy(std::uint64_t kernelBits, double sum, cudnnDataType_t type);
 
 }  // namespace ucudnn::simulator

@@ -27,6 +27,13 @@ Arithmetic parseArithmetic(const std::string& text) {
   refuseSetting("UCUDNN_SIMULATOR_ARITHMETIC is full, sampled or off, not " + text);
 }
 
+Rounding parseRounding(const std::string& text) {
+  if (text == "0") return Rounding::kExact;
+  if (text == "1") return Rounding::kMethods;
+  if (text == "kernels") return Rounding::kKernels;
+  refuseSetting("UCUDNN_SIMULATOR_ROUNDING is 0, 1 or kernels, not " + text);
+}
+
 Leaks parseLeaks(const std::string& text) {
   if (text == "0") return Leaks::kNone;
   if (text == "1") return Leaks::kResources;
@@ -60,7 +67,7 @@ const Settings& settings() {
   static const Settings* const settings = new Settings{
       splitAtCommas(variable("UCUDNN_SIMULATOR_DEVICES", "H200")),
       parseArithmetic(variable("UCUDNN_SIMULATOR_ARITHMETIC", "full")),
-      parseChoice("UCUDNN_SIMULATOR_ROUNDING", "1"),
+      parseRounding(variable("UCUDNN_SIMULATOR_ROUNDING", "0")),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
       static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),

@@ -18,8 +18,8 @@ std::atomic<Arithmetic>& chosenArithmetic() {
   return chosen;
 }
 
-std::atomic<bool>& chosenRounding() {
-  static std::atomic<bool> chosen{settings().rounding};
+std::atomic<Rounding>& chosenRounding() {
+  static std::atomic<Rounding> chosen{settings().rounding};
   return chosen;
 }
 
@@ -40,7 +40,7 @@ Arithmetic arithmetic() {
   return chosenArithmetic();
 }
 
-bool rounding() {
+Rounding rounding() {
   return chosenRounding();
 }
 
@@ -121,8 +121,8 @@ void ucudnnSimulatorSetArithmetic(int arithmetic) {
   chosenArithmetic() = static_cast<Arithmetic>(arithmetic);
 }
 
-void ucudnnSimulatorSetRounding(int on) {
-  chosenRounding() = on != 0;
+void ucudnnSimulatorSetRounding(int rounding) {
+  chosenRounding() = static_cast<Rounding>(rounding);
 }
 
 void ucudnnSimulatorSetRandomTimes(std::uint64_t seed) {
