@@ -7,6 +7,18 @@ function(ucudnn_discover_tests target)
   gtest_discover_tests(${target} DISCOVERY_TIMEOUT 300 ${ARGN})
 endfunction()
 
+# The sanitizer's runtime, which must be the first library of a program: what LD_PRELOAD has to begin with. Empty
+# without a sanitizer.
+function(ucudnn_sanitizer_runtime variable)
+  set(runtime "")
+  if(UCUDNN_SANITIZE)
+    string(SUBSTRING "${UCUDNN_SANITIZE}" 0 1 kind)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=lib${kind}san.so
+                    OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE)
+  endif()
+  set(${variable} "${runtime}" PARENT_SCOPE)
+endfunction()
+
 # Registers the tests of TARGET on the simulator, as simulator.* (with NO_PREFIX: under their own names), where it
 # is built; with GPU also as gpu.*, where tests that find no GPU skip themselves. ENVIRONMENT is the simulator's.
 #   ucudnn_discover_device_tests(TARGET [GPU] [NO_PREFIX] [ENVIRONMENT variable=value...] [PROPERTIES ...])

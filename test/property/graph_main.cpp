@@ -1,0 +1,151 @@
+// The property test of the graph API: random programs that know nothing of μ-cuDNN, five in each
+// process, with libucudnn_preload.so in front of cuDNN on the simulator, and past it.
+//
+//   LD_PRELOAD=libucudnn_preload.so ucudnn_graph_property [--seed S] [--count N] [--client I]
+//                                                         [--trace]
+//
+// runs the processes of the seeds S, ..., S + N - 1, or of each the I-th program alone. What must
+// hold, by the word that a finding begins with:
+//
+//   SLOWER   in the end a call takes no longer on the device than the program's own plan, by more
+//            than 1 %, where that fits the cap; of programs that time all their plans, without a
+//            cap, no longer than the plan that they would have chosen alone
+//   TOLD     no plan is told more workspace than it needs, unless a measured plan gains from it,
+//            and the program has asked about no other plan of the graph
+//   REFUSED  a program that finds a plan with cuDNN alone finds one, and its calls succeed
+//   STATUS   plans are built and run with cuDNN's own statuses
+//   MEMORY   nothing is written beyond what was passed
+//   RESULT   results are those of the program's own plan
+//   printed  nothing is
+//
+// Exit status 1: something was found, and printed with the seed that replays it.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "../support/temporary_directory.hpp"
+#include "cudnn_api.hpp"
+#include "forked.hpp"
+#include "graph_scenario.hpp"
+
+using namespace ucudnn::test;
+
+namespace {
+
+constexpr unsigned kSeconds = 120;  // a hang, not slowness
+
+struct Options {
+  unsigned long long seed = 1;
+  unsigned long long count = 100;
+  int client = -1;
+  bool traces = false;
+};
+
+bool parse(int count, char** words, Options* options) {
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--trace") {
+      options->traces = true;
+      continue;
+    }
+    if (i + 1 == count) return false;
+    char* end = nullptr;
+    const unsigned long long number = std::strtoull(words[++i], &end, 10);
+    if (*end != '\0') return false;
+    if (word == "--seed")
+      options->seed = number;
+    else if (word == "--count")
+      options->count = number;
+    else if (word == "--client")
+      options->client = static_cast<int>(number);
+    else
+      return false;
+  }
+  return true;
+}
+
+/// Reads and cuts off the line of counts at the end of a process's answer.
+GraphCounts takeCounts(std::string& text) {
+  GraphCounts counts;
+  const std::size_t place = text.rfind("COUNTS");
+  if (place == std::string::npos) return counts;
+  std::sscanf(text.c_str() + place,
+              "COUNTS %lld %lld %lld %lld",
+              &counts.clients,
+              &counts.capped,
+              &counts.gained,
+              &counts.refused);
+  text.erase(place);
+  return counts;
+}
+
+/// What one process has to complain about; empty: nothing.
+std::string complaints(const GraphScenario& scenario, const Options& options, GraphCounts& counts) {
+  const ForkResult result = runForked(
+      [&](const Answer& answer) {
+        Report report(answer, options.traces);
+        if (Api::preloaded().execute == Api::plain().execute)
+          throw std::runtime_error("FAILED libucudnn_preload.so is not in front of cuDNN");
+        const GraphCounts own = runGraphClients(scenario, options.client, report);
+        answer.write("COUNTS " + std::to_string(own.clients) + " " + std::to_string(own.capped) +
+                     " " + std::to_string(own.gained) + " " + std::to_string(own.refused) + "\n");
+      },
+      kSeconds);
+  std::string text = result.answer;
+  counts.add(takeCounts(text));
+  if (result.status != 0) text += "FAILED status " + std::to_string(result.status) + "\n";
+  if (!result.output.empty()) text += "FAILED printed:\n" + result.output;
+  return text;
+}
+
+/// False: something is wrong.
+bool runSeed(unsigned long long seed, const Options& options, GraphCounts& counts) {
+  const TemporaryDirectory directory;
+  GraphScenario scenario = randomGraphScenario(seed);
+  if (scenario.usesDatabase) scenario.environment["UCUDNN_DATABASE"] = directory.file("database");
+  for (int start = 1; start <= (scenario.usesDatabase ? 2 : 1); ++start) {
+    const std::string text = complaints(scenario, options, counts);
+    if (options.traces || !text.empty())
+      std::printf("seed %llu, start %d, %s\n%s",
+                  seed,
+                  start,
+                  randomGraphScenario(seed).text().c_str(),
+                  text.c_str());
+    if (text.find("FAILED") == std::string::npos) continue;
+    std::printf("again: misc/property.sh --graphs %d %llu\n", kGraphClients, seed);
+    std::fflush(stdout);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  Options options;
+  if (!parse(count, words, &options)) {
+    std::fprintf(stderr, "usage: %s [--seed S] [--count N] [--client I] [--trace]\n", words[0]);
+    return 2;
+  }
+  unsigned long long wrong = 0;
+  GraphCounts counts;
+  for (unsigned long long i = 0; i < options.count; ++i)
+    if (!runSeed(options.seed + i, options, counts)) ++wrong;
+  std::printf("%lld programs ran (%lld beyond their cap, %lld faster), %lld find no plan\n",
+              counts.clients,
+              counts.capped,
+              counts.gained,
+              counts.refused);
+  std::printf("%llu clients, %llu programs: %llu clients found something wrong\n",
+              options.count,
+              options.count * kGraphClients,
+              wrong);
+  // A run that hasn't tried anything proves nothing.
+  constexpr unsigned long long kSomeClients = 20;
+  const bool hasTried = counts.capped > 0 && counts.gained > 0 && counts.refused > 0;
+  if (options.count >= kSomeClients && options.client < 0 && !hasTried) {
+    std::printf("nothing was tried\n");
+    return 1;
+  }
+  return wrong == 0 ? 0 : 1;
+}
