@@ -244,7 +244,7 @@ TEST_F(EnginesTest, HeuristicsAreGoodNotPerfect) {
 }
 
 TEST_F(EnginesTest, ATestScalesTheTimeOfOneConfigurationAtOneBatch) {
-  constexpr double kFactor = 1.0 / 32;
+  constexpr double kFactor = 1.0 / 8;
   const auto times = [](int batch, bool scales) {
     Convolution convolution(largeCase(batch));
     const BackendGraph graph(convolution, Operation::kForward);

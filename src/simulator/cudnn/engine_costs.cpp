@@ -137,6 +137,23 @@ double timeMs(const OperationGraph& graph, const EngineModel& engine, const Engi
   return launches + std::max(work * engine.time * fit * variant, memoryTimeMs(tensors, device));
 }
 
+/// What no kernel is faster than: ten times an H200's memory and tensor cores, with the fewest
+/// multiplications that a transform leaves.
+double leastMs(const OperationGraph& graph) {
+  constexpr double kBytesPerMs = 5e10;
+  constexpr double kMultiplicationsPerMs = 5e12;
+  const ConvolutionProblem& problem = graph.problem;
+  const auto count = [](const TensorShape& shape) {
+    return static_cast<double>(elementCount(shape));
+  };
+  const double bytes = tensorBytes(problem.x) + tensorBytes(problem.w) + tensorBytes(problem.y);
+  const double multiplications =
+      std::max(count(problem.x), count(problem.y)) * static_cast<double>(problem.w.dims[1]);
+  return std::max({deviceModel(graph.device).launchMs,
+                   bytes / kBytesPerMs,
+                   multiplications / kMultiplicationsPerMs});
+}
+
 }  // namespace
 
 ConvolutionProblem plainProblem(const ConvolutionProblem& problem) {
@@ -183,11 +200,18 @@ Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const Eng
 double engineTimeFactor(const OperationGraph& graph,
                         const EngineModel& engine,
                         const EngineChoice& choice) {
-  const ConvolutionProblem problem = unitsProblem(graph.problem, engine);
-  const double scaled = scaledTime(problem, configurationKey(choice));
   const std::uint64_t seed = randomTimesSeed();
-  if (seed == 0) return scaled;
-  return scaled * randomTimeFactor(problem, configurationKey(choice), seed);
+  if (seed == 0) return 1;
+  return randomTimeFactor(unitsProblem(graph.problem, engine), configurationKey(choice), seed);
+}
+
+double scaledTimeMs(const OperationGraph& graph,
+                    const EngineModel& engine,
+                    const EngineChoice& choice,
+                    double timeMs) {
+  const double factor = scaledTime(unitsProblem(graph.problem, engine), configurationKey(choice));
+  if (factor >= 1) return timeMs * factor;
+  return std::min(timeMs, std::max(timeMs * factor, leastMs(graph)));
 }
 
 void scaleEngineTime(const OperationGraph& graph, const EngineChoice& choice, double factor) {

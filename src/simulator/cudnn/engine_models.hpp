@@ -65,10 +65,16 @@ EngineChoice proposedLike(const EngineModel& engine, const EngineChoice& choice)
 /// By the model. REQUIRES: the engine computes the graph, with these knobs.
 Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
 
-/// 1, unless times are random or scaled.
+/// 1, unless times are random.
 double engineTimeFactor(const OperationGraph& graph,
                         const EngineModel& engine,
                         const EngineChoice& choice);
+
+/// The time, unless a test has it scaled; not less than any kernel takes.
+double scaledTimeMs(const OperationGraph& graph,
+                    const EngineModel& engine,
+                    const EngineChoice& choice,
+                    double timeMs);
 
 /// What heuristics expect: they err, and know nothing of random times.
 double expectedTimeMs(const OperationGraph& graph,

@@ -215,6 +215,7 @@ cudnnStatus_t configure(const OperationGraph& graph, const EngineChoice& choice,
     proposed = proposedLike(engine, choice);
   }
   cost->timeMs *= engineTimeFactor(graph, engine, proposed);
+  cost->timeMs = scaledTimeMs(graph, engine, proposed, cost->timeMs);
   return CUDNN_STATUS_SUCCESS;
 }
 
