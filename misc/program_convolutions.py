@@ -44,7 +44,8 @@ class Recorder(TorchDispatchMode):
         if is_transposed:  # for cuDNN the gradient of a convolution from y to x
             x, y = y, x
         return (
-            f"{TYPES[x.dtype]} {'nhwc' if is_last else 'nchw'} x={sizes(x.shape[1:])} w={sizes(w.shape)} y={sizes(y.shape[1:])} "
+            f"{TYPES[x.dtype]} {'nhwc' if is_last else 'nchw'} "
+            f"x={sizes(x.shape[1:])} w={sizes(w.shape)} y={sizes(y.shape[1:])} "
             f"pad={sizes(padding)} stride={sizes(stride)} dilation={sizes(dilation)} groups={groups} N={x.shape[0]}"
         )
 
@@ -95,5 +96,6 @@ def check(program, file):
         if here[text] != there[text]:
             print(f"{program}: {here[text]} calls, in the file {there[text]}: {text}")
     differing = sum(here[text] != there[text] for text in here.keys() | there.keys())
-    print(f"{program}: {len(here)} convolutions, {sum(here.values())} calls; {differing} differ from {file}")
+    calls = sum(here.values())
+    print(f"{program}: {len(here)} convolutions, {calls} calls; {differing} differ from {file}")
     return 1 if differing else 0

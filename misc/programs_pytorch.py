@@ -14,13 +14,15 @@ Runs STEPS steps, and waits for the device around each. Options:
                    no data
 
 Prints the median and the first step's time, PyTorch's own counters of memory (peak allocated, peak reserved), what the
-device lacks at the end, and values to compare runs by, in double precision: training's first and last losses, or sums of
-the first and last output. The line of results has all steps, and the values of each or, where the output is large, of
-steps 1, 2, 4, 8, ... and the last. Needs PyTorch, and what the program does: diffusers, MONAI or torchvision.
+device lacks at the end, and values to compare runs by, in double precision: training's first and last losses and the
+parameters, or sums of the first and last output. The line of results has all steps, and the values of each or, where
+the output is large, of steps 1, 2, 4, 8, ... and the last. Needs PyTorch, and what the program needs: diffusers, MONAI
+or torchvision.
 """
 
 import argparse
 import json
+import os
 import sys
 import time
 
@@ -96,6 +98,17 @@ def memory_mib(device):
     }
 
 
+def machine(device):
+    if device == "cpu":
+        return {"pytorch": torch.__version__}
+    return {
+        "pytorch": torch.__version__,
+        "cudnn": torch.backends.cudnn.version(),
+        "gpu": torch.cuda.get_device_name(),
+        "driver": os.popen("nvidia-smi --query-gpu=driver_version --format=csv,noheader").read().split("\n")[0],
+    }
+
+
 def measure(options, device):
     program = program_models.PROGRAMS[options.program](device, options.tiny)
     if device == "cuda":  # making weights took some for a moment
@@ -108,6 +121,7 @@ def measure(options, device):
     return {
         "name": options.name,
         "program": options.program,
+        "machine": machine(device),
         "step_of_median_ms": timed[len(timed) // 2],
         "fastest_step_ms": timed[0],
         "first_step_ms": measurement.step_ms[0],
@@ -127,9 +141,10 @@ def main():
     if device == "cpu" and not options.tiny:
         sys.exit("programs_pytorch.py: no GPU: only --tiny runs")
     result = measure(options, device)
+    steps = result["step_ms"]
     print(
         f"{options.program}: {result['step_of_median_ms']:.2f} ms, the fastest {result['fastest_step_ms']:.2f} ms, "
-        f"first step {result['first_step_ms']:.0f} ms, all {len(result['step_ms'])} {sum(result['step_ms']) / 1e3:.1f} s, "
+        f"first step {steps[0]:.0f} ms, all {len(steps)} {sum(steps) / 1e3:.1f} s, "
         f"peak {result['peak_mib']:.0f} MiB, reserved {result['reserved_mib']:.0f} MiB, "
         f"device {result['device_used_mib']:.0f} MiB, "
         f"values {result['values'][0][1:]} {result['values'][-1][1:]} {result['parameters']}"

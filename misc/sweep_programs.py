@@ -15,8 +15,8 @@ what the program's others are compared with, and `PROGRAM_again` shows the noise
   --tiny            small images, for a machine without a GPU
 
 Two processes import PyTorch once, one of them under `ucudnn run`, and fork for each run, before CUDA is touched. Where
-CUDA does not survive that, each run imports it anew. A run that fails does not stop the others. The table compares times,
-memory and values with plain ones, the worst first.
+CUDA does not survive that, each run imports it anew. A run that fails does not stop the others. The table compares
+times, memory and values with plain ones, the worst first.
 """
 
 import argparse
@@ -63,8 +63,9 @@ def become_run(request):
     try:
         programs_pytorch.main()
     except SystemExit as error:
-        print(error.code)
         status = 1 if error.code else 0
+        if isinstance(error.code, str):
+            print(error.code)
     except BaseException:  # out of memory, for one: a result like others
         traceback.print_exc()
         status = 1
@@ -83,7 +84,7 @@ def fork_and_wait(call, seconds):
 def serve():
     """Answers each request, a line of JSON, with the run's exit status."""
     sys.path.insert(0, HERE)
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs does not touch CUDA, which a fork would not survive
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # asking for GPUs does not touch CUDA; no fork would survive it
     import torch
     import torchvision  # noqa: F401: imported here once, for all runs
 
@@ -180,7 +181,8 @@ def sweep(options):
         if left < 10:
             print("no time for", name, flush=True)
             continue
-        runs.append(one_run(servers[PLAIN in variables], name, variables, arguments, options, min(left, options.longest)))
+        server, seconds = servers[PLAIN in variables], min(left, options.longest)
+        runs.append(one_run(server, name, variables, arguments, options, seconds))
         save(options.out, runs)  # after each run: a sweep that is stopped has what it has
         print(f"{time.monotonic() - begin:5.0f} {name}: {words_of(runs[-1])}", flush=True)
     for server in servers.values():
@@ -198,16 +200,10 @@ def words_of(run):
 
 
 def save(file, runs):
-    import torch
-
-    machine = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "pytorch": torch.__version__,
-        "cudnn": torch.backends.cudnn.version(),
-        "gpu": os.popen("nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null").read().strip(),
-    }
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    machine = next((each["machine"] for each in runs if "machine" in each), {})
     with open(file, "w", encoding="utf-8") as out:
-        json.dump({"machine": machine, "runs": runs}, out, indent=1)
+        json.dump({"machine": {"date": now, **machine}, "runs": runs}, out, indent=1)
 
 
 def distance(run, plain):
@@ -233,9 +229,11 @@ def print_table(runs):
         base = plain.get(run["program"])
         if base is None or run is base or "failed" in run:
             continue
-        ratios = [ratio(run, base, field) for field in ("step_of_median_ms", "reserved_mib", "first_step_ms", "device_used_mib")]
+        fields = ("step_of_median_ms", "reserved_mib", "first_step_ms", "device_used_mib")
+        ratios = [ratio(run, base, field) for field in fields]
         rows.append((run, base, ratios))
-    print("\n| run | ms a step | plain | time | reserved | first step | device | values differ |\n|---|---|---|---|---|---|---|---|")
+    print("\n| run | ms a step | plain | time | reserved | first step | device | values differ |")
+    print("|---|---|---|---|---|---|---|---|")
     for each in failures:
         print(f"| {each['name']} | failed: {each['failed']} | | | | | | |")
     for run, base, ratios in sorted(rows, key=lambda row: -max(row[2][:2])):
