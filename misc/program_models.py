@@ -1,8 +1,8 @@
 """Eight programs that call convolutions as users' own do, with random weights; nothing is downloaded.
 
 `PROGRAMS[name](device, is_tiny)` makes one. Its convolutions are those of ../shared/data/programs, which
-`programs_pytorch.py --check` compares. A tiny one has the same layers and small images, for a CPU. Imports of diffusers,
-MONAI and torchvision are inside the functions, so that each program needs only its own.
+`programs_pytorch.py --check` compares. A tiny one has the same layers and small images, for a CPU. diffusers, MONAI and
+torchvision are imported inside the functions, so that each program needs only its own.
 """
 
 import dataclasses

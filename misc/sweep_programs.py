@@ -16,7 +16,7 @@ what the program's others are compared with, and `PROGRAM_again` shows the noise
 
 Two processes import PyTorch once, one of them under `ucudnn run`, and fork for each run, before CUDA is touched. Where
 CUDA does not survive that, each run imports it anew. A run that fails does not stop the others. The table compares
-times, memory and values with plain ones, the worst first.
+times (median and lower decile, with those of both plain runs together), memory and values, the worst first.
 """
 
 import argparse
@@ -194,7 +194,8 @@ def words_of(run):
     if "failed" in run:
         return "failed: " + run["failed"]
     return (
-        f"{run['step_of_median_ms']:.2f} ms, first step {run['first_step_ms']:.0f} ms, {len(run['step_ms'])} steps, "
+        f"{run['step_of_median_ms']:.2f} ms, a tenth below {run['decile_step_ms']:.2f} ms, "
+        f"first step {run['first_step_ms']:.0f} ms, {len(run['step_ms'])} steps, "
         f"reserved {run['reserved_mib']:.0f} MiB, device {run['device_used_mib']:.0f} MiB"
     )
 
@@ -218,30 +219,35 @@ def distance(run, plain):
     return max(distances)
 
 
-def ratio(run, plain, field):
-    return run[field] / plain[field] if plain[field] else float("nan")
+def statistics(runs):
+    """The median and the lower decile of the timed steps of all these runs."""
+    steps = sorted(each for run in runs for each in run["step_ms"][-run["timed_steps"] :])
+    return steps[len(steps) // 2], steps[len(steps) // 10]
+
+
+def ratio(value, base):
+    return value / base if base else float("nan")
 
 
 def print_table(runs):
-    plain = {each["program"]: each for each in runs if each["name"].endswith("_plain") and "failed" not in each}
-    rows, failures = [], [each for each in runs if "failed" in each]
-    for run in runs:
-        base = plain.get(run["program"])
-        if base is None or run is base or "failed" in run:
+    done = [each for each in runs if "failed" not in each]
+    for each in runs:
+        if "failed" in each:
+            print(f"{each['name']} failed: {each['failed']}")
+    rows = []
+    for run in done:
+        plain = [each for each in done if each["name"] in (f"{run['program']}_plain", f"{run['program']}_again")]
+        if not plain or run is plain[0]:
             continue
-        fields = ("step_of_median_ms", "reserved_mib", "first_step_ms", "device_used_mib")
-        ratios = [ratio(run, base, field) for field in fields]
-        rows.append((run, base, ratios))
-    print("\n| run | ms a step | plain | time | reserved | first step | device | values differ |")
-    print("|---|---|---|---|---|---|---|---|")
-    for each in failures:
-        print(f"| {each['name']} | failed: {each['failed']} | | | | | | |")
-    for run, base, ratios in sorted(rows, key=lambda row: -max(row[2][:2])):
+        median, decile = statistics([each for each in plain if each is not run])
+        ratios = [ratio(run["step_of_median_ms"], median), ratio(run["decile_step_ms"], decile)]
+        ratios += [ratio(run[field], plain[0][field]) for field in ("reserved_mib", "first_step_ms", "device_used_mib")]
+        rows.append((run, median, ratios, distance(run, plain[0])))
+    print("\n| run | ms a step | plain | time | its decile | reserved | first step | device | values differ |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for run, median, ratios, differ in sorted(rows, key=lambda row: -max(row[2][1:3])):
         numbers = " | ".join(f"{each:.3f}" for each in ratios)
-        print(
-            f"| {run['name']} | {run['step_of_median_ms']:.2f} | {base['step_of_median_ms']:.2f} | {numbers} "
-            f"| {distance(run, base):.1e} |"
-        )
+        print(f"| {run['name']} | {run['step_of_median_ms']:.2f} | {median:.2f} | {numbers} | {differ:.1e} |")
 
 
 def parse():
