@@ -62,6 +62,57 @@ TEST_F(BackendContractTest, FinalizingATensor) {
   tensor({{4, 8, 10, 10}, {800, 100, 10, 1}, 3}, CUDNN_STATUS_BAD_PARAM);
   tensor({{4, 0, 10, 10}, {800, 0, 10, 1}});
   tensor({{4, 8}, {8, 1}});
+  tensor({{4, 8, 10, 10}, {0, 100, 10, 1}});
+  tensor({{16, 8, 4096, 4096}, {1 << 27, 1 << 24, 4096, 1}});  // 2^31 elements
+}
+
+// There is nothing of the kind in the backend API.
+TEST(TensorContractTest, ALegacyTensorSpansLessThan2To31Elements) {
+  if (cudnnGetVersion() / 100 != 919) GTEST_SKIP() << "what cuDNN 9.19 answers";
+  constexpr int kMost = 2147483647;
+  struct {
+    std::vector<int> dims, strides;
+    cudnnStatus_t expected;
+  } const cases[] = {
+      {{1, 1, 1, kMost}, {kMost, kMost, kMost, 1}, CUDNN_STATUS_SUCCESS},
+      {{2, 1, 32768, 32767}, {32768 * 32767, 1, 32767, 1}, CUDNN_STATUS_SUCCESS},
+      {{2, 1, 32768, 32768}, {1 << 30, 1, 32768, 1}, CUDNN_STATUS_NOT_SUPPORTED},
+      // Gaps count, and what lies behind the last element does not.
+      {{2, 1, 8, 8}, {kMost - 64, 64, 8, 1}, CUDNN_STATUS_SUCCESS},
+      {{2, 1, 8, 8}, {kMost - 63, 64, 8, 1}, CUDNN_STATUS_NOT_SUPPORTED},
+      {{1, 1, 8, 8}, {kMost, 64, 8, 1}, CUDNN_STATUS_SUCCESS},
+      // Elements may lie in one place, but not all of a dimension.
+      {{65536, 65536, 1, 1}, {1, 1, 1, 1}, CUDNN_STATUS_SUCCESS},
+      {{2, 3, 8, 8}, {0, 64, 8, 1}, CUDNN_STATUS_BAD_PARAM},
+      {{2, 3, 8, 8}, {192, 64, 8, 0}, CUDNN_STATUS_BAD_PARAM},
+      {{1, 3, 8, 8}, {0, 64, 8, 1}, CUDNN_STATUS_SUCCESS},
+  };
+  cudnnTensorDescriptor_t made = nullptr;
+  ASSERT_CUDNN(cudnnCreateTensorDescriptor(&made));
+  for (const auto type : {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE}) {
+    for (const auto& [dims, strides, expected] : cases) {
+      SCOPED_TRACE(testing::PrintToString(dims) + testing::PrintToString(strides));
+      EXPECT_EQ(expected, cudnnSetTensorNdDescriptor(made, type, 4, dims.data(), strides.data()));
+      EXPECT_EQ(expected,
+                cudnnSetTensor4dDescriptorEx(made,
+                                             type,
+                                             dims[0],
+                                             dims[1],
+                                             dims[2],
+                                             dims[3],
+                                             strides[0],
+                                             strides[1],
+                                             strides[2],
+                                             strides[3]));
+    }
+    const int fits[] = {1, 1, 46340, 46341}, doesNot[] = {1, 1, 46341, 46341};
+    for (const auto format : {CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC}) {
+      EXPECT_CUDNN(cudnnSetTensorNdDescriptorEx(made, format, type, 4, fits));
+      EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED,
+                cudnnSetTensorNdDescriptorEx(made, format, type, 4, doesNot));
+    }
+  }
+  EXPECT_CUDNN(cudnnDestroyTensorDescriptor(made));
 }
 
 TEST_F(BackendContractTest, AFinalizedDescriptorIsFixed) {
@@ -143,6 +194,20 @@ TEST_F(BackendContractTest, FinalizingAnOperation) {
   operation(x.get(), w.get(), y.get(), nullptr, CUDNN_STATUS_BAD_PARAM);
   const Descriptor open(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   operation(&open, w.get(), y.get(), plain.get(), CUDNN_STATUS_BAD_PARAM);
+}
+
+// Legacy descriptors can't say that.
+TEST_F(BackendContractTest, PaddingsMayDifferBeforeAndBehind) {
+  const TensorCase larger{{4, 6, 11, 11}, {726, 121, 11, 1}, 16, 3};
+  for (const PlainConvolution& values :
+       {PlainConvolution{{1, 1}, {2, 2}}, {{2, 2}, {1, 1}}, {{2, 1}, {1, 2}}}) {
+    const auto uneven = convolution(values);
+    operation(
+        tensor(kX).get(), tensor(kW).get(), tensor(kY).get(), uneven.get(), CUDNN_STATUS_BAD_PARAM);
+    graph_ =
+        graphOf(*operation(tensor(kX).get(), tensor(kW).get(), tensor(larger).get(), uneven.get()));
+    for (const std::int64_t index : {0, 1, 28, 38, 67}) engine(index);
+  }
 }
 
 TEST_F(BackendContractTest, FactorsAreFloatsOrDoubles) {

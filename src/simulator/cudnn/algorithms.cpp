@@ -1,5 +1,7 @@
 #include "simulator/cudnn/algorithms.hpp"
 
+#include <algorithm>
+
 #include "simulator/cudnn/random_times.hpp"
 #include "simulator/cudnn/recorded_profiles.hpp"
 
@@ -82,8 +84,9 @@ bool supportsFft(const ConvolutionProblem& problem) {
   return fitsTransform(problem) && problem.spatialRank() == 2 && unitStride(problem) &&
          allSpatial(problem, [&](std::size_t i) {
            const int pad = problem.convolution.pad[i];
-           return problem.x.dims[i + 2] + 2 * pad <= kFftLargestImage &&
-                  problem.w.dims[i + 2] > pad;
+           const int endPad = problem.convolution.endPad[i];
+           return problem.x.dims[i + 2] + pad + endPad <= kFftLargestImage &&
+                  problem.w.dims[i + 2] > std::max(pad, endPad);
          });
 }
 

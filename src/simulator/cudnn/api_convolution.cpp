@@ -144,6 +144,9 @@ cudnnConvolutionBiasActivationForward(cudnnHandle_t handle,
     requireSupported(activationDesc->mode == CUDNN_ACTIVATION_RELU ||
                          activationDesc->mode == CUDNN_ACTIVATION_IDENTITY,
                      "the activation is neither RELU nor IDENTITY");
+    requireSupported(activationDesc->mode != CUDNN_ACTIVATION_RELU ||
+                         activationDesc->nanPropagation == CUDNN_NOT_PROPAGATE_NAN,
+                     "the activation propagates NaNs");  // as cuDNN documents it
     // As cuDNN documents it: no activation goes with this one algorithm only.
     requireSupported(activationDesc->mode == CUDNN_ACTIVATION_RELU ||
                          algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,

@@ -30,6 +30,7 @@ void setConvolution(cudnnConvolutionDescriptor_t convolution,
   }
   convolution->spatialRank = spatialRank;
   std::copy_n(pad, spatialRank, convolution->pad.begin());
+  convolution->endPad = convolution->pad;
   std::copy_n(stride, spatialRank, convolution->stride.begin());
   std::copy_n(dilation, spatialRank, convolution->dilation.begin());
   convolution->mode = mode;

@@ -29,6 +29,12 @@ TensorShape makeShape(cudnnDataType_t type, int rank, const int* dims) {
   return shape;
 }
 
+/// As cuDNN 9.19, which counts gaps, too. Filters may be larger.
+TensorShape requireExtent(TensorShape shape) {
+  requireSupported(extentCount(shape) <= INT32_MAX, "the tensor extends over 2^31 elements");
+  return shape;
+}
+
 TensorShape makePacked(cudnnTensorFormat_t format,
                        cudnnDataType_t type,
                        int rank,
@@ -39,7 +45,7 @@ TensorShape makePacked(cudnnTensorFormat_t format,
           "NCHW_VECT_C goes with vectorized data types, and only with them");
   require(shape.dims[1] % vectorLength(type) == 0, "channels are no multiple of the vector length");
   requireSupported(setPackedStrides(&shape, format), "a stride does not fit an int");
-  return shape;
+  return requireExtent(shape);
 }
 
 TensorShape makeStrided(cudnnDataType_t type, int rank, const int* dims, const int* strides) {
@@ -47,9 +53,10 @@ TensorShape makeStrided(cudnnDataType_t type, int rank, const int* dims, const i
   TensorShape shape = makeShape(type, rank, dims);
   for (int dim = 0; dim < rank; ++dim) {
     requireSupported(strides[dim] >= 0, "negative stride");
+    require(strides[dim] > 0 || dims[dim] == 1, "a stride is 0");
     shape.strides[static_cast<std::size_t>(dim)] = strides[dim];
   }
-  return shape;
+  return requireExtent(shape);
 }
 
 }  // namespace

@@ -71,13 +71,12 @@ int narrow(std::int64_t value) {
 
 cudnnConvolutionStruct convolutionOf(const BackendConvolution::Value& given) {
   requireSupported(given.spatialRank <= kMaximumRank, "number of spatial dimensions");
-  if (given.prePaddings != given.postPaddings) {
-    refuse(CUDNN_STATUS_NOT_SUPPORTED_PADDING, "paddings before and after differ");
-  }
   cudnnConvolutionStruct convolution;
   convolution.spatialRank = narrow(given.spatialRank);
   std::transform(
       given.prePaddings.begin(), given.prePaddings.end(), convolution.pad.begin(), narrow);
+  std::transform(
+      given.postPaddings.begin(), given.postPaddings.end(), convolution.endPad.begin(), narrow);
   std::transform(given.strides.begin(), given.strides.end(), convolution.stride.begin(), narrow);
   std::transform(
       given.dilations.begin(), given.dilations.end(), convolution.dilation.begin(), narrow);

@@ -1,5 +1,6 @@
 // Pointwise operations of the backend API, as far as they follow a convolution.
 #include <algorithm>
+#include <cfloat>
 
 #include "simulator/cudnn/backend_operations.hpp"
 
@@ -13,7 +14,10 @@ void requirePattern(bool condition, const char* message) {
 cudnnActivationStruct activationOf(const BackendPointwise::Value& pointwise) {
   requirePattern(pointwise.lowerClip == 0 && pointwise.slope == 0, "a RELU that is not 0 below 0");
   cudnnActivationStruct activation{CUDNN_ACTIVATION_RELU, pointwise.nanPropagation, 0, 1};
-  if (pointwise.upperClip.has_value()) {
+  // cudnn-frontend always sets a clip: the largest number if none is wanted.
+  const double largest =
+      pointwise.computeType == CUDNN_DATA_DOUBLE ? DBL_MAX : static_cast<double>(FLT_MAX);
+  if (pointwise.upperClip.value_or(largest) < largest) {
     activation.mode = CUDNN_ACTIVATION_CLIPPED_RELU;
     activation.coefficient = *pointwise.upperClip;
   }

@@ -60,6 +60,11 @@ void BackendTensor::setAttribute(cudnnBackendAttributeName_t name, const Attribu
     case CUDNN_ATTR_TENSOR_VECTORIZED_DIMENSION:
       requireSupported(input.scalar<std::int64_t>(CUDNN_TYPE_INT64) == -1, "vectorized tensors");
       return;
+    case CUDNN_ATTR_TENSOR_REORDERING_MODE:
+      requireSupported(input.scalar<cudnnBackendTensorReordering_t>(
+                           CUDNN_TYPE_TENSOR_REORDERING_MODE) == CUDNN_TENSOR_REORDERING_NONE,
+                       "reordered tensors");
+      return;
     default:
       refuseAttribute();
   }

@@ -51,10 +51,15 @@ Planes planes(const ConvolutionProblem& problem, int smallestBatch) {
           static_cast<double>(problem.filters()) * problem.w.dims[1]};
 }
 
+int paddedSize(const ConvolutionProblem& problem, std::size_t dimension) {
+  const std::size_t d = dimension - 2;
+  return problem.x.dims[dimension] + problem.convolution.pad[d] + problem.convolution.endPad[d];
+}
+
 // Complex points of one transformed image.
 double fftPoints(const ConvolutionProblem& problem) {
-  const double height = powerOfTwoFrom(problem.x.dims[2] + 2 * problem.convolution.pad[0]);
-  const double width = powerOfTwoFrom(problem.x.dims[3] + 2 * problem.convolution.pad[1]);
+  const double height = powerOfTwoFrom(paddedSize(problem, 2));
+  const double width = powerOfTwoFrom(paddedSize(problem, 3));
   return height * (width / 2 + 1);
 }
 
@@ -68,7 +73,7 @@ double tileCount(const ConvolutionProblem& problem) {
   double tiles = 1;
   for (std::size_t d = 2; d < static_cast<std::size_t>(problem.x.rank); ++d) {
     const int filter = problem.w.dims[d];
-    const int output = problem.x.dims[d] + 2 * problem.convolution.pad[d - 2] - filter + 1;
+    const int output = paddedSize(problem, d) - filter + 1;
     tiles *= ceilDivide(output, tile - filter + 1);
   }
   return tiles;
@@ -115,8 +120,8 @@ double precomputedBytes(const ConvolutionProblem& problem) {
 double explicitBytes(const ConvolutionProblem& problem) {
   const auto& convolution = problem.convolution;
   const bool plain = product(problem.w, 2) == 1 && convolution.stride[0] == 1 &&
-                     convolution.stride[1] == 1 && convolution.pad[0] == 0 &&
-                     convolution.pad[1] == 0;
+                     convolution.stride[1] == 1 && paddedSize(problem, 2) == problem.x.dims[2] &&
+                     paddedSize(problem, 3) == problem.x.dims[3];
   if (plain) return 0;  // the input is its own unfolding
   return problem.batch() * problem.channels() * product(problem.w, 2) * product(problem.y, 2) *
          static_cast<double>(elementBytes(problem.x.type));

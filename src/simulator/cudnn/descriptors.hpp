@@ -26,6 +26,7 @@ struct cudnnFilterStruct {
 struct cudnnConvolutionStruct {
   int spatialRank = 0;  ///< 0: not set yet
   std::array<int, CUDNN_DIM_MAX> pad{};
+  std::array<int, CUDNN_DIM_MAX> endPad{};  ///< another than `pad` in the backend API only
   std::array<int, CUDNN_DIM_MAX> stride{};
   std::array<int, CUDNN_DIM_MAX> dilation{};
   cudnnConvolutionMode_t mode = CUDNN_CONVOLUTION;

@@ -25,7 +25,8 @@ void checkDims(const ConvolutionProblem& problem) {
   for (std::size_t d = 2; d < static_cast<std::size_t>(x.rank); ++d) {
     const auto& convolution = problem.convolution;
     const std::int64_t span = std::int64_t{w.dims[d] - 1} * convolution.dilation[d - 2] + 1;
-    const std::int64_t padded = x.dims[d] + std::int64_t{2} * convolution.pad[d - 2];
+    const std::int64_t padded =
+        std::int64_t{x.dims[d]} + convolution.pad[d - 2] + convolution.endPad[d - 2];
     requireSupported(padded <= INT32_MAX, "the padded input does not fit an int");
     require(span <= padded, "the filter is larger than the padded input");
     require(y.dims[d] == (padded - span) / convolution.stride[d - 2] + 1,

@@ -88,8 +88,8 @@ bool isRecordable(const ConvolutionProblem& problem) {
   const auto& convolution = problem.convolution;
   return problem.x.rank == 4 && problem.x.type == CUDNN_DATA_FLOAT && problem.groups() == 1 &&
          convolution.dilation[0] == 1 && convolution.dilation[1] == 1 &&
-         problem.filterFormat == CUDNN_TENSOR_NCHW && isPackedNchwSample(problem.x) &&
-         isPackedNchwSample(problem.y);
+         convolution.pad == convolution.endPad && problem.filterFormat == CUDNN_TENSOR_NCHW &&
+         isPackedNchwSample(problem.x) && isPackedNchwSample(problem.y);
 }
 
 RecordedProblem recordedProblem(const ConvolutionProblem& problem) {

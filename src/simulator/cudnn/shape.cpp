@@ -82,14 +82,18 @@ std::size_t elementBytes(cudnnDataType_t type) {
   }
 }
 
-std::size_t extentBytes(const TensorShape& shape) {
+std::size_t extentCount(const TensorShape& shape) {
   std::size_t last = 0;
   for (int dim = 0; dim < shape.rank; ++dim) {
     const auto d = static_cast<std::size_t>(dim);
     last += static_cast<std::size_t>(vectorCount(shape, d) - 1) *
             static_cast<std::size_t>(shape.strides[d]);
   }
-  return (last + 1) * elementBytes(shape.type);
+  return last + 1;
+}
+
+std::size_t extentBytes(const TensorShape& shape) {
+  return extentCount(shape) * elementBytes(shape.type);
 }
 
 std::size_t elementCount(const TensorShape& shape) {

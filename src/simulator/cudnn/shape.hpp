@@ -36,6 +36,9 @@ std::size_t elementBytes(cudnnDataType_t type);
 /// Bytes from the first element to the end of the last one: what must be readable.
 std::size_t extentBytes(const TensorShape& shape);
 
+/// Elements from the first to the last, gaps included, counted as elementCount.
+std::size_t extentCount(const TensorShape& shape);
+
 /// Elements, counted in vectors for vectorized types.
 std::size_t elementCount(const TensorShape& shape);
 
