@@ -34,6 +34,8 @@ cudnnStatus_t Context::leaveToCudnn(Operation operation,
   call.pointers.workspace = execution.workspace;
   call.pointers.workspaceBytes = execution.neededBytes;
   record_.passed(call, why);
+  const std::size_t told = execution.neededBytes;
+  record_.beyondBytes = told - capped(told);
   tell(operation, problem, status);
   return status;
 }

@@ -44,6 +44,8 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
       calls.replayed += record.isPlanned() && record.replayed ? 1 : 0;
       calls.unmeasured += record.isPlanned() && !record.measured ? 1 : 0;
       calls.left += record.isPlanned() ? 0 : 1;
+      calls.beyond += record.beyondBytes > 0 ? 1 : 0;
+      calls.beyondBytes = std::max(calls.beyondBytes, record.beyondBytes);
       if (!record.isPlanned()) return;
       calls.predictedMs += record.predictedMs;
       calls.undividedMs += record.undividedMs > 0 ? record.undividedMs : record.predictedMs;
@@ -100,6 +102,13 @@ std::string Report::text() const {
                         left::kNotMeasured);
   for (const auto& [why, count] : reasons_)
     text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
+  if (all_.beyond > 0)
+    text += fmt::format(
+        "ucudnn: {} of them by graphs that are left alone, which were told of up to {} of "
+        "workspace "
+        "beyond UCUDNN_WORKSPACE_LIMIT\n",
+        all_.beyond,
+        formatSize(all_.beyondBytes));
   std::vector<const Convolutions::value_type*> longest;
   for (const auto& convolution : convolutions_) longest.push_back(&convolution);
   const auto isLonger = [](const auto* a, const auto* b) {

@@ -25,7 +25,8 @@ class Report {
 
  private:
   struct Calls {
-    long long count = 0, split = 0, replayed = 0, unmeasured = 0, left = 0;
+    long long count = 0, split = 0, replayed = 0, unmeasured = 0, left = 0, beyond = 0;
+    std::size_t beyondBytes = 0;  ///< the most that one of `beyond` was told beyond the cap
     double predictedMs = 0;
     double undividedMs = 0;  ///< as predictedMs where it is not known
     CallRecord last;

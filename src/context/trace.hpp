@@ -37,6 +37,7 @@ class CallRecord {
   double undividedMs = 0;  ///< of the fastest kernel that is not split; 0: not known
   std::size_t undividedBytes = 0;
   bool divided = false, replayed = false, measured = true;
+  std::size_t beyondBytes = 0;  ///< so much more than the cap a plan that is left alone was told
 
   bool isPlanned() const noexcept { return *why == '\0'; }
 
@@ -56,6 +57,7 @@ class CallRecord {
   void passed(const ConvolutionCall& call, const char* reason) noexcept {
     why = reason;
     grantedBytes = granted(call);
+    beyondBytes = 0;
   }
 
  private:

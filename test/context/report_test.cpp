@@ -54,6 +54,23 @@ TEST(ReportTest, SaysNothingOfPlansWhereThereAreNone) {
   EXPECT_EQ(std::string::npos, report.text().find("planned calls")) << report.text();
 }
 
+// Their workspace is the program's.
+TEST(ReportTest, CountsGraphsThatAreToldMoreThanTheCap) {
+  CallRecord within, beyond;
+  within.why = beyond.why = left::kUnknownGraph;
+  beyond.beyondBytes = std::size_t{5} << 20;
+  Report report;
+  report.add(nullptr, within);
+  EXPECT_EQ(std::string::npos, report.text().find("beyond")) << report.text();
+  for (int i = 0; i < 2; ++i) report.add(nullptr, beyond);
+  const std::string text = report.text();
+  EXPECT_NE(std::string::npos, text.find("3 left to cuDNN: a graph that is not split\n")) << text;
+  EXPECT_NE(std::string::npos,
+            text.find("2 of them by graphs that are left alone, which were told of up to 5 MiB of "
+                      "workspace beyond UCUDNN_WORKSPACE_LIMIT\n"))
+      << text;
+}
+
 // It prints when the child ends, and the thread that held the lock is not there.
 TEST(ReportTest, AForkedChildWaitsForNoThreadOfItsParent) {
   Report report;
