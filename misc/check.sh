@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the sources themselves:
-#   misc/check.sh          format, lengths, include arrows, clang-tidy (src/ without the simulator, and include/), and
+#   misc/check.sh          format, lengths, include arrows, who warns, clang-tidy (src/ without the simulator, and include/), and
 #                          the rest of the tree past clang++'s warnings; installs what is missing
 #   misc/check.sh --full   builds all of it with clang++ (build-clang/) and g++ (build-werror/) besides, warnings being
 #                          errors, and runs the unit tests of both
@@ -36,6 +36,7 @@ build_and_test() {  # directory, CMake options...
 step "format" format
 step "lengths" lengths
 step "include arrows" misc/check_includes.py
+step "warnings" misc/check_warnings.py
 # Both read clang++'s command lines, which nothing needs to be built for.
 step "configuration for clang++" configure build-clang "${clang_options[@]}"
 step "clang-tidy" misc/for_each_command.py build-clang 'src/(?!simulator/).*\.cpp' clang-tidy-14 --quiet -p build-clang

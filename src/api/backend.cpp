@@ -20,7 +20,7 @@ cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
   try {
     note(trackedDescriptors());
   } catch (const std::exception& error) {
-    logWarn("a graph is left to cuDNN: {}", error.what());
+    logInfo("a graph is left to cuDNN: {}", error.what());
   }
   return status;
 }

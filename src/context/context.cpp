@@ -236,7 +236,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
 
 void Context::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
   try {
-    logWarn("{} N={}: {} was refused ({}): left to cuDNN",
+    logInfo("{} N={}: {} was refused ({}): left to cuDNN",
             plan.problem.text(),
             plan.problem.batch(),
             toText(plan),

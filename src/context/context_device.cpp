@@ -19,7 +19,7 @@ bool Context::followDevice() noexcept {
     const DeviceScope scope = useDevice();
     return true;
   } catch (const std::exception& error) {
-    logWarn("a call is left to cuDNN: {}", error.what());
+    logInfo("a call is left to cuDNN: {}", error.what());
     return false;
   }
 }

@@ -41,8 +41,11 @@ std::shared_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
     int device = 0;
     UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
     return std::make_shared<Context>(handle, device, environmentSettings(), Origin::kAdopted);
+  } catch (const BadSetting& error) {
+    logError("a handle is left to cuDNN: {}", error.what());
+    return nullptr;
   } catch (const std::exception& error) {
-    logWarn("a handle is left to cuDNN: {}", error.what());
+    logInfo("a handle is left to cuDNN: {}", error.what());
     return nullptr;
   }
 }
@@ -85,7 +88,7 @@ Context* contextOf(cudnnHandle_t handle) noexcept {
     if (lastContext.context != nullptr) lastContext.context->noteThread();
     return lastContext.context;
   } catch (const std::exception& error) {  // out of memory, or no lock to be had
-    logWarn("a handle is left to cuDNN: {}", error.what());
+    logInfo("a handle is left to cuDNN: {}", error.what());
     return nullptr;
   }
 }

@@ -159,7 +159,7 @@ std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
   try {
     front = planner().front(own, Measuring::kNow, limits);
   } catch (const std::exception& error) {
-    logWarn("{} takes no part in the division: {}", own.problem.text(), error.what());
+    log(divisionLevel(), "{} takes no part in the division: {}", own.problem.text(), error.what());
   }
   const std::lock_guard lock(mutex_);
   convolution.front = front;
@@ -191,14 +191,16 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
     settings.diagnosisDirectory = kDiagnosisDirectory;
     const auto division = divideWorkspace(items, settings);
     if (!division) {
-      logWarn("{} of workspace cannot be divided among {} convolutions: they share it",
-              formatSize(totalBytes_),
-              items.size());
+      log(divisionLevel(),
+          "{} of workspace cannot be divided among {} convolutions: they share it",
+          formatSize(totalBytes_),
+          items.size());
       return std::nullopt;
     }
     if (!division->optimal)
-      logWarn("the division of {} of workspace is not proven to be the best: time was short",
-              formatSize(totalBytes_));
+      log(divisionLevel(),
+          "the division of {} of workspace is not proven to be the best: time was short",
+          formatSize(totalBytes_));
     divided.timeMs = division->timeMs;
     for (std::size_t i = 0; i < items.size(); ++i) {
       divided.sharedMs += items[i].options.back().timeMs;
@@ -207,7 +209,7 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
     }
     return divided;
   } catch (const std::exception& error) {
-    logWarn("the workspace is shared, not divided: {}", error.what());
+    log(divisionLevel(), "the workspace is shared, not divided: {}", error.what());
     return std::nullopt;
   }
 }

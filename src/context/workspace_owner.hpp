@@ -157,6 +157,10 @@ class WorkspaceOwner {
              const Convolutions& convolutions,
              const std::vector<WatchedUse>& seen);
   Convolutions network() const;
+  /// Only who has named that policy is told that it is not followed.
+  LogLevel divisionLevel() const noexcept {
+    return key_.policy == TotalWorkspacePolicy::kDivide ? LogLevel::kWarn : LogLevel::kInfo;
+  }
   std::optional<Divided> divide(const PlanRequest& request, const Convolutions& convolutions);
   /// Measured within each of the limits before.
   std::vector<Configuration> frontOf(const PlanRequest& request,

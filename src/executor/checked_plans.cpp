@@ -34,9 +34,9 @@ bool CheckedPlans::accepts(cudnnHandle_t handle, const Plan& plan, std::size_t w
   if (known != needs_.end()) return known->second <= workspaceBytes;
   const std::size_t need = needOf(handle, plan);
   if (need == kCannotRun)
-    logWarn("cuDNN no longer has all kernels of {}: left to cuDNN", toText(plan));
+    logInfo("cuDNN no longer has all kernels of {}: left to cuDNN", toText(plan));
   else if (need > plan.workspaceBytes)
-    logWarn("{} needs {} bytes of workspace, {} were measured: left to cuDNN where it has less",
+    logInfo("{} needs {} bytes of workspace, {} were measured: left to cuDNN where it has less",
             toText(plan),
             need,
             plan.workspaceBytes);

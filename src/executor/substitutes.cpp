@@ -25,7 +25,7 @@ std::optional<int> Substitutes::choose(cudnnHandle_t handle,
       algorithmThatFits(handle, key.problem, call.descriptors, key.workspaceBytes, determinism);
   if (!offer) return std::nullopt;
   if (named && !offer->deterministic)
-    logWarn(
+    logInfo(
         "no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs, so it is "
         "not deterministic",
         key.problem.text(),

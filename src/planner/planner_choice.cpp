@@ -249,21 +249,15 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
     return;
   }
   std::string why;
-  // A framework's allocator holds all memory most of the time. What has not been measured yet, or
-  // not in this process, may be before long.
-  bool isOrdinary = false;
   store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    if (asked == nullptr) return;
-    why = asked->why;
-    isOrdinary = (asked->memoryWasShort || !asked->isAnswered()) && !asked->failed;
+    if (asked != nullptr) why = asked->why;
   });
-  log(isOrdinary ? LogLevel::kInfo : LogLevel::kWarn,
-      "no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
-      request.problem.text(),
-      request.problem.batch(),
-      request.limitBytes,
-      why.empty() ? "" : ": ",
-      why);
+  logInfo("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
+          request.problem.text(),
+          request.problem.batch(),
+          request.limitBytes,
+          why.empty() ? "" : ": ",
+          why);
 }
 
 }  // namespace ucudnn

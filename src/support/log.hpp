@@ -53,6 +53,9 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noe
   }
 }
 
+// Who runs an unmodified program has asked for no line. So errors and warnings say that a setting
+// of the user's, or a file that one names, is not followed; what is merely left to cuDNN, and what
+// the caller learns from a status, is `info`.
 template <typename... Args>
 void logError(fmt::format_string<Args...> format, Args&&... args) noexcept {
   log(LogLevel::kError, format, std::forward<Args>(args)...);
