@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "benchmark/random_values.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 namespace {
@@ -103,8 +104,7 @@ class Convolution {
 Convolution::Convolution(const Problem& problem)
     : operation_(problem.operation),
       isFlipped_(problem.mode == CUDNN_CONVOLUTION),
-      isRectified_(problem.operation == Operation::kBiasActivationForward &&
-                   problem.activation == CUDNN_ACTIVATION_RELU),
+      isRectified_(problem.operation == Operation::kBiasActivationForward && isRelu(problem)),
       addsZ_(problem.addsZ != 0),
       groups_(problem.groups) {
   const auto dimensions = static_cast<std::size_t>(problem.dimensions);
@@ -219,8 +219,7 @@ Index indexOf(const Index& sizes, std::int64_t number) noexcept {
 }  // namespace
 
 bool hasExactOutputs(const Problem& problem) noexcept {
-  return problem.operation != Operation::kBiasActivationForward ||
-         problem.activation == CUDNN_ACTIVATION_RELU ||
+  return problem.operation != Operation::kBiasActivationForward || isRelu(problem) ||
          problem.activation == CUDNN_ACTIVATION_IDENTITY;
 }
 

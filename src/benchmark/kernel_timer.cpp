@@ -7,6 +7,7 @@
 #include "cuda/cudnn.hpp"
 #include "kernels/factor.hpp"
 #include "kernels/slices.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 
@@ -25,10 +26,7 @@ KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
                                                    strides.data()));
   activation_ = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
   UCUDNN_CHECK_CUDNN(
-      cudnn().setActivationDescriptor(activation_.get(),
-                                      static_cast<cudnnActivationMode_t>(problem.activation),
-                                      CUDNN_NOT_PROPAGATE_NAN,
-                                      0.0));
+      cudnn().setActivationDescriptor(activation_.get(), modeOf(problem), nansOf(problem), 0.0));
 }
 
 cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int first, int calls) {

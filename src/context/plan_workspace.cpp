@@ -113,7 +113,7 @@ class Answer {
   int algorithmWithin(std::size_t bytes) const {
     const KernelOffer* found = firstWithin(bytes);
     if (found == nullptr) found = firstWithin(SIZE_MAX);
-    return found != nullptr ? found->kernel.id : 0;
+    return found != nullptr ? found->kernel.id : -1;
   }
 
   const Snapshot& snapshot_;

@@ -27,7 +27,8 @@ struct ClientPlan {
 /// What the client is told.
 struct PlanWorkspace {
   std::size_t bytes = 0;
-  int algorithm = 0;  ///< of the legacy API: it runs where neither our plan nor the client's can
+  /// Of the legacy API: it runs where neither our plan nor the client's can. -1: there is none.
+  int algorithm = 0;
 };
 
 /// No more than the plan's own engine needs, and no more than the cap; but more than the engine for

@@ -129,6 +129,8 @@ cudnnStatus_t runNative(cudnnHandle_t handle,
                         const ConvolutionCall& call) noexcept {
   if (call.execution != nullptr && call.execution->fits(call.pointers))
     return runExecution(handle, *call.execution);
+  if (call.execution != nullptr && (call.algorithm < 0 || !areThere(call.descriptors)))
+    return CUDNN_STATUS_NOT_SUPPORTED;
   return nativeConvolution(
       handle, operation, call.descriptors, call.algorithm, call.pointers, call.fused);
 }

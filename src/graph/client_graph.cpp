@@ -3,10 +3,12 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <climits>
+#include <limits>
 
 #include "kernels/engines.hpp"
 #include "kernels/graph_operations.hpp"
 #include "kernels/operation_graph.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 namespace {
@@ -97,12 +99,13 @@ bool readProblem(const OperationValue& from, Problem& problem) {
          problem.wSizes[0] == problem.ySizes[1];
 }
 
+bool isAligned(const TensorValue& tensor) {
+  return tensor.alignment % kEngineAlignment == 0;
+}
+
 /// Whether calls suit engines whose pointers are aligned as the graph says (suitsEngines), and
 /// overwrite: a plan that answers a query need not be for those that add.
 bool suitsEngines(const OperationValue& operation) {
-  const auto isAligned = [](const TensorValue& tensor) {
-    return tensor.alignment % kEngineAlignment == 0;
-  };
   return operation.alpha == 1 && operation.beta == 0 && isAligned(operation.x) &&
          isAligned(operation.w) && isAligned(operation.y);
 }
@@ -120,6 +123,14 @@ bool isBias(const TensorValue& tensor, const TensorValue& y) {
          tensor.strides.size() == sizes.size() && tensor.strides[1] == 1;
 }
 
+/// Whether RELU has no upper clip: none that a number of its type could exceed. cudnn-frontend
+/// always sets one.
+bool isUnclipped(const PointwiseValue& pointwise) {
+  const bool isDouble = pointwise.computeType == CUDNN_DATA_DOUBLE;
+  return pointwise.upperClip >= (isDouble ? std::numeric_limits<double>::max()
+                                          : double{std::numeric_limits<float>::max()});
+}
+
 /// What follows a convolution whose output is in no memory. False: not what
 /// bias_activation_forward computes.
 bool readFollowers(const GraphValue& graph, ClientGraph& to) {
@@ -127,11 +138,12 @@ bool readFollowers(const GraphValue& graph, ClientGraph& to) {
   const OperationValue& convolution = graph.operations.front();
   const TensorValue* last = &convolution.y;
   bool hasBias = false, hasZ = false, hasRelu = false;
+  std::int32_t activation = CUDNN_ACTIVATION_IDENTITY;
   for (const FollowerValue& follower : graph.followers) {
     const PointwiseValue& pointwise = follower.pointwise;
     const bool isVirtual = last->isVirtual && last->type == convolution.convolution.computeType;
-    if (!follower.isPlain || !pointwise.isPlain || !isVirtual || hasRelu ||
-        follower.x.id != last->id || follower.alpha1 != 1 ||
+    if (!follower.isPlain || !pointwise.isPlain || !isUnclipped(pointwise) || !isVirtual ||
+        hasRelu || follower.x.id != last->id || follower.alpha1 != 1 ||
         pointwise.computeType != convolution.convolution.computeType)
       return false;
     last = &follower.y;
@@ -143,14 +155,16 @@ bool readFollowers(const GraphValue& graph, ClientGraph& to) {
       hasZ = true;
       to.z = follower.b.id;
       to.beta = follower.alpha2;
+      to.suitsEngines = to.suitsEngines && isAligned(follower.b) && (to.beta == 0 || to.beta == 1);
     } else if (pointwise.mode == CUDNN_POINTWISE_RELU_FWD) {
       hasRelu = true;
+      activation = pointwise.keepsNans ? kReluKeepingNans : CUDNN_ACTIVATION_RELU;
     } else {
       return false;
     }
   }
   to.operation = to.problem.operation = Operation::kBiasActivationForward;
-  to.problem.activation = hasRelu ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
+  to.problem.activation = activation;
   to.problem.addsZ = hasZ && to.beta != 0 ? 1 : 0;
   return hasBias;
 }
@@ -169,7 +183,7 @@ std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
   const bool isFused = !graph.followers.empty();
   if (isFused && (operation.operation != Operation::kForward || operation.beta != 0)) return made;
   if (isFused) operation.y = graph.followers.back().y;
-  made->suitsEngines = !isFused && suitsEngines(operation);
+  made->suitsEngines = suitsEngines(operation);
   made->isUnderstood =
       readProblem(operation, made->problem) && (!isFused || readFollowers(graph, *made));
   made->x = operation.x.id;
@@ -222,6 +236,9 @@ Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
 }
 
 bool isReadable(const Problem& problem, const ProblemDescriptors& descriptors) {
+  if (!areThere(descriptors.get()))  // then nothing reads them
+    return elementBytes(problem.xType) != 0 && elementBytes(problem.wType) != 0 &&
+           elementBytes(problem.yType) != 0;
   Problem read;
   return readProblem(problem.operation, descriptors.get(), read);
 }
@@ -255,10 +272,7 @@ ClientConvolution::ClientConvolution(const ClientGraph& graph,
       bias_.get(), type, problem.dimensions, sizes.data(), strides.data()));
   activation_ = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
   UCUDNN_CHECK_CUDNN(
-      cudnn().setActivationDescriptor(activation_.get(),
-                                      static_cast<cudnnActivationMode_t>(problem.activation),
-                                      CUDNN_NOT_PROPAGATE_NAN,
-                                      0));
+      cudnn().setActivationDescriptor(activation_.get(), modeOf(problem), nansOf(problem), 0));
 }
 
 }  // namespace ucudnn

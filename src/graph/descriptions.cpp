@@ -121,13 +121,23 @@ bool PointwiseDescription::read(cudnnBackendAttributeName_t name,
       return assign(value_.mode, value.one<cudnnPointwiseMode_t>(CUDNN_TYPE_POINTWISE_MODE));
     case CUDNN_ATTR_POINTWISE_MATH_PREC:
       return assign(value_.computeType, value.one<cudnnDataType_t>(CUDNN_TYPE_DATA_TYPE));
-    case CUDNN_ATTR_POINTWISE_NAN_PROPAGATION:
-      return value.one<cudnnNanPropagation_t>(CUDNN_TYPE_NAN_PROPOGATION) ==
-             CUDNN_NOT_PROPAGATE_NAN;
-    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP: {
-      double clip = -1;
-      return assignFactor(clip, value) && clip == 0;
+    case CUDNN_ATTR_POINTWISE_NAN_PROPAGATION: {
+      const auto nans = value.one<cudnnNanPropagation_t>(CUDNN_TYPE_NAN_PROPOGATION);
+      value_.keepsNans = nans == CUDNN_PROPAGATE_NAN;
+      return value_.keepsNans || nans == CUDNN_NOT_PROPAGATE_NAN;
     }
+    case CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP:
+      return assignFactor(value_.upperClip, value);
+    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP:
+    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE: {
+      double zero = -1;
+      return assignFactor(zero, value) && zero == 0;
+    }
+    case CUDNN_ATTR_POINTWISE_ELU_ALPHA:
+    case CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA:
+    case CUDNN_ATTR_POINTWISE_SWISH_BETA:
+    case CUDNN_ATTR_POINTWISE_AXIS:
+      return true;  // of other modes, none of which is understood
     default:
       return false;
   }
@@ -200,10 +210,16 @@ bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
       if (engine != nullptr) fill(*engine);
       return engine != nullptr;
     }
+    // Which engine it is, its notes tell. The device is the one that the plan runs on, or it does
+    // not run.
     case CUDNN_ATTR_ENGINEHEUR_MODE:
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
     case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
-      return true;  // which engine it is, its notes tell
+#if CUDNN_VERSION >= 90800
+    case CUDNN_ATTR_ENGINEHEUR_DEVICEPROP:
+    case CUDNN_ATTR_ENGINE_DEVICEPROP:
+#endif
+      return true;
     default:
       return false;
   }
@@ -224,6 +240,13 @@ bool PlanDescription::read(cudnnBackendAttributeName_t name,
       if (configuration != nullptr) fill(*configuration);
       return configuration != nullptr;
     }
+#if CUDNN_VERSION >= 90400
+    case CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE:  // what has been compiled for other plans
+#if CUDNN_VERSION >= 90800
+    case CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP:
+#endif
+      return true;
+#endif
     default:
       return false;
   }

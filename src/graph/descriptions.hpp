@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -123,6 +124,8 @@ struct OperationValue {
 struct PointwiseValue {
   std::int32_t mode = CUDNN_POINTWISE_ADD;
   std::int32_t computeType = CUDNN_DATA_FLOAT;
+  bool keepsNans = false;                                      ///< RELU's
+  double upperClip = std::numeric_limits<double>::infinity();  ///< RELU's
   bool isPlain = false;
 };
 

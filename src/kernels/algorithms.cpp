@@ -92,7 +92,7 @@ std::optional<KernelOffer> offeredAlgorithm(cudnnHandle_t handle,
                                             const ConvolutionDescriptors& descriptors,
                                             int algorithm,
                                             int* failures) {
-  if (!mayRun(problem, algorithm)) return std::nullopt;
+  if (!mayHaveAlgorithms(problem, descriptors) || !mayRun(problem, algorithm)) return std::nullopt;
   std::size_t bytes = 0;
   const cudnnStatus_t status =
       nativeWorkspaceSize(handle, problem.operation, descriptors, algorithm, &bytes);
@@ -220,7 +220,7 @@ class AlgorithmSource final : public KernelSource {
 
 // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
 bool mayRun(const Problem& problem, int algorithm) noexcept {
-  if (!isAllowed(problem, algorithm)) return false;
+  if (keepsNans(problem) || !isAllowed(problem, algorithm)) return false;
   return problem.operation != Operation::kBiasActivationForward ||
          problem.activation != CUDNN_ACTIVATION_IDENTITY ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
@@ -266,6 +266,7 @@ std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,
 std::vector<KernelOffer> rankedAlgorithms(cudnnHandle_t handle,
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors) {
+  if (!mayHaveAlgorithms(problem, descriptors)) return {};
   return withNative(problem.operation, [&](auto row) {
     using Row = decltype(row);
     // cuDNN returns each with and without tensor cores.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/source.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 
@@ -32,6 +33,12 @@ bool transforms(Operation operation, int algorithm) noexcept;
 /// False: cuDNN's fused call does not take the algorithm, or the problem does not allow its
 /// transform.
 bool mayRun(const Problem& problem, int algorithm) noexcept;
+
+/// False: cuDNN has no algorithm for the problem, but the graph API may have engines.
+inline bool mayHaveAlgorithms(const Problem& problem,
+                              const ConvolutionDescriptors& descriptors) noexcept {
+  return areThere(descriptors) && !keepsNans(problem);
+}
 
 /// Whether Winograd's transforms round no worse than the math type makes any other kernel: not on
 /// filters beyond 3x3, with 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and others 2e-5.

@@ -1,21 +1,26 @@
 #include "kernels/descriptors.hpp"
 
+#include "kernels/native.hpp"
+
 // The legacy convolution API is marked deprecated in cuDNN 9; it is what μ-cuDNN stands in for.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn {
 namespace {
 
+/// Null: cuDNN has none with these values.
 TensorDescriptor makeTensor(std::int32_t type,
                             int dimensions,
                             const Problem::Sizes& sizes,
                             const Problem::Sizes& strides) {
   auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
-  UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(descriptor.get(),
-                                                   static_cast<cudnnDataType_t>(type),
-                                                   dimensions,
-                                                   sizes.data(),
-                                                   strides.data()));
+  const cudnnStatus_t status = cudnn().setTensorNdDescriptor(descriptor.get(),
+                                                             static_cast<cudnnDataType_t>(type),
+                                                             dimensions,
+                                                             sizes.data(),
+                                                             strides.data());
+  if (isRefusal(status)) return nullptr;
+  UCUDNN_CHECK_CUDNN(status);
   return descriptor;
 }
 
@@ -23,9 +28,14 @@ TensorDescriptor makeTensor(std::int32_t type,
 
 ProblemDescriptors::ProblemDescriptors(const Problem& problem)
     : x_(makeTensor(problem.xType, problem.dimensions, problem.xSizes, problem.xStrides)),
-      w_(makeOwned<FilterDescriptor>(cudnn().createFilterDescriptor)),
-      convolution_(makeOwned<ConvolutionDescriptor>(cudnn().createConvolutionDescriptor)),
       y_(makeTensor(problem.yType, problem.dimensions, problem.ySizes, problem.yStrides)) {
+  if (x_ == nullptr || y_ == nullptr) {
+    x_.reset();
+    y_.reset();
+    return;
+  }
+  w_ = makeOwned<FilterDescriptor>(cudnn().createFilterDescriptor);
+  convolution_ = makeOwned<ConvolutionDescriptor>(cudnn().createConvolutionDescriptor);
   UCUDNN_CHECK_CUDNN(
       cudnn().setFilterNdDescriptor(w_.get(),
                                     static_cast<cudnnDataType_t>(problem.wType),

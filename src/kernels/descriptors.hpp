@@ -6,7 +6,9 @@
 
 namespace ucudnn {
 
-/// Owned; immutable once made, so threads may share them.
+/// Owned; immutable once made, so threads may share them. All null where cuDNN's tensors can't have
+/// the problem's values: with more than INT_MAX elements from the first to the last (9.19) there is
+/// the graph API alone.
 class ProblemDescriptors {
  public:
   /// Throws Error.
@@ -17,10 +19,9 @@ class ProblemDescriptors {
   }
 
  private:
-  TensorDescriptor x_;
+  TensorDescriptor x_, y_;
   FilterDescriptor w_;
   ConvolutionDescriptor convolution_;
-  TensorDescriptor y_;
 };
 
 }  // namespace ucudnn

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/factor.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 namespace {
@@ -42,7 +43,7 @@ bool areNansGraphs(const Problem& problem, cudnnActivationDescriptor_t descripto
   return problem.activation == CUDNN_ACTIVATION_IDENTITY ||
          (cudnn().getActivationDescriptor(descriptor, &mode, &nan, &coefficient) ==
               CUDNN_STATUS_SUCCESS &&
-          nan == CUDNN_NOT_PROPAGATE_NAN);
+          nan == nansOf(problem));
 }
 
 /// Whether the graph's tail is the call's. Graphs of several operations don't work in place

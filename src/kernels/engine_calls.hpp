@@ -19,8 +19,8 @@ bool areFactorsForEngines(const Problem& problem, const ConvolutionPointers& poi
 bool isMemoryForEngines(const ConvolutionPointers& pointers) noexcept;
 
 /// Whether engines can run a call: its factors and memory are for them. Of
-/// bias_activation_forward also: the bias is packed and of y's type, RELU propagates no NaNs, and z
-/// is aligned and not in y's memory.
+/// bias_activation_forward also: the bias is packed and of y's type, RELU makes of NaNs what the
+/// problem's does, and z is aligned and not in y's memory.
 bool suitsEngines(const Problem& problem,
                   const ConvolutionPointers& pointers,
                   const BiasActivation* fused) noexcept;

@@ -11,7 +11,8 @@ bool fitsWorkspace(cudnnHandle_t handle,
                    int algorithm,
                    std::size_t workspaceBytes) noexcept {
   std::size_t bytes = 0;
-  return nativeWorkspaceSize(handle, operation, descriptors, algorithm, &bytes) ==
+  return algorithm >= 0 && areThere(descriptors) &&
+         nativeWorkspaceSize(handle, operation, descriptors, algorithm, &bytes) ==
              CUDNN_STATUS_SUCCESS &&
          bytes <= workspaceBytes;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "problem/activation.hpp"
+
 // What RELU makes of NaNs is marked deprecated; there is no other word for it.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -147,7 +149,7 @@ BackendDescriptor makePointwise(const Problem& problem,
   const auto pointwise = makeBackend(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   set(pointwise, CUDNN_ATTR_POINTWISE_MODE, isSum ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_RELU_FWD);
   set(pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, static_cast<cudnnDataType_t>(problem.computeType));
-  if (!isSum) set(pointwise, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_NOT_PROPAGATE_NAN);
+  if (!isSum) set(pointwise, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, nansOf(problem));
   finalize(pointwise);
   auto operation = makeBackend(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
@@ -170,7 +172,7 @@ std::vector<BackendDescriptor> tailOf(const Problem& problem, std::int64_t align
                             firstOf(sizes, dimensions),
                             firstOf(strides, dimensions),
                             static_cast<std::int64_t>(elementBytes(problem.yType))));
-  if (problem.activation == CUDNN_ACTIVATION_RELU) tail.emplace_back();
+  if (isRelu(problem)) tail.emplace_back();
   return tail;
 }
 

@@ -42,8 +42,8 @@ struct GraphTensors {
 
 /// alpha is 1; x, w, y and z are aligned to `alignment` bytes, and slices of x, y and z as far as a
 /// sample's bytes allow. bias_activation_forward is y = act(conv(x) + z + bias), without z where
-/// the problem adds none: the bias is packed and of y's type, and RELU makes 0 of a NaN. Throws
-/// Error. REQUIRES: there, beta is 0.
+/// the problem adds none: the bias is packed and of y's type. Throws Error. REQUIRES: there, beta
+/// is 0.
 std::vector<BackendDescriptor> makeOperations(const Problem& problem,
                                               const GraphTensors& tensors,
                                               double beta,

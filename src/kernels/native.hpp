@@ -121,6 +121,11 @@ cudnnStatus_t callNative(
                              rest...);
 }
 
+/// False: ProblemDescriptors has none, so that there is no algorithm. cuDNN must not be asked.
+inline bool areThere(const ConvolutionDescriptors& descriptors) noexcept {
+  return descriptors.x != nullptr && descriptors.y != nullptr;
+}
+
 /// Workspace that cuDNN wants for an algorithm.
 cudnnStatus_t nativeWorkspaceSize(cudnnHandle_t handle,
                                   Operation operation,

@@ -7,6 +7,7 @@
 
 #include "kernels/graph_operations.hpp"
 #include "kernels/native.hpp"
+#include "problem/activation.hpp"
 
 // A graph's and a plan's handle are marked deprecated; before 9.8 there is nothing in their place.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -61,8 +62,7 @@ EngineConfiguration configurationOf(const BackendDescriptor& configuration) {
 bool hasEngines(const Problem& problem) noexcept {
   if (problem.operation != Operation::kBiasActivationForward) return true;
   return problem.computeType != CUDNN_DATA_HALF &&
-         (problem.activation == CUDNN_ACTIVATION_RELU ||
-          problem.activation == CUDNN_ACTIVATION_IDENTITY);
+         (isRelu(problem) || problem.activation == CUDNN_ACTIVATION_IDENTITY);
 }
 
 OperationGraph::OperationGraph(const EngineDevice& device,

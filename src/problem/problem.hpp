@@ -58,8 +58,8 @@ struct Problem {
   std::int32_t computeType = 0;  ///< cudnnDataType_t
   std::int32_t mathType = 0;     ///< cudnnMathType_t
   std::int32_t groups = 1;
-  std::int32_t activation = 0;  ///< cudnnActivationMode_t, of bias_activation_forward only
-  std::int32_t addsZ = 0;       ///< 1: bias_activation_forward with alpha2 != 0
+  std::int32_t activation = 0;                 ///< of bias_activation_forward only: activation.hpp
+  std::int32_t addsZ = 0;                      ///< 1: bias_activation_forward with alpha2 != 0
   Transform transform = Transform::kWinograd;  ///< the least exact that a kernel may have
 
   int batch() const noexcept { return xSizes[0]; }

@@ -95,6 +95,19 @@ TEST(ClientConvolution, ItsDescriptorsHoldItsProblem) {
   EXPECT_FALSE(ClientConvolution(*read(integers), {false, true}, 0).isKnown);
 }
 
+// cuDNN's legacy tensors span fewer than 2^31 elements (9.19).
+TEST(ClientConvolution, IsKnownWithoutDescriptors) {
+  OperationValue large = convolution();
+  large.x.strides[0] = std::int64_t{1} << 30;
+  ASSERT_TRUE(read(large)->isUnderstood);
+  const ClientConvolution run(*read(large), {false, true}, 0);
+  EXPECT_FALSE(areThere(run.descriptors.get()));
+  EXPECT_TRUE(run.isKnown);
+  EXPECT_TRUE(areThere(ProblemDescriptors(run.problem.withBatch(2)).get()));
+  large.x.type = large.w.type = large.y.type = CUDNN_DATA_INT8;
+  EXPECT_FALSE(ClientConvolution(*read(large), {false, true}, 0).isKnown);
+}
+
 // The engine that the client has chosen tells what it accepts.
 TEST(ClientGraph, RunsByTensorCoresOnlyWhereTheClientsEngineDoes) {
   const auto graph = read(convolution());

@@ -6,14 +6,17 @@
 
 #include "cuda/owners.hpp"
 #include "engines_fixture.hpp"
+#include "kernels/algorithms.hpp"
 #include "kernels/factor.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
 
-constexpr std::int32_t kActivations[] = {CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY};
+constexpr std::int32_t kActivations[] = {
+    CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY, kReluKeepingNans};
 
 /// 4 samples of 3 channels of 2 x 2: y has 48 elements.
 Problem smallFused(int addsZ, std::int32_t activation) {
@@ -28,7 +31,7 @@ class FusedCall {
  public:
   explicit FusedCall(const Problem& problem) : problem_(problem) {
     setBias(CUDNN_DATA_FLOAT, {1, 3, 1, 1}, {3, 1, 1, 1});
-    setNan(CUDNN_NOT_PROPAGATE_NAN);
+    setNan(nansOf(problem));
     pointers.alpha = Factor::one(problem).get();
     pointers.beta = (problem.addsZ != 0 ? Factor::one(problem) : Factor::zero(problem)).get();
     pointers.x = &memory[0];
@@ -43,8 +46,11 @@ class FusedCall {
               cudnnSetTensorNdDescriptor(bias_.get(), type, 4, sizes.data(), strides.data()));
   }
   void setNan(cudnnNanPropagation_t nan) {
-    const auto mode = static_cast<cudnnActivationMode_t>(problem_.activation);
-    ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetActivationDescriptor(activation_.get(), mode, nan, 6));
+    ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+              cudnnSetActivationDescriptor(activation_.get(), modeOf(problem_), nan, 6));
+  }
+  void setOtherNan() {
+    setNan(keepsNans(problem_) ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN);
   }
   bool suits() const { return suitsEngines(problem_, pointers, &fused); }
 
@@ -81,7 +87,7 @@ TEST(SuitsFusedEnginesTest, CallsThatAGraphHas) {
       {"bias with channels last", kAlways, bias(CUDNN_DATA_FLOAT, {1, 3, 1, 1}, {3, 1, 3, 3})},
       {"another alpha", kNever, [&](FusedCall& c) { c.pointers.alpha = &half; }},
       {"another alpha2", kNever, [&](FusedCall& c) { c.pointers.beta = &half; }},
-      {"NaNs stay", kWithoutActivation, [](FusedCall& c) { c.setNan(CUDNN_PROPAGATE_NAN); }},
+      {"other NaNs", kWithoutActivation, [](FusedCall& c) { c.setOtherNan(); }},
       {"z in place", kWithoutZ, zAt(0)},
       {"z begins in y", kWithoutZ, zAt(44)},
       {"z ends in y", kWithoutZ, zAt(-44)},
@@ -100,6 +106,14 @@ TEST(SuitsFusedEnginesTest, CallsThatAGraphHas) {
         EXPECT_EQ(isExpected, call.suits())
             << row.name << ", adds z " << addsZ << ", activation " << activation;
       }
+}
+
+// As cuDNN's manual has it of its fused call.
+TEST(FusedAlgorithmsTest, NoneMayRunForAReluThatKeepsNans) {
+  for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++algorithm) {
+    EXPECT_TRUE(mayRun(smallFused(0, CUDNN_ACTIVATION_RELU), algorithm)) << algorithm;
+    EXPECT_FALSE(mayRun(smallFused(0, kReluKeepingNans), algorithm)) << algorithm;
+  }
 }
 
 #if CUDNN_VERSION >= 90800

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend.hpp"
+#include "graph_shape.hpp"
 
 namespace plain {
 
@@ -24,42 +25,9 @@ enum class GraphOperation {
   kFused,  ///< the first, and a bias and RELU behind it
 };
 
-/// Of a convolution that leaves images as large as they are.
-struct Shape {
-  std::int64_t batch = kBatch, channels = kChannels, filters = kFilters, groups = 1;
-  std::vector<std::int64_t> image = {kSize, kSize};
-  std::int64_t filter = kFilter;
-
-  using Sizes = std::vector<std::int64_t>;
-  Sizes x() const { return joined(batch, channels, image); }
-  Sizes w() const { return joined(filters, channels / groups, Sizes(image.size(), filter)); }
-  Sizes y() const { return joined(batch, filters, image); }
-  Sizes bias() const { return joined(1, filters, Sizes(image.size(), 1)); }
-  Sizes ofEach(std::int64_t value) const { return Sizes(image.size(), value); }
-
-  /// Dense ones, the last dimension innermost.
-  static Sizes strides(const Sizes& sizes) {
-    Sizes made(sizes.size());
-    std::int64_t stride = 1;
-    for (std::size_t i = sizes.size(); i-- > 0;) made[i] = std::exchange(stride, stride * sizes[i]);
-    return made;
-  }
-  static std::size_t count(const Sizes& sizes) {
-    std::size_t product = 1;
-    for (const std::int64_t size : sizes) product *= static_cast<std::size_t>(size);
-    return product;
-  }
-
- private:
-  static Sizes joined(std::int64_t first, std::int64_t second, const Sizes& others) {
-    Sizes sizes = {first, second};
-    sizes.insert(sizes.end(), others.begin(), others.end());
-    return sizes;
-  }
-};
-
 class GraphLayer {
  public:
+  virtual ~GraphLayer() = default;
   explicit GraphLayer(Shape shape = {}) : shape_(std::move(shape)) {
     fill(x_, xCount_, 1);
     fill(w_, wCount_, 2);
@@ -67,6 +35,12 @@ class GraphLayer {
     fill(bias_, Shape::count(shape_.bias()), 4);
   }
 
+  Relu relu;  ///< of the fused one
+  bool forbidsTf32 = true;
+
+  void runFused(cudnnHandle_t handle, GraphUse use, std::vector<float>& results) {
+    runOperation(handle, GraphOperation::kFused, use, y_, yCount_, results);
+  }
   void run(cudnnHandle_t handle, GraphUse use, std::vector<float>& results) {
     runOperation(handle, GraphOperation::kForward, use, y_, yCount_, results);
     runOperation(handle, GraphOperation::kBackwardData, use, x_, xCount_, results);
@@ -78,6 +52,9 @@ class GraphLayer {
   static constexpr std::int64_t kX = 11, kW = 22, kY = 33, kBias = 44, kVirtual = 55;
 
   static Backend tensor(std::int64_t id, const Shape::Sizes& sizes) {
+    return tensor(id, sizes, Shape::strides(sizes));
+  }
+  static Backend tensor(std::int64_t id, const Shape::Sizes& sizes, const Shape::Sizes& strides) {
     const bool isVirtual = id >= kVirtual;
     Backend made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
@@ -85,9 +62,11 @@ class GraphLayer {
     made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::int64_t{16});
     made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, isVirtual);
     made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, sizes);
-    made.set(CUDNN_ATTR_TENSOR_STRIDES, Shape::strides(sizes));
+    made.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
     return made.finalize();
   }
+
+  virtual Shape::Sizes xStrides() const { return Shape::strides(shape_.x()); }
 
   Backend convolution() const {
     Backend made(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -98,7 +77,8 @@ class GraphLayer {
              CUDNN_TYPE_INT64,
              static_cast<std::int64_t>(shape_.image.size()));
     made.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, shape_.ofEach(shape_.filter / 2));
-    made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, shape_.ofEach(shape_.filter / 2));
+    made.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+             shape_.ofEach(shape_.filter / 2 + shape_.behind));
     made.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, shape_.ofEach(1));
     made.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, shape_.ofEach(1));
     return made.finalize();
@@ -145,7 +125,7 @@ class GraphLayer {
     std::vector<Backend> made;
     Backend& first = made.emplace_back(names.type);
     first.set(names.convolution, convolution());
-    first.set(names.x, tensor(kX, shape_.x()));
+    first.set(names.x, tensor(kX, shape_.x(), xStrides()));
     first.set(names.w, tensor(kW, shape_.w()));
     first.set(names.y, y(isFused ? kVirtual : kY));
     first.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F);
@@ -167,13 +147,21 @@ class GraphLayer {
     return graph.finalize();
   }
 
-  static Backend pointwise(cudnnPointwiseMode_t mode,
-                           const Backend& x,
-                           const Backend* b,
-                           const Backend& y) {
+  void setRelu(Backend& what) const {
+    what.set(CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, CUDNN_PROPAGATE_NAN);
+    what.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP, CUDNN_TYPE_DOUBLE, 0.0);
+    what.set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, relu.upperClip);
+    what.set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, relu.slope);
+  }
+
+  Backend pointwise(cudnnPointwiseMode_t mode,
+                    const Backend& x,
+                    const Backend* b,
+                    const Backend& y) const {
     Backend what(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     what.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode);
     what.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+    if (mode == CUDNN_POINTWISE_RELU_FWD && !relu.isPlain) setRelu(what);
     what.finalize();
     Backend made(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     made.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
@@ -251,11 +239,10 @@ class GraphLayer {
     Backend plan;
     std::size_t bytes;
   };
-  static std::vector<Planned> plansOf(cudnnHandle_t handle, const Backend& graph, GraphUse use) {
+  std::vector<Planned> plansOf(cudnnHandle_t handle, const Backend& graph, GraphUse use) const {
     std::vector<Planned> plans;
     for (const Backend& configuration : configurations(graph)) {
-      // As a program that forbids TF32.
-      if (hasNote(configuration, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) continue;
+      if (forbidsTf32 && hasNote(configuration, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) continue;
       Backend plan = planOf(handle, configuration);
       if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
       const std::size_t bytes = use == GraphUse::kUnasked
@@ -266,6 +253,11 @@ class GraphLayer {
     }
     if (plans.empty()) throw std::runtime_error("no plan");
     return plans;
+  }
+
+  static void noteWorkspace(std::size_t bytes) {
+    for (std::size_t most = mostWorkspace; bytes > most;)
+      if (mostWorkspace.compare_exchange_weak(most, bytes)) break;
   }
 
   void runOperation(cudnnHandle_t handle,
@@ -281,8 +273,7 @@ class GraphLayer {
     const std::vector<void*> data = {pointer(x_), pointer(w_), pointer(y_), bias_.get()};
     const Backend built = graph(handle, operation);
     for (const auto& [plan, bytes] : plansOf(handle, built, use)) {
-      for (std::size_t most = mostWorkspace; bytes > most;)
-        if (mostWorkspace.compare_exchange_weak(most, bytes)) break;
+      noteWorkspace(bytes);
       const Memory space(bytes);
       for (int i = 0; i < (use == GraphUse::kAll ? 1 : 3); ++i) {
         CHECK(cudaMemset(output.get(), 0xFF, outputCount * sizeof(float)));

@@ -16,6 +16,10 @@
 //   fast      runs engines that have tensor cores
 //   capture   captures them, and runs nothing before
 //   shapes    runs all engines of convolutions with groups and in 3-D, and captures them
+//   frontend  describes the fused operation as cudnn-frontend does, and runs the first engine
+//   frontends the same, all engines
+//   huge      has a tensor that legacy descriptors can't describe
+//   odd       runs graphs that no plan is for
 //   twice     asks for workspaces again after the cap has been raised
 //   ends      asks plans for their workspace while another thread destroys their handle
 //   asks      the same while another thread executes plans of the same handle
@@ -48,6 +52,7 @@
 #include "graph_forks.hpp"
 #include "graph_habits.hpp"
 #include "graph_threads.hpp"
+#include "odd_graphs.hpp"
 
 using namespace plain;
 
@@ -79,6 +84,12 @@ void runShapes(std::vector<float>& results) {
   volume.image = {6, 6, 6}, volume.channels = 48, volume.filter = 3;
   for (const Shape& shape : {grouped, volume})
     withHandle([&](cudnnHandle_t handle) { GraphHabits(shape).everyEngine(handle, results); });
+}
+
+void runHuge(std::vector<float>& results) {
+  Shape shape;
+  shape.channels = 96, shape.filters = 8, shape.batch = 3;
+  withHandle([&](cudnnHandle_t handle) { HugeLayer(shape).run(handle, results); });
 }
 
 void findInThreads(std::vector<float>& results, int rounds = 1) {
@@ -241,6 +252,13 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "twice")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().askTwice(handle, results); });
     if (mode == "shapes") runShapes(results);
+    if (mode == "frontend" || mode == "frontends")
+      withHandle([&](cudnnHandle_t handle) {
+        FrontendLayer().run(
+            handle, mode == "frontend" ? GraphUse::kFirst : GraphUse::kAll, results);
+      });
+    if (mode == "huge") runHuge(results);
+    if (mode == "odd") withHandle([&](cudnnHandle_t handle) { runOddGraphs(handle, results); });
     if (mode == "ends") GraphThreads::end();
     if (mode == "asks") GraphThreads::executeBeside(false);
     if (mode == "caps") GraphThreads::executeBeside(true);
