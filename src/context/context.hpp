@@ -171,10 +171,9 @@ class Context {
   std::vector<AlgorithmPerformance> answerUnmeasured(const Problem& problem,
                                                      const ConvolutionDescriptors& descriptors,
                                                      std::size_t limitBytes);
-  std::optional<std::size_t> unmeasuredBytes(const Problem& problem,
-                                             const ConvolutionDescriptors& descriptors,
-                                             int algorithm,
-                                             StatedLimit limit);
+  std::shared_ptr<const Plan> planFor(const Problem& problem,
+                                      const StatedLimit& limit,
+                                      bool deterministic);
   /// Of what is not planned. Empty: cuDNN's own answer is within the cap, or there is none.
   std::optional<std::size_t> cappedBytes(const Problem& problem,
                                          const ConvolutionDescriptors& descriptors,

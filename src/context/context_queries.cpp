@@ -113,8 +113,7 @@ std::vector<AlgorithmPerformance> Context::answerFrom(const Plan& plan,
   return answer;
 }
 
-/// What cuDNN's heuristics say. The first asks for as much of the limit as a plan may use once the
-/// problem has been measured: many clients ask only once.
+/// What cuDNN's heuristics say: each needs what it needs, for nobody knows what a plan would.
 std::vector<AlgorithmPerformance> Context::answerUnmeasured(
     const Problem& problem, const ConvolutionDescriptors& descriptors, std::size_t limitBytes) {
   const Offers ranked = rankedOf(problem, descriptors);
@@ -122,12 +121,13 @@ std::vector<AlgorithmPerformance> Context::answerUnmeasured(
   for (const KernelOffer& offer : *ranked) {
     const std::size_t bytes = roundUpToAlignment(offer.workspaceBytes);
     if (bytes > limitBytes || (settings().deterministic && !offer.deterministic)) continue;
-    answer.push_back(entryOf(
-        offer, answer.empty() ? std::max(bytes, reserveWithin(limitBytes, *ranked)) : bytes));
+    answer.push_back(entryOf(offer, bytes));
   }
   return answer;
 }
 
+/// What the algorithm itself needs; but that which a query has named for a plan is told what the
+/// plan takes, and so is one beyond a limit: there, the plan runs in its place.
 std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                                                    const ConvolutionDescriptors& descriptors,
                                                    int algorithm,
@@ -144,36 +144,31 @@ std::optional<std::size_t> Context::workspaceBytes(Operation operation,
                           ? *stated
                           : StatedLimit{unstatedLimit(problem, descriptors, false), false, false};
   limit.bytes = capped(limit.bytes);
-  const bool deterministic = isDeterministic(operation, algorithm);
-  const Measuring measuring = measuringFor(limit.mayMeasure);
-  PlanAnswer found = planner().answer(queryFor(problem, limit.bytes, deterministic), measuring);
-  // A call within the limit runs all the same, if need be with another kernel.
-  if (!found.plan && deterministic && !settings().deterministic)
-    found = planner().answer(queryFor(problem, limit.bytes, false), measuring);
-  if (found.plan)
-    return bytesWithinCap(
-        problem,
-        algorithm,
-        roundUpToAlignment(
-            bytesToName(handle_, operation, descriptors, algorithm, found.plan->algorithmBytes)));
-  return unmeasuredBytes(problem, descriptors, algorithm, limit);
+  std::size_t own = 0;
+  if (nativeWorkspaceSize(handle_, operation, descriptors, algorithm, &own) != CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  own = roundUpToAlignment(own);
+  const bool isHard = limit.isNamed || settings().defaultWorkspaceLimitGiven;
+  const std::size_t mostBytes = capped(isHard ? limit.bytes : SIZE_MAX);
+  const auto plan = planFor(problem, limit, isDeterministic(operation, algorithm));
+  if (plan && (algorithm == plan->algorithm || own > mostBytes))
+    return bytesWithinCap(problem,
+                          algorithm,
+                          roundUpToAlignment(bytesToName(
+                              handle_, operation, descriptors, algorithm, plan->algorithmBytes)));
+  return keepWithin(mostBytes, problem, descriptors, algorithm, own);
 }
 
-/// What cuDNN needs for the algorithm, and what a plan may use of the limit once there is one.
-std::optional<std::size_t> Context::unmeasuredBytes(const Problem& problem,
-                                                    const ConvolutionDescriptors& descriptors,
-                                                    int algorithm,
-                                                    StatedLimit limit) {
-  std::size_t native = 0;
-  if (nativeWorkspaceSize(handle_, problem.operation, descriptors, algorithm, &native) !=
-      CUDNN_STATUS_SUCCESS)
-    return std::nullopt;
-  const std::size_t bytes = std::max(roundUpToAlignment(native),
-                                     reserveWithin(limit.bytes, *rankedOf(problem, descriptors)));
-  const bool isHard = limit.isNamed || settings().defaultWorkspaceLimitGiven;
-  return isHard || isCapped()
-             ? keepWithin(isHard ? limit.bytes : SIZE_MAX, problem, descriptors, algorithm, bytes)
-             : bytes;
+/// What a call of such an algorithm runs within the limit. Null: nothing is known.
+std::shared_ptr<const Plan> Context::planFor(const Problem& problem,
+                                             const StatedLimit& limit,
+                                             bool deterministic) {
+  const Measuring measuring = measuringFor(limit.mayMeasure);
+  auto plan = planner().answer(queryFor(problem, limit.bytes, deterministic), measuring).plan;
+  // A call within the limit runs all the same, if need be with another kernel.
+  if (!plan && deterministic && !settings().deterministic)
+    plan = planner().answer(queryFor(problem, limit.bytes, false), measuring).plan;
+  return plan;
 }
 
 std::optional<std::size_t> Context::cappedBytes(const Problem& problem,

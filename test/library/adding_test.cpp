@@ -21,7 +21,9 @@ class AddingTest : public LibraryTest, public ::testing::WithParamInterface<ucud
     forced_ = std::make_unique<ForcedSplits>(std::vector<ConvolutionCase>{next});
     handles_ = std::make_unique<Handles>();
     convolution_ = std::make_unique<Convolution>(next);
-    ASSERT_CUDNN(convolution_->workspaceSize(handles_->ours, GetParam(), 0, &bytes_));
+    std::vector<Performance> named;
+    ASSERT_CUDNN(convolution_->query(handles_->ours, GetParam(), Query::kGet, 1, &named));
+    bytes_ = named.at(0).memory;
     workspace_ = std::make_unique<DeviceBuffer>(bytes_);
     before_ = statistics();
   }

@@ -77,8 +77,9 @@ class EnginesTest : public LibraryTest, public ::testing::WithParamInterface<Con
     convolution.fill();
     if (beta == 0) convolution.output(operation).poison();
     const auto expected = undivided(convolution, handles.native, operation, alpha, beta);
-    std::size_t bytes = 0;
-    ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, 0, &bytes));
+    std::vector<Performance> named;
+    ASSERT_CUDNN(convolution.query(handles.ours, operation, Query::kGet, 1, &named));
+    const std::size_t bytes = named.at(0).memory;
     ASSERT_LE(bytes, kLimit);
     const DeviceBuffer workspace(bytes);
     ASSERT_CUDNN(

@@ -17,8 +17,9 @@ void expectRightResult(UcudnnHandle_t ours, ucudnnOperation_t operation, Convolu
   const auto expected = convolution.undivided(native, operation, 0, 1, 0);
   EXPECT_CUDNN(cudnnDestroy(native));
   ASSERT_TRUE(expected);
-  std::size_t bytes = 0;
-  ASSERT_CUDNN(convolution.workspaceSize(ours, operation, 0, &bytes));
+  std::vector<Performance> named;
+  ASSERT_CUDNN(convolution.query(ours, operation, Query::kGet, 1, &named));
+  const std::size_t bytes = named.at(0).memory;
   const DeviceBuffer workspace(bytes);
   convolution.output(operation).poison();
   ASSERT_CUDNN(convolution.run(ours, operation, 0, {workspace.get(), bytes}));

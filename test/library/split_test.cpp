@@ -120,8 +120,7 @@ void expectSplitEqualsUndivided(Convolution& convolution,
   const auto expected = undivided(convolution, handles.native, operation, entries, beta);
   ASSERT_TRUE(expected);
 
-  std::size_t bytes = 0;
-  ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, 0, &bytes));
+  const std::size_t bytes = plan.workspaceBytes;
   const DeviceBuffer workspace(bytes);
   const long long splitBefore = statistics().splitCalls;
   ASSERT_CUDNN(convolution.run(handles.ours, operation, 0, {workspace.get(), bytes}, kAlpha, beta));

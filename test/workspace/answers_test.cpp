@@ -144,12 +144,21 @@ TEST_F(AnswersTest, ALimitNamedUnderATotalHoldsWithoutIt) {
           convolution.queryPreferred(handles.ours, operation, kNoWorkspace, 0, &algorithm));
       ASSERT_CUDNN(convolution.queryPreferred(handles.ours, operation, preference, 0, &algorithm));
       ASSERT_CUDNN(handles.ours.setTotalWorkspaceSize(0));
-      std::size_t bytes = 0;
-      ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, algorithm, &bytes));
+      // The one that was named needs nothing; others are kept within a named limit.
+      std::size_t most = 0;
+      for (algorithm = 0; algorithm < 8; ++algorithm) {  // cuDNN has at most 8 of an operation
+        // Without an activation bias_activation_forward has this algorithm only.
+        const bool mayBeFused = operation == UCUDNN_FORWARD &&
+                                algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+        std::size_t bytes = 0;
+        if (!mayBeFused && convolution.workspaceSize(handles.ours, operation, algorithm, &bytes) ==
+                               CUDNN_STATUS_SUCCESS)
+          most = std::max(most, bytes);
+      }
       if (preference == kNoWorkspace)
-        EXPECT_EQ(0U, bytes);
+        EXPECT_EQ(0U, most);
       else
-        EXPECT_LT(0U, bytes) << "the limit was named no more";
+        EXPECT_LT(0U, most) << "the limit was named no more";
     }
 }
 
