@@ -11,7 +11,7 @@ std::size_t BenchmarkRequest::limitAt(int batch) const noexcept {
   std::size_t borrowed = room.borrowed(problem.batch() - batch);
   if (buffers == nullptr && borrowed > room.limitBytes) {
     const std::size_t tensors = tensorBytesOf(problem.withBatch(batch));
-    borrowed = std::min(borrowed, memoryBytes > tensors ? memoryBytes - tensors : 0);
+    borrowed = std::min(borrowed, memory.mostBytes > tensors ? memory.mostBytes - tensors : 0);
   }
   return std::max(room.limitBytes, borrowed);
 }
@@ -19,6 +19,11 @@ std::size_t BenchmarkRequest::limitAt(int batch) const noexcept {
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request) {
   const RelaxedCapture relaxed;
   return BenchmarkRun(handle, request).run();
+}
+
+bool hasMemoryToBenchmark(const BenchmarkRequest& request) {
+  return request.buffers != nullptr ||
+         tensorBytesOf(request.problem, request.hasZBesideY()) <= request.memory.bytes();
 }
 
 void prepareBenchmarkDevices(const std::vector<int>& devices) noexcept {

@@ -27,8 +27,7 @@ struct BenchmarkRequest {
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
   const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
                                             ///< device; null: scratch memory
-  std::size_t memoryBytes = SIZE_MAX;  ///< scratch memory, tensors and workspace together, on each
-                                       ///< device
+  ScratchBound memory;  ///< scratch memory, tensors and workspace together, on each device
   Kernels kernels = Kernels::kLegacy;  ///< that plans are made of; algorithms are timed in any case
   Tuning tuning = Tuning::kExhaustive;
   std::vector<int> devices;  ///< beside the handle's own
@@ -45,6 +44,8 @@ struct BenchmarkRequest {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
     return addsUp ? Calls::kAll : calls;
   }
+  /// z has a place of its own: cuDNN's algorithms read it in place, which engines don't.
+  bool hasZBesideY() const noexcept { return withEngines() && problem.addsZ != 0; }
   /// The most workspace of a micro-batch of so many samples: more than the limit only where the
   /// benchmark, too, has so much.
   std::size_t limitAt(int batch) const noexcept;
@@ -77,6 +78,10 @@ struct BenchmarkResult {
 /// be timed at all. No lock is held while a device is waited for.
 /// REQUIRES: the handle's stream is not being captured, its device is current.
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request);
+
+/// Whether the mini-batch's tensors have room: without its own kernels no question is answered.
+/// REQUIRES: the handle's device is current. Throws Error.
+bool hasMemoryToBenchmark(const BenchmarkRequest& request);
 
 /// Makes the further devices ready in the background: a device's first cuDNN handle takes longer
 /// than a benchmark, which does not wait for it.

@@ -14,24 +14,34 @@ std::size_t biasBytes(const Problem& problem) noexcept {
   return static_cast<std::size_t>(problem.ySizes[1]) * elementBytes(problem.yType);
 }
 
-/// A block of `mostBytes`, or of what the device has, if it is at least `leastBytes`.
-DeviceBuffer allocate(std::size_t leastBytes, std::size_t mostBytes) {
-  if (mostBytes < leastBytes) return {};
-  std::size_t bytes = mostBytes;
+std::size_t freeBytes() {
+  std::size_t free = 0, total = 0;
+  UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+/// A block of `wantedBytes`, or of what the bound and the device allow, if it is at least
+/// `leastBytes`.
+DeviceBuffer allocate(std::size_t leastBytes, std::size_t wantedBytes, const ScratchBound& bound) {
+  std::size_t bytes = roundDownToAlignment(std::min(wantedBytes, bound.bytes()));
   for (;;) {
+    if (bytes < leastBytes) return {};
     try {
       return DeviceBuffer(bytes);
     } catch (const OutOfMemory&) {
-      std::size_t freeBytes = 0, totalBytes = 0;
-      UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
       // What is free may lie in pieces.
-      bytes = roundDownToAlignment(std::min(bytes - bytes / 4, freeBytes));
-      if (bytes < leastBytes) return {};
+      const std::size_t most = freeBytes() / bound.partsOfFree;
+      bytes = roundDownToAlignment(std::min(bytes - bytes / 4, most));
     }
   }
 }
 
 }  // namespace
+
+std::size_t ScratchBound::bytes(std::size_t heldBytes) const {
+  if (partsOfFree == 1) return mostBytes;
+  return std::min(mostBytes, (freeBytes() + heldBytes) / partsOfFree);
+}
 
 std::size_t tensorBytesOf(const Problem& problem, bool besideY) noexcept {
   return roundUpToAlignment(problem.wBytes()) + roundUpToAlignment(biasBytes(problem)) +
@@ -49,12 +59,12 @@ TimingMemory::TimingMemory(const Problem& problem,
 
 TimingMemory::TimingMemory(const Problem& problem,
                            std::size_t workspaceBytes,
-                           std::size_t mostBytes,
+                           const ScratchBound& bound,
                            bool besideY,
                            cudaStream_t stream)
     : problem_(problem), besideY_(besideY), stream_(stream) {
   const std::size_t wanted = tensorBytes(problem.batch()) + roundUpToAlignment(workspaceBytes);
-  block_ = allocate(tensorBytes(1), roundDownToAlignment(std::min(wanted, mostBytes)));
+  block_ = allocate(tensorBytes(1), wanted, bound);
   if (block_.bytes() < wanted)
     logInfo("{} N={}: kernels are timed in {} bytes of device memory, of {} wanted",
             problem.text(),

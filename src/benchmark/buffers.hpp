@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "cuda/owners.hpp"
@@ -17,6 +18,16 @@ struct TensorBuffers {
   void* y = nullptr;
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;
+};
+
+/// How much scratch memory may be taken.
+struct ScratchBound {
+  std::size_t mostBytes = SIZE_MAX;
+  /// Of what is free on the device, at most one part in so many; 1: all of it.
+  std::size_t partsOfFree = 1;
+
+  /// Of the current device, where `heldBytes` are scratch memory already. Throws Error.
+  std::size_t bytes(std::size_t heldBytes = 0) const;
 };
 
 /// What scratch memory takes for a problem's tensors. `besideY`: z has a place of its own.
@@ -40,15 +51,17 @@ class TimingMemory {
                std::size_t borrowedSampleBytes);
 
   /// One block for the tensors of the mini-batch and `workspaceBytes`, freed with the object; a
-  /// smaller one where `mostBytes` or the device has no more, none where not even a sample fits.
+  /// smaller one where the bound or the device allows no more, none where not even a sample fits.
   /// With `besideY` z has a place of its own there. Throws Error for another failure.
   TimingMemory(const Problem& problem,
                std::size_t workspaceBytes,
-               std::size_t mostBytes,
+               const ScratchBound& bound,
                bool besideY,
                cudaStream_t stream);
 
   bool fits(int batch, std::size_t workspaceBytes) const;
+  /// Of the block.
+  std::size_t scratchBytes() const noexcept { return block_.bytes(); }
   /// Empty: the kernel does not fit. In a block too small for everything the tensors take what this
   /// kernel's workspace leaves, and are filled anew where another kernel's has been.
   std::optional<Placement> place(int batch, std::size_t workspaceBytes);

@@ -6,6 +6,7 @@
 #include "benchmark/timing_limits.hpp"
 #include "cuda/cudnn.hpp"
 #include "kernels/engines.hpp"
+#include "support/alignment.hpp"
 
 namespace ucudnn {
 namespace {
@@ -27,21 +28,23 @@ void DeviceTimer::prepare() {
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle_, &stream_));
   begin_ = makeEvent();
   UCUDNN_CHECK_CUDA(cudaEventRecord(begin_.get(), stream_));
-  if (buffers_ != nullptr)
-    memory_.emplace(request_.problem, *buffers_, request_.room.sampleBytes);
-  else
-    takeMemory(question_.largestWorkspace());
+  if (buffers_ != nullptr) memory_.emplace(request_.problem, *buffers_, request_.room.sampleBytes);
   timer_.emplace(handle_, request_.problem);
+}
+
+bool DeviceTimer::mayTakeMemoryFor(const KernelCall& call) const {
+  const Problem part = request_.problem.withBatch(call.batch);
+  const std::size_t heldBytes = memory_ ? memory_->scratchBytes() : 0;
+  return tensorBytesOf(part, request_.hasZBesideY()) +
+             roundUpToAlignment(call.offer.workspaceBytes) <=
+         request_.memory.bytes(heldBytes);
 }
 
 void DeviceTimer::takeMemory(std::size_t workspaceBytes) {
   workspaceBytes_ = workspaceBytes;
-  // cuDNN's algorithms read z in place, which engines don't.
-  memory_.emplace(request_.problem,
-                  workspaceBytes,
-                  request_.memoryBytes,
-                  request_.withEngines() && request_.problem.addsZ != 0,
-                  stream_);
+  memory_.reset();
+  memory_.emplace(
+      request_.problem, workspaceBytes, request_.memory, request_.hasZBesideY(), stream_);
 }
 
 double DeviceTimer::finish() noexcept {
@@ -65,8 +68,10 @@ double DeviceTimer::finish() noexcept {
 std::optional<PlacedCall> DeviceTimer::place(const TimingTask& task) {
   const KernelCall& call = task.call;
   // A variant may need more than all that cuDNN offers.
-  if (buffers_ == nullptr && call.offer.workspaceBytes > workspaceBytes_)
-    takeMemory(call.offer.workspaceBytes);
+  if (buffers_ == nullptr && (!memory_ || call.offer.workspaceBytes > workspaceBytes_)) {
+    if (!mayTakeMemoryFor(call)) return std::nullopt;
+    takeMemory(std::max(call.offer.workspaceBytes, memory_ ? 0 : question_.largestWorkspace()));
+  }
   const auto place = memory_->place(call.batch, call.offer.workspaceBytes);
   if (!place) return std::nullopt;
   return PlacedCall{build(task), call.batch, call.offer.workspaceBytes, *place};

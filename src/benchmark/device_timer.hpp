@@ -28,8 +28,8 @@ struct TimingOutcome {
   double error = kUnknownError;
 };
 
-/// Takes memory and events for the first kernel; until then the device is not touched. Not
-/// thread-safe. REQUIRES: the handle's device is current.
+/// Takes events for the first kernel, and memory for the first that has room in what may be taken;
+/// until then the device is not touched. Not thread-safe. REQUIRES: the handle's device is current.
 class DeviceTimer {
  public:
   /// `buffers`: the caller's, null: scratch memory.
@@ -46,6 +46,7 @@ class DeviceTimer {
   double finish() noexcept;
 
  private:
+  bool mayTakeMemoryFor(const KernelCall& call) const;
   void takeMemory(std::size_t workspaceBytes);
   std::optional<PlacedCall> place(const TimingTask& task);
   std::shared_ptr<const BuiltKernel> build(const TimingTask& task);

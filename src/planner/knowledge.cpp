@@ -39,7 +39,8 @@ void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitB
     triedBytes = isWhole ? 0 : std::max(triedBytes, limitBytes);
   }
   if (isAnswered) addLook({limitBytes, bytes});
-  dropPlans();
+  const bool bringsNothing = !isAnswered && result.measurements.empty() && result.refused.empty();
+  if (!bringsNothing) dropPlans();
 }
 
 bool KnownQuestion::answers(std::size_t limitBytes) const noexcept {

@@ -20,6 +20,10 @@ using Clock = KnownQuestion::Clock;
 constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
+// What nobody asked to be measured takes at most a quarter of what is free: the program's other
+// threads allocate meanwhile, and must get what they would have got.
+constexpr std::size_t kUnaskedPartsOfFree = 4;
+
 /// What kernels are timed on; null: scratch memory. The caller's own is not for engines and planes
 /// where it is not aligned, or has no z beside y: what they say there is no answer for other calls.
 /// Nor does it hold what errors are measured on.
@@ -40,6 +44,26 @@ bool isTimed(const BenchmarkResult& result, int batch, Kernel kernel) {
          std::any_of(size->second.kernels.begin(),
                      size->second.kernels.end(),
                      [&](const Measurement& m) { return m.kernel == kernel; });
+}
+
+BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
+  BenchmarkRequest benchmark;
+  benchmark.problem = request.problem;
+  benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
+  benchmark.largestBatches = benchmark.sizes.size() > 1 &&
+                             request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
+  benchmark.calls = request.timedCalls();
+  if (request.runsOwn()) benchmark.own = request.own->kernel;
+  benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
+  benchmark.buffers = timingBuffers(request);
+  benchmark.memory.mostBytes = request.settings->benchmarkMemoryBytes;
+  benchmark.devices = *request.benchmarkDevices;
+  benchmark.replays = request.replay() != Replay::kNever;
+  benchmark.kernels = request.settings->kernels;
+  benchmark.tuning = request.settings->tuning;
+  benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
+  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
+  return benchmark;
 }
 
 }  // namespace
@@ -93,39 +117,34 @@ void Planner::inquire(const PlanRequest& request, Measuring measuring) {
 }
 
 void Planner::measure(const PlanRequest& request, Measuring measuring) {
+  BenchmarkRequest benchmark = benchmarkRequestOf(request);
+  // Calls pay for it, and none of them asked.
+  const bool isUnasked = measuring == Measuring::kWhenItPays;
+  if (isUnasked) benchmark.memory.partsOfFree = kUnaskedPartsOfFree;
   Measurements known;
   KernelsAtSizes refused;
   bool wasAnswered = false;  // then little is timed but the client's own kernel
-  store_.use(request, [&](const Known& problem, const KnownQuestion& asked) {
-    wasAnswered = asked.answers(request.limitBytes);
-    known = problem.measurements;
-    refused = problem.refused;
-  });
-  if (!request.withEngines()) dropEngines(known);
-  store_.confirmAll(request, known);
-  BenchmarkRequest benchmark;
-  benchmark.problem = request.problem;
-  benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
-  benchmark.largestBatches = benchmark.sizes.size() > 1 &&
-                             request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
-  benchmark.calls = request.timedCalls();
-  if (request.runsOwn()) benchmark.own = request.own->kernel;
-  benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
   benchmark.known = &known;
   benchmark.refused = &refused;
-  benchmark.buffers = timingBuffers(request);
-  benchmark.memoryBytes = request.settings->benchmarkMemoryBytes;
-  benchmark.devices = *request.benchmarkDevices;
-  benchmark.replays = request.replay() != Replay::kNever;
-  benchmark.kernels = request.settings->kernels;
-  benchmark.tuning = request.settings->tuning;
-  benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
-  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   BenchmarkResult result;
   std::string why;
   const auto begin = Clock::now();
+  // Without it cuDNN isn't even asked what it has.
+  const bool hasMemory = !isUnasked || hasMemoryToBenchmark(benchmark);
+  if (hasMemory) {
+    store_.use(request, [&](const Known& problem, const KnownQuestion& asked) {
+      wasAnswered = asked.answers(request.limitBytes);
+      known = problem.measurements;
+      refused = problem.refused;
+    });
+    if (!request.withEngines()) dropEngines(known);
+    store_.confirmAll(request, known);
+  }
   try {
-    result = benchmarkKernels(request.handle, benchmark);
+    if (hasMemory)
+      result = benchmarkKernels(request.handle, benchmark);
+    else
+      result.untried = Untried::kMemory;
     if (result.untried == Untried::kMemory) why = "device memory is short";
     if (result.failures > 0) why = fmt::format("{} kernels failed", result.failures);
   } catch (const Error& error) {
@@ -136,8 +155,10 @@ void Planner::measure(const PlanRequest& request, Measuring measuring) {
   const auto elapsed = Clock::now() - begin;
   const std::chrono::duration<double, std::milli> wall = elapsed;
   const double costMs = std::max(result.spentMs, wall.count());
-  if (!wasAnswered) investment_.learn(estimatedMs(request.problem), costMs);
-  if (measuring == Measuring::kWhenItPays) investment_.spend(costMs);
+  // What was put off says nothing of what measuring costs.
+  if (result.kernelsMeasured > 0 && !wasAnswered)
+    investment_.learn(estimatedMs(request.problem), costMs);
+  if (isUnasked) investment_.spend(costMs);
   // What can't be timed is never replaced.
   if (benchmark.own && result.untried == Untried::kNone && result.failures == 0 &&
       !isTimed(result, request.problem.batch(), *benchmark.own))

@@ -234,7 +234,7 @@ std::vector<EnvironmentVariable> makeTable() {
        "a size, as 67108864 or 64MiB",
        "1 GiB",
        "Device memory that benchmarking may take for a moment, where the caller's does not "
-       "serve",
+       "serve; unasked, at most a quarter of what is free",
        [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
       {"UCUDNN_BENCHMARK_SHARE",
        "0 to 1, or always",

@@ -38,7 +38,7 @@ TEST_F(BenchmarkMemoryTest, AKernelThatNeedsMoreThanAllThatIsOfferedGetsIt) {
   task.call = {std::make_shared<const ProblemDescriptors>(request.problem), 32, kernel};
   task.expectedMs = kernel.timeMs;
   const auto statusWith = [&](std::size_t grantedBytes) {
-    request.memoryBytes = grantedBytes;
+    request.memory.mostBytes = grantedBytes;
     DeviceTimer timer(handle_.get(), request, nullptr, asked);
     timer.prepare();
     return timer.run(task).status;
@@ -63,7 +63,7 @@ TEST_F(BenchmarkMemoryTest, OnTheCallersBuffersNothingIsAllocated) {
         y(request.problem.yBytes()), workspace(kLimit);
     const TensorBuffers buffers{x.get(), w.get(), y.get(), workspace.get(), kLimit};
     request.buffers = &buffers;
-    request.memoryBytes = 0;  // no scratch memory could be had
+    request.memory.mostBytes = 0;  // no scratch memory could be had
     const auto allocations = callCount("cudaMalloc");
     const BenchmarkResult result = run(request);
     EXPECT_EQ(allocations, callCount("cudaMalloc"));
@@ -83,7 +83,7 @@ TEST_F(BenchmarkMemoryTest, NoMoreIsTakenThanGranted) {
                                     std::size_t{0}}) {
     setMemory(0, granted);
     BenchmarkRequest request = question(32, kLimit);
-    request.memoryBytes = granted;
+    request.memory.mostBytes = granted;
     const auto allocations = callCount("cudaMalloc");
     const BenchmarkResult result = run(request);
     EXPECT_GE(allocations + 1, callCount("cudaMalloc")) << granted;
@@ -109,7 +109,7 @@ TEST_F(BenchmarkMemoryTest, ZLiesBesideYWhereEnginesAreTimed) {
          {tensorBytes(32) + zBytes + kSlack, tensorBytes(32) + zBytes}) {
       const bool isEnough = granted > tensorBytes(32) + zBytes;
       setMemory(0, granted);
-      request.memoryBytes = granted;
+      request.memory.mostBytes = granted;
       const BenchmarkResult result = run(request);
       setMemory(0, SIZE_MAX);
       EXPECT_EQ(0, result.failures);
@@ -129,10 +129,10 @@ TEST_F(BenchmarkMemoryTest, ZLiesBesideYWhereEnginesAreTimed) {
 TEST_F(BenchmarkMemoryTest, OfADeviceThatHasLessWhatItHasIsUsed) {
   for (const std::size_t freeBytes : {tensorBytes(32) + 36 * kMebibyte, tensorBytes(2)}) {
     BenchmarkRequest request = question(32, kLimit);
-    request.memoryBytes = freeBytes;
+    request.memory.mostBytes = freeBytes;
     const BenchmarkResult granted = run(request);
     setMemory(0, freeBytes);
-    request.memoryBytes = SIZE_MAX;
+    request.memory.mostBytes = SIZE_MAX;
     const BenchmarkResult found = run(request);
     setMemory(0, SIZE_MAX);
     EXPECT_EQ(kernelsOf(granted.measurements), kernelsOf(found.measurements));
@@ -146,7 +146,7 @@ TEST_F(BenchmarkMemoryTest, OfADeviceThatHasLessWhatItHasIsUsed) {
 TEST_F(BenchmarkMemoryTest, TensorsAndWorkspaceDoNotCrowdEachOtherOut) {
   BenchmarkRequest request = question(32, kLimit);
   const BenchmarkResult everything = run(request);
-  request.memoryBytes = tensorBytes(32) + kSlack;
+  request.memory.mostBytes = tensorBytes(32) + kSlack;
   const BenchmarkResult result = run(request);
   const KernelsFound measured = kernelsOf(result.measurements);
   bool wholeWithout = false, partWithMore = false;
@@ -156,7 +156,7 @@ TEST_F(BenchmarkMemoryTest, TensorsAndWorkspaceDoNotCrowdEachOtherOut) {
       if (!fits) continue;
       EXPECT_EQ(1U, measured.count({batch, m.kernel.id})) << batch;
       if (batch == 32 && m.workspaceBytes == 0) wholeWithout = true;
-      if (batch < 32 && m.workspaceBytes > request.memoryBytes / 4) partWithMore = true;
+      if (batch < 32 && m.workspaceBytes > request.memory.mostBytes / 4) partWithMore = true;
     }
   EXPECT_TRUE(wholeWithout);
   EXPECT_TRUE(partWithMore);
@@ -167,10 +167,10 @@ TEST_F(BenchmarkMemoryTest, TensorsAndWorkspaceDoNotCrowdEachOtherOut) {
 TEST_F(BenchmarkMemoryTest, WhatDidNotFitIsMeasuredOnceThereIsMemory) {
   BenchmarkRequest request = question(32, kLimit);
   const BenchmarkResult everything = run(request);
-  request.memoryBytes = tensorBytes(8);
+  request.memory.mostBytes = tensorBytes(8);
   Measurements known = run(request).measurements;
   EXPECT_EQ(0U, known.count(32));
-  request.memoryBytes = SIZE_MAX;
+  request.memory.mostBytes = SIZE_MAX;
   request.known = &known;
   const BenchmarkResult more = run(request);
   EXPECT_TRUE(more.undividedMeasured);
