@@ -16,13 +16,6 @@ namespace {
 // Some clients without a limit keep bytes / 4 in an int (misc/CLIENTS.md, "At run time", 12).
 constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kMemoryAlignment;
 
-/// The most that any of the kernels could use of the limit.
-std::size_t reserveWithin(std::size_t limitBytes, const std::vector<KernelOffer>& kernels) {
-  std::size_t mostBytes = 0;
-  for (const KernelOffer& kernel : kernels) mostBytes = std::max(mostBytes, kernel.workspaceBytes);
-  return std::min(limitBytes, roundUpToAlignment(mostBytes));
-}
-
 }  // namespace
 
 AlgorithmPerformance entryOf(const KernelOffer& offer, std::size_t memory, double timeMs) noexcept {
