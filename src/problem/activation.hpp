@@ -11,8 +11,8 @@
 
 namespace ucudnn {
 
-/// RELU that lets NaNs through, as cudnn-frontend always sets it. cuDNN's fused call refuses it (its
-/// manual), so that no algorithm has it. No mode of cuDNN's has this number.
+/// RELU that lets NaNs through, as cudnn-frontend always sets it. cuDNN's fused call refuses it
+/// (its manual), so that no algorithm has it. No mode of cuDNN's has this number.
 constexpr std::int32_t kReluKeepingNans = 0x100 + CUDNN_ACTIVATION_RELU;
 
 constexpr bool keepsNans(const Problem& problem) noexcept {
