@@ -133,10 +133,14 @@ cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,
 cudnnStatus_t Context::divideUnmeasured(const HotPlans::Key& key,
                                         const ConvolutionCall& call,
                                         cudnnStatus_t refusal) noexcept {
-  const bool mayDivide = sizesFor(key.problem, BatchSizePolicy::kPowerOfTwo).size() > 1;
-  const bool runs = mayDivide && runUnmeasured(handle_, key.problem, call, determinismOf(key)) ==
-                                     CUDNN_STATUS_SUCCESS;
-  return runs ? CUDNN_STATUS_SUCCESS : refusal;
+  try {
+    const bool mayDivide = sizesFor(key.problem, BatchSizePolicy::kPowerOfTwo).size() > 1;
+    if (mayDivide &&
+        runUnmeasured(handle_, key.problem, call, determinismOf(key)) == CUDNN_STATUS_SUCCESS)
+      return CUDNN_STATUS_SUCCESS;
+  } catch (const std::bad_alloc&) {  // cuDNN's refusal says enough
+  }
+  return refusal;
 }
 
 cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,

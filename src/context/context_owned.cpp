@@ -54,7 +54,7 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
   try {
     stream = streamOf(handle_);
   } catch (const std::exception& error) {
-    logInfo("{} is left to cuDNN: {}", key.problem.text(), error.what());
+    logInfo("{} is left to cuDNN: {}", Late{[&] { return key.problem.text(); }}, error.what());
     return bypass(operation, call, left::kFailed);
   }
   key.stream = stream.id;
@@ -96,7 +96,7 @@ WorkspaceOwner::Share Context::shareForCall(const HotPlans::Key& key,
       if (!share.plan && !share.region && stream.capturing)
         share.region = regionForUnplanned(key, call, stream);
     } catch (const std::exception& error) {
-      logInfo("{} is left to cuDNN: {}", key.problem.text(), error.what());
+      logInfo("{} is left to cuDNN: {}", Late{[&] { return key.problem.text(); }}, error.what());
       share.lasts = true;
     }
     if (share.lasts && !stream.capturing) hotPlans_.put(key, epoch, share.plan, share.region);
@@ -160,7 +160,7 @@ cudnnStatus_t Context::runWithoutRegion(const HotPlans::Key& key,
     if (plan && checkedPlans_.accepts(handle_, *plan, 0))
       return runPlanned(key, *plan, withWorkspace(call, nullptr, 0), call);
   } catch (const std::exception& error) {
-    logInfo("{} is left to cuDNN: {}", key.problem.text(), error.what());
+    logInfo("{} is left to cuDNN: {}", Late{[&] { return key.problem.text(); }}, error.what());
   }
   return runUnplanned(key, call, left::kNoShare);
 }

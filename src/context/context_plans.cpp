@@ -103,7 +103,7 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
         *why = left::kRefused;
       }
     } catch (const std::exception& error) {
-      logInfo("{} is left to cuDNN: {}", key.problem.text(), error.what());
+      logInfo("{} is left to cuDNN: {}", Late{[&] { return key.problem.text(); }}, error.what());
     }
     // Calls that overwrite keep theirs where those that add have none, or none that borrows.
     const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());

@@ -53,8 +53,10 @@ bool Replays::run(std::uint64_t owner,
     if (cudaGraphLaunch(captured->exec.get(), stream.stream) == cudaSuccess) return true;
     static_cast<void>(cudaGetLastError());
   } catch (const std::exception& error) {
-    logDebug(
-        "{} N={} is not replayed: {}", plan.problem.text(), plan.problem.batch(), error.what());
+    logDebug("{} N={} is not replayed: {}",
+             Late{[&] { return plan.problem.text(); }},
+             plan.problem.batch(),
+             error.what());
   }
   rest(*key, plan);
   return false;

@@ -9,8 +9,6 @@ namespace ucudnn {
 namespace {
 
 constexpr std::size_t kCannotRun = std::numeric_limits<std::size_t>::max();
-// A program of changing shapes makes plans for ever; to ask again costs microseconds.
-constexpr std::size_t kMaximumPlans = 4096;
 
 std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
   std::size_t need = 0;
@@ -30,8 +28,7 @@ std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
 
 bool CheckedPlans::accepts(cudnnHandle_t handle, const Plan& plan, std::size_t workspaceBytes) {
   if (plan.enqueued && !accepts(handle, *plan.enqueued, workspaceBytes)) return false;
-  const auto known = needs_.find(plan.id);
-  if (known != needs_.end()) return known->second <= workspaceBytes;
+  if (const std::size_t* const known = needs_.find(plan.id)) return *known <= workspaceBytes;
   const std::size_t need = needOf(handle, plan);
   if (need == kCannotRun)
     logInfo("cuDNN no longer has all kernels of {}: left to cuDNN", toText(plan));
@@ -40,10 +37,6 @@ bool CheckedPlans::accepts(cudnnHandle_t handle, const Plan& plan, std::size_t w
             toText(plan),
             need,
             plan.workspaceBytes);
-  if (needs_.size() >= kMaximumPlans) {
-    for (auto entry = needs_.begin(); entry != needs_.end();)
-      entry = entry->second == kCannotRun ? std::next(entry) : needs_.erase(entry);
-  }
   needs_[plan.id] = need;
   return need <= workspaceBytes;
 }

@@ -3,14 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <functional>
 
 #include "plan/plan.hpp"
+#include "support/bounded_map.hpp"
 
 namespace ucudnn {
 
-/// Remembers what each plan needs on this handle. A plan may come from the database or another
-/// handle, and cuDNN may want more workspace here and now than was measured there. Not thread-safe.
+/// Remembers what each plan needs on this handle, of those that were asked about last. A plan may
+/// come from the database or another handle, and cuDNN may want more workspace here and now than
+/// was measured there. Not thread-safe.
 class CheckedPlans {
  public:
   /// Whether cuDNN says that each of the plan's micro-batches runs within the workspace, but of its
@@ -18,13 +20,18 @@ class CheckedPlans {
   /// on the host; a plan that cannot run as it was made is warned of then. Throws std::bad_alloc.
   bool accepts(cudnnHandle_t handle, const Plan& plan, std::size_t workspaceBytes);
 
-  /// From now on the plan is not accepted. Throws std::bad_alloc.
+  /// From now on the plan is not accepted, as long as it is asked about. Throws std::bad_alloc.
   void refuse(const Plan& plan);
 
   void clear() noexcept { needs_.clear(); }
+  std::size_t size() const noexcept { return needs_.size(); }
+
+  /// A program of changing shapes makes plans for ever; to ask again costs microseconds.
+  static constexpr std::size_t kMostPlans = 4096;
 
  private:
-  std::unordered_map<std::uint64_t, std::size_t> needs_;  ///< by plan id, in bytes
+  /// By plan id, in bytes.
+  BoundedMap<std::uint64_t, std::size_t, std::hash<std::uint64_t>> needs_{kMostPlans};
 };
 
 }  // namespace ucudnn

@@ -68,7 +68,9 @@ std::optional<EquivalenceTest> start(cudnnHandle_t handle,
     const DeviceScope scope(device);
     return std::make_optional<EquivalenceTest>(handle, plan.problem, call);
   } catch (const std::exception& error) {
-    logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
+    logWarn("equivalence test of {} not made: {}",
+            Late{[&] { return plan.problem.text(); }},
+            error.what());
     return std::nullopt;
   }
 }
@@ -81,7 +83,9 @@ void logDistance(EquivalenceTest& test, const Plan& plan) noexcept {
             toText(plan),
             test.distance());
   } catch (const std::exception& error) {
-    logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
+    logWarn("equivalence test of {} not made: {}",
+            Late{[&] { return plan.problem.text(); }},
+            error.what());
   }
 }
 
@@ -101,7 +105,9 @@ cudnnStatus_t runTested(cudnnHandle_t handle,
     if (status == CUDNN_STATUS_SUCCESS) logDistance(*test, plan);
     test.reset();  // frees memory, which a capture elsewhere must not notice
   } catch (const std::exception& error) {
-    logWarn("equivalence test of {} not made: {}", plan.problem.text(), error.what());
+    logWarn("equivalence test of {} not made: {}",
+            Late{[&] { return plan.problem.text(); }},
+            error.what());
   }
   return status;
 }

@@ -31,9 +31,12 @@ MachineKey describe(int device) {
 }  // namespace
 
 int Machines::ofDevice(int device) {
-  const std::lock_guard lock(mutex_);
-  if (const auto known = byDevice_.find(device); known != byDevice_.end()) return known->second;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = byDevice_.find(device); known != byDevice_.end()) return known->second;
+  }
   const MachineKey key = describe(device);
+  const std::lock_guard lock(mutex_);
   const auto place = std::find(keys_.begin(), keys_.end(), key);
   const int machine = static_cast<int>(place - keys_.begin());
   if (place == keys_.end()) keys_.push_back(key);

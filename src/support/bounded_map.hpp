@@ -36,10 +36,13 @@ class BoundedMap {
   }
 
   /// Adds a default value where there is none; then the oldest entry goes if there are too many.
+  /// Nothing has changed where it throws.
   Value& operator[](const Key& key) {
     if (Value* const known = find(key)) return *known;
-    entries_.emplace_front(key, Value());
-    places_[key] = entries_.begin();
+    Entries added;
+    added.emplace_front(key, Value());
+    places_[key] = added.begin();
+    entries_.splice(entries_.begin(), added);
     if (entries_.size() > capacity_) {
       places_.erase(entries_.back().first);
       entries_.pop_back();

@@ -44,6 +44,15 @@ class Log {
   Log() = default;
 };
 
+/// An argument of a log line that is made when the line is: only if it is wanted, and where running
+/// out of memory costs the line alone. For what is logged where nothing may be thrown.
+template <typename Make>
+struct Late {
+  Make make;
+};
+template <typename Make>
+Late(Make) -> Late<Make>;
+
 template <typename... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noexcept {
   if (!Log::instance().enabled(level)) return;
@@ -74,3 +83,12 @@ void logDebug(fmt::format_string<Args...> format, Args&&... args) noexcept {
 }
 
 }  // namespace ucudnn
+
+template <typename Make>
+struct fmt::formatter<ucudnn::Late<Make>> : fmt::formatter<fmt::string_view> {
+  template <typename Context>
+  auto format(const ucudnn::Late<Make>& late, Context& context) const {
+    const std::string text = late.make();
+    return fmt::formatter<fmt::string_view>::format(text, context);
+  }
+};

@@ -15,6 +15,7 @@ class GraphForks {
     constexpr int kChildren = 100;
     cudnnHandle_t handle = nullptr;
     CHECK(cudnnCreate(&handle));
+    GraphThreads::limit();
     {
       Asked asked(handle, GraphThreads::shapeOf(1));
       asked.ask();

@@ -126,13 +126,19 @@ class GraphThreads {
   }
 
   /// ucudnnSetProcessWorkspaceLimit, or what does nothing where there is no μ-cuDNN.
+  /// Looked up once: a child mustn't wait for a sanitizer's locks around the loader.
   static int (*limit())(std::size_t) {
+    static int (*const found)(std::size_t) = lookUpLimit();
+    return found;
+  }
+
+ private:
+  static int (*lookUpLimit())(std::size_t) {
     void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return [](std::size_t) { return 0; };
     return reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "ucudnnSetProcessWorkspaceLimit"));
   }
 
- private:
   class Streams {
    public:
     Streams() {
