@@ -2,6 +2,9 @@
 // workspace of a plan of one convolution is ours to name, and the plan from then on ours to run.
 #include "api/backend.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "api/queries.hpp"
 #include "context/plan_workspace.hpp"
 #include "graph/client_graph.hpp"
@@ -27,17 +30,39 @@ cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
 
 /// cuDNN has filled descriptors of the client's from one of its own. What was noted of them before
 /// is void.
-void noteFilled(cudnnBackendDescriptor_t descriptor, std::int64_t count, const void* elements) {
+void noteFilled(cudnnBackendDescriptor_t descriptor,
+                cudnnBackendAttributeName_t name,
+                std::int64_t count,
+                const void* elements) {
   TrackedDescriptors& all = trackedDescriptors();
   const auto* const from = all.findKind<GraphsDescription>(descriptor);
+  const auto proposals = name == CUDNN_ATTR_ENGINEHEUR_RESULTS ? std::make_shared<Proposals>()
+                                                               : std::shared_ptr<Proposals>();
   const auto* const filled = static_cast<const cudnnBackendDescriptor_t*>(elements);
   for (std::int64_t i = 0; i < count; ++i) {
     auto* const to = all.findKind<ChoiceDescription>(filled[i]);
-    if (to != nullptr && from != nullptr)
+    if (to != nullptr && from != nullptr) {
       to->fill(*from);
-    else
+      if (proposals) to->proposed(proposals, static_cast<int>(i));
+    } else {
       all.remove(filled[i]);
+    }
   }
+}
+
+/// The client has read an engine's notes.
+void noteShown(cudnnBackendDescriptor_t engine,
+               std::int64_t count,
+               const cudnnBackendNumericalNote_t* notes) {
+  const auto* const shown = trackedDescriptors().findKind<ChoiceDescription>(engine);
+  if (shown != nullptr &&
+      std::find(notes, notes + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) != notes + count)
+    shown->showNondeterministic();
+}
+
+/// Whether the program takes deterministic engines alone, as far as can be seen.
+bool barsNondeterministic(const Settings& settings) noexcept {
+  return settings.deterministic || settings.programIsDeterministic || clientSkipsNondeterministic();
 }
 
 cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {
@@ -62,23 +87,24 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   const DeviceScope scope(snapshot->device);
   auto made = std::make_unique<ClientConvolution>(
       *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
-  // A plan that is told more than it needs may be barred by a client that compares plans.
-  const bool isFirst = plan.graph()->plansAsked.fetch_add(1) == 0;
-  const auto workspace = planWorkspace(*snapshot,
-                                       {made->problem,
-                                        made->descriptors.get(),
-                                        made->neededBytes,
-                                        made->deterministic,
-                                        made->suitsEngines,
-                                        isFirst && !plan.wasSized(),
-                                        question.isCapturing(),
-                                        [&] { return made->kernel(descriptor); }});
+  plan.graph()->plansAsked.fetch_add(1, std::memory_order_relaxed);
+  const auto workspace =
+      planWorkspace(*snapshot,
+                    {made->problem,
+                     made->descriptors.get(),
+                     made->neededBytes,
+                     made->deterministic,
+                     made->suitsEngines,
+                     made->deterministic && barsNondeterministic(snapshot->settings),
+                     question.isCapturing(),
+                     [&] { return made->kernel(descriptor); }});
   if (!workspace) {
     plan.leave(left::kNoPlan, needed);
     return nullptr;
   }
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
+  made->isMeasured = workspace->isMeasured;
   // Nothing else than that algorithm runs in its place.
   if (!made->isKnown && made->needsMore() &&
       !fitsWorkspace(handleOf(plan),
@@ -163,6 +189,7 @@ cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     // now it is there, and this thread's.
     const auto* const plan = asKind<PlanDescription>(description);
     if (plan == nullptr || plan->graph() == nullptr) return;
+    plan->take();
     if (Context* const context = contextOf(plan->handle()))
       static_cast<void>(context->followDevice());
   });
@@ -196,10 +223,9 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
     const std::int64_t written = std::min(*count, requestedElementCount);
     if (arrayOfElements == nullptr || written < 1) return;
     if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
-      noteFilled(descriptor, written, arrayOfElements);
-    if (attributeName == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE)
-      if (auto* const choice = trackedDescriptors().findKind<ChoiceDescription>(descriptor))
-        choice->sized();
+      noteFilled(descriptor, attributeName, written, arrayOfElements);
+    if (attributeName == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)
+      noteShown(descriptor, written, static_cast<cudnnBackendNumericalNote_t*>(arrayOfElements));
     if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return;
     auto* const bytes = static_cast<std::int64_t*>(arrayOfElements);
     if (const auto* const ours = answerFor(descriptor, *bytes))
@@ -222,6 +248,10 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   execution.deterministic = ours->deterministic;
   execution.problem = ours->isKnown ? &ours->problem : nullptr;
   execution.kernel = ours->kernel(executionPlan);
+  execution.isCompared = plan->graph()->plansAsked.load(std::memory_order_relaxed) > 1;
+  const bool mayRepeat = ours->deterministic && !ours->isMeasured;
+  if (const Context* const context = mayRepeat ? ucudnn::contextOf(handle) : nullptr)
+    execution.repeatsBits = barsNondeterministic(context->settings());
   if (pack != nullptr)
     if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
   return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED : runTheirs(handle, *plan, execution);

@@ -99,7 +99,8 @@ cudnnStatus_t Context::convolve(Operation operation,
   key.own = key.isExecution && call.execution->kernel ? call.execution->kernel->id : -1;
   if ((now_->owner || now_->replays) && !followDevice())
     return bypass(operation, call, left::kFailed);
-  if (ownsWorkspace()) {
+  key.repeatsBits = key.isExecution && call.execution->repeatsBits;
+  if (ownsWorkspace() && !key.repeatsBits) {
     HotPlans::Key owned = key;
     owned.layer = layer;
     if (const auto status = convolveInOwned(owned, call)) return *status;

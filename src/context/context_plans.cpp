@@ -28,13 +28,26 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   const StatedLimit* const stated = limits_.findForCall(key.problem);
   const bool isNamed = stated != nullptr && stated->isNamed;
   if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
-  limitBytes = capped(limitBytes);
+  // A client's plan may need a few bytes less than the cap, which is not what is told then.
+  limitBytes =
+      key.isExecution ? std::min(limitBytes, settings().workspaceLimitBytes) : capped(limitBytes);
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
   wanted.calls = callsOf(call, key.problem);
   wanted.suitsEngines = key.isExecution && suitsEngines(key.problem, call.pointers, call.fused);
   wanted.lacksWorkspace = call.execution != nullptr && !call.execution->fits(call.pointers);
   if (key.isExecution && call.execution->kernel)
     wanted.own = OwnKernel{*call.execution->kernel, call.execution->neededBytes};
+  wanted.isCompared = key.isExecution && call.execution->isCompared;
+  // Its bits don't depend on what has been measured.
+  if (key.repeatsBits && now_->frozen == nullptr) {
+    const Measuring measuring = isCapturing(handle_) ? Measuring::kNever : Measuring::kIfKnown;
+    PlanAnswer found;
+    found.plan = planner().ownUnmeasured(wanted, measuring);
+    if (!found.plan && wanted.lacksWorkspace && hasTooLittle(call, wanted))
+      found.plan = planner().anyThatFits(wanted);
+    found.lasts = found.ownIsBest = !wanted.lacksWorkspace;
+    return found;
+  }
   // A kernel that cuDNN doesn't name can't be compared with others.
   if (key.isExecution && !wanted.own && !wanted.lacksWorkspace && now_->frozen == nullptr)
     return {nullptr, true};
@@ -58,7 +71,9 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
     wanted.own.reset();  // another plan may run
     found.plan = nullptr;
   }
-  if (!found.plan && !owed && hasTooLittle(call, wanted)) {
+  const bool hasNothing = !found.plan && !owed && hasTooLittle(call, wanted);
+  if (hasNothing && key.isExecution) found.plan = planner().anyThatFits(wanted);
+  if (hasNothing && !found.plan) {
     measuring = Measuring::kNow;
     found = planner().answer(wanted, measuring);
   }
@@ -126,6 +141,7 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
 std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
                                                   const ConvolutionCall& call) noexcept {
   try {
+    if (call.execution != nullptr && call.execution->repeatsBits) return nullptr;
     const DeviceScope scope = useDevice();
     const std::size_t bytes = call.pointers.grantedBytes();
     PlanRequest wanted = request(key.problem, bytes, key.deterministic);

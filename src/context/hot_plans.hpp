@@ -23,14 +23,16 @@ class HotPlans {
     std::size_t workspaceBytes = 0;
     bool deterministic = false;
     bool isExecution = false;  ///< of a client's plan: what is deterministic must stay so
+    bool repeatsBits = false;  ///< in each run: its plan depends on no measurement
     std::int32_t own = -1;     ///< that plan's kernel, which ours are compared with
     long long layer = 0;
     std::uint64_t stream = 0;
 
     bool operator==(const Key& other) const noexcept {
       return workspaceBytes == other.workspaceBytes && deterministic == other.deterministic &&
-             isExecution == other.isExecution && own == other.own && layer == other.layer &&
-             stream == other.stream && problem == other.problem;
+             isExecution == other.isExecution && repeatsBits == other.repeatsBits &&
+             own == other.own && layer == other.layer && stream == other.stream &&
+             problem == other.problem;
     }
     std::size_t hash() const noexcept {
       return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic) ^

@@ -16,7 +16,7 @@ class Answer {
       : snapshot_(snapshot),
         plan_(plan),
         problem_(plan.problem),
-        capBytes_(snapshot.capped(SIZE_MAX)),
+        capBytes_(snapshot.settings.workspaceLimitBytes),
         fits_(plan.neededBytes <= capBytes_),
         deterministic_(plan.deterministic || snapshot.settings.deterministic) {}
 
@@ -30,7 +30,8 @@ class Answer {
     if (route == Route::kUnshared) return std::nullopt;
     if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
     if (!isPlanned) return algorithmAlone();
-    if (const auto found = measured()) return found;
+    if (!plan_.repeatsBits || snapshot_.frozen != nullptr)
+      if (const auto found = measured()) return found;
     if (fits_) return PlanWorkspace{plan_.neededBytes, algorithmWithin(plan_.neededBytes)};
     return unmeasured();
   }
@@ -46,8 +47,7 @@ class Answer {
   /// What a measured plan takes that is faster than the client's engine, or needs much less.
   std::optional<PlanWorkspace> measured() const {
     const std::size_t ownBytes = std::min(plan_.neededBytes, capBytes_);
-    const std::size_t limitBytes = plan_.mayTellMore && snapshot_.isCapped() ? capBytes_ : ownBytes;
-    PlanRequest wanted = request(limitBytes);
+    PlanRequest wanted = request(ownBytes);
     const Measuring measuring = measuringFor(false, plan_.capturing);
     PlanAnswer found = planner().answer(wanted, measuring);
     if (found.plan && fits_) {
@@ -59,9 +59,8 @@ class Answer {
       }
     }
     if (!found.plan) return std::nullopt;
-    const std::size_t bytes = found.plan->workspaceBytes;
-    const std::size_t told = std::min(bytesToTell(bytes, capBytes_), std::max(bytes, ownBytes));
-    return PlanWorkspace{told, algorithmWithin(told)};
+    const std::size_t told = std::min(bytesToTell(found.plan->workspaceBytes, capBytes_), ownBytes);
+    return PlanWorkspace{told, algorithmWithin(told), true};
   }
 
   /// The client's engine needs more than the cap, and nothing is measured: that engine runs on

@@ -16,10 +16,8 @@ struct ClientPlan {
   std::size_t neededBytes = 0;  ///< by its own engine
   bool deterministic = false;   ///< that engine is
   bool suitsEngines = false;    ///< its calls are known to suit engines
-  /// A plan of ours may have more workspace than its engine, if it gains by that. False: the client
-  /// compares plans of this graph, or has chosen this one by its workspace.
-  bool mayTellMore = false;
-  bool capturing = false;  ///< the handle's stream is captured
+  bool repeatsBits = false;     ///< all its calls must compute what the first does
+  bool capturing = false;       ///< the handle's stream is captured
   /// Its engine. Asked only where something has been measured: that takes cuDNN 10 us.
   const std::function<std::optional<Kernel>()>& kernel;
 };
@@ -29,11 +27,13 @@ struct PlanWorkspace {
   std::size_t bytes = 0;
   /// Of the legacy API: it runs where neither our plan nor the client's can. -1: there is none.
   int algorithm = 0;
+  bool isMeasured = false;  ///< it is that of a plan, which is to run
 };
 
-/// No more than the plan's own engine needs, and no more than the cap; but more than the engine for
-/// a measured plan that gains by it. Empty: the engine's own need, as the problem is not planned,
-/// or nothing is known within the cap. Throws Error.
+/// No more than the plan's own engine needs, whatever would be gained by more: clients bar plans by
+/// their workspace, and may have no memory for another size. No more than the cap, either. Empty:
+/// the engine's own need, as the problem is not planned, or nothing is known within the cap. Throws
+/// Error.
 std::optional<PlanWorkspace> planWorkspace(const Snapshot& snapshot, const ClientPlan& plan);
 
 }  // namespace ucudnn

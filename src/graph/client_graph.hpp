@@ -58,11 +58,15 @@ struct ClientConvolution {
   // As the context has answered.
   int algorithm = 0;
   std::size_t grantedBytes = 0;
+  bool isMeasured = false;  ///< the client was told of a measured plan's workspace
 
   /// The engine of the client's plan; empty: cuDNN does not say. Asked once, when it is first
   /// needed.
   const std::optional<Kernel>& kernel(cudnnBackendDescriptor_t plan) const {
-    std::call_once(asked_, [&] { kernel_ = kernelOf(problem, plan); });
+    if (isAsked_.load(std::memory_order_acquire)) return kernel_;
+    const std::lock_guard lock(asking_);
+    if (!isAsked_.load(std::memory_order_relaxed)) kernel_ = kernelOf(problem, plan);
+    isAsked_.store(true, std::memory_order_release);
     return kernel_;
   }
   /// Whether the client has been told of less than its own engine needs.
@@ -82,7 +86,8 @@ struct ClientConvolution {
     if (problem.xType == CUDNN_DATA_DOUBLE) return &doubles_[i];
     return &floats_[i];
   }
-  mutable std::once_flag asked_;
+  mutable LongForkMutex asking_;  ///< guards `kernel_` until it is asked
+  mutable std::atomic<bool> isAsked_{false};
   mutable std::optional<Kernel> kernel_;
   TensorDescriptor bias_;
   ActivationDescriptor activation_;

@@ -12,6 +12,24 @@
 
 namespace ucudnn {
 namespace {
+std::atomic<bool> skipsNondeterministic{false};
+}  // namespace
+
+bool clientSkipsNondeterministic() noexcept {
+  return skipsNondeterministic.load(std::memory_order_relaxed);
+}
+
+void Proposals::take(int place) noexcept {
+  const std::uint64_t own = bit(place);
+  const std::uint64_t taken = taken_.fetch_or(own, std::memory_order_relaxed) | own;
+  const std::uint64_t shown = shown_.load(std::memory_order_relaxed);
+  if ((shown & own) != 0)
+    skipsNondeterministic.store(false, std::memory_order_relaxed);
+  else if (own != 0 && (shown & (own - 1) & ~taken) != 0)
+    skipsNondeterministic.store(true, std::memory_order_relaxed);
+}
+
+namespace {
 
 template <typename To, typename From>
 bool assign(To& to, const std::optional<From>& from) {

@@ -211,6 +211,26 @@ class GraphDescription final : public Description {
   std::shared_ptr<const ClientGraph> graph_;
 };
 
+/// What one answer of cuDNN's heuristics has proposed to the client, the best first. Thread-safe.
+class Proposals {
+ public:
+  /// The client has read that this one is not deterministic.
+  void show(int place) noexcept { shown_.fetch_or(bit(place), std::memory_order_relaxed); }
+  /// The client has made a plan of this one: see clientSkipsNondeterministic.
+  void take(int place) noexcept;
+
+ private:
+  static std::uint64_t bit(int place) noexcept {
+    return place < 64 ? std::uint64_t{1} << place : 0;
+  }
+  std::atomic<std::uint64_t> shown_{0}, taken_{0};
+};
+
+/// Whether the process passes over better engines once it has read that they are not
+/// deterministic, as PyTorch does after torch.use_deterministic_algorithms. The last plan that
+/// tells decides.
+bool clientSkipsNondeterministic() noexcept;
+
 /// A descriptor that is made for a graph.
 class GraphsDescription : public Description {
  public:
@@ -220,11 +240,22 @@ class GraphsDescription : public Description {
   void fill(const GraphsDescription& from) {
     graph_ = from.graph_;
     isFromPlain_ = from.isUnderstood();
-    wasSized_ = from.wasSized();
+    proposals_ = from.proposals_;
+    place_ = from.place_;
   }
-  /// The client has asked how much workspace this configuration needs, and may choose by that.
-  void sized() noexcept { wasSized_.store(true, std::memory_order_relaxed); }
-  bool wasSized() const noexcept { return wasSized_.load(std::memory_order_relaxed); }
+  /// One of what cuDNN's heuristics have proposed.
+  void proposed(std::shared_ptr<Proposals> proposals, int place) noexcept {
+    proposals_ = std::move(proposals);
+    place_ = place;
+  }
+  /// The client has read that this engine is not deterministic.
+  void showNondeterministic() const noexcept {
+    if (proposals_) proposals_->show(place_);
+  }
+  /// The client has made a plan of it.
+  void take() const noexcept {
+    if (proposals_) proposals_->take(place_);
+  }
   /// False: something has been set, on one of those that it comes from, that is not understood.
   bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
 
@@ -233,7 +264,8 @@ class GraphsDescription : public Description {
 
  private:
   bool isFromPlain_ = true;
-  std::atomic<bool> wasSized_{false};
+  std::shared_ptr<Proposals> proposals_;  ///< null: by no heuristics
+  int place_ = 0;
 };
 
 /// Heuristics, an engine or its configuration.

@@ -18,6 +18,8 @@ struct ClientExecution {
   bool deterministic;
   const Problem* problem = nullptr;  ///< the call's; null: it is not one that μ-cuDNN knows
   std::optional<Kernel> kernel = std::nullopt;  ///< the plan's; empty: not known
+  bool isCompared = false;   ///< the client has asked about other plans of the graph
+  bool repeatsBits = false;  ///< all calls must compute what the first does, in each run
 
   /// Whether the client's plan can run as it is.
   bool fits(const ConvolutionPointers& pointers) const noexcept {

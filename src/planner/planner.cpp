@@ -1,6 +1,7 @@
 #include "planner/planner.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/conversion.hpp"
 #include "support/log.hpp"
@@ -28,14 +29,22 @@ bool isSamePlan(const Plan* a, const Plan* b) {
          isSamePlan(a->general.get(), b->general.get());
 }
 
+/// What a call takes at most that may suit no engine, unless it is known to.
+double longestMs(const Plan& plan, bool suitsEngines) {
+  double longest = plan.predictedMs;
+  if (plan.enqueued) longest = std::max(longest, plan.enqueued->predictedMs);
+  if (suitsEngines || plan.anyCall) return longest;
+  if (!plan.general) return std::numeric_limits<double>::infinity();
+  return std::max(longest, longestMs(*plan.general, true));
+}
+
 /// Whether a plan takes the place of the client's own kernel: where it takes less time, by more
 /// than timings differ; or no more time, in so much less workspace that it matters, where the
 /// client is yet to be told how much. A host that runs ahead must not lose: the own kernel's time
 /// is that of the device.
 bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& own) {
   const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
-  const double planMs =
-      std::max(plan.predictedMs, plan.enqueued ? plan.enqueued->predictedMs : plan.predictedMs);
+  const double planMs = longestMs(plan, request.suitsEngines);
   if (planMs * kSplitGain <= ownMs) return true;
   return request.mayTellLess && planMs <= ownMs * kSplitGain &&
          plan.workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
@@ -50,9 +59,13 @@ void Planner::addConvolutionTime(double timeMs) {
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   if (const auto frozen = frozenAnswer(request)) return *frozen;
   PlanAnswer found = besideOwn(request, answerMeasured(request, measuring));
-  if (!found.plan && !found.lasts && request.own && request.lacksWorkspace)
-    found.plan = ownInParts(request, measuring);
+  if (!found.plan && !found.lasts) found.plan = ownUnmeasured(request, measuring);
   return found;
+}
+
+std::shared_ptr<const Plan> Planner::ownUnmeasured(const PlanRequest& request,
+                                                   Measuring measuring) {
+  return request.own && request.lacksWorkspace ? ownInParts(request, measuring) : nullptr;
 }
 
 PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) const {

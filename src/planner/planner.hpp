@@ -57,8 +57,16 @@ class Planner {
   /// The fastest plan within the limit that may be had so. Throws Error.
   PlanAnswer answer(const PlanRequest& request, Measuring measuring);
 
-  /// The same, measured at once. Null where cuDNN offers nothing within the limit, or nothing could
-  /// be measured, which has been warned of. Throws Error.
+  /// The client's own kernel on parts of the batch, where it lacks workspace: whatever has been
+  /// measured. Null: it lacks none, or does not run so. Throws Error.
+  std::shared_ptr<const Plan> ownUnmeasured(const PlanRequest& request, Measuring measuring);
+
+  /// The first kernel that cuDNN offers within the limit, for as many samples at a time as fit:
+  /// where nothing else is known, and nothing can be measured. Null: there is none. Throws Error.
+  std::shared_ptr<const Plan> anyThatFits(const PlanRequest& request);
+
+  /// As `answer`, measured at once. Null where cuDNN offers nothing within the limit, or nothing
+  /// could be measured, which has been warned of. Throws Error.
   std::shared_ptr<const Plan> plan(const PlanRequest& request) {
     return answer(request, Measuring::kNow).plan;
   }

@@ -71,6 +71,8 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
 /// What is also run less exactly is one of the candidates of a program that compares them, and
 /// seldom the fastest.
 std::uint64_t Planner::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
+  if (measuring == Measuring::kWhenItPays && request.isCompared)
+    return Investment::kRepetitionsOfCandidates;
   if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
     return Investment::kRepetitions;
   PlanRequest inexact = request;

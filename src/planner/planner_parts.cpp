@@ -1,5 +1,5 @@
 // What runs until a problem is measured, where the call's own kernel lacks workspace: that kernel,
-// on parts of the batch.
+// on parts of the batch, or whatever fits.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -87,6 +87,29 @@ bool divide(const PlanRequest& request, Parts& parts) {
   return parts.left() == 0 || parts.add(parts.left());
 }
 
+/// The first kernel of a batch size that cuDNN offers within the limit, for all of the batch. Null:
+/// there is none. Throws Error.
+std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch) {
+  const Problem part = request.problem.withBatch(batch);
+  const auto offers = offeredKernels(request.handle,
+                                     part,
+                                     ProblemDescriptors(part).get(),
+                                     request.withEngines(),
+                                     nullptr,
+                                     request.callsAt(batch));
+  for (const KernelOffer& offer : offers) {
+    if (offer.workspaceBytes > request.limitBytes ||
+        (request.deterministic && !offer.deterministic))
+      continue;
+    PlanRequest wanted = request;
+    wanted.own = OwnKernel{offer.kernel, offer.workspaceBytes};
+    PreparedKernels prepared(request.handle, request.problem);
+    Parts parts(wanted, prepared);
+    if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
+  }
+  return nullptr;
+}
+
 /// Null: cuDNN can't run the kernel so. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
   PreparedKernels prepared(request.handle, request.problem);
@@ -107,6 +130,15 @@ bool OwnInParts::serves(const PlanRequest& request) const noexcept {
   return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
          (deterministic || !request.deterministic) && request.replay() == replay &&
          plan->isFor(request.calls);
+}
+
+std::shared_ptr<const Plan> Planner::anyThatFits(const PlanRequest& request) {
+  if (!request.suitsEngines || request.withErrors()) return nullptr;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  const auto sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size)
+    if (auto plan = firstThatFits(request, *size)) return plan;
+  return nullptr;
 }
 
 std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Measuring measuring) {
