@@ -112,6 +112,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   if (isKnown && (!hot->plan || isFor(*hot->plan, call, key.problem))) {
     if (!hot->plan) return runUnplanned(key, call, hot->why);
     hotMs_ += hot->plan->predictedMs;
+    if (key.own >= 0 && ++hot->calls >= hot->trialAt) return runOnTrial(key, *hot, call);
     return runPlanned(key, *hot->plan, call, call);
   }
   const char* why = nullptr;
@@ -120,6 +121,42 @@ cudnnStatus_t Context::convolve(Operation operation,
   if (isKnown) plan = completed(key, *std::shared_ptr(hot->plan));
   if (!plan) plan = planForCall(key, call, &why);
   return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call, why);
+}
+
+/// The entry may be gone once something has run.
+cudnnStatus_t Context::runOnTrial(const HotPlans::Key& key,
+                                  HotPlans::Entry& hot,
+                                  const ConvolutionCall& call) noexcept {
+  const std::shared_ptr<const Plan> plan = hot.plan;
+  const auto leaveOff = [&] {
+    hot.trial = nullptr;
+    hot.trialAt = hot.calls * Trial::kTimesLater;
+    return runPlanned(key, *plan, call, call);
+  };
+  try {
+    const CallStream stream = streamOf(handle_);
+    if (stream.capturing) return runPlanned(key, *plan, call, call);
+    if (!call.execution->fits(call.pointers)) return leaveOff();
+    if (!hot.trial) hot.trial = std::make_shared<Trial>();
+    const std::shared_ptr<Trial> trial = hot.trial;
+    const Trial::Next next = trial->next();
+    if (next == Trial::Next::kWait) return runPlanned(key, *plan, call, call);
+    if (next == Trial::Next::kOver) {
+      if (!trial->ownIsFaster()) return leaveOff();
+      planner().preferOwn(request(key.problem, key.workspaceBytes, key.deterministic),
+                          *call.execution->kernel);
+      hotPlans_.put(key, limits_.epoch(), nullptr, nullptr, left::kOwnIsBest);
+      return runUnplanned(key, call, left::kOwnIsBest);
+    }
+    const bool isTimed = trial->begin(stream.stream);
+    const cudnnStatus_t status = next == Trial::Next::kPlan
+                                     ? runPlanned(key, *plan, call, call)
+                                     : bypass(key.problem.operation, call, left::kOnTrial);
+    if (isTimed) static_cast<void>(trial->end(stream.stream));
+    return status;
+  } catch (const std::exception&) {  // out of memory; the call itself says what else is wrong
+    return runPlanned(key, *plan, call, call);
+  }
 }
 
 cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,

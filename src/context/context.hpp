@@ -218,6 +218,11 @@ class Context {
   /// Launches a call that repeats as a CUDA graph. False: it is to be enqueued, perhaps into a
   /// graph of the client's.
   bool replay(const Plan& plan, const ConvolutionCall& call, bool* clientsGraph) noexcept;
+  /// A plan's call, or one of the client's own kernel in its place, which is timed; or the end of
+  /// that.
+  cudnnStatus_t runOnTrial(const HotPlans::Key& key,
+                           HotPlans::Entry& hot,
+                           const ConvolutionCall& call) noexcept;
   /// cuDNN as it is; what that refuses runs by a plan of others, or else by an unmeasured split.
   cudnnStatus_t runUnplanned(const HotPlans::Key& key,
                              const ConvolutionCall& call,

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "context/trial.hpp"
 #include "context/workspace_region.hpp"
 #include "plan/plan.hpp"
 
@@ -51,7 +52,11 @@ class HotPlans {
     const char* why = "";            ///< without a plan: a string for ever
     std::uint32_t uses = 0;          ///< since it was put
     std::uint32_t lasts = kForever;  ///< for so many uses
-    std::uint32_t asked = 0;         ///< how often the planner has been asked in a row
+    /// Of a plan beside the client's own kernel: calls so far, the one with the next trial, and
+    /// that one while it lasts.
+    std::uint32_t calls = 0, trialAt = Trial::kFirst;
+    std::shared_ptr<Trial> trial = nullptr;
+    std::uint32_t asked = 0;  ///< how often the planner has been asked in a row
 
     /// Counts a use. False: the planner is to be asked again.
     bool use() noexcept { return lasts == kForever || ++uses <= lasts; }

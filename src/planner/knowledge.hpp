@@ -112,6 +112,8 @@ struct Known {
   bool isLoading = false;                          ///< a thread is asking one
   KnownQuestion::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
   std::vector<KnownQuestion> questions;
+  /// Kernels of clients that were faster than plans where both were called in turns.
+  std::set<std::pair<int, Kernel>> preferred;
   /// Mini-batches where cuDNN, without a limit, ranks an accurate kernel first. It takes long to
   /// say so.
   std::set<int> accurateFirst;

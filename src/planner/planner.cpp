@@ -68,18 +68,29 @@ std::shared_ptr<const Plan> Planner::ownUnmeasured(const PlanRequest& request,
   return request.own && request.lacksWorkspace ? ownInParts(request, measuring) : nullptr;
 }
 
+void Planner::preferOwn(const PlanRequest& request, Kernel own) {
+  logInfo("{} N={}: {} is faster than its plan, where both run in turns",
+          request.problem.text(),
+          request.problem.batch(),
+          toText(request.problem.operation, own));
+  store_.use(request, [&](Known& known, KnownQuestion&) {
+    known.preferred.insert({request.problem.batch(), own});
+  });
+}
+
 PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) const {
   if (!request.runsOwn()) return found;
   const int batch = request.problem.batch();
   std::optional<Measurement> own;
-  bool isTried = false;
+  bool isTried = false, isPreferred = false;
   store_.look(request, [&](const Known* known, const KnownQuestion*) {
     if (known == nullptr) return;
     isTried = known->hasTried(batch, request.own->kernel);
+    isPreferred = known->preferred.count({batch, request.own->kernel}) > 0;
     if (const Measurement* const m = known->find(batch, request.own->kernel)) own = *m;
   });
   found.lasts = found.lasts && isTried;
-  if (!found.plan || (own && gainsOver(request, *found.plan, *own))) return found;
+  if (!found.plan || (own && !isPreferred && gainsOver(request, *found.plan, *own))) return found;
   found.ownIsBest = own.has_value();
   found.plan = nullptr;
   return found;

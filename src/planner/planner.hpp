@@ -65,6 +65,10 @@ class Planner {
   /// where nothing else is known, and nothing can be measured. Null: there is none. Throws Error.
   std::shared_ptr<const Plan> anyThatFits(const PlanRequest& request);
 
+  /// The client's own kernel was faster than its plan, where both were called in turns: in this
+  /// process nothing takes its place again.
+  void preferOwn(const PlanRequest& request, Kernel own);
+
   /// As `answer`, measured at once. Null where cuDNN offers nothing within the limit, or nothing
   /// could be measured, which has been warned of. Throws Error.
   std::shared_ptr<const Plan> plan(const PlanRequest& request) {

@@ -7,6 +7,8 @@
 // the function that the loader has bound. execute/I is cuDNN's I-th plan without tensor cores,
 // whose engine is named; the report says what runs in its place, which only the row of the same
 // engine can be compared with.
+// leftAlone/* are calls that are left to cuDNN for a reason that each program may have; others
+// depend on the settings: UCUDNN_BENCHMARK_SHARE=0 makes execute/* "not measured yet".
 #include <dlfcn.h>
 
 #include <stdexcept>
@@ -45,8 +47,15 @@ class Handle {
 
 class Timed : GraphLayer {
  public:
+  explicit Timed(const Shape& shape = {}, GraphUse use = GraphUse::kAll)
+      : GraphLayer(shape), use_(use) {}
+
   void execute(benchmark::State& state) {
-    const auto index = static_cast<std::size_t>(state.range(0));
+    executePlan(state, static_cast<std::size_t>(state.range(0)));
+  }
+  void executeFirst(benchmark::State& state) { executePlan(state, 0); }
+
+  void executePlan(benchmark::State& state, std::size_t index) {
     if (index >= plans_.size()) return state.SkipWithError("there are fewer plans");
     state.SetLabel("eng" + std::to_string(engineOf(plans_[index].plan)));
     compareCalls(state, OWN(cudnnBackendExecute), cudnnBackendExecute, [&](auto function) {
@@ -110,9 +119,10 @@ class Timed : GraphLayer {
         state, kCalls, 1, [&] { call(bare); }, [&] { call(bound); });
   }
 
+  const GraphUse use_;
   const Handle handle_;
   const Backend graph_ = graph(handle_.get(), GraphOperation::kForward);
-  const std::vector<Planned> plans_ = plansOf(handle_.get(), graph_, GraphUse::kAll);
+  const std::vector<Planned> plans_ = plansOf(handle_.get(), graph_, use_);
   const std::vector<void*> data_{x_.get(), w_.get(), y_.get()};
   // Enough for both: cuDNN's own plan needs what its configuration says.
   const Memory space_{std::size_t{256} << 20};
@@ -123,6 +133,32 @@ template <auto Compare>
 void run(benchmark::State& state) {
   (Timed().*Compare)(state);
 }
+
+void runLeftAlone(benchmark::State& state, const Shape& shape, GraphUse use) {
+  Timed(shape, use).executeFirst(state);
+}
+Shape ofOneSample() {
+  Shape shape;
+  shape.batch = 1;
+  return shape;
+}
+Shape unequallyPadded() {
+  Shape shape;
+  shape.behind = 1;
+  return shape;
+}
+BENCHMARK_CAPTURE(runLeftAlone, one_sample, ofOneSample(), GraphUse::kAll)
+    ->Name("leftAlone/one_sample")
+    ->UseManualTime()
+    ->Iterations(kBlocks);
+BENCHMARK_CAPTURE(runLeftAlone, unknown_graph, unequallyPadded(), GraphUse::kAll)
+    ->Name("leftAlone/unknown_graph")
+    ->UseManualTime()
+    ->Iterations(kBlocks);
+BENCHMARK_CAPTURE(runLeftAlone, not_asked, Shape(), GraphUse::kUnasked)
+    ->Name("leftAlone/not_asked")
+    ->UseManualTime()
+    ->Iterations(kBlocks);
 
 BENCHMARK(run<&Timed::execute>)
     ->Name("execute")
