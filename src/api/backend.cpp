@@ -55,9 +55,10 @@ void noteShown(cudnnBackendDescriptor_t engine,
                std::int64_t count,
                const cudnnBackendNumericalNote_t* notes) {
   const auto* const shown = trackedDescriptors().findKind<ChoiceDescription>(engine);
-  if (shown != nullptr &&
-      std::find(notes, notes + count, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) != notes + count)
-    shown->showNondeterministic();
+  if (shown == nullptr) return;
+  Proposals::Notes all = 0;
+  for (std::int64_t i = 0; i < count; ++i) all |= Proposals::bitOf(notes[i]);
+  shown->show(all);
 }
 
 /// Whether the program takes deterministic engines alone, as far as can be seen.
@@ -181,6 +182,8 @@ cudnnStatus_t ucudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor
 }
 
 cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  if (const auto* const plan = trackedDescriptors().findKind<PlanDescription>(descriptor))
+    plan->tryOut();
   return noted(cudnn().backendFinalize(descriptor), [&](const TrackedDescriptors& all) {
     Description* const description = all.find(descriptor);
     if (description == nullptr) return;
@@ -221,11 +224,12 @@ cudnnStatus_t ucudnnBackendGetAttribute(cudnnBackendDescriptor_t const descripto
       descriptor, attributeName, attributeType, requestedElementCount, count, arrayOfElements);
   return noted(status, [&](const TrackedDescriptors&) {
     const std::int64_t written = std::min(*count, requestedElementCount);
-    if (arrayOfElements == nullptr || written < 1) return;
+    if (arrayOfElements == nullptr) return;
+    if (attributeName == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)  // perhaps there are none
+      noteShown(descriptor, written, static_cast<cudnnBackendNumericalNote_t*>(arrayOfElements));
+    if (written < 1) return;
     if (attributeType == CUDNN_TYPE_BACKEND_DESCRIPTOR)
       noteFilled(descriptor, attributeName, written, arrayOfElements);
-    if (attributeName == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)
-      noteShown(descriptor, written, static_cast<cudnnBackendNumericalNote_t*>(arrayOfElements));
     if (attributeName != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) return;
     auto* const bytes = static_cast<std::int64_t*>(arrayOfElements);
     if (const auto* const ours = answerFor(descriptor, *bytes))

@@ -43,7 +43,9 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
     const Measuring measuring = isCapturing(handle_) ? Measuring::kNever : Measuring::kIfKnown;
     PlanAnswer found;
     found.plan = planner().ownUnmeasured(wanted, measuring);
-    if (!found.plan && wanted.lacksWorkspace && hasTooLittle(call, wanted))
+    if (!found.plan && wanted.lacksWorkspace &&
+        !fitsWorkspace(
+            handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes))
       found.plan = planner().anyThatFits(wanted);
     found.lasts = found.ownIsBest = !wanted.lacksWorkspace;
     return found;
@@ -64,7 +66,10 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
+  const bool mustRepeat = key.deterministic && settings().programIsDeterministic;
+  Measuring measuring = owed         ? Measuring::kNow
+                        : mustRepeat ? Measuring::kIfKnown
+                                     : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
   if (found.plan && !found.plan->measured &&
       !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {

@@ -20,13 +20,17 @@ bool clientSkipsNondeterministic() noexcept {
 }
 
 void Proposals::take(int place) noexcept {
-  const std::uint64_t own = bit(place);
-  const std::uint64_t taken = taken_.fetch_or(own, std::memory_order_relaxed) | own;
-  const std::uint64_t shown = shown_.load(std::memory_order_relaxed);
-  if ((shown & own) != 0)
-    skipsNondeterministic.store(false, std::memory_order_relaxed);
-  else if (own != 0 && (shown & (own - 1) & ~taken) != 0)
-    skipsNondeterministic.store(true, std::memory_order_relaxed);
+  const auto notesAt = [&](int i) { return notes_[i].load(std::memory_order_relaxed); };
+  if (!isKept(place) || (notesAt(place) & kShown) == 0) return;
+  constexpr Notes kNondeterministic = bitOf(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  const Notes own = notesAt(place);
+  if ((own & kNondeterministic) != 0)
+    return skipsNondeterministic.store(false, std::memory_order_relaxed);
+  for (int i = 0; i < place; ++i) {
+    const bool isLikeIt = (notesAt(i) & ~own) == kNondeterministic;
+    if (isLikeIt && !tried_[i].load(std::memory_order_relaxed))
+      return skipsNondeterministic.store(true, std::memory_order_relaxed);
+  }
 }
 
 namespace {

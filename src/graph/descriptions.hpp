@@ -214,21 +214,35 @@ class GraphDescription final : public Description {
 /// What one answer of cuDNN's heuristics has proposed to the client, the best first. Thread-safe.
 class Proposals {
  public:
-  /// The client has read that this one is not deterministic.
-  void show(int place) noexcept { shown_.fetch_or(bit(place), std::memory_order_relaxed); }
-  /// The client has made a plan of this one: see clientSkipsNondeterministic.
+  /// A bit for each cudnnBackendNumericalNote_t.
+  using Notes = std::uint32_t;
+  static constexpr Notes bitOf(cudnnBackendNumericalNote_t note) noexcept {
+    return note < 31 ? Notes{1} << note : 0;
+  }
+
+  /// The client has read what is noted of this one's engine.
+  void show(int place, Notes notes) noexcept {
+    if (isKept(place)) notes_[place].store(notes | kShown, std::memory_order_relaxed);
+  }
+  /// The client makes a plan of this one; it may fail.
+  void tryOut(int place) noexcept {
+    if (isKept(place)) tried_[place].store(true, std::memory_order_relaxed);
+  }
+  /// It has made it: see clientSkipsNondeterministic.
   void take(int place) noexcept;
 
  private:
-  static std::uint64_t bit(int place) noexcept {
-    return place < 64 ? std::uint64_t{1} << place : 0;
-  }
-  std::atomic<std::uint64_t> shown_{0}, taken_{0};
+  static constexpr int kMost = 64;  // cuDNN 9.19 proposes up to 30
+  static constexpr Notes kShown = Notes{1} << 31;
+  static bool isKept(int place) noexcept { return place < kMost; }
+
+  std::atomic<Notes> notes_[kMost] = {};
+  std::atomic<bool> tried_[kMost] = {};
 };
 
-/// Whether the process passes over better engines once it has read that they are not
-/// deterministic, as PyTorch does after torch.use_deterministic_algorithms. The last plan that
-/// tells decides.
+/// Whether the process passes over better engines, once it has read that they are not deterministic
+/// and otherwise like the one that it takes, as PyTorch does after
+/// torch.use_deterministic_algorithms. The last plan that tells decides.
 bool clientSkipsNondeterministic() noexcept;
 
 /// A descriptor that is made for a graph.
@@ -248,11 +262,14 @@ class GraphsDescription : public Description {
     proposals_ = std::move(proposals);
     place_ = place;
   }
-  /// The client has read that this engine is not deterministic.
-  void showNondeterministic() const noexcept {
-    if (proposals_) proposals_->show(place_);
+  /// The client has read what is noted of this engine.
+  void show(Proposals::Notes notes) const noexcept {
+    if (proposals_) proposals_->show(place_, notes);
   }
-  /// The client has made a plan of it.
+  /// The client makes a plan of it, and has made it.
+  void tryOut() const noexcept {
+    if (proposals_) proposals_->tryOut(place_);
+  }
   void take() const noexcept {
     if (proposals_) proposals_->take(place_);
   }

@@ -29,9 +29,12 @@ class DeterminismTest : public ::testing::Test {
                                       int operation,
                                       const std::string& type,
                                       int seed) {
-    const Outcome outcome = shell(
-        "UCUDNN_SIMULATOR_ROUNDING=kernels UCUDNN_SIMULATOR_RANDOM_TIMES=" + std::to_string(seed) +
-        " " + settings + preloading(UCUDNN_PRELOAD) + command(mode, operation, type));
+    // PyTorch's deterministic programs set it, as cuBLAS needs it.
+    const std::string program = mode == "any" ? "" : "CUBLAS_WORKSPACE_CONFIG=:4096:8 ";
+    const Outcome outcome =
+        shell(program + "UCUDNN_SIMULATOR_ROUNDING=kernels UCUDNN_SIMULATOR_RANDOM_TIMES=" +
+              std::to_string(seed) + " " + settings + preloading(UCUDNN_PRELOAD) +
+              command(mode, operation, type));
     EXPECT_EQ(0, outcome.status) << outcome.output;
     EXPECT_EQ("", outcome.error);
     std::istringstream lines(outcome.output);

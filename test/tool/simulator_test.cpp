@@ -146,13 +146,15 @@ TEST_F(SimulatedTool, ReplayIsTheEnvironmentsUnlessAnOptionSaysOtherwise) {
 }
 
 TEST_F(SimulatedTool, LayersThatFailAreReportedAndTheStatusIs1) {
-  // 10^11 bytes of input on a device of 1.5 * 10^11: the output's copy of it no longer fits.
+  // 8 * 10^9 bytes of input and of output on a device of 17 * 10^9: the output's copy no longer
+  // fits. cuDNN's tensors have fewer than 2^31 elements.
   std::ofstream(directory_.file("huge.csv"))
       << "source,W,H,C_in,N,C_out,kernel_w,kernel_h,pad_w,pad_h,stride_w,stride_h\n"
-      << "huge,1000,1000,100,1000,1,3,3,1,1,1,1\nsmall,8,8,2,2,2,3,3,1,1,1,1\n";
+      << "huge,1000,1000,2,1000,2,3,3,1,1,1,1\nsmall,8,8,2,2,2,3,3,1,1,1,1\n";
   const std::string file = directory_.file("result.json");
   const Outcome outcome =
-      runTool("bench " + directory_.file("huge.csv") + " --json " + file + " --operations forward");
+      runTool("bench " + directory_.file("huge.csv") + " --json " + file + " --operations forward",
+              "UCUDNN_SIMULATOR_DEVICES=P100-SXM2");
   EXPECT_EQ(outcome.status, 1) << outcome.error;
   const Json result = Json::parse(readFile(file));
   EXPECT_EQ(result.at("totals").at("failed"), 1);
