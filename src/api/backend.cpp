@@ -63,7 +63,7 @@ void noteShown(cudnnBackendDescriptor_t engine,
 
 /// Whether the program takes deterministic engines alone, as far as can be seen.
 bool barsNondeterministic(const Settings& settings) noexcept {
-  return settings.deterministic || settings.programIsDeterministic || clientSkipsNondeterministic();
+  return settings.deterministic || clientSkipsNondeterministic();
 }
 
 cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {

@@ -66,7 +66,10 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  const bool mustRepeat = key.deterministic && settings().programIsDeterministic;
+  // Who names a deterministic algorithm unasked, where cuDNN has faster ones, wants its bits.
+  const bool mustRepeat = !key.isExecution && key.deterministic && stated == nullptr &&
+                          (key.problem.operation == Operation::kBackwardData ||
+                           key.problem.operation == Operation::kBackwardFilter);
   Measuring measuring = owed         ? Measuring::kNow
                         : mustRepeat ? Measuring::kIfKnown
                                      : Measuring::kWhenItPays;

@@ -6,6 +6,7 @@
 
 #include "graph/client_graph.hpp"
 #include "kernels/graph_operations.hpp"
+#include "support/log.hpp"
 
 // A graph's and a plan's handle are marked deprecated, and set by every client there is.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -28,8 +29,14 @@ void Proposals::take(int place) noexcept {
     return skipsNondeterministic.store(false, std::memory_order_relaxed);
   for (int i = 0; i < place; ++i) {
     const bool isLikeIt = (notesAt(i) & ~own) == kNondeterministic;
-    if (isLikeIt && !tried_[i].load(std::memory_order_relaxed))
-      return skipsNondeterministic.store(true, std::memory_order_relaxed);
+    if (!isLikeIt || tried_[i].load(std::memory_order_relaxed)) continue;
+    if (!skipsNondeterministic.exchange(true, std::memory_order_relaxed))
+      logInfo("the program takes proposal {} with notes {:#x}, not {} with {:#x}: its kernels stay",
+              place,
+              own & ~kShown,
+              i,
+              notesAt(i) & ~kShown);
+    return;
   }
 }
 

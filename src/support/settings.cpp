@@ -328,9 +328,6 @@ Settings settingsFromEnvironment(Reporting reporting) {
       Log::instance().configureFromEnvironment(settings.logLevel, settings.logFile);
   if (bad.empty() && !unopened.empty())
     bad = refusal("UCUDNN_LOG_FILE", settings.logFile, unopened, "a path");
-  // PyTorch wants it set where deterministic algorithms are asked for, as cuBLAS needs it then.
-  const char* const cublas = std::getenv("CUBLAS_WORKSPACE_CONFIG");
-  settings.programIsDeterministic = cublas != nullptr && *cublas != '\0';
   if (reporting == Reporting::kOnce) reportOnce();
   if (!bad.empty()) throw BadSetting(bad);
   return settings;

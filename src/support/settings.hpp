@@ -47,8 +47,6 @@ struct Settings {
   std::string logFile;
   bool borrowOutput = true;  ///< memory of outputs is workspace until results are written there
   bool deterministic = false;
-  /// Nobody's setting: the environment says that the program asks PyTorch for determinism.
-  bool programIsDeterministic = false;
   bool equivalenceTest = false;
   bool disabled = false;  ///< cuDNN answers everything
   std::string tracePath;  ///< empty: calls are not written down

@@ -105,9 +105,9 @@ TEST_F(PreloadOddTest, ATensorOf2To31ElementsIsDividedLikeOthers) {
       EXPECT_LT(0, isMeasured ? undivided : traceLines(operation, ", not measured yet\t"))
           << operation;
     }
-    if (!isMeasured)
-      for (const char* const operation : {"forward", "backward_filter"})
-        EXPECT_LT(0, traceLines(operation, "\tsplit")) << operation;
+    if (isMeasured) continue;
+    for (const char* const operation : {"forward", "backward_filter"})
+      EXPECT_LT(0, traceLines(operation, "\tsplit")) << operation;
   }
 }
 

@@ -29,8 +29,8 @@ class DeterminismTest : public ::testing::Test {
                                       int operation,
                                       const std::string& type,
                                       int seed) {
-    // PyTorch's deterministic programs set it, as cuBLAS needs it.
-    const std::string program = mode == "any" ? "" : "CUBLAS_WORKSPACE_CONFIG=:4096:8 ";
+    // A program that takes the best engines, which are deterministic, gives no sign.
+    const std::string program = mode == "graph" ? "UCUDNN_DETERMINISTIC=1 " : "";
     const Outcome outcome =
         shell(program + "UCUDNN_SIMULATOR_ROUNDING=kernels UCUDNN_SIMULATOR_RANDOM_TIMES=" +
               std::to_string(seed) + " " + settings + preloading(UCUDNN_PRELOAD) +
@@ -69,6 +69,13 @@ class DeterminismTest : public ::testing::Test {
 
 TEST_F(DeterminismTest, AGraphsBitsAreTheFirstCallsInEachRun) {
   expectOneValueOfGraphs(kMeasured);
+}
+
+// Nothing but the engines that it passes over tells of it.
+TEST_F(DeterminismTest, AProgramThatPassesOverEnginesIsKnownByThat) {
+  expectOneValue(kMeasured, "skips", 1, "float ", kRuns);
+  expectOneValue("UCUDNN_BENCHMARK_SHARE=1 ", "skips", 1, "float ", 5);
+  expectOneValue("UCUDNN_TOTAL_WORKSPACE_SIZE=2097152 ", "skips", 1, "float ", 5);
 }
 
 TEST_F(DeterminismTest, AGraphsBitsStayWhenItIsMeasuredLate) {

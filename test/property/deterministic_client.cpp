@@ -4,6 +4,8 @@
 //   deterministic_client graph OPERATION TYPE CALLS    the first deterministic plan that heuristics
 //                                                      name, by the engines' notes, in PyTorch's
 //                                                      way
+//   deterministic_client skips OPERATION TYPE CALLS    the same of the fallback list, where what is
+//                                                      not deterministic comes first
 //   deterministic_client any OPERATION TYPE CALLS      the same, where any plan may be taken
 //   deterministic_client legacy OPERATION CALLS        cuDNN's deterministic ALGO_1, which it names
 //                                                      without a query, with the workspace that it
@@ -51,11 +53,12 @@ GraphProblem problemOf(int operation, const std::string& type) {
   return problem;
 }
 
-void runGraph(int operation, const std::string& type, int calls, bool isDeterministic) {
+void runGraph(const std::string& mode, int operation, const std::string& type, int calls) {
   const GraphProblem problem = problemOf(operation, type);
   Habits habits;
-  habits.modes = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-  habits.barsNondeterministic = isDeterministic;
+  habits.modes = {CUDNN_HEUR_MODE_FALLBACK};
+  if (mode != "skips") habits.modes.insert(habits.modes.begin(), CUDNN_HEUR_MODE_A);
+  habits.barsNondeterministic = mode != "any";
   habits.barsTensorCores = type == "fma";
   habits.keepsOutputs = true;
   habits.executions = calls;
@@ -194,8 +197,8 @@ void runLegacy(int operation, int calls) {
 int main(int count, char** words) {
   const std::string mode = count > 1 ? words[1] : "";
   try {
-    if ((mode == "graph" || mode == "any") && count == 5)
-      runGraph(std::atoi(words[2]), words[3], std::atoi(words[4]), mode == "graph");
+    if ((mode == "graph" || mode == "skips" || mode == "any") && count == 5)
+      runGraph(mode, std::atoi(words[2]), words[3], std::atoi(words[4]));
     else if (mode == "legacy" && count == 4)
       runLegacy(std::atoi(words[2]), std::atoi(words[3]));
     else
