@@ -196,6 +196,8 @@ class Context {
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,
                                           const ConvolutionCall& call,
                                           const char** why) noexcept;
+  PlanRequest callersRequest(const HotPlans::Key& key, const ConvolutionCall& call);
+  PlanAnswer unmeasuredPlan(const ConvolutionCall& call, const PlanRequest& wanted);
   PlanAnswer lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call);
   bool hasTooLittle(const ConvolutionCall& call, const PlanRequest& wanted) const;
   /// The plan of calls that overwrite, for those that add too; null: it can't be.

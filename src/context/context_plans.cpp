@@ -23,33 +23,43 @@ bool Context::hasTooLittle(const ConvolutionCall& call, const PlanRequest& wante
 
 /// What is passed at the call bounds the plan, and so does a limit that this handle's client has
 /// named; another handle's limit does not.
-PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
+PlanRequest Context::callersRequest(const HotPlans::Key& key, const ConvolutionCall& call) {
   std::size_t limitBytes = key.workspaceBytes;
   const StatedLimit* const stated = limits_.findForCall(key.problem);
-  const bool isNamed = stated != nullptr && stated->isNamed;
-  if (isNamed) limitBytes = std::min(limitBytes, stated->bytes);
+  if (stated != nullptr && stated->isNamed) limitBytes = std::min(limitBytes, stated->bytes);
   // A client's plan may need a few bytes less than the cap, which is not what is told then.
   limitBytes =
       key.isExecution ? std::min(limitBytes, settings().workspaceLimitBytes) : capped(limitBytes);
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
   wanted.calls = callsOf(call, key.problem);
-  wanted.suitsEngines = key.isExecution && suitsEngines(key.problem, call.pointers, call.fused);
-  wanted.lacksWorkspace = call.execution != nullptr && !call.execution->fits(call.pointers);
-  if (key.isExecution && call.execution->kernel)
+  if (!key.isExecution) return wanted;
+  wanted.suitsEngines = suitsEngines(key.problem, call.pointers, call.fused);
+  wanted.lacksWorkspace = !call.execution->fits(call.pointers);
+  if (call.execution->kernel)
     wanted.own = OwnKernel{*call.execution->kernel, call.execution->neededBytes};
-  wanted.isCompared = key.isExecution && call.execution->isCompared;
-  // Its bits don't depend on what has been measured.
-  if (key.repeatsBits && now_->frozen == nullptr) {
-    const Measuring measuring = isCapturing(handle_) ? Measuring::kNever : Measuring::kIfKnown;
-    PlanAnswer found;
-    found.plan = planner().ownUnmeasured(wanted, measuring);
-    if (!found.plan && wanted.lacksWorkspace &&
-        !fitsWorkspace(
-            handle_, key.problem.operation, call.descriptors, call.algorithm, limitBytes))
-      found.plan = planner().anyThatFits(wanted);
-    found.lasts = found.ownIsBest = !wanted.lacksWorkspace;
-    return found;
-  }
+  wanted.isCompared = call.execution->isCompared;
+  return wanted;
+}
+
+/// Of a program whose bits don't depend on what has been measured.
+PlanAnswer Context::unmeasuredPlan(const ConvolutionCall& call, const PlanRequest& wanted) {
+  PlanAnswer found;
+  found.lasts = found.ownIsBest = !wanted.lacksWorkspace;
+  if (!wanted.lacksWorkspace) return found;
+  const Measuring measuring = isCapturing(handle_) ? Measuring::kNever : Measuring::kIfKnown;
+  found.plan = planner().ownUnmeasured(wanted, measuring);
+  if (!found.plan &&
+      !fitsWorkspace(
+          handle_, wanted.problem.operation, call.descriptors, call.algorithm, wanted.limitBytes))
+    found.plan = planner().anyThatFits(wanted);
+  return found;
+}
+
+PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& call) {
+  PlanRequest wanted = callersRequest(key, call);
+  if (key.repeatsBits && now_->frozen == nullptr) return unmeasuredPlan(call, wanted);
+  const StatedLimit* const stated = limits_.findForCall(key.problem);
+  const bool isNamed = stated != nullptr && stated->isNamed;
   // A kernel that cuDNN doesn't name can't be compared with others.
   if (key.isExecution && !wanted.own && !wanted.lacksWorkspace && now_->frozen == nullptr)
     return {nullptr, true};

@@ -149,11 +149,11 @@ Confirmation confirm(PreparedKernels& kernels,
       if (offer && calls == Calls::kOverwriting && m.kernel.source == kEngines)
         offer->workspaceBytes = std::max(offer->workspaceBytes, m.workspaceBytes);
       const bool isSame = offer && offer->workspaceBytes == m.workspaceBytes;
-      if (isAnswered && !isSame && !isOther(m) && !isStoredToOverwrite(kernels, batch, m, calls))
+      const bool isLie =
+          isAnswered && !isSame && !isOther(m) && !isStoredToOverwrite(kernels, batch, m, calls);
+      if (isLie)
         confirmation = Confirmation::kLie;
-      else if (isAnswered && !isSame)
-        confirmation = std::max(confirmation, Confirmation::kOtherwise);
-      else if (!offer || !keepsTheSame(*offer, m))
+      else if (!isSame || !keepsTheSame(*offer, m))
         confirmation = std::max(confirmation, Confirmation::kOtherwise);
       if (!offer) continue;
       const double error = m.error;
