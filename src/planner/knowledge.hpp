@@ -47,6 +47,20 @@ struct OwnInParts {
   bool serves(const PlanRequest& request) const noexcept;
 };
 
+/// What runs where nothing else is known, unmeasured: Planner::anyThatFits.
+struct AnyThatFits {
+  Calls calls = Calls::kAll;
+  bool deterministic = false;
+  Replay replay = Replay::kNever;
+  std::size_t limitBytes = 0;
+  std::shared_ptr<const Plan> plan;  ///< null: nothing fits
+
+  bool serves(const PlanRequest& request) const noexcept {
+    return limitBytes == request.limitBytes && deterministic == request.deterministic &&
+           replay == request.replay() && calls == request.calls;
+  }
+};
+
 /// The workspace within which a benchmark answers its question, if it does.
 std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept;
 
@@ -79,6 +93,7 @@ struct KnownQuestion {
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
   /// The latest last. Kept when the problem is measured: a graph of the client's may run them.
   std::vector<OwnInParts> ownInParts;
+  std::vector<AnyThatFits> anyThatFits;
   Clock::time_point partsRetryAt{};  ///< no candidate's parts are tried before: one's have failed
   int partsFailures = 0;
 

@@ -134,11 +134,26 @@ bool OwnInParts::serves(const PlanRequest& request) const noexcept {
 
 std::shared_ptr<const Plan> Planner::anyThatFits(const PlanRequest& request) {
   if (!request.suitsEngines || request.withErrors()) return nullptr;
+  const auto known = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+    std::optional<std::shared_ptr<const Plan>> plan;
+    if (asked == nullptr) return plan;
+    for (const AnyThatFits& any : asked->anyThatFits)
+      if (any.serves(request)) plan = any.plan;
+    return plan;
+  });
+  if (known) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
+  AnyThatFits made{
+      request.calls, request.deterministic, request.replay(), request.limitBytes, nullptr};
   const auto sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
-  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size)
-    if (auto plan = firstThatFits(request, *size)) return plan;
-  return nullptr;
+  for (auto size = sizes.rbegin(); size != sizes.rend() && !made.plan; ++size)
+    made.plan = firstThatFits(request, *size);
+  store_.use(request, [&](const Known&, KnownQuestion& asked) {
+    auto& all = asked.anyThatFits;
+    if (all.size() >= kMostInParts) all.erase(all.begin());
+    all.push_back(made);
+  });
+  return made.plan;
 }
 
 std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Measuring measuring) {
