@@ -76,13 +76,7 @@ PlanAnswer Context::lookUpPlan(const HotPlans::Key& key, const ConvolutionCall& 
   if (overwrites) wanted.buffers = &buffers;
   // A query could not measure what its client wants planned, for want of memory; this call can.
   const bool owed = isNamed && overwrites && call.pointers.workspace != nullptr;
-  // Who names a deterministic algorithm unasked, where cuDNN has faster ones, wants its bits.
-  const bool mustRepeat = !key.isExecution && key.deterministic && stated == nullptr &&
-                          (key.problem.operation == Operation::kBackwardData ||
-                           key.problem.operation == Operation::kBackwardFilter);
-  Measuring measuring = owed         ? Measuring::kNow
-                        : mustRepeat ? Measuring::kIfKnown
-                                     : Measuring::kWhenItPays;
+  Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
   if (found.plan && !found.plan->measured &&
       !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {
