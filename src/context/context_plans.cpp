@@ -125,6 +125,7 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
       const DeviceScope scope = useDevice();
       found = lookUpPlan(key, call);
       *why = found.ownIsBest ? left::kOwnIsBest : found.lasts ? left::kNoPlan : left::kNotMeasured;
+      if (key.repeatsBits && found.ownIsBest) *why = left::kRepeats;
       if (found.plan && !checkedPlans_.accepts(handle_, *found.plan, key.workspaceBytes)) {
         found.plan = nullptr;
         *why = left::kRefused;

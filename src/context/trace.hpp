@@ -20,6 +20,7 @@ constexpr const char* kUnknownGraph = "a graph that is not split";
 constexpr const char* kNotAsked = "the workspace of its plan was not asked for";
 constexpr const char* kNotMeasured = "not measured yet";
 constexpr const char* kOwnIsBest = "its own kernel is as fast";
+constexpr const char* kRepeats = "its own kernel stays, for equal bits";
 constexpr const char* kOnTrial = "its own kernel is timed beside its plan";
 constexpr const char* kNoPlan = "no kernel is known within the workspace";
 constexpr const char* kNoShare = "no plan within its share of the total";
