@@ -1,7 +1,6 @@
 #include "context/report.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -31,12 +30,13 @@ void print() noexcept {
 
 void Report::add(const Problem* problem, const CallRecord& record) noexcept {
   try {
+    const std::uint64_t process = fork_gate::generation();
     const std::lock_guard lock(mutex_);
-    if (process_ != ::getpid()) {
+    if (process_ != process) {
       all_ = {};
       convolutions_.clear();
       reasons_.clear();
-      process_ = ::getpid();
+      process_ = process;
     }
     const auto count = [&](Calls& calls) {
       ++calls.count;
@@ -53,8 +53,12 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
     count(all_);
     if (!record.isPlanned()) ++reasons_[record.why];
     if (problem == nullptr) return;
-    if (convolutions_.size() >= kMostKept && convolutions_.count(*problem) == 0) return;
-    Calls& calls = convolutions_[*problem];
+    auto found = convolutions_.find(*problem);
+    if (found == convolutions_.end()) {
+      if (convolutions_.size() >= kMostKept) return;
+      found = convolutions_.emplace(*problem, Calls()).first;
+    }
+    Calls& calls = found->second;
     count(calls);
     if (record.isPlanned() || calls.left == calls.count) calls.last = record;
   } catch (const std::exception&) {
@@ -65,20 +69,21 @@ std::string Report::textOf(const Convolutions::value_type& convolution) const {
   const auto& [problem, calls] = convolution;
   const bool isPlanned = calls.last.isPlanned();
   const bool isCompared = isPlanned && calls.last.undividedMs > 0;
-  return fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  {}: {} N={}\n",
-                     calls.count,
-                     calls.split,
-                     calls.predictedMs > 0 ? fmt::format("{:.1f}", calls.predictedMs) : "-",
-                     isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
-                     isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
-                     isCompared ? formatSize(calls.last.undividedBytes) : "-",
-                     isPlanned ? calls.last.plan : std::string("cuDNN, ") + calls.last.why,
-                     problem.text(),
-                     problem.batch());
+  return fmt::format(
+      "{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  {}: {} N={}\n",
+      calls.count,
+      calls.split,
+      calls.predictedMs > 0 ? fmt::format("{:.1f}", calls.predictedMs) : "-",
+      isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
+      isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
+      isCompared ? formatSize(calls.last.undividedBytes) : "-",
+      isPlanned ? calls.last.planText(problem.operation) : std::string("cuDNN, ") + calls.last.why,
+      problem.text(),
+      problem.batch());
 }
 
 std::string Report::text() const {
-  if (process_ != ::getpid()) return {};
+  if (process_ != fork_gate::generation()) return {};
   const std::lock_guard lock(mutex_);
   const auto& statistics = planner().statistics();
   std::string text = fmt::format(

@@ -1,11 +1,11 @@
 // What became of a process's convolution calls, on one screen at its end: UCUDNN_REPORT.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "context/trace.hpp"
@@ -35,13 +35,13 @@ class Report {
 
   std::string textOf(const Convolutions::value_type& convolution) const;
 
-  /// Whose calls these are: a forked child begins anew. Read without the lock, which another thread
-  /// of the parent may have held at the fork.
-  std::atomic<pid_t> process_{0};
+  /// Whose calls these are, as fork_gate::generation, or none: a forked child begins anew. Read
+  /// without the lock, which another thread of the parent may have held at the fork.
+  std::atomic<std::uint64_t> process_{~std::uint64_t{0}};
   mutable ForkMutex mutex_;  ///< guards what follows
   Calls all_;
   Convolutions convolutions_;
-  std::map<std::string, long long> reasons_;  ///< why calls were left to cuDNN
+  std::map<std::string_view, long long> reasons_;  ///< why calls were left to cuDNN
 };
 
 /// The process's, printed to stderr when the process ends by `exit`.

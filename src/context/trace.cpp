@@ -93,7 +93,7 @@ std::string traceLine(Operation operation,
                         record.divided ? "split" : "undivided",
                         record.replayed ? ", replayed" : "",
                         record.measured ? "" : ", not measured yet",
-                        record.plan,
+                        record.planText(operation),
                         fmt::ptr(stream),
                         record.workspaceBytes,
                         record.grantedBytes);

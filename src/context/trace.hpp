@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plan/call.hpp"
 #include "plan/plan.hpp"
@@ -31,8 +32,15 @@ constexpr const char* kFailed = "planning failed, which the log tells";
 /// How a call ran; what its context notes on the way.
 class CallRecord {
  public:
-  const char* why = "";  ///< it was left to cuDNN; "": it ran by `plan`
-  std::string plan;
+  /// As Plan::Step, without what is built: a record may outlive its plan.
+  struct Step {
+    Kernel kernel;
+    int batch, count;
+    bool borrows;
+  };
+
+  const char* why = "";     ///< it was left to cuDNN, a string for ever; "": it ran by its plan
+  std::vector<Step> steps;  ///< the plan's; texts are made when they are read
   std::size_t workspaceBytes = 0;  ///< the plan's
   std::size_t grantedBytes = 0;
   double predictedMs = 0;
@@ -42,19 +50,23 @@ class CallRecord {
   std::size_t beyondBytes = 0;  ///< so much more than the cap a plan that is left alone was told
 
   bool isPlanned() const noexcept { return *why == '\0'; }
+  std::string planText(Operation operation) const { return toText(operation, steps); }
 
   /// Throws std::bad_alloc.
   void ran(const Plan& by, const ConvolutionCall& call, bool asGraph) {
-    *this = {"",
-             toText(by),
-             by.workspaceBytes,
-             granted(call),
-             by.predictedMs,
-             by.undividedMs,
-             by.undividedBytes,
-             by.isDivided(),
-             asGraph,
-             by.measured};
+    why = "";
+    steps.clear();
+    for (const Plan::Step& step : by.steps)
+      steps.push_back({step.kernel, step.batch, step.count, step.borrows});
+    workspaceBytes = by.workspaceBytes;
+    grantedBytes = granted(call);
+    predictedMs = by.predictedMs;
+    undividedMs = by.undividedMs;
+    undividedBytes = by.undividedBytes;
+    divided = by.isDivided();
+    replayed = asGraph;
+    measured = by.measured;
+    beyondBytes = 0;
   }
   void passed(const ConvolutionCall& call, const char* reason) noexcept {
     why = reason;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/source.hpp"
@@ -88,7 +89,18 @@ struct Plan {
 /// A query's answer holds for calls of both.
 std::shared_ptr<Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general);
 
-/// "2 x 128 FFT/default + 1 x 3 GEMM/default"
-std::string toText(const Plan& plan);
+/// "2 x 128 FFT/default + 1 x 3 GEMM/default", of a plan's steps, or what has their members.
+template <typename Steps>
+std::string toText(Operation operation, const Steps& steps) {
+  std::string text;
+  for (const auto& step : steps)
+    text += (text.empty() ? "" : " + ") + std::to_string(step.count) + " x " +
+            std::to_string(step.batch) + " " + toText(operation, step.kernel) +
+            (step.borrows ? " in its output" : "");
+  return text;
+}
+inline std::string toText(const Plan& plan) {
+  return toText(plan.problem.operation, plan.steps);
+}
 
 }  // namespace ucudnn

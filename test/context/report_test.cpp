@@ -13,9 +13,9 @@
 namespace ucudnn {
 namespace {
 
-CallRecord planned(double predictedMs, double undividedMs) {
+CallRecord planned(int algorithm, double predictedMs, double undividedMs) {
   CallRecord record;
-  record.plan = "2 x 2 FFT/fma";
+  record.steps = {{{algorithm, CUDNN_FMA_MATH}, 2, 2, false}};
   record.divided = true;
   record.predictedMs = predictedMs;
   record.workspaceBytes = std::size_t{3} << 20;
@@ -31,8 +31,10 @@ TEST(ReportTest, ComparesPlansWithWhatTheProgramWouldHaveRun) {
   CallRecord native;
   native.why = "not measured yet";
   Report report;
-  for (int i = 0; i < 2; ++i) report.add(&compared, planned(1.5, 4));
-  report.add(&unknown, planned(2, 0));  // nothing is said to be gained
+  for (int i = 0; i < 2; ++i)
+    report.add(&compared, planned(CUDNN_CONVOLUTION_FWD_ALGO_FFT, 1.5, 4));
+  // Nothing is said to be gained.
+  report.add(&unknown, planned(CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, 2, 0));
   report.add(&left, native);
   const std::string text = report.text();
   for (const char* const part :
@@ -77,7 +79,7 @@ TEST(ReportTest, AForkedChildWaitsForNoThreadOfItsParent) {
   std::atomic<bool> ends{false};
   std::thread other([&] {
     const Problem problem = test::sampleProblem(Operation::kForward);
-    while (!ends) report.add(&problem, planned(1, 2));
+    while (!ends) report.add(&problem, planned(0, 1, 2));
   });
   while (report.text().empty()) std::this_thread::yield();
   int failed = 0;
