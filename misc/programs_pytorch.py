@@ -13,11 +13,12 @@ Runs STEPS steps, and waits for the device around each. Options:
                    convolution as UCUDNN_TRACE writes it) and runs nothing else; without a GPU, with tensors that have
                    no data
 
-Prints the median, the lower decile (a busy host disturbs it less) and the first step's time, PyTorch's own counters of
-memory (peak allocated, peak reserved), what the device lacks at the end, and values to compare runs by, in double
-precision: training's first and last losses and the parameters, or sums of the first and last output. The line of results
-has all steps, and the values of each or, where the output is large, of steps 1, 2, 4, 8, ... and the last. Needs PyTorch
-and diffusers, MONAI or torchvision, as the program does.
+Prints the median, the lower decile (a busy host disturbs it less), the median of the host's part (until all is enqueued;
+where it is close to the step's time, the host sets the pace) and the first step's time, PyTorch's own counters of memory
+(peak allocated, peak reserved), what the device lacks at the end, and values to compare runs by, in double precision:
+training's first and last losses and the parameters, or sums of the first and last output. The line of results has all
+steps, and the values of each or, where the output is large, of steps 1, 2, 4, 8, ... and the last. Needs PyTorch and
+diffusers, MONAI or torchvision, as the program does.
 """
 
 import argparse
@@ -59,13 +60,14 @@ class Measurement:
 
     def __init__(self, program, device):
         self.program_, self.synchronize_ = program, torch.cuda.synchronize if device == "cuda" else lambda: None
-        self.step_ms, self.values = [], []
+        self.step_ms, self.host_ms, self.values = [], [], []
 
     def step(self, is_last=False):
         self.synchronize_()
         begin = time.perf_counter()
         output = self.program_.compute()
         self.program_.update()
+        self.host_ms.append((time.perf_counter() - begin) * 1e3)
         self.synchronize_()
         self.step_ms.append((time.perf_counter() - begin) * 1e3)
         count = len(self.step_ms)
@@ -123,12 +125,14 @@ def measure(options, device):
     measurement.run(options)
     memory = memory_mib(device)
     timed = measurement.timed(options)
+    host = sorted(measurement.host_ms[-len(timed) :])
     return {
         "name": options.name,
         "program": options.program,
         "machine": machine(device),
         "step_of_median_ms": timed[len(timed) // 2],
         "decile_step_ms": timed[len(timed) // 10],
+        "host_ms": host[len(host) // 2],
         "timed_steps": len(timed),
         "first_step_ms": measurement.step_ms[0],
         **memory,
@@ -150,7 +154,7 @@ def main():
     steps = result["step_ms"]
     print(
         f"{options.program}: {result['step_of_median_ms']:.2f} ms, a tenth below {result['decile_step_ms']:.2f} ms, "
-        f"first step {steps[0]:.0f} ms, all {len(steps)} {sum(steps) / 1e3:.1f} s, "
+        f"the host {result['host_ms']:.2f} ms, first step {steps[0]:.0f} ms, all {len(steps)} {sum(steps) / 1e3:.1f} s, "
         f"peak {result['peak_mib']:.0f} MiB, reserved {result['reserved_mib']:.0f} MiB, "
         f"device {result['device_used_mib']:.0f} MiB, "
         f"values {result['values'][0][1:]} {result['values'][-1][1:]} {result['parameters']}"
