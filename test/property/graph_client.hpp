@@ -95,7 +95,7 @@ class GraphClient {
   std::size_t ask(Built& built);
   std::size_t askConfiguration(int place);
   cudnnStatus_t execute(const Built& built, void* workspace);
-  bool timed(Built& built, void* workspace);
+  bool timed(Built& built, void* workspace, int samples);
 
   std::optional<Built> chooseAsPyTorch();
   std::optional<Built> chooseAsPyTorchBenchmark();

@@ -22,6 +22,7 @@ std::optional<GraphClient::Built> GraphClient::chooseAsPyTorch() {
 
 /// The same file, generate_and_filter_plans and get_plans_from_find: the largest of all workspaces
 /// serves all; where it can't be allocated, plans of more than half of it go.
+/// CUDNN_FIND_SAMPLE_MEDIAN_OF_THREE takes the least of three times (cudnn_frontend_find_plan.h).
 std::optional<GraphClient::Built> GraphClient::chooseAsPyTorchBenchmark() {
   std::vector<Built> plans;
   for (int i = 0; i < static_cast<int>(configurations_.size()); ++i)
@@ -42,7 +43,7 @@ std::optional<GraphClient::Built> GraphClient::chooseAsPyTorchBenchmark() {
   }
   std::vector<Built*> order;
   for (Built& plan : plans)
-    if (plan.toldBytes <= most && timed(plan, workspace.get())) order.push_back(&plan);
+    if (plan.toldBytes <= most && timed(plan, workspace.get(), 3)) order.push_back(&plan);
   std::stable_sort(
       order.begin(), order.end(), [](const Built* a, const Built* b) { return a->ms < b->ms; });
   workspace = DeviceMemory();
@@ -95,7 +96,7 @@ std::optional<GraphClient::Built> GraphClient::chooseAsXla() {
     auto built = buildByIndex(i);
     if (!built || ask(*built) > habits_.boundBytes) continue;
     const DeviceMemory workspace(built->toldBytes);
-    if (!workspace.isThere() || !timed(*built, workspace.get())) continue;
+    if (!workspace.isThere() || !timed(*built, workspace.get(), 1)) continue;
     if (!best || built->ms < best->ms) best = std::move(built);
   }
   if (!best) return std::nullopt;
