@@ -25,6 +25,10 @@ constexpr double kLaunchMs = 1e-4;
 // of them are compared.
 constexpr double kSplitGain = 1.01;
 
+// A plan that gains less does not replace the client's own kernel: a call by it costs the host as
+// much more than one that is left alone, and times of short kernels differ by as much.
+constexpr double kLeastGainMs = 5e-4;
+
 // What is less a framework's allocator has anyway: PyTorch's hands out up to 10 MiB of blocks of
 // 20, and for more it keeps the largest block that a plan asked for.
 constexpr std::size_t kWorthSaving = std::size_t{16} << 20;

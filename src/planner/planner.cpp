@@ -45,7 +45,7 @@ double longestMs(const Plan& plan, bool suitsEngines) {
 bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& own) {
   const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
   const double planMs = longestMs(plan, request.suitsEngines);
-  if (planMs * kSplitGain <= ownMs) return true;
+  if (planMs * kSplitGain <= ownMs && planMs + kLeastGainMs <= ownMs) return true;
   return request.mayTellLess && planMs <= ownMs * kSplitGain &&
          plan.workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
 }

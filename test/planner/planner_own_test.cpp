@@ -94,6 +94,29 @@ TEST_F(PlannerOwnTest, APlanTakesItsPlaceOnlyWhereItIsFaster) {
   EXPECT_LT(0, kept);
 }
 
+TEST_F(PlannerOwnTest, GainsBelowWhatAPlannedCallCostsDoNotReplaceIt) {
+  int small = 0;
+  for (const Operation operation : kOperations)
+    for (const int channels : {16, 32, 64}) {
+      Problem problem = sampleProblem(operation, 32, channels);
+      problem.mathType = CUDNN_DEFAULT_MATH;
+      Planner planner;
+      for (const KernelOffer& own : engines(problem, Calls::kOverwriting)) {
+        const PlanRequest wanted = callOf(planner, problem, own);
+        const PlanAnswer found = planner.answer(wanted, Measuring::kNow);
+        PlanRequest any = wanted;
+        any.own.reset();
+        const auto plan = planner.plan(any);
+        ASSERT_TRUE(plan);
+        const double ownMs = timeOf(planner, wanted), gainedMs = ownMs - plan->predictedMs;
+        if (gainedMs <= 0.02 * ownMs || gainedMs >= kLeastGainMs) continue;
+        ++small;
+        EXPECT_FALSE(found.plan) << gainedMs << " of " << ownMs << " ms";
+      }
+    }
+  EXPECT_LT(0, small);
+}
+
 TEST_F(PlannerOwnTest, OneThatHeuristicsDoNotNameIsTimedToo) {
   for (const Operation operation : kOperations) {
     const Problem problem = problemOf(operation);
