@@ -14,10 +14,7 @@ ALLOWED = {
     "cache/database.cpp": "UCUDNN_DATABASE",
     "cache/database_without_sqlite.cpp": "UCUDNN_DATABASE",
     "cache/shared_databases.cpp": "UCUDNN_DATABASE",
-    "context/captured_memory.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
     "context/registry.cpp": "a variable's bad value",
-    "context/workspace_owner.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
-    "context/workspace_owner.hpp": "UCUDNN_TOTAL_WORKSPACE_POLICY=divide",
     "executor/equivalence.cpp": "UCUDNN_EQUIVALENCE_TEST",
     "planner/frozen_plans.cpp": "UCUDNN_PLANS",
     "planner/planner_choice.cpp": "UCUDNN_MAX_ERROR",
@@ -25,6 +22,9 @@ ALLOWED = {
     "support/log.hpp": "the log itself",
     "support/settings.cpp": "variables that nobody knows",
     "support/settings.hpp": "the default of UCUDNN_LOG_LEVEL",
+    "workspace/captured_memory.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
+    "workspace/workspace_owner.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
+    "workspace/workspace_owner.hpp": "UCUDNN_TOTAL_WORKSPACE_POLICY=divide",
 }
 LOUD = re.compile(r"\blog(Warn|Error)\(|\bLogLevel::k(Warn|Error)\b")
 

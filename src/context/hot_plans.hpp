@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "context/trial.hpp"
-#include "context/workspace_region.hpp"
 #include "plan/plan.hpp"
+#include "workspace/workspace_region.hpp"
 
 namespace ucudnn {
 

@@ -51,7 +51,7 @@ Snapshot::Snapshot(cudnnHandle_t itsHandle,
       benchmarkDevices(ucudnn::benchmarkDevices(
           settings.benchmarkDevices, settings.allBenchmarkDevices, device, planner().machines())),
       owner(ownerOf(settings, device, frozen.get())),
-      replays(settings.graphMemoryBytes > 0 ? replaysOf(device) : nullptr),
+      replays(settings.graphMemoryBytes > 0 ? replaysOf(device, planner().statistics()) : nullptr),
       trace(settings.tracePath.empty() ? nullptr : &traceFile(settings.tracePath)),
       isRecorded(trace != nullptr || settings.report),
       offers_(former != nullptr && former->device == device ? former->offers_

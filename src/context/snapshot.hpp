@@ -9,15 +9,15 @@
 #include <optional>
 #include <vector>
 
-#include "context/replays.hpp"
 #include "context/trace.hpp"
-#include "context/workspace_owner.hpp"
 #include "cuda/calling_threads.hpp"
+#include "executor/replays.hpp"
 #include "planner/planner.hpp"
 #include "support/alignment.hpp"
 #include "support/bounded_map.hpp"
 #include "support/fork.hpp"
 #include "support/settings.hpp"
+#include "workspace/workspace_owner.hpp"
 
 namespace ucudnn {
 

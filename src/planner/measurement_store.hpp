@@ -13,8 +13,8 @@
 #include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
 #include "planner/request.hpp"
-#include "planner/statistics.hpp"
 #include "support/fork.hpp"
+#include "support/statistics.hpp"
 
 namespace ucudnn {
 

@@ -14,8 +14,8 @@
 #include "planner/machines.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/request.hpp"
-#include "planner/statistics.hpp"
 #include "planner/turns.hpp"
+#include "support/statistics.hpp"
 
 namespace ucudnn {
 

@@ -1,4 +1,4 @@
-#include "context/captured_memory.hpp"
+#include "workspace/captured_memory.hpp"
 
 #include <iterator>
 #include <utility>

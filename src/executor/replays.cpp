@@ -1,10 +1,9 @@
-#include "context/replays.hpp"
+#include "executor/replays.hpp"
 
 #include <utility>
 #include <vector>
 
 #include "executor/executor.hpp"
-#include "planner/planner.hpp"
 #include "support/log.hpp"
 #include "support/shared_by_key.hpp"
 
@@ -187,9 +186,9 @@ std::shared_ptr<Replays::Captured> Replays::take(Graphs::iterator graph) noexcep
   return taken;
 }
 
-std::shared_ptr<Replays> replaysOf(int device) {
+std::shared_ptr<Replays> replaysOf(int device, Statistics& statistics) {
   static auto& all = *new SharedByKey<int, Replays>;
-  return all.get(device, device, planner().statistics());
+  return all.get(device, device, statistics);
 }
 
 }  // namespace ucudnn

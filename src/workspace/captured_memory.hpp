@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "context/workspace_key.hpp"
-#include "context/workspace_region.hpp"
 #include "support/fork.hpp"
+#include "workspace/workspace_key.hpp"
+#include "workspace/workspace_region.hpp"
 
 namespace ucudnn {
 

@@ -1,4 +1,4 @@
-#include "context/layout_search.hpp"
+#include "workspace/layout_search.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "context/workspace_owner.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
 #include "support/sizes.hpp"
+#include "workspace/workspace_owner.hpp"
 
 namespace ucudnn {
 namespace {

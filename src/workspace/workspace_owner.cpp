@@ -1,4 +1,4 @@
-#include "context/workspace_owner.hpp"
+#include "workspace/workspace_owner.hpp"
 
 #include <algorithm>
 #include <utility>

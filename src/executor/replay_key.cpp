@@ -1,4 +1,4 @@
-#include "context/replay_key.hpp"
+#include "executor/replay_key.hpp"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "context/workspace_region.hpp"
+#include "workspace/workspace_region.hpp"
 
 namespace ucudnn {
 namespace {

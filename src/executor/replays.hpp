@@ -9,10 +9,10 @@
 #include <optional>
 #include <unordered_map>
 
-#include "context/replay_key.hpp"
 #include "cuda/captured_calls.hpp"
-#include "planner/statistics.hpp"
+#include "executor/replay_key.hpp"
 #include "support/fork.hpp"
+#include "support/statistics.hpp"
 
 namespace ucudnn {
 
@@ -99,6 +99,6 @@ class Replays {
 };
 
 /// The device's, for as long as one handle holds it. Throws std::bad_alloc.
-std::shared_ptr<Replays> replaysOf(int device);
+std::shared_ptr<Replays> replaysOf(int device, Statistics& statistics);
 
 }  // namespace ucudnn

@@ -1,4 +1,4 @@
-#include "context/layout_report.hpp"
+#include "workspace/layout_report.hpp"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,9 @@
 
 #include <limits>
 
-#include "context/arena_streams.hpp"
-#include "context/layout_search.hpp"
-#include "context/overlap.hpp"
+#include "workspace/arena_streams.hpp"
+#include "workspace/layout_search.hpp"
+#include "workspace/overlap.hpp"
 
 namespace ucudnn {
 namespace {

@@ -11,16 +11,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "context/arena_streams.hpp"
-#include "context/captured_memory.hpp"
-#include "context/layout_report.hpp"
-#include "context/layout_search.hpp"
-#include "context/overlap_watch.hpp"
-#include "context/workspace_key.hpp"
-#include "context/workspace_region.hpp"
 #include "optimizer/workspace_division.hpp"
 #include "planner/planner.hpp"
 #include "support/fork.hpp"
+#include "workspace/arena_streams.hpp"
+#include "workspace/captured_memory.hpp"
+#include "workspace/layout_report.hpp"
+#include "workspace/layout_search.hpp"
+#include "workspace/overlap_watch.hpp"
+#include "workspace/workspace_key.hpp"
+#include "workspace/workspace_region.hpp"
 
 namespace ucudnn {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "context/overlap.hpp"
+#include "workspace/overlap.hpp"
 
 namespace ucudnn {
 

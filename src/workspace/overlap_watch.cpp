@@ -1,4 +1,4 @@
-#include "context/overlap_watch.hpp"
+#include "workspace/overlap_watch.hpp"
 
 namespace ucudnn {
 namespace {

@@ -1,4 +1,4 @@
-#include "context/overlap.hpp"
+#include "workspace/overlap.hpp"
 
 #include <algorithm>
 

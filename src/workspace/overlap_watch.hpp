@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "context/overlap.hpp"
 #include "cuda/call_stream.hpp"
 #include "cuda/owners.hpp"
 #include "plan/plan.hpp"
 #include "support/fork.hpp"
+#include "workspace/overlap.hpp"
 
 namespace ucudnn {
 
