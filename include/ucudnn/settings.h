@@ -118,7 +118,7 @@ UCUDNN_API cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle);
 typedef enum {
   UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE = 0, /* "divide": a segment for each convolution */
   UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE = 1,  /* "share": one arena in turn, or several */
-  UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto": whichever is predicted to be faster */
+  UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto": the same */
 } ucudnnTotalWorkspacePolicy_t;
 
 /** DIVIDE in a build without GLPK: CUDNN_STATUS_BAD_PARAM. */

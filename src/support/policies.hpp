@@ -53,7 +53,7 @@ Tuning tuningFromText(const std::string& text);
 enum class TotalWorkspacePolicy {
   kDivide,  ///< each convolution owns a segment
   kShare,   ///< streams take one or a few arenas in turn
-  kAuto,    ///< whichever is predicted to be faster
+  kAuto,    ///< as kShare
 };
 
 /// "divide", "share", "auto".

@@ -145,8 +145,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_TOTAL_WORKSPACE_POLICY",
        "divide, share or auto",
        "auto",
-       "How the total is used: a segment for each convolution, arenas that streams take in turn, "
-       "or the faster of the two",
+       "How the total is used: divide, a segment for each convolution; share and auto, arenas that "
+       "streams take in turn",
        [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
       {"UCUDNN_GRAPH_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",

@@ -174,7 +174,7 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
       ->add_option_function<std::string>(
           "--total-workspace-policy",
           [&o](const std::string& text) { o.totalPolicy = parseTotalPolicy(text); },
-          "with a total: divide, share, or auto (default: both, side by side)")
+          "with a total: divide or share; auto, the default: both, side by side")
       ->type_name("POLICY");
   bench
       ->add_option_function<std::string>(

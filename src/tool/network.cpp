@@ -33,7 +33,7 @@ void addTotals(NetworkReport& report, Way way) {
     totals.summed.predictedMs += plan.predictedMs;
     deviceMs += plan.deviceMs;
     hostPacedMs += plan.hostPacedMs;
-    if (way == Way::kShare || way == Way::kAuto)
+    if (way == Way::kShare)
       totals.workspaceBytes = std::max(totals.workspaceBytes, plan.workspaceBytes);
     else
       totals.workspaceBytes += roundUpToAlignment(plan.workspaceBytes);
@@ -45,17 +45,16 @@ void addTotals(NetworkReport& report, Way way) {
 }  // namespace
 
 const char* toText(Way way) {
-  static const char* const names[] = {"wr", "divide", "share", "auto"};
+  static const char* const names[] = {"wr", "divide", "share"};
   return names[static_cast<std::size_t>(way)];
 }
 
 ucudnnTotalWorkspacePolicy_t policyOf(Way way) {
-  if (way == Way::kAuto) return UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO;
   return way == Way::kDivide ? UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE
                              : UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE;
 }
 
-std::vector<Way> waysOf(TotalWorkspacePolicy policy, Streams streams) {
+std::vector<Way> waysOf(TotalWorkspacePolicy policy) {
   switch (policy) {
     case TotalWorkspacePolicy::kDivide:
       return {Way::kReuse, Way::kDivide};
@@ -67,7 +66,6 @@ std::vector<Way> waysOf(TotalWorkspacePolicy policy, Streams streams) {
   std::vector<Way> ways = {Way::kReuse};
   if (workspaceDivisionAvailable()) ways.push_back(Way::kDivide);
   ways.push_back(Way::kShare);
-  if (streams != Streams::kOne) ways.push_back(Way::kAuto);
   return ways;
 }
 
@@ -117,7 +115,6 @@ NetworkReport Network::plan(cudnnHandle_t handle,
         describePlan(handle, *convolutions_[i], bytes);
     plan(Way::kReuse, report.eachBytes);
     plan(Way::kShare, totalBytes);
-    plan(Way::kAuto, totalBytes);
   }
   if (has(Way::kDivide)) {
     findFronts(handle, totalBytes);

@@ -17,9 +17,9 @@
 namespace ucudnn::tool {
 
 /// The ways to spend a total that are compared: each convolution has an equal part of it (WR),
-/// `divide`, `share`, and on several streams `auto`.
-enum class Way { kReuse, kDivide, kShare, kAuto };
-constexpr std::array<Way, 4> kWays = {Way::kReuse, Way::kDivide, Way::kShare, Way::kAuto};
+/// `divide`, and `share`, which is also `auto`.
+enum class Way { kReuse, kDivide, kShare };
+constexpr std::array<Way, 3> kWays = {Way::kReuse, Way::kDivide, Way::kShare};
 const char* toText(Way way);
 /// REQUIRES: not kReuse.
 ucudnnTotalWorkspacePolicy_t policyOf(Way way);
@@ -94,8 +94,8 @@ class Network {
   std::vector<DivisionItem> fronts_;
 };
 
-/// Which ways a policy asks for. On one stream `auto` is `share`.
-std::vector<Way> waysOf(TotalWorkspacePolicy policy, Streams streams = Streams::kOne);
+/// Which ways a policy asks for: kAuto for all.
+std::vector<Way> waysOf(TotalWorkspacePolicy policy);
 
 nlohmann::ordered_json toJson(const NetworkReport& report);
 /// Per convolution, then the totals side by side.

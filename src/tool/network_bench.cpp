@@ -83,7 +83,7 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
   useDevice(options.device);
   setArithmetic(Arithmetic::kOff);  // times alone; the results are the tests'
 
-  const std::vector<Way> ways = waysOf(options.totalPolicy, options.streams);
+  const std::vector<Way> ways = waysOf(options.totalPolicy);
   const Stream stream = makeStream();
   Network network(layers, options);
   NetworkReport report;

@@ -10,9 +10,9 @@ namespace {
 // A network settles after as many calls without a newcomer as it has convolutions: in the second
 // iteration. One more finds everything as it stays.
 constexpr int kSettlingIterations = 3;
-// On several streams a layout is watched and three more are tried, each for six iterations and
-// those that the host was ahead.
-constexpr int kSearchingIterations = 60;
+// On several streams one arena is watched and several are tried, each for six iterations and those
+// that the host was ahead.
+constexpr int kTryingIterations = 60;
 constexpr int kIterationsBetweenWaits = 6;
 
 std::size_t most(const Network& network, std::size_t (Convolution::*bytes)() const) {
@@ -153,7 +153,7 @@ void Trainer::ask() const {
 
 void Trainer::settle() const {
   if (streams_ == Streams::kLayer) ask();
-  const int iterations = streams_ == Streams::kOne ? kSettlingIterations : kSearchingIterations;
+  const int iterations = streams_ == Streams::kOne ? kSettlingIterations : kTryingIterations;
   for (int i = 0; i < iterations; ++i) {
     iterate();
     // What is seen of streams is read when it has happened. As rarely as where iterations are

@@ -21,19 +21,18 @@ constexpr const char* kDiagnosisDirectory = "";
 // Retired regions are dropped when their work is over, which is asked only when there are many.
 constexpr std::size_t kManyBusy = 64;
 
+std::string describe(std::size_t arenas) {
+  return arenas == 1 ? "one arena, used in turn" : std::to_string(arenas) + " arenas";
+}
+
 constexpr double kNoTime = std::numeric_limits<double>::infinity();
 
 std::size_t arenaBytes(std::size_t totalBytes, std::size_t arenas) {
   return roundDownToAlignment(totalBytes / arenas);
 }
 
-std::string describe(const LayoutKind& kind) {
-  return kind.divided       ? "a division"
-         : kind.arenas == 1 ? "one arena, used in turn"
-                            : std::to_string(kind.arenas) + " arenas";
-}
-
-/// What uses are predicted to take, each within so many bytes.
+/// What uses are predicted to take, each within so many bytes, as far as is known: a plan that
+/// needs no more fits.
 double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::size_t bytes) {
   double sum = 0;
   for (const WatchedUse& watched : seen) {
@@ -41,7 +40,8 @@ double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::
     request.deterministic = watched.deterministic;
     request.calls =
         request.problem.overwrittenSampleBytes() > 0 ? Calls::kOverwriting : Calls::kAll;
-    const auto plan = WorkspaceOwner::planWithin(request, bytes, false);
+    auto plan = WorkspaceOwner::planWithin(request, bytes, true);
+    if (!plan && watched.plan->workspaceBytes <= bytes) plan = watched.plan;
     if (!plan) return kNoTime;
     sum += plan->predictedMs;
   }
@@ -67,11 +67,11 @@ void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
   Convolutions convolutions;
   {
     const std::lock_guard lock(mutex_);
-    judged_ = watch_.version();
+    compared_ = watch_.version();
     convolutions = network();
   }
-  if (task == Task::kJudge) {
-    if (const auto seen = watch_.take()) judge(request, convolutions, *seen);
+  if (task == Task::kCompare) {
+    if (const auto seen = watch_.take()) compare(request, *seen);
     return;
   }
   {
@@ -89,32 +89,22 @@ void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
     report(divided->requests[i], *divided->convolutions[i], divided->plans[i].get());
 }
 
-void WorkspaceOwner::judge(const PlanRequest& request,
-                           const Convolutions& convolutions,
-                           const std::vector<WatchedUse>& seen) {
+void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<WatchedUse>& seen) {
   std::vector<WorkspaceUse> uses;
-  LayoutSearch::Window window;
+  ArenaCount::Window window;
   for (const WatchedUse& watched : seen) {
     uses.push_back(watched.use);
     window.plannedMs += watched.plan->predictedMs;
   }
   window.overlap = overlapOf(uses);
   window.referenceMs = plannedMs(request, seen, totalBytes_);
-  std::optional<Divided> divided;
-  const auto planned = [&](const LayoutKind& kind) {
-    if (!kind.divided) return plannedMs(request, seen, arenaBytes(totalBytes_, kind.arenas));
-    divided = divide(request, convolutions);
-    return divided ? window.referenceMs * divided->timeMs / divided->sharedMs : kNoTime;
-  };
-  const bool mayDivide = key_.policy == TotalWorkspacePolicy::kAuto && workspaceDivisionAvailable();
-  LayoutSearch search = search_;  // written by this thread alone
-  const LayoutKind former = search.current();
+  ArenaCount count = count_;  // written by this thread alone
   logDebug(
       "{} uses of workspace on {} streams in {}: {:.3f} ms of {:.3f}, one after another {:.3f}, at "
       "least {:.3f}; {} groups; predicted {:.3f}, in one arena {:.3f}",
       uses.size(),
       window.overlap.groupOf.size(),
-      describe(former),
+      describe(count.current()),
       window.overlap.spanMs,
       window.overlap.elapsedMs,
       window.overlap.serialMs,
@@ -122,19 +112,23 @@ void WorkspaceOwner::judge(const PlanRequest& request,
       window.overlap.groups,
       window.plannedMs,
       window.referenceMs);
-  const LayoutKind kind = search.next(window, mayDivide, planned);
-  if (kind.divided && !(former == kind) && !divided) divided = divide(request, convolutions);
+  const std::size_t arenas = count.next(window, [&](std::size_t wanted) {
+    return plannedMs(request, seen, arenaBytes(totalBytes_, wanted));
+  });
   const std::lock_guard lock(mutex_);
-  search_ = std::move(search);
-  if (!(kind == former)) {
-    std::map<std::uint64_t, std::size_t> arenas;
-    for (const auto& [stream, group] : window.overlap.groupOf) arenas[stream] = group % kind.arenas;
-    streams_.assign(arenas, uses_.load(std::memory_order_relaxed));
-    layOut(kind.arenas, kind.divided ? divided : std::nullopt);
+  // What has stood the trial is measured within its arenas: then plans may change once more.
+  const bool isKept = count_.isOnTrial() && !count.isOnTrial();
+  if (arenas != count_.current() || isKept) {
+    std::map<std::uint64_t, std::size_t> arenaOf;
+    for (const auto& [stream, group] : window.overlap.groupOf) arenaOf[stream] = group % arenas;
+    streams_.assign(arenaOf, uses_.load(std::memory_order_relaxed));
+    layOut(arenas, std::nullopt);
   }
-  const std::size_t count = windowUses();
-  const std::uint64_t rest = search_.isSearching() ? count / 2 : search_.windowsOfRest() * count;
-  watch_.schedule(uses_.load(std::memory_order_relaxed) + rest, count);
+  count_ = count;
+  const std::size_t usesOfWindow = windowUses();
+  const std::uint64_t rest =
+      count.isComparing() ? usesOfWindow / 2 : count.windowsOfRest() * usesOfWindow;
+  watch_.schedule(uses_.load(std::memory_order_relaxed) + rest, usesOfWindow);
 }
 
 /// At first all that were asked about; later those that have run. REQUIRES: the lock.
@@ -159,7 +153,7 @@ std::vector<Configuration> WorkspaceOwner::frontOf(const PlanRequest& request,
   try {
     front = planner().front(own, Measuring::kNow, limits);
   } catch (const std::exception& error) {
-    log(divisionLevel(), "{} takes no part in the division: {}", own.problem.text(), error.what());
+    logWarn("{} takes no part in the division: {}", own.problem.text(), error.what());
   }
   const std::lock_guard lock(mutex_);
   convolution.front = front;
@@ -172,10 +166,7 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
   try {
     Divided divided;
     std::vector<DivisionItem> items;
-    // Where a division is but tried, what is known has to do.
-    const auto limits = key_.policy == TotalWorkspacePolicy::kDivide
-                            ? limitsToMeasure(totalBytes_, convolutions.size())
-                            : std::vector<std::size_t>{};
+    const auto limits = limitsToMeasure(totalBytes_, convolutions.size());
     for (const auto& convolution : convolutions) {
       const std::vector<Configuration> front = frontOf(request, *convolution, limits);
       if (front.empty()) continue;
@@ -191,25 +182,21 @@ std::optional<WorkspaceOwner::Divided> WorkspaceOwner::divide(const PlanRequest&
     settings.diagnosisDirectory = kDiagnosisDirectory;
     const auto division = divideWorkspace(items, settings);
     if (!division) {
-      log(divisionLevel(),
-          "{} of workspace cannot be divided among {} convolutions: they share it",
-          formatSize(totalBytes_),
-          items.size());
+      logWarn("{} of workspace cannot be divided among {} convolutions: they share it",
+              formatSize(totalBytes_),
+              items.size());
       return std::nullopt;
     }
     if (!division->optimal)
-      log(divisionLevel(),
-          "the division of {} of workspace is not proven to be the best: time was short",
-          formatSize(totalBytes_));
-    divided.timeMs = division->timeMs;
+      logWarn("the division of {} of workspace is not proven to be the best: time was short",
+              formatSize(totalBytes_));
     for (std::size_t i = 0; i < items.size(); ++i) {
-      divided.sharedMs += items[i].options.back().timeMs;
       divided.bytes.push_back(items[i].options[division->chosen[i]].workspaceBytes);
       divided.plans.push_back(planWithin(divided.requests[i], divided.bytes.back(), false));
     }
     return divided;
   } catch (const std::exception& error) {
-    log(divisionLevel(), "the workspace is shared, not divided: {}", error.what());
+    logWarn("the workspace is shared, not divided: {}", error.what());
     return std::nullopt;
   }
 }
@@ -236,7 +223,7 @@ void WorkspaceOwner::layOut(std::size_t arenas, const std::optional<Divided>& di
   logInfo("{} of workspace: {}",
           formatSize(totalBytes_),
           divided_ ? std::to_string(divided->convolutions.size()) + " convolutions divide it"
-                   : describe({arenas, false}));
+                   : describe(arenas));
 }
 
 /// REQUIRES: the lock. Waits for nothing.

@@ -95,17 +95,19 @@ std::shared_ptr<const Plan> WorkspaceOwner::planWithin(PlanRequest request,
   return planner().plan(request);
 }
 
-/// Determinism is given up where it is known that nothing deterministic fits.
+/// Determinism is given up where it is known that nothing deterministic fits. kIfKnown: measures
+/// only what has not been measured within any more.
 std::shared_ptr<const Plan> WorkspaceOwner::planForShare(PlanRequest request,
                                                          Convolution& convolution,
                                                          std::size_t limitBytes,
-                                                         bool capturing) {
+                                                         Measuring measuring) {
   request.limitBytes = limitBytes;
-  const auto known =
-      capturing ? planner().planWithoutMeasuring(request) : std::optional(planner().plan(request));
+  std::optional<std::shared_ptr<const Plan>> known;
+  if (measuring != Measuring::kNow) known = planner().planWithoutMeasuring(request);
+  if (!known && measuring != Measuring::kNever) known = planner().plan(request);
   if (!known || *known || !request.deterministic) return known.value_or(nullptr);
   request.deterministic = false;
-  auto plan = planWithin(request, limitBytes, capturing);
+  auto plan = planWithin(request, limitBytes, measuring == Measuring::kNever);
   if (!plan) return nullptr;
   const std::lock_guard lock(mutex_);
   if (!std::exchange(convolution.warned, true))
@@ -151,17 +153,16 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
 /// REQUIRES: the lock.
 WorkspaceOwner::Task WorkspaceOwner::nextTask() {
   if (performing_ || totalBytes_ == 0) return Task::kNone;
-  const bool wanted = key_.policy == TotalWorkspacePolicy::kDivide || divided_;
-  if (wanted && workspaceDivisionAvailable() &&
-      (!attempted_ || (unsettled_ && callsSinceNewcomer_ >= convolutions_.size())))
-    return Task::kDivide;
-  return watch_.version() != judged_ ? Task::kJudge : Task::kNone;
+  if (!divides()) return watch_.version() != compared_ ? Task::kCompare : Task::kNone;
+  const bool isDue = !attempted_ || (unsettled_ && callsSinceNewcomer_ >= convolutions_.size());
+  return isDue && workspaceDivisionAvailable() ? Task::kDivide : Task::kNone;
 }
 
 WorkspaceOwner::Share WorkspaceOwner::shareOfCall(const PlanRequest& request,
                                                   Convolution& convolution,
                                                   const CallStream& stream) {
   std::shared_ptr<WorkspaceRegion> arena;
+  Measuring measuring = Measuring::kNow;
   {
     const std::lock_guard lock(mutex_);
     if (divided_ && convolution.placed) {
@@ -171,8 +172,9 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCall(const PlanRequest& request,
     }
     if (!divided_) arena = arenaOf(stream);
     if (!divided_ && !arena && totalBytes_ > 0) return {};
+    if (count_.isOnTrial()) measuring = Measuring::kIfKnown;
   }
-  return arena || totalBytes_ == 0 ? shareOfArena(request, convolution, std::move(arena))
+  return arena || totalBytes_ == 0 ? shareOfArena(request, convolution, std::move(arena), measuring)
                                    : shareOfNewcomer(request, convolution);
 }
 
@@ -188,9 +190,10 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::arenaOf(const CallStream& strea
 
 WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
                                                    Convolution& convolution,
-                                                   std::shared_ptr<WorkspaceRegion> arena) {
+                                                   std::shared_ptr<WorkspaceRegion> arena,
+                                                   Measuring measuring) {
   Share share;
-  share.plan = planForShare(request, convolution, arena ? arena->bytes() : 0, false);
+  share.plan = planForShare(request, convolution, arena ? arena->bytes() : 0, measuring);
   std::unique_lock lock(mutex_);
   if (!share.plan || share.plan->workspaceBytes > 0) share.region = std::move(arena);
   if (divided_) return share;  // laid out anew meanwhile
@@ -207,10 +210,9 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
 /// REQUIRES: the lock. From here on a new division is waited for; or the watch begins anew.
 void WorkspaceOwner::noticeNewcomer() {
   callsSinceNewcomer_ = 0;
-  const bool waits = key_.policy == TotalWorkspacePolicy::kDivide || divided_;
-  if (!waits && !search_.hasDecided() && !search_.isSearching())
+  if (!divides() && !count_.hasDecided() && !count_.isComparing())
     watch_.schedule(uses_.load(std::memory_order_relaxed) + windowUses() / 2, windowUses());
-  if (!waits || unsettled_ || !workspaceDivisionAvailable()) return;
+  if (!divides() || unsettled_ || !workspaceDivisionAvailable()) return;
   unsettled_ = true;
   epoch_.fetch_add(1, std::memory_order_release);
 }
@@ -231,9 +233,9 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   }
   std::shared_ptr<const Plan> plan;
   if (!request.deterministic || !largest || bytes >= largest->bytes())
-    plan = planForShare(request, convolution, bytes, false);
+    plan = planForShare(request, convolution, bytes, Measuring::kNow);
   else if (!(plan = planWithin(request, bytes, false)))
-    plan = planForShare(request, convolution, largest->bytes(), false);
+    plan = planForShare(request, convolution, largest->bytes(), Measuring::kNow);
   std::unique_lock lock(mutex_);
   if (layout != layouts_ || !divided_) return {std::move(plan), nullptr, false};
   Share& share = convolution.share;
@@ -277,7 +279,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,
   share.region = captured_->find(key_, stream.capture);
   const std::size_t most =
       share.region ? share.region->bytes() : std::min(totalBytes_, key_.graphBytes);
-  share.plan = planForShare(request, convolution, most, true);
+  share.plan = planForShare(request, convolution, most, Measuring::kNever);
   if (!share.plan) {  // measured within less
     const std::lock_guard lock(mutex_);
     share.plan = convolution.share.plan;
@@ -286,7 +288,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,
   const std::size_t wanted = share.plan->workspaceBytes;
   if (!share.region) share.region = captureRegion(stream, wanted);
   const std::size_t bytes = share.region ? share.region->bytes() : 0;
-  if (wanted > bytes) share.plan = planForShare(request, convolution, bytes, true);
+  if (wanted > bytes) share.plan = planForShare(request, convolution, bytes, Measuring::kNever);
   if (share.plan && share.plan->workspaceBytes == 0) share.region = nullptr;
   return share;
 }

@@ -14,10 +14,10 @@
 #include "optimizer/workspace_division.hpp"
 #include "planner/planner.hpp"
 #include "support/fork.hpp"
+#include "workspace/arena_count.hpp"
 #include "workspace/arena_streams.hpp"
 #include "workspace/captured_memory.hpp"
 #include "workspace/layout_report.hpp"
-#include "workspace/layout_search.hpp"
 #include "workspace/overlap_watch.hpp"
 #include "workspace/workspace_key.hpp"
 #include "workspace/workspace_region.hpp"
@@ -35,7 +35,7 @@ using LayerId = long long;
 ///     the old ones, the host waits for nothing.
 ///  3. During a stream capture nothing is solved, measured or laid out anew.
 ///  4. The layout begins as one arena that all streams use in turn. `divide` replaces it when the
-///     network is known; `share` and `auto` when overlap is seen: LayoutSearch.
+///     network is known; `share` and `auto`, which are the same, when overlap is seen: ArenaCount.
 ///  5. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
 /// Thread-safe. `mutex_` guards all but the counters and the report, and is never held while
@@ -121,11 +121,9 @@ class WorkspaceOwner {
     std::vector<PlanRequest> requests;
     std::vector<std::shared_ptr<const Plan>> plans;
     std::vector<std::size_t> bytes;
-    double timeMs = 0;
-    double sharedMs = 0;  ///< of the same, each with the whole total
   };
   /// What is to be done before a share is given, without the lock.
-  enum class Task { kNone, kDivide, kJudge };
+  enum class Task { kNone, kDivide, kCompare };
 
   // workspace_owner.cpp
   bool requireMemory(bool capturing);
@@ -138,7 +136,8 @@ class WorkspaceOwner {
   std::shared_ptr<WorkspaceRegion> arenaOf(const CallStream& stream);
   Share shareOfArena(const PlanRequest& request,
                      Convolution& convolution,
-                     std::shared_ptr<WorkspaceRegion> arena);
+                     std::shared_ptr<WorkspaceRegion> arena,
+                     Measuring measuring);
   Share shareOfNewcomer(const PlanRequest& request, Convolution& convolution);
   Share shareOfCapture(const PlanRequest& request,
                        Convolution& convolution,
@@ -146,21 +145,16 @@ class WorkspaceOwner {
   std::shared_ptr<const Plan> planForShare(PlanRequest request,
                                            Convolution& convolution,
                                            std::size_t limitBytes,
-                                           bool capturing);
+                                           Measuring measuring);
+  bool divides() const noexcept { return key_.policy == TotalWorkspacePolicy::kDivide; }
   void noticeNewcomer();
   void forgetIdle();
   Task nextTask();
 
   // workspace_layout.cpp
   void perform(Task task, const PlanRequest& request);
-  void judge(const PlanRequest& request,
-             const Convolutions& convolutions,
-             const std::vector<WatchedUse>& seen);
+  void compare(const PlanRequest& request, const std::vector<WatchedUse>& seen);
   Convolutions network() const;
-  /// Only who has named that policy is told that it is not followed.
-  LogLevel divisionLevel() const noexcept {
-    return key_.policy == TotalWorkspacePolicy::kDivide ? LogLevel::kWarn : LogLevel::kInfo;
-  }
   std::optional<Divided> divide(const PlanRequest& request, const Convolutions& convolutions);
   /// Measured within each of the limits before.
   std::vector<Configuration> frontOf(const PlanRequest& request,
@@ -193,16 +187,16 @@ class WorkspaceOwner {
   Convolutions convolutions_;    ///< as they came: in network order
   std::size_t wantedBytes_ = 0;  ///< the most workspace of a plan that has run
   bool divided_ = false;
-  bool attempted_ = false;     ///< a division has been tried
-  std::uint64_t layouts_ = 0;  ///< how many there have been
-  std::uint64_t judged_ = 0;   ///< the watch's version
+  bool attempted_ = false;      ///< a division has been tried
+  std::uint64_t layouts_ = 0;   ///< how many there have been
+  std::uint64_t compared_ = 0;  ///< the watch's version
   /// A division lacks newcomers; it is made anew when as many calls as there are convolutions have
   /// passed without one.
   bool unsettled_ = false;
   std::size_t callsSinceNewcomer_ = 0;
   bool performing_ = false;      ///< one thread at a time
   std::uint64_t forgotten_ = 0;  ///< the use at which idle ones were forgotten last
-  LayoutSearch search_;
+  ArenaCount count_;
   LayoutReport report_;
 };
 

@@ -3,8 +3,8 @@
 
 #include <limits>
 
+#include "workspace/arena_count.hpp"
 #include "workspace/arena_streams.hpp"
-#include "workspace/layout_search.hpp"
 #include "workspace/overlap.hpp"
 
 namespace ucudnn {
@@ -37,15 +37,13 @@ TEST(OverlapTest, UsesOfSeveralRegionsRunSideBySide) {
   EXPECT_EQ(seen.groupOf.at(1), seen.groupOf.at(3));
 }
 
-LayoutSearch::Window window(double elapsedMs,
-                            double leastMs,
-                            std::size_t groups,
-                            double plannedMs) {
-  LayoutSearch::Window result;
+ArenaCount::Window window(double elapsedMs, std::size_t groups, double plannedMs) {
+  ArenaCount::Window result;
   result.overlap.elapsedMs = elapsedMs;
   result.overlap.serialMs = 100;
-  result.overlap.leastMs = leastMs;
   result.overlap.groups = groups;
+  for (std::size_t stream = 0; stream < 4; ++stream)
+    result.overlap.groupOf[stream] = stream % groups;
   result.referenceMs = 100;
   result.plannedMs = plannedMs;
   return result;
@@ -53,78 +51,91 @@ LayoutSearch::Window window(double elapsedMs,
 
 /// What comes after two windows alike.
 template <typename PlannedMs>
-LayoutKind nextOfTwo(LayoutSearch& search,
-                     const LayoutSearch::Window& window,
-                     bool mayDivide,
-                     const PlannedMs& plannedMs) {
-  const LayoutKind before = search.current();
-  EXPECT_EQ(before, search.next(window, mayDivide, plannedMs)) << "one window may deceive";
-  return search.next(window, mayDivide, plannedMs);
+std::size_t nextOfTwo(ArenaCount& count,
+                      const ArenaCount::Window& window,
+                      const PlannedMs& plannedMs) {
+  const std::size_t before = count.current();
+  EXPECT_EQ(before, count.next(window, plannedMs)) << "one window may deceive";
+  return count.next(window, plannedMs);
 }
 
-TEST(LayoutSearchTest, WithoutOverlapOneArenaStays) {
-  LayoutSearch search;
-  EXPECT_EQ((LayoutKind{1, false}),
-            search.next(window(100, 100, 1, 100), true, [](const auto&) { return 50.0; }));
-  EXPECT_FALSE(search.isSearching());
-  EXPECT_TRUE(search.hasDecided());
+TEST(ArenaCountTest, WithoutOverlapOneArenaStays) {
+  ArenaCount count;
+  EXPECT_EQ(1U, count.next(window(100, 1, 100), [](std::size_t) { return 50.0; }));
+  EXPECT_FALSE(count.isComparing());
+  EXPECT_TRUE(count.hasDecided());
 }
 
-TEST(LayoutSearchTest, WhatCannotPayIsNotTried) {
-  LayoutSearch search;
+TEST(ArenaCountTest, WhatCannotPayIsNotTried) {
+  ArenaCount count;
   // If all three groups overlapped at any time, 107 ms were the least.
-  EXPECT_EQ((LayoutKind{1, false}),
-            search.next(window(100, 90, 3, 100), false, [](const auto&) { return 320.0; }));
-  EXPECT_FALSE(search.isSearching());
+  EXPECT_EQ(1U, count.next(window(100, 3, 100), [](std::size_t) { return 320.0; }));
+  EXPECT_FALSE(count.isComparing());
 }
 
-TEST(LayoutSearchTest, TheBestOfThoseTriedIsKept) {
-  for (const bool threeWin : {false, true}) {
-    LayoutSearch search;
-    const auto planned = [](const LayoutKind&) { return 105.0; };
-    ASSERT_EQ((LayoutKind{3, false}), nextOfTwo(search, window(100, 40, 3, 100), true, planned));
-    ASSERT_EQ((LayoutKind{2, false}),
-              nextOfTwo(search, window(threeWin ? 50 : 110, 40, 3, 105), true, planned));
-    ASSERT_EQ((LayoutKind{1, true}), nextOfTwo(search, window(105, 40, 3, 105), true, planned));
-    EXPECT_TRUE(search.isSearching());
-    EXPECT_EQ((LayoutKind{threeWin ? 3U : 1U, false}),
-              nextOfTwo(search, window(102, 40, 3, 105), true, planned));
-    EXPECT_FALSE(search.isSearching());
+TEST(ArenaCountTest, AsManyAsThereAreGroupsAreKeptWhereTheyGain) {
+  for (const bool gains : {false, true}) {
+    ArenaCount count;
+    const auto planned = [](std::size_t) { return 105.0; };
+    ASSERT_EQ(3U, nextOfTwo(count, window(100, 3, 100), planned));
+    EXPECT_TRUE(count.isOnTrial());
+    ASSERT_EQ(gains ? 3U : 1U, nextOfTwo(count, window(gains ? 50 : 110, 3, 105), planned));
+    EXPECT_FALSE(count.isOnTrial());
+    EXPECT_FALSE(count.isComparing());
   }
 }
 
+// A part of the program: elsewhere its streams overlap.
+TEST(ArenaCountTest, AWindowOnOneStreamChangesNothing) {
+  ArenaCount count;
+  const auto planned = [](std::size_t arenas) { return arenas == 1 ? 50.0 : 100.0; };
+  ASSERT_EQ(2U, nextOfTwo(count, window(100, 2, 100), planned));
+  ASSERT_EQ(2U, nextOfTwo(count, window(50, 2, 100), planned));
+  ArenaCount::Window alone = window(100, 1, 100);
+  alone.overlap.groupOf = {{1, 0}};
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(2U, count.next(alone, planned));
+  EXPECT_FALSE(count.isComparing());
+}
+
 // The client paused in one of two windows, or the host was held up.
-TEST(LayoutSearchTest, APauseDecidesNothing) {
-  LayoutSearch search;
-  const auto planned = [](const LayoutKind&) { return 105.0; };
-  ASSERT_EQ((LayoutKind{2, false}), nextOfTwo(search, window(100, 40, 2, 100), false, planned));
-  EXPECT_EQ((LayoutKind{2, false}), search.next(window(900, 40, 2, 105), false, planned));
-  EXPECT_EQ((LayoutKind{2, false}), search.next(window(60, 40, 2, 105), false, planned));
-  EXPECT_FALSE(search.isSearching());
+TEST(ArenaCountTest, APauseDecidesNothing) {
+  ArenaCount count;
+  const auto planned = [](std::size_t) { return 105.0; };
+  ASSERT_EQ(2U, nextOfTwo(count, window(100, 2, 100), planned));
+  EXPECT_EQ(2U, count.next(window(900, 2, 105), planned));
+  EXPECT_EQ(2U, count.next(window(60, 2, 105), planned));
+  EXPECT_FALSE(count.isComparing());
 }
 
 // Small kernels do not fill the device: side by side they take less than they are predicted to.
-TEST(LayoutSearchTest, WhatOverlapMayMakeUpForIsTried) {
-  LayoutSearch search;
-  const auto planned = [](const LayoutKind&) { return 150.0; };
-  EXPECT_EQ((LayoutKind{2, false}), nextOfTwo(search, window(100, 95, 2, 100), false, planned));
+TEST(ArenaCountTest, WhatOverlapMayMakeUpForIsTried) {
+  ArenaCount count;
+  EXPECT_EQ(2U, nextOfTwo(count, window(100, 2, 100), [](std::size_t) { return 150.0; }));
 }
 
-TEST(LayoutSearchTest, ALayoutThatIsNotPossibleIsNotTried) {
-  LayoutSearch search;
-  EXPECT_EQ((LayoutKind{1, false}),
-            search.next(window(100, 10, 3, 100), true, [](const auto&) { return kImpossible; }));
+TEST(ArenaCountTest, ANumberThatIsNotPossibleIsNotTried) {
+  ArenaCount count;
+  EXPECT_EQ(1U, count.next(window(100, 3, 100), [](std::size_t) { return kImpossible; }));
 }
 
-TEST(LayoutSearchTest, SeveralArenasGoBackToOneWhenNothingOverlapsAnyMore) {
-  LayoutSearch search;
-  const auto planned = [](const LayoutKind& kind) { return kind.arenas == 1 ? 100.0 : 130.0; };
-  ASSERT_EQ((LayoutKind{2, false}), nextOfTwo(search, window(100, 40, 2, 100), false, planned));
-  ASSERT_EQ((LayoutKind{2, false}), nextOfTwo(search, window(65, 65, 2, 130), false, planned));
-  const auto rest = search.windowsOfRest();
-  ASSERT_EQ((LayoutKind{1, false}), nextOfTwo(search, window(130, 130, 1, 130), false, planned));
-  EXPECT_EQ((LayoutKind{1, false}), nextOfTwo(search, window(100, 100, 1, 100), false, planned));
-  EXPECT_LT(rest, search.windowsOfRest());
+TEST(ArenaCountTest, MoreGroupsGetMoreArenas) {
+  ArenaCount count;
+  const auto planned = [](std::size_t) { return 100.0; };
+  ASSERT_EQ(2U, nextOfTwo(count, window(100, 2, 100), planned));
+  ASSERT_EQ(2U, nextOfTwo(count, window(60, 2, 100), planned));
+  ASSERT_EQ(4U, nextOfTwo(count, window(60, 4, 100), planned));
+  EXPECT_EQ(4U, nextOfTwo(count, window(30, 4, 100), planned));
+}
+
+TEST(ArenaCountTest, SeveralArenasGoBackToOneWhenNothingOverlapsAnyMore) {
+  ArenaCount count;
+  const auto planned = [](std::size_t arenas) { return arenas == 1 ? 100.0 : 130.0; };
+  ASSERT_EQ(2U, nextOfTwo(count, window(100, 2, 100), planned));
+  ASSERT_EQ(2U, nextOfTwo(count, window(65, 2, 130), planned));
+  const auto rest = count.windowsOfRest();
+  ASSERT_EQ(1U, nextOfTwo(count, window(130, 1, 130), planned));
+  EXPECT_EQ(1U, nextOfTwo(count, window(100, 1, 100), planned));
+  EXPECT_LT(rest, count.windowsOfRest());
 }
 
 TEST(ArenaStreamsTest, IdleStreamsAreForgottenHoweverManyThereAre) {
