@@ -23,7 +23,8 @@ ALLOWED = {
     "support/settings.cpp": "variables that nobody knows",
     "support/settings.hpp": "the default of UCUDNN_LOG_LEVEL",
     "workspace/captured_memory.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
-    "workspace/workspace_layout.cpp": "UCUDNN_TOTAL_WORKSPACE_POLICY=divide",
+    "workspace/network_division.cpp": "UCUDNN_TOTAL_WORKSPACE_POLICY=divide",
+    "workspace/workspace_layout.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
     "workspace/workspace_owner.cpp": "UCUDNN_TOTAL_WORKSPACE_SIZE",
 }
 LOUD = re.compile(r"\blog(Warn|Error)\(|\bLogLevel::k(Warn|Error)\b")

@@ -23,7 +23,7 @@ std::shared_ptr<WorkspaceOwner> ownerOf(const Settings& settings,
   if (settings.totalWorkspaceBytes == 0) return nullptr;
   return workspaceOwner({device,
                          settings.totalWorkspaceBytes,
-                         settings.totalWorkspacePolicy,
+                         settings.totalWorkspacePolicy == TotalWorkspacePolicy::kDivide,
                          settings.batchSizePolicy,
                          settings.kernels,
                          settings.tuning,

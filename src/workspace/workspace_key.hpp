@@ -15,7 +15,7 @@ constexpr std::size_t kGraphWorkspaceAsNeeded = std::numeric_limits<std::size_t>
 struct WorkspaceKey {
   int device = 0;
   std::size_t totalBytes = 0;
-  TotalWorkspacePolicy policy = TotalWorkspacePolicy::kAuto;
+  bool divides = false;  ///< else the network shares the total
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
   Kernels kernels = Kernels::kLegacy;
   Tuning tuning = Tuning::kExhaustive;
@@ -31,7 +31,7 @@ struct WorkspaceKey {
  private:
   std::tuple<int,
              std::size_t,
-             TotalWorkspacePolicy,
+             bool,
              BatchSizePolicy,
              Kernels,
              Tuning,
@@ -44,7 +44,7 @@ struct WorkspaceKey {
   tied() const noexcept {
     return {device,
             totalBytes,
-            policy,
+            divides,
             batchSizePolicy,
             kernels,
             tuning,

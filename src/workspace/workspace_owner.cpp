@@ -1,89 +1,63 @@
 #include "workspace/workspace_owner.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "optimizer/workspace_division.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
 #include "support/shared_by_key.hpp"
 #include "support/sizes.hpp"
 
 namespace ucudnn {
+namespace {
+
+constexpr double kNoTime = std::numeric_limits<double>::infinity();
+
+std::string describe(std::size_t arenas) {
+  return arenas == 1 ? "one arena, used in turn" : std::to_string(arenas) + " arenas";
+}
+
+/// What uses are predicted to take, each within so many bytes, as far as is known: a plan that
+/// needs no more fits.
+double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::size_t bytes) {
+  double sum = 0;
+  for (const WatchedUse& watched : seen) {
+    request.problem = watched.plan->problem;
+    request.deterministic = watched.deterministic;
+    request.calls =
+        request.problem.overwrittenSampleBytes() > 0 ? Calls::kOverwriting : Calls::kAll;
+    auto plan = WorkspaceOwner::planWithin(request, bytes, true);
+    if (!plan && watched.plan->workspaceBytes <= bytes) plan = watched.plan;
+    if (!plan) return kNoTime;
+    sum += plan->predictedMs;
+  }
+  return sum;
+}
+
+}  // namespace
 
 WorkspaceOwner::WorkspaceOwner(const Key& key)
-    : key_(key), totalBytes_(roundDownToAlignment(key.totalBytes)), captured_(capturedMemory()) {}
-
-WorkspaceOwner::~WorkspaceOwner() {
-  if (memory_ == nullptr) return;
-  try {
-    const RelaxedCapture relaxed;
-    const DeviceScope device(key_.device);
-    static_cast<void>(cudaFree(memory_));  // waits for what is still at work
-  } catch (const std::exception&) {        // the process ends, and with it the memory
-  }
-}
-
-bool WorkspaceOwner::requireMemory(bool capturing) {
-  if (memory_ != nullptr || totalBytes_ == 0 || capturing) return true;
-  if (!works()) return false;
-  const RelaxedCapture relaxed;
-  const DeviceScope device(key_.device);
-  void* memory = nullptr;
-  const cudaError_t error = cudaMalloc(&memory, totalBytes_);
-  if (error == cudaSuccess) {
-    memory_ = static_cast<char*>(memory);
-    return true;
-  }
-  static_cast<void>(cudaGetLastError());
-  failed_.store(true, std::memory_order_release);
-  logWarn(
-      "the total workspace of {} can't be allocated on device {} ({}): each convolution keeps "
-      "to the workspace of its caller",
-      formatSize(totalBytes_),
-      key_.device,
-      cudaGetErrorName(error));
-  return false;
-}
+    : key_(key), captured_(capturedMemory()), layout_(key.device, key.totalBytes, uses_) {}
 
 bool WorkspaceOwner::add(const Problem& problem,
                          LayerId layer,
                          bool deterministic,
                          bool capturing) {
   const std::lock_guard lock(mutex_);
-  if (!requireMemory(capturing)) return false;
-  find(problem, layer, deterministic, Calls::kOverwriting);
+  if (!capturing && !layout_.requireMemory()) return false;
+  network_.find(problem, layer, deterministic, Calls::kOverwriting, uses());
   return true;
-}
-
-const std::shared_ptr<WorkspaceOwner::Convolution>& WorkspaceOwner::find(const Problem& problem,
-                                                                         LayerId layer,
-                                                                         bool deterministic,
-                                                                         Calls calls) {
-  std::shared_ptr<Convolution>& place = byKey_[{problem, layer}];
-  if (place == nullptr) {
-    auto added = std::make_shared<Convolution>();
-    added->key = {problem, layer};
-    added->deterministic = deterministic;
-    // What can't borrow gains nothing by knowing; and few calls add but those of filter gradients.
-    added->adds = calls == Calls::kAll || problem.overwrittenSampleBytes() == 0;
-    convolutions_.push_back(added);
-    place = std::move(added);
-  } else if ((deterministic && !place->deterministic) || (calls == Calls::kAll && !place->adds)) {
-    place->deterministic = deterministic || place->deterministic;
-    place->adds = calls == Calls::kAll || place->adds;
-    place->hasFront = place->placed = false;
-  }
-  place->seen = uses_.load(std::memory_order_relaxed);
-  return place;
 }
 
 PlanRequest WorkspaceOwner::requestFor(const PlanRequest& request,
                                        const Convolution& convolution) const {
   PlanRequest own = request;
-  own.problem = convolution.key.problem;
+  own.problem = convolution.problem;
   own.deterministic = convolution.deterministic || key_.deterministic;
   own.calls = convolution.adds ? Calls::kAll : Calls::kOverwriting;
-  own.limitBytes = totalBytes_;
+  own.limitBytes = layout_.totalBytes();
   return own;
 }
 
@@ -122,11 +96,15 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
                                             LayerId layer,
                                             const CallStream& stream) {
   std::shared_ptr<Convolution> convolution;
+  const auto look = [&] {
+    convolution =
+        network_.find(request.problem, layer, request.deterministic, request.calls, uses());
+    request = requestFor(request, *convolution);
+  };
   if (stream.capturing) {
     {
       const std::lock_guard lock(mutex_);
-      convolution = find(request.problem, layer, request.deterministic, request.calls);
-      request = requestFor(request, *convolution);
+      look();
     }
     return shareOfCapture(request, *convolution, stream);
   }
@@ -136,12 +114,11 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
   Task task = Task::kNone;
   {
     const std::lock_guard lock(mutex_);
-    convolution = find(request.problem, layer, request.deterministic, request.calls);
+    look();
     convolution->called = true;
-    request = requestFor(request, *convolution);
-    if (!requireMemory(false)) return {};
+    if (!layout_.requireMemory()) return {};
     forgetIdle();
-    if (regions_.empty() && totalBytes_ > 0) layOut(1, std::nullopt);
+    if (layout_.isEmpty() && layout_.totalBytes() > 0) layOutArenas(1, {});
     ++callsSinceNewcomer_;
     task = nextTask();
     performing_ = performing_ || task != Task::kNone;
@@ -152,9 +129,9 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
 
 /// REQUIRES: the lock.
 WorkspaceOwner::Task WorkspaceOwner::nextTask() {
-  if (performing_ || totalBytes_ == 0) return Task::kNone;
-  if (!divides()) return watch_.version() != compared_ ? Task::kCompare : Task::kNone;
-  const bool isDue = !attempted_ || (unsettled_ && callsSinceNewcomer_ >= convolutions_.size());
+  if (performing_ || layout_.totalBytes() == 0) return Task::kNone;
+  if (!key_.divides) return watch_.version() != compared_ ? Task::kCompare : Task::kNone;
+  const bool isDue = !attempted_ || (unsettled_ && callsSinceNewcomer_ >= network_.all().size());
   return isDue && workspaceDivisionAvailable() ? Task::kDivide : Task::kNone;
 }
 
@@ -165,27 +142,16 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCall(const PlanRequest& request,
   Measuring measuring = Measuring::kNow;
   {
     const std::lock_guard lock(mutex_);
-    if (divided_ && convolution.placed) {
-      Share share = convolution.share;
-      share.lasts = !unsettled_;
-      return share;
+    if (layout_.isDivided() && convolution.placed) {
+      return {convolution.plan, convolution.region, !unsettled_};
     }
-    if (!divided_) arena = arenaOf(stream);
-    if (!divided_ && !arena && totalBytes_ > 0) return {};
+    if (!layout_.isDivided()) arena = layout_.arenaOf(stream.id);
+    if (!layout_.isDivided() && !arena && layout_.totalBytes() > 0) return {};
     if (count_.isOnTrial()) measuring = Measuring::kIfKnown;
   }
-  return arena || totalBytes_ == 0 ? shareOfArena(request, convolution, std::move(arena), measuring)
-                                   : shareOfNewcomer(request, convolution);
-}
-
-/// REQUIRES: the lock, arenas.
-std::shared_ptr<WorkspaceRegion> WorkspaceOwner::arenaOf(const CallStream& stream) {
-  if (regions_.size() < 2) return regions_.empty() ? nullptr : regions_.front();
-  std::size_t leastUsed = 0;
-  for (std::size_t i = 0; i < regions_.size(); ++i)
-    if (regions_[i]->lastUse() < regions_[leastUsed]->lastUse()) leastUsed = i;
-  const std::uint64_t now = uses_.load(std::memory_order_relaxed);
-  return regions_[streams_.arenaOf(stream.id, leastUsed, now) % regions_.size()];
+  return arena || layout_.totalBytes() == 0
+             ? shareOfArena(request, convolution, std::move(arena), measuring)
+             : shareOfNewcomer(request, convolution);
 }
 
 WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
@@ -196,8 +162,8 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
   share.plan = planForShare(request, convolution, arena ? arena->bytes() : 0, measuring);
   std::unique_lock lock(mutex_);
   if (!share.plan || share.plan->workspaceBytes > 0) share.region = std::move(arena);
-  if (divided_) return share;  // laid out anew meanwhile
-  convolution.share.plan = share.plan;
+  if (layout_.isDivided()) return share;  // laid out anew meanwhile
+  convolution.plan = share.plan;
   if (share.plan) wantedBytes_ = std::max(wantedBytes_, share.plan->workspaceBytes);
   const bool isNew = !std::exchange(convolution.placed, true);
   if (isNew) noticeNewcomer();
@@ -210,9 +176,9 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
 /// REQUIRES: the lock. From here on a new division is waited for; or the watch begins anew.
 void WorkspaceOwner::noticeNewcomer() {
   callsSinceNewcomer_ = 0;
-  if (!divides() && !count_.hasDecided() && !count_.isComparing())
-    watch_.schedule(uses_.load(std::memory_order_relaxed) + windowUses() / 2, windowUses());
-  if (!divides() || unsettled_ || !workspaceDivisionAvailable()) return;
+  if (!key_.divides && !count_.hasDecided() && !count_.isComparing())
+    watch_.schedule(uses() + windowUses() / 2, windowUses());
+  if (!key_.divides || unsettled_ || !workspaceDivisionAvailable()) return;
   unsettled_ = true;
   epoch_.fetch_add(1, std::memory_order_release);
 }
@@ -225,11 +191,10 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   std::uint64_t layout = 0;
   {
     const std::lock_guard lock(mutex_);
-    own = convolution.share.region;
-    for (const auto& region : regions_)
-      if (!largest || region->bytes() > largest->bytes()) largest = region;
-    bytes = own ? own->bytes() : leftBytes();
-    layout = layouts_;
+    own = convolution.region;
+    largest = layout_.largest();
+    bytes = own ? own->bytes() : layout_.leftBytes();
+    layout = layout_.number();
   }
   std::shared_ptr<const Plan> plan;
   if (!request.deterministic || !largest || bytes >= largest->bytes())
@@ -237,25 +202,20 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   else if (!(plan = planWithin(request, bytes, false)))
     plan = planForShare(request, convolution, largest->bytes(), Measuring::kNow);
   std::unique_lock lock(mutex_);
-  if (layout != layouts_ || !divided_) return {std::move(plan), nullptr, false};
-  Share& share = convolution.share;
-  share = {std::move(plan), nullptr, false};
-  if (!share.plan) {
-    share.region = own ? own : largest;
-  } else if (const std::size_t wanted = roundUpToAlignment(share.plan->workspaceBytes);
-             wanted > 0) {
-    if (own && wanted <= own->bytes())
-      share.region = own;
-    else
-      share.region = wanted <= leftBytes() ? takeRegion(wanted) : largest;
-  }
+  if (layout != layout_.number() || !layout_.isDivided()) return {std::move(plan), nullptr, false};
+  const std::size_t wanted = plan ? roundUpToAlignment(plan->workspaceBytes) : 0;
+  convolution.region = nullptr;
+  if (!plan || (own && 0 < wanted && wanted <= own->bytes()))
+    convolution.region = own ? own : largest;
+  else if (wanted > 0)
+    convolution.region = wanted <= layout_.leftBytes() ? layout_.takeRegion(wanted) : largest;
+  convolution.plan = std::move(plan);
   convolution.placed = true;
   noticeNewcomer();
-  Share answer = share;
-  answer.lasts = !unsettled_;
+  Share share{convolution.plan, convolution.region, !unsettled_};
   lock.unlock();
-  report(request, convolution, answer.plan.get());
-  return answer;
+  report(request, convolution, share.plan.get());
+  return share;
 }
 
 std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream& stream,
@@ -263,7 +223,7 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream&
   if (auto region = captured_->find(key_, stream.capture))
     return bytes <= region->bytes() ? region : nullptr;
   const bool asNeeded = key_.graphBytes == kGraphWorkspaceAsNeeded;
-  std::size_t most = asNeeded ? totalBytes_ : roundDownToAlignment(key_.graphBytes);
+  std::size_t most = asNeeded ? layout_.totalBytes() : roundDownToAlignment(key_.graphBytes);
   if (stream.capture == 0 || bytes > most || bytes == 0) return nullptr;
   if (asNeeded) {
     const std::lock_guard lock(mutex_);
@@ -278,11 +238,11 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,
   Share share;
   share.region = captured_->find(key_, stream.capture);
   const std::size_t most =
-      share.region ? share.region->bytes() : std::min(totalBytes_, key_.graphBytes);
+      share.region ? share.region->bytes() : std::min(layout_.totalBytes(), key_.graphBytes);
   share.plan = planForShare(request, convolution, most, Measuring::kNever);
   if (!share.plan) {  // measured within less
     const std::lock_guard lock(mutex_);
-    share.plan = convolution.share.plan;
+    share.plan = convolution.plan;
   }
   if (!share.plan) return share;
   const std::size_t wanted = share.plan->workspaceBytes;
@@ -295,20 +255,118 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,
 
 /// REQUIRES: the lock.
 void WorkspaceOwner::forgetIdle() {
-  const std::uint64_t now = uses_.load(std::memory_order_relaxed);
+  const std::uint64_t now = uses();
   if (now < forgotten_ + kIdleUses) return;
   forgotten_ = now;
   // What is in use is looked up every kIdleUses uses, when the epoch changes.
   const std::uint64_t before = now > 2 * kIdleUses ? now - 2 * kIdleUses : 0;
-  streams_.forgetIdleStreams(before);
-  convolutions_.erase(std::remove_if(convolutions_.begin(),
-                                     convolutions_.end(),
-                                     [&](const auto& convolution) {
-                                       if (convolution->seen >= before) return false;
-                                       byKey_.erase(convolution->key);
-                                       return true;
-                                     }),
-                      convolutions_.end());
+  layout_.forgetIdleStreams(before);
+  network_.forgetIdle(before);
+}
+
+/// Two iterations of the network, or enough to tell. REQUIRES: the lock.
+std::size_t WorkspaceOwner::windowUses() const {
+  constexpr std::size_t kFewest = 16, kMost = 256;
+  return std::clamp(2 * network_.all().size(), kFewest, kMost);
+}
+
+void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
+  struct Done {
+    WorkspaceOwner& owner;
+    ~Done() {
+      const std::lock_guard lock(owner.mutex_);
+      owner.performing_ = false;
+    }
+  } const done{*this};
+  if (task == Task::kDivide) return divide(request);
+  {
+    const std::lock_guard lock(mutex_);
+    compared_ = watch_.version();
+  }
+  if (const auto seen = watch_.take()) compare(request, *seen);
+}
+
+void WorkspaceOwner::divide(const PlanRequest& request) {
+  std::vector<Segment> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    // At first all that were asked about; later those that have run.
+    for (const auto& convolution : network_.all())
+      if (!attempted_ || convolution->called)
+        wanted.push_back({convolution, requestFor(request, *convolution), 0, nullptr});
+    attempted_ = true;
+  }
+  const auto segments = divideNetwork(std::move(wanted), layout_.totalBytes());
+  {
+    const std::lock_guard lock(mutex_);
+    unsettled_ = false;
+    if (!segments) return;
+    layout_.layOutSegments();
+    startLayout();
+    for (const Segment& segment : *segments) {
+      segment.convolution->plan = segment.plan;
+      if (segment.bytes > 0)
+        segment.convolution->region = layout_.takeRegion(roundUpToAlignment(segment.bytes));
+      segment.convolution->placed = true;
+      wantedBytes_ = std::max(wantedBytes_, segment.bytes);
+    }
+    logInfo("{} of workspace: {} convolutions divide it",
+            formatSize(layout_.totalBytes()),
+            segments->size());
+  }
+  for (const Segment& segment : *segments)
+    report(segment.request, *segment.convolution, segment.plan.get());
+}
+
+void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<WatchedUse>& seen) {
+  std::vector<WorkspaceUse> onStreams;
+  ArenaCount::Window window;
+  for (const WatchedUse& watched : seen) {
+    onStreams.push_back(watched.use);
+    window.plannedMs += watched.plan->predictedMs;
+  }
+  window.overlap = overlapOf(onStreams);
+  window.referenceMs = plannedMs(request, seen, layout_.totalBytes());
+  ArenaCount count = count_;  // written by this thread alone
+  logDebug(
+      "{} uses of workspace on {} streams in {}: {:.3f} ms of {:.3f}, one after another {:.3f}, at "
+      "least {:.3f}; {} groups; predicted {:.3f}, in one arena {:.3f}",
+      seen.size(),
+      window.overlap.groupOf.size(),
+      describe(count.current()),
+      window.overlap.spanMs,
+      window.overlap.elapsedMs,
+      window.overlap.serialMs,
+      window.overlap.leastMs,
+      window.overlap.groups,
+      window.plannedMs,
+      window.referenceMs);
+  const std::size_t arenas = count.next(window, [&](std::size_t wanted) {
+    return plannedMs(request, seen, layout_.arenaBytes(wanted));
+  });
+  const std::lock_guard lock(mutex_);
+  // What has stood the trial is measured within its arenas: then plans may change once more.
+  const bool isKept = count_.isOnTrial() && !count.isOnTrial();
+  if (arenas != count_.current() || isKept) layOutArenas(arenas, window.overlap);
+  count_ = count;
+  const std::size_t usesOfWindow = windowUses();
+  const std::uint64_t rest =
+      count.isComparing() ? usesOfWindow / 2 : count.windowsOfRest() * usesOfWindow;
+  watch_.schedule(uses() + rest, usesOfWindow);
+}
+
+/// REQUIRES: the lock.
+void WorkspaceOwner::layOutArenas(std::size_t arenas, const Overlap& seen) {
+  layout_.layOutArenas(arenas, seen.groupOf);
+  startLayout();
+  logInfo("{} of workspace: {}", formatSize(layout_.totalBytes()), describe(arenas));
+}
+
+/// All that was placed in the former layout is to be placed anew. REQUIRES: the lock.
+void WorkspaceOwner::startLayout() {
+  epoch_.fetch_add(1, std::memory_order_release);
+  network_.displace();
+  report_.clear();
 }
 
 std::shared_ptr<WorkspaceOwner> workspaceOwner(const WorkspaceOwner::Key& key) {

@@ -1,0 +1,71 @@
+// How a total lies in memory.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "workspace/arena_streams.hpp"
+#include "workspace/workspace_region.hpp"
+
+namespace ucudnn {
+
+/// One allocation, cut into regions: arenas of equal size that streams use in turn, or a segment
+/// for each convolution. A new layout takes effect at once: whoever gets its bytes waits, on the
+/// device, for the last use of the old one. Not thread-safe, but for what is said to be.
+class WorkspaceLayout {
+ public:
+  /// `uses` counts the uses of all regions.
+  WorkspaceLayout(int device, std::size_t totalBytes, std::atomic<std::uint64_t>& uses);
+  ~WorkspaceLayout();
+  WorkspaceLayout(const WorkspaceLayout&) = delete;
+  WorkspaceLayout& operator=(const WorkspaceLayout&) = delete;
+
+  /// False: the memory could not be had. Thread-safe.
+  bool works() const noexcept { return !failed_.load(std::memory_order_acquire); }
+  /// Allocates the total, once. False: see `works`, with one warning. REQUIRES: no capture.
+  bool requireMemory();
+
+  std::size_t totalBytes() const noexcept { return totalBytes_; }
+  std::size_t arenaBytes(std::size_t arenas) const noexcept;
+  std::size_t leftBytes() const noexcept { return totalBytes_ - usedBytes_; }
+  /// How many layouts there have been.
+  std::uint64_t number() const noexcept { return number_; }
+  bool isEmpty() const noexcept { return regions_.empty(); }
+  bool isDivided() const noexcept { return divided_; }
+
+  /// `groupOf`: streams of one group get the same arena; others the one that was used last the
+  /// longest ago. The host waits for nothing.
+  void layOutArenas(std::size_t arenas, const std::map<std::uint64_t, std::size_t>& groupOf = {});
+  /// Then each segment is taken.
+  void layOutSegments();
+  /// REQUIRES: bytes <= leftBytes().
+  std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
+
+  /// Null: there is none. REQUIRES: arenas.
+  std::shared_ptr<WorkspaceRegion> arenaOf(std::uint64_t stream);
+  /// Null: there is none.
+  std::shared_ptr<WorkspaceRegion> largest() const;
+  void forgetIdleStreams(std::uint64_t before) { streams_.forgetIdleStreams(before); }
+
+ private:
+  void clear();
+
+  const int device_;
+  const std::size_t totalBytes_;  ///< what the allocator hands out without rounding it up
+  std::atomic<std::uint64_t>& uses_;
+  std::atomic<bool> failed_{false};
+  char* memory_ = nullptr;
+  std::size_t usedBytes_ = 0;  ///< of the total, from its beginning, by the regions
+  std::vector<std::shared_ptr<WorkspaceRegion>> regions_;
+  std::vector<std::shared_ptr<WorkspaceRegion>> busy_;  ///< retired, maybe still at work
+  ArenaStreams streams_;
+  bool divided_ = false;
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace ucudnn
