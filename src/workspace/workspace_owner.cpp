@@ -36,6 +36,12 @@ double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::
   return sum;
 }
 
+/// Two iterations of the network, or enough to tell.
+std::size_t windowUses(const Network& network) {
+  constexpr std::size_t kFewest = 16, kMost = 256;
+  return std::clamp(2 * network.all().size(), kFewest, kMost);
+}
+
 }  // namespace
 
 WorkspaceOwner::WorkspaceOwner(const Key& key)
@@ -177,7 +183,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
 void WorkspaceOwner::noticeNewcomer() {
   callsSinceNewcomer_ = 0;
   if (!key_.divides && !count_.hasDecided() && !count_.isComparing())
-    watch_.schedule(uses() + windowUses() / 2, windowUses());
+    watch_.schedule(uses() + windowUses(network_) / 2, windowUses(network_));
   if (!key_.divides || unsettled_ || !workspaceDivisionAvailable()) return;
   unsettled_ = true;
   epoch_.fetch_add(1, std::memory_order_release);
@@ -264,12 +270,6 @@ void WorkspaceOwner::forgetIdle() {
   network_.forgetIdle(before);
 }
 
-/// Two iterations of the network, or enough to tell. REQUIRES: the lock.
-std::size_t WorkspaceOwner::windowUses() const {
-  constexpr std::size_t kFewest = 16, kMost = 256;
-  return std::clamp(2 * network_.all().size(), kFewest, kMost);
-}
-
 void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
   struct Done {
     WorkspaceOwner& owner;
@@ -349,7 +349,7 @@ void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<Watch
   const bool isKept = count_.isOnTrial() && !count.isOnTrial();
   if (arenas != count_.current() || isKept) layOutArenas(arenas, window.overlap);
   count_ = count;
-  const std::size_t usesOfWindow = windowUses();
+  const std::size_t usesOfWindow = windowUses(network_);
   const std::uint64_t rest =
       count.isComparing() ? usesOfWindow / 2 : count.windowsOfRest() * usesOfWindow;
   watch_.schedule(uses() + rest, usesOfWindow);

@@ -105,7 +105,6 @@ class WorkspaceOwner {
   void compare(const PlanRequest& request, const std::vector<WatchedUse>& seen);
   void layOutArenas(std::size_t arenas, const Overlap& seen);
   void startLayout();
-  std::size_t windowUses() const;
   void report(const PlanRequest& own, Convolution& convolution, const Plan* plan) {
     report_.add(own, convolution.layer, plan, layout_.totalBytes(), convolution.logged);
   }
