@@ -166,6 +166,63 @@ TEST_F(QueryTest, FindExMeasuresInTheGivenMemory) {
   }
 }
 
+/// Also where a call has run without one: its plan is the handle's no longer.
+TEST_F(QueryTest, ALimitThatIsNamedHoldsForLaterCalls) {
+  const std::vector<char> untouched(kLimit, 0x55);
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    const auto used = [&] {  // bytes of the workspace up to the last that the call wrote
+      memory_->write(untouched);
+      EXPECT_CUDNN(convolution_->run(handles_->ours, operation, 0, {memory_->get(), kLimit}));
+      const std::vector<char> after = memory_->read();
+      const auto last = std::mismatch(after.rbegin(), after.rend(), untouched.rbegin()).first;
+      return static_cast<std::size_t>(after.rend() - last);
+    };
+    const std::size_t unlimited = used();
+    const std::size_t named = unlimited / 2 / 512 * 512;
+    ASSERT_LT(0U, named);
+    std::vector<Performance> results;
+    ASSERT_CUDNN(convolution_->query(
+        handles_->ours, operation, Query::kFindEx, 1, &results, {memory_->get(), named}));
+    EXPECT_LE(used(), named);
+    ask(operation, Query::kFindEx, 1);
+    EXPECT_EQ(unlimited, used()) << "until a query names another";
+  }
+}
+
+/// What was free at one query says nothing of later ones. As cuDNN's own choice is always within
+/// the default limit, the best must need more than that.
+TEST_F(QueryTest, AnAnswerForWantOfMemoryHoldsUntilThereIsSome) {
+  if (!onSimulator()) GTEST_SKIP() << "needs the simulator's random times, and little memory";
+  forced_.reset();
+  setArithmetic(Arithmetic::kOff);
+  int better = 0;
+  for (int seed = 1; seed <= 10; ++seed) {
+    setRandomTimes(static_cast<std::uint64_t>(seed));
+    Convolution convolution(fftCase(200 + seed));
+    for (const ucudnnOperation_t operation : kOperations)
+      for (const Query how : {Query::kGet, Query::kFind}) {
+        SCOPED_TRACE(std::string(toText(operation)) + ", seed " + std::to_string(seed));
+        const auto best = [&](auto handle, Query query) {
+          std::vector<Performance> results;
+          EXPECT_CUDNN(convolution.query(handle, operation, query, 1, &results));
+          return results.at(0).memory;
+        };
+        const Handles known, handles;
+        const std::size_t expected = best(known.ours, how);
+        const std::size_t picked = best(handles.native, Query::kGet);
+        if (expected <= picked) continue;
+        ++better;
+        setMemory(0, picked);
+        EXPECT_GE(picked + 512, best(handles.ours, how));
+        setMemory(0, std::size_t{100} << 30);
+        EXPECT_EQ(expected, best(handles.ours, how));
+      }
+  }
+  setRandomTimes(0);
+  EXPECT_LT(0, better);
+}
+
 TEST_F(QueryTest, RawHandleIsPlainCudnn) {
   ASSERT_CUDNN(cudnnSetConvolutionMathType(convolution_->convDesc(), CUDNN_FMA_MATH));
   const ucudnnStatistics_t before = statistics();
