@@ -1,5 +1,8 @@
 // A client that follows the library's answers gets no error that plain cuDNN would not give: plans
 // that no longer hold, micro-batches that are refused, workspaces that the named algorithm exceeds.
+#include <algorithm>
+#include <set>
+
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -236,6 +239,11 @@ TEST_F(SmallWorkspaceTest, AnySizeRunsWithoutAPlanToo) {
   EXPECT_EQ(0, statistics().kernelsMeasured);
 }
 
+bool isDeterministic(ucudnnOperation_t operation, int algorithm) {
+  return operation == UCUDNN_FORWARD ||
+         (algorithm != 0 && (operation != UCUDNN_BACKWARD_FILTER || algorithm != 3));
+}
+
 /// Whether cuDNN has a deterministic algorithm in that little workspace.
 bool hasDeterministic(const Handles& handles,
                       const Convolution& convolution,
@@ -243,10 +251,7 @@ bool hasDeterministic(const Handles& handles,
                       std::size_t bytes) {
   for (int algorithm = 0; algorithm < 8; ++algorithm) {
     std::size_t needed = 0;
-    const bool deterministic =
-        operation == UCUDNN_FORWARD ||
-        (algorithm != 0 && (operation != UCUDNN_BACKWARD_FILTER || algorithm != 3));
-    if (deterministic &&
+    if (isDeterministic(operation, algorithm) &&
         convolution.workspaceSize(handles.native, operation, algorithm, &needed) ==
             CUDNN_STATUS_SUCCESS &&
         needed <= bytes)
@@ -283,6 +288,48 @@ TEST_F(SmallWorkspaceTest, LostDeterminismIsLoggedOnceOrRefused) {
   }
   if (onSimulator()) {
     EXPECT_LT(0, lost) << "the test was to have such an operation";
+  }
+}
+
+/// cuDNN's heuristics prefer one that adds atomically, in no workspace, to Winograd's, which fits.
+TEST_F(SmallWorkspaceTest, ADeterministicAlgorithmStandsInForOneWhereItFits) {
+  const EnvironmentGuard settings(logging());
+  setRounding(true);
+  const Handles handles;
+  ConvolutionCase parameters;
+  parameters.math = CUDNN_DEFAULT_MATH;
+  parameters.channels = parameters.filters = 12;
+  Convolution convolution(parameters);
+  const DeviceBuffer workspace(kLimit);
+  int chosen = 0;
+  forEachSmallWorkspace(
+      handles,
+      convolution,
+      [&](ucudnnOperation_t operation, int algorithm, std::size_t needed, std::size_t given) {
+        const bool named = isDeterministic(operation, algorithm);
+        if (!named || given == needed || !hasDeterministic(handles, convolution, operation, given))
+          return;
+        std::vector<Performance> ranked;
+        ASSERT_CUDNN(convolution.query(handles.native, operation, Query::kGet, 8, &ranked));
+        const auto first =
+            std::find_if(ranked.begin(), ranked.end(), [&](const Performance& entry) {
+              return entry.status == CUDNN_STATUS_SUCCESS && entry.memory <= given;
+            });
+        ASSERT_TRUE(first != ranked.end());
+        if (first->determinism == CUDNN_NON_DETERMINISTIC) ++chosen;
+        std::set<std::vector<char>> results;
+        for (int run = 0; run < 3; ++run) {
+          ASSERT_CUDNN(runCaptured(handles.ours, [&] {
+            return convolution.run(handles.ours, operation, algorithm, {workspace.get(), given});
+          }));
+          results.insert(convolution.output(operation).read());
+        }
+        EXPECT_EQ(1U, results.size()) << "not the same bits each time";
+      });
+  setRounding(false);
+  EXPECT_EQ(0U, lines());
+  if (onSimulator()) {
+    EXPECT_LT(0, chosen) << "the heuristics were to prefer another";
   }
 }
 
