@@ -116,6 +116,21 @@ TEST_F(BorrowTest, AlsoBehindACallThatAdds) {
   }
 }
 
+/// A call that adds leaves those that overwrite their plan.
+TEST_F(BorrowTest, AgainOnceACallHasAdded) {
+  const TemporaryDirectory directory;
+  const EnvironmentGuard trace("UCUDNN_TRACE", directory.file("trace"));
+  force(caseOf(44));
+  for (const ucudnnOperation_t operation : kBorrowing) {
+    if (!borrows(operation) && !mustBorrow(operation)) continue;
+    for (const double beta : {0.0, 1.0, 0.0, 1.0, 0.0}) {
+      expectRight(operation, beta);
+      const std::string last = linesWith(directory.file("trace"), {}).back();
+      EXPECT_EQ(beta == 0, last.find("in its output") != std::string::npos) << last;
+    }
+  }
+}
+
 TEST_F(BorrowTest, NothingOfAFiltersGradient) {
   force(caseOf(26));
   for (const ucudnnMicroBatches_t& entry : planned(UCUDNN_BACKWARD_FILTER))
