@@ -128,6 +128,37 @@ TEST_F(PlannerPartsTest, WhatFailsOnceRunsAnotherTime) {
   EXPECT_GT(failed, 0);
 }
 
+TEST_F(PlannerPartsTest, WhatFailsEachTimeIsTriedMoreAndMoreSeldom) {
+  using Clock = std::chrono::steady_clock;
+  const auto isPlanned = [&](Planner& planner, const PlanRequest& wanted, int failing) {
+    failCall(failing);
+    const bool planned = call(planner, wanted).plan != nullptr;
+    failCall(0);
+    return planned;
+  };
+  int failing = 1;  // the first call of cuDNN's without which there are no smaller parts either
+  for (bool planned = true; planned && failing < 1000; failing += planned ? 1 : 0) {
+    Planner other;
+    planned = isPlanned(other, lacking(other), failing);
+  }
+  Planner planner;
+  const PlanRequest wanted = lacking(planner);
+  const auto isTried = [&] {
+    const auto before = callCount();
+    EXPECT_FALSE(isPlanned(planner, wanted, failing));
+    return callCount() - before >= failing;
+  };
+  auto last = Clock::now();
+  ASSERT_TRUE(isTried());
+  for (const int leastMs : {100, 200, 400}) {  // a busy machine is late, never early
+    auto begin = Clock::now();
+    for (; !isTried(); begin = Clock::now())
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_GE(Clock::now() - last, std::chrono::milliseconds(leastMs));
+    last = begin;
+  }
+}
+
 TEST_F(PlannerPartsTest, CallsOfTwoWorkspacesInTurnsHavePartsOfTheirOwn) {
   Planner planner;
   const PlanRequest large = lacking(planner);
