@@ -307,6 +307,34 @@ TEST_F(PlannerDatabaseTest, AQueryThatNamesNoLimitReadsIt) {
   EXPECT_EQ(measured(planner), 0);
 }
 
+// Each kernel's time is known, but not what it takes in a graph, for which there was no memory.
+TEST_F(PlannerDatabaseTest, WhatHadNoMemoryForReplayIsAnsweredWhereNothingIsReplayed) {
+  const Problem problem = largeProblem(Operation::kForward, 4);
+  const DeviceBuffer x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes());
+  const DeviceBuffer workspace(kUndividedLimit);
+  const TensorBuffers buffers{x.get(), w.get(), y.get(), workspace.get(), workspace.bytes()};
+  const auto isAnswered = [&] {
+    Planner planner;
+    return planner.answer(request(planner, kUndividedLimit, problem), Measuring::kIfKnown).lasts;
+  };
+  const auto measure = [&] {
+    Planner planner;
+    PlanRequest wanted = request(planner, kUndividedLimit, problem);
+    wanted.buffers = &buffers;
+    EXPECT_TRUE(planner.plan(wanted));
+    EXPECT_GT(measured(planner), 0);
+  };
+  setMemory(0, 0);
+  measure();
+  setMemory(0, SIZE_MAX);
+  EXPECT_FALSE(isAnswered());
+  settings_.graphMemoryBytes = 0;
+  EXPECT_TRUE(isAnswered());
+  settings_.graphMemoryBytes = Settings().graphMemoryBytes;
+  measure();
+  EXPECT_TRUE(isAnswered());
+}
+
 // On a device of its own: other tests may capture.
 TEST_F(PlannerDatabaseTest, WhereNothingMayBeCapturedReplaysAreNotAskedForAgain) {
   ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
