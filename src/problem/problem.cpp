@@ -177,6 +177,20 @@ std::size_t elementBytes(std::int32_t dataType) noexcept {
   }
 }
 
+Problem::FilterStrides Problem::wStrides() const noexcept {
+  FilterStrides packed{};
+  std::size_t next = 1;
+  const auto pack = [&](int i) {
+    packed[i] = next;
+    next *= static_cast<std::size_t>(wSizes[i]);
+  };
+  const bool isChannelsLast = wFormat == CUDNN_TENSOR_NHWC;
+  if (isChannelsLast) pack(1);
+  for (int i = dimensions - 1; i > 1; --i) pack(i);
+  if (!isChannelsLast) pack(1);
+  pack(0);
+  return packed;
+}
 std::size_t Problem::xBatchStrideBytes() const noexcept {
   return static_cast<std::size_t>(xStrides[0]) * elementBytes(xType);
 }

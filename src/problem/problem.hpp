@@ -45,6 +45,7 @@ struct Problem {
   static constexpr int kMaxSpatial = kMaxDimensions - 2;
   using Sizes = std::array<std::int32_t, kMaxDimensions>;
   using Spatial = std::array<std::int32_t, kMaxSpatial>;
+  using FilterStrides = std::array<std::size_t, kMaxDimensions>;
 
   Operation operation = Operation::kForward;
   std::int32_t dimensions = 0;                   ///< of x, w and y: 3 to 5
@@ -73,6 +74,8 @@ struct Problem {
     return other;
   }
 
+  /// Of w, in elements: cuDNN takes no filter tensor with gaps.
+  FilterStrides wStrides() const noexcept;
   /// Bytes from one sample to the next in x and y.
   std::size_t xBatchStrideBytes() const noexcept;
   std::size_t yBatchStrideBytes() const noexcept;
