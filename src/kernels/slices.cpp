@@ -1,6 +1,5 @@
 #include "kernels/slices.hpp"
 
-#include "kernels/factor.hpp"
 #include "kernels/kernel.hpp"
 #include "support/workspace_room.hpp"
 
@@ -36,12 +35,9 @@ void Slices::giveBack() noexcept {
 
 void Slices::next(int samples) noexcept {
   done_ += samples;
-  const auto count = static_cast<std::size_t>(samples);
-  pointers_.x = advance(pointers_.x, count * problem_.xBatchStrideBytes());
-  pointers_.y = advance(pointers_.y, count * problem_.yBatchStrideBytes());
-  if (fused_.z != nullptr) fused_.z = advance(fused_.z, count * problem_.yBatchStrideBytes());
-  if (problem_.operation == Operation::kBackwardFilter)
-    pointers_.beta = Factor::one(problem_).get();
+  const Offsets next = offsetsOfSample(problem_, samples);
+  pointers_ = pointersOf(next, problem_, pointers_);
+  if (fused_.z != nullptr) fused_.z = advance(fused_.z, next.y);
 }
 
 }  // namespace ucudnn

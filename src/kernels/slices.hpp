@@ -1,15 +1,28 @@
-// How a convolution is cut along the batch.
+// How a call's pointers are moved to a part of it.
 #pragma once
 
+#include "kernels/factor.hpp"
 #include "kernels/native.hpp"
+#include "problem/part.hpp"
 
 namespace ucudnn {
 
 /// The output's place among a call's pointers.
 const void* ConvolutionPointers::*outputOf(Operation operation) noexcept;
 
-/// Walks a call's pointers over the micro-batches. The filter gradient of the first is added to by
-/// the others.
+/// A part's pointers. REQUIRES: `call` has the whole's, and `problem` its types.
+inline ConvolutionPointers pointersOf(const Offsets& part,
+                                      const Problem& problem,
+                                      const ConvolutionPointers& call) noexcept {
+  ConvolutionPointers pointers = call;
+  pointers.x = advance(call.x, part.x);
+  pointers.w = advance(call.w, part.w);
+  pointers.y = advance(call.y, part.y);
+  if (part.adds) pointers.beta = Factor::one(problem).get();
+  return pointers;
+}
+
+/// Walks a call's pointers over the micro-batches.
 class Slices {
  public:
   /// REQUIRES: `problem` outlives it. `fused`: null, or bias_activation_forward's.
