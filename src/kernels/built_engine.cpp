@@ -4,12 +4,15 @@
 
 #include <algorithm>
 
+#include "kernels/blocks.hpp"
 #include "kernels/engine_calls.hpp"
-#include "kernels/factor.hpp"
+#include "kernels/folds.hpp"
 #include "kernels/graph_operations.hpp"
 #include "kernels/kept_packs.hpp"
 #include "kernels/pixel_copies.hpp"
 #include "kernels/slices.hpp"
+#include "kernels/sums.hpp"
+#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
@@ -18,38 +21,25 @@ bool isFused(const Problem& problem) noexcept {
   return problem.operation == Operation::kBiasActivationForward;
 }
 
-Tiling tilingOf(const Problem& problem, int tiles) {
-  if (!Tiling::exists(problem, tiles, kEngineAlignment))
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the filters can't be cut into so many tiles");
-  return {problem, tiles};
+void require(bool exists, const char* otherwise) {
+  if (!exists) throw Error(CUDNN_STATUS_NOT_SUPPORTED, otherwise);
 }
 
-std::optional<Folding> foldingOf(const Problem& problem, int columns) {
-  if (columns == 1) return std::nullopt;
-  if (!Folding::exists(problem, columns))
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "so many columns can't be folded");
-  return Folding(problem);
-}
-
-std::optional<Summation> summationOf(const Problem& problem, int parts) {
-  if (parts == 1) return std::nullopt;
-  if (!Summation::exists(problem, parts))
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the batch can't be summed in so many parts");
-  return Summation(problem, parts);
-}
-
-std::optional<Blocking> blockingOf(const Problem& problem, int pixels) {
-  if (pixels == 0) return std::nullopt;
-  if (!Blocking::exists(problem, pixels))
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "so many pixels are no block");
-  return Blocking(problem, pixels);
+std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& value) {
+  if (value.sums != 1) {
+    require(Summation::exists(problem, value.sums), "the batch can't be summed in so many parts");
+    return cutEqually(Part(problem), Direction::kBatch, value.sums);
+  }
+  require(hasTiles(problem, value.tiles, kEngineAlignment),
+          "the filters can't be cut into so many tiles");
+  return tilesOf(problem, value.tiles);
 }
 
 /// What all have: an engine's plans, of each of its graphs.
 class BuiltEngine : public BuiltKernel {
  public:
   BuiltEngine(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : whole_(part.tiling.tile) {
+      : whole_(part.whole) {
     for (std::size_t i = 0; i < engine.graphs(); ++i) {
       engineBytes_ = std::max(engineBytes_, workspaceOf(engine.at(i)));
       plans_.push_back(makeExecutionPlan(device, engine.at(i)));
@@ -90,7 +80,7 @@ class BuiltEngine : public BuiltKernel {
   }
 
  private:
-  Problem whole_;  ///< or a tile
+  Problem whole_;
   std::size_t engineBytes_ = 0;
   std::size_t workspaceBytes_ = 0;
   std::vector<BackendDescriptor> plans_;  ///< of the part's graphs
@@ -101,32 +91,31 @@ class BuiltEngine : public BuiltKernel {
 class BuiltTiles final : public BuiltEngine {
  public:
   BuiltTiles(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine), tiling_(part.tiling) {}
+      : BuiltEngine(device, part, engine), parts_(part.parts) {}
 
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation* fused) const noexcept override {
     if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
     if (isFused(whole())) return executeFused(handle, pointers, *fused);
-    ConvolutionPointers tile = pointers;
-    for (int i = 0; i < tiling_.tiles; ++i) {
+    for (const Part& part : parts_) {
+      const ConvolutionPointers tile = pointersOf(part.offsets, whole(), pointers);
       const cudnnStatus_t status = execute(handle, adds(tile), tile);
       // What has been added can't be added again, whoever runs the call instead.
       if (status != CUDNN_STATUS_SUCCESS)
-        return i > 0 && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
-      tiling_.next(tile);
+        return &part != &parts_.front() && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
     }
     return CUDNN_STATUS_SUCCESS;
   }
 
  private:
-  Tiling tiling_;
+  std::vector<Part> parts_;
 };
 
 class BuiltFolded final : public BuiltEngine {
  public:
   BuiltFolded(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine), folding_(*part.folding) {}
+      : BuiltEngine(device, part, engine), folding_(part.whole) {}
 
   /// In the wide gradient, from which the caller's is copied; to add, the caller's is copied there
   /// first.
@@ -152,7 +141,10 @@ class BuiltFolded final : public BuiltEngine {
 class BuiltSums final : public BuiltEngine {
  public:
   BuiltSums(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine), sums_(*part.sums), conversions_(whole(), sums_) {}
+      : BuiltEngine(device, part, engine),
+        parts_(part.parts),
+        sums_(parts_.front().problem),
+        conversions_(whole(), sums_) {}
 
   /// The client's gradient is written last: until then nothing is lost.
   cudnnStatus_t enqueue(cudnnHandle_t handle,
@@ -163,19 +155,18 @@ class BuiltSums final : public BuiltEngine {
     wide.w = ownMemory(pointers);
     wide.x = advance(wide.w, sums_.xPlace());
     wide.y = advance(wide.w, sums_.yPlace());
-    for (int i = 0; i < sums_.parts; ++i) {
-      const auto part = static_cast<std::size_t>(i);
-      cudnnStatus_t status =
-          conversions_.widenX(handle, advance(pointers.x, part * sums_.xStep), wide.x);
-      if (status == CUDNN_STATUS_SUCCESS)
-        status = conversions_.widenY(handle, advance(pointers.y, part * sums_.yStep), wide.y);
-      if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, i > 0, wide);
+    for (const Part& part : parts_) {
+      const ConvolutionPointers rounded = pointersOf(part.offsets, whole(), pointers);
+      cudnnStatus_t status = conversions_.widenX(handle, rounded.x, wide.x);
+      if (status == CUDNN_STATUS_SUCCESS) status = conversions_.widenY(handle, rounded.y, wide.y);
+      if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, part.offsets.adds, wide);
       if (status != CUDNN_STATUS_SUCCESS) return status;
     }
     return conversions_.roundW(handle, wide.w, pointers.beta, pointers.w);
   }
 
  private:
+  std::vector<Part> parts_;
   Summation sums_;
   Conversions conversions_;
 };
@@ -183,7 +174,9 @@ class BuiltSums final : public BuiltEngine {
 class BuiltBlocks final : public BuiltEngine {
  public:
   BuiltBlocks(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine), blocks_(*part.blocks), engineAdds_(part.engineAdds()) {}
+      : BuiltEngine(device, part, engine),
+        blocks_(part.whole, engine.value().blocks),
+        engineAdds_(part.engineAdds) {}
 
   /// The client's output is written last: until then nothing is lost.
   cudnnStatus_t enqueue(cudnnHandle_t handle,
@@ -290,21 +283,39 @@ class BuiltBlocks final : public BuiltEngine {
 
 }  // namespace
 
-EnginePart::EnginePart(const Problem& whole, const EngineConfiguration& value)
-    : tiling(tilingOf(whole, value.tiles)),
-      folding(foldingOf(whole, value.folds)),
-      sums(summationOf(whole, value.sums)),
-      blocks(blockingOf(whole, value.blocks)) {}
+EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
+    : whole(all),
+      parts(partsOf(all, value)),
+      problem(parts.front().problem),
+      engineAdds(!isFused(all)) {
+  if (value.sums != 1) {
+    const Summation sums(problem);
+    problem = sums.wide;
+    ownBytes = sums.bytes();
+  } else if (value.folds != 1) {
+    require(Folding::exists(all, value.folds), "so many columns can't be folded");
+    const Folding folding(all);
+    problem = folding.folded;
+    ownBytes = folding.bytes;
+  } else if (value.blocks != 0) {
+    require(Blocking::exists(all, value.blocks), "so many pixels are no block");
+    const Blocking blocks(all, value.blocks);
+    problem = blocks.problem();
+    ownBytes = blocks.bytes();
+    engineAdds = engineAdds && (isRounded(all.xType) ||
+                                (all.operation == Operation::kForward && !blocks.copiesY()));
+  }
+}
 
 std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
                                        const EnginePart& part,
                                        Calls calls) {
-  const Problem& problem = part.problem();
+  const Problem& problem = part.problem;
   const GraphTensors tensors(problem, kEngineAlignment);
   std::vector<OperationGraph> graphs;
   graphs.reserve(2);
   graphs.emplace_back(device, problem, tensors, 0, kEngineAlignment);
-  if (part.engineAdds() && (calls == Calls::kAll || part.addsUp()))
+  if (part.engineAdds && (calls == Calls::kAll || part.addsUp()))
     graphs.emplace_back(device, problem, tensors, 1, kEngineAlignment);
   return graphs;
 }
@@ -312,8 +323,8 @@ std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
 void completeGraphs(const EngineDevice& device,
                     const EnginePart& part,
                     std::vector<OperationGraph>& graphs) {
-  if (graphs.size() == 1 && part.engineAdds())
-    graphs.emplace_back(device, part.problem(), 1, kEngineAlignment);
+  if (graphs.size() == 1 && part.engineAdds)
+    graphs.emplace_back(device, part.problem, 1, kEngineAlignment);
 }
 
 const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
@@ -327,9 +338,10 @@ const BackendDescriptor& ConfiguredEngine::at(std::size_t graph) {
 std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
                                                const EnginePart& part,
                                                ConfiguredEngine& engine) {
-  if (part.folding) return std::make_shared<const BuiltFolded>(device, part, engine);
-  if (part.sums) return std::make_shared<const BuiltSums>(device, part, engine);
-  if (part.blocks) return std::make_shared<const BuiltBlocks>(device, part, engine);
+  const EngineConfiguration& value = engine.value();
+  if (value.folds != 1) return std::make_shared<const BuiltFolded>(device, part, engine);
+  if (value.sums != 1) return std::make_shared<const BuiltSums>(device, part, engine);
+  if (value.blocks != 0) return std::make_shared<const BuiltBlocks>(device, part, engine);
   return std::make_shared<const BuiltTiles>(device, part, engine);
 }
 

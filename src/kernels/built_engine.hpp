@@ -6,50 +6,33 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "kernels/blocks.hpp"
-#include "kernels/folds.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/sums.hpp"
-#include "kernels/tiles.hpp"
+#include "problem/part.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
 
-/// What an engine's graphs are of: the problem, a tile of it, the problem with columns folded, a
-/// part of the batch, or the problem of blocks.
+/// What an engine computes of a problem, and how the whole is made of it.
 struct EnginePart {
-  Tiling tiling;
-  std::optional<Folding> folding;
-  std::optional<Summation> sums;
-  std::optional<Blocking> blocks;
-
-  /// Throws Error: the problem has no such parts.
-  EnginePart(const Problem& whole, const EngineConfiguration& value);
-
-  const Problem& problem() const noexcept {
-    return folding ? folding->folded : sums ? sums->part : blocks ? blocks->problem() : tiling.tile;
-  }
+  Problem whole;
+  std::vector<Part> parts;   ///< equal ones, one after another; mostly the whole
+  Problem problem;           ///< of the graphs: a part's, with columns folded, in float, of blocks
+  std::size_t ownBytes = 0;  ///< of workspace behind the engine's: for its copies
   /// Whether an engine adds to the output; else nothing does, or what copies its output, which adds
   /// floats only: others would be rounded twice.
-  bool engineAdds() const noexcept {
-    const Problem& whole = tiling.tile;
-    if (whole.operation == Operation::kBiasActivationForward) return false;
-    return !blocks || isRounded(whole.xType) ||
-           (whole.operation == Operation::kForward && !blocks->copiesY());
-  }
+  bool engineAdds = true;
+
+  /// Throws Error: the problem has no such parts.
+  EnginePart(const Problem& problem, const EngineConfiguration& value);
+
   /// Whether all parts but the first are added to the output, whatever the call does.
-  bool addsUp() const noexcept { return sums || tiling.addsUp(); }
+  bool addsUp() const noexcept { return parts.back().offsets.adds; }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {
-    const std::size_t own = folding  ? folding->bytes
-                            : sums   ? sums->bytes()
-                            : blocks ? blocks->bytes()
-                                     : 0;
-    return own == 0 ? engineBytes : roundUpToAlignment(engineBytes) + own;
+    return ownBytes == 0 ? engineBytes : roundUpToAlignment(engineBytes) + ownBytes;
   }
 };
 

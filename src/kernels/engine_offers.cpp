@@ -6,10 +6,14 @@
 #include <utility>
 
 #include "kernels/algorithms.hpp"
+#include "kernels/blocks.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_proposals.hpp"
 #include "kernels/engines.hpp"
+#include "kernels/folds.hpp"
+#include "kernels/sums.hpp"
+#include "kernels/tiles.hpp"
 
 namespace ucudnn {
 namespace {
@@ -80,7 +84,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
     if (!isAllowed(problem, notes)) return std::nullopt;
     std::size_t workspaceBytes = 0;
     const EnginePart part(problem, engine.value());
-    const bool overwrites = calls == Calls::kOverwriting && part.engineAdds() && !part.addsUp();
+    const bool overwrites = calls == Calls::kOverwriting && part.engineAdds && !part.addsUp();
     for (std::size_t i = 0; i < (overwrites ? 1 : engine.graphs()); ++i) {
       workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));
       if (isOutranked(better, workspaceBytes)) return std::nullopt;
@@ -159,7 +163,7 @@ void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
   EngineConfiguration kind;
   for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
     const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
-    if (share < kLeastFilterShare || !Tiling::exists(problem, kind.tiles, kEngineAlignment)) return;
+    if (share < kLeastFilterShare || !hasTiles(problem, kind.tiles, kEngineAlignment)) return;
     std::size_t beyond = whole.front();
     const auto savesCopy = [&](const KernelOffer& offer) {
       if (offer.workspaceBytes < share || offer.workspaceBytes >= beyond) return false;

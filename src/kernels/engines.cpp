@@ -143,7 +143,7 @@ std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
   try {
     const EngineConfiguration value = engineConfigurationOf(kernel.id);
     const EnginePart part(problem, value);
-    const OperationGraph graph(device, part.problem(), 0, kEngineAlignment);
+    const OperationGraph graph(device, part.problem, 0, kEngineAlignment);
     for (const auto& knob : withOtherKnobs(value, graph.knobs(device, value.engine))) {
       all.emplace_back();
       for (const EngineConfiguration& other : knob)

@@ -4,7 +4,7 @@
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
-#include "kernels/factor.hpp"
+#include "problem/part.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -38,14 +38,6 @@ TensorDescriptor makePacked(std::int32_t type, const Problem::Sizes& sizes, int 
 
 }  // namespace
 
-Summation::Summation(const Problem& problem, int count) noexcept
-    : parts(count), part(problem.withBatch(problem.batch() / count)) {
-  const auto samples = static_cast<std::size_t>(part.batch());
-  xStep = samples * problem.xBatchStrideBytes();
-  yStep = samples * problem.yBatchStrideBytes();
-  part.xType = part.wType = part.yType = CUDNN_DATA_FLOAT;
-}
-
 bool Summation::exists(const Problem& problem, int parts) noexcept {
   const std::int32_t type = problem.wType;
   if (parts < 2 || parts > kMostSums || problem.operation != Operation::kBackwardFilter ||
@@ -53,31 +45,31 @@ bool Summation::exists(const Problem& problem, int parts) noexcept {
       problem.computeType != CUDNN_DATA_FLOAT || problem.dimensions < 4 ||
       problem.batch() % parts != 0)
     return false;
-  const Summation sums(problem, parts);
+  const Offsets second = offsetsOfSample(problem, problem.batch() / parts);
   constexpr auto kAlignment = static_cast<std::size_t>(kEngineAlignment);
-  if (sums.xStep % kAlignment != 0 || sums.yStep % kAlignment != 0) return false;
+  if (second.x % kAlignment != 0 || second.y % kAlignment != 0) return false;
   const std::size_t x = elementsOf(problem.xSizes, problem.dimensions);
   const std::size_t y = elementsOf(problem.ySizes, problem.dimensions);
   const auto count = static_cast<std::size_t>(parts);
   return problem.xBytes() == x * elementBytes(type) && problem.yBytes() == y * elementBytes(type) &&
-         problem.xBytes() == count * sums.xStep && problem.yBytes() == count * sums.yStep &&
+         problem.xBytes() == count * second.x && problem.yBytes() == count * second.y &&
          x <= kMostElements && y <= kMostElements &&
          problem.wBytes() / elementBytes(type) <= kMostElements;
 }
 
 std::size_t Summation::xPlace() const noexcept {
-  return roundUpToAlignment(part.wBytes());
+  return roundUpToAlignment(wide.wBytes());
 }
 
 std::size_t Summation::yPlace() const noexcept {
-  return xPlace() + roundUpToAlignment(part.xBytes());
+  return xPlace() + roundUpToAlignment(wide.xBytes());
 }
 
 Conversions::Conversions(const Problem& problem, const Summation& sums)
-    : x_(makePacked(problem.xType, sums.part.xSizes, problem.dimensions)),
-      wideX_(makePacked(CUDNN_DATA_FLOAT, sums.part.xSizes, problem.dimensions)),
-      y_(makePacked(problem.yType, sums.part.ySizes, problem.dimensions)),
-      wideY_(makePacked(CUDNN_DATA_FLOAT, sums.part.ySizes, problem.dimensions)),
+    : x_(makePacked(problem.xType, sums.wide.xSizes, problem.dimensions)),
+      wideX_(makePacked(CUDNN_DATA_FLOAT, sums.wide.xSizes, problem.dimensions)),
+      y_(makePacked(problem.yType, sums.wide.ySizes, problem.dimensions)),
+      wideY_(makePacked(CUDNN_DATA_FLOAT, sums.wide.ySizes, problem.dimensions)),
       w_(makePacked(problem.wType, problem.wSizes, problem.dimensions)),
       wideW_(makePacked(CUDNN_DATA_FLOAT, problem.wSizes, problem.dimensions)),
       larger_(makeOwned<OpTensorDescriptor>(cudnn().createOpTensorDescriptor)) {

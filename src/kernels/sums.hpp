@@ -11,23 +11,21 @@
 
 namespace ucudnn {
 
-/// The batch in equal parts, one after another in the same memory. TF32 holds what half and
+/// A part of the batch in float, in the same memory for all parts. TF32 holds what half and
 /// bfloat16 hold, so products are as exact as theirs; the sum is rounded once.
 struct Summation {
-  int parts = 1;
-  Problem part;  ///< of each; in float
-  /// Bytes from a part to the next.
-  std::size_t xStep = 0, yStep = 0;
+  Problem wide;
 
-  /// REQUIRES: exists.
-  Summation(const Problem& problem, int parts) noexcept;
+  explicit Summation(const Problem& part) noexcept : wide(part) {
+    wide.xType = wide.wType = wide.yType = CUDNN_DATA_FLOAT;
+  }
 
-  /// Whether there are so many parts: x and y are without gaps, and so are parts of them, which are
-  /// as aligned as calls are.
+  /// Whether there are so many equal parts: x and y are without gaps, and so are parts of them,
+  /// which are as aligned as calls are.
   static bool exists(const Problem& problem, int parts) noexcept;
 
   /// A part's tensors in float, one behind another.
-  std::size_t bytes() const noexcept { return yPlace() + part.yBytes(); }
+  std::size_t bytes() const noexcept { return yPlace() + wide.yBytes(); }
   std::size_t xPlace() const noexcept;
   std::size_t yPlace() const noexcept;
 };

@@ -3,6 +3,8 @@
 
 #include "engines_fixture.hpp"
 #include "kernels/built_engine.hpp"
+#include "kernels/folds.hpp"
+#include "kernels/tiles.hpp"
 
 #if CUDNN_VERSION >= 90800
 
@@ -27,7 +29,7 @@ TEST_F(EnginePartsTest, LargeFiltersHaveTilesThatNeedTheirShare) {
       const Problem problem = convolution(operation, batch, 512, 512, 7, 3);
       const auto found = offers(problem);
       for (const int tiles : {2, 4}) {
-        const Problem tile = Tiling(problem, tiles).tile;
+        const Problem tile = tilesOf(problem, tiles).front().problem;
         const std::size_t least = tile.xBytes() + tile.wBytes();
         std::vector<KernelOffer> tiled;
         for (const KernelOffer& offer : found)
@@ -150,7 +152,7 @@ TEST_F(EnginePartsTest, WhereTensorsAreCopiedPartsAreSummed) {
       EXPECT_LT(offer.workspaceBytes, problem.xBytes() + problem.yBytes());
       least = std::min(least, offer.workspaceBytes);
       EXPECT_TRUE(offer.deterministic);
-      expectBuilt(Summation(problem, sumsOf(offer)).part, {offer});
+      expectBuilt(EnginePart(problem, engineConfigurationOf(offer.kernel.id)).problem, {offer});
     }
     EXPECT_EQ(parts, (std::vector<int>{8, 16, 32}));
     EXPECT_LE(least, 16U << 20);

@@ -145,7 +145,7 @@ TEST_F(EnginesTest, GraphsThatShareTensorsAndKnobsMakeThePlansOfOthers) {
       ConfiguredEngine engine(device_, graphs, value);
       for (const std::size_t beta : {0, 1}) {
         const OperationGraph own(
-            device_, part.problem(), static_cast<double>(beta), kEngineAlignment);
+            device_, part.problem, static_cast<double>(beta), kEngineAlignment);
         const std::string expected = describe(own.configuration(device_, value));
         EXPECT_GT(expected.size(), 100U);
         EXPECT_EQ(describe(engine.at(beta)), expected) << toText(value) << ", beta " << beta;

@@ -67,7 +67,8 @@ class SumsTest : public DeviceKernelsTest {
   /// Those that the problem's parts have.
   std::vector<KernelOffer> offers(const Problem& problem, int parts) {
     std::vector<KernelOffer> found;
-    for (EngineConfiguration value : engines(Summation(problem, parts).part)) {
+    for (EngineConfiguration value :
+         engines(Summation(problem.withBatch(problem.batch() / parts)).wide)) {
       value.sums = parts;
       if (const auto offer = offerOf(problem, value)) found.push_back(*offer);
     }

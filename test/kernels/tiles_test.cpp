@@ -130,8 +130,8 @@ TEST_F(TilesTest, BiasAndActivationHaveNone) {
   const Problem problem = sampleProblem(Operation::kForward, 3, 8);
   Problem fused = problem;
   fused.operation = Operation::kBiasActivationForward;
-  EXPECT_TRUE(Tiling::exists(problem, 2, 16));
-  EXPECT_FALSE(Tiling::exists(fused, 2, 16));
+  EXPECT_TRUE(hasTiles(problem, 2, 16));
+  EXPECT_FALSE(hasTiles(fused, 2, 16));
 }
 
 TEST_F(TilesTest, OtherFactorsAreRefusedAndChangeNothing) {
