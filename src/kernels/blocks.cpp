@@ -164,7 +164,7 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept
   y_.rows = y_.columns = times;
 
   const Problem::Sizes& w = problem.wSizes;
-  const Problem::Sizes strides = filterStridesOf(problem);
+  const Problem::FilterStrides strides = problem.wStrides();
   std::copy_n(strides.begin(), std::size(w_.strides), w_.strides);
   w_.numberBytes = x_.numberBytes;
   w_.count = w[0];

@@ -30,6 +30,7 @@ std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& val
     require(Summation::exists(problem, value.sums), "the batch can't be summed in so many parts");
     return cutEqually(Part(problem), Direction::kBatch, value.sums);
   }
+  if (value.tiles == 1) return {Part(problem)};
   require(hasTiles(problem, value.tiles, kEngineAlignment),
           "the filters can't be cut into so many tiles");
   return tilesOf(problem, value.tiles);

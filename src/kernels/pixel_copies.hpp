@@ -25,16 +25,13 @@ inline Problem::Sizes channelsLast(const Problem::Sizes& sizes) noexcept {
 inline Problem::Sizes channelsFirst(const Problem::Sizes& sizes) noexcept {
   return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
 }
-inline Problem::Sizes filterStridesOf(const Problem& problem) noexcept {
-  return problem.wFormat == CUDNN_TENSOR_NHWC ? channelsLast(problem.wSizes)
-                                              : channelsFirst(problem.wSizes);
-}
 
 /// Of a tensor whose pixels become those of a tensor of `blocked` sizes; the rest is the caller's.
-inline BlockCopy copyOf(const Problem::Sizes& sizes,
-                        const Problem::Sizes& strides,
-                        const Problem::Sizes& blocked,
-                        std::size_t numberBytes) noexcept {
+template <typename Strides>
+BlockCopy copyOf(const Problem::Sizes& sizes,
+                 const Strides& strides,
+                 const Problem::Sizes& blocked,
+                 std::size_t numberBytes) noexcept {
   BlockCopy copy{};
   copy.numberBytes = static_cast<std::int32_t>(numberBytes);
   std::copy_n(strides.begin(), std::size(copy.strides), copy.strides);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/factor.hpp"
 #include "kernels/pixel_copies.hpp"
 #include "support/alignment.hpp"
 
@@ -80,14 +79,13 @@ bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept {
   return fitDescriptors && fitCopies;
 }
 
-PlanarPart::PlanarPart(const Problem& problem, const PlaneCut& cut, int rows) noexcept
-    : planar_(problem), rowsOfY_(problem.ySizes[2]) {
-  Problem part = problem;
-  part.xSizes[1] = part.wSizes[1] = problem.xSizes[1] / cut.tiles;
-  part.ySizes[2] = planar_.ySizes[2] = rows;
-  planar_.xSizes[1] = planar_.wSizes[1] = part.xSizes[1] * problem.strides[0] * problem.strides[1];
+PlanarPart::PlanarPart(const Part& part, std::int32_t written, bool copiesY) noexcept
+    : planar_(part.problem), offsets_(part.offsets), written_(written), copiesY_(copiesY) {
+  const Problem& problem = part.problem;
+  const auto& steps = problem.strides;
+  planar_.xSizes[1] = planar_.wSizes[1] = problem.xSizes[1] * steps[0] * steps[1];
   for (std::size_t i = 0; i < kSpatial; ++i) {
-    const Line line(part, i);
+    const Line line(problem, i);
     planar_.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
     planar_.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
     planar_.strides[i] = 1;
@@ -95,17 +93,15 @@ PlanarPart::PlanarPart(const Problem& problem, const PlaneCut& cut, int rows) no
   }
   planar_.xStrides = channelsFirst(planar_.xSizes);
   planar_.wFormat = CUDNN_TENSOR_NCHW;
-  x_ = copyOf(part.xSizes, problem.xStrides, planar_.xSizes, sizeof(float));
+  if (copiesY_) planar_.yStrides = channelsFirst(planar_.ySizes);
+  x_ = copyOf(problem.xSizes, problem.xStrides, planar_.xSizes, sizeof(float));
   x_.padY = problem.pads[0];
   x_.padX = problem.pads[1];
-  w_ = copyOf(part.wSizes, filterStridesOf(problem), planar_.wSizes, sizeof(float));
-  x_.rows = w_.rows = problem.strides[0];
-  x_.columns = w_.columns = problem.strides[1];
-  y_ = copyOf(planar_.ySizes, problem.yStrides, planar_.ySizes, sizeof(float));
+  w_ = copyOf(problem.wSizes, part.wStrides, planar_.wSizes, sizeof(float));
+  x_.rows = w_.rows = steps[0];
+  x_.columns = w_.columns = steps[1];
+  y_ = copyOf(problem.ySizes, problem.yStrides, planar_.ySizes, sizeof(float));
   y_.rows = y_.columns = 1;
-  // cuDNN's algorithms write to a part of a tensor, but don't read one.
-  copiesY_ = cut.bands > 1 && problem.operation == Operation::kBackwardData;
-  if (copiesY_) planar_.yStrides = channelsFirst(planar_.ySizes);
 }
 
 std::size_t PlanarPart::wPlace() const noexcept {
@@ -118,53 +114,47 @@ std::size_t PlanarPart::bytes() const noexcept {
   return yPlace() + (copiesY_ ? roundUpToAlignment(planar_.yBytes()) : 0);
 }
 
-BlockCopy PlanarPart::xRows(const ConvolutionPointers& pointers,
-                            int row,
-                            std::int64_t from,
-                            std::int64_t to) const noexcept {
-  BlockCopy copy = between(x_, pointers.x, pointers.workspace);
-  const std::int64_t bandsFirst = std::int64_t{row} * copy.rows - copy.padY;
-  const auto inX = [&](std::int64_t planesRow) {
-    return std::clamp<std::int64_t>(bandsFirst + planesRow * copy.rows, 0, x_.height);
-  };
-  const std::int64_t first = inX(from);
-  copy.tensor = const_cast<void*>(advance(pointers.x, bytesOf(first * copy.strides[2])));
-  copy.height = static_cast<std::int32_t>(inX(to) - first);
-  copy.padY = static_cast<std::int32_t>(first - bandsFirst);
-  return copy;
-}
-
-BlockCopy PlanarPart::x(const ConvolutionPointers& pointers, int row) const noexcept {
-  return xRows(pointers, row, 0, planar_.xSizes[2]);
+BlockCopy PlanarPart::x(const ConvolutionPointers& pointers) const noexcept {
+  return between(x_, pointers.x, pointers.workspace);
 }
 BlockCopy PlanarPart::w(const ConvolutionPointers& pointers) const noexcept {
   return between(w_, pointers.w, advance(pointers.workspace, wPlace()));
 }
-BlockCopy PlanarPart::y(const ConvolutionPointers& pointers, int row) const noexcept {
-  const void* const band = advance(pointers.y, bytesOf(row * y_.strides[2]));
-  return between(y_, band, copiesY_ ? advance(pointers.workspace, yPlace()) : band);
+BlockCopy PlanarPart::y(const ConvolutionPointers& pointers) const noexcept {
+  return between(y_, pointers.y, copiesY_ ? advance(pointers.workspace, yPlace()) : pointers.y);
 }
 
-std::pair<BlockCopy, BlockCopy> PlanarPart::writtenAndNew(const ConvolutionPointers& pointers,
-                                                          int row) const noexcept {
-  const std::int64_t written = row > 0 ? planar_.wSizes[2] - 1 : 0;
-  // Behind what the last row reads x may go on: no output depends on that.
-  const bool isLast = row + planar_.ySizes[2] == rowsOfY_;
-  const std::int64_t end = isLast ? std::int64_t{x_.height} + x_.padY : planar_.xSizes[2];
-  return {xRows(pointers, row, 0, written), xRows(pointers, row, written, end)};
+std::pair<BlockCopy, BlockCopy> PlanarPart::writtenAndNew(
+    const ConvolutionPointers& pointers) const noexcept {
+  BlockCopy before = x(pointers), others = before;
+  before.height = written_;
+  others.tensor = const_cast<void*>(advance(pointers.x, bytesOf(written_ * others.strides[2])));
+  others.height -= written_;
+  others.padY += written_;
+  return {before, others};
 }
 
-void PlanarPart::next(ConvolutionPointers& pointers) const noexcept {
-  pointers.x = advance(pointers.x, bytesOf(x_.channels * x_.strides[1]));
-  pointers.w = advance(pointers.w, bytesOf(w_.channels * w_.strides[1]));
-  if (planar_.operation == Operation::kForward) pointers.beta = Factor::one(planar_).get();
-}
-
-std::vector<PlanarPart> partsOf(const Problem& problem, const PlaneCut& cut) {
-  const int rows = cut.rowsOf(problem), last = problem.ySizes[2] - (cut.bands - 1) * rows;
-  std::vector<PlanarPart> parts{PlanarPart(problem, cut, rows)};
-  if (last != rows) parts.emplace_back(problem, cut, last);
-  return parts;
+std::vector<std::vector<PlanarPart>> runsOf(const Problem& problem, const PlaneCut& cut) {
+  // In planes the filter is as high as whole steps.
+  Problem filled = problem;
+  filled.wSizes[2] = static_cast<std::int32_t>(Line(problem, 0).w) * problem.strides[0];
+  const bool isDx = problem.operation == Operation::kBackwardData;
+  std::vector<std::vector<PlanarPart>> runs;
+  Range before;
+  for (int i = 0, row = 0; i < cut.bands; ++i) {
+    const Range y{row, std::min(cut.rowsOf(problem), problem.ySizes[2] - row)};
+    Range x = rangeOfX(filled, 0, y);
+    // Behind what the last row reads dx may go on: no output depends on that.
+    if (isDx && i + 1 == cut.bands) x.count = problem.xSizes[2] - x.first;
+    const Part band = cutSpatial(Part(problem), 0, x, y);
+    if (runs.empty() || runs.back().back().problem().ySizes[2] != y.count) runs.emplace_back();
+    for (const Part& tile : cutEqually(band, Direction::kChannels, cut.tiles))
+      // cuDNN's algorithms write to a part of a tensor, but don't read one.
+      runs.back().emplace_back(tile, std::max(0, before.end() - x.first), isDx && cut.bands > 1);
+    row = y.end();
+    before = x;
+  }
+  return runs;
 }
 
 }  // namespace ucudnn

@@ -10,7 +10,7 @@
 
 #include "cuda/block_copy.hpp"
 #include "kernels/native.hpp"
-#include "problem/problem.hpp"
+#include "problem/part.hpp"
 
 namespace ucudnn {
 
@@ -37,46 +37,39 @@ constexpr PlaneCut kPlaneCuts[] = {{1, 1, "_planes"},
 /// descriptors of tensors of 2^31 elements, is not asked.
 bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept;
 
-/// One of the parts. Tiles of the forward operation add up, and bands of backward data do where
-/// they overlap: in the rows of x that several rows of y are computed from.
+/// One of the parts in planes. Tiles of the forward operation add up, and bands of backward data do
+/// where they overlap: in the rows of x that several rows of y are computed from.
 class PlanarPart {
  public:
-  /// With so many rows of y. REQUIRES: hasPlanes.
-  PlanarPart(const Problem& problem, const PlaneCut& cut, int rows) noexcept;
+  /// `written`: so many of backward data's rows of x are in bands before. `copiesY`: y is packed.
+  PlanarPart(const Part& part, std::int32_t written, bool copiesY) noexcept;
 
-  /// In planes. Its y is a band of the caller's, or a copy.
   const Problem& problem() const noexcept { return planar_; }
+  /// In the whole's tensors.
+  const Offsets& offsets() const noexcept { return offsets_; }
   // Of the workspace: x, w, y if it is copied, and what the algorithm takes.
   std::size_t wPlace() const noexcept;
   std::size_t yPlace() const noexcept;
   std::size_t bytes() const noexcept;
   bool copiesY() const noexcept { return copiesY_; }
 
-  // The copies of the part whose tensors these are, and whose band begins at so many rows of y.
-  BlockCopy x(const ConvolutionPointers& pointers, int row) const noexcept;
+  // The copies of the part whose pointers these are.
+  BlockCopy x(const ConvolutionPointers& pointers) const noexcept;
   BlockCopy w(const ConvolutionPointers& pointers) const noexcept;
-  BlockCopy y(const ConvolutionPointers& pointers, int row) const noexcept;
+  BlockCopy y(const ConvolutionPointers& pointers) const noexcept;
   /// Of x's rows: those that bands before have written, and the others. One may have no rows.
-  std::pair<BlockCopy, BlockCopy> writtenAndNew(const ConvolutionPointers& pointers,
-                                                int row) const noexcept;
-
-  /// Moves a call's pointers from a tile to the next.
-  void next(ConvolutionPointers& pointers) const noexcept;
+  std::pair<BlockCopy, BlockCopy> writtenAndNew(const ConvolutionPointers& pointers) const noexcept;
 
  private:
-  /// Of the caller's rows that are in planes from `from` to `to`, counted from the band's first.
-  BlockCopy xRows(const ConvolutionPointers& pointers,
-                  int row,
-                  std::int64_t from,
-                  std::int64_t to) const noexcept;
-
   Problem planar_;
+  Offsets offsets_;
   BlockCopy x_{}, w_{}, y_{};
-  int rowsOfY_ = 0;  ///< in all bands
-  bool copiesY_ = false;
+  std::int32_t written_;
+  bool copiesY_;
 };
 
-/// A part of each height: of all bands but the last, and, if that is less high, of the last.
-std::vector<PlanarPart> partsOf(const Problem& problem, const PlaneCut& cut);
+/// The parts in the order in which they run: bands of one height, and, if the last is less high,
+/// that one. All of a run have the same problem.
+std::vector<std::vector<PlanarPart>> runsOf(const Problem& problem, const PlaneCut& cut);
 
 }  // namespace ucudnn

@@ -6,9 +6,9 @@
 #include "cuda/block_copy.hpp"
 #include "kernels/algorithms.hpp"
 #include "kernels/engine_calls.hpp"
-#include "kernels/factor.hpp"
 #include "kernels/pixel_copies.hpp"
 #include "kernels/planar_part.hpp"
+#include "kernels/slices.hpp"
 
 namespace ucudnn {
 namespace {
@@ -32,90 +32,83 @@ bool adds(const ConvolutionPointers& pointers) noexcept {
   return valueOf(pointers.beta, CUDNN_DATA_FLOAT) != 0;
 }
 
-/// A part and its algorithm.
-struct BuiltPart {
-  PlanarPart planes;
-  std::shared_ptr<const BuiltKernel> algorithm;
-
-  /// The client's output is written last: until then nothing is lost.
-  cudnnStatus_t enqueue(cudnnHandle_t handle,
-                        cudaStream_t stream,
-                        const ConvolutionPointers& pointers,
-                        int row) const noexcept;
-};
-
-cudnnStatus_t BuiltPart::enqueue(cudnnHandle_t handle,
-                                 cudaStream_t stream,
-                                 const ConvolutionPointers& pointers,
-                                 int row) const noexcept {
-  const Problem& problem = planes.problem();
-  const BlockCopy x = planes.x(pointers, row), w = planes.w(pointers), y = planes.y(pointers, row);
+/// Enqueues a part. The client's output is written last: until then nothing is lost.
+cudnnStatus_t enqueuePart(const PlanarPart& part,
+                          const BuiltKernel& algorithm,
+                          cudnnHandle_t handle,
+                          cudaStream_t stream,
+                          const ConvolutionPointers& pointers) noexcept {
+  const Problem& problem = part.problem();
+  const BlockCopy x = part.x(pointers), w = part.w(pointers), y = part.y(pointers);
   ConvolutionPointers planar = pointers;
   planar.x = x.blocks;
   planar.w = w.blocks;
   planar.y = y.blocks;
-  planar.workspace = const_cast<void*>(advance(pointers.workspace, planes.bytes()));
-  planar.workspaceBytes = pointers.workspaceBytes - planes.bytes();
+  planar.workspace = const_cast<void*>(advance(pointers.workspace, part.bytes()));
+  planar.workspaceBytes = pointers.workspaceBytes - part.bytes();
   cudaError_t error = cudaSuccess;
   if (problem.operation != Operation::kBackwardData) error = toPlanes(x, stream);
   if (problem.operation != Operation::kBackwardFilter && error == cudaSuccess)
     error = toPlanes(w, stream);
-  if (planes.copiesY() && error == cudaSuccess) error = toPlanes(y, stream);
+  if (part.copiesY() && error == cudaSuccess) error = toPlanes(y, stream);
   if (error != cudaSuccess) return statusOf(error);
   if (problem.operation != Operation::kForward) planar.beta = Factor::zero(problem).get();
-  const cudnnStatus_t status = algorithm->enqueue(handle, planar, nullptr);
+  const cudnnStatus_t status = algorithm.enqueue(handle, planar, nullptr);
   if (status != CUDNN_STATUS_SUCCESS || problem.operation == Operation::kForward) return status;
   if (problem.operation == Operation::kBackwardFilter)
     return statusOf(fromPlanes(adding(w, adds(pointers)), stream));
-  const auto [written, others] = planes.writtenAndNew(pointers, row);
+  const auto [written, others] = part.writtenAndNew(pointers);
   if (written.height > 0) error = fromPlanes(adding(written, true), stream);
   if (others.height > 0 && error == cudaSuccess)
     error = fromPlanes(adding(others, adds(pointers)), stream);
   return statusOf(error);
 }
 
+/// Parts with one problem, and what computes it.
+template <typename Algorithm>
+struct Run {
+  std::vector<PlanarPart> parts;
+  Algorithm algorithm;
+};
+
 class BuiltPlanes final : public BuiltKernel {
  public:
-  BuiltPlanes(const PlaneCut& cut, std::vector<BuiltPart> parts)
-      : cut_(cut), parts_(std::move(parts)) {}
+  using Runs = std::vector<Run<std::shared_ptr<const BuiltKernel>>>;
+
+  explicit BuiltPlanes(Runs runs) : runs_(std::move(runs)) {}
 
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation*) const noexcept override {
-    const BuiltPart& first = parts_.front();
-    if (!areFactorsForEngines(first.planes.problem(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
+    const PlanarPart& first = runs_.front().parts.front();
+    if (!areFactorsForEngines(first.problem(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
     cudaStream_t stream = nullptr;
     cudnnStatus_t status = cudnn().getStream(handle, &stream);
     if (status != CUDNN_STATUS_SUCCESS) return status;
-    for (int band = 0; band < cut_.bands; ++band) {
-      const BuiltPart& part = band + 1 < cut_.bands ? first : parts_.back();
-      const int row = band * first.planes.problem().ySizes[2];
-      ConvolutionPointers tile = pointers;
-      for (int i = 0; i < cut_.tiles; ++i) {
-        status = part.enqueue(handle, stream, tile, row);
+    for (const auto& [parts, algorithm] : runs_)
+      for (const PlanarPart& part : parts) {
+        status = enqueuePart(
+            part, *algorithm, handle, stream, pointersOf(part.offsets(), part.problem(), pointers));
         // What has been added can't be added again, whoever runs the call instead.
         if (status != CUDNN_STATUS_SUCCESS)
-          return band + i > 0 && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
-        part.planes.next(tile);
+          return &part != &first && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
       }
-    }
     return CUDNN_STATUS_SUCCESS;
   }
 
   cudnnStatus_t workspaceSize(cudnnHandle_t handle, std::size_t* bytes) const noexcept override {
     *bytes = 0;
-    for (const BuiltPart& part : parts_) {
+    for (const auto& [parts, algorithm] : runs_) {
       std::size_t ofPart = 0;
-      const cudnnStatus_t status = part.algorithm->workspaceSize(handle, &ofPart);
+      const cudnnStatus_t status = algorithm->workspaceSize(handle, &ofPart);
       if (status != CUDNN_STATUS_SUCCESS) return status;
-      *bytes = std::max(*bytes, ofPart + part.planes.bytes());
+      *bytes = std::max(*bytes, ofPart + parts.front().bytes());
     }
     return CUDNN_STATUS_SUCCESS;
   }
 
  private:
-  const PlaneCut& cut_;
-  std::vector<BuiltPart> parts_;
+  Runs runs_;
 };
 
 /// Of algorithms that transform: with a step cuDNN has no Winograd, and Fourier's only forward,
@@ -137,13 +130,9 @@ std::optional<KernelOffer> inPlanes(const PlanarPart& part,
 
 class PreparedPlanes final : public PreparedKernel {
  public:
-  struct Part {
-    PlanarPart planes;
-    std::unique_ptr<PreparedKernel> algorithm;
-  };
+  using Runs = std::vector<Run<std::unique_ptr<PreparedKernel>>>;
 
-  PreparedPlanes(const PlaneCut& cut, std::vector<Part> parts)
-      : cut_(cut), parts_(std::move(parts)) {}
+  PreparedPlanes(const PlaneCut& cut, Runs runs) : cut_(cut), runs_(std::move(runs)) {}
 
   std::optional<KernelOffer> offer(int* failures) override {
     try {
@@ -153,8 +142,8 @@ class PreparedPlanes final : public PreparedKernel {
       return std::nullopt;
     }
     std::optional<KernelOffer> all;
-    for (const Part& part : parts_) {
-      auto offer = inPlanes(part.planes, cut_, part.algorithm->offer(failures));
+    for (const auto& [parts, algorithm] : runs_) {
+      auto offer = inPlanes(parts.front(), cut_, algorithm->offer(failures));
       if (!offer) return std::nullopt;
       if (all) offer->workspaceBytes = std::max(offer->workspaceBytes, all->workspaceBytes);
       all = offer;
@@ -162,14 +151,14 @@ class PreparedPlanes final : public PreparedKernel {
     return all;
   }
   std::shared_ptr<const BuiltKernel> build() override {
-    std::vector<BuiltPart> built;
-    for (const Part& part : parts_) built.push_back({part.planes, part.algorithm->build()});
-    return std::make_shared<const BuiltPlanes>(cut_, std::move(built));
+    BuiltPlanes::Runs built;
+    for (const auto& [parts, algorithm] : runs_) built.push_back({parts, algorithm->build()});
+    return std::make_shared<const BuiltPlanes>(std::move(built));
   }
 
  private:
   const PlaneCut& cut_;
-  std::vector<Part> parts_;
+  Runs runs_;
 };
 
 /// Of a problem that has none.
@@ -204,14 +193,15 @@ class PlaneSource final : public KernelSource {
                                           Kernel kernel) const override {
     const PlaneCut& cut = cutOf(kernel);
     if (!hasPlanes(problem, cut)) return std::make_unique<NoPlanes>();
-    std::vector<PreparedPlanes::Part> parts;
-    for (const PlanarPart& part : partsOf(problem, cut)) {
-      auto descriptors = std::make_shared<const ProblemDescriptors>(part.problem());
-      parts.push_back({part,
-                       algorithms_->prepare(
-                           handle, part.problem(), std::move(descriptors), algorithmIn(kernel))});
+    PreparedPlanes::Runs prepared;
+    for (auto& parts : runsOf(problem, cut)) {
+      const Problem& planar = parts.front().problem();
+      auto descriptors = std::make_shared<const ProblemDescriptors>(planar);
+      auto algorithm =
+          algorithms_->prepare(handle, planar, std::move(descriptors), algorithmIn(kernel));
+      prepared.push_back({std::move(parts), std::move(algorithm)});
     }
-    return std::make_unique<PreparedPlanes>(cut, std::move(parts));
+    return std::make_unique<PreparedPlanes>(cut, std::move(prepared));
   }
 
   /// "WINOGRAD_NONFUSED/fma_planes", "FFT_TILING/fma_planes_tiles=2"
@@ -228,7 +218,7 @@ class PlaneSource final : public KernelSource {
           !hasPlanes(sample, cut))
         continue;
       text.remove_suffix(size);
-      const PlanarPart part = partsOf(sample, cut).front();
+      const PlanarPart part = runsOf(sample, cut).front().front();
       return inPlanes(part, cut, algorithms_->parse(part.problem(), text));
     }
     return std::nullopt;
@@ -242,13 +232,14 @@ class PlaneSource final : public KernelSource {
                  int* failures,
                  std::vector<KernelOffer>& kept) const {
     if (!hasPlanes(problem, cut)) return;
-    const auto parts = partsOf(problem, cut);
-    const ProblemDescriptors descriptors(parts.front().problem());
+    const auto runs = runsOf(problem, cut);
+    const PlanarPart& first = runs.front().front();
+    const ProblemDescriptors descriptors(first.problem());
     for (const KernelOffer& offer :
-         algorithms_->offers(handle, parts.front().problem(), descriptors.get(), failures)) {
-      const auto ofFirst = inPlanes(parts.front(), cut, offer);
+         algorithms_->offers(handle, first.problem(), descriptors.get(), failures)) {
+      const auto ofFirst = inPlanes(first, cut, offer);
       if (!ofFirst) continue;
-      const auto ofAll = parts.size() == 1
+      const auto ofAll = runs.size() == 1
                              ? ofFirst
                              : prepare(handle, problem, nullptr, ofFirst->kernel)->offer(failures);
       if (ofAll) kept.push_back(*ofAll);

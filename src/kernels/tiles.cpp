@@ -10,10 +10,9 @@ Direction directionOf(const Problem& problem) noexcept {
 }  // namespace
 
 bool hasTiles(const Problem& problem, int tiles, std::size_t alignment) noexcept {
-  if (tiles == 1) return true;
   const Direction direction = directionOf(problem);
   const std::int32_t size = sizeOf(problem, direction);
-  if (tiles < 1 || size % tiles != 0 || problem.operation == Operation::kBiasActivationForward)
+  if (tiles < 2 || size % tiles != 0 || problem.operation == Operation::kBiasActivationForward)
     return false;
   const Offsets second = cut(Part(problem), direction, {size / tiles, size / tiles}).offsets;
   return second.x % alignment == 0 && second.w % alignment == 0 && second.y % alignment == 0 &&

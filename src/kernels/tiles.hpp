@@ -9,8 +9,8 @@
 
 namespace ucudnn {
 
-/// Whether there are so many equal tiles that begin at multiples of `alignment` bytes. Sums are not
-/// rounded to half or bfloat16 between tiles; bias and z are not cut.
+/// Whether there are so many equal tiles, two at least, that begin at multiples of `alignment`
+/// bytes. Sums are not rounded to half or bfloat16 between tiles; bias and z are not cut.
 bool hasTiles(const Problem& problem, int tiles, std::size_t alignment) noexcept;
 
 /// Where there are groups, whole groups; else filters, whose parts of backward data add up. cuDNN

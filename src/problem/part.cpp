@@ -25,10 +25,6 @@ void takeY(Part& part, std::size_t dimension, Range range) noexcept {
                     elementBytes(problem.yType);
 }
 
-void addUp(Part& part, Range range, bool haveOneOutput) noexcept {
-  part.offsets.adds |= haveOneOutput && range.first > 0;
-}
-
 /// Along one dimension, in 64 bits, as sizes may be the largest of 32.
 struct Line {
   std::int64_t x, y, step, pad;
@@ -49,53 +45,29 @@ Range rangeOf(std::int64_t first, std::int64_t end) noexcept {
 }  // namespace
 
 std::int32_t sizeOf(const Problem& problem, Direction direction) noexcept {
-  switch (direction) {
-    case Direction::kBatch:
-      return problem.batch();
-    case Direction::kGroups:
-      return problem.groups;
-    case Direction::kFilters:
-      return problem.wSizes[0];
-    case Direction::kChannels:
-      return problem.xSizes[1];
-  }
-  return 1;
+  const std::int32_t sizes[] = {
+      problem.batch(), problem.groups, problem.wSizes[0], problem.xSizes[1]};
+  return sizes[static_cast<int>(direction)];
 }
 
 Part cut(const Part& whole, Direction direction, Range range) noexcept {
   Part part = whole;
-  const Problem& problem = whole.problem;
-  const Operation operation = problem.operation;
-  const auto inGroups = [&](std::int32_t size) {
-    const std::int32_t each = size / problem.groups;
-    return Range{range.first * each, range.count * each};
+  Problem& problem = part.problem;
+  const std::int32_t all = sizeOf(whole.problem, direction);
+  const auto share = [&](std::int32_t size) {  // a group has several channels and filters
+    return Range{range.first * (size / all), range.count * (size / all)};
   };
-  switch (direction) {
-    case Direction::kBatch: {
-      const Offsets samples = offsetsOfSample(problem, range.first);
-      part.problem = problem.withBatch(range.count);
-      part.offsets.x += samples.x;
-      part.offsets.y += samples.y;
-      part.offsets.adds |= samples.adds;
-      break;
-    }
-    case Direction::kGroups:
-      takeX(part, 1, inGroups(problem.xSizes[1]));
-      takeW(part, 0, inGroups(problem.wSizes[0]));
-      takeY(part, 1, inGroups(problem.ySizes[1]));
-      part.problem.groups = range.count;
-      break;
-    case Direction::kFilters:
-      takeW(part, 0, range);
-      takeY(part, 1, range);
-      addUp(part, range, operation == Operation::kBackwardData);
-      break;
-    case Direction::kChannels:
-      takeX(part, 1, range);
-      takeW(part, 1, range);
-      addUp(part, range, operation == Operation::kForward);
-      break;
-  }
+  const std::size_t inXY = direction == Direction::kBatch ? 0 : 1;
+  const std::size_t inW = direction == Direction::kChannels ? 1 : 0;
+  if (direction != Direction::kFilters) takeX(part, inXY, share(problem.xSizes[inXY]));
+  if (direction != Direction::kChannels) takeY(part, inXY, share(problem.ySizes[inXY]));
+  if (direction != Direction::kBatch) takeW(part, inW, share(problem.wSizes[inW]));
+  if (direction == Direction::kGroups) problem.groups = range.count;
+  const Direction ofOneOutput = problem.operation == Operation::kBackwardFilter ? Direction::kBatch
+                                : problem.operation == Operation::kBackwardData
+                                    ? Direction::kFilters
+                                    : Direction::kChannels;
+  part.offsets.adds |= direction == ofOneOutput && range.first > 0;
   return part;
 }
 
@@ -128,7 +100,7 @@ Part cutSpatial(const Part& whole, std::size_t spatial, Range x, Range y) noexce
   Part part = whole;
   takeX(part, 2 + spatial, x);
   takeY(part, 2 + spatial, y);
-  addUp(part, y, whole.problem.operation == Operation::kBackwardFilter);
+  part.offsets.adds |= whole.problem.operation == Operation::kBackwardFilter && y.first > 0;
   const Line line(part.problem, spatial);
   const std::int64_t before = line.pad + x.first - y.first * line.step;
   const std::int64_t after = (line.y - 1) * line.step + line.reach + 1 - line.x - before;

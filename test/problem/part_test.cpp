@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -383,10 +384,22 @@ TEST(PartTest, OnlyPartsOfOneOutputAdd) {
       const bool adds =
           std::find(adding.begin(), adding.end(), Adding(operation, direction)) != adding.end();
       EXPECT_FALSE(parts[0].offsets.adds);
-      for (int i = 1; i < 4; ++i)
-        EXPECT_EQ(parts[static_cast<std::size_t>(i)].offsets.adds, adds)
+      for (std::size_t i = 1; i < 4; ++i)
+        EXPECT_EQ(parts[i].offsets.adds, adds)
             << toText(operation) << " " << static_cast<int>(direction);
     }
+}
+
+TEST(PartTest, ASamplesOffsetsAreThoseOfThePartThatBeginsWithIt) {
+  for (const Operation operation : {Operation::kForward, Operation::kBackwardFilter}) {
+    const Problem problem = test::sampleProblem(operation, 8, 4, CUDNN_DATA_HALF);
+    for (const int sample : {0, 5}) {
+      const Offsets part = cut(Part(problem), Direction::kBatch, {sample, 2}).offsets;
+      const Offsets offsets = offsetsOfSample(problem, sample);
+      EXPECT_EQ(std::tie(offsets.x, offsets.w, offsets.y, offsets.adds),
+                std::tie(part.x, part.w, part.y, part.adds));
+    }
+  }
 }
 
 }  // namespace
