@@ -6,7 +6,6 @@
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
-#include "support/alignment.hpp"
 
 namespace ucudnn {
 namespace {
@@ -147,7 +146,8 @@ bool Blocking::exists(const Problem& problem, int pixels) {
 }
 
 Blocking::Blocking(const Problem& problem, int pixels) noexcept
-    : blocked_(blockedOf(problem, pixels)), copiesY_(pixels == 1 || timesOf(problem, pixels) > 1) {
+    : blocked_(blockedOf(problem, pixels)),
+      copies_(blocked_, pixels == 1 || timesOf(problem, pixels) > 1) {
   const int times = timesOf(problem, pixels);
   const std::size_t numberBytes = elementBytes(problem.xType);
   const Problem read = pixels == 1 ? ofPixels(problem) : problem;
@@ -179,18 +179,6 @@ Blocking::Blocking(const Problem& problem, int pixels) noexcept
   w_.down = blocked_.wSizes[2];
   w_.across = blocked_.wSizes[3];
   w_.numbers = blocked_.wSizes[1];
-}
-
-std::size_t Blocking::wPlace() const noexcept {
-  return roundUpToAlignment(blocked_.xBytes());
-}
-
-std::size_t Blocking::yPlace() const noexcept {
-  return wPlace() + roundUpToAlignment(blocked_.wBytes());
-}
-
-std::size_t Blocking::bytes() const noexcept {
-  return yPlace() + (copiesY() ? blocked_.yBytes() : 0);
 }
 
 FilterCopy Blocking::wCopy(const void* filters, const void* blocks, bool adds) const noexcept {

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "cuda/block_copy.hpp"
+#include "kernels/copied_tensors.hpp"
 #include "kernels/pixel_copies.hpp"
 #include "problem/problem.hpp"
 
@@ -40,14 +41,10 @@ class Blocking {
   }
 
   const Problem& problem() const noexcept { return blocked_; }
-  bool copiesY() const noexcept { return copiesY_; }
-  /// What the copies take, and where each is.
-  std::size_t bytes() const noexcept;
-  std::size_t wPlace() const noexcept;
-  std::size_t yPlace() const noexcept;
+  const CopiedTensors& copies() const noexcept { return copies_; }
 
   /// Copies between a call's tensor and its blocks. `adds`: to the call's, not of half and
-  /// bfloat16, where an engine has done that. REQUIRES of y's: copiesY.
+  /// bfloat16, where an engine has done that. REQUIRES of y's: it is copied.
   BlockCopy xCopy(const void* tensor, const void* blocks, bool adds = false) const noexcept {
     return adding(between(x_, tensor, blocks), adds);
   }
@@ -60,9 +57,9 @@ class Blocking {
 
  private:
   Problem blocked_;
+  CopiedTensors copies_;
   BlockCopy x_{}, y_{};
   FilterCopy w_{};
-  bool copiesY_ = false;
   std::size_t clearedBytes_ = 0;
 };
 

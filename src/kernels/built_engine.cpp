@@ -27,13 +27,13 @@ void require(bool exists, const char* otherwise) {
 
 std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& value) {
   if (value.sums != 1) {
-    require(Summation::exists(problem, value.sums), "the batch can't be summed in so many parts");
+    require(hasSums(problem, value.sums), "the batch can't be summed in so many parts");
     return cutEqually(Part(problem), Direction::kBatch, value.sums);
   }
   if (value.tiles == 1) return {Part(problem)};
-  require(hasTiles(problem, value.tiles, kEngineAlignment),
-          "the filters can't be cut into so many tiles");
-  return tilesOf(problem, value.tiles);
+  std::vector<Part> tiles = tilesOf(problem, value.tiles, kEngineAlignment);
+  require(!tiles.empty(), "the filters can't be cut into so many tiles");
+  return tiles;
 }
 
 /// What all have: an engine's plans, of each of its graphs.
@@ -144,22 +144,18 @@ class BuiltSums final : public BuiltEngine {
   BuiltSums(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
       : BuiltEngine(device, part, engine),
         parts_(part.parts),
-        sums_(parts_.front().problem),
-        conversions_(whole(), sums_) {}
+        copies_(part.problem),
+        conversions_(parts_.front().problem) {}
 
   /// The client's gradient is written last: until then nothing is lost.
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation*) const noexcept override {
     if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
-    ConvolutionPointers wide = pointers;
-    wide.w = ownMemory(pointers);
-    wide.x = advance(wide.w, sums_.xPlace());
-    wide.y = advance(wide.w, sums_.yPlace());
+    const ConvolutionPointers wide = copies_.in(ownMemory(pointers), pointers);
     for (const Part& part : parts_) {
-      const ConvolutionPointers rounded = pointersOf(part.offsets, whole(), pointers);
-      cudnnStatus_t status = conversions_.widenX(handle, rounded.x, wide.x);
-      if (status == CUDNN_STATUS_SUCCESS) status = conversions_.widenY(handle, rounded.y, wide.y);
+      cudnnStatus_t status =
+          conversions_.widen(handle, pointersOf(part.offsets, whole(), pointers), wide);
       if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, part.offsets.adds, wide);
       if (status != CUDNN_STATUS_SUCCESS) return status;
     }
@@ -168,7 +164,7 @@ class BuiltSums final : public BuiltEngine {
 
  private:
   std::vector<Part> parts_;
-  Summation sums_;
+  CopiedTensors copies_;
   Conversions conversions_;
 };
 
@@ -232,11 +228,7 @@ class BuiltBlocks final : public BuiltEngine {
  private:
   /// The call's pointers, with those of the blocks in its workspace.
   ConvolutionPointers blockedOf(const ConvolutionPointers& pointers) const noexcept {
-    ConvolutionPointers blocked = pointers;
-    blocked.x = ownMemory(pointers);
-    blocked.w = advance(blocked.x, blocks_.wPlace());
-    if (blocks_.copiesY()) blocked.y = advance(blocked.x, blocks_.yPlace());
-    return blocked;
+    return blocks_.copies().in(ownMemory(pointers), pointers);
   }
 
   enum class Taken {
@@ -254,7 +246,7 @@ class BuiltBlocks final : public BuiltEngine {
     if (isTaken(&ConvolutionPointers::x)) copies.add(blocks_.xCopy(from.x, to.x), true);
     if (isTaken(&ConvolutionPointers::w) && taken != Taken::kSamples)
       copies.add(blocks_.wCopy(from.w, to.w), true);
-    if (isTaken(&ConvolutionPointers::y) && blocks_.copiesY())
+    if (isTaken(&ConvolutionPointers::y) && blocks_.copies().hasY())
       copies.add(blocks_.yCopy(from.y, to.y), true);
   }
 
@@ -272,7 +264,7 @@ class BuiltBlocks final : public BuiltEngine {
           return statusOf(error);
     } else if (whole().operation == Operation::kBackwardFilter) {
       copies.add(blocks_.wCopy(to.w, from.w, isSum), false);
-    } else if (blocks_.copiesY()) {
+    } else if (blocks_.copies().hasY()) {
       copies.add(blocks_.yCopy(to.y, from.y, isSum), false);
     }
     return statusOf(copyAll(copies, stream));
@@ -290,9 +282,8 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
       problem(parts.front().problem),
       engineAdds(!isFused(all)) {
   if (value.sums != 1) {
-    const Summation sums(problem);
-    problem = sums.wide;
-    ownBytes = sums.bytes();
+    problem = inFloat(problem);
+    ownBytes = CopiedTensors(problem).bytes();
   } else if (value.folds != 1) {
     require(Folding::exists(all, value.folds), "so many columns can't be folded");
     const Folding folding(all);
@@ -302,9 +293,9 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
     require(Blocking::exists(all, value.blocks), "so many pixels are no block");
     const Blocking blocks(all, value.blocks);
     problem = blocks.problem();
-    ownBytes = blocks.bytes();
+    ownBytes = blocks.copies().bytes();
     engineAdds = engineAdds && (isRounded(all.xType) ||
-                                (all.operation == Operation::kForward && !blocks.copiesY()));
+                                (all.operation == Operation::kForward && !blocks.copies().hasY()));
   }
 }
 

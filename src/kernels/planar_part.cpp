@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/pixel_copies.hpp"
-#include "support/alignment.hpp"
-
 namespace ucudnn {
 namespace {
 
@@ -59,6 +56,23 @@ std::size_t bytesOf(std::int64_t numbers) noexcept {
   return static_cast<std::size_t>(numbers) * sizeof(float);
 }
 
+/// The part in planes, each a channel.
+Problem planarOf(const Problem& part, bool copiesY) noexcept {
+  Problem planar = part;
+  planar.xSizes[1] = planar.wSizes[1] = part.xSizes[1] * part.strides[0] * part.strides[1];
+  for (std::size_t i = 0; i < kSpatial; ++i) {
+    const Line line(part, i);
+    planar.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
+    planar.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
+    planar.strides[i] = 1;
+    planar.pads[i] = 0;
+  }
+  planar.xStrides = channelsFirst(planar.xSizes);
+  planar.wFormat = CUDNN_TENSOR_NCHW;
+  if (copiesY) planar.yStrides = channelsFirst(planar.ySizes);
+  return planar;
+}
+
 }  // namespace
 
 bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept {
@@ -80,61 +94,33 @@ bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept {
 }
 
 PlanarPart::PlanarPart(const Part& part, std::int32_t written, bool copiesY) noexcept
-    : planar_(part.problem), offsets_(part.offsets), written_(written), copiesY_(copiesY) {
+    : planar_(planarOf(part.problem, copiesY)),
+      offsets_(part.offsets),
+      copies_(planar_, copiesY),
+      written_(written) {
   const Problem& problem = part.problem;
-  const auto& steps = problem.strides;
-  planar_.xSizes[1] = planar_.wSizes[1] = problem.xSizes[1] * steps[0] * steps[1];
-  for (std::size_t i = 0; i < kSpatial; ++i) {
-    const Line line(problem, i);
-    planar_.xSizes[2 + i] = static_cast<std::int32_t>(line.x);
-    planar_.wSizes[2 + i] = static_cast<std::int32_t>(line.w);
-    planar_.strides[i] = 1;
-    planar_.pads[i] = 0;
-  }
-  planar_.xStrides = channelsFirst(planar_.xSizes);
-  planar_.wFormat = CUDNN_TENSOR_NCHW;
-  if (copiesY_) planar_.yStrides = channelsFirst(planar_.ySizes);
   x_ = copyOf(problem.xSizes, problem.xStrides, planar_.xSizes, sizeof(float));
   x_.padY = problem.pads[0];
   x_.padX = problem.pads[1];
   w_ = copyOf(problem.wSizes, part.wStrides, planar_.wSizes, sizeof(float));
-  x_.rows = w_.rows = steps[0];
-  x_.columns = w_.columns = steps[1];
+  x_.rows = w_.rows = problem.strides[0];
+  x_.columns = w_.columns = problem.strides[1];
   y_ = copyOf(problem.ySizes, problem.yStrides, planar_.ySizes, sizeof(float));
   y_.rows = y_.columns = 1;
 }
 
-std::size_t PlanarPart::wPlace() const noexcept {
-  return roundUpToAlignment(planar_.xBytes());
-}
-std::size_t PlanarPart::yPlace() const noexcept {
-  return wPlace() + roundUpToAlignment(planar_.wBytes());
-}
-std::size_t PlanarPart::bytes() const noexcept {
-  return yPlace() + (copiesY_ ? roundUpToAlignment(planar_.yBytes()) : 0);
-}
-
-BlockCopy PlanarPart::x(const ConvolutionPointers& pointers) const noexcept {
-  return between(x_, pointers.x, pointers.workspace);
-}
-BlockCopy PlanarPart::w(const ConvolutionPointers& pointers) const noexcept {
-  return between(w_, pointers.w, advance(pointers.workspace, wPlace()));
-}
-BlockCopy PlanarPart::y(const ConvolutionPointers& pointers) const noexcept {
-  return between(y_, pointers.y, copiesY_ ? advance(pointers.workspace, yPlace()) : pointers.y);
-}
-
-std::pair<BlockCopy, BlockCopy> PlanarPart::writtenAndNew(
-    const ConvolutionPointers& pointers) const noexcept {
-  BlockCopy before = x(pointers), others = before;
+std::pair<BlockCopy, BlockCopy> PlanarPart::writtenAndNew(const void* tensor,
+                                                          const void* planes) const noexcept {
+  BlockCopy before = x(tensor, planes), others = before;
   before.height = written_;
-  others.tensor = const_cast<void*>(advance(pointers.x, bytesOf(written_ * others.strides[2])));
+  others.tensor = const_cast<void*>(advance(tensor, bytesOf(written_ * others.strides[2])));
   others.height -= written_;
   others.padY += written_;
   return {before, others};
 }
 
 std::vector<std::vector<PlanarPart>> runsOf(const Problem& problem, const PlaneCut& cut) {
+  if (!hasPlanes(problem, cut)) return {};
   // In planes the filter is as high as whole steps.
   Problem filled = problem;
   filled.wSizes[2] = static_cast<std::int32_t>(Line(problem, 0).w) * problem.strides[0];

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "cuda/block_copy.hpp"
-#include "kernels/native.hpp"
+#include "kernels/copied_tensors.hpp"
+#include "kernels/pixel_copies.hpp"
 #include "problem/part.hpp"
 
 namespace ucudnn {
@@ -47,29 +48,34 @@ class PlanarPart {
   const Problem& problem() const noexcept { return planar_; }
   /// In the whole's tensors.
   const Offsets& offsets() const noexcept { return offsets_; }
-  // Of the workspace: x, w, y if it is copied, and what the algorithm takes.
-  std::size_t wPlace() const noexcept;
-  std::size_t yPlace() const noexcept;
-  std::size_t bytes() const noexcept;
-  bool copiesY() const noexcept { return copiesY_; }
+  const CopiedTensors& copies() const noexcept { return copies_; }
+  /// Of the workspace, before what the algorithm takes.
+  std::size_t bytes() const noexcept { return roundUpToAlignment(copies_.bytes()); }
 
-  // The copies of the part whose pointers these are.
-  BlockCopy x(const ConvolutionPointers& pointers) const noexcept;
-  BlockCopy w(const ConvolutionPointers& pointers) const noexcept;
-  BlockCopy y(const ConvolutionPointers& pointers) const noexcept;
+  // The copies between the part's tensors and its planes.
+  BlockCopy x(const void* tensor, const void* planes) const noexcept {
+    return between(x_, tensor, planes);
+  }
+  BlockCopy w(const void* tensor, const void* planes) const noexcept {
+    return between(w_, tensor, planes);
+  }
+  BlockCopy y(const void* tensor, const void* planes) const noexcept {
+    return between(y_, tensor, planes);
+  }
   /// Of x's rows: those that bands before have written, and the others. One may have no rows.
-  std::pair<BlockCopy, BlockCopy> writtenAndNew(const ConvolutionPointers& pointers) const noexcept;
+  std::pair<BlockCopy, BlockCopy> writtenAndNew(const void* tensor,
+                                                const void* planes) const noexcept;
 
  private:
   Problem planar_;
   Offsets offsets_;
+  CopiedTensors copies_;
   BlockCopy x_{}, w_{}, y_{};
   std::int32_t written_;
-  bool copiesY_;
 };
 
 /// The parts in the order in which they run: bands of one height, and, if the last is less high,
-/// that one. All of a run have the same problem.
+/// that one. All of a run have the same problem. Empty: there are no planes.
 std::vector<std::vector<PlanarPart>> runsOf(const Problem& problem, const PlaneCut& cut);
 
 }  // namespace ucudnn

@@ -39,25 +39,23 @@ cudnnStatus_t enqueuePart(const PlanarPart& part,
                           cudaStream_t stream,
                           const ConvolutionPointers& pointers) noexcept {
   const Problem& problem = part.problem();
-  const BlockCopy x = part.x(pointers), w = part.w(pointers), y = part.y(pointers);
-  ConvolutionPointers planar = pointers;
-  planar.x = x.blocks;
-  planar.w = w.blocks;
-  planar.y = y.blocks;
+  ConvolutionPointers planar = part.copies().in(pointers.workspace, pointers);
   planar.workspace = const_cast<void*>(advance(pointers.workspace, part.bytes()));
   planar.workspaceBytes = pointers.workspaceBytes - part.bytes();
   cudaError_t error = cudaSuccess;
-  if (problem.operation != Operation::kBackwardData) error = toPlanes(x, stream);
+  if (problem.operation != Operation::kBackwardData)
+    error = toPlanes(part.x(pointers.x, planar.x), stream);
   if (problem.operation != Operation::kBackwardFilter && error == cudaSuccess)
-    error = toPlanes(w, stream);
-  if (part.copiesY() && error == cudaSuccess) error = toPlanes(y, stream);
+    error = toPlanes(part.w(pointers.w, planar.w), stream);
+  if (part.copies().hasY() && error == cudaSuccess)
+    error = toPlanes(part.y(pointers.y, planar.y), stream);
   if (error != cudaSuccess) return statusOf(error);
   if (problem.operation != Operation::kForward) planar.beta = Factor::zero(problem).get();
   const cudnnStatus_t status = algorithm.enqueue(handle, planar, nullptr);
   if (status != CUDNN_STATUS_SUCCESS || problem.operation == Operation::kForward) return status;
   if (problem.operation == Operation::kBackwardFilter)
-    return statusOf(fromPlanes(adding(w, adds(pointers)), stream));
-  const auto [written, others] = part.writtenAndNew(pointers);
+    return statusOf(fromPlanes(adding(part.w(pointers.w, planar.w), adds(pointers)), stream));
+  const auto [written, others] = part.writtenAndNew(pointers.x, planar.x);
   if (written.height > 0) error = fromPlanes(adding(written, true), stream);
   if (others.height > 0 && error == cudaSuccess)
     error = fromPlanes(adding(others, adds(pointers)), stream);
@@ -151,6 +149,7 @@ class PreparedPlanes final : public PreparedKernel {
     return all;
   }
   std::shared_ptr<const BuiltKernel> build() override {
+    if (runs_.empty()) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the problem has no planes");
     BuiltPlanes::Runs built;
     for (const auto& [parts, algorithm] : runs_) built.push_back({parts, algorithm->build()});
     return std::make_shared<const BuiltPlanes>(std::move(built));
@@ -159,15 +158,6 @@ class PreparedPlanes final : public PreparedKernel {
  private:
   const PlaneCut& cut_;
   Runs runs_;
-};
-
-/// Of a problem that has none.
-class NoPlanes final : public PreparedKernel {
- public:
-  std::optional<KernelOffer> offer(int*) override { return std::nullopt; }
-  std::shared_ptr<const BuiltKernel> build() override {
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the problem has no planes");
-  }
 };
 
 class PlaneSource final : public KernelSource {
@@ -192,7 +182,6 @@ class PlaneSource final : public KernelSource {
                                           std::shared_ptr<const ProblemDescriptors>,
                                           Kernel kernel) const override {
     const PlaneCut& cut = cutOf(kernel);
-    if (!hasPlanes(problem, cut)) return std::make_unique<NoPlanes>();
     PreparedPlanes::Runs prepared;
     for (auto& parts : runsOf(problem, cut)) {
       const Problem& planar = parts.front().problem();
@@ -214,11 +203,11 @@ class PlaneSource final : public KernelSource {
     const Problem sample = problem.withBatch(1);
     for (const PlaneCut& cut : kPlaneCuts) {
       const std::size_t size = cut.suffix.size();
-      if (text.size() < size || text.substr(text.size() - size) != cut.suffix ||
-          !hasPlanes(sample, cut))
-        continue;
+      if (text.size() < size || text.substr(text.size() - size) != cut.suffix) continue;
+      const auto runs = runsOf(sample, cut);
+      if (runs.empty()) continue;
+      const PlanarPart& part = runs.front().front();
       text.remove_suffix(size);
-      const PlanarPart part = runsOf(sample, cut).front().front();
       return inPlanes(part, cut, algorithms_->parse(part.problem(), text));
     }
     return std::nullopt;
@@ -231,8 +220,8 @@ class PlaneSource final : public KernelSource {
                  const PlaneCut& cut,
                  int* failures,
                  std::vector<KernelOffer>& kept) const {
-    if (!hasPlanes(problem, cut)) return;
     const auto runs = runsOf(problem, cut);
+    if (runs.empty()) return;
     const PlanarPart& first = runs.front().front();
     const ProblemDescriptors descriptors(first.problem());
     for (const KernelOffer& offer :

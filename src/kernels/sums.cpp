@@ -5,7 +5,6 @@
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "problem/part.hpp"
-#include "support/alignment.hpp"
 
 namespace ucudnn {
 namespace {
@@ -38,7 +37,7 @@ TensorDescriptor makePacked(std::int32_t type, const Problem::Sizes& sizes, int 
 
 }  // namespace
 
-bool Summation::exists(const Problem& problem, int parts) noexcept {
+bool hasSums(const Problem& problem, int parts) noexcept {
   const std::int32_t type = problem.wType;
   if (parts < 2 || parts > kMostSums || problem.operation != Operation::kBackwardFilter ||
       !isRounded(type) || problem.xType != type || problem.yType != type ||
@@ -57,40 +56,33 @@ bool Summation::exists(const Problem& problem, int parts) noexcept {
          problem.wBytes() / elementBytes(type) <= kMostElements;
 }
 
-std::size_t Summation::xPlace() const noexcept {
-  return roundUpToAlignment(wide.wBytes());
+Problem inFloat(const Problem& part) noexcept {
+  Problem wide = part;
+  wide.xType = wide.wType = wide.yType = CUDNN_DATA_FLOAT;
+  return wide;
 }
 
-std::size_t Summation::yPlace() const noexcept {
-  return xPlace() + roundUpToAlignment(wide.xBytes());
-}
-
-Conversions::Conversions(const Problem& problem, const Summation& sums)
-    : x_(makePacked(problem.xType, sums.wide.xSizes, problem.dimensions)),
-      wideX_(makePacked(CUDNN_DATA_FLOAT, sums.wide.xSizes, problem.dimensions)),
-      y_(makePacked(problem.yType, sums.wide.ySizes, problem.dimensions)),
-      wideY_(makePacked(CUDNN_DATA_FLOAT, sums.wide.ySizes, problem.dimensions)),
-      w_(makePacked(problem.wType, problem.wSizes, problem.dimensions)),
-      wideW_(makePacked(CUDNN_DATA_FLOAT, problem.wSizes, problem.dimensions)),
+Conversions::Conversions(const Problem& part)
+    : x_(makePacked(part.xType, part.xSizes, part.dimensions)),
+      wideX_(makePacked(CUDNN_DATA_FLOAT, part.xSizes, part.dimensions)),
+      y_(makePacked(part.yType, part.ySizes, part.dimensions)),
+      wideY_(makePacked(CUDNN_DATA_FLOAT, part.ySizes, part.dimensions)),
+      w_(makePacked(part.wType, part.wSizes, part.dimensions)),
+      wideW_(makePacked(CUDNN_DATA_FLOAT, part.wSizes, part.dimensions)),
       larger_(makeOwned<OpTensorDescriptor>(cudnn().createOpTensorDescriptor)) {
   UCUDNN_CHECK_CUDNN(cudnn().setOpTensorDescriptor(
       larger_.get(), CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
 }
 
-cudnnStatus_t Conversions::widenX(cudnnHandle_t handle,
-                                  const void* x,
-                                  const void* wide) const noexcept {
+cudnnStatus_t Conversions::widen(cudnnHandle_t handle,
+                                 const ConvolutionPointers& part,
+                                 const ConvolutionPointers& wide) const noexcept {
   static constexpr float kOne = 1, kZero = 0;
+  const cudnnStatus_t status = cudnn().transformTensor(
+      handle, &kOne, x_.get(), part.x, &kZero, wideX_.get(), const_cast<void*>(wide.x));
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   return cudnn().transformTensor(
-      handle, &kOne, x_.get(), x, &kZero, wideX_.get(), const_cast<void*>(wide));
-}
-
-cudnnStatus_t Conversions::widenY(cudnnHandle_t handle,
-                                  const void* y,
-                                  const void* wide) const noexcept {
-  static constexpr float kOne = 1, kZero = 0;
-  return cudnn().transformTensor(
-      handle, &kOne, y_.get(), y, &kZero, wideY_.get(), const_cast<void*>(wide));
+      handle, &kOne, y_.get(), part.y, &kZero, wideY_.get(), const_cast<void*>(wide.y));
 }
 
 /// cudnnTransformTensor takes no other type to half or bfloat16. Of a number and itself the larger

@@ -3,41 +3,30 @@
 // that are compiled at run time: so parts of x and y are copied to float.
 #pragma once
 
-#include <cstddef>
-
 #include "cuda/owners.hpp"
 #include "kernels/native.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
 
-/// A part of the batch in float, in the same memory for all parts. TF32 holds what half and
-/// bfloat16 hold, so products are as exact as theirs; the sum is rounded once.
-struct Summation {
-  Problem wide;
+/// Whether the batch can be summed in so many equal parts: x and y are without gaps, and so are
+/// parts of them, which are as aligned as calls are.
+bool hasSums(const Problem& problem, int parts) noexcept;
 
-  explicit Summation(const Problem& part) noexcept : wide(part) {
-    wide.xType = wide.wType = wide.yType = CUDNN_DATA_FLOAT;
-  }
-
-  /// Whether there are so many equal parts: x and y are without gaps, and so are parts of them,
-  /// which are as aligned as calls are.
-  static bool exists(const Problem& problem, int parts) noexcept;
-
-  /// A part's tensors in float, one behind another.
-  std::size_t bytes() const noexcept { return yPlace() + wide.yBytes(); }
-  std::size_t xPlace() const noexcept;
-  std::size_t yPlace() const noexcept;
-};
+/// A part in float, in the same memory for all. TF32 holds what half and bfloat16 hold, so products
+/// are as exact as theirs; the sum is rounded once.
+Problem inFloat(const Problem& part) noexcept;
 
 /// Between the client's type and float. Immutable once made, so threads may share it.
 class Conversions {
  public:
   /// Throws Error.
-  Conversions(const Problem& problem, const Summation& sums);
+  explicit Conversions(const Problem& part);
 
-  cudnnStatus_t widenX(cudnnHandle_t handle, const void* x, const void* wide) const noexcept;
-  cudnnStatus_t widenY(cudnnHandle_t handle, const void* y, const void* wide) const noexcept;
+  /// x and y.
+  cudnnStatus_t widen(cudnnHandle_t handle,
+                      const ConvolutionPointers& part,
+                      const ConvolutionPointers& wide) const noexcept;
   /// w = wide + beta * w, rounded once. `beta` is the client's.
   cudnnStatus_t roundW(cudnnHandle_t handle,
                        const void* wide,

@@ -9,12 +9,10 @@
 
 namespace ucudnn {
 
-/// Whether there are so many equal tiles, two at least, that begin at multiples of `alignment`
-/// bytes. Sums are not rounded to half or bfloat16 between tiles; bias and z are not cut.
-bool hasTiles(const Problem& problem, int tiles, std::size_t alignment) noexcept;
-
-/// Where there are groups, whole groups; else filters, whose parts of backward data add up. cuDNN
-/// takes no filter tensor with gaps, so channels stay whole. REQUIRES: hasTiles.
-std::vector<Part> tilesOf(const Problem& problem, int tiles);
+/// Equal tiles, two at least, that begin at multiples of `alignment` bytes: where there are groups,
+/// of whole groups; else of filters, and those of backward data add up. cuDNN takes no filter
+/// tensor with gaps, so channels stay whole. Empty: there are none. Sums are not rounded to half or
+/// bfloat16 between tiles; bias and z are not cut.
+std::vector<Part> tilesOf(const Problem& problem, int tiles, std::size_t alignment);
 
 }  // namespace ucudnn

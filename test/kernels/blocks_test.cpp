@@ -70,12 +70,12 @@ TEST_F(BlocksTest, AStepBecomesChannels) {
   EXPECT_EQ(once.problem().xSizes, (Problem::Sizes{3, 48, 7, 7}));
   EXPECT_EQ(once.problem().wSizes, (Problem::Sizes{8, 48, 3, 3}));
   EXPECT_EQ(once.problem().ySizes, stem(kAlexNet).ySizes);
-  EXPECT_FALSE(once.copiesY());
+  EXPECT_FALSE(once.copies().hasY());
   // Twelve by twelve pixels of y, in blocks of two by two.
   EXPECT_EQ(twice.problem().ySizes, (Problem::Sizes{3, 32, 6, 6}));
   EXPECT_EQ(twice.problem().wSizes, (Problem::Sizes{32, 48, 3, 3}));
   EXPECT_EQ(twice.problem().xSizes, (Problem::Sizes{3, 48, 8, 8}));
-  EXPECT_TRUE(twice.copiesY());
+  EXPECT_TRUE(twice.copies().hasY());
 }
 
 /// CUDA has no more than 65535 thread blocks in y and z.

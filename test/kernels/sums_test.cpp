@@ -67,8 +67,7 @@ class SumsTest : public DeviceKernelsTest {
   /// Those that the problem's parts have.
   std::vector<KernelOffer> offers(const Problem& problem, int parts) {
     std::vector<KernelOffer> found;
-    for (EngineConfiguration value :
-         engines(Summation(problem.withBatch(problem.batch() / parts)).wide)) {
+    for (EngineConfiguration value : engines(inFloat(problem.withBatch(problem.batch() / parts)))) {
       value.sums = parts;
       if (const auto offer = offerOf(problem, value)) found.push_back(*offer);
     }
@@ -173,8 +172,8 @@ TEST_F(SumsTest, WhatCannotBeSummedIsRefused) {
   };
   using P = Problem&;
   const Problem own = changed([](P) {});
-  for (const int parts : {2, 4, 8}) EXPECT_TRUE(Summation::exists(own, parts));
-  for (const int parts : {-2, 0, 1, 3, 16, 64}) EXPECT_FALSE(Summation::exists(own, parts));
+  for (const int parts : {2, 4, 8}) EXPECT_TRUE(hasSums(own, parts));
+  for (const int parts : {-2, 0, 1, 3, 16, 64}) EXPECT_FALSE(hasSums(own, parts));
   const std::vector<Problem> others{
       changed([](P p) { p.operation = Operation::kForward; }),
       changed([](P p) { p.operation = Operation::kBackwardData; }),
@@ -196,7 +195,7 @@ TEST_F(SumsTest, WhatCannotBeSummedIsRefused) {
         setSizes(p, 1, 16, false);
       })};
   for (const Problem& problem : others)
-    for (const int parts : {2, 4}) EXPECT_FALSE(Summation::exists(problem, parts));
+    for (const int parts : {2, 4}) EXPECT_FALSE(hasSums(problem, parts));
   EngineConfiguration value = engines(own).front();
   value.sums = 16;
   EXPECT_FALSE(offerOf(own, value));

@@ -130,8 +130,8 @@ TEST_F(TilesTest, BiasAndActivationHaveNone) {
   const Problem problem = sampleProblem(Operation::kForward, 3, 8);
   Problem fused = problem;
   fused.operation = Operation::kBiasActivationForward;
-  EXPECT_TRUE(hasTiles(problem, 2, 16));
-  EXPECT_FALSE(hasTiles(fused, 2, 16));
+  EXPECT_EQ(tilesOf(problem, 2, 16).size(), 2U);
+  EXPECT_TRUE(tilesOf(fused, 2, 16).empty());
 }
 
 TEST_F(TilesTest, OtherFactorsAreRefusedAndChangeNothing) {

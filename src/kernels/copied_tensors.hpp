@@ -1,0 +1,38 @@
+// Where the copies of a call's tensors are.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/native.hpp"
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+
+/// x, w and, where it is copied, y, one behind another in a workspace.
+class CopiedTensors {
+ public:
+  /// `copies` is the problem that is computed from them.
+  explicit CopiedTensors(const Problem& copies, bool hasY = true) noexcept
+      : hasY_(hasY),
+        w_(roundUpToAlignment(copies.xBytes())),
+        y_(w_ + roundUpToAlignment(copies.wBytes())),
+        bytes_(y_ + (hasY ? copies.yBytes() : 0)) {}
+
+  bool hasY() const noexcept { return hasY_; }
+  std::size_t bytes() const noexcept { return bytes_; }
+
+  /// The call's pointers, but to the copies that begin here.
+  ConvolutionPointers in(const void* memory, const ConvolutionPointers& call) const noexcept {
+    ConvolutionPointers copies = call;
+    copies.x = memory;
+    copies.w = advance(memory, w_);
+    if (hasY_) copies.y = advance(memory, y_);
+    return copies;
+  }
+
+ private:
+  bool hasY_;
+  std::size_t w_, y_, bytes_;
+};
+
+}  // namespace ucudnn
