@@ -8,7 +8,6 @@
 #include "executor/equivalence.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/fitting.hpp"
-#include "planner/conversion.hpp"
 #include "planner/frozen_plans.hpp"
 #include "support/log.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "context/context.hpp"
 #include "kernels/fitting.hpp"
-#include "planner/conversion.hpp"
+#include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {

@@ -6,7 +6,6 @@
 #include "context/context.hpp"
 #include "kernels/descriptors.hpp"
 #include "kernels/fitting.hpp"
-#include "planner/conversion.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/algorithms.hpp"
-#include "planner/conversion.hpp"
 
 namespace ucudnn {
 namespace {

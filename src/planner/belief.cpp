@@ -104,6 +104,21 @@ Measurements fromStored(const Problem& problem, const StoredMeasurements& stored
   return measurements;
 }
 
+StoredMeasurements toStored(const Problem& problem, const Measurements& measurements) {
+  StoredMeasurements stored;
+  for (const auto& [batch, size] : measurements) {
+    StoredSize& row = stored[batch];
+    for (const Measurement& m : size.kernels)
+      row.kernels.push_back({toText(problem.operation, m.kernel),
+                             m.timeMs,
+                             m.workspaceBytes,
+                             m.deterministic,
+                             m.isReplayTimed ? m.deviceMs : 0,
+                             isPossibleError(problem, m.error) ? m.error : 0});
+  }
+  return stored;
+}
+
 void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
   to.kernels.reserve(to.kernels.size() + stored.kernels.size());
   for (const Measurement& m : stored.kernels) {

@@ -22,6 +22,9 @@ Measurements fromStored(const Problem& problem,
                         const StoredMeasurements& stored,
                         int* refused = nullptr);
 
+/// The reverse.
+StoredMeasurements toStored(const Problem& problem, const Measurements& measurements);
+
 /// Adds kernels that are not there yet: what this process has found out itself stays.
 void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
 

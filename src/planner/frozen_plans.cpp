@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/algorithms.hpp"
-#include "planner/conversion.hpp"
+#include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 #include "support/text.hpp"
 

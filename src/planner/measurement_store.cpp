@@ -9,7 +9,7 @@
 
 #include "cuda/calling_threads.hpp"
 #include "planner/belief.hpp"
-#include "planner/conversion.hpp"
+#include "planner/measured_kernels.hpp"
 
 namespace ucudnn {
 namespace {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/conversion.hpp"
+#include "planner/named_algorithm.hpp"
+#include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {

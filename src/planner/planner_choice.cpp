@@ -6,8 +6,9 @@
 #include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
 #include "optimizer/workspace_reuse.hpp"
-#include "planner/conversion.hpp"
+#include "planner/candidates.hpp"
 #include "planner/frozen_plans.hpp"
+#include "planner/plan_builder.hpp"
 #include "planner/planner.hpp"
 #include "support/log.hpp"
 

@@ -7,7 +7,8 @@
 #include "benchmark/exact_outputs.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/planes.hpp"
-#include "planner/conversion.hpp"
+#include "planner/configuration_times.hpp"
+#include "planner/measured_kernels.hpp"
 #include "planner/planner.hpp"
 
 namespace ucudnn {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <iterator>
 
-#include "planner/conversion.hpp"
+#include "planner/plan_builder.hpp"
 #include "planner/planner.hpp"
 #include "support/log.hpp"
 

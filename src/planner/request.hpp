@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "benchmark/buffers.hpp"
 #include "kernels/kernel.hpp"
+#include "optimizer/policy.hpp"
 #include "problem/problem.hpp"
 #include "support/settings.hpp"
 #include "support/workspace_room.hpp"
@@ -40,6 +42,14 @@ struct QuestionKey {
            tuning == other.tuning && errors == other.errors && borrows == other.borrows;
   }
 };
+
+/// What the database keeps a question under, behind the problem's own text and a space.
+std::string toText(const QuestionKey& question);
+
+/// The micro-batch sizes that the policy tries for a problem, ascending; the last is the
+/// mini-batch. A filter gradient in half or bfloat16 is not split: each micro-batch would round
+/// what it adds.
+std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy);
 
 /// The kernel that a client's call runs without μ-cuDNN, and what it needs for the mini-batch.
 struct OwnKernel {

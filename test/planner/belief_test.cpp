@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "planner/conversion.hpp"
 #include "support/measured.hpp"
 #include "support/problems.hpp"
 

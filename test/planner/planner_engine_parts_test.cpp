@@ -1,5 +1,4 @@
 // Plans of engines that compute a convolution in parts: tiles, folds, sums.
-#include "planner/conversion.hpp"
 #include "planner_engines_fixture.hpp"
 
 namespace ucudnn {

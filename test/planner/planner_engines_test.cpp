@@ -1,5 +1,5 @@
 // Plans of engines beside those of algorithms, and what a database may say of engines.
-#include "planner/conversion.hpp"
+#include "planner/configuration_times.hpp"
 #include "planner_engines_fixture.hpp"
 
 namespace ucudnn {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "kernels/engines.hpp"
-#include "planner/conversion.hpp"
+#include "planner/configuration_times.hpp"
 #include "planner_engines_fixture.hpp"
 
 namespace ucudnn::test {

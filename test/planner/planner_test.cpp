@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "kernels/algorithms.hpp"
-#include "planner/conversion.hpp"
+#include "planner/configuration_times.hpp"
 #include "planner_fixture.hpp"
 
 namespace ucudnn {

@@ -1,5 +1,4 @@
 // Plans of what leaves out kernels or sizes, beside those of what tries all.
-#include "planner/conversion.hpp"
 #include "planner_fixture.hpp"
 
 namespace ucudnn {

@@ -1,0 +1,49 @@
+#include "planner/configuration_times.hpp"
+
+#include <algorithm>
+
+#include "benchmark/timing_limits.hpp"
+
+namespace ucudnn {
+
+namespace {
+
+// For estimates only: what cuDNN's TF32 kernels reach on an H200 (misc/results/alexnet_*.json),
+// half of its memory's bandwidth, and a launch.
+constexpr double kMultiplyAddsPerMs = 5e10;
+constexpr double kBytesPerMs = 2e9;
+constexpr double kLeastMs = 0.01;
+
+}  // namespace
+
+double estimatedMs(const Problem& problem) {
+  const auto bytes = static_cast<double>(problem.xBytes() + problem.wBytes() + problem.yBytes());
+  return kLeastMs + std::max(problem.multiplyAdds() / kMultiplyAddsPerMs, bytes / kBytesPerMs);
+}
+
+const Measurement& measurementOf(const MicroBatches& group, const Measurements& measurements) {
+  return measurements.at(group.batch).kernels.at(static_cast<std::size_t>(group.kernel));
+}
+
+bool isDivided(const Configuration& configuration) noexcept {
+  const auto& groups = configuration.microBatches;
+  return groups.size() > 1 || (groups.size() == 1 && groups.front().count > 1);
+}
+
+bool paysToReplay(KernelTiming timing) noexcept {
+  return (timing.deviceMs + kReplayMs) * kSplitGain <= timing.timeMs;
+}
+
+bool paysToReplay(const Configuration& configuration, const Measurements& measurements) {
+  return isDivided(configuration) ||
+         paysToReplay(measurementOf(configuration.microBatches.front(), measurements));
+}
+
+double enqueuedMs(const Configuration& configuration, const Measurements& measurements) {
+  double sum = 0;
+  for (const MicroBatches& group : configuration.microBatches)
+    sum += group.count * (measurementOf(group, measurements).timeMs + kLaunchMs);
+  return sum;
+}
+
+}  // namespace ucudnn

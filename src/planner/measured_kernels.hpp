@@ -1,0 +1,24 @@
+// Lists of measured kernels: parts of them, and what is added to them.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "benchmark/measurement.hpp"
+
+namespace ucudnn {
+
+/// Those measured at one batch size that need no more than the limit; a larger one may have been
+/// measured as well, here or by another process.
+std::vector<Measurement> kernelsWithin(const Measurements& measurements,
+                                       int batch,
+                                       std::size_t limitBytes);
+
+/// Adds or replaces kernels one by one.
+void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
+
+/// Drops another question's engines: they decide nothing where no plan may have them, and are not
+/// asked about.
+void dropEngines(Measurements& measurements);
+
+}  // namespace ucudnn
