@@ -8,11 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-#include <tuple>
 
 #include "kernels/algorithms.hpp"
 #include "planner/frozen_plans.hpp"
-#include "planner/planner.hpp"
 #include "support/files.hpp"
 #include "support/fork.hpp"
 #include "support/text.hpp"
@@ -164,52 +162,6 @@ void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& pl
   ::unlink(temporary.c_str());
   errno = why;
   refuse();
-}
-
-std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request) {
-  if (request.frozen == nullptr) return std::nullopt;
-  const PlanningTime time(statistics_.planningMicroseconds);
-  const FrozenPlans::Found found = request.frozen->plan(request, machines_);
-  if (!found.plan && !request.settings->plansStrict) return std::nullopt;
-  if (found.isNew) {
-    ++statistics_.plans;
-    report(request, found.plan.get());
-  }
-  return PlanAnswer{found.plan, true};
-}
-
-void Planner::savePlans(const std::string& path) const {
-  std::vector<FrozenPlan> plans = usedFrozenPlans();
-  const auto add = [&](auto isTaken) {
-    store_.lookAtAll([&](int machine, const KnownQuestion& asked) {
-      for (const auto* list : {&asked.plans, &asked.formerPlans})
-        for (const KnownPlan& known : *list)
-          if (known.plan && isTaken(known))
-            plans.push_back(toFrozen(known, asked.key, machines_.key(machine).deviceName));
-    });
-  };
-  // Of two that differ in replay alone the one that holds both ways.
-  add([](const KnownPlan& known) { return known.replay == Replay::kWhereRepeated; });
-  add([](const KnownPlan& known) { return known.replay != Replay::kWhereRepeated; });
-  const auto key = [](const FrozenPlan& plan) {
-    return std::tuple_cat(std::tie(plan.device,
-                                   plan.problem,
-                                   plan.miniBatch,
-                                   plan.limitBytes,
-                                   plan.deterministic,
-                                   plan.policy,
-                                   plan.kernels),
-                          std::make_tuple(plan.plan.borrows()));
-  };
-  std::stable_sort(plans.begin(), plans.end(), [&](const FrozenPlan& a, const FrozenPlan& b) {
-    return key(a) < key(b);
-  });
-  plans.erase(
-      std::unique(plans.begin(),
-                  plans.end(),
-                  [&](const FrozenPlan& a, const FrozenPlan& b) { return key(a) == key(b); }),
-      plans.end());
-  writeFrozenPlans(path, plans);
 }
 
 }  // namespace ucudnn

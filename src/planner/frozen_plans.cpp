@@ -22,20 +22,23 @@ class NotHere : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What cuDNN says of the kernel that has this text. REQUIRES: `prepared` is not null. Throws
-/// NotHere, Error.
-KernelOffer offerOf(const PlanRequest& request, int batch, const std::string& text) {
+/// What cuDNN says of the kernel that has this text. Throws NotHere, Error.
+KernelOffer offerOf(PreparedKernels& kernels,
+                    const PlanRequest& request,
+                    int batch,
+                    const std::string& text) {
   const Problem part = request.problem.withBatch(batch);
   const auto parsed = parseKernel(part, text);
   if (!parsed) throw NotHere(fmt::format("this build knows no kernel {}", excerpt(text)));
-  const auto offer = request.prepared->offer(batch, parsed->kernel, Calls::kAll, nullptr);
+  const auto offer = kernels.offer(batch, parsed->kernel, Calls::kAll, nullptr);
   if (!offer)
     throw NotHere(fmt::format("cuDNN has no kernel {} here at batch {}", excerpt(text), batch));
   return *offer;
 }
 
 /// Throws NotHere, Error.
-std::shared_ptr<const Plan> build(const PlanRequest& request,
+std::shared_ptr<const Plan> build(PreparedKernels& prepared,
+                                  const PlanRequest& request,
                                   const FrozenConfiguration& frozen,
                                   std::shared_ptr<const Plan> enqueued = nullptr) {
   Configuration configuration;
@@ -44,7 +47,7 @@ std::shared_ptr<const Plan> build(const PlanRequest& request,
   const WorkspaceRoom room{0, request.problem.overwrittenSampleBytes()};
   int left = request.problem.batch();
   for (const FrozenMicroBatches& group : frozen.microBatches) {
-    const KernelOffer offer = offerOf(request, group.batch, group.kernel);
+    const KernelOffer offer = offerOf(prepared, request, group.batch, group.kernel);
     std::vector<Measurement>& kernels = measurements[group.batch].kernels;
     configuration.microBatches.push_back(
         {group.batch, static_cast<int>(kernels.size()), group.count, group.borrows});
@@ -62,34 +65,35 @@ std::shared_ptr<const Plan> build(const PlanRequest& request,
     throw NotHere("a filter gradient in half or bfloat16 is not split");
   if (!frozen.algorithm.empty()) {
     const int miniBatch = request.problem.batch();
-    const KernelOffer named = offerOf(request, miniBatch, frozen.algorithm);
+    const KernelOffer named = offerOf(prepared, request, miniBatch, frozen.algorithm);
     if (!algorithmOf(named.kernel)) throw NotHere("what queries name is no algorithm");
     measurements[miniBatch].kernels.push_back({named, {}});
   }
   // The times are those that the pace of the device had; the enqueued plan is built alone.
-  return buildPlan(request, configuration, Pace::kDevice, measurements, std::move(enqueued));
+  return buildPlan(
+      prepared, request, configuration, Pace::kDevice, measurements, std::move(enqueued));
 }
 
 /// As the planner chooses: where not every call that repeats is replayed, one plan for all.
-std::shared_ptr<const Plan> build(const PlanRequest& request, const FrozenPair& pair) {
-  if (!pair.enqueued) return build(request, pair.repeated);
-  auto enqueued = build(request, *pair.enqueued);
+std::shared_ptr<const Plan> build(PreparedKernels& prepared,
+                                  const PlanRequest& request,
+                                  const FrozenPair& pair) {
+  if (!pair.enqueued) return build(prepared, request, pair.repeated);
+  auto enqueued = build(prepared, request, *pair.enqueued);
   if (request.replay() != Replay::kWhereRepeated) return enqueued;
-  auto plan = build(request, pair.repeated, enqueued);
+  auto plan = build(prepared, request, pair.repeated, enqueued);
   return plan->replayed ? plan : enqueued;
 }
 
 std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
   request.limitBytes = std::numeric_limits<std::size_t>::max();
   request.calls = frozen.plan.borrows() ? Calls::kOverwriting : Calls::kAll;
-  request.buffers = nullptr;
   PreparedKernels prepared(request.handle, request.problem);
-  request.prepared = &prepared;
-  auto plan = build(request, frozen.plan);
+  auto plan = build(prepared, request, frozen.plan);
   if (!plan->anyCall && frozen.general) {
     if (frozen.general->borrows()) throw NotHere("the plan for other calls borrows");
     request.anyCall = true;
-    auto general = build(request, *frozen.general);
+    auto general = build(prepared, request, *frozen.general);
     if (!general->anyCall) throw NotHere("the plan for calls that suit no engine has engines");
     plan = withGeneral(*plan, std::move(general));
   }

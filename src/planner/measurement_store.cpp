@@ -83,6 +83,12 @@ Database& MeasurementStore::database(const std::string& path) {
   return *database;
 }
 
+bool MeasurementStore::answers(const PlanRequest& request) const {
+  return look(request, [&](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr && asked->answers(request.limitBytes);
+  });
+}
+
 Measurements MeasurementStore::measurements(const PlanRequest& request) const {
   const int miniBatch = request.problem.batch();
   const bool isSplit = sizesFor(request.problem, request.settings->batchSizePolicy).size() > 1;
@@ -103,7 +109,8 @@ std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request)
       within[miniBatch].kernels = kernelsWithin(known->measurements, miniBatch, request.limitBytes);
     return within;
   });
-  confirmAll(request, found);
+  PreparedKernels prepared(request.handle, request.problem);
+  confirmAll(request, prepared, found);
   return kernelsWithin(found, miniBatch, request.limitBytes);
 }
 
@@ -230,12 +237,11 @@ void MeasurementStore::add(const PlanRequest& request,
 }
 
 bool MeasurementStore::confirm(const PlanRequest& request,
+                               PreparedKernels& prepared,
                                const KernelsAtSizes& wanted,
                                Measurements& measurements,
                                Asking asking) {
   auto confirmation = Confirmation::kAsAssumed;
-  PreparedKernels own(request.handle, request.problem);
-  PreparedKernels& prepared = request.prepared != nullptr ? *request.prepared : own;
   std::vector<Measurement> larger;
   for (auto place = wanted.rbegin(); place != wanted.rend(); ++place) {
     const int batch = place->first;
@@ -284,8 +290,10 @@ void MeasurementStore::refuse(const PlanRequest& request, int batch, Kernel kern
   });
 }
 
-bool MeasurementStore::confirmAll(const PlanRequest& request, Measurements& measurements) {
-  return confirm(request, kernelsOf(measurements), measurements);
+bool MeasurementStore::confirmAll(const PlanRequest& request,
+                                  PreparedKernels& prepared,
+                                  Measurements& measurements) {
+  return confirm(request, prepared, kernelsOf(measurements), measurements);
 }
 
 }  // namespace ucudnn

@@ -49,6 +49,8 @@ class MeasurementStore {
     });
   }
 
+  /// Whether a plan within the limit can be made.
+  bool answers(const PlanRequest& request) const;
   /// What is known at the mini-batch and, where the policy splits, at any smaller size: another
   /// question's sizes are as good as this one's.
   Measurements measurements(const PlanRequest& request) const;
@@ -72,10 +74,13 @@ class MeasurementStore {
   /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored or
   /// assumed, and the measurements have changed. Throws Error.
   bool confirm(const PlanRequest& request,
+               PreparedKernels& prepared,
                const KernelsAtSizes& wanted,
                Measurements& measurements,
                Asking asking = Asking::kAll);
-  bool confirmAll(const PlanRequest& request, Measurements& measurements);
+  bool confirmAll(const PlanRequest& request,
+                  PreparedKernels& prepared,
+                  Measurements& measurements);
   /// Whether cuDNN is known to rank an accurate kernel first. The database is believed: a lie keeps
   /// fast kernels out of splits.
   bool ranksAccurateFirst(const PlanRequest& request) const;

@@ -27,7 +27,8 @@ std::shared_ptr<const BuiltKernel> buildStep(PreparedKernels& kernels,
 
 }  // namespace
 
-std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
+std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
+                                      const PlanRequest& request,
                                       const Configuration& configuration,
                                       Pace pace,
                                       const Measurements& measurements,
@@ -41,15 +42,13 @@ std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
   plan->predictedMs = configuration.timeMs;
   plan->enqueued = std::move(enqueued);
   const KernelErrors largest = largestErrors(measurements);
-  PreparedKernels own(request.handle, problem);
-  PreparedKernels& prepared = request.prepared != nullptr ? *request.prepared : own;
   double replayedMs = kReplayMs;
   for (const MicroBatches& group : configuration.microBatches) {
     const Measurement& m = measurementOf(group, measurements);
     replayedMs += group.count * m.deviceMs;
     const Calls calls = request.callsAt(group.batch);
     plan->steps.push_back(
-        {m, m, group.batch, group.count, buildStep(prepared, group.batch, m.kernel, calls)});
+        {m, m, group.batch, group.count, buildStep(kernels, group.batch, m.kernel, calls)});
     plan->steps.back().error = errorOf(m, problem.operation, group.batch, largest);
     plan->steps.back().borrows = group.borrows;
   }

@@ -25,7 +25,8 @@ class RefusedKernel : public Error {
 /// asked for. `enqueued`: what runs where the call is not replayed; null: the same.
 /// REQUIRES: the configuration comes from `candidates` of the same request and pace. Throws
 /// RefusedKernel, or another Error.
-std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
+std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
+                                      const PlanRequest& request,
                                       const Configuration& configuration,
                                       Pace pace,
                                       const Measurements& measurements,

@@ -2,24 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
-#include "planner/named_algorithm.hpp"
-#include "planner/plan_builder.hpp"
+#include "planner/configuration_times.hpp"
+#include "planner/frozen_plans.hpp"
+#include "planner/plan_chooser.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
-
-bool isSame(const Configuration& a, const Configuration& b) {
-  return std::equal(a.microBatches.begin(),
-                    a.microBatches.end(),
-                    b.microBatches.begin(),
-                    b.microBatches.end(),
-                    [](const MicroBatches& one, const MicroBatches& other) {
-                      return one.batch == other.batch && one.kernel == other.kernel &&
-                             one.count == other.count && one.borrows == other.borrows;
-                    });
-}
 
 bool isSamePlan(const Plan* a, const Plan* b) {
   if (a == nullptr || b == nullptr) return a == b;
@@ -52,10 +43,6 @@ bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& 
 }
 
 }  // namespace
-
-void Planner::addConvolutionTime(double timeMs) {
-  investment_.addTime(timeMs);
-}
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   if (const auto frozen = frozenAnswer(request)) return *frozen;
@@ -102,14 +89,14 @@ PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuri
     measuring = Measuring::kNow;
   if (const auto known = knownAnswer(request, measuring)) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
-  if (measuring != Measuring::kNever) inquire(request, measuring);
+  if (measuring != Measuring::kNever) measurer_.inquire(request, measuring);
   return makePlan(request, measuring);
 }
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
   if (const auto frozen = frozenAnswer(request)) return frozen->plan;
-  if (!isAnswered(request)) return std::nullopt;
+  if (!store_.answers(request)) return std::nullopt;
   return answer(request, Measuring::kNever).plan;
 }
 
@@ -117,14 +104,12 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
   const bool isNew = store_.look(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
-  const std::uint64_t repetitions = repetitionsOf(request, measuring);
+  const std::uint64_t repetitions = measurer_.repetitionsOf(request, measuring);
   return store_.use(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
-        if (measuring == Measuring::kWhenItPays) {
-          investment_.addCalls(asked.calls, request.callsSince, estimatedMs(request.problem));
-          asked.calls += request.callsSince;
-        }
-        if (mustMeasure(request, measuring, problem, asked, repetitions)) return std::nullopt;
+        if (measuring == Measuring::kWhenItPays) measurer_.addCalls(request, asked);
+        if (measurer_.mustMeasure(request, measuring, problem, asked, repetitions))
+          return std::nullopt;
         const bool mayLoad =
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
@@ -136,86 +121,6 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
       });
 }
 
-/// The plan, all that it runs or names confirmed and made ready to run.
-std::shared_ptr<const Plan> Planner::choosePlan(const PlanRequest& request, Measuring measuring) {
-  PreparedKernels prepared(request.handle, request.problem);
-  PlanRequest asking = request;
-  asking.prepared = &prepared;
-  for (;;) {
-    try {
-      return chooseConfirmed(asking, measuring);
-    } catch (const RefusedKernel& refused) {  // a database may have it of another installation
-      logInfo("{} N={} {}: {}",
-              request.problem.text(),
-              refused.batch,
-              toText(request.problem.operation, refused.kernel),
-              refused.what());
-      store_.refuse(request, refused.batch, refused.kernel);
-    }
-  }
-}
-
-std::shared_ptr<const Plan> Planner::chooseConfirmed(const PlanRequest& request,
-                                                     Measuring measuring) {
-  const bool wasAsked = store_.look(request, [](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->isAnswered();
-  });
-  Measurements measurements = store_.measurements(request);
-  if (!wasAsked && !knowsOwnChoice(request, measurements)) return nullptr;
-  PlanRequest any = request;
-  any.anyCall = true;
-  for (;;) {
-    auto plan = choosePair(request, measurements, measuring);
-    if (!plan) return nullptr;
-    if (!plan->anyCall) {  // a query does not know which calls follow
-      auto general = choosePair(any, measurements, measuring);
-      if (!general && !request.suitsEngines) return nullptr;
-      if (general) {
-        auto both = withGeneral(*plan, std::move(general));
-        nameAlgorithm(*both, request, measurements);  // they may differ in determinism
-        plan = std::move(both);
-      }
-    }
-    const Kernel named{plan->algorithm, request.problem.mathType};
-    if (store_.confirm(request, {{request.problem.batch(), {named}}}, measurements)) return plan;
-  }
-}
-
-/// The plan for calls that repeat, and in it the one for those that don't where that gains. Where a
-/// graph gains nothing, all calls run by what is the fastest enqueued. cuDNN is asked about what
-/// runs, and about all else only where that is not as it was stored.
-std::shared_ptr<const Plan> Planner::choosePair(const PlanRequest& request,
-                                                Measurements& measurements,
-                                                Measuring measuring) {
-  const auto choose = [&](Pace pace) {
-    return chooseAccurately(request, measurements, measuring, pace);
-  };
-  for (;;) {
-    const auto enqueued = choose(Pace::kHost);
-    if (!enqueued && store_.confirmAll(request, measurements)) return nullptr;
-    if (!enqueued) continue;
-    const auto replayed =
-        request.replay() == Replay::kWhereRepeated ? choose(Pace::kDevice) : std::nullopt;
-    const bool isOne = replayed && isSame(*replayed, *enqueued);
-    const bool gains = isOne || (replayed && paysToReplay(*replayed, measurements));
-    const bool isPair =
-        gains && enqueued->timeMs * kSplitGain < enqueuedMs(*replayed, measurements);
-    // A split that gains less than its graph's launch costs would be replayed all the same.
-    const bool runsReplayed = gains || (replayed && paysToReplay(*enqueued, measurements));
-    const Configuration& main = runsReplayed ? *replayed : *enqueued;
-    if (!confirmChoice(request, {main}, measurements) ||
-        (isPair && !confirmChoice(request, {*enqueued}, measurements)))
-      continue;
-    const auto build = [&](const Configuration& configuration,
-                           Pace pace,
-                           std::shared_ptr<const Plan> other = nullptr) {
-      return buildPlan(request, configuration, pace, measurements, std::move(other));
-    };
-    if (isPair) return build(main, Pace::kDevice, build(*enqueued, Pace::kHost));
-    return build(main, gains ? Pace::kDevice : Pace::kHost);
-  }
-}
-
 PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   KnownPlan made;
   const std::size_t limitBytes = request.limitBytes;
@@ -225,7 +130,8 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
     made.isFar = asked->answers(limitBytes) && !asked->looksClosely(limitBytes);
     made.lasts = asked->isComplete(limitBytes) && !(made.isFar && mayMeasure);
   });
-  made.plan = choosePlan(request, measuring);
+  made.plan =
+      PlanChooser(store_, measurer_, request, measuring, store_.measurements(request)).plan();
   made.deterministic = request.deterministic;
   made.borrows = request.mayBorrow();
   made.suitsEngines = request.suitsEngines;
@@ -267,26 +173,123 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
 
 Measurements Planner::measurements(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  Measurements measurements = require(request, measuring);
-  store_.confirmAll(request, measurements);
+  Measurements measurements = measurer_.require(request, measuring);
+  PreparedKernels prepared(request.handle, request.problem);
+  store_.confirmAll(request, prepared, measurements);
   return measurements;
 }
 
-bool Planner::isAnswered(const PlanRequest& request) const {
-  return store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->answers(request.limitBytes);
-  });
+std::vector<Configuration> Planner::front(const PlanRequest& request,
+                                          Measuring measuring,
+                                          const std::vector<std::size_t>& limits) {
+  const PlanningTime time(statistics_.planningMicroseconds);
+  if (request.frozen != nullptr) {
+    auto frozen = request.frozen->front(request, machines_);
+    keepFront(frozen);
+    if (!frozen.empty() || request.settings->plansStrict) return frozen;
+  }
+  PlanRequest smaller = request;
+  for (const std::size_t bytes : limits) {
+    smaller.limitBytes = bytes;
+    measurer_.require(smaller, measuring);
+  }
+  Measurements measurements = measurer_.require(request, measuring);
+  return PlanChooser(store_, measurer_, request, measuring, std::move(measurements)).front();
 }
 
-/// Empty where not even the undivided kernels could be measured.
-Measurements Planner::require(const PlanRequest& request, Measuring measuring) {
-  if (measuring != Measuring::kNever && isToBeMeasured(request, measuring))
-    inquire(request, measuring);
-  const bool isKnown = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->isAnswered() &&
-           (measuring != Measuring::kNever || asked->answers(request.limitBytes));
+std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request) {
+  if (request.frozen == nullptr) return std::nullopt;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  const FrozenPlans::Found found = request.frozen->plan(request, machines_);
+  if (!found.plan && !request.settings->plansStrict) return std::nullopt;
+  if (found.isNew) {
+    ++statistics_.plans;
+    report(request, found.plan.get());
+  }
+  return PlanAnswer{found.plan, true};
+}
+
+void Planner::savePlans(const std::string& path) const {
+  std::vector<FrozenPlan> plans = usedFrozenPlans();
+  const auto add = [&](auto isTaken) {
+    store_.lookAtAll([&](int machine, const KnownQuestion& asked) {
+      for (const auto* list : {&asked.plans, &asked.formerPlans})
+        for (const KnownPlan& known : *list)
+          if (known.plan && isTaken(known))
+            plans.push_back(toFrozen(known, asked.key, machines_.key(machine).deviceName));
+    });
+  };
+  // Of two that differ in replay alone the one that holds both ways.
+  add([](const KnownPlan& known) { return known.replay == Replay::kWhereRepeated; });
+  add([](const KnownPlan& known) { return known.replay != Replay::kWhereRepeated; });
+  const auto key = [](const FrozenPlan& plan) {
+    return std::tuple_cat(std::tie(plan.device,
+                                   plan.problem,
+                                   plan.miniBatch,
+                                   plan.limitBytes,
+                                   plan.deterministic,
+                                   plan.policy,
+                                   plan.kernels),
+                          std::make_tuple(plan.plan.borrows()));
+  };
+  std::stable_sort(plans.begin(), plans.end(), [&](const FrozenPlan& a, const FrozenPlan& b) {
+    return key(a) < key(b);
   });
-  return isKnown ? store_.measurements(request) : Measurements();
+  plans.erase(
+      std::unique(plans.begin(),
+                  plans.end(),
+                  [&](const FrozenPlan& a, const FrozenPlan& b) { return key(a) == key(b); }),
+      plans.end());
+  writeFrozenPlans(path, plans);
+}
+
+/// The least error that is known of a kernel; infinite where none is asked for.
+double Planner::leastErrorWithin(const PlanRequest& request) const {
+  double least = kUnknownError;
+  if (!request.withErrors()) return least;
+  for (const auto& [batch, size] : store_.measurements(request))
+    for (const Measurement& m : size.kernels)
+      if (m.workspaceBytes <= request.limitBytes) least = std::min(least, m.error);
+  return least;
+}
+
+void Planner::report(const PlanRequest& request, const Plan* plan) const {
+  if (plan != nullptr) {
+    if (!Log::instance().enabled(LogLevel::kInfo)) return;
+    logInfo("{} N={}: {}{} in {} of {} bytes, {:.3f} ms predicted{}",
+            request.problem.text(),
+            request.problem.batch(),
+            toText(*plan),
+            plan->enqueued ? " (" + toText(*plan->enqueued) + " until a call repeats)" : "",
+            plan->workspaceBytes,
+            request.limitBytes,
+            plan->predictedMs,
+            plan->replayed ? ", replayed" : "");
+    return;
+  }
+  const double maxError = request.settings->maxError;
+  const double least = leastErrorWithin(request);
+  if (least < kUnknownError && least * kErrorSpread > maxError) {
+    logWarn(
+        "no kernel for {} at batch {} within {} bytes of workspace is known to be within {:.3g} "
+        "(UCUDNN_MAX_ERROR), the most accurate to {:.3g}: left to cuDNN",
+        request.problem.text(),
+        request.problem.batch(),
+        request.limitBytes,
+        maxError,
+        least * kErrorSpread);
+    return;
+  }
+  std::string why;
+  store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+    if (asked != nullptr) why = asked->why;
+  });
+  logInfo("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",
+          request.problem.text(),
+          request.problem.batch(),
+          request.limitBytes,
+          why.empty() ? "" : ": ",
+          why);
 }
 
 Planner& planner() noexcept {

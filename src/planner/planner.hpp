@@ -10,24 +10,13 @@
 
 #include "optimizer/configuration.hpp"
 #include "plan/plan.hpp"
-#include "planner/investment.hpp"
 #include "planner/machines.hpp"
 #include "planner/measurement_store.hpp"
+#include "planner/measurer.hpp"
 #include "planner/request.hpp"
-#include "planner/turns.hpp"
 #include "support/statistics.hpp"
 
 namespace ucudnn {
-
-enum class Pace;
-
-/// What may be done to find an answer.
-enum class Measuring {
-  kNever,       ///< nothing, not even read a file: the stream is being captured
-  kIfKnown,     ///< only look into the database: a query that names no limit
-  kWhenItPays,  ///< a call: it is counted, and the problem measured once that is worth it
-  kNow,         ///< a query that names a limit, Find, a diagnosis, a network under one total
-};
 
 struct PlanAnswer {
   std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
@@ -100,7 +89,7 @@ class Planner {
   void savePlans(const std::string& path) const;
 
   /// Time in convolutions that handles ran by themselves, in ms: measuring may take a share of it.
-  void addConvolutionTime(double timeMs);
+  void addConvolutionTime(double timeMs) { measurer_.addTime(timeMs); }
 
   Machines& machines() noexcept { return machines_; }
   Statistics& statistics() noexcept { return statistics_; }
@@ -108,15 +97,6 @@ class Planner {
  private:
   /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
-  /// How often a problem is called before it is measured.
-  std::uint64_t repetitionsOf(const PlanRequest& request, Measuring measuring) const;
-  /// Under the lock: whether to measure before answering.
-  bool mustMeasure(const PlanRequest& request,
-                   Measuring measuring,
-                   const Known& known,
-                   const KnownQuestion& asked,
-                   std::uint64_t repetitions) const;
-  bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// From what has been measured, now or before.
@@ -126,45 +106,15 @@ class Planner {
   PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
   /// What runs until it is. Null: the call lacks nothing, or its kernel does not run so.
   std::shared_ptr<const Plan> ownInParts(const PlanRequest& request, Measuring measuring);
-  /// Finds out what the question needs, if its turn comes.
-  void inquire(const PlanRequest& request, Measuring measuring);
-  void measure(const PlanRequest& request, Measuring measuring);
-  bool isAnswered(const PlanRequest& request) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
-  static bool knowsOwnChoice(const PlanRequest& request, const Measurements& measurements);
   double leastErrorWithin(const PlanRequest& request) const;
   void report(const PlanRequest& request, const Plan* plan) const;
-  Measurements require(const PlanRequest& request, Measuring measuring);
-  std::shared_ptr<const Plan> choosePlan(const PlanRequest& request, Measuring measuring);
-  std::shared_ptr<const Plan> chooseConfirmed(const PlanRequest& request, Measuring measuring);
-  std::shared_ptr<const Plan> choosePair(const PlanRequest& request,
-                                         Measurements& measurements,
-                                         Measuring measuring);
-  bool confirmChoice(const PlanRequest& request,
-                     const std::vector<Configuration>& configurations,
-                     Measurements& measurements);
-  std::optional<Configuration> chooseAccurately(const PlanRequest& request,
-                                                const Measurements& measurements,
-                                                Measuring measuring,
-                                                Pace pace);
-  CandidateTable accurateCandidates(const PlanRequest& request,
-                                    const Measurements& measurements,
-                                    Measuring measuring,
-                                    Pace pace);
-  /// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics, whose
-  /// answer is the same for every query, put one first; where they give none, one is the fastest.
-  /// Measuring that takes more than the limit, for as long as it lasts.
-  bool picksInaccurate(const PlanRequest& request, Measuring measuring);
-  /// Empty: cuDNN does not say.
-  std::optional<bool> ranksInaccurateFirst(const PlanRequest& request);
-  bool fastestIsInaccurate(const PlanRequest& request);
 
   Machines machines_;
   Statistics statistics_;
   MeasurementStore store_{machines_, statistics_};
-  Investment investment_;
-  Turns turns_;
+  Measurer measurer_{store_, statistics_};
 };
 
 /// Reads a problem that is planned. False: cuDNN gets the call as it is.

@@ -9,7 +9,7 @@
 #include "kernels/planes.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner/measured_kernels.hpp"
-#include "planner/planner.hpp"
+#include "planner/measurer.hpp"
 
 namespace ucudnn {
 namespace {
@@ -71,7 +71,7 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
 
 /// What is also run less exactly is one of the candidates of a program that compares them, and
 /// seldom the fastest.
-std::uint64_t Planner::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
+std::uint64_t Measurer::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
   if (measuring == Measuring::kWhenItPays && request.isCompared)
     return Investment::kRepetitionsOfCandidates;
   if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
@@ -84,11 +84,11 @@ std::uint64_t Planner::repetitionsOf(const PlanRequest& request, Measuring measu
   return isCandidate ? Investment::kRepetitionsOfCandidates : Investment::kRepetitions;
 }
 
-bool Planner::mustMeasure(const PlanRequest& request,
-                          Measuring measuring,
-                          const Known& known,
-                          const KnownQuestion& asked,
-                          std::uint64_t repetitions) const {
+bool Measurer::mustMeasure(const PlanRequest& request,
+                           Measuring measuring,
+                           const Known& known,
+                           const KnownQuestion& asked,
+                           std::uint64_t repetitions) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
@@ -104,14 +104,14 @@ bool Planner::mustMeasure(const PlanRequest& request,
          (isNew && request.lacksWorkspace && investment_.paysBack(asked.calls, timeMs, share));
 }
 
-bool Planner::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
+bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
   const std::uint64_t repetitions = repetitionsOf(request, measuring);
   return store_.use(request, [&](const Known& known, const KnownQuestion& asked) {
     return mustMeasure(request, measuring, known, asked, repetitions);
   });
 }
 
-void Planner::inquire(const PlanRequest& request, Measuring measuring) {
+void Measurer::inquire(const PlanRequest& request, Measuring measuring) {
   if (store_.load(request) || !isToBeMeasured(request, measuring)) return;
   const Turn turn(turns_, request.device, measuring == Measuring::kNow);
   if (!turn.isTaken() && measuring != Measuring::kNow) return;
@@ -119,7 +119,7 @@ void Planner::inquire(const PlanRequest& request, Measuring measuring) {
   if (isToBeMeasured(request, measuring)) measure(request, measuring);
 }
 
-void Planner::measure(const PlanRequest& request, Measuring measuring) {
+void Measurer::measure(const PlanRequest& request, Measuring measuring) {
   BenchmarkRequest benchmark = benchmarkRequestOf(request);
   // Calls pay for it, and none of them asked.
   const bool isUnasked = measuring == Measuring::kWhenItPays;
@@ -141,7 +141,8 @@ void Planner::measure(const PlanRequest& request, Measuring measuring) {
       refused = problem.refused;
     });
     if (!request.withEngines()) dropEngines(known);
-    store_.confirmAll(request, known);
+    PreparedKernels prepared(request.handle, request.problem);
+    store_.confirmAll(request, prepared, known);
   }
   try {
     if (hasMemory)
@@ -170,6 +171,21 @@ void Planner::measure(const PlanRequest& request, Measuring measuring) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
   });
   store_.add(request, result, why);
+}
+
+Measurements Measurer::require(const PlanRequest& request, Measuring measuring) {
+  if (measuring != Measuring::kNever && isToBeMeasured(request, measuring))
+    inquire(request, measuring);
+  const bool isKnown = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr && asked->isAnswered() &&
+           (measuring != Measuring::kNever || asked->answers(request.limitBytes));
+  });
+  return isKnown ? store_.measurements(request) : Measurements();
+}
+
+void Measurer::addCalls(const PlanRequest& request, KnownQuestion& asked) {
+  investment_.addCalls(asked.calls, request.callsSince, estimatedMs(request.problem));
+  asked.calls += request.callsSince;
 }
 
 }  // namespace ucudnn

@@ -52,10 +52,8 @@ class Parts {
 
   /// No time of it is known. Throws Error.
   std::shared_ptr<const Plan> plan() const {
-    PlanRequest request = request_;
-    request.prepared = &prepared_;
-    auto plan =
-        std::make_shared<Plan>(*buildPlan(request, configuration_, Pace::kHost, measurements_));
+    auto plan = std::make_shared<Plan>(
+        *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
     plan->measured = false;
     plan->predictedMs = 0;
     return plan;

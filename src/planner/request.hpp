@@ -19,7 +19,14 @@
 namespace ucudnn {
 
 class FrozenPlans;
-class PreparedKernels;
+
+/// What may be done to find an answer.
+enum class Measuring {
+  kNever,       ///< nothing, not even read a file: the stream is being captured
+  kIfKnown,     ///< only look into the database: a query that names no limit
+  kWhenItPays,  ///< a call: it is counted, and the problem measured once that is worth it
+  kNow,         ///< a query that names a limit, Find, a diagnosis, a network under one total
+};
 
 /// How the calls run that a plan is for.
 enum class Replay {
@@ -81,8 +88,6 @@ struct PlanRequest {
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
-  /// Where what cuDNN is asked is kept, to be built from; null: nowhere.
-  PreparedKernels* prepared = nullptr;
 
   /// Whether the client's own kernel runs within the limit: then a plan has to be faster.
   bool runsOwn() const noexcept { return own && own->workspaceBytes <= limitBytes; }

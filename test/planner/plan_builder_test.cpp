@@ -19,6 +19,16 @@ using test::measured;
 using test::sampleProblem;
 using test::wanted;
 
+std::shared_ptr<const Plan> buildPlan(const PlanRequest& request,
+                                      const Configuration& configuration,
+                                      Pace pace,
+                                      const Measurements& measurements,
+                                      std::shared_ptr<const Plan> enqueued = nullptr) {
+  PreparedKernels kernels(request.handle, request.problem);
+  return ucudnn::buildPlan(
+      kernels, request, configuration, pace, measurements, std::move(enqueued));
+}
+
 TEST(PlanBuilderTest, APlanHasTheConfigurationsMicroBatches) {
   const Measurements measurements = {
       {2, {{measured(kGemm, 1, 10, true), measured(kFft, 2, 20, true)}}},

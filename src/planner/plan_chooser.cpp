@@ -1,0 +1,296 @@
+#include "planner/plan_chooser.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "benchmark/timing_limits.hpp"
+#include "optimizer/workspace_reuse.hpp"
+#include "planner/candidates.hpp"
+#include "planner/named_algorithm.hpp"
+#include "planner/plan_builder.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// What `attempt` makes, once cuDNN has confirmed that. Empty: it has denied something, which will
+/// not be chosen again, so this ends. Only what is chosen is asked about: cuDNN takes 30 to 300 us
+/// to answer, the optimizer less to choose anew.
+template <typename Attempt>
+auto untilConfirmed(Attempt attempt) {
+  for (;;)
+    if (auto made = attempt()) return *std::move(made);
+}
+
+bool isSame(const Configuration& a, const Configuration& b) {
+  return std::equal(a.microBatches.begin(),
+                    a.microBatches.end(),
+                    b.microBatches.begin(),
+                    b.microBatches.end(),
+                    [](const MicroBatches& one, const MicroBatches& other) {
+                      return one.batch == other.batch && one.kernel == other.kernel &&
+                             one.count == other.count && one.borrows == other.borrows;
+                    });
+}
+
+bool isInaccurateSplit(const Configuration& configuration,
+                       const Measurements& measurements,
+                       int miniBatch) {
+  const auto& groups = configuration.microBatches;
+  return std::any_of(groups.begin(), groups.end(), [&](const MicroBatches& group) {
+    return group.batch < miniBatch && !measurementOf(group, measurements).accurate;
+  });
+}
+
+/// A graph's launch takes time of its own.
+void addReplay(Configuration& configuration, Pace pace) {
+  if (pace == Pace::kDevice && isDivided(configuration)) configuration.timeMs += kReplayMs;
+}
+
+/// Of what takes no longer than `mostMs` the one with the least workspace, if `fastest` of the
+/// table has so much that it matters.
+Configuration lean(const CandidateTable& table,
+                   const Configuration& fastest,
+                   const WorkspaceRoom& room,
+                   int miniBatch,
+                   double mostMs) {
+  if (fastest.workspaceBytes < kWorthSaving) return fastest;
+  return leanConfiguration(table, miniBatch, room, kLaunchMs, mostMs).value_or(fastest);
+}
+
+/// The fastest configuration; but a split has to win more than the noise of the timings against the
+/// undivided one, and much workspace more than that against less.
+std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
+                                                 int miniBatch,
+                                                 const WorkspaceRoom& room,
+                                                 Pace pace) {
+  const auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
+  if (!fastest) return std::nullopt;
+  if (const auto whole = table.find(miniBatch); whole != table.end()) {
+    Configuration launched = *fastest;
+    addReplay(launched, pace);
+    const double mostMs = launched.timeMs * kSplitGain;
+    const auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
+    if (undivided && undivided->timeMs <= mostMs)
+      return lean({*whole}, *undivided, room, miniBatch, mostMs);
+  }
+  Configuration chosen = lean(table, *fastest, room, miniBatch, fastest->timeMs * kSplitGain);
+  addReplay(chosen, pace);
+  return chosen;
+}
+
+}  // namespace
+
+void keepFront(std::vector<Configuration>& front) {
+  double fastestMs = std::numeric_limits<double>::infinity();
+  front.erase(std::remove_if(front.begin(),
+                             front.end(),
+                             [&](const Configuration& point) {
+                               if (point.timeMs >= fastestMs) return true;
+                               fastestMs = point.timeMs;
+                               return false;
+                             }),
+              front.end());
+}
+
+PlanChooser::PlanChooser(MeasurementStore& store,
+                         Measurer& measurer,
+                         const PlanRequest& request,
+                         Measuring measuring,
+                         Measurements measurements)
+    : store_(store),
+      measurer_(measurer),
+      request_(request),
+      measuring_(measuring),
+      measurements_(std::move(measurements)),
+      prepared_(request.handle, request.problem) {}
+
+std::shared_ptr<const Plan> PlanChooser::plan() {
+  return untilConfirmed([&]() -> std::optional<Chosen> {
+    try {
+      return tryPlan();
+    } catch (const RefusedKernel& refused) {  // a database may have it of another installation
+      logInfo("{} N={} {}: {}",
+              request_.problem.text(),
+              refused.batch,
+              toText(request_.problem.operation, refused.kernel),
+              refused.what());
+      store_.refuse(request_, refused.batch, refused.kernel);
+      measurements_ = store_.measurements(request_);
+      return std::nullopt;
+    }
+  });
+}
+
+std::vector<Configuration> PlanChooser::front() {
+  return untilConfirmed([&] { return tryFront(); });
+}
+
+/// Empty: cuDNN has denied something, and `measurements_` have changed. Null: there is no plan.
+std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
+  const bool wasAsked = store_.look(request_, [](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr && asked->isAnswered();
+  });
+  if (!wasAsked && !knowsOwnChoice()) return nullptr;
+  auto plan = tryPair(request_);
+  if (!plan || !*plan) return plan;
+  if (!(*plan)->anyCall) {  // a query does not know which calls follow
+    PlanRequest any = request_;
+    any.anyCall = true;
+    auto general = tryPair(any);
+    if (!general) return std::nullopt;
+    if (!*general && !request_.suitsEngines) return nullptr;
+    if (*general) {
+      auto both = withGeneral(**plan, *std::move(general));
+      nameAlgorithm(*both, request_, measurements_);  // they may differ in determinism
+      plan = std::move(both);
+    }
+  }
+  const Kernel named{(*plan)->algorithm, request_.problem.mathType};
+  const KernelsAtSizes wanted = {{request_.problem.batch(), {named}}};
+  if (!store_.confirm(request_, prepared_, wanted, measurements_)) return std::nullopt;
+  return plan;
+}
+
+/// The plan for calls that repeat, and in it the one for those that don't where that gains. Where a
+/// graph gains nothing, all calls run by what is the fastest enqueued. As `tryPlan`.
+std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request) {
+  const auto enqueued = choose(request, Pace::kHost);
+  if (!enqueued && !store_.confirmAll(request, prepared_, measurements_)) return std::nullopt;
+  if (!enqueued) return nullptr;
+  const auto replayed =
+      request.replay() == Replay::kWhereRepeated ? choose(request, Pace::kDevice) : std::nullopt;
+  const bool isOne = replayed && isSame(*replayed, *enqueued);
+  const bool gains = isOne || (replayed && paysToReplay(*replayed, measurements_));
+  const bool isPair = gains && enqueued->timeMs * kSplitGain < enqueuedMs(*replayed, measurements_);
+  // A split that gains less than its graph's launch costs would be replayed all the same.
+  const bool runsReplayed = gains || (replayed && paysToReplay(*enqueued, measurements_));
+  const Configuration& main = runsReplayed ? *replayed : *enqueued;
+  if (!confirm(request, {main}) || (isPair && !confirm(request, {*enqueued}))) return std::nullopt;
+  const auto build = [&](const Configuration& configuration, Pace pace, Chosen other = nullptr) {
+    return buildPlan(prepared_, request, configuration, pace, measurements_, std::move(other));
+  };
+  if (isPair) return build(main, Pace::kDevice, build(*enqueued, Pace::kHost));
+  return build(main, gains ? Pace::kDevice : Pace::kHost);
+}
+
+/// Empty: as of `tryPlan`.
+std::optional<std::vector<Configuration>> PlanChooser::tryFront() {
+  const Pace pace = request_.replay() == Replay::kWhereRepeated ? Pace::kDevice : Pace::kHost;
+  const int miniBatch = request_.problem.batch();
+  const auto frontOf = [&](int accurateBelow) {
+    const CandidateTable table = candidates(request_, measurements_, accurateBelow, pace);
+    auto front = paretoFront(table, miniBatch, request_.room(), kLaunchMs);
+    for (Configuration& point : front) addReplay(point, pace);
+    keepFront(front);
+    return front;
+  };
+  auto front = frontOf(0);
+  if (std::any_of(front.begin(), front.end(), [&](const Configuration& point) {
+        return isTooInaccurate(point);
+      }))
+    front = frontOf(miniBatch);
+  const bool isConfirmed = front.empty() ? store_.confirmAll(request_, prepared_, measurements_)
+                                         : confirm(request_, front);
+  return isConfirmed ? std::optional(std::move(front)) : std::nullopt;
+}
+
+std::optional<Configuration> PlanChooser::choose(const PlanRequest& request, Pace pace) {
+  const int miniBatch = request.problem.batch();
+  const auto among = [&](int accurateBelow) {
+    const CandidateTable table = candidates(request, measurements_, accurateBelow, pace);
+    return chooseConfiguration(table, miniBatch, request.room(), pace);
+  };
+  auto chosen = among(0);
+  if (chosen && isTooInaccurate(*chosen)) chosen = among(miniBatch);
+  return chosen;
+}
+
+/// True: all that the configurations run is as cuDNN says; of a plan for any call it is not asked.
+/// False: `measurements_` have changed, and cuDNN has been asked about all of them.
+bool PlanChooser::confirm(const PlanRequest& request,
+                          const std::vector<Configuration>& configurations) {
+  // What runs calls that suit no engine is confirmed by the first of them.
+  if (request.anyCall) return true;
+  KernelsAtSizes wanted;
+  for (const Configuration& configuration : configurations)
+    for (const MicroBatches& group : configuration.microBatches)
+      wanted[group.batch].push_back(measurementOf(group, measurements_).kernel);
+  using Asking = MeasurementStore::Asking;
+  const Asking asking = configurations.size() == 1 ? Asking::kOfOnePlan : Asking::kAll;
+  if (store_.confirm(request, prepared_, wanted, measurements_, asking)) return true;
+  store_.confirmAll(request, prepared_, measurements_);
+  return false;
+}
+
+/// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
+/// measured, or there is nothing: a plan is then no slower.
+bool PlanChooser::knowsOwnChoice() {
+  if (measurements_.empty()) return false;
+  const auto size = measurements_.find(request_.problem.batch());
+  for (const KernelOffer& own : prepared_.ranked()) {
+    if (own.workspaceBytes > request_.limitBytes || (request_.deterministic && !own.deterministic))
+      continue;
+    if (size == measurements_.end()) return false;
+    const auto& kernels = size->second.kernels;
+    return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
+      return m.kernel == own.kernel;
+    });
+  }
+  return true;
+}
+
+/// An inaccurate kernel gets into a split only where cuDNN, left alone without a limit, runs one;
+/// undivided it is what cuDNN runs under the same limit.
+bool PlanChooser::isTooInaccurate(const Configuration& configuration) {
+  if (request_.withErrors() ||
+      !isInaccurateSplit(configuration, measurements_, request_.problem.batch()))
+    return false;
+  if (!picksInaccurate_) picksInaccurate_ = picksInaccurate();
+  return !*picksInaccurate_;
+}
+
+/// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics, whose
+/// answer is the same for every query, put one first; where they give none, one is the fastest.
+/// Measuring that takes more than the limit, for as long as it lasts.
+bool PlanChooser::picksInaccurate() {
+  if (const auto ranked = ranksInaccurateFirst()) return *ranked;
+  Settings undivided = *request_.settings;
+  undivided.batchSizePolicy = BatchSizePolicy::kUndivided;
+  PlanRequest whole = request_;
+  whole.settings = &undivided;
+  whole.limitBytes = std::numeric_limits<std::size_t>::max();
+  whole.buffers = nullptr;
+  if (fastestIsInaccurate(whole)) return true;
+  // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
+  if (measuring_ != Measuring::kNow || request_.buffers != nullptr) return false;
+  measurer_.inquire(whole, Measuring::kNow);
+  return fastestIsInaccurate(whole);
+}
+
+/// Empty: cuDNN does not say.
+std::optional<bool> PlanChooser::ranksInaccurateFirst() {
+  if (store_.ranksAccurateFirst(request_)) return false;
+  const auto& ranked = prepared_.ranked();
+  if (ranked.empty()) return std::nullopt;
+  if (ranked.front().accurate) store_.addAccurateFirst(request_);
+  return !ranked.front().accurate;
+}
+
+/// Of the kernels that an answered question has found undivided.
+bool PlanChooser::fastestIsInaccurate(const PlanRequest& whole) {
+  if (!store_.answers(whole)) return false;
+  const int miniBatch = whole.problem.batch();
+  Measurements known = store_.measurements(whole);
+  return untilConfirmed([&]() -> std::optional<bool> {
+    const auto size = known.find(miniBatch);
+    if (size == known.end()) return false;
+    const Measurement* const fastest = fastestOf(size->second.kernels);
+    if (fastest == nullptr || fastest->accurate) return false;
+    const KernelsAtSizes wanted = {{miniBatch, {fastest->kernel}}};
+    return store_.confirm(whole, prepared_, wanted, known) ? std::optional(true) : std::nullopt;
+  });
+}
+
+}  // namespace ucudnn

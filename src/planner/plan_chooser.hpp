@@ -1,0 +1,63 @@
+// The choice among what has been measured for one request.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "optimizer/configuration.hpp"
+#include "plan/plan.hpp"
+#include "planner/configuration_times.hpp"
+#include "planner/measurement_store.hpp"
+#include "planner/measurer.hpp"
+#include "planner/request.hpp"
+
+namespace ucudnn {
+
+/// Drops points that are no faster than one before them, which needs no more workspace.
+void keepFront(std::vector<Configuration>& front);
+
+/// Chooses the fastest configuration, no less accurate than what cuDNN itself would run. What is
+/// chosen has been confirmed by cuDNN: only that is asked about, and where cuDNN denies it the
+/// choice is made again without. Not thread-safe.
+class PlanChooser {
+ public:
+  /// Among `measurements`, of what `store` knows of the request. What `measurer` may do besides
+  /// `measuring` says. REQUIRES: all outlive it.
+  PlanChooser(MeasurementStore& store,
+              Measurer& measurer,
+              const PlanRequest& request,
+              Measuring measuring,
+              Measurements measurements);
+
+  /// The plan, all that it runs or names ready to run. Null: nothing fits, or it is not known
+  /// whether that is faster than what cuDNN would run. Throws Error.
+  std::shared_ptr<const Plan> plan();
+
+  /// The Pareto front under the limit. Throws Error.
+  std::vector<Configuration> front();
+
+ private:
+  using Chosen = std::shared_ptr<const Plan>;
+
+  std::optional<Chosen> tryPlan();
+  std::optional<Chosen> tryPair(const PlanRequest& request);
+  std::optional<std::vector<Configuration>> tryFront();
+  std::optional<Configuration> choose(const PlanRequest& request, Pace pace);
+  bool confirm(const PlanRequest& request, const std::vector<Configuration>& configurations);
+  bool knowsOwnChoice();
+  bool isTooInaccurate(const Configuration& configuration);
+  bool picksInaccurate();
+  std::optional<bool> ranksInaccurateFirst();
+  bool fastestIsInaccurate(const PlanRequest& whole);
+
+  MeasurementStore& store_;
+  Measurer& measurer_;
+  const PlanRequest& request_;
+  const Measuring measuring_;
+  Measurements measurements_;
+  PreparedKernels prepared_;
+  std::optional<bool> picksInaccurate_;
+};
+
+}  // namespace ucudnn
