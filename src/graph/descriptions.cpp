@@ -276,29 +276,29 @@ void* PackDescription::find(std::int64_t id) const noexcept {
 std::unique_ptr<Description> describe(cudnnBackendDescriptorType_t type) {
   switch (type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
-      return std::make_unique<TensorDescription>();
+      return Description::make<TensorDescription>();
     case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
-      return std::make_unique<ConvolutionDescription>();
+      return Description::make<ConvolutionDescription>();
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
-      return std::make_unique<OperationDescription>(Operation::kForward);
+      return Description::make<OperationDescription>(Operation::kForward);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
-      return std::make_unique<OperationDescription>(Operation::kBackwardData);
+      return Description::make<OperationDescription>(Operation::kBackwardData);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
-      return std::make_unique<OperationDescription>(Operation::kBackwardFilter);
+      return Description::make<OperationDescription>(Operation::kBackwardFilter);
     case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
-      return std::make_unique<PointwiseDescription>();
+      return Description::make<PointwiseDescription>();
     case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-      return std::make_unique<FollowerDescription>();
+      return Description::make<FollowerDescription>();
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-      return std::make_unique<GraphDescription>();
+      return Description::make<GraphDescription>();
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
     case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
-      return std::make_unique<ChoiceDescription>();
+      return Description::make<ChoiceDescription>();
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
-      return std::make_unique<PlanDescription>();
+      return Description::make<PlanDescription>();
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
-      return std::make_unique<PackDescription>();
+      return Description::make<PackDescription>();
     default:
       return nullptr;
   }

@@ -13,7 +13,6 @@
 #include <mutex>
 #include <optional>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -63,6 +62,19 @@ class Description {
  public:
   virtual ~Description() = default;
 
+  /// Of the class itself, none that it derives from. Executions ask: so it is no typeid, which lies
+  /// in two more cache lines.
+  template <typename Kind>
+  bool is() const noexcept {
+    return kind_ == &kMark<Kind>;
+  }
+  template <typename Kind, typename... Arguments>
+  static std::unique_ptr<Description> make(Arguments... arguments) {
+    std::unique_ptr<Description> made = std::make_unique<Kind>(arguments...);
+    made->kind_ = &kMark<Kind>;
+    return made;
+  }
+
   /// cuDNN has taken the value. Throws std::bad_alloc.
   void set(cudnnBackendAttributeName_t name,
            const AttributeValue& value,
@@ -81,6 +93,10 @@ class Description {
                     const Descriptions& others) = 0;
 
  private:
+  template <typename Kind>
+  static constexpr char kMark = 0;
+
+  const char* kind_ = nullptr;
   bool isPlain_ = true;
 };
 
@@ -91,9 +107,8 @@ std::unique_ptr<Description> describe(cudnnBackendDescriptorType_t type);
 template <typename Kind>
 Kind* asKind(Description* description) noexcept {
   if constexpr (std::is_final_v<Kind>)
-    return description != nullptr && typeid(*description) == typeid(Kind)
-               ? static_cast<Kind*>(description)
-               : nullptr;
+    return description != nullptr && description->is<Kind>() ? static_cast<Kind*>(description)
+                                                             : nullptr;
   else
     return dynamic_cast<Kind*>(description);
 }

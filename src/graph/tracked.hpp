@@ -7,11 +7,11 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <array>
-#include <unordered_map>
 
 namespace ucudnn {
 
-/// Thread-safe.
+/// Thread-safe. Every execution finds its descriptors, so `find` takes no lock, unless another
+/// thread adds or removes one of the same shard meanwhile.
 class TrackedDescriptors final : public Descriptions {
  public:
   Description* find(cudnnBackendDescriptor_t descriptor) const override;
@@ -24,12 +24,28 @@ class TrackedDescriptors final : public Descriptions {
   void remove(cudnnBackendDescriptor_t descriptor) noexcept;
 
  private:
-  /// Calls make and end descriptors: threads mustn't wait for each other there.
-  static constexpr std::size_t kShards = 16;
-  struct Shard {
-    mutable ForkMutex mutex;
-    std::unordered_map<cudnnBackendDescriptor_t, std::unique_ptr<Description>> known;
+  struct Slot {
+    std::atomic<cudnnBackendDescriptor_t> descriptor{nullptr};  ///< null: free
+    std::atomic<Description*> noted{nullptr};                   ///< owned
   };
+  /// Open addressing with linear probing, at most half full; as many slots as a power of two.
+  using Table = std::vector<Slot>;
+  class Change;
+  struct Shard {
+    mutable ForkMutex mutex;  ///< whoever changes it holds this
+    /// Odd while it is changed. What was read between two reads of one even version was there:
+    /// each store of a change releases, each load acquires.
+    std::atomic<std::uint64_t> version{0};
+    std::atomic<Table*> table{nullptr};          ///< the last of `tables`; null: there is none
+    std::vector<std::unique_ptr<Table>> tables;  ///< others may still read in former ones
+    std::size_t count = 0;
+  };
+  /// Calls make and end descriptors: threads mustn't wait for each other there.
+  static constexpr std::size_t kShards = 16, kFewestSlots = 64;
+
+  static std::size_t hashOf(cudnnBackendDescriptor_t descriptor) noexcept;
+  static Slot* slotOf(Table* table, cudnnBackendDescriptor_t descriptor) noexcept;
+  static void makeRoom(Shard& shard);
   Shard& shardOf(cudnnBackendDescriptor_t descriptor) const noexcept;
 
   mutable std::array<Shard, kShards> shards_;
