@@ -128,7 +128,8 @@ const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int
 }
 
 /// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.
-std::optional<cudnnStatus_t> runOurs(cudnnHandle_t handle,
+std::optional<cudnnStatus_t> runOurs(Context* context,
+                                     cudnnHandle_t handle,
                                      const ClientConvolution& ours,
                                      const PackDescription& pack,
                                      const ClientExecution& execution) {
@@ -149,21 +150,27 @@ std::optional<cudnnStatus_t> runOurs(cudnnHandle_t handle,
                              ours.isFused() ? &fused : nullptr,
                              ours.algorithm,
                              &execution};
-  return convolveOrNative(handle, ours.problem.operation, call, UCUDNN_LAYER_ANY);
+  return convolve(context, handle, ours.problem.operation, call, UCUDNN_LAYER_ANY);
 }
 
 /// A convolution's plan that is not ours.
-cudnnStatus_t runTheirs(cudnnHandle_t handle,
+cudnnStatus_t runTheirs(Context* context,
+                        cudnnHandle_t handle,
                         const PlanDescription& plan,
-                        const ClientExecution& execution) noexcept {
-  Context* const context = contextOf(handle);
-  if (context == nullptr || context->settings().disabled) return runExecution(handle, execution);
+                        ClientExecution execution) noexcept {
+  if (context == nullptr) return runExecution(handle, execution);
+  const cudnnStatus_t status = context->leaveToCudnn(execution);
+  if (!context->isRecorded()) return status;
+  const auto* const pack = trackedDescriptors().findKind<PackDescription>(execution.pack);
+  if (pack != nullptr) execution.workspace = pack->workspace();
   const ClientGraph& graph = *plan.graph();
   const char* const why = plan.why();
-  return context->leaveToCudnn(graph.operation,
-                               graph.isUnderstood ? &graph.problem : nullptr,
-                               execution,
-                               why != nullptr ? why : left::kNotAsked);
+  context->noteLeft(graph.operation,
+                    graph.isUnderstood ? &graph.problem : nullptr,
+                    execution,
+                    why != nullptr ? why : left::kNotAsked,
+                    status);
+  return status;
 }
 
 }  // namespace
@@ -243,22 +250,28 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   const auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
   if (plan == nullptr || plan->graph() == nullptr)
     return cudnn().backendExecute(handle, executionPlan, variantPack);
-  const auto* const pack = trackedDescriptors().findKind<PackDescription>(variantPack);
+  Context* const context = activeContextOf(handle);
   const auto* const ours = plan->convolution();
-  ClientExecution execution{executionPlan, variantPack, nullptr, 0, false};
-  if (pack != nullptr) execution.workspace = pack->workspace();
-  execution.neededBytes = ours != nullptr ? ours->neededBytes : plan->neededBytes();
-  if (ours == nullptr) return runTheirs(handle, *plan, execution);
+  ClientExecution execution{executionPlan, variantPack, nullptr, plan->neededBytes(), false};
+  if (ours == nullptr) return runTheirs(context, handle, *plan, execution);
+  execution.neededBytes = ours->neededBytes;
   execution.deterministic = ours->deterministic;
-  execution.problem = ours->isKnown ? &ours->problem : nullptr;
-  execution.kernel = ours->kernel(executionPlan);
-  execution.isCompared = plan->graph()->plansAsked.load(std::memory_order_relaxed) > 1;
+  execution.ticket = &plan->ticket();
+  if (const auto& kernel = ours->kernel(executionPlan)) execution.kernel = &*kernel;
   const bool mayRepeat = ours->deterministic && !ours->isMeasured;
-  if (const Context* const context = mayRepeat ? ucudnn::contextOf(handle) : nullptr)
+  if (mayRepeat && context != nullptr)
     execution.repeatsBits = barsNondeterministic(context->settings());
-  if (pack != nullptr)
-    if (const auto status = runOurs(handle, *ours, *pack, execution)) return *status;
-  return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED : runTheirs(handle, *plan, execution);
+  if (context != nullptr && !ours->needsMore())
+    if (const auto status = context->leaveAgain(execution, ours->grantedBytes)) return *status;
+  execution.problem = ours->isKnown ? &ours->problem : nullptr;
+  execution.isCompared = plan->graph()->plansAsked.load(std::memory_order_relaxed) > 1;
+  const auto* const pack = trackedDescriptors().findKind<PackDescription>(variantPack);
+  if (pack != nullptr) {
+    execution.workspace = pack->workspace();
+    if (const auto status = runOurs(context, handle, *ours, *pack, execution)) return *status;
+  }
+  return ours->needsMore() ? CUDNN_STATUS_NOT_SUPPORTED
+                           : runTheirs(context, handle, *plan, execution);
 }
 
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {

@@ -66,7 +66,7 @@ struct Doors {
     call.pointers.*Row::kOutput = output;
     call.pointers.workspace = workSpace;
     call.pointers.workspaceBytes = workSpaceSizeInBytes;
-    return convolveOrNative(handle, operation, call, layer);
+    return ucudnn::convolve(activeContextOf(handle), handle, operation, call, layer);
   }
 
   /// Get*Algorithm_v7, or Find*Algorithm.
@@ -190,7 +190,7 @@ cudnnStatus_t convolveFused(cudnnHandle_t handle,
                              {alpha1, alpha2, x, w, y, workSpace, workSpaceSizeInBytes},
                              &fused,
                              algo};
-  return convolveOrNative(handle, Operation::kBiasActivationForward, call, layer);
+  return convolve(activeContextOf(handle), handle, Operation::kBiasActivationForward, call, layer);
 }
 
 #define UCUDNN_NAME_DOORS(NAME)                                                                   \

@@ -32,6 +32,12 @@ cudnnStatus_t guarded(const char* function, Door door) noexcept {
   }
 }
 
+/// The handle's context. Null: cuDNN answers everything.
+inline Context* activeContextOf(cudnnHandle_t handle) noexcept {
+  Context* const context = contextOf(handle);
+  return context != nullptr && !context->isDisabled() ? context : nullptr;
+}
+
 /// Lets `planned(context)` answer; where it returns false or throws, or the handle has no context,
 /// plain cuDNN does.
 template <typename Planned, typename Native>
@@ -39,8 +45,8 @@ cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
                               Operation operation,
                               Planned planned,
                               Native native) noexcept {
-  Context* const context = contextOf(handle);
-  if (context == nullptr || context->settings().disabled) return native();
+  Context* const context = activeContextOf(handle);
+  if (context == nullptr) return native();
   try {
     const DeviceScope scope = context->useDevice();
     if (planned(*context)) return CUDNN_STATUS_SUCCESS;

@@ -23,12 +23,13 @@ struct Query {
   bool find = false;                      ///< Find and FindEx: the client expects to wait
 };
 
-inline cudnnStatus_t convolveOrNative(cudnnHandle_t handle,
-                                      Operation operation,
-                                      const ConvolutionCall& call,
-                                      ucudnnLayerId_t layer) noexcept {
-  Context* const context = contextOf(handle);
-  if (context == nullptr || context->settings().disabled) return runNative(handle, operation, call);
+/// `context`: null: cuDNN as it is.
+inline cudnnStatus_t convolve(Context* context,
+                              cudnnHandle_t handle,
+                              Operation operation,
+                              const ConvolutionCall& call,
+                              ucudnnLayerId_t layer) noexcept {
+  if (context == nullptr) return runNative(handle, operation, call);
   return context->isRecorded() ? context->convolveRecorded(operation, call, layer)
                                : context->convolve(operation, call, layer);
 }

@@ -19,6 +19,22 @@ std::uint64_t ownerOf(const Context* context) noexcept {
   return reinterpret_cast<std::uintptr_t>(context);
 }
 
+// But for the workspace.
+HotPlans::Terms termsOf(const ClientExecution& execution) noexcept {
+  HotPlans::Terms terms;
+  terms.deterministic = execution.deterministic;
+  terms.isExecution = true;
+  terms.repeatsBits = execution.repeatsBits;
+  if (execution.kernel != nullptr) terms.own = execution.kernel->id;
+  return terms;
+}
+HotPlans::Terms termsOf(Operation operation, const ConvolutionCall& call) noexcept {
+  if (call.execution != nullptr) return termsOf(*call.execution);
+  HotPlans::Terms terms;
+  terms.deterministic = isDeterministic(operation, call.algorithm);
+  return terms;
+}
+
 }  // namespace
 
 Context::Context(cudnnHandle_t handle, int device, Settings settings, Origin origin)
@@ -87,18 +103,13 @@ Measuring Context::measuringFor(bool mayMeasure) const {
 cudnnStatus_t Context::convolve(Operation operation,
                                 const ConvolutionCall& call,
                                 LayerId layer) noexcept {
-  HotPlans::Key& key = callsKey_;
-  key.workspaceBytes = 0;
-  if (!readProblem(operation, call, key.problem) || !Planner::plans(key.problem))
+  const Problem* const problem = problemOf(operation, call, problem_);
+  if (problem == nullptr || !Planner::plans(*problem))
     return bypass(operation, call, left::kUnknown);
-  if (!readRest(call, key.problem)) return bypass(operation, call, left::kUnknownZ);
-  key.isExecution = call.execution != nullptr;
-  key.deterministic =
-      key.isExecution ? call.execution->deterministic : isDeterministic(operation, call.algorithm);
-  key.own = key.isExecution && call.execution->kernel ? call.execution->kernel->id : -1;
+  if (!readRest(call, problem_)) return bypass(operation, call, left::kUnknownZ);
   if ((now_->owner || now_->replays) && !followDevice())
     return bypass(operation, call, left::kFailed);
-  key.repeatsBits = key.isExecution && call.execution->repeatsBits;
+  HotPlans::Key key(*problem, termsOf(operation, call));
   if (ownsWorkspace() && !key.repeatsBits) {
     HotPlans::Key owned = key;
     owned.layer = layer;
@@ -106,7 +117,7 @@ cudnnStatus_t Context::convolve(Operation operation,
   }
   key.workspaceBytes = call.pointers.grantedBytes();
 
-  HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
+  HotPlans::Entry* const hot = findHot(key, call, limits_.epoch());
   const bool isKnown = hot != nullptr && hot->use();
   if (isKnown && (!hot->plan || isFor(*hot->plan, call, key.problem))) {
     if (!hot->plan) return runUnplanned(key, call, hot->why);
@@ -120,6 +131,20 @@ cudnnStatus_t Context::convolve(Operation operation,
   if (isKnown) plan = completed(key, *std::shared_ptr(hot->plan));
   if (!plan) plan = planForCall(key, call, &why);
   return plan ? runPlanned(key, *plan, call, call) : runUnplanned(key, call, why);
+}
+
+/// A client's plan is of one problem, and it is here that tickets are found.
+HotPlans::Entry* Context::findHot(const HotPlans::Key& key,
+                                  const ConvolutionCall& call,
+                                  std::uint64_t epoch) noexcept {
+  std::atomic<std::uint64_t>* const ticket =
+      call.execution != nullptr ? call.execution->ticket : nullptr;
+  if (ticket == nullptr) return hotPlans_.find(key, epoch);
+  HotPlans::Entry* hot = hotPlans_.find(ticket->load(std::memory_order_relaxed), key, epoch);
+  if (hot != nullptr) return hot;
+  hot = hotPlans_.find(key, epoch);
+  if (hot != nullptr) ticket->store(hot->ticket, std::memory_order_relaxed);
+  return hot;
 }
 
 /// The entry may be gone once something has run.
@@ -156,6 +181,22 @@ cudnnStatus_t Context::runOnTrial(const HotPlans::Key& key,
   } catch (const std::exception&) {  // out of memory; the call itself says what else is wrong
     return runPlanned(key, *plan, call, call);
   }
+}
+
+/// Neither the pack nor the problem is read: a call that is left alone costs next to nothing.
+std::optional<cudnnStatus_t> Context::leaveAgain(const ClientExecution& execution,
+                                                 std::size_t grantedBytes) noexcept {
+  if (isRecorded() || now_->owner || (now_->replays && !followDevice())) return std::nullopt;
+  HotPlans::Terms terms = termsOf(execution);
+  terms.workspaceBytes = grantedBytes;
+  const std::uint64_t ticket = execution.ticket->load(std::memory_order_relaxed);
+  HotPlans::Entry* const hot = hotPlans_.find(ticket, terms, limits_.epoch());
+  if (hot == nullptr || hot->plan || hot->isUsedUp()) return std::nullopt;
+  const cudnnStatus_t status = runExecution(handle_, execution);
+  if (status != CUDNN_STATUS_SUCCESS) return std::nullopt;  // something else may run
+  static_cast<void>(hot->use());
+  planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
+  return status;
 }
 
 cudnnStatus_t Context::runUnplanned(const HotPlans::Key& key,
@@ -295,11 +336,11 @@ cudnnStatus_t Context::bypass(Operation operation,
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   const cudnnStatus_t status = runNative(handle_, operation, call);
   if (status == CUDNN_STATUS_SUCCESS) return status;
-  Problem problem;
-  if (!readProblem(operation, call, problem) || !(Planner::plans(problem) || isCapped()) ||
-      !readRest(call, problem))
+  Problem read;
+  const Problem* const problem = problemOf(operation, call, read);
+  if (problem == nullptr || !(Planner::plans(*problem) || isCapped()) || !readRest(call, read))
     return status;
-  return substitutes_.run(handle_, problem, call, settings().deterministic).value_or(status);
+  return substitutes_.run(handle_, *problem, call, settings().deterministic).value_or(status);
 }
 
 }  // namespace ucudnn

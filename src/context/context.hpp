@@ -72,10 +72,11 @@ class Context {
 
   cudnnHandle_t handle() const noexcept { return handle_; }
   const Settings& settings() const noexcept { return now_->settings; }
+  bool isDisabled() const noexcept { return now_->isDisabled; }
 
   /// Whether cuDNN's own answers to queries may name what the settings forbid.
   bool restrictsAnswers() const noexcept {
-    return !settings().disabled && (settings().deterministic || isCapped());
+    return !isDisabled() && (settings().deterministic || isCapped());
   }
 
   /// What it goes by now. On any thread. Throws std::system_error.
@@ -108,11 +109,18 @@ class Context {
                                  const ConvolutionCall& call,
                                  LayerId layer) noexcept;
   bool isRecorded() const noexcept { return now_->isRecorded; }
-  /// Runs a client's execution plan as it is. `problem`: null where its graph is not understood.
-  cudnnStatus_t leaveToCudnn(Operation operation,
-                             const Problem* problem,
-                             const ClientExecution& execution,
-                             const char* why) noexcept;
+  /// Runs a client's execution plan as it is.
+  cudnnStatus_t leaveToCudnn(const ClientExecution& execution) noexcept;
+  /// For the trace and the report. `problem`: null where its graph is not understood.
+  void noteLeft(Operation operation,
+                const Problem* problem,
+                const ClientExecution& execution,
+                const char* why,
+                cudnnStatus_t status) noexcept;
+  /// Leaves a client's plan to cuDNN if its last call was, for a reason that still holds, and cuDNN
+  /// runs it. Empty: all is to be looked up. `grantedBytes`: what the client was told.
+  std::optional<cudnnStatus_t> leaveAgain(const ClientExecution& execution,
+                                          std::size_t grantedBytes) noexcept;
 
   /// The algorithms of a problem, ours first, then cuDNN's own by time; remembers the limit for
   /// later calls on this handle. Empty answer: not planned, ask cuDNN. Throws Error.
@@ -192,6 +200,10 @@ class Context {
   void noteRun(const Plan& plan, const ConvolutionCall& call, bool replayed) noexcept;
   void tell(Operation operation, const Problem* problem, cudnnStatus_t status) noexcept;
 
+  /// What is known of a call. Null: nothing.
+  HotPlans::Entry* findHot(const HotPlans::Key& key,
+                           const ConvolutionCall& call,
+                           std::uint64_t epoch) noexcept;
   /// The plan for a call; null: run cuDNN. Remembers an answer that lasts.
   std::shared_ptr<const Plan> planForCall(const HotPlans::Key& key,
                                           const ConvolutionCall& call,
@@ -297,8 +309,8 @@ class Context {
   /// Held as long as a question about a client's plan takes: calls don't wait for it.
   LongForkMutex questions_;
   bool isRetired_ = false;  ///< guarded by it
-  HotPlans::Key
-      callsKey_;  ///< of the call under way: readProblem writes it all, so it need not be cleared
+  /// Of the legacy call under way: readProblem writes it all, so it need not be cleared.
+  Problem problem_;
   double hotMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of
   // As many as the planner remembers problems.
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};

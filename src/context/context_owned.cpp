@@ -60,7 +60,7 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
   key.stream = stream.id;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::uint64_t epoch = now_->owner->epoch();
-    const HotPlans::Entry* const hot = stream.capturing ? nullptr : hotPlans_.find(key, epoch);
+    const HotPlans::Entry* const hot = stream.capturing ? nullptr : findHot(key, call, epoch);
     WorkspaceOwner::Share share;
     if (hot != nullptr && (!hot->plan || isFor(*hot->plan, call, key.problem)))
       share = {hot->plan, hot->region};

@@ -35,7 +35,7 @@ PlanRequest Context::callersRequest(const HotPlans::Key& key, const ConvolutionC
   if (!key.isExecution) return wanted;
   wanted.suitsEngines = suitsEngines(key.problem, call.pointers, call.fused);
   wanted.lacksWorkspace = !call.execution->fits(call.pointers);
-  if (call.execution->kernel)
+  if (call.execution->kernel != nullptr)
     wanted.own = OwnKernel{*call.execution->kernel, call.execution->neededBytes};
   wanted.isCompared = call.execution->isCompared;
   return wanted;

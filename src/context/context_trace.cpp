@@ -17,19 +17,22 @@ cudnnStatus_t Context::convolveRecorded(Operation operation,
                                         LayerId layer) noexcept {
   record_.passed(call, left::kFailed);  // unless something else is noted
   const cudnnStatus_t status = convolve(operation, call, layer);
-  Problem again;  // only whether it can be read: of a fused call the key has more
-  const bool isRead = readProblem(operation, call, again);
-  tell(operation, isRead ? &callsKey_.problem : nullptr, status);
+  Problem again;  // only whether it can be read: of a fused call problem_ has more
+  const Problem* const read = problemOf(operation, call, again);
+  tell(operation, read == &again ? &problem_ : read, status);
   return status;
 }
 
-cudnnStatus_t Context::leaveToCudnn(Operation operation,
-                                    const Problem* problem,
-                                    const ClientExecution& execution,
-                                    const char* why) noexcept {
+cudnnStatus_t Context::leaveToCudnn(const ClientExecution& execution) noexcept {
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
-  const cudnnStatus_t status = runExecution(handle_, execution);
-  if (!isRecorded()) return status;
+  return runExecution(handle_, execution);
+}
+
+void Context::noteLeft(Operation operation,
+                       const Problem* problem,
+                       const ClientExecution& execution,
+                       const char* why,
+                       cudnnStatus_t status) noexcept {
   ConvolutionCall call{};
   call.pointers.workspace = execution.workspace;
   call.pointers.workspaceBytes = execution.neededBytes;
@@ -37,7 +40,6 @@ cudnnStatus_t Context::leaveToCudnn(Operation operation,
   const std::size_t told = execution.neededBytes;
   record_.beyondBytes = told - capped(told);
   tell(operation, problem, status);
-  return status;
 }
 
 void Context::tell(Operation operation, const Problem* problem, cudnnStatus_t status) noexcept {

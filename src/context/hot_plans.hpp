@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,8 +20,8 @@ namespace ucudnn {
 /// one handle at the same time.
 class HotPlans {
  public:
-  struct Key {
-    Problem problem;
+  /// What decides on a plan besides the problem.
+  struct Terms {
     std::size_t workspaceBytes = 0;
     bool deterministic = false;
     bool isExecution = false;  ///< of a client's plan: what is deterministic must stay so
@@ -29,12 +30,16 @@ class HotPlans {
     long long layer = 0;
     std::uint64_t stream = 0;
 
-    bool operator==(const Key& other) const noexcept {
+    bool operator==(const Terms& other) const noexcept {
       return workspaceBytes == other.workspaceBytes && deterministic == other.deterministic &&
              isExecution == other.isExecution && repeatsBits == other.repeatsBits &&
-             own == other.own && layer == other.layer && stream == other.stream &&
-             problem == other.problem;
+             own == other.own && layer == other.layer && stream == other.stream;
     }
+  };
+  struct Key : Terms {
+    Key(const Problem& ofCall, const Terms& terms) : Terms(terms), problem(ofCall) {}
+    const Problem& problem;
+
     std::size_t hash() const noexcept {
       return problem.hash() ^ (workspaceBytes >> 9) ^ static_cast<std::size_t>(deterministic) ^
              (static_cast<std::size_t>(layer) * 0x9E3779B97F4A7C15u >> 32) ^ (stream << 1) ^
@@ -45,7 +50,10 @@ class HotPlans {
   static constexpr std::uint32_t kForever = UINT32_MAX;  ///< until the epoch changes
 
   struct Entry {
-    Key key;
+    /// Names this entry as long as it is its key's, unlike all others of the process: whoever has
+    /// found it by the key may find it by the ticket.
+    std::uint64_t ticket = 0;
+    Terms terms;
     std::shared_ptr<const Plan> plan;  ///< null: known to have none
     std::shared_ptr<WorkspaceRegion> region = nullptr;
     std::size_t next = 0;            ///< the slot that was looked for after this one
@@ -57,7 +65,10 @@ class HotPlans {
     std::uint32_t calls = 0, trialAt = Trial::kFirst;
     std::shared_ptr<Trial> trial = nullptr;
     std::uint32_t asked = 0;  ///< how often the planner has been asked in a row
+    Problem problem;
 
+    bool isOf(const Key& key) const noexcept { return terms == key && problem == key.problem; }
+    bool isUsedUp() const noexcept { return lasts != kForever && uses >= lasts; }
     /// Counts a use. False: the planner is to be asked again.
     bool use() noexcept { return lasts == kForever || ++uses <= lasts; }
   };
@@ -68,13 +79,20 @@ class HotPlans {
   Entry* find(const Key& key, std::uint64_t epoch) noexcept {
     if (epoch != epoch_) return nullptr;
     std::size_t slot = entries_[last_].next;
-    if (!(entries_[slot].key == key)) {
+    if (!entries_[slot].isOf(key)) {
       slot = key.hash() % kSlots;
-      if (!(entries_[slot].key == key)) return nullptr;
+      if (!entries_[slot].isOf(key)) return nullptr;
       entries_[last_].next = slot;
     }
     last_ = slot;
     return &entries_[slot];
+  }
+
+  /// The same by a ticket, if its entry is still there, of a call of the same problem.
+  Entry* find(std::uint64_t ticket, const Terms& terms, std::uint64_t epoch) noexcept {
+    if (epoch != epoch_ || ticket == 0) return nullptr;
+    Entry& entry = entries_[ticket % kSlots];
+    return entry.ticket == ticket && entry.terms == terms ? &entry : nullptr;
   }
 
   void put(const Key& key,
@@ -83,11 +101,10 @@ class HotPlans {
            std::shared_ptr<WorkspaceRegion> region = nullptr,
            const char* why = "") {
     Entry entry;
-    entry.key = key;
     entry.plan = std::move(plan);
     entry.region = std::move(region);
     entry.why = why;
-    place(epoch, std::move(entry));
+    place(key, epoch, std::move(entry));
   }
 
   /// What may be another answer before long. The first calls ask each time, as they may be all
@@ -98,13 +115,12 @@ class HotPlans {
                  const char* why) {
     const Entry* const before = find(key, epoch);
     Entry entry;
-    entry.key = key;
     entry.plan = std::move(plan);
     entry.why = why;
     entry.asked = before != nullptr ? before->asked + 1 : 1;
     const std::uint32_t further = entry.asked > kAskedEach ? entry.asked - kAskedEach : 0;
     entry.lasts = further == 0 ? 0 : kMostUses >> (6 - std::min(further, 6u));
-    place(epoch, std::move(entry));
+    place(key, epoch, std::move(entry));
   }
 
   void clear() noexcept {
@@ -113,14 +129,19 @@ class HotPlans {
   }
 
  private:
-  void place(std::uint64_t epoch, Entry entry) {
+  void place(const Key& key, std::uint64_t epoch, Entry entry) {
+    static std::atomic<std::uint64_t> lastTicket{0};
+    entry.terms = key;
+    entry.problem = key.problem;
     if (epoch != epoch_) {
       entries_.assign(kSlots, Entry{});
       epoch_ = epoch;
     }
-    const std::size_t slot = entry.key.hash() % kSlots;
-    entry.next = entries_[slot].next;
-    entries_[slot] = std::move(entry);
+    const std::size_t slot = key.hash() % kSlots;
+    Entry& former = entries_[slot];
+    entry.ticket = former.isOf(key) ? former.ticket : ++lastTicket * kSlots + slot;
+    entry.next = former.next;
+    former = std::move(entry);
   }
 
   // Four times the convolutions of a ResNet-50 (159); a collision costs one look-up under the

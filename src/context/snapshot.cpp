@@ -54,6 +54,7 @@ Snapshot::Snapshot(cudnnHandle_t itsHandle,
       replays(settings.graphMemoryBytes > 0 ? replaysOf(device, planner().statistics()) : nullptr),
       trace(settings.tracePath.empty() ? nullptr : &traceFile(settings.tracePath)),
       isRecorded(trace != nullptr || settings.report),
+      isDisabled(settings.disabled),
       offers_(former != nullptr && former->device == device ? former->offers_
                                                             : std::make_shared<DeviceOffers>()) {
   if (settings.report) static_cast<void>(report());

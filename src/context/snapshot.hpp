@@ -75,6 +75,7 @@ class Snapshot {
   const std::shared_ptr<Replays> replays;       ///< null: nothing is replayed
   TraceFile* const trace;                       ///< null: nobody wants one
   const bool isRecorded;                        ///< calls are, for the trace or the report
+  const bool isDisabled;                        ///< cuDNN answers everything
 
   PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
   /// What is asked before a call: whether that will add to its output is not known, and few do.

@@ -295,6 +295,9 @@ class PlanDescription final : public GraphsDescription {
     return convolution();
   }
 
+  /// For whoever runs the plan to find what it found last. 0: nothing yet.
+  std::atomic<std::uint64_t>& ticket() const noexcept { return ticket_; }
+
   /// Why cuDNN runs it, a string for ever, and in how much workspace, as far as it is known.
   const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
   std::size_t neededBytes() const noexcept { return neededBytes_.load(std::memory_order_relaxed); }
@@ -308,11 +311,13 @@ class PlanDescription final : public GraphsDescription {
             const AttributeValue& value,
             const Descriptions& others) override;
   cudnnHandle_t handle_ = nullptr;
-  LongForkMutex answering_;
-  bool isAnswered_ = false;
+  // Together: each execution reads them.
   std::atomic<const ClientConvolution*> convolution_{nullptr};  ///< owned
+  mutable std::atomic<std::uint64_t> ticket_{0};
   std::atomic<const char*> why_{nullptr};
   std::atomic<std::size_t> neededBytes_{0};
+  LongForkMutex answering_;
+  bool isAnswered_ = false;
 };
 
 class PackDescription final : public Description {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <optional>
+#include <atomic>
+#include <cstdint>
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/factor.hpp"
@@ -16,10 +17,13 @@ struct ClientExecution {
   void* workspace;          ///< the pack's
   std::size_t neededBytes;  ///< the plan's workspace
   bool deterministic;
-  const Problem* problem = nullptr;  ///< the call's; null: it is not one that μ-cuDNN knows
-  std::optional<Kernel> kernel = std::nullopt;  ///< the plan's; empty: not known
-  bool isCompared = false;   ///< the client has asked about other plans of the graph
-  bool repeatsBits = false;  ///< all calls must compute what the first does, in each run
+  /// The call's, as long as the plan is there; null: it is not one that μ-cuDNN knows.
+  const Problem* problem = nullptr;
+  const Kernel* kernel = nullptr;  ///< the plan's; null: not known
+  bool isCompared = false;         ///< the client has asked about other plans of the graph
+  bool repeatsBits = false;        ///< all calls must compute what the first does, in each run
+  /// The context's: where it has found what became of the last call. Null: it keeps none.
+  std::atomic<std::uint64_t>* ticket = nullptr;
 
   /// Whether the client's plan can run as it is.
   bool fits(const ConvolutionPointers& pointers) const noexcept {
@@ -41,19 +45,18 @@ struct ConvolutionCall {
 /// cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
 
-/// Reads what a call's descriptors hold; of a client's execution it is known. False: not one that
-/// μ-cuDNN knows.
-inline bool readProblem(Operation operation,
-                        const ConvolutionCall& call,
-                        Problem& problem) noexcept {
-  if (call.execution == nullptr) return readProblem(operation, call.descriptors, problem);
-  if (call.execution->problem != nullptr) problem = *call.execution->problem;
-  return call.execution->problem != nullptr;
+/// What a call's descriptors hold, which are read into `read`; of a client's execution it is known.
+/// Null: not one that μ-cuDNN knows.
+inline const Problem* problemOf(Operation operation,
+                                const ConvolutionCall& call,
+                                Problem& read) noexcept {
+  if (call.execution != nullptr) return call.execution->problem;
+  return readProblem(operation, call.descriptors, read) ? &read : nullptr;
 }
 
 /// Reads what a call has besides its descriptors. False: not planned.
-inline bool readRest(const ConvolutionCall& call, Problem& problem) noexcept {
-  return call.fused == nullptr || call.execution != nullptr || readFused(call, problem);
+inline bool readRest(const ConvolutionCall& call, Problem& read) noexcept {
+  return call.fused == nullptr || call.execution != nullptr || readFused(call, read);
 }
 
 /// Whether one of the call's scaling factors is there and 0.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "support/problems.hpp"
 
 namespace ucudnn {
@@ -10,7 +12,11 @@ namespace {
 using test::sampleProblem;
 
 HotPlans::Key key(int batch = 8, std::size_t workspaceBytes = 0, bool deterministic = false) {
-  return {sampleProblem(Operation::kForward, batch), workspaceBytes, deterministic};
+  static std::map<int, Problem> problems;  // a key names its call's
+  HotPlans::Terms terms;
+  terms.workspaceBytes = workspaceBytes;
+  terms.deterministic = deterministic;
+  return {problems.emplace(batch, sampleProblem(Operation::kForward, batch)).first->second, terms};
 }
 
 std::shared_ptr<const Plan> planFor(const HotPlans::Key& k) {
@@ -135,6 +141,60 @@ TEST(HotPlansTest, ThePlansKernelIsPartOfTheKey) {
   EXPECT_EQ(table.find(key(), 1), nullptr);
   ASSERT_NE(table.find(own, 1), nullptr);
   EXPECT_TRUE(table.find(own, 1)->use());
+}
+
+TEST(HotPlansTest, WhatAKeyHasFoundATicketFinds) {
+  HotPlans table;
+  table.put(key(8), 1, planFor(key(8)));
+  table.put(key(9), 1, planFor(key(9)));
+  HotPlans::Entry* const entry = table.find(key(8), 1);
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(table.find(entry->ticket, key(8), 1), entry);
+  EXPECT_NE(table.find(key(9), 1)->ticket, entry->ticket);
+}
+
+TEST(HotPlansTest, ATicketIsOfItsTermsAndEpoch) {
+  HotPlans table;
+  table.put(key(8), 1, planFor(key(8)));
+  const std::uint64_t ticket = table.find(key(8), 1)->ticket;
+  EXPECT_EQ(table.find(ticket, key(8, 512), 1), nullptr);
+  EXPECT_EQ(table.find(ticket, key(8, 0, true), 1), nullptr);
+  HotPlans::Terms repeating;
+  repeating.repeatsBits = true;
+  EXPECT_EQ(table.find(ticket, repeating, 1), nullptr);
+  EXPECT_EQ(table.find(ticket, key(8), 2), nullptr);
+}
+
+TEST(HotPlansTest, ATicketFindsWhatItsKeyHasGotSince) {
+  HotPlans table;
+  table.putForNow(key(8), 1, nullptr, "not yet");
+  const std::uint64_t ticket = table.find(key(8), 1)->ticket;
+  const auto plan = planFor(key(8));
+  table.put(key(8), 1, plan);
+  ASSERT_NE(table.find(ticket, key(8), 1), nullptr);
+  EXPECT_EQ(table.find(ticket, key(8), 1)->plan, plan);
+}
+
+TEST(HotPlansTest, ATicketsEntryIsGoneWithItsKey) {
+  HotPlans table;
+  const HotPlans::Key first = key(8, 512), second = key(8, 513);  // of one slot
+  table.put(first, 1, planFor(first));
+  const std::uint64_t ticket = table.find(first, 1)->ticket;
+  table.put(second, 1, planFor(second));
+  EXPECT_EQ(table.find(ticket, first, 1), nullptr);
+  EXPECT_EQ(table.find(ticket, second, 1), nullptr);
+  table.put(first, 1, planFor(first));
+  EXPECT_EQ(table.find(ticket, first, 1), nullptr) << "perhaps it is another problem's by now";
+  table.clear();
+  EXPECT_EQ(table.find(ticket, first, 1), nullptr);
+}
+
+TEST(HotPlansTest, AnotherTablesTicketFindsNothing) {
+  HotPlans table, others;
+  table.put(key(8), 1, planFor(key(8)));
+  others.put(key(8), 1, planFor(key(8)));
+  EXPECT_EQ(table.find(others.find(key(8), 1)->ticket, key(8), 1), nullptr);
+  EXPECT_EQ(table.find(0, {}, 1), nullptr) << "none has been found yet";
 }
 
 TEST(HotPlansTest, AClearedTableKnowsNothing) {

@@ -21,6 +21,7 @@
 //   huge      has a tensor that legacy descriptors can't describe
 //   odd       runs graphs that no plan is for
 //   twice     asks for workspaces again after the cap has been raised
+//   again     runs a plan many times, with other handles and where others were
 //   ends      asks plans for their workspace while another thread destroys their handle
 //   asks      the same while another thread executes plans of the same handle
 //   caps      the same while a third one changes the cap
@@ -51,6 +52,7 @@
 
 #include "graph_forks.hpp"
 #include "graph_habits.hpp"
+#include "graph_lives.hpp"
 #include "graph_threads.hpp"
 #include "odd_graphs.hpp"
 
@@ -259,6 +261,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       });
     if (mode == "huge") runHuge(results);
     if (mode == "odd") withHandle([&](cudnnHandle_t handle) { runOddGraphs(handle, results); });
+    if (mode == "again") GraphLives::run(results);
     if (mode == "ends") GraphThreads::end();
     if (mode == "asks") GraphThreads::executeBeside(false);
     if (mode == "caps") GraphThreads::executeBeside(true);

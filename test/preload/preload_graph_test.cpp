@@ -1,4 +1,6 @@
 // Programs that use cuDNN's graph API and know nothing of μ-cuDNN.
+#include <cstdio>
+
 #include "preload/preload_fixture.hpp"
 
 namespace ucudnn::test {
@@ -122,6 +124,38 @@ TEST_F(PreloadGraphTest, APromisedSplitNeedsNoMeasurement) {
   const std::string settings = std::string(kSplitOnly) + "UCUDNN_DATABASE= ";
   expectBareResults("fast", settings + "UCUDNN_BENCHMARK_BUDGET=0.001 ");
   expectBareResults("capture", settings + "UCUDNN_BENCHMARK_SHARE=0 ");
+}
+
+/// A program that nobody traces: what is found of its plans is kept with them.
+class PreloadAgainTest : public PreloadGraphTest {
+ protected:
+  void SetUp() override {}  // nothing need be measured
+
+  void run(const std::string& settings) {
+    ASSERT_EQ(0, shell(plain("again", "bare")).status);
+    const Outcome outcome = shell("UCUDNN_DATABASE= " + settings + preloaded("again", "preloaded"));
+    ASSERT_EQ(0, outcome.status) << outcome.output;
+    EXPECT_EQ("", outcome.error);
+    expectSameResults("preloaded", "bare");
+    const std::size_t place = outcome.output.find("left ");
+    ASSERT_NE(std::string::npos, place) << outcome.output;
+    ASSERT_EQ(2,
+              std::sscanf(outcome.output.c_str() + place, "left %d\nplanned %d", &left, &planned));
+    EXPECT_EQ(132, left + planned);
+  }
+
+  int left = 0, planned = 0;  ///< calls
+};
+
+TEST_F(PreloadAgainTest, WhatIsLeftAloneStaysSo) {
+  run("UCUDNN_BENCHMARK_SHARE=0 ");
+  EXPECT_EQ(0, planned);
+}
+
+TEST_F(PreloadAgainTest, WhatIsLeftAloneRunsItsPlanOnceItIsMeasured) {
+  run("UCUDNN_BENCHMARK_SHARE=0.5 ");
+  EXPECT_LT(0, left);
+  EXPECT_LT(0, planned);
 }
 
 class PreloadPartsTest : public PreloadGraphTest {

@@ -1,0 +1,100 @@
+// Plans of the graph API that run again and again: on one handle, on another, behind a changed cap,
+// and where a former plan was.
+#pragma once
+
+#include "graph_threads.hpp"
+
+namespace plain {
+
+class GraphLives : GraphLayer {
+ public:
+  using GraphLayer::GraphLayer;
+
+  /// Calls with one handle; with another or of other plans.
+  static constexpr int kCalls = 100, kOthers = 32;
+
+  /// Prints how many calls were left to cuDNN, and how many were planned.
+  static void run(std::vector<float>& results) {
+    const Statistics before = statistics();
+    withHandle([&](cudnnHandle_t handle) { GraphLives(small(kFilters)).use(handle, results); });
+    const Statistics after = statistics();
+    std::printf(
+        "left %lld\nplanned %lld\n", after.left - before.left, after.planned() - before.planned());
+  }
+
+ private:
+  /// As ucudnn/diagnosis.h has it.
+  struct Statistics {
+    long long kernelsMeasured, kernelsLoaded, plans, split, undivided, left;
+    double planningMs;
+    long long replayed, graphs, graphBytes;
+    long long planned() const { return split + undivided; }
+  };
+  /// Zeros where there is no μ-cuDNN.
+  static Statistics statistics() {
+    Statistics all{};
+    if (void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD))
+      CHECK(reinterpret_cast<int (*)(Statistics*)>(dlsym(library, "ucudnnGetStatistics"))(&all));
+    return all;
+  }
+
+  template <typename Use>
+  static void withHandle(Use use) {
+    cudnnHandle_t handle = nullptr;
+    CHECK(cudnnCreate(&handle));
+    use(handle);
+    CHECK(cudnnDestroy(handle));
+  }
+
+  static Shape small(std::int64_t filters) {
+    Shape shape;
+    shape.channels = 48;
+    shape.filters = filters;
+    return shape;
+  }
+
+  void use(cudnnHandle_t handle, std::vector<float>& results) {
+    {
+      const Planned slow = slowest(handle);
+      execute(handle, slow, kCalls, results);
+      withHandle([&](cudnnHandle_t other) { execute(other, slow, kOthers / 2, results); });
+      CHECK(GraphThreads::limit()(std::size_t{1} << 30));
+      execute(handle, slow, kOthers / 4, results);
+    }
+    // Of other problems, perhaps at the same address.
+    for (int i = 0; i < kOthers / 4; ++i) {
+      GraphLives other(small(2 + i % 4));
+      other.execute(handle, other.slowest(handle), 1, results);
+    }
+  }
+
+  /// The last that cuDNN names; no other is asked about.
+  Planned slowest(cudnnHandle_t handle) const {
+    std::vector<Backend> all = configurations(graph(handle, GraphOperation::kForward));
+    for (; !all.empty(); all.pop_back()) {
+      if (hasNote(all.back(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) continue;
+      Backend plan = planOf(handle, all.back());
+      if (cudnnBackendFinalize(plan.get()) != CUDNN_STATUS_SUCCESS) continue;
+      const std::size_t bytes = bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+      return {std::move(plan), bytes};
+    }
+    throw std::runtime_error("no plan");
+  }
+
+  /// The results are the last call's.
+  void execute(cudnnHandle_t handle,
+               const Planned& planned,
+               int calls,
+               std::vector<float>& results) {
+    const Memory output(yCount_ * sizeof(float)), space(planned.bytes);
+    const Backend pack = packOf({kX, kW, kY}, {x_.get(), w_.get(), output.get()}, space.get());
+    for (int i = 0; i < calls; ++i) {
+      CHECK(cudaMemset(output.get(), 0xFF, yCount_ * sizeof(float)));
+      CHECK(cudnnBackendExecute(handle, planned.plan.get(), pack.get()));
+      CHECK(cudaDeviceSynchronize());
+    }
+    read(output, yCount_, results);
+  }
+};
+
+}  // namespace plain
