@@ -119,7 +119,7 @@ cudnnStatus_t Context::convolve(Operation operation,
 
   HotPlans::Entry* const hot = findHot(key, call, limits_.epoch());
   const bool isKnown = hot != nullptr && hot->use();
-  if (isKnown && (!hot->plan || isFor(*hot->plan, call, key.problem))) {
+  if (isKnown && (!hot->plan || !isOnlyForOthers(*hot->plan, call, key.problem))) {
     if (!hot->plan) return runUnplanned(key, call, hot->why);
     hotMs_ += hot->plan->predictedMs;
     if (key.own >= 0 && ++hot->calls >= hot->trialAt) return runOnTrial(key, *hot, call);
@@ -225,14 +225,13 @@ cudnnStatus_t Context::runPlanned(const HotPlans::Key& key,
                                   const Plan& plan,
                                   const ConvolutionCall& call,
                                   const ConvolutionCall& clients) noexcept {
-  if (!runs(plan, call, key.problem))
-    return plan.general ? runGeneral(key, *plan.general, call, clients)
-                        : runUnplanned(key, clients, left::kNoPlan);
+  const Plan* const chosen = choose(plan, call, key.problem);
+  if (chosen == nullptr) return runUnplanned(key, clients, left::kNoPlan);
+  if (chosen != &plan) return runGeneral(key, *chosen, call, clients);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && now_->replays && !settings().equivalenceTest && replay(plan, call, &isGraph))
     return CUDNN_STATUS_SUCCESS;
-  const bool isOther = plan.enqueued && !isGraph;
-  return enqueuePlan(key, isOther ? *plan.enqueued : plan, call, clients);
+  return enqueuePlan(key, plan.at(isGraph), call, clients);
 }
 
 cudnnStatus_t Context::runGeneral(const HotPlans::Key& key,
@@ -297,7 +296,7 @@ cudnnStatus_t Context::recover(const HotPlans::Key& key,
                                int enqueued) noexcept {
   cudnnStatus_t status = refusal;
   // Of an engine's tiles, some may have been added already.
-  const bool hasBegun = enqueued > 0 || (!plan.anyCall && mayHaveRun(refusal));
+  const bool hasBegun = enqueued > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients)) {
     status = bypass(plan.problem.operation, clients, left::kRefused);
     const bool fits = clients.execution == nullptr || clients.execution->fits(clients.pointers);

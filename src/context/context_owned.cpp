@@ -43,7 +43,7 @@ std::vector<AlgorithmPerformance> Context::algorithmsInOwned(
 
 PlanRequest Context::requestFor(const HotPlans::Key& key, const ConvolutionCall& call) const {
   PlanRequest wanted = request(key.problem, 0, key.deterministic);
-  wanted.calls = callsOf(call, key.problem);
+  wanted.calls = callsOf(kindOf(call, key.problem));
   return wanted;
 }
 
@@ -62,7 +62,7 @@ std::optional<cudnnStatus_t> Context::convolveInOwned(HotPlans::Key& key,
     const std::uint64_t epoch = now_->owner->epoch();
     const HotPlans::Entry* const hot = stream.capturing ? nullptr : findHot(key, call, epoch);
     WorkspaceOwner::Share share;
-    if (hot != nullptr && (!hot->plan || isFor(*hot->plan, call, key.problem)))
+    if (hot != nullptr && (!hot->plan || !isOnlyForOthers(*hot->plan, call, key.problem)))
       share = {hot->plan, hot->region};
     else
       share = shareForCall(key, call, stream, epoch);

@@ -31,7 +31,7 @@ PlanRequest Context::callersRequest(const HotPlans::Key& key, const ConvolutionC
   limitBytes =
       key.isExecution ? std::min(limitBytes, settings().workspaceLimitBytes) : capped(limitBytes);
   PlanRequest wanted = request(key.problem, limitBytes, key.deterministic);
-  wanted.calls = callsOf(call, key.problem);
+  wanted.calls = callsOf(kindOf(call, key.problem));
   if (!key.isExecution) return wanted;
   wanted.suitsEngines = suitsEngines(key.problem, call.pointers, call.fused);
   wanted.lacksWorkspace = !call.execution->fits(call.pointers);
@@ -135,7 +135,8 @@ std::shared_ptr<const Plan> Context::planForCall(const HotPlans::Key& key,
     }
     // Calls that overwrite keep theirs where those that add have none, or none that borrows.
     const HotPlans::Entry* const hot = hotPlans_.find(key, limits_.epoch());
-    const bool servesOthers = hot != nullptr && hot->plan && hot->plan->calls != Calls::kAll;
+    const bool servesOthers =
+        hot != nullptr && hot->plan && hot->plan->runs == CallKind::kOverwriting;
     const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
     // That there is none for a call that suits no engine says nothing of those that do.
     const bool isForAll =
@@ -158,7 +159,7 @@ std::shared_ptr<const Plan> Context::planOfOthers(const HotPlans::Key& key,
     const DeviceScope scope = useDevice();
     const std::size_t bytes = call.pointers.grantedBytes();
     PlanRequest wanted = request(key.problem, bytes, key.deterministic);
-    wanted.calls = callsOf(call, key.problem);
+    wanted.calls = callsOf(kindOf(call, key.problem));
     Settings settings = now_->settings;
     wanted.settings = &settings;
     for (const BatchSizePolicy policy : kBatchSizePolicies) {

@@ -64,25 +64,32 @@ inline bool isZero(const void* factor, const Problem& problem) noexcept {
   return factor != nullptr && valueOf(factor, problem.xType) == 0;
 }
 
-/// What a call's plan must be for. One that suits no engine runs Plan::general, whatever that is,
-/// or cuDNN. Of a fused one beta is z's factor, which its problem has. What suits no engine needs
-/// no graph that adds.
-inline Calls callsOf(const ConvolutionCall& call, const Problem& problem) noexcept {
-  return call.fused != nullptr || isZero(call.pointers.beta, problem) ||
-                 !suitsEngines(problem, call.pointers, call.fused)
-             ? Calls::kOverwriting
-             : Calls::kAll;
+/// Of a fused one beta is z's factor, which its problem has.
+inline CallKind kindOf(const ConvolutionCall& call, const Problem& problem) noexcept {
+  if (!suitsEngines(problem, call.pointers, call.fused)) return CallKind::kOther;
+  return call.fused != nullptr || isZero(call.pointers.beta, problem) ? CallKind::kOverwriting
+                                                                      : CallKind::kAdding;
 }
 
-/// Whether the plan, or what it has for calls that suit no engine, is for the call.
-inline bool isFor(const Plan& plan, const ConvolutionCall& call, const Problem& problem) noexcept {
-  return plan.calls == Calls::kAll || plan.calls == callsOf(call, problem);
+/// Which of a plan's alternatives runs the call; null: none. The call's kind is looked for only
+/// where it matters.
+inline const Plan* choose(const Plan& plan,
+                          const ConvolutionCall& call,
+                          const Problem& problem) noexcept {
+  return plan.runs == CallKind::kOther ? &plan : plan.of(kindOf(call, problem));
 }
 
-/// Whether the plan's own steps run the call, and not what it has for others.
-inline bool runs(const Plan& plan, const ConvolutionCall& call, const Problem& problem) noexcept {
-  return plan.anyCall ||
-         (isFor(plan, call, problem) && suitsEngines(problem, call.pointers, call.fused));
+/// Whether calls like this have yet to be planned: the plan is for those that overwrite.
+inline bool isOnlyForOthers(const Plan& plan,
+                            const ConvolutionCall& call,
+                            const Problem& problem) noexcept {
+  return plan.runs == CallKind::kOverwriting && kindOf(call, problem) == CallKind::kAdding;
+}
+
+/// What a plan for calls of a kind must be ready for. What suits no engine needs no graph that
+/// adds.
+inline Calls callsOf(CallKind kind) noexcept {
+  return kind == CallKind::kAdding ? Calls::kAll : Calls::kOverwriting;
 }
 
 }  // namespace ucudnn

@@ -19,6 +19,16 @@ inline std::uint64_t nextPlanId() noexcept {
   return ++last;
 }
 
+/// Calls by what can run them: a plan for one kind runs those before it, too.
+enum class CallKind {
+  kOverwriting,  ///< suits engines (suitsEngines), and overwrites its output
+  kAdding,       ///< suits engines
+  kOther,
+};
+constexpr CallKind kindOf(Calls calls) noexcept {
+  return calls == Calls::kAll ? CallKind::kAdding : CallKind::kOverwriting;
+}
+
 /// Immutable once made; shared by every handle and thread that runs the problem.
 struct Plan {
   /// `count` micro-batches of `batch` samples, one after another.
@@ -37,16 +47,13 @@ struct Plan {
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.
   int callersAlgorithm = -1;
-  /// False: calls must suit engines (suitsEngines), and overwrite what steps borrow.
-  bool anyCall = true;
-  Calls calls = Calls::kAll;
+  CallKind runs = CallKind::kOther;  ///< by its own steps
   double predictedMs = 0;
   /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
-  /// What runs instead where a call suits no engine, or does not overwrite what steps borrow; null:
-  /// the same, or, where `anyCall` is false, cuDNN as it is: nothing else is known within the
-  /// limit, and no such call expected. It needs no more workspace, if what a database says of it is
-  /// so: few clients make such calls, and cuDNN is asked at the first (executor/checked_plans.hpp).
+  /// What runs instead where a call suits no engine, or does not overwrite what steps borrow. It
+  /// needs no more workspace, if what a database says of it is so: few clients make such calls, and
+  /// cuDNN is asked at the first (executor/checked_plans.hpp). Null: no such call is expected.
   std::shared_ptr<const Plan> general;
 
   Problem problem;
@@ -66,9 +73,15 @@ struct Plan {
   std::size_t undividedBytes = 0;
 
   bool isDivided() const noexcept { return divided; }
-  bool isFor(Calls others) const noexcept { return calls == Calls::kAll || calls == others; }
-  /// Those that suit no engine, too.
-  bool isForAll() const noexcept { return anyCall || general != nullptr; }
+  /// Which of these runs calls of a kind; null: none. Of other calls that leaves cuDNN as it is:
+  /// nothing else is known within the limit.
+  const Plan* of(CallKind kind) const noexcept {
+    return kind <= runs ? this : kind == CallKind::kOther ? general.get() : nullptr;
+  }
+  /// Which runs where a call is replayed, or enqueued.
+  const Plan& at(bool isReplayed) const noexcept {
+    return isReplayed || !enqueued ? *this : *enqueued;
+  }
   bool borrows() const noexcept {
     return std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.borrows; }) ||
            (enqueued != nullptr && enqueued->borrows());

@@ -90,11 +90,12 @@ std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen)
   request.calls = frozen.plan.borrows() ? Calls::kOverwriting : Calls::kAll;
   PreparedKernels prepared(request.handle, request.problem);
   auto plan = build(prepared, request, frozen.plan);
-  if (!plan->anyCall && frozen.general) {
+  if (!plan->of(CallKind::kOther) && frozen.general) {
     if (frozen.general->borrows()) throw NotHere("the plan for other calls borrows");
     request.anyCall = true;
     auto general = build(prepared, request, *frozen.general);
-    if (!general->anyCall) throw NotHere("the plan for calls that suit no engine has engines");
+    if (!general->of(CallKind::kOther))
+      throw NotHere("the plan for calls that suit no engine has engines");
     plan = withGeneral(*plan, std::move(general));
   }
   if (request.deterministic && !plan->isDeterministic()) throw NotHere("it is not deterministic");
@@ -180,7 +181,7 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
   for (const std::size_t index : indices) {
     auto [made, isNew] = built(request, index);
     if (made.plan && made.plan->borrows() && !request.mayBorrow()) made.plan = made.plan->general;
-    if (made.plan && !made.plan->isForAll() && !request.suitsEngines) made.plan = nullptr;
+    if (made.plan && !request.suitsEngines && !made.plan->of(CallKind::kOther)) made.plan = nullptr;
     if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
     if (!why.empty()) continue;
     why = made.plan          ? fmt::format("{} bytes of workspace are not the {} that it needs",
@@ -198,7 +199,8 @@ std::vector<Configuration> FrozenPlans::front(const PlanRequest& request,
   std::vector<Configuration> points;
   for (const std::size_t index : ranked(request, machines)) {
     const Built made = built(request, index).first;
-    if (!made.plan || made.neededBytes > request.limitBytes || !made.plan->isForAll()) continue;
+    if (!made.plan || made.neededBytes > request.limitBytes || !made.plan->of(CallKind::kOther))
+      continue;
     Configuration& point = points.emplace_back();
     point.timeMs = made.plan->predictedMs;
     point.workspaceBytes = made.neededBytes;

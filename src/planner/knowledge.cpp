@@ -14,7 +14,8 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
   const bool borrows = request.mayBorrow();
   const auto serves = [&](const KnownPlan& known) {
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
-    return known.plan->isFor(request.calls) && (known.plan->isForAll() || request.suitsEngines);
+    return known.plan->of(kindOf(request.calls)) &&
+           (request.suitsEngines || known.plan->of(CallKind::kOther));
   };
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {
     return known.deterministic == request.deterministic && known.replay == request.replay() &&

@@ -52,11 +52,12 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
     plan->steps.back().error = errorOf(m, problem.operation, group.batch, largest);
     plan->steps.back().borrows = group.borrows;
   }
-  plan->anyCall = std::all_of(plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) {
-    return step.anyCall && !step.borrows;
-  });
-  if (plan->enqueued && !plan->enqueued->anyCall) plan->anyCall = false;
-  if (!plan->anyCall) plan->calls = request.calls;
+  const bool runsAny =
+      std::all_of(plan->steps.begin(), plan->steps.end(), [](const Plan::Step& step) {
+        return step.anyCall && !step.borrows;
+      });
+  if (!runsAny || (plan->enqueued && plan->enqueued->runs != CallKind::kOther))
+    plan->runs = kindOf(request.calls);
   const Plan::Step& first = plan->steps.front();
   plan->divided = isDivided(configuration);
   plan->replayed = request.replay() != Replay::kNever && paysToReplay(configuration, measurements);
@@ -75,7 +76,7 @@ std::shared_ptr<const Plan> forAllCalls(PreparedKernels& kernels, const Plan& pl
   if (plan.borrows()) return nullptr;
   auto all = std::make_shared<Plan>(plan);
   all->id = nextPlanId();
-  all->calls = Calls::kAll;
+  all->runs = std::max(plan.runs, CallKind::kAdding);
   if (plan.enqueued) all->enqueued = forAllCalls(kernels, *plan.enqueued);
   if (plan.enqueued && !all->enqueued) return nullptr;
   for (Plan::Step& step : all->steps) {

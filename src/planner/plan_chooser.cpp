@@ -135,7 +135,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
   if (!wasAsked && !knowsOwnChoice()) return nullptr;
   auto plan = tryPair(request_);
   if (!plan || !*plan) return plan;
-  if (!(*plan)->anyCall) {  // a query does not know which calls follow
+  if (!(*plan)->of(CallKind::kOther)) {  // a query does not know which calls follow
     PlanRequest any = request_;
     any.anyCall = true;
     auto general = tryPair(any);

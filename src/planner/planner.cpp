@@ -25,9 +25,10 @@ bool isSamePlan(const Plan* a, const Plan* b) {
 double longestMs(const Plan& plan, bool suitsEngines) {
   double longest = plan.predictedMs;
   if (plan.enqueued) longest = std::max(longest, plan.enqueued->predictedMs);
-  if (suitsEngines || plan.anyCall) return longest;
-  if (!plan.general) return std::numeric_limits<double>::infinity();
-  return std::max(longest, longestMs(*plan.general, true));
+  if (suitsEngines) return longest;
+  const Plan* const other = plan.of(CallKind::kOther);
+  if (other == nullptr) return std::numeric_limits<double>::infinity();
+  return std::max(longest, longestMs(*other, true));
 }
 
 /// Whether a plan takes the place of the client's own kernel: where it takes less time, by more
@@ -162,7 +163,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
       for (const KnownPlan& former : *list)
         if (isNew && isSame(former)) {
           // The same plan, now for more calls, is not another one.
-          if (!made.plan || former.plan->isFor(made.plan->calls)) made.plan = former.plan;
+          if (!made.plan || made.plan->runs <= former.plan->runs) made.plan = former.plan;
           isNew = false;
         }
     if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());

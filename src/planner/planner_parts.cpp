@@ -127,7 +127,7 @@ bool OwnInParts::serves(const PlanRequest& request) const noexcept {
            request.deterministic == deterministic && request.calls == calls;
   return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
          (deterministic || !request.deterministic) && request.replay() == replay &&
-         plan->isFor(request.calls);
+         plan->of(kindOf(request.calls)) != nullptr;
 }
 
 std::shared_ptr<const Plan> Planner::anyThatFits(const PlanRequest& request) {

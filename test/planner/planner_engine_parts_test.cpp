@@ -44,7 +44,7 @@ TEST_F(PlannerEnginePartsTest, FiltersThatFillTheLimitAreTiled) {
       EXPECT_FALSE(isTiled(*none)) << toText(*none);
       EXPECT_TRUE(isTiled(*tight)) << toText(*tight);
       EXPECT_LT(tight->predictedMs * 2, none->predictedMs);
-      EXPECT_FALSE(tight->anyCall);
+      EXPECT_NE(tight->runs, CallKind::kOther);
       ASSERT_TRUE(tight->general);
       EXPECT_FALSE(isTiled(*tight->general)) << toText(*tight->general);
       long long again = -1;
@@ -138,7 +138,7 @@ TEST_F(PlannerEnginePartsTest, PartsOfABatchThatDoesNotFitAreSummedInOneStep) {
   EXPECT_EQ(toText(*roomy).find("_sums="), std::string::npos) << toText(*roomy);
   EXPECT_NE(toText(*tight).find("_sums="), std::string::npos) << toText(*tight);
   EXPECT_FALSE(tight->isDivided());
-  EXPECT_FALSE(tight->anyCall);
+  EXPECT_NE(tight->runs, CallKind::kOther);
   EXPECT_LT(tight->predictedMs, none->predictedMs);
   for (const char* const sums : {"_sums=5", "_sums=64", "_sums=1"}) {
     settings_.databasePath = directory_.file(std::string(sums) + ".db");

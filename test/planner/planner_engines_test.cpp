@@ -37,7 +37,7 @@ TEST_F(PlannerEnginesTest, APlanForCallsThatOverwriteAsksCudnnLess) {
       wanted.calls = calls;
       const auto before = callCount("cudnnBackendFinalize");
       const auto plan = planner.plan(wanted);
-      EXPECT_TRUE(plan && plan->isFor(calls));
+      EXPECT_TRUE(plan && plan->of(kindOf(calls)));
       EXPECT_EQ(plan ? toText(*plan) : "", toText(*expected));
       return callCount("cudnnBackendFinalize") - before;
     };
@@ -61,9 +61,9 @@ TEST_F(PlannerEnginesTest, APlanOfEnginesHoldsOneForAnyCall) {
       settings_.kernels = kernels;
       const auto plan = planAnew(operation);
       ASSERT_TRUE(plan);
-      ASSERT_FALSE(plan->anyCall) << toText(*plan);
+      ASSERT_NE(plan->runs, CallKind::kOther) << toText(*plan);
       ASSERT_TRUE(plan->general);
-      EXPECT_TRUE(plan->general->anyCall);
+      EXPECT_EQ(plan->general->runs, CallKind::kOther);
       EXPECT_FALSE(hasEngine(*plan->general)) << toText(*plan->general);
       EXPECT_LE(plan->general->workspaceBytes, plan->workspaceBytes);
       EXPECT_LE(plan->workspaceBytes, kEnginesLimit);
@@ -99,7 +99,7 @@ TEST_F(PlannerEnginesTest, CallsThatSuitEnginesNeedNoPlanForOthers) {
     const auto plan = planner.plan(wanted);
     ASSERT_TRUE(plan);
     EXPECT_TRUE(plan->isDeterministic());
-    EXPECT_FALSE(plan->isForAll());
+    EXPECT_FALSE(plan->of(CallKind::kOther));
     wanted.suitsEngines = false;
     EXPECT_FALSE(planner.plan(wanted)) << "such a plan answers no other question";
   }
