@@ -1,6 +1,7 @@
 # What a builder can choose. The names and defaults of the published μ-cuDNN's options are kept; the
 # UCUDNN_DEBUG_* ones only set the default of the run-time switch that each names.
-option(UCUDNN_USE_GLPK "Solve workspace division (WD) with GLPK" ON)
+option(UCUDNN_DIVIDE "Divide a total workspace among convolutions (WD, the policy divide)" ON)
+option(UCUDNN_USE_GLPK "Solve that with GLPK where it is found" ON)
 option(UCUDNN_USE_SQLITE "Keep measurements in an SQLite database" ON)
 option(UCUDNN_TEST "Build the tests and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(UCUDNN_BUILD_TOOL "Build the command ucudnn" ON)

@@ -121,7 +121,7 @@ typedef enum {
   UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto": the same */
 } ucudnnTotalWorkspacePolicy_t;
 
-/** DIVIDE in a build without GLPK: CUDNN_STATUS_BAD_PARAM. */
+/** DIVIDE in a build without UCUDNN_DIVIDE: CUDNN_STATUS_BAD_PARAM. */
 UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
                                                        ucudnnTotalWorkspacePolicy_t policy);
 

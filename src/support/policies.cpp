@@ -72,10 +72,10 @@ TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
   for (const TotalWorkspacePolicy policy :
        {TotalWorkspacePolicy::kDivide, TotalWorkspacePolicy::kShare, TotalWorkspacePolicy::kAuto}) {
     if (text != toText(policy)) continue;
-#ifndef UCUDNN_HAVE_GLPK
+#ifndef UCUDNN_HAVE_DIVISION
     if (policy == TotalWorkspacePolicy::kDivide)
       throw std::invalid_argument(
-          "this build divides no workspace; rebuild with -DUCUDNN_USE_GLPK=ON, or use share");
+          "this build divides no workspace; rebuild with -DUCUDNN_DIVIDE=ON, or use share");
 #endif
     return policy;
   }

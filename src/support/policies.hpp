@@ -59,7 +59,7 @@ enum class TotalWorkspacePolicy {
 /// "divide", "share", "auto".
 const char* toText(TotalWorkspacePolicy policy) noexcept;
 
-/// Throws std::invalid_argument; also for "divide" in a build without GLPK.
+/// Throws std::invalid_argument; also for "divide" in a build without UCUDNN_DIVIDE.
 TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text);
 
 }  // namespace ucudnn

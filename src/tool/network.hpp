@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 #include "tool/convolution.hpp"
 #include "tool/layer_list.hpp"
 #include "tool/options.hpp"

@@ -11,7 +11,7 @@ namespace ucudnn::tool {
 
 int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   if (!workspaceDivisionAvailable())
-    throw BadInput("plan --total-workspace divides it; rebuild with -DUCUDNN_USE_GLPK=ON");
+    throw BadInput("plan --total-workspace divides it; rebuild with -DUCUDNN_DIVIDE=ON");
   if (options.accuracy) throw BadInput("--accuracy: each convolution is planned by itself");
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 #include "planner/planner.hpp"
 #include "support/log.hpp"
 #include "support/sizes.hpp"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 #include "support/alignment.hpp"
 #include "support/log.hpp"
 #include "support/shared_by_key.hpp"

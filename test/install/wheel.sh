@@ -41,7 +41,8 @@ expect 0 "workspace" env UCUDNN_DATABASE="$where/database" LD_LIBRARY_PATH="$sim
   "$command" run --workspace-limit 2MiB --trace "$where/plain" "$program" find "$where/results"
 grep -q $'\tsplit' "$where/plain" || fail "the plain program's calls were not split"
 [[ $(head -c 6 "$where/database") == SQLite ]] || fail "there is no database"
-expect 2 "GLPK" "$command" run env UCUDNN_TOTAL_WORKSPACE_POLICY=divide "$command" run true
+expect 0 "of 64 MiB divided among 3 convolutions" env LD_LIBRARY_PATH="$simulator" \
+  "$command" plan "$root/misc/layers/alexnet.csv" --layers conv2 --total-workspace 64MiB
 expect 0 "as they should be" "$command" run --trace "$where/trace" "$where/clean/bin/python" "$here/wheel.py" \
   "$plugin" "$where/trace" "$simulator/libcudart.so.13" "$simulator/libcudnn.so.9"
 expect 1 "does not run under" "$where/clean/bin/python" -c 'import ucudnn; ucudnn.statistics()'

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <random>
 
+#include "division/workspace_division.hpp"
 #include "optimizer/policy.hpp"
-#include "optimizer/workspace_division.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "support/resnet50.hpp"
 
@@ -57,7 +57,7 @@ void front(benchmark::State& state, BatchSizePolicy policy) {
 
 void divideAll(benchmark::State& state, const std::vector<DivisionItem>& items) {
   if (!workspaceDivisionAvailable()) {
-    state.SkipWithError("built without GLPK");
+    state.SkipWithError("built without UCUDNN_DIVIDE");
     return;
   }
   std::size_t points = 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 #include "optimizer/workspace_reuse.hpp"
 
 namespace ucudnn::test {

@@ -1,5 +1,5 @@
 #include "support/settings.hpp"
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 
 #include <gtest/gtest.h>
 
@@ -316,7 +316,7 @@ TEST(SettingsTest, TableIsWellFormed) {
   EXPECT_EQ(25U, count.size());
 }
 
-TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {
+TEST(SettingsTest, DivideIsRefusedWhereItIsLeftOutWithTheWayToRebuild) {
   const auto lookup = [](const char* name) {
     return std::string(name) == "UCUDNN_TOTAL_WORKSPACE_POLICY" ? "divide" : nullptr;
   };
@@ -328,7 +328,7 @@ TEST(SettingsTest, DivideIsRefusedWithoutGlpkWithTheWayToRebuild) {
     settingsFromEnvironment(lookup);
     ADD_FAILURE() << "accepted";
   } catch (const BadSetting& error) {
-    EXPECT_NE(std::string::npos, std::string(error.what()).find("-DUCUDNN_USE_GLPK=ON"));
+    EXPECT_NE(std::string::npos, std::string(error.what()).find("-DUCUDNN_DIVIDE=ON"));
   }
 }
 

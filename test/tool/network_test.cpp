@@ -49,7 +49,7 @@ TEST_F(SimulatedNetwork, DividesAndSharesAsTheRecordedTimesPredict) {
     expectPredicted(network, "wr");
     expectPredicted(network, "share");
     EXPECT_LE(timeOf(network, "share"), bound.share * timeOf(network, "wr"));
-#if UCUDNN_HAVE_GLPK
+#if UCUDNN_HAVE_DIVISION
     expectPredicted(network, "divide");
     EXPECT_LE(timeOf(network, "divide"), bound.divide * timeOf(network, "wr"));
     EXPECT_TRUE(network.at("division_optimal"));
@@ -133,7 +133,7 @@ TEST_F(SimulatedNetwork, StreamsForEachLayerLoseNothingAgainstOne) {
     auto one = iterationMs("one");
     auto layer = iterationMs("layer");
     EXPECT_LE(layer.at("share"), bound.share * one.at("share"));
-#if UCUDNN_HAVE_GLPK
+#if UCUDNN_HAVE_DIVISION
     EXPECT_LE(layer.at("share"), bound.divide * layer.at("divide"));
 #endif
   }
@@ -158,7 +158,7 @@ TEST_F(SimulatedNetwork, OperationsThatOverlapAreLetOverlap) {
     return totals.at(way).at("iteration").at("measured_ms").get<double>();
   };
   double best = iterationMs("wr");
-#if UCUDNN_HAVE_GLPK
+#if UCUDNN_HAVE_DIVISION
   best = std::min(best, iterationMs("divide"));
 #endif
   EXPECT_LE(iterationMs("share"), 1.05 * best);
@@ -205,7 +205,7 @@ TEST_F(SimulatedNetwork, AWarmStartMeasuresNothing) {
 }
 #endif
 
-#if UCUDNN_HAVE_GLPK
+#if UCUDNN_HAVE_DIVISION
 struct Option {
   double timeMs;
   std::size_t bytes;

@@ -336,7 +336,7 @@ TEST_F(SimulatedTool, SavedPlansRunUnmeasured) {
   }
 }
 
-#if UCUDNN_HAVE_GLPK
+#if UCUDNN_HAVE_DIVISION
 TEST_F(SimulatedTool, SavedPlansAreDividedUnmeasured) {
   const std::string saved = directory_.file("plans.json");
   const std::string network = "--total-workspace 120MiB " + kAlexNet;

@@ -78,7 +78,7 @@ TEST_F(AnswersTest, ADeterministicHandleIsNamedDeterministicAlgorithms) {
   }
 }
 
-#ifdef UCUDNN_HAVE_GLPK
+#ifdef UCUDNN_HAVE_DIVISION
 TEST_F(AnswersTest, TheFirstCallDividesAmongAllThatWereAskedAbout) {
   setTotal(std::size_t{32} << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE);
   const Handles handles;
@@ -98,12 +98,12 @@ TEST_F(AnswersTest, TheFirstCallDividesAmongAllThatWereAskedAbout) {
 }
 #endif
 
-#ifndef UCUDNN_HAVE_GLPK
-TEST_F(AnswersTest, DivideIsRefusedWithoutGlpk) {
+#ifndef UCUDNN_HAVE_DIVISION
+TEST_F(AnswersTest, DivideIsRefusedWhereItIsLeftOut) {
   setTotal(1 << 20, UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE);
   UcudnnHandle_t handle;
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnCreate(&handle));
-  EXPECT_EQ(1U, logged({"UCUDNN_TOTAL_WORKSPACE_POLICY", "-DUCUDNN_USE_GLPK=ON"}).size());
+  EXPECT_EQ(1U, logged({"UCUDNN_TOTAL_WORKSPACE_POLICY", "-DUCUDNN_DIVIDE=ON"}).size());
 }
 #endif
 

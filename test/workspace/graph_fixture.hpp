@@ -42,7 +42,7 @@ class GraphTest : public TotalWorkspaceTest {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-#ifdef UCUDNN_HAVE_GLPK
+#ifdef UCUDNN_HAVE_DIVISION
 constexpr ucudnnTotalWorkspacePolicy_t kFirst = UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE;
 #else
 constexpr ucudnnTotalWorkspacePolicy_t kFirst = UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE;

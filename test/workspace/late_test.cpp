@@ -6,7 +6,7 @@ namespace {
 
 class LateTest : public TotalWorkspaceTest {};
 
-#ifdef UCUDNN_HAVE_GLPK
+#ifdef UCUDNN_HAVE_DIVISION
 TEST_F(LateTest, NewcomersGetWhatIsLeftAndOneNewDivisionWhenTheyHaveSettled) {
   setTotal(4 * wantedBytes(0), UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE);
   const Handles handles;

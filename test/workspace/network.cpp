@@ -6,7 +6,7 @@
 namespace ucudnn::test {
 
 std::vector<ucudnnTotalWorkspacePolicy_t> policies() {
-#ifdef UCUDNN_HAVE_GLPK
+#ifdef UCUDNN_HAVE_DIVISION
   return {UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE,
           UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE,
           UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO};

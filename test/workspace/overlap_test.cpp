@@ -131,7 +131,7 @@ TEST_F(OverlapTest, StreamsThatOverlapGetArenasThatLetThem) {
     SCOPED_TRACE(total);
     setTotal(0, UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE);
     double best = settledMs(3, Order::kFree, total / 9);
-#ifdef UCUDNN_HAVE_GLPK
+#ifdef UCUDNN_HAVE_DIVISION
     setTotal(total, UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE);
     best = std::min(best, settledMs(3, Order::kFree));
 #endif

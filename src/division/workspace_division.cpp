@@ -1,13 +1,11 @@
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <set>
-#include <stdexcept>
+#include <sstream>
 
-#include "optimizer/division_problem.hpp"
-#ifdef UCUDNN_HAVE_GLPK
-#include "optimizer/glpk_solver.hpp"
-#endif
+#include "division/division_solver.hpp"
 
 namespace ucudnn {
 
@@ -18,8 +16,6 @@ std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t con
     limits.insert(std::min(halves * (part / 2), totalBytes));
   return {limits.begin(), limits.end()};
 }
-
-#ifdef UCUDNN_HAVE_GLPK
 
 namespace {
 
@@ -67,18 +63,34 @@ bool workspaceDivisionAvailable() noexcept {
   return true;
 }
 
+const std::vector<DivisionSolver>& divisionSolvers() {
+  static const auto& all = *new std::vector<DivisionSolver>{
+#ifdef UCUDNN_HAVE_GLPK
+      kGlpkSolver,
+#endif
+      kBranchAndBound,
+  };
+  return all;
+}
+
 std::optional<Division> divideWorkspace(const std::vector<DivisionItem>& items,
                                         const DivisionSettings& settings) {
+  return divideWorkspace(items, settings, divisionSolvers().front());
+}
+
+std::optional<Division> divideWorkspace(const std::vector<DivisionItem>& items,
+                                        const DivisionSettings& settings,
+                                        const DivisionSolver& solver) {
   std::optional<DivisionProblem> problem = makeDivisionProblem(items, settings);
   if (!problem) return std::nullopt;
-  DivisionCounts best = boundDivision(*problem);
+  boundDivision(*problem);
+  DivisionCounts best = problem->incumbent;
   bool optimal = items.empty();
   if (!items.empty()) {
-    const auto solution =
-        solveWithGlpk(*problem, settings.timeLimitSeconds, settings.diagnosisDirectory);
+    const auto solution = solver.solve(*problem, settings);
     if (solution && isDivision(*problem, solution->counts)) {
       optimal = solution->optimal;
-      // The incumbent is a solution of the same program, so it may be better only where GLPK
+      // The incumbent is a solution of the same program, so it may be better only where the solver
       // stopped early or by rounding.
       if (summedTimeMs(*problem, solution->counts) < summedTimeMs(*problem, best)) {
         best = solution->counts;
@@ -94,33 +106,28 @@ bool writeDivisionProblem(const std::vector<DivisionItem>& items,
                           const DivisionSettings& settings,
                           const std::string& path) {
   const std::optional<DivisionProblem> problem = makeDivisionProblem(items, settings);
-  return problem && writeWithGlpk(*problem, path);
+  std::ofstream file(path);
+  if (!problem || !file) return false;
+  file.precision(17);
+  std::ostringstream workspace, members, names;
+  file << "\\ workspace_division\nMinimize\n time_ms:\n";
+  for (std::size_t g = 0; g < problem->groups.size(); ++g) {
+    const DivisionGroup& group = problem->groups[g];
+    members << " members_" << g << ":\n";
+    for (std::size_t j = 0; j < group.choices.size(); ++j) {
+      const std::string name = "x_" + std::to_string(g) + "_" + std::to_string(j);
+      file << "  + " << group.choices[j].timeMs << ' ' << name << '\n';
+      workspace << "  + " << group.choices[j].units << ' ' << name << '\n';
+      members << "  + " << name << '\n';
+      names << ' ' << name << '\n';
+    }
+    members << "  = " << group.members.size() << '\n';
+  }
+  file << "Subject To\n workspace_units:\n"
+       << workspace.str() << "  <= " << problem->totalUnits << '\n'
+       << members.str() << "Generals\n"
+       << names.str() << "End\n";
+  return static_cast<bool>(file.flush());
 }
-
-#else
-
-namespace {
-
-[[noreturn]] void refuse() {
-  throw std::logic_error("workspace division needs GLPK: rebuild with -DUCUDNN_USE_GLPK=ON");
-}
-
-}  // namespace
-
-bool workspaceDivisionAvailable() noexcept {
-  return false;
-}
-
-std::optional<Division> divideWorkspace(const std::vector<DivisionItem>&, const DivisionSettings&) {
-  refuse();
-}
-
-bool writeDivisionProblem(const std::vector<DivisionItem>&,
-                          const DivisionSettings&,
-                          const std::string&) {
-  refuse();
-}
-
-#endif
 
 }  // namespace ucudnn

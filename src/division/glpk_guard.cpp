@@ -1,4 +1,4 @@
-#include "optimizer/glpk_guard.hpp"
+#include "division/glpk_guard.hpp"
 
 #include <glpk.h>
 

@@ -1,5 +1,4 @@
-#include "optimizer/glpk_solver.hpp"
-
+// The program as GLPK sees it; this and glpk_guard alone know GLPK.
 #include <glpk.h>
 
 #include <algorithm>
@@ -8,7 +7,8 @@
 #include <ctime>
 #include <limits>
 
-#include "optimizer/glpk_guard.hpp"
+#include "division/division_solver.hpp"
+#include "division/glpk_guard.hpp"
 
 namespace ucudnn {
 namespace {
@@ -18,13 +18,11 @@ struct Job {
   const DivisionProblem* problem;
   int* counts;  ///< one for each column; filled when there is a solution
   int timeLimitMs;
-  const char* lpPath;    ///< not null: write this and no more
   const char* probPath;  ///< null: no diagnosis
   const char* mipPath;
   const char* solPath;
   bool found;
   bool optimal;
-  bool written;
 };
 
 glp_prob* makeProgram(const DivisionProblem& problem) {
@@ -94,11 +92,7 @@ void solve(glp_prob* program, Job& job) {
 void work(void* argument) {
   Job& job = *static_cast<Job*>(argument);
   glp_prob* program = makeProgram(*job.problem);
-  if (job.lpPath != nullptr) {
-    job.written = glp_write_lp(program, nullptr, job.lpPath) == 0;
-  } else {
-    solve(program, job);
-  }
+  solve(program, job);
   glp_delete_prob(program);
 }
 
@@ -119,28 +113,25 @@ std::size_t columns(const DivisionProblem& problem) {
   return sum;
 }
 
-}  // namespace
-
-std::optional<GlpkSolution> solveWithGlpk(const DivisionProblem& problem,
-                                          double timeLimitSeconds,
-                                          const std::string& diagnosisDirectory) {
+std::optional<DivisionSolution> solveGuarded(const DivisionProblem& problem,
+                                             const DivisionSettings& settings) {
   std::vector<int> values(columns(problem), 0);
   Job job{};
   job.problem = &problem;
   job.counts = values.data();
   constexpr double kMostMs = std::numeric_limits<int>::max();
-  job.timeLimitMs = static_cast<int>(std::clamp(timeLimitSeconds * 1000, 0.0, kMostMs));
+  job.timeLimitMs = static_cast<int>(std::clamp(settings.timeLimitSeconds * 1000, 0.0, kMostMs));
   const std::string suffix = "_" + stamp();
-  const std::string prob = diagnosisDirectory + "/glpk_prob" + suffix;
-  const std::string mip = diagnosisDirectory + "/glpk_mip" + suffix;
-  const std::string sol = diagnosisDirectory + "/glpk_sol" + suffix;
-  if (!diagnosisDirectory.empty()) {
+  const std::string prob = settings.diagnosisDirectory + "/glpk_prob" + suffix;
+  const std::string mip = settings.diagnosisDirectory + "/glpk_mip" + suffix;
+  const std::string sol = settings.diagnosisDirectory + "/glpk_sol" + suffix;
+  if (!settings.diagnosisDirectory.empty()) {
     job.probPath = prob.c_str();
     job.mipPath = mip.c_str();
     job.solPath = sol.c_str();
   }
   if (!runWithGlpkGuard(work, &job) || !job.found) return std::nullopt;
-  GlpkSolution solution{{}, job.optimal};
+  DivisionSolution solution{{}, job.optimal};
   auto next = values.begin();
   for (const DivisionGroup& group : problem.groups) {
     const auto end = next + static_cast<std::ptrdiff_t>(group.choices.size());
@@ -150,11 +141,8 @@ std::optional<GlpkSolution> solveWithGlpk(const DivisionProblem& problem,
   return solution;
 }
 
-bool writeWithGlpk(const DivisionProblem& problem, const std::string& path) {
-  Job job{};
-  job.problem = &problem;
-  job.lpPath = path.c_str();
-  return runWithGlpkGuard(work, &job) && job.written;
-}
+}  // namespace
+
+const DivisionSolver kGlpkSolver = {"GLPK", solveGuarded};
 
 }  // namespace ucudnn

@@ -1,5 +1,5 @@
 // WD, workspace division: one total for all convolutions of a network, each with a segment of its
-// own (μ-cuDNN paper, section III-C). A 0-1 integer linear program, solved exactly with GLPK.
+// own (μ-cuDNN paper, section III-C). A 0-1 integer linear program, solved exactly.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct Division {
   std::vector<std::size_t> offsets;  ///< where each item's segment begins
   double timeMs = 0;                 ///< summed
   std::size_t workspaceBytes = 0;    ///< summed, alignment included
-  bool optimal = false;  ///< false: the time limit, or GLPK's failure, left the best one found
+  bool optimal = false;  ///< false: the time limit, or a failure, left the best one found
 };
 
 /// Within which limits to measure each of so many convolutions before they divide a total: up to
@@ -47,14 +47,13 @@ struct Division {
 /// limit answers smaller ones.
 std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t convolutions);
 
-/// Whether this build has GLPK; the two functions below throw std::logic_error when it has not.
+/// Whether this build divides (UCUDNN_DIVIDE); the other functions throw std::logic_error when it
+/// does not.
 bool workspaceDivisionAvailable() noexcept;
 
 /// The least summed time whose summed workspace is within the total; empty when there is none.
-/// Equal items are solved as one integer column each, which the solver does not mistake for a
-/// choice. GLPK runs on a thread of its own, one solve at a time in the process, so that the host's
-/// use of GLPK is left alone; an error inside GLPK never ends the process. Thread-safe. REQUIRES:
-/// times finite, alignmentBytes >= 1.
+/// By the build's first solver (division_solver.hpp). Thread-safe. REQUIRES: times finite,
+/// alignmentBytes >= 1.
 std::optional<Division> divideWorkspace(const std::vector<DivisionItem>& items,
                                         const DivisionSettings& settings);
 

@@ -1,4 +1,4 @@
-#include "optimizer/division_problem.hpp"
+#include "division/division_problem.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -231,10 +231,12 @@ std::int64_t summedUnits(const DivisionProblem& problem, const DivisionCounts& c
   return sum;
 }
 
-DivisionCounts boundDivision(DivisionProblem& problem) {
+void boundDivision(DivisionProblem& problem) {
   Incumbent incumbent(problem);
   const double multiplier = incumbent.takeHullSteps();
   incumbent.exchange();
+  problem.multiplier = multiplier;
+  problem.incumbent = incumbent.counts();
 
   const auto cheaper = [multiplier](const DivisionChoice& a, const DivisionChoice& b) {
     return priced(a, multiplier) < priced(b, multiplier);
@@ -244,7 +246,7 @@ DivisionCounts boundDivision(DivisionProblem& problem) {
     const auto least = std::min_element(group.choices.begin(), group.choices.end(), cheaper);
     bound += static_cast<double>(group.members.size()) * priced(*least, multiplier);
   }
-  const double incumbentMs = summedTimeMs(problem, incumbent.counts());
+  const double incumbentMs = summedTimeMs(problem, problem.incumbent);
   // Widened by far more than the sums can have been rounded by.
   const double gap = incumbentMs - bound + 1e-9 * (1 + incumbentMs);
   for (DivisionGroup& group : problem.groups) {
@@ -256,7 +258,6 @@ DivisionCounts boundDivision(DivisionProblem& problem) {
       choice.most = static_cast<int>(reducedMs * members <= gap ? members : gap / reducedMs);
     }
   }
-  return incumbent.counts();
 }
 
 }  // namespace ucudnn

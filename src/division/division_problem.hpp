@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "optimizer/workspace_division.hpp"
+#include "division/workspace_division.hpp"
 
 namespace ucudnn {
 
@@ -23,13 +23,15 @@ struct DivisionGroup {
   std::vector<std::size_t> members;     ///< items
 };
 
+/// For each group how many members take each choice.
+using DivisionCounts = std::vector<std::vector<int>>;
+
 struct DivisionProblem {
   std::vector<DivisionGroup> groups;
   std::int64_t totalUnits = 0;
+  DivisionCounts incumbent;  ///< a good division: boundDivision's
+  double multiplier = 0;     ///< ms a unit, for which its Lagrangian bound is the highest
 };
-
-/// For each group how many members take each choice.
-using DivisionCounts = std::vector<std::vector<int>>;
 
 /// Empty when even the least workspaces are above the total.
 std::optional<DivisionProblem> makeDivisionProblem(const std::vector<DivisionItem>& items,
@@ -38,9 +40,9 @@ std::optional<DivisionProblem> makeDivisionProblem(const std::vector<DivisionIte
 double summedTimeMs(const DivisionProblem& problem, const DivisionCounts& counts);
 std::int64_t summedUnits(const DivisionProblem& problem, const DivisionCounts& counts);
 
-/// A good division by greedy steps along the convex hulls and exchanges; sets `most` of every
+/// Finds the incumbent by greedy steps along the convex hulls and exchanges; sets `most` of every
 /// choice by its reduced cost against the Lagrangian bound, which no better division can exceed.
 /// The incumbent itself stays allowed.
-DivisionCounts boundDivision(DivisionProblem& problem);
+void boundDivision(DivisionProblem& problem);
 
 }  // namespace ucudnn
