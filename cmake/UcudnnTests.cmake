@@ -19,11 +19,36 @@ function(ucudnn_sanitizer_runtime variable)
   set(${variable} "${runtime}" PARENT_SCOPE)
 endfunction()
 
+# Gives TARGET the environment that its tests expect, in the program itself: by hand they run as by ctest. What is
+# set already stays.
+#   ucudnn_set_environment(TARGET variable=value...)
+function(ucudnn_set_environment target)
+  if(NOT ARGN)
+    return()
+  endif()
+  list(JOIN ARGN "\", \"" assignments)
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${target}_environment.cpp")
+  file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT [==[
+#include <cstdlib>
+#include <string>
+
+// Before all constructors, which may read it.
+__attribute__((constructor(101))) static void setEnvironment() {
+  for (const std::string assignment : {"@assignments@"}) {
+    const auto place = assignment.find('=');
+    ::setenv(assignment.substr(0, place).c_str(), assignment.substr(place + 1).c_str(), 0);
+  }
+}
+]==])
+  target_sources(${target} PRIVATE "${source}")
+endfunction()
+
 # Registers the tests of TARGET on the simulator, as simulator.* (with NO_PREFIX: under their own names), where it
-# is built; with GPU also as gpu.*, where tests that find no GPU skip themselves. ENVIRONMENT is the simulator's.
+# is built; with GPU also as gpu.*, where tests that find no GPU skip themselves.
 #   ucudnn_discover_device_tests(TARGET [GPU] [NO_PREFIX] [ENVIRONMENT variable=value...] [PROPERTIES ...])
 function(ucudnn_discover_device_tests target)
   cmake_parse_arguments(PARSE_ARGV 1 test "GPU;NO_PREFIX" "" "ENVIRONMENT;PROPERTIES")
+  ucudnn_set_environment(${target} ${test_ENVIRONMENT})
   if(test_GPU)
     ucudnn_discover_tests(${target} TEST_PREFIX "gpu." DISCOVERY_MODE PRE_TEST PROPERTIES LABELS gpu ${test_PROPERTIES})
   endif()
@@ -35,12 +60,7 @@ function(ucudnn_discover_device_tests target)
     set(prefix "")
   endif()
   add_dependencies(${target} ucudnn_simulated_cudnn ucudnn_simulated_cudart)
-  ucudnn_discover_tests(${target} TEST_PREFIX "${prefix}" DISCOVERY_MODE PRE_TEST TEST_LIST ${target}_on_simulator
+  ucudnn_discover_tests(${target} TEST_PREFIX "${prefix}" DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS simulator ${test_PROPERTIES}
                ENVIRONMENT_MODIFICATION "LD_LIBRARY_PATH=path_list_prepend:${UCUDNN_SIMULATOR_DIR}")
-  # gtest_discover_tests takes a list apart and keeps its first element: a script of ours sets the whole of it.
-  set(script "${CMAKE_CURRENT_BINARY_DIR}/${target}_environment.cmake")
-  file(CONFIGURE OUTPUT "${script}" @ONLY CONTENT
-    "set_tests_properties(\${@target@_on_simulator} PROPERTIES ENVIRONMENT [==[@test_ENVIRONMENT@]==])\n")
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
 endfunction()

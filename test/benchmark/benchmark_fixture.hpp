@@ -10,6 +10,7 @@
 
 #include "benchmark/benchmark.hpp"
 #include "kernels/source.hpp"
+#include "support/block_copies.hpp"
 #include "support/problems.hpp"
 #include "support/simulator.hpp"
 
@@ -92,7 +93,8 @@ class BenchmarkTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!onSimulator()) GTEST_SKIP() << "needs the simulator's virtual time";
-    setArithmetic(Arithmetic::kOff);
+    setArithmetic(arithmetic_);
+    if (arithmetic_ == Arithmetic::kOff) expectNoBlockCopies();
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
   }
   void TearDown() override {
@@ -130,6 +132,7 @@ class BenchmarkTest : public ::testing::Test {
     return kernels;
   }
 
+  Arithmetic arithmetic_ = Arithmetic::kOff;
   CudnnHandle handle_;
 };
 

@@ -48,7 +48,7 @@ TEST_F(BenchmarkDevicesTest, TheyMeasureTheSameKernelsAsOne) {
 }
 
 TEST_F(BenchmarkDevicesTest, TheOtherTakesPart) {
-  setArithmetic(Arithmetic::kFull);
+  setArithmetic(Arithmetic::kSampled);
   BenchmarkRequest request = slowQuestion();
   request.devices = {1};
   bool tookPart = false;
@@ -61,7 +61,7 @@ TEST_F(BenchmarkDevicesTest, TheOtherTakesPart) {
 }
 
 TEST_F(BenchmarkDevicesTest, ItsHandleIsKeptAndThereIsOne) {
-  setArithmetic(Arithmetic::kFull);
+  setArithmetic(Arithmetic::kSampled);
   BenchmarkRequest request = slowQuestion();
   request.devices = {1};
   const auto before = liveHandles("cudnnHandle");

@@ -13,10 +13,7 @@ namespace {
 
 class ErrorsTest : public BenchmarkTest {
  protected:
-  void SetUp() override {
-    BenchmarkTest::SetUp();
-    if (!IsSkipped()) setArithmetic(Arithmetic::kFull);
-  }
+  ErrorsTest() { arithmetic_ = Arithmetic::kFull; }
   void TearDown() override {
     setRounding(false);
     BenchmarkTest::TearDown();

@@ -56,6 +56,7 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
 TEST_F(SettingsTest, LogFileThatCannotBeOpenedMakesCreateFail) {
   const std::string fifo = directory_.file("fifo");
   ASSERT_EQ(0, ::mkfifo(fifo.c_str(), 0600));
+  { const Handles toStderr; }  // where it stays, and not where an earlier test had it
   for (const std::string& file : {std::string("/nonexistent/log"), std::string("/tmp"), fifo}) {
     const EnvironmentGuard log("UCUDNN_LOG_FILE", file);
     ::testing::internal::CaptureStderr();

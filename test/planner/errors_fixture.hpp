@@ -12,12 +12,12 @@ namespace ucudnn::test {
 /// of the time.
 class PlannerErrorsTest : public PlannerTest {
  protected:
+  PlannerErrorsTest() { arithmetic_ = Arithmetic::kFull; }
   void SetUp() override {
     PlannerTest::SetUp();
     if (IsSkipped()) return;
     settings_.kernels = Kernels::kLegacy;
     settings_.tuning = Tuning::kExhaustive;
-    setArithmetic(Arithmetic::kFull);
     setRounding(true);
     setRandomTimes(7);
   }

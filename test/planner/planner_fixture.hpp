@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/planner.hpp"
+#include "support/block_copies.hpp"
 #include "support/problems.hpp"
 #include "support/simulator.hpp"
 
@@ -36,7 +37,8 @@ class PlannerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!onSimulator()) GTEST_SKIP() << "needs the simulator's virtual time";
-    setArithmetic(Arithmetic::kOff);
+    setArithmetic(arithmetic_);
+    if (arithmetic_ == Arithmetic::kOff) expectNoBlockCopies();
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
   }
   void TearDown() override {
@@ -59,6 +61,7 @@ class PlannerTest : public ::testing::Test {
 
   static long long measured(Planner& planner) { return planner.statistics().kernelsMeasured; }
 
+  Arithmetic arithmetic_ = Arithmetic::kOff;
   Settings settings_;
   std::vector<int> noDevices_;
   CudnnHandle handle_;
