@@ -10,6 +10,20 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
   return result.everyOfferFits ? std::numeric_limits<std::size_t>::max() : limitBytes;
 }
 
+/// Another candidate's will do for the client's own kernel: that, too, cuDNN has proposed to the
+/// program. That one does not run so says nothing of others.
+bool UnmeasuredPlan::serves(const PlanRequest& request) const noexcept {
+  if (kind == Kind::kAny)
+    return limitBytes == request.limitBytes && deterministic == request.deterministic &&
+           replay == request.replay() && calls == request.calls;
+  if (plan == nullptr)
+    return request.limitBytes <= limitBytes && request.own && own == request.own->kernel &&
+           request.deterministic == deterministic && request.calls == calls;
+  return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
+         (deterministic || !request.deterministic) && request.replay() == replay &&
+         plan->of(kindOf(request.calls)) != nullptr;
+}
+
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
   const auto serves = [&](const KnownPlan& known) {

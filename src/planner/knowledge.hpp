@@ -34,31 +34,21 @@ struct KnownPlan {
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
-/// What runs until a problem is measured: the client's own kernel on parts of the batch.
-struct OwnInParts {
-  Kernel kernel;
+/// What runs until a problem is measured, and what it was made for.
+struct UnmeasuredPlan {
+  enum class Kind {
+    kOwn,  ///< the client's own kernel on parts of the batch
+    kAny   ///< whatever fits
+  };
+  Kind kind = Kind::kOwn;
+  std::optional<Kernel> own;  ///< that the request had
   Calls calls = Calls::kAll;
   bool deterministic = false;
   Replay replay = Replay::kNever;
   std::size_t limitBytes = 0;        ///< within so much; within more, larger parts may fit
-  std::shared_ptr<const Plan> plan;  ///< null: it does not run so
+  std::shared_ptr<const Plan> plan;  ///< null: it does not run so, or nothing fits
 
-  /// REQUIRES: the request has a kernel of its own.
   bool serves(const PlanRequest& request) const noexcept;
-};
-
-/// What runs where nothing else is known, unmeasured: Planner::anyThatFits.
-struct AnyThatFits {
-  Calls calls = Calls::kAll;
-  bool deterministic = false;
-  Replay replay = Replay::kNever;
-  std::size_t limitBytes = 0;
-  std::shared_ptr<const Plan> plan;  ///< null: nothing fits
-
-  bool serves(const PlanRequest& request) const noexcept {
-    return limitBytes == request.limitBytes && deterministic == request.deterministic &&
-           replay == request.replay() && calls == request.calls;
-  }
 };
 
 /// The workspace within which a benchmark answers its question, if it does.
@@ -92,8 +82,7 @@ struct KnownQuestion {
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
   /// The latest last. Kept when the problem is measured: a graph of the client's may run them.
-  std::vector<OwnInParts> ownInParts;
-  std::vector<AnyThatFits> anyThatFits;
+  std::vector<UnmeasuredPlan> unmeasured;
   Clock::time_point partsRetryAt{};  ///< no candidate's parts are tried before: one's have failed
   int partsFailures = 0;
 
@@ -169,7 +158,7 @@ constexpr std::size_t kMostQuestions = 64;
 /// Plans of one question: as many as its Pareto front is long, mostly below ten.
 constexpr std::size_t kMostPlans = 32;
 /// A program that compares engines grants them different workspaces.
-constexpr std::size_t kMostInParts = 8;
+constexpr std::size_t kMostUnmeasured = 16;
 
 using Knowledge = BoundedMap<KnownKey, Known, KnownKey::Hash>;
 

@@ -6,8 +6,8 @@
 #include "planner/investment.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/request.hpp"
-#include "support/statistics.hpp"
 #include "planner/turns.hpp"
+#include "support/statistics.hpp"
 
 namespace ucudnn {
 

@@ -52,11 +52,6 @@ PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   return found;
 }
 
-std::shared_ptr<const Plan> Planner::ownUnmeasured(const PlanRequest& request,
-                                                   Measuring measuring) {
-  return request.own && request.lacksWorkspace ? ownInParts(request, measuring) : nullptr;
-}
-
 void Planner::preferOwn(const PlanRequest& request, Kernel own) {
   logInfo("{} N={}: {} is faster than its plan, where both run in turns",
           request.problem.text(),

@@ -14,6 +14,7 @@
 #include "planner/measurement_store.hpp"
 #include "planner/measurer.hpp"
 #include "planner/request.hpp"
+#include "planner/unmeasured_plans.hpp"
 #include "support/statistics.hpp"
 
 namespace ucudnn {
@@ -48,11 +49,15 @@ class Planner {
 
   /// The client's own kernel on parts of the batch, where it lacks workspace: whatever has been
   /// measured. Null: it lacks none, or does not run so. Throws Error.
-  std::shared_ptr<const Plan> ownUnmeasured(const PlanRequest& request, Measuring measuring);
+  std::shared_ptr<const Plan> ownUnmeasured(const PlanRequest& request, Measuring measuring) {
+    return unmeasured_.ownInParts(request, measuring);
+  }
 
   /// The first kernel that cuDNN offers within the limit, for as many samples at a time as fit:
   /// where nothing else is known, and nothing can be measured. Null: there is none. Throws Error.
-  std::shared_ptr<const Plan> anyThatFits(const PlanRequest& request);
+  std::shared_ptr<const Plan> anyThatFits(const PlanRequest& request) {
+    return unmeasured_.anyThatFits(request);
+  }
 
   /// The client's own kernel was faster than its plan, where both were called in turns: in this
   /// process nothing takes its place again.
@@ -104,8 +109,6 @@ class Planner {
   /// The answer to a client whose own kernel runs within the limit: a plan only where it is faster
   /// than that, as measured.
   PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
-  /// What runs until it is. Null: the call lacks nothing, or its kernel does not run so.
-  std::shared_ptr<const Plan> ownInParts(const PlanRequest& request, Measuring measuring);
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
   double leastErrorWithin(const PlanRequest& request) const;
@@ -115,6 +118,7 @@ class Planner {
   Statistics statistics_;
   MeasurementStore store_{machines_, statistics_};
   Measurer measurer_{store_, statistics_};
+  UnmeasuredPlans unmeasured_{store_, statistics_};
 };
 
 /// Reads a problem that is planned. False: cuDNN gets the call as it is.

@@ -1,11 +1,11 @@
-// What runs until a problem is measured, where the call's own kernel lacks workspace: that kernel,
-// on parts of the batch, or whatever fits.
+#include "planner/unmeasured_plans.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <utility>
 
 #include "planner/plan_builder.hpp"
-#include "planner/planner.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -22,21 +22,21 @@ constexpr int kMostDoublings = 20;  // to a day
 
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
-  return request.own && request.withEngines() && request.suitsEngines && !request.withErrors() &&
+  return request.own && request.lacksWorkspace && request.withEngines() && request.suitsEngines &&
+         !request.withErrors() &&
          sizesFor(request.problem, request.settings->batchSizePolicy).size() > 1;
 }
 
 /// Puts together the parts of one kernel.
 class Parts {
  public:
-  Parts(const PlanRequest& request, PreparedKernels& prepared)
-      : request_(request), prepared_(prepared), left_(request.problem.batch()) {}
+  Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared)
+      : request_(request), kernel_(kernel), prepared_(prepared), left_(request.problem.batch()) {}
 
   /// As many parts of the size as the rest of the batch has. False: one does not run within the
   /// limit. Throws Error.
   bool add(int batch) {
-    const auto offer =
-        prepared_.offer(batch, request_.own->kernel, request_.callsAt(batch), &failures_);
+    const auto offer = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
     if (!offer || offer->workspaceBytes > request_.limitBytes ||
         (request_.deterministic && !offer->deterministic))
       return false;
@@ -61,6 +61,7 @@ class Parts {
 
  private:
   const PlanRequest& request_;
+  const Kernel kernel_;
   PreparedKernels& prepared_;
   int left_;
   int failures_ = 0;
@@ -99,10 +100,8 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch)
     if (offer.workspaceBytes > request.limitBytes ||
         (request.deterministic && !offer.deterministic))
       continue;
-    PlanRequest wanted = request;
-    wanted.own = OwnKernel{offer.kernel, offer.workspaceBytes};
     PreparedKernels prepared(request.handle, request.problem);
-    Parts parts(wanted, prepared);
+    Parts parts(request, offer.kernel, prepared);
     if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
   }
   return nullptr;
@@ -111,7 +110,7 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch)
 /// Null: cuDNN can't run the kernel so. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
   PreparedKernels prepared(request.handle, request.problem);
-  Parts parts(request, prepared);
+  Parts parts(request, request.own->kernel, prepared);
   if (divide(request, parts)) return parts.plan();
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
   return nullptr;
@@ -119,62 +118,59 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
 
 }  // namespace
 
-/// Another candidate's will do: that, too, cuDNN has proposed to the program. That one does not run
-/// so says nothing of others.
-bool OwnInParts::serves(const PlanRequest& request) const noexcept {
-  if (plan == nullptr)
-    return request.limitBytes <= limitBytes && request.own->kernel == kernel &&
-           request.deterministic == deterministic && request.calls == calls;
-  return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
-         (deterministic || !request.deterministic) && request.replay() == replay &&
-         plan->of(kindOf(request.calls)) != nullptr;
-}
-
-std::shared_ptr<const Plan> Planner::anyThatFits(const PlanRequest& request) {
-  if (!request.suitsEngines || request.withErrors()) return nullptr;
-  const auto known = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+std::optional<std::shared_ptr<const Plan>> UnmeasuredPlans::known(const PlanRequest& request,
+                                                                  UnmeasuredPlan::Kind kind) const {
+  return store_.look(request, [&](const Known*, const KnownQuestion* asked) {
     std::optional<std::shared_ptr<const Plan>> plan;
     if (asked == nullptr) return plan;
-    for (const AnyThatFits& any : asked->anyThatFits)
-      if (any.serves(request)) plan = any.plan;
+    if (kind == UnmeasuredPlan::Kind::kOwn && KnownQuestion::Clock::now() < asked->partsRetryAt)
+      plan = nullptr;
+    for (const UnmeasuredPlan& made : asked->unmeasured)
+      if (made.kind == kind && made.serves(request) && (!plan || *plan == nullptr))
+        plan = made.plan;
     return plan;
   });
-  if (known) return *known;
-  const PlanningTime time(statistics_.planningMicroseconds);
-  AnyThatFits made{
-      request.calls, request.deterministic, request.replay(), request.limitBytes, nullptr};
-  const auto sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
-  for (auto size = sizes.rbegin(); size != sizes.rend() && !made.plan; ++size)
-    made.plan = firstThatFits(request, *size);
+}
+
+std::shared_ptr<const Plan> UnmeasuredPlans::keep(const PlanRequest& request,
+                                                  UnmeasuredPlan::Kind kind,
+                                                  std::shared_ptr<const Plan> plan) {
+  std::optional<Kernel> own;
+  if (request.own) own = request.own->kernel;
   store_.use(request, [&](const Known&, KnownQuestion& asked) {
-    auto& all = asked.anyThatFits;
-    if (all.size() >= kMostInParts) all.erase(all.begin());
-    all.push_back(made);
+    auto& all = asked.unmeasured;
+    if (all.size() >= kMostUnmeasured) all.erase(all.begin());
+    all.push_back({kind,
+                   own,
+                   request.calls,
+                   request.deterministic,
+                   request.replay(),
+                   request.limitBytes,
+                   plan});
   });
-  return made.plan;
+  return plan;
 }
 
-std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Measuring measuring) {
+std::shared_ptr<const Plan> UnmeasuredPlans::anyThatFits(const PlanRequest& request) {
+  if (!request.suitsEngines || request.withErrors()) return nullptr;
+  if (const auto found = known(request, UnmeasuredPlan::Kind::kAny)) return *found;
+  const PlanningTime time(statistics_.planningMicroseconds);
+  std::shared_ptr<const Plan> plan;
+  const auto sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
+  for (auto size = sizes.rbegin(); size != sizes.rend() && !plan; ++size)
+    plan = firstThatFits(request, *size);
+  return keep(request, UnmeasuredPlan::Kind::kAny, std::move(plan));
+}
+
+std::shared_ptr<const Plan> UnmeasuredPlans::ownInParts(const PlanRequest& request,
+                                                        Measuring measuring) {
   if (!mayRunInParts(request)) return nullptr;
-  const auto known = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
-    std::optional<std::shared_ptr<const Plan>> plan;
-    if (asked == nullptr) return plan;
-    if (KnownQuestion::Clock::now() < asked->partsRetryAt) plan = nullptr;
-    for (const OwnInParts& parts : asked->ownInParts)
-      if (parts.serves(request) && (!plan || *plan == nullptr)) plan = parts.plan;
-    return plan;
-  });
-  if (known) return *known;
+  if (const auto found = known(request, UnmeasuredPlan::Kind::kOwn)) return *found;
   if (measuring == Measuring::kNever) return nullptr;
   const PlanningTime time(statistics_.planningMicroseconds);
-  OwnInParts made{request.own->kernel,
-                  request.calls,
-                  request.deterministic,
-                  request.replay(),
-                  request.limitBytes,
-                  nullptr};
+  std::shared_ptr<const Plan> plan;
   try {
-    made.plan = makeParts(request);
+    plan = makeParts(request);
   } catch (const Error& error) {
     logDebug("{} N={}: its own kernel does not run in parts: {}",
              request.problem.text(),
@@ -188,17 +184,12 @@ std::shared_ptr<const Plan> Planner::ownInParts(const PlanRequest& request, Meas
       return nullptr;
     }
   }
-  if (made.plan != nullptr)
+  if (plan != nullptr)
     logInfo("{} N={}: {}, not measured yet",
             request.problem.text(),
             request.problem.batch(),
-            toText(*made.plan));
-  store_.use(request, [&](const Known&, KnownQuestion& asked) {
-    auto& parts = asked.ownInParts;
-    if (parts.size() >= kMostInParts) parts.erase(parts.begin());
-    parts.push_back(made);
-  });
-  return made.plan;
+            toText(*plan));
+  return keep(request, UnmeasuredPlan::Kind::kOwn, std::move(plan));
 }
 
 }  // namespace ucudnn
