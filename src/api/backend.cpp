@@ -159,17 +159,18 @@ cudnnStatus_t runTheirs(Context* context,
                         const PlanDescription& plan,
                         ClientExecution execution) noexcept {
   if (context == nullptr) return runExecution(handle, execution);
-  const cudnnStatus_t status = context->leaveToCudnn(execution);
+  const cudnnStatus_t status = CallPath::leave(*context, execution);
   if (!context->isRecorded()) return status;
   const auto* const pack = trackedDescriptors().findKind<PackDescription>(execution.pack);
   if (pack != nullptr) execution.workspace = pack->workspace();
   const ClientGraph& graph = *plan.graph();
   const char* const why = plan.why();
-  context->noteLeft(graph.operation,
-                    graph.isUnderstood ? &graph.problem : nullptr,
-                    execution,
-                    why != nullptr ? why : left::kNotAsked,
-                    status);
+  CallPath::noteLeft(*context,
+                     graph.operation,
+                     graph.isUnderstood ? &graph.problem : nullptr,
+                     execution,
+                     why != nullptr ? why : left::kNotAsked,
+                     status);
   return status;
 }
 
@@ -262,7 +263,8 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
   if (mayRepeat && context != nullptr)
     execution.repeatsBits = barsNondeterministic(context->settings());
   if (context != nullptr && !ours->needsMore())
-    if (const auto status = context->leaveAgain(execution, ours->grantedBytes)) return *status;
+    if (const auto status = CallPath::leaveAgain(*context, execution, ours->grantedBytes))
+      return *status;
   execution.problem = ours->isKnown ? &ours->problem : nullptr;
   execution.isCompared = plan->graph()->plansAsked.load(std::memory_order_relaxed) > 1;
   const auto* const pack = trackedDescriptors().findKind<PackDescription>(variantPack);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "api/guard.hpp"
+#include "context/queries.hpp"
 
 using namespace ucudnn;
 
@@ -31,7 +32,7 @@ ucudnnMicroBatches_t entryOf(
   return entry;
 }
 
-/// Calls `answer(context, problem)` for a convolution that can be planned.
+/// Calls `answer(queries)` for a convolution that can be planned.
 template <typename Answer>
 cudnnStatus_t describe(const char* function,
                        const Subject& subject,
@@ -44,14 +45,14 @@ cudnnStatus_t describe(const char* function,
       (requested > 0 && results == nullptr))
     return CUDNN_STATUS_BAD_PARAM;
   return guarded(function, [&] {
-    Problem problem;
     // How the activation of the fused operation is set is not known here; it is planned at its
     // call.
-    if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER ||
-        !readPlanned(static_cast<Operation>(subject.operation), subject.descriptors, problem))
+    if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER)
       return CUDNN_STATUS_NOT_SUPPORTED;
+    const Queries queries(*context, static_cast<Operation>(subject.operation), subject.descriptors);
+    if (!queries.isPlanned()) return CUDNN_STATUS_NOT_SUPPORTED;
     const DeviceScope scope = context->useDevice();
-    return answer(*context, problem);
+    return answer(queries);
   });
 }
 
@@ -72,15 +73,15 @@ cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                        ucudnnMicroBatches_t* entries) {
   if (plan == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
-  const auto answer = [&](Context& context, const Problem& problem) {
-    const auto found = context.describePlan(problem, limitBytes);
+  const auto answer = [&](const Queries& queries) {
+    const auto found = queries.plan(limitBytes);
     if (!found) return CUDNN_STATUS_NOT_SUPPORTED;
     *plan = {
         limitBytes, found->workspaceBytes, found->predictedMs, static_cast<int>(found->replayed)};
     *returnedCount = static_cast<int>(found->steps.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Plan::Step& step = found->steps[static_cast<std::size_t>(i)];
-      entries[i] = entryOf(problem.operation, step.batch, step.count, step, step);
+      entries[i] = entryOf(queries.problem().operation, step.batch, step.count, step, step);
     }
     return CUDNN_STATUS_SUCCESS;
   };
@@ -98,21 +99,21 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
                                              int* returnedCount,
                                              ucudnnMicroBatches_t* entries) {
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
-  const auto answer = [&](Context& context, const Problem& problem) {
+  const auto answer = [&](const Queries& queries) {
     int count = 0;
-    const Measurements measured = context.describeCandidates(problem);
+    const Measurements measured = queries.candidates();
     if (measured.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
     const KernelErrors largest = largestErrors(measured);
     for (const auto& [batch, size] : measured) {
       std::vector<Measurement> kernels = size.kernels;
       for (Measurement& kernel : kernels)
-        kernel.error = errorOf(kernel, problem.operation, batch, largest);
+        kernel.error = errorOf(kernel, queries.problem().operation, batch, largest);
       std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
         return a.timeMs < b.timeMs;
       });
       for (const Measurement& kernel : kernels) {
         if (count < requestedCount)
-          entries[count] = entryOf(problem.operation, batch, 1, kernel, kernel);
+          entries[count] = entryOf(queries.problem().operation, batch, 1, kernel, kernel);
         ++count;
       }
     }
@@ -133,8 +134,8 @@ cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                               int* returnedCount,
                                               ucudnnParetoPoint_t* points) {
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
-  const auto answer = [&](Context& context, const Problem& problem) {
-    const std::vector<Configuration> front = context.describeFront(problem);
+  const auto answer = [&](const Queries& queries) {
+    const std::vector<Configuration> front = queries.front();
     if (front.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
     *returnedCount = static_cast<int>(front.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "api/guard.hpp"
+#include "context/call_path.hpp"
+#include "context/queries.hpp"
 #include "kernels/fitting.hpp"
 
 namespace ucudnn {
@@ -21,6 +23,8 @@ struct Query {
   std::optional<std::size_t> limitBytes;  ///< empty: the client gave none
   ucudnnLayerId_t layer;                  ///< matters to workspace division only
   bool find = false;                      ///< Find and FindEx: the client expects to wait
+
+  Queries of(Context& context) const noexcept { return {context, operation, descriptors, layer}; }
 };
 
 /// `context`: null: cuDNN as it is.
@@ -30,8 +34,7 @@ inline cudnnStatus_t convolve(Context* context,
                               const ConvolutionCall& call,
                               ucudnnLayerId_t layer) noexcept {
   if (context == nullptr) return runNative(handle, operation, call);
-  return context->isRecorded() ? context->convolveRecorded(operation, call, layer)
-                               : context->convolve(operation, call, layer);
+  return CallPath::run(*context, operation, call, layer);
 }
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at
@@ -110,9 +113,7 @@ cudnnStatus_t answerPerformances(const Query& query,
       query.operation,
       [&](Context& context) {
         const auto answer =
-            context.algorithms(query.operation,
-                               query.descriptors,
-                               {query.limitBytes, query.find, buffers, query.layer, requested});
+            query.of(context).algorithms({query.limitBytes, query.find, buffers, requested});
         if (answer.empty()) return false;
         *returned = writePerformances(answer, requested, results);
         return true;
@@ -137,8 +138,7 @@ inline cudnnStatus_t answerWorkspaceSize(const Query& query,
       query.handle,
       query.operation,
       [&](Context& context) {
-        const auto answer =
-            context.workspaceBytes(query.operation, query.descriptors, algorithm, query.layer);
+        const auto answer = query.of(context).workspaceBytes(algorithm);
         if (answer) *bytes = *answer;
         return answer.has_value();
       },
@@ -190,8 +190,7 @@ cudnnStatus_t answerAlgorithm(Row row,
       query.handle,
       query.operation,
       [&](Context& context) {
-        const auto answer = context.algorithms(
-            query.operation, query.descriptors, {query.limitBytes, false, nullptr, query.layer, 1});
+        const auto answer = query.of(context).algorithms({query.limitBytes});
         if (answer.empty()) return false;
         *algorithm = static_cast<typename Row::Algorithm>(answer.front().algorithm);
         return true;

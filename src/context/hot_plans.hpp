@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "context/trial.hpp"
-#include "plan/plan.hpp"
+#include "plan/call.hpp"
 #include "workspace/workspace_region.hpp"
 
 namespace ucudnn {
@@ -88,11 +88,21 @@ class HotPlans {
     return &entries_[slot];
   }
 
-  /// The same by a ticket, if its entry is still there, of a call of the same problem.
-  Entry* find(std::uint64_t ticket, const Terms& terms, std::uint64_t epoch) noexcept {
+  /// The same by a ticket that a call of the same problem has left, if its entry is still there.
+  Entry* find(const Ticket& kept, const Terms& terms, std::uint64_t epoch) noexcept {
+    const std::uint64_t ticket = kept.load(std::memory_order_relaxed);
     if (epoch != epoch_ || ticket == 0) return nullptr;
     Entry& entry = entries_[ticket % kSlots];
     return entry.ticket == ticket && entry.terms == terms ? &entry : nullptr;
+  }
+  /// By the ticket, if it finds one, else by the key; then the ticket is left. Null: there is none.
+  Entry* find(Ticket* ticket, const Key& key, std::uint64_t epoch) noexcept {
+    Entry* found = ticket != nullptr ? find(*ticket, key, epoch) : nullptr;
+    if (found != nullptr) return found;
+    found = find(key, epoch);
+    if (ticket != nullptr && found != nullptr)
+      ticket->store(found->ticket, std::memory_order_relaxed);
+    return found;
   }
 
   void put(const Key& key,

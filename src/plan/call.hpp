@@ -11,6 +11,9 @@
 
 namespace ucudnn {
 
+/// Where a client's plan keeps what its last call has found (HotPlans). 0: nothing.
+using Ticket = std::atomic<std::uint64_t>;
+
 /// A call that the client makes by an execution plan of its own (cuDNN's graph API).
 struct ClientExecution {
   cudnnBackendDescriptor_t plan, pack;
@@ -22,8 +25,7 @@ struct ClientExecution {
   const Kernel* kernel = nullptr;  ///< the plan's; null: not known
   bool isCompared = false;         ///< the client has asked about other plans of the graph
   bool repeatsBits = false;        ///< all calls must compute what the first does, in each run
-  /// The context's: where it has found what became of the last call. Null: it keeps none.
-  std::atomic<std::uint64_t>* ticket = nullptr;
+  Ticket* ticket = nullptr;        ///< the plan's; null: it keeps none
 
   /// Whether the client's plan can run as it is.
   bool fits(const ConvolutionPointers& pointers) const noexcept {
@@ -44,6 +46,10 @@ struct ConvolutionCall {
 /// Reads what a fused call has besides. False: not planned (z is not laid out as y is, so that it
 /// cannot be cut in step).
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
+
+inline Ticket* ticketOf(const ConvolutionCall& call) noexcept {
+  return call.execution != nullptr ? call.execution->ticket : nullptr;
+}
 
 /// What a call's descriptors hold, which are read into `read`; of a client's execution it is known.
 /// Null: not one that μ-cuDNN knows.

@@ -121,13 +121,6 @@ class Planner {
   UnmeasuredPlans unmeasured_{store_, statistics_};
 };
 
-/// Reads a problem that is planned. False: cuDNN gets the call as it is.
-inline bool readPlanned(Operation operation,
-                        const ConvolutionDescriptors& descriptors,
-                        Problem& problem) noexcept {
-  return readProblem(operation, descriptors, problem) && Planner::plans(problem);
-}
-
 /// The process's planner: never destroyed, since handles are used in static destructors.
 Planner& planner() noexcept;
 

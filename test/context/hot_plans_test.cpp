@@ -149,14 +149,27 @@ TEST(HotPlansTest, WhatAKeyHasFoundATicketFinds) {
   table.put(key(9), 1, planFor(key(9)));
   HotPlans::Entry* const entry = table.find(key(8), 1);
   ASSERT_NE(entry, nullptr);
-  EXPECT_EQ(table.find(entry->ticket, key(8), 1), entry);
+  EXPECT_EQ(table.find(Ticket(entry->ticket), key(8), 1), entry);
   EXPECT_NE(table.find(key(9), 1)->ticket, entry->ticket);
+}
+
+TEST(HotPlansTest, WhatIsFoundByTheKeyLeavesItsTicket) {
+  HotPlans table;
+  table.put(key(8), 1, planFor(key(8)));
+  Ticket ticket{0};
+  EXPECT_EQ(table.find(&ticket, key(9), 1), nullptr);
+  EXPECT_EQ(ticket, 0u);
+  HotPlans::Entry* const entry = table.find(&ticket, key(8), 1);
+  ASSERT_NE(entry, nullptr);
+  EXPECT_EQ(ticket, entry->ticket);
+  EXPECT_EQ(table.find(ticket, key(8), 1), entry);
+  EXPECT_EQ(table.find(nullptr, key(8), 1), entry) << "none is kept";
 }
 
 TEST(HotPlansTest, ATicketIsOfItsTermsAndEpoch) {
   HotPlans table;
   table.put(key(8), 1, planFor(key(8)));
-  const std::uint64_t ticket = table.find(key(8), 1)->ticket;
+  const Ticket ticket{table.find(key(8), 1)->ticket};
   EXPECT_EQ(table.find(ticket, key(8, 512), 1), nullptr);
   EXPECT_EQ(table.find(ticket, key(8, 0, true), 1), nullptr);
   HotPlans::Terms repeating;
@@ -168,7 +181,7 @@ TEST(HotPlansTest, ATicketIsOfItsTermsAndEpoch) {
 TEST(HotPlansTest, ATicketFindsWhatItsKeyHasGotSince) {
   HotPlans table;
   table.putForNow(key(8), 1, nullptr, "not yet");
-  const std::uint64_t ticket = table.find(key(8), 1)->ticket;
+  const Ticket ticket{table.find(key(8), 1)->ticket};
   const auto plan = planFor(key(8));
   table.put(key(8), 1, plan);
   ASSERT_NE(table.find(ticket, key(8), 1), nullptr);
@@ -179,7 +192,7 @@ TEST(HotPlansTest, ATicketsEntryIsGoneWithItsKey) {
   HotPlans table;
   const HotPlans::Key first = key(8, 512), second = key(8, 513);  // of one slot
   table.put(first, 1, planFor(first));
-  const std::uint64_t ticket = table.find(first, 1)->ticket;
+  const Ticket ticket{table.find(first, 1)->ticket};
   table.put(second, 1, planFor(second));
   EXPECT_EQ(table.find(ticket, first, 1), nullptr);
   EXPECT_EQ(table.find(ticket, second, 1), nullptr);
@@ -193,8 +206,8 @@ TEST(HotPlansTest, AnotherTablesTicketFindsNothing) {
   HotPlans table, others;
   table.put(key(8), 1, planFor(key(8)));
   others.put(key(8), 1, planFor(key(8)));
-  EXPECT_EQ(table.find(others.find(key(8), 1)->ticket, key(8), 1), nullptr);
-  EXPECT_EQ(table.find(0, {}, 1), nullptr) << "none has been found yet";
+  EXPECT_EQ(table.find(Ticket(others.find(key(8), 1)->ticket), key(8), 1), nullptr);
+  EXPECT_EQ(table.find(Ticket(0), {}, 1), nullptr) << "none has been found yet";
 }
 
 TEST(HotPlansTest, AClearedTableKnowsNothing) {

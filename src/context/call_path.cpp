@@ -1,0 +1,337 @@
+#include "context/call_path.hpp"
+
+#include "context/call_plans.hpp"
+#include "context/owned_call.hpp"
+#include "context/report.hpp"
+#include "executor/equivalence.hpp"
+#include "kernels/fitting.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// But for the workspace.
+HotPlans::Terms termsOf(const ClientExecution& execution) noexcept {
+  HotPlans::Terms terms;
+  terms.deterministic = execution.deterministic;
+  terms.isExecution = true;
+  terms.repeatsBits = execution.repeatsBits;
+  if (execution.kernel != nullptr) terms.own = execution.kernel->id;
+  return terms;
+}
+HotPlans::Terms termsOf(Operation operation, const ConvolutionCall& call) noexcept {
+  if (call.execution != nullptr) return termsOf(*call.execution);
+  HotPlans::Terms terms;
+  terms.deterministic = isDeterministic(operation, call.algorithm);
+  return terms;
+}
+
+}  // namespace
+
+cudnnStatus_t CallPath::run(Context& context,
+                            Operation operation,
+                            const ConvolutionCall& call,
+                            LayerId layer) noexcept {
+  const Problem* const problem = problemOf(operation, call, context.problem_);
+  if (!context.isRecorded()) return runRead(context, problem, operation, call, layer);
+  context.record_.passed(call, left::kFailed);  // unless something else is noted
+  const cudnnStatus_t status = runRead(context, problem, operation, call, layer);
+  tell(context, operation, problem, status);
+  return status;
+}
+
+cudnnStatus_t CallPath::runRead(Context& context,
+                                const Problem* problem,
+                                Operation operation,
+                                const ConvolutionCall& call,
+                                LayerId layer) noexcept {
+  if (problem == nullptr) return runNoted(context, operation, call, left::kUnknown);
+  const bool isPlanned = Planner::plans(*problem);
+  if (isPlanned && !readRest(call, context.problem_))
+    return runNoted(context, operation, call, left::kUnknownZ);
+  HotPlans::Key key(*problem, termsOf(operation, call));
+  CallPath path(context, key, call, call);
+  if (!isPlanned) return path.descend(kCudnn, left::kUnknown);
+  if ((path.now().owner || path.now().replays) && !context.followDevice())
+    return path.descend(kCudnn, left::kFailed);
+  if (path.now().ownsWorkspace() && !key.repeatsBits)
+    if (const auto status = OwnedCall(context, key, call, layer).run()) return *status;
+  key.workspaceBytes = call.pointers.grantedBytes();
+  return path.runKnown();
+}
+
+cudnnStatus_t CallPath::runNoted(Context& context,
+                                 Operation operation,
+                                 const ConvolutionCall& call,
+                                 const char* why) noexcept {
+  if (context.isRecorded()) context.record_.passed(call, why);
+  planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
+  return runNative(context.handle_, operation, call);
+}
+
+void CallPath::tell(Context& context,
+                    Operation operation,
+                    const Problem* problem,
+                    cudnnStatus_t status) noexcept {
+  try {
+    if (context.settings().report) report().add(problem, context.record_);
+    TraceFile* const trace = context.now_->trace;
+    if (trace == nullptr) return;
+    cudaStream_t stream = nullptr;
+    static_cast<void>(cudnn().getStream(context.handle_, &stream));
+    trace->write(traceLine(operation, problem, context.record_, stream, status));
+  } catch (const std::bad_alloc&) {  // a line is missing
+  }
+}
+
+/// Neither the pack nor the problem is read: a call that is left alone costs next to nothing.
+std::optional<cudnnStatus_t> CallPath::leaveAgain(Context& context,
+                                                  const ClientExecution& execution,
+                                                  std::size_t grantedBytes) noexcept {
+  const Snapshot& now = *context.now_;
+  if (now.isRecorded || now.owner || (now.replays && !context.followDevice())) return std::nullopt;
+  HotPlans::Terms terms = termsOf(execution);
+  terms.workspaceBytes = grantedBytes;
+  HotPlans::Entry* const hot =
+      context.hotPlans_.find(*execution.ticket, terms, context.limits_.epoch());
+  if (hot == nullptr || hot->plan || hot->isUsedUp()) return std::nullopt;
+  const cudnnStatus_t status = runExecution(context.handle_, execution);
+  if (status != CUDNN_STATUS_SUCCESS) return std::nullopt;  // something else may run
+  static_cast<void>(hot->use());
+  planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
+  return status;
+}
+
+cudnnStatus_t CallPath::leave(Context& context, const ClientExecution& execution) noexcept {
+  planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
+  return runExecution(context.handle_, execution);
+}
+
+void CallPath::noteLeft(Context& context,
+                        Operation operation,
+                        const Problem* problem,
+                        const ClientExecution& execution,
+                        const char* why,
+                        cudnnStatus_t status) noexcept {
+  ConvolutionCall call{};
+  call.pointers.workspace = execution.workspace;
+  call.pointers.workspaceBytes = execution.neededBytes;
+  context.record_.passed(call, why);
+  const std::size_t told = execution.neededBytes;
+  context.record_.beyondBytes = told - context.now_->capped(told);
+  tell(context, operation, problem, status);
+}
+
+cudnnStatus_t CallPath::runKnown() noexcept {
+  HotPlans::Entry* const hot =
+      context_.hotPlans_.find(ticketOf(call_), key_, context_.limits_.epoch());
+  const bool isKnown = hot != nullptr && hot->use();
+  const bool isAdded = isKnown && hot->plan && isOnlyForOthers(*hot->plan, call_, key_.problem);
+  if (isKnown && !isAdded) {
+    if (!hot->plan) return descend(kAll, hot->why);
+    context_.hotMs_ += hot->plan->predictedMs;
+    if (key_.own >= 0 && ++hot->calls >= hot->trialAt) return runOnTrial(*hot);
+    return runPlan(*hot->plan);
+  }
+  const char* why = nullptr;
+  std::shared_ptr<const Plan> plan;
+  CallPlans plans(context_, key_, call_);
+  // The table is cleared where the handle moves to another device.
+  if (isAdded) plan = plans.complete(*std::shared_ptr(hot->plan));
+  if (!plan) plan = plans.find(&why);
+  return plan ? runPlan(*plan) : descend(kAll, why);
+}
+
+/// A plan's call, or one of the client's own kernel in its place, which is timed; or the end of
+/// that. The entry may be gone once something has run.
+cudnnStatus_t CallPath::runOnTrial(HotPlans::Entry& hot) noexcept {
+  const std::shared_ptr<const Plan> plan = hot.plan;
+  const auto leaveOff = [&] {
+    hot.trial = nullptr;
+    hot.trialAt = hot.calls * Trial::kTimesLater;
+    return runPlan(*plan);
+  };
+  try {
+    const CallStream stream = streamOf(context_.handle_);
+    if (stream.capturing) return runPlan(*plan);
+    if (!call_.execution->fits(call_.pointers)) return leaveOff();
+    if (!hot.trial) hot.trial = std::make_shared<Trial>();
+    const std::shared_ptr<Trial> trial = hot.trial;
+    const Trial::Next next = trial->next();
+    if (next == Trial::Next::kWait) return runPlan(*plan);
+    if (next == Trial::Next::kOver) {
+      if (!trial->ownIsFaster()) return leaveOff();
+      planner().preferOwn(now().request(key_.problem, key_.workspaceBytes, key_.deterministic),
+                          *call_.execution->kernel);
+      context_.hotPlans_.put(key_, context_.limits_.epoch(), nullptr, nullptr, left::kOwnIsBest);
+      return descend(kAll, left::kOwnIsBest);
+    }
+    const bool isTimed = trial->begin(stream.stream);
+    const cudnnStatus_t status =
+        next == Trial::Next::kPlan ? runPlan(*plan) : descend(kCudnn, left::kOnTrial);
+    if (isTimed) static_cast<void>(trial->end(stream.stream));
+    return status;
+  } catch (const std::exception&) {  // out of memory; the call itself says what else is wrong
+    return runPlan(*plan);
+  }
+}
+
+cudnnStatus_t CallPath::runPlan(const Plan& plan) noexcept {
+  const Plan* const chosen = choose(plan, call_, key_.problem);
+  if (chosen == nullptr) return descend(kAll, left::kNoPlan);
+  if (chosen != &plan) return runGeneral(*chosen);
+  bool isGraph = false;  // the client's own: there, too, the device sets the pace
+  if (plan.replayed && now().replays && !now().settings.equivalenceTest && replay(plan, &isGraph))
+    return CUDNN_STATUS_SUCCESS;
+  return enqueue(plan.at(isGraph));
+}
+
+/// A call that suits no engine, if cuDNN has what the plan for those runs.
+cudnnStatus_t CallPath::runGeneral(const Plan& plan) noexcept {
+  try {
+    const DeviceScope scope(now().device);
+    if (context_.checkedPlans_.accepts(context_.handle_, plan, call_.pointers.grantedBytes()))
+      return runPlan(plan);
+  } catch (const std::exception&) {  // cuDNN itself says what is wrong with the device
+  }
+  return descend(static_cast<Rungs>(kCudnn | kParts), left::kRefused);
+}
+
+/// Launches a call that repeats as a CUDA graph. False: it is to be enqueued, perhaps into a graph
+/// of the client's.
+bool CallPath::replay(const Plan& plan, bool* clientsGraph) noexcept {
+  try {
+    const CallStream stream = streamOf(context_.handle_);
+    *clientsGraph = stream.capturing;
+    if (stream.capturing || !now().replays->run(context_.owner(),
+                                                context_.handle_,
+                                                plan,
+                                                call_,
+                                                stream,
+                                                now().settings.graphMemoryBytes))
+      return false;
+  } catch (const std::exception&) {  // the call itself says what is wrong with the stream
+    return false;
+  }
+  planner().statistics().replayedCalls.fetch_add(1, std::memory_order_relaxed);
+  noteRun(plan, true);
+  return true;
+}
+
+/// A cuDNN call for each micro-batch.
+cudnnStatus_t CallPath::enqueue(const Plan& plan) noexcept {
+  int enqueued = 0;
+  const cudnnStatus_t status =
+      now().settings.equivalenceTest && plan.isDivided()
+          ? runTested(context_.handle_, now().device, plan, call_, &enqueued)
+          : ucudnn::runPlan(context_.handle_, plan, call_, &enqueued);
+  if (status != CUDNN_STATUS_SUCCESS) return recover(plan, status, enqueued);
+  noteRun(plan, false);
+  return status;
+}
+
+/// Out of memory: what the trace and the report say is incomplete.
+void CallPath::noteRun(const Plan& plan, bool replayed) noexcept {
+  Statistics& statistics = planner().statistics();
+  auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
+  counter.fetch_add(1, std::memory_order_relaxed);
+  if (!now().isRecorded) return;
+  try {
+    context_.record_.ran(plan, call_, replayed);
+  } catch (const std::bad_alloc&) {
+    context_.record_.passed(call_, left::kFailed);
+  }
+}
+
+/// After cuDNN has refused a micro-batch behind `enqueued` others: the right result all the same
+/// where it can still be had, else the refusal.
+cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int enqueued) noexcept {
+  cudnnStatus_t status = refusal;
+  // Of an engine's tiles, some may have been added already.
+  const bool hasBegun = enqueued > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
+  if (!hasBegun || isRepeatable(plan.problem, clients_)) {
+    status = descend(kCudnn, left::kRefused);
+    const bool fits = clients_.execution == nullptr || clients_.execution->fits(clients_.pointers);
+    // Where cuDNN alone refuses it too, the call is at fault and not the plan.
+    const bool lacksWorkspace = !fits && isRefusal(status);
+    if (!hasBegun && status != CUDNN_STATUS_SUCCESS && !lacksWorkspace) return status;
+    if (lacksWorkspace) status = runParts() && status_ == CUDNN_STATUS_SUCCESS ? status_ : refusal;
+  } else if (!mayHaveRun(refusal)) {
+    status = completePlan(context_.handle_, plan, call_, enqueued, determinism());
+    if (status == CUDNN_STATUS_SUCCESS)
+      noteRun(plan, false);
+    else
+      status = refusal;
+  }
+  giveUp(plan, refusal);
+  return status;
+}
+
+/// The plan is not used again by this handle. Ends the life of plans that only it holds.
+void CallPath::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
+  try {
+    logInfo("{} N={}: {} was refused ({}): left to cuDNN",
+            plan.problem.text(),
+            plan.problem.batch(),
+            toText(plan),
+            cudnn().getErrorString(refusal));
+    context_.checkedPlans_.refuse(plan);
+  } catch (const std::bad_alloc&) {  // it may be refused once more
+  }
+  context_.hotPlans_.clear();
+}
+
+cudnnStatus_t CallPath::descend(Rungs rungs, const char* why) noexcept {
+  struct Rung {
+    Rungs name;
+    bool (CallPath::*run)() noexcept;
+  };
+  static constexpr Rung kRungs[] = {{kAsItIs, &CallPath::runAsItIs},
+                                    {kSubstitute, &CallPath::runSubstitute},
+                                    {kOthersPlan, &CallPath::runOthersPlan},
+                                    {kParts, &CallPath::runParts}};
+  why_ = why;
+  for (const Rung& rung : kRungs)
+    if ((rungs & rung.name) != 0 && (this->*rung.run)()) break;
+  return status_;
+}
+
+bool CallPath::runAsItIs() noexcept {
+  status_ = runNoted(context_, key_.problem.operation, clients_, why_);
+  return status_ == CUDNN_STATUS_SUCCESS;
+}
+
+bool CallPath::runSubstitute() noexcept {
+  const bool isPlanned = Planner::plans(key_.problem);
+  if (!isPlanned && !(now().isCapped() && readRest(clients_, context_.problem_))) return true;
+  status_ = context_.substitutes_
+                .run(context_.handle_, key_.problem, clients_, now().settings.deterministic)
+                .value_or(status_);
+  return !isRefusal(status_);
+}
+
+/// The client may have asked on a handle with another policy or limit.
+bool CallPath::runOthersPlan() noexcept {
+  const auto plan = CallPlans(context_, key_, clients_).ofOthers();
+  if (plan) status_ = CallPath(context_, key_, clients_, clients_).runPlan(*plan);
+  return plan != nullptr;
+}
+
+bool CallPath::runParts() noexcept {
+  try {
+    const bool mayDivide = sizesFor(key_.problem, BatchSizePolicy::kPowerOfTwo).size() > 1;
+    if (mayDivide && runUnmeasured(context_.handle_, key_.problem, clients_, determinism()) ==
+                         CUDNN_STATUS_SUCCESS)
+      status_ = CUDNN_STATUS_SUCCESS;
+  } catch (const std::bad_alloc&) {  // cuDNN's refusal says enough
+  }
+  return true;
+}
+
+/// Of what stands in for the call's kernels, if it must.
+Determinism CallPath::determinism() const noexcept {
+  if (now().settings.deterministic) return Determinism::kRequired;
+  return key_.deterministic ? Determinism::kPreferred : Determinism::kAny;
+}
+
+}  // namespace ucudnn

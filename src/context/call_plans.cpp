@@ -1,0 +1,177 @@
+#include "context/call_plans.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/fitting.hpp"
+#include "planner/plan_builder.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+
+/// Whether the call's own algorithm does.
+bool CallPlans::fits(std::size_t bytes) const {
+  return fitsWorkspace(
+      context_.handle_, key_.problem.operation, call_.descriptors, call_.algorithm, bytes);
+}
+
+/// Whether cuDNN can't run the call either. It was told of no more workspace than the cap; cuDNN
+/// has no other algorithm without activation, nor one that is deterministic.
+bool CallPlans::hasTooLittle(const PlanRequest& wanted) const {
+  const bool mayLack = call_.execution != nullptr ? wanted.lacksWorkspace : call_.fused != nullptr;
+  return now().isCapped() && mayLack && !fits(wanted.limitBytes);
+}
+
+/// What is passed at the call bounds the plan, and so does a limit that this handle's client has
+/// named; another handle's limit does not.
+PlanRequest CallPlans::request() {
+  std::size_t limitBytes = key_.workspaceBytes;
+  const StatedLimit* const stated = context_.limits_.findForCall(key_.problem);
+  if (stated != nullptr && stated->isNamed) limitBytes = std::min(limitBytes, stated->bytes);
+  // A client's plan may need a few bytes less than the cap, which is not what is told then.
+  limitBytes = key_.isExecution ? std::min(limitBytes, now().settings.workspaceLimitBytes)
+                                : now().capped(limitBytes);
+  PlanRequest wanted = now().request(key_.problem, limitBytes, key_.deterministic);
+  const CallKind kind = kindOf(call_, key_.problem);
+  wanted.calls = callsOf(kind);
+  if (!key_.isExecution) return wanted;
+  wanted.suitsEngines = kind != CallKind::kOther;
+  wanted.lacksWorkspace = !call_.execution->fits(call_.pointers);
+  if (call_.execution->kernel != nullptr)
+    wanted.own = OwnKernel{*call_.execution->kernel, call_.execution->neededBytes};
+  wanted.isCompared = call_.execution->isCompared;
+  return wanted;
+}
+
+/// Of a program whose bits don't depend on what has been measured.
+PlanAnswer CallPlans::unmeasured(const PlanRequest& wanted) {
+  PlanAnswer found;
+  found.lasts = found.ownIsBest = !wanted.lacksWorkspace;
+  if (!wanted.lacksWorkspace) return found;
+  const Measuring measuring =
+      isCapturing(context_.handle_) ? Measuring::kNever : Measuring::kIfKnown;
+  found.plan = planner().ownUnmeasured(wanted, measuring);
+  if (!found.plan && !fits(wanted.limitBytes)) found.plan = planner().anyThatFits(wanted);
+  return found;
+}
+
+PlanAnswer CallPlans::lookUp() {
+  PlanRequest wanted = request();
+  if (key_.repeatsBits && now().frozen == nullptr) return unmeasured(wanted);
+  const StatedLimit* const stated = context_.limits_.findForCall(key_.problem);
+  const bool isNamed = stated != nullptr && stated->isNamed;
+  // A kernel that cuDNN doesn't name can't be compared with others.
+  if (key_.isExecution && !wanted.own && !wanted.lacksWorkspace && now().frozen == nullptr)
+    return {nullptr, true};
+  if (const HotPlans::Entry* const hot = context_.hotPlans_.find(key_, context_.limits_.epoch()))
+    wanted.callsSince = std::max(1u, hot->uses);
+  if (isCapturing(context_.handle_)) return planner().answer(wanted, Measuring::kNever);
+  const TensorBuffers buffers{const_cast<void*>(call_.pointers.x),
+                              const_cast<void*>(call_.pointers.w),
+                              const_cast<void*>(call_.pointers.y),
+                              call_.pointers.workspace,
+                              key_.workspaceBytes};
+  // The output is about to be overwritten: what is measured may write it as well.
+  const bool overwrites = call_.fused == nullptr && isZero(call_.pointers.beta, key_.problem);
+  if (overwrites) wanted.buffers = &buffers;
+  // A query could not measure what its client wants planned, for want of memory; this call can.
+  const bool owed = isNamed && overwrites && call_.pointers.workspace != nullptr;
+  Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
+  PlanAnswer found = planner().answer(wanted, measuring);
+  if (found.plan && !found.plan->measured && !accepts(*found.plan, key_.workspaceBytes)) {
+    wanted.own.reset();  // another plan may run
+    found.plan = nullptr;
+  }
+  const bool hasNothing = !found.plan && !owed && hasTooLittle(wanted);
+  if (hasNothing && key_.isExecution) found.plan = planner().anyThatFits(wanted);
+  if (hasNothing && !found.plan) {
+    measuring = Measuring::kNow;
+    found = planner().answer(wanted, measuring);
+  }
+  // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
+  // can run instead.
+  if (!found.plan && (found.lasts || found.isFar) && key_.deterministic && !key_.isExecution &&
+      !now().settings.deterministic) {
+    wanted.deterministic = false;
+    found = planner().answer(wanted, measuring);
+  }
+  return found;
+}
+
+/// Not what would be chosen now: a call that adds would change what those that overwrite compute.
+std::shared_ptr<const Plan> CallPlans::complete(const Plan& plan) noexcept {
+  try {
+    const DeviceScope scope = context_.useDevice();
+    PreparedKernels kernels(context_.handle_, plan.problem);
+    auto all = forAllCalls(kernels, plan);
+    if (!all || !accepts(*all, key_.workspaceBytes)) return nullptr;
+    context_.hotPlans_.put(key_, context_.limits_.epoch(), all);
+    return all;
+  } catch (const std::exception&) {  // the planner says more
+    return nullptr;
+  }
+}
+
+/// Unless it says nothing of the calls that the table serves.
+void CallPlans::remember(const PlanAnswer& found, const char* why) {
+  HotPlans& table = context_.hotPlans_;
+  const std::uint64_t epoch = context_.limits_.epoch();
+  // Calls that overwrite keep theirs where those that add have none, or none that borrows.
+  const HotPlans::Entry* const hot = table.find(key_, epoch);
+  const bool servesOthers =
+      hot != nullptr && hot->plan && hot->plan->runs == CallKind::kOverwriting;
+  const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
+  // That there is none for a call that suits no engine says nothing of those that do.
+  const bool isForAll =
+      found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
+  if (isKept || !isForAll) return;
+  if (found.lasts)
+    table.put(key_, epoch, found.plan, nullptr, why);
+  else if (!isCapturing(context_.handle_))
+    table.putForNow(key_, epoch, found.plan, why);
+}
+
+std::shared_ptr<const Plan> CallPlans::find(const char** why) noexcept {
+  *why = left::kFailed;
+  try {
+    planner().addConvolutionTime(std::exchange(context_.hotMs_, 0));
+    PlanAnswer found;
+    try {
+      const DeviceScope scope = context_.useDevice();
+      found = lookUp();
+      *why = found.ownIsBest ? left::kOwnIsBest : found.lasts ? left::kNoPlan : left::kNotMeasured;
+      if (key_.repeatsBits && found.ownIsBest) *why = left::kRepeats;
+      if (found.plan && !accepts(*found.plan, key_.workspaceBytes)) {
+        found.plan = nullptr;
+        *why = left::kRefused;
+      }
+    } catch (const std::exception& error) {
+      logInfo("{} is left to cuDNN: {}", Late{[&] { return key_.problem.text(); }}, error.what());
+    }
+    remember(found, *why);
+    return found.plan;
+  } catch (...) {  // out of memory for the table, or for the warning
+    return nullptr;
+  }
+}
+
+std::shared_ptr<const Plan> CallPlans::ofOthers() noexcept {
+  try {
+    if (call_.execution != nullptr && call_.execution->repeatsBits) return nullptr;
+    const DeviceScope scope = context_.useDevice();
+    const std::size_t bytes = call_.pointers.grantedBytes();
+    PlanRequest wanted = now().request(key_.problem, bytes, key_.deterministic);
+    wanted.calls = callsOf(kindOf(call_, key_.problem));
+    Settings settings = now().settings;
+    wanted.settings = &settings;
+    for (const BatchSizePolicy policy : kBatchSizePolicies) {
+      settings.batchSizePolicy = policy;
+      auto plan = planner().answer(wanted, Measuring::kNever).plan;
+      if (plan && accepts(*plan, bytes)) return plan;
+    }
+  } catch (const std::exception&) {  // cuDNN's refusal says enough
+  }
+  return nullptr;
+}
+
+}  // namespace ucudnn

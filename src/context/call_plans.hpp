@@ -1,0 +1,40 @@
+// Where a call's plan comes from, when the handle has none at hand.
+#pragma once
+
+#include <memory>
+
+#include "context/context.hpp"
+
+namespace ucudnn {
+
+/// The planner's answers for one call, which must outlive this.
+class CallPlans {
+ public:
+  CallPlans(Context& context, const HotPlans::Key& key, const ConvolutionCall& call) noexcept
+      : context_(context), key_(key), call_(call) {}
+
+  /// The plan for the call; null: run cuDNN. Remembers an answer that lasts.
+  std::shared_ptr<const Plan> find(const char** why) noexcept;
+  /// The plan of calls that overwrite, for those that add too; null: it can't be.
+  std::shared_ptr<const Plan> complete(const Plan& plan) noexcept;
+  /// What is known to fit the call's workspace under any policy.
+  std::shared_ptr<const Plan> ofOthers() noexcept;
+
+ private:
+  const Snapshot& now() const noexcept { return *context_.now_; }
+  bool accepts(const Plan& plan, std::size_t bytes) {
+    return context_.checkedPlans_.accepts(context_.handle_, plan, bytes);
+  }
+  bool fits(std::size_t bytes) const;
+  PlanRequest request();
+  PlanAnswer unmeasured(const PlanRequest& wanted);
+  PlanAnswer lookUp();
+  bool hasTooLittle(const PlanRequest& wanted) const;
+  void remember(const PlanAnswer& found, const char* why);
+
+  Context& context_;
+  const HotPlans::Key& key_;
+  const ConvolutionCall& call_;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,42 @@
+// The way of a call where μ-cuDNN owns the workspace.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "context/context.hpp"
+
+namespace ucudnn {
+
+/// One call's, which must outlive this.
+class OwnedCall {
+ public:
+  OwnedCall(Context& context,
+            const HotPlans::Key& key,
+            const ConvolutionCall& call,
+            LayerId layer) noexcept
+      : context_(context), key_(key), call_(call) {
+    key_.layer = layer;
+  }
+
+  /// Empty: the memory could not be had, the caller's workspace is to be used.
+  std::optional<cudnnStatus_t> run() noexcept;
+
+ private:
+  WorkspaceOwner& owner() const noexcept { return *context_.now_->owner; }
+  PlanRequest request() const;
+  /// What the call runs with; remembered where it lasts.
+  WorkspaceOwner::Share findShare(std::uint64_t epoch) noexcept;
+  WorkspaceOwner::Share lookUpShare();
+  std::shared_ptr<WorkspaceRegion> regionForUnplanned() const;
+  WorkspaceRegion::Turn runInRegion(const WorkspaceOwner::Share& share,
+                                    cudnnStatus_t* status) noexcept;
+  cudnnStatus_t runWithoutRegion() noexcept;
+
+  Context& context_;
+  HotPlans::Key key_;
+  const ConvolutionCall& call_;
+  CallStream stream_;
+};
+
+}  // namespace ucudnn

@@ -1,0 +1,236 @@
+#include "context/queries.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/descriptors.hpp"
+#include "kernels/fitting.hpp"
+#include "support/alignment.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Some clients without a limit keep bytes / 4 in an int (misc/CLIENTS.md, "At run time", 12).
+constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kMemoryAlignment;
+
+/// Without a time: it is unknown, as cuDNN's heuristics leave it.
+AlgorithmPerformance entryOf(const KernelOffer& offer,
+                             std::size_t memory,
+                             double timeMs = -1) noexcept {
+  return {offer.kernel.id,
+          CUDNN_STATUS_SUCCESS,
+          static_cast<float>(timeMs),
+          memory,
+          offer.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
+          static_cast<cudnnMathType_t>(offer.kernel.mathType)};
+}
+
+}  // namespace
+
+/// The limit of a client that states none. As long as nobody has set the default, it is no less
+/// than what cuDNN's own choice needs, and for Find all that is free: a client must not get less
+/// than plain cuDNN gives it.
+std::size_t Queries::unstatedLimit(bool find) {
+  Context::DefaultLimit& limit = context_.defaultLimits_[problem_];
+  std::size_t& known = find ? limit.findBytes : limit.bytes;
+  // What was free may have changed since.
+  if (known != 0 && !limit.memoryWasShort) return known;
+  std::size_t freeBytes = 0;
+  std::size_t totalBytes = 0;
+  UCUDNN_CHECK_CUDA(cudaMemGetInfo(&freeBytes, &totalBytes));
+  const Offers ranked = now().rankedOf(problem_, descriptors_);
+  const std::size_t picked =
+      ranked->empty() ? 0 : roundUpToAlignment(ranked->front().workspaceBytes);
+  const std::size_t wanted =
+      find ? kMaximumDefaultLimit : now().settings.defaultWorkspaceLimitBytes;
+  std::size_t bytes = std::max(picked, std::min(wanted, freeBytes));
+  if (now().settings.defaultWorkspaceLimitGiven)
+    bytes = std::min(bytes, now().settings.defaultWorkspaceLimitBytes);
+  limit.memoryWasShort = freeBytes < now().settings.defaultWorkspaceLimitBytes;
+  known = now().capped(roundDownToAlignment(std::min(bytes, kMaximumDefaultLimit)));
+  return known;
+}
+
+Snapshot::Route Queries::route() {
+  const bool capturing = now().ownsWorkspace() && isCapturing(context_.handle_);
+  return now().routeOf(problem_, descriptors_, layer_, capturing);
+}
+
+Measuring Queries::measuringFor(bool mayMeasure) const {
+  return ucudnn::measuringFor(mayMeasure, isCapturing(context_.handle_));
+}
+
+std::vector<AlgorithmPerformance> Queries::algorithms(const AlgorithmQuery& query) {
+  if (!isPlanned()) return {};
+  const bool isNamed = query.limitBytes.has_value();
+  if (route() != Snapshot::Route::kCallers) {
+    // It holds from when the workspace is the caller's again: without the total, or elsewhere.
+    if (isNamed)
+      context_.limits_.state(problem_, {roundDownToAlignment(*query.limitBytes), true, true});
+    else
+      context_.limits_.forget(problem_);
+    return answerOwned(now().capped(query.limitBytes.value_or(SIZE_MAX)));
+  }
+  const std::size_t statedBytes =
+      isNamed ? roundDownToAlignment(*query.limitBytes) : unstatedLimit(query.find);
+  context_.limits_.state(problem_, {statedBytes, isNamed, isNamed || query.find});
+  const std::size_t limitBytes = now().capped(statedBytes);
+  PlanRequest wanted = now().queryFor(problem_, limitBytes, false);
+  wanted.buffers = query.buffers;
+  const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
+  if (found.plan && found.plan->algorithm >= 0) return answerFrom(*found.plan, wanted, query.most);
+  return isNamed || query.find ? std::vector<AlgorithmPerformance>() : answerUnmeasured(limitBytes);
+}
+
+/// Ours first, then cuDNN's own by time: no more than `most` matter.
+std::vector<AlgorithmPerformance> Queries::answerFrom(const Plan& plan,
+                                                      const PlanRequest& query,
+                                                      int most) const {
+  const auto mathType = static_cast<cudnnMathType_t>(query.problem.mathType);
+  std::vector<AlgorithmPerformance> answer;
+  answer.push_back({plan.algorithm,
+                    CUDNN_STATUS_SUCCESS,
+                    static_cast<float>(plan.predictedMs),
+                    now().capped(roundUpToAlignment(plan.algorithmBytes)),
+                    plan.isDeterministic() ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
+                    mathType});
+  if (most == 1) return answer;
+  std::vector<Measurement> undivided = planner().undivided(query);
+  std::sort(undivided.begin(), undivided.end(), [](const Measurement& a, const Measurement& b) {
+    return a.timeMs < b.timeMs;
+  });
+  for (const Measurement& m : undivided) {
+    const auto algorithm = algorithmOf(m.kernel);
+    const bool same = algorithm == answer.front().algorithm &&
+                      m.deterministic == plan.isDeterministic() &&
+                      roundUpToAlignment(m.workspaceBytes) == answer.front().memory;
+    if (!algorithm || same || (query.deterministic && !m.deterministic)) continue;
+    answer.push_back(entryOf(m, roundUpToAlignment(m.workspaceBytes), m.timeMs));
+  }
+  return answer;
+}
+
+/// What cuDNN's heuristics say: each needs what it needs, for nobody knows what a plan would.
+std::vector<AlgorithmPerformance> Queries::answerUnmeasured(std::size_t limitBytes) const {
+  const Offers ranked = now().rankedOf(problem_, descriptors_);
+  std::vector<AlgorithmPerformance> answer;
+  for (const KernelOffer& offer : *ranked) {
+    const std::size_t bytes = roundUpToAlignment(offer.workspaceBytes);
+    if (bytes > limitBytes || (now().settings.deterministic && !offer.deterministic)) continue;
+    answer.push_back(entryOf(offer, bytes));
+  }
+  return answer;
+}
+
+/// Where μ-cuDNN owns the workspace: without measuring, first one without workspace. Empty: there
+/// is none.
+std::vector<AlgorithmPerformance> Queries::answerOwned(std::size_t limitBytes) const {
+  const Offers offers = now().offersOf(problem_, descriptors_);
+  const KernelOffer* const first = now().offerWithoutWorkspace(*offers);
+  if (first == nullptr) return {};
+  std::vector<AlgorithmPerformance> answer = {entryOf(*first, 0)};
+  for (const KernelOffer& offer : *offers)
+    if (&offer != first && offer.workspaceBytes <= limitBytes &&
+        (offer.deterministic || !now().settings.deterministic))
+      answer.push_back(entryOf(offer, offer.workspaceBytes));
+  return answer;
+}
+
+/// What the algorithm itself needs; but that which a query has named for a plan is told what the
+/// plan takes, and so is one beyond a limit: there, the plan runs in its place.
+std::optional<std::size_t> Queries::workspaceBytes(int algorithm) {
+  if (!isRead_) return std::nullopt;
+  if (!isPlanned()) return unplannedBytes(algorithm, SIZE_MAX);
+  const Snapshot::Route route = this->route();
+  // The fused call may need it: cuDNN has no other algorithm for it without an activation.
+  if (route == Snapshot::Route::kOwned) return toName(descriptors_, algorithm, 0);
+  const StatedLimit* const stated = context_.limits_.find(problem_);
+  if (route == Snapshot::Route::kUnshared)
+    return unplannedBytes(algorithm,
+                          stated != nullptr && stated->isNamed ? stated->bytes : SIZE_MAX);
+  StatedLimit limit = stated != nullptr ? *stated : StatedLimit{unstatedLimit(false), false, false};
+  limit.bytes = now().capped(limit.bytes);
+  const auto native = nativeBytes(algorithm);
+  if (!native) return std::nullopt;
+  const std::size_t own = roundUpToAlignment(*native);
+  const bool isHard = limit.isNamed || now().settings.defaultWorkspaceLimitGiven;
+  const std::size_t mostBytes = now().capped(isHard ? limit.bytes : SIZE_MAX);
+  const auto plan = planFor(limit, isDeterministic(problem_.operation, algorithm));
+  if (plan && (algorithm == plan->algorithm || own > mostBytes))
+    return withinCap(algorithm,
+                     roundUpToAlignment(toName(descriptors_, algorithm, plan->algorithmBytes)));
+  return keepWithin(mostBytes, algorithm, own);
+}
+
+/// What a call of such an algorithm runs within the limit. Null: nothing is known.
+std::shared_ptr<const Plan> Queries::planFor(const StatedLimit& limit, bool deterministic) const {
+  const Measuring measuring = measuringFor(limit.mayMeasure);
+  auto plan =
+      planner().answer(now().queryFor(problem_, limit.bytes, deterministic), measuring).plan;
+  // A call within the limit runs all the same, if need be with another kernel.
+  if (!plan && deterministic && !now().settings.deterministic)
+    plan = planner().answer(now().queryFor(problem_, limit.bytes, false), measuring).plan;
+  return plan;
+}
+
+/// What cuDNN needs for an algorithm of a convolution that is not planned, or cannot do without the
+/// caller's workspace. Empty: cuDNN's own answer is within the cap, or there is none.
+std::optional<std::size_t> Queries::unplannedBytes(int algorithm, std::size_t limitBytes) const {
+  if (limitBytes == SIZE_MAX && !now().isCapped()) return std::nullopt;
+  const auto native = nativeBytes(algorithm);
+  return native ? std::optional(keepWithin(limitBytes, algorithm, *native)) : native;
+}
+
+std::optional<std::size_t> Queries::nativeBytes(int algorithm) const {
+  std::size_t bytes = 0;
+  if (nativeWorkspaceSize(context_.handle_, problem_.operation, descriptors_, algorithm, &bytes) !=
+      CUDNN_STATUS_SUCCESS)
+    return std::nullopt;
+  return bytes;
+}
+
+std::size_t Queries::toName(const ConvolutionDescriptors& descriptors,
+                            int algorithm,
+                            std::size_t bytes) const {
+  return bytesToName(context_.handle_, problem_.operation, descriptors, algorithm, bytes);
+}
+
+/// No more than a limit that somebody has named, if cuDNN has anything within it: a call in less
+/// than its algorithm needs runs another.
+std::size_t Queries::keepWithin(std::size_t limitBytes, int algorithm, std::size_t bytes) const {
+  limitBytes = now().capped(limitBytes);
+  if (bytes <= limitBytes) return bytes;
+  std::size_t least = SIZE_MAX;
+  const Offers ranked = now().rankedOf(problem_, descriptors_);
+  for (const KernelOffer& offer : *ranked)
+    if (offer.deterministic || !now().settings.deterministic)
+      least = std::min(least, offer.workspaceBytes);
+  if (least == SIZE_MAX) return bytes;
+  // Not rounded up: the limit may be less than what sizes are rounded to.
+  const std::size_t within = std::max(limitBytes, least);
+  return std::max(least, withinCap(algorithm, toName(descriptors_, algorithm, within)));
+}
+
+/// What the fused call may need (bytesToName) goes by the cap where a batch of one does: then a
+/// split has it.
+std::size_t Queries::withinCap(int algorithm, std::size_t bytes) const {
+  const std::size_t cap = now().capped(bytes);
+  if (bytes <= cap) return bytes;
+  const ProblemDescriptors one(problem_.withBatch(1));
+  return toName(one.get(), algorithm, 0) <= cap ? cap : bytes;
+}
+
+std::shared_ptr<const Plan> Queries::plan(std::size_t limitBytes) const {
+  return planner().answer(now().queryFor(problem_, limitBytes, false), measuringFor(true)).plan;
+}
+
+Measurements Queries::candidates() const {
+  return planner().measurements(now().request(problem_, SIZE_MAX, false), measuringFor(true));
+}
+
+std::vector<Configuration> Queries::front() const {
+  return planner().front(now().queryFor(problem_, SIZE_MAX, false), measuringFor(true));
+}
+
+}  // namespace ucudnn
