@@ -96,7 +96,8 @@ std::optional<cudnnStatus_t> CallPath::leaveAgain(Context& context,
       context.hotPlans_.find(*execution.ticket, terms, context.limits_.epoch());
   if (hot == nullptr || hot->plan || hot->isUsedUp()) return std::nullopt;
   const cudnnStatus_t status = runExecution(context.handle_, execution);
-  if (status != CUDNN_STATUS_SUCCESS) return std::nullopt;  // something else may run
+  // Something else may run what cuDNN has refused; what may have run is not run twice.
+  if (status != CUDNN_STATUS_SUCCESS && !mayHaveRun(status)) return std::nullopt;
   static_cast<void>(hot->use());
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
   return status;
