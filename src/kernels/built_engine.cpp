@@ -26,14 +26,10 @@ void require(bool exists, const char* otherwise) {
 }
 
 std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& value) {
-  if (value.sums != 1) {
-    require(hasSums(problem, value.sums), "the batch can't be summed in so many parts");
-    return cutEqually(Part(problem), Direction::kBatch, value.sums);
-  }
-  if (value.tiles == 1) return {Part(problem)};
-  std::vector<Part> tiles = tilesOf(problem, value.tiles, kEngineAlignment);
-  require(!tiles.empty(), "the filters can't be cut into so many tiles");
-  return tiles;
+  std::vector<Part> parts =
+      value.sums == 1 ? cutInTiles(problem, value.tiles) : cutToSum(problem, value.sums);
+  require(!parts.empty(), "the problem can't be cut into so many parts");
+  return parts;
 }
 
 /// What all have: an engine's plans, of each of its graphs.

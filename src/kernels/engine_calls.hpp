@@ -4,11 +4,17 @@
 #include <cstdint>
 
 #include "kernels/native.hpp"
+#include "problem/part.hpp"
 
 namespace ucudnn {
 
 /// Bytes that x, w, y, z and the workspace of a call are aligned to for which engines are built.
 constexpr std::int64_t kEngineAlignment = 16;
+
+/// Whether a part's tensors are aligned as the call's are.
+constexpr bool areForEngines(const Offsets& part) noexcept {
+  return (part.x | part.w | part.y) % kEngineAlignment == 0;
+}
 
 /// Whether there are graphs with the factors: alpha is 1, beta is 0 or 1. That of
 /// bias_activation_forward has the problem's. REQUIRES: neither is null.

@@ -163,7 +163,7 @@ void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
   EngineConfiguration kind;
   for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2) {
     const std::size_t share = problem.wBytes() / static_cast<std::size_t>(kind.tiles);
-    if (share < kLeastFilterShare || tilesOf(problem, kind.tiles, kEngineAlignment).empty()) return;
+    if (share < kLeastFilterShare || cutInTiles(problem, kind.tiles).empty()) return;
     std::size_t beyond = whole.front();
     const auto savesCopy = [&](const KernelOffer& offer) {
       if (offer.workspaceBytes < share || offer.workspaceBytes >= beyond) return false;
@@ -188,7 +188,7 @@ void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
 /// less: the best one of each number of parts, as they are the last resort.
 void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
-  if (offers.empty() || !hasSums(problem, kFewestSums)) return;
+  if (offers.empty() || cutToSum(problem, kFewestSums).empty()) return;
   const std::size_t copy = std::min(problem.xBytes(), problem.yBytes());
   if (offers.front().workspaceBytes < copy) return;
   std::size_t least = offers.front().workspaceBytes;
@@ -196,7 +196,7 @@ void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
     if (offer.workspaceBytes >= copy) least = std::min(least, offer.workspaceBytes);
   const auto isDeterministic = [](const KernelOffer& offer) { return offer.deterministic; };
   EngineConfiguration kind;
-  for (kind.sums = kFewestSums; hasSums(problem, kind.sums); kind.sums *= 2) {
+  for (kind.sums = kFewestSums; !cutToSum(problem, kind.sums).empty(); kind.sums *= 2) {
     const std::size_t before = offers.size();
     addEngines(asking, kind, 1, offers, isDeterministic);
     if (offers.size() > before && offers.back().workspaceBytes >= least) offers.pop_back();

@@ -1,7 +1,6 @@
 #include "kernels/folds.hpp"
 
 #include "kernels/engine_configuration.hpp"
-#include "kernels/native.hpp"
 
 namespace ucudnn {
 namespace {
@@ -71,30 +70,14 @@ Folding::Folding(const Problem& problem) noexcept : folded(problem) {
   rows_ = bytes / pitchBytes_;
 }
 
-cudaError_t Folding::toCallers(const void* wide,
-                               const void* w,
-                               cudaStream_t stream) const noexcept {
-  return cudaMemcpy2DAsync(const_cast<void*>(w),
-                           rowBytes_,
-                           advance(wide, firstBytes_),
-                           pitchBytes_,
-                           rowBytes_,
-                           rows_,
-                           cudaMemcpyDeviceToDevice,
-                           stream);
-}
-
-cudaError_t Folding::fromCallers(const void* w,
-                                 const void* wide,
-                                 cudaStream_t stream) const noexcept {
-  return cudaMemcpy2DAsync(const_cast<void*>(advance(wide, firstBytes_)),
-                           pitchBytes_,
-                           w,
-                           rowBytes_,
-                           rowBytes_,
-                           rows_,
-                           cudaMemcpyDeviceToDevice,
-                           stream);
+cudaError_t Folding::copy(const void* from,
+                          std::size_t fromPitch,
+                          const void* to,
+                          std::size_t toPitch,
+                          cudaStream_t stream) const noexcept {
+  constexpr auto kKind = cudaMemcpyDeviceToDevice;
+  return cudaMemcpy2DAsync(
+      const_cast<void*>(to), toPitch, from, fromPitch, rowBytes_, rows_, kKind, stream);
 }
 
 }  // namespace ucudnn

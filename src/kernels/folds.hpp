@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "problem/problem.hpp"
+#include "kernels/native.hpp"
 
 namespace ucudnn {
 
@@ -33,10 +33,20 @@ struct Folding {
   static bool savesCopies(const Problem& problem) noexcept;
 
   /// Both are enqueued on the stream. `wide` is the wide gradient, `w` the caller's.
-  cudaError_t toCallers(const void* wide, const void* w, cudaStream_t stream) const noexcept;
-  cudaError_t fromCallers(const void* w, const void* wide, cudaStream_t stream) const noexcept;
+  cudaError_t toCallers(const void* wide, const void* w, cudaStream_t stream) const noexcept {
+    return copy(advance(wide, firstBytes_), pitchBytes_, w, rowBytes_, stream);
+  }
+  cudaError_t fromCallers(const void* w, const void* wide, cudaStream_t stream) const noexcept {
+    return copy(w, rowBytes_, advance(wide, firstBytes_), pitchBytes_, stream);
+  }
 
  private:
+  cudaError_t copy(const void* from,
+                   std::size_t fromPitch,
+                   const void* to,
+                   std::size_t toPitch,
+                   cudaStream_t stream) const noexcept;
+
   std::size_t rows_, rowBytes_, pitchBytes_, firstBytes_;
 };
 

@@ -4,7 +4,6 @@
 
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
-#include "problem/part.hpp"
 
 namespace ucudnn {
 namespace {
@@ -37,23 +36,24 @@ TensorDescriptor makePacked(std::int32_t type, const Problem::Sizes& sizes, int 
 
 }  // namespace
 
-bool hasSums(const Problem& problem, int parts) noexcept {
+std::vector<Part> cutToSum(const Problem& problem, int parts) {
   const std::int32_t type = problem.wType;
   if (parts < 2 || parts > kMostSums || problem.operation != Operation::kBackwardFilter ||
       !isRounded(type) || problem.xType != type || problem.yType != type ||
       problem.computeType != CUDNN_DATA_FLOAT || problem.dimensions < 4 ||
       problem.batch() % parts != 0)
-    return false;
+    return {};
   const Offsets second = offsetsOfSample(problem, problem.batch() / parts);
-  constexpr auto kAlignment = static_cast<std::size_t>(kEngineAlignment);
-  if (second.x % kAlignment != 0 || second.y % kAlignment != 0) return false;
   const std::size_t x = elementsOf(problem.xSizes, problem.dimensions);
   const std::size_t y = elementsOf(problem.ySizes, problem.dimensions);
   const auto count = static_cast<std::size_t>(parts);
-  return problem.xBytes() == x * elementBytes(type) && problem.yBytes() == y * elementBytes(type) &&
-         problem.xBytes() == count * second.x && problem.yBytes() == count * second.y &&
-         x <= kMostElements && y <= kMostElements &&
-         problem.wBytes() / elementBytes(type) <= kMostElements;
+  const bool areContiguous =
+      problem.xBytes() == x * elementBytes(type) && problem.yBytes() == y * elementBytes(type) &&
+      problem.xBytes() == count * second.x && problem.yBytes() == count * second.y;
+  if (!areContiguous || !areForEngines(second) || x > kMostElements || y > kMostElements ||
+      problem.wBytes() / elementBytes(type) > kMostElements)
+    return {};
+  return cutEqually(Part(problem), Direction::kBatch, parts);
 }
 
 Problem inFloat(const Problem& part) noexcept {

@@ -3,15 +3,17 @@
 // that are compiled at run time: so parts of x and y are copied to float.
 #pragma once
 
+#include <vector>
+
 #include "cuda/owners.hpp"
 #include "kernels/native.hpp"
-#include "problem/problem.hpp"
+#include "problem/part.hpp"
 
 namespace ucudnn {
 
-/// Whether the batch can be summed in so many equal parts: x and y are without gaps, and so are
-/// parts of them, which are as aligned as calls are.
-bool hasSums(const Problem& problem, int parts) noexcept;
+/// Equal parts of the batch: x and y are without gaps, and so are parts of them, which are as
+/// aligned as calls of engines are. Empty: there are none.
+std::vector<Part> cutToSum(const Problem& problem, int parts);
 
 /// A part in float, in the same memory for all. TF32 holds what half and bfloat16 hold, so products
 /// are as exact as theirs; the sum is rounded once.

@@ -1,17 +1,19 @@
 #include "kernels/tiles.hpp"
 
+#include "kernels/engine_calls.hpp"
+
 namespace ucudnn {
 
-std::vector<Part> tilesOf(const Problem& problem, int tiles, std::size_t alignment) {
+std::vector<Part> cutInTiles(const Problem& problem, int tiles) {
+  if (tiles == 1) return {Part(problem)};
   const Direction direction = problem.groups > 1 ? Direction::kGroups : Direction::kFilters;
-  if (tiles < 2 || sizeOf(problem, direction) % tiles != 0 ||
+  if (tiles < 1 || sizeOf(problem, direction) % tiles != 0 ||
       problem.operation == Operation::kBiasActivationForward)
     return {};
   std::vector<Part> parts = cutEqually(Part(problem), direction, tiles);
   const Offsets& second = parts[1].offsets;
-  const bool exist = second.x % alignment == 0 && second.w % alignment == 0 &&
-                     second.y % alignment == 0 && !(second.adds && isRounded(problem.xType));
-  return exist ? parts : std::vector<Part>();
+  if (!areForEngines(second) || (second.adds && isRounded(problem.xType))) parts.clear();
+  return parts;
 }
 
 }  // namespace ucudnn

@@ -2,17 +2,16 @@
 // tensor needs that much at any batch size; a tile has only its share.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "problem/part.hpp"
 
 namespace ucudnn {
 
-/// Equal tiles, two at least, that begin at multiples of `alignment` bytes: where there are groups,
-/// of whole groups; else of filters, and those of backward data add up. cuDNN takes no filter
-/// tensor with gaps, so channels stay whole. Empty: there are none. Sums are not rounded to half or
-/// bfloat16 between tiles; bias and z are not cut.
-std::vector<Part> tilesOf(const Problem& problem, int tiles, std::size_t alignment);
+/// Equal tiles, as aligned as calls of engines are: where there are groups, of whole groups; else
+/// of filters, and those of backward data add up. cuDNN takes no filter tensor with gaps, so
+/// channels stay whole. Empty: there are none. Sums are not rounded to half or bfloat16 between
+/// tiles; bias and z are not cut.
+std::vector<Part> cutInTiles(const Problem& problem, int tiles);
 
 }  // namespace ucudnn

@@ -29,7 +29,7 @@ TEST_F(EnginePartsTest, LargeFiltersHaveTilesThatNeedTheirShare) {
       const Problem problem = convolution(operation, batch, 512, 512, 7, 3);
       const auto found = offers(problem);
       for (const int tiles : {2, 4}) {
-        const Problem tile = tilesOf(problem, tiles, kEngineAlignment).front().problem;
+        const Problem tile = cutInTiles(problem, tiles).front().problem;
         const std::size_t least = tile.xBytes() + tile.wBytes();
         std::vector<KernelOffer> tiled;
         for (const KernelOffer& offer : found)

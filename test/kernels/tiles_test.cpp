@@ -130,8 +130,8 @@ TEST_F(TilesTest, BiasAndActivationHaveNone) {
   const Problem problem = sampleProblem(Operation::kForward, 3, 8);
   Problem fused = problem;
   fused.operation = Operation::kBiasActivationForward;
-  EXPECT_EQ(tilesOf(problem, 2, 16).size(), 2U);
-  EXPECT_TRUE(tilesOf(fused, 2, 16).empty());
+  EXPECT_EQ(cutInTiles(problem, 2).size(), 2U);
+  EXPECT_TRUE(cutInTiles(fused, 2).empty());
 }
 
 TEST_F(TilesTest, OtherFactorsAreRefusedAndChangeNothing) {
