@@ -77,109 +77,26 @@ std::vector<Move> hullSteps(const DivisionProblem& problem) {
   return steps;
 }
 
-/// A division that is changed move by move, with what is left of the total.
-class Incumbent {
- public:
-  explicit Incumbent(const DivisionProblem& problem) : problem_(problem) {
-    for (const DivisionGroup& group : problem.groups) {
-      counts_.emplace_back(group.choices.size(), 0);
-      counts_.back().front() = static_cast<int>(group.members.size());
-    }
-    left_ = problem.totalUnits - summedUnits(problem, counts_);
+/// Takes each hull step for as many members as it fits; the first that does not fit for all gives
+/// the multiplier.
+void takeHullSteps(DivisionProblem& problem) {
+  problem.incumbent.clear();
+  problem.multiplier = 0;
+  for (const DivisionGroup& group : problem.groups) {
+    problem.incumbent.emplace_back(group.choices.size(), 0);
+    problem.incumbent.back().front() = static_cast<int>(group.members.size());
   }
-
-  const DivisionCounts& counts() const { return counts_; }
-
-  /// Takes each hull step for as many members as it fits; the first that does not fit for all gives
-  /// the multiplier of the Lagrangian bound, in ms a unit.
-  double takeHullSteps() {
-    double multiplier = 0;
-    for (const Move& step : hullSteps(problem_)) {
-      const int movable = counts_[step.group][step.from];
-      const int moved = static_cast<int>(std::min<std::int64_t>(movable, left_ / step.units));
-      if (moved < movable && multiplier == 0) multiplier = saved(step);
-      apply(step, moved);
-    }
-    return multiplier;
+  std::int64_t left = problem.totalUnits - summedUnits(problem, problem.incumbent);
+  for (const Move& step : hullSteps(problem)) {
+    std::vector<int>& counts = problem.incumbent[step.group];
+    const int movable = counts[step.from];
+    const int moved = static_cast<int>(std::min<std::int64_t>(movable, left / step.units));
+    if (moved < movable && problem.multiplier == 0) problem.multiplier = saved(step);
+    counts[step.from] -= moved;
+    counts[step.to] += moved;
+    left -= moved * step.units;
   }
-
-  /// Makes the best move, or the best two together, as long as that saves time.
-  void exchange() {
-    // Each round is a strict improvement; the bound only keeps a freak table from taking long.
-    constexpr int kMostRounds = 200;
-    for (int round = 0; round < kMostRounds && exchangeOnce(); ++round) {
-    }
-  }
-
- private:
-  void apply(const Move& move, int members) {
-    counts_[move.group][move.from] -= members;
-    counts_[move.group][move.to] += members;
-    left_ -= members * move.units;
-  }
-
-  std::vector<Move> possibleMoves() const {
-    std::vector<Move> moves;
-    for (std::size_t g = 0; g < counts_.size(); ++g) {
-      for (std::size_t from = 0; from < counts_[g].size(); ++from) {
-        if (counts_[g][from] == 0) continue;
-        for (std::size_t to = 0; to < counts_[g].size(); ++to) {
-          if (to != from) moves.push_back(makeMove(problem_, g, from, to));
-        }
-      }
-    }
-    std::sort(
-        moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.units < b.units; });
-    return moves;
-  }
-
-  bool exchangeOnce() {
-    const std::vector<Move> moves = possibleMoves();
-    // Of the first n moves: the best, and the best of another group than that one's.
-    constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-    std::vector<std::pair<std::size_t, std::size_t>> best(moves.size() + 1, {kNone, kNone});
-    const auto better = [&moves](std::size_t a, std::size_t b) {
-      return b == kNone || moves[a].timeMs < moves[b].timeMs;
-    };
-    for (std::size_t i = 0; i < moves.size(); ++i) {
-      auto [first, second] = best[i];
-      const bool sameGroup = first != kNone && moves[first].group == moves[i].group;
-      if (better(i, first)) {
-        if (!sameGroup) second = first;
-        first = i;
-      } else if (!sameGroup && better(i, second)) {
-        second = i;
-      }
-      best[i + 1] = {first, second};
-    }
-
-    double gain = -1e-12;  // ms: less is rounding, and would let rounds go in circles
-    std::size_t one = kNone;
-    std::size_t two = kNone;
-    for (std::size_t i = 0; i < moves.size(); ++i) {
-      if (moves[i].units <= left_ && moves[i].timeMs < gain) {
-        std::tie(gain, one, two) = std::make_tuple(moves[i].timeMs, i, kNone);
-      }
-      const auto fits = std::upper_bound(
-          moves.begin(), moves.end(), left_ - moves[i].units, [](std::int64_t left, const Move& m) {
-            return left < m.units;
-          });
-      const auto [first, second] = best[static_cast<std::size_t>(fits - moves.begin())];
-      const bool sameGroup = first != kNone && moves[first].group == moves[i].group;
-      const std::size_t other = sameGroup ? second : first;
-      if (other == kNone || moves[i].timeMs + moves[other].timeMs >= gain) continue;
-      std::tie(gain, one, two) = std::make_tuple(moves[i].timeMs + moves[other].timeMs, i, other);
-    }
-    if (one == kNone) return false;
-    apply(moves[one], 1);
-    if (two != kNone) apply(moves[two], 1);
-    return true;
-  }
-
-  const DivisionProblem& problem_;
-  DivisionCounts counts_;
-  std::int64_t left_ = 0;
-};
+}
 
 double priced(const DivisionChoice& choice, double multiplier) {
   return choice.timeMs + multiplier * static_cast<double>(choice.units);
@@ -232,12 +149,8 @@ std::int64_t summedUnits(const DivisionProblem& problem, const DivisionCounts& c
 }
 
 void boundDivision(DivisionProblem& problem) {
-  Incumbent incumbent(problem);
-  const double multiplier = incumbent.takeHullSteps();
-  incumbent.exchange();
-  problem.multiplier = multiplier;
-  problem.incumbent = incumbent.counts();
-
+  takeHullSteps(problem);
+  const double multiplier = problem.multiplier;
   const auto cheaper = [multiplier](const DivisionChoice& a, const DivisionChoice& b) {
     return priced(a, multiplier) < priced(b, multiplier);
   };

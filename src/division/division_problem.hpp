@@ -40,7 +40,7 @@ std::optional<DivisionProblem> makeDivisionProblem(const std::vector<DivisionIte
 double summedTimeMs(const DivisionProblem& problem, const DivisionCounts& counts);
 std::int64_t summedUnits(const DivisionProblem& problem, const DivisionCounts& counts);
 
-/// Finds the incumbent by greedy steps along the convex hulls and exchanges; sets `most` of every
+/// Finds the incumbent by greedy steps along the convex hulls; sets `most` of every
 /// choice by its reduced cost against the Lagrangian bound, which no better division can exceed.
 /// The incumbent itself stays allowed.
 void boundDivision(DivisionProblem& problem);
