@@ -16,7 +16,7 @@ namespace {
 /// What goes into the guard and comes back. It owns nothing: see runWithGlpkGuard.
 struct Job {
   const DivisionProblem* problem;
-  int* counts;  ///< one for each column; filled when there is a solution
+  DivisionCounts* counts;  ///< filled when there is a solution
   int timeLimitMs;
   const char* probPath;  ///< null: no diagnosis
   const char* mipPath;
@@ -42,7 +42,7 @@ glp_prob* makeProgram(const DivisionProblem& problem) {
       const int column = glp_add_cols(program, 1);
       glp_set_obj_coef(program, column, choice.timeMs);
       glp_set_col_kind(program, column, GLP_IV);
-      glp_set_col_bnds(program, column, GLP_DB, 0, members);
+      glp_set_col_bnds(program, column, choice.most == 0 ? GLP_FX : GLP_DB, 0, choice.most);
       const int rows[] = {0, 1, row};  // GLPK counts from 1
       const double values[] = {0, static_cast<double>(choice.units), 1};
       glp_set_mat_col(program, column, 2, rows, values);
@@ -51,19 +51,8 @@ glp_prob* makeProgram(const DivisionProblem& problem) {
   return program;
 }
 
-/// Leaves out what can't be in a better division than the incumbent.
-void restrictColumns(glp_prob* program, const DivisionProblem& problem) {
-  int column = 0;
-  for (const DivisionGroup& group : problem.groups) {
-    for (const DivisionChoice& choice : group.choices) {
-      glp_set_col_bnds(program, ++column, choice.most == 0 ? GLP_FX : GLP_DB, 0, choice.most);
-    }
-  }
-}
-
 void solve(glp_prob* program, Job& job) {
   if (job.probPath != nullptr) glp_write_prob(program, 0, job.probPath);
-  restrictColumns(program, *job.problem);
   glp_iocp parameters;
   glp_init_iocp(&parameters);
   // No cuts: the columns left are few, and GLPK 5.0's cover cuts end in an internal error on some
@@ -79,9 +68,10 @@ void solve(glp_prob* program, Job& job) {
   job.found = status == GLP_OPT || status == GLP_FEAS;
   job.optimal = result == 0 && status == GLP_OPT;
   if (job.found) {
-    for (int column = 1; column <= glp_get_num_cols(program); ++column) {
-      job.counts[column - 1] = static_cast<int>(std::lround(glp_mip_col_val(program, column)));
-    }
+    int column = 0;
+    for (std::vector<int>& group : *job.counts)
+      for (int& count : group)
+        count = static_cast<int>(std::lround(glp_mip_col_val(program, ++column)));
   }
   if (job.probPath == nullptr) return;
   glp_write_mip(program, job.mipPath);
@@ -107,18 +97,12 @@ std::string stamp() {
   return std::string(text) + "-" + std::to_string(serial++);
 }
 
-std::size_t columns(const DivisionProblem& problem) {
-  std::size_t sum = 0;
-  for (const DivisionGroup& group : problem.groups) sum += group.choices.size();
-  return sum;
-}
-
 std::optional<DivisionSolution> solveGuarded(const DivisionProblem& problem,
                                              const DivisionSettings& settings) {
-  std::vector<int> values(columns(problem), 0);
+  DivisionSolution solution{problem.incumbent, false};
   Job job{};
   job.problem = &problem;
-  job.counts = values.data();
+  job.counts = &solution.counts;
   constexpr double kMostMs = std::numeric_limits<int>::max();
   job.timeLimitMs = static_cast<int>(std::clamp(settings.timeLimitSeconds * 1000, 0.0, kMostMs));
   const std::string suffix = "_" + stamp();
@@ -131,13 +115,7 @@ std::optional<DivisionSolution> solveGuarded(const DivisionProblem& problem,
     job.solPath = sol.c_str();
   }
   if (!runWithGlpkGuard(work, &job) || !job.found) return std::nullopt;
-  DivisionSolution solution{{}, job.optimal};
-  auto next = values.begin();
-  for (const DivisionGroup& group : problem.groups) {
-    const auto end = next + static_cast<std::ptrdiff_t>(group.choices.size());
-    solution.counts.emplace_back(next, end);
-    next = end;
-  }
+  solution.optimal = job.optimal;
   return solution;
 }
 

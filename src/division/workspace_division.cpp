@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <sstream>
+#include <string>
 
 #include "division/division_solver.hpp"
 
@@ -109,24 +109,27 @@ bool writeDivisionProblem(const std::vector<DivisionItem>& items,
   std::ofstream file(path);
   if (!problem || !file) return false;
   file.precision(17);
-  std::ostringstream workspace, members, names;
-  file << "\\ workspace_division\nMinimize\n time_ms:\n";
+  const auto name = [](std::size_t group, std::size_t choice) {
+    return " x_" + std::to_string(group) + "_" + std::to_string(choice) + "\n";
+  };
+  const auto forEachColumn = [&](auto write) {
+    for (std::size_t g = 0; g < problem->groups.size(); ++g)
+      for (std::size_t j = 0; j < problem->groups[g].choices.size(); ++j)
+        write(problem->groups[g].choices[j], name(g, j));
+  };
+  file << "Minimize\n time_ms:\n";
+  forEachColumn([&](const auto& choice, auto x) { file << " + " << choice.timeMs << x; });
+  file << "Subject To\n workspace_units:\n";
+  forEachColumn([&](const auto& choice, auto x) { file << " + " << choice.units << x; });
+  file << " <= " << problem->totalUnits << '\n';
   for (std::size_t g = 0; g < problem->groups.size(); ++g) {
-    const DivisionGroup& group = problem->groups[g];
-    members << " members_" << g << ":\n";
-    for (std::size_t j = 0; j < group.choices.size(); ++j) {
-      const std::string name = "x_" + std::to_string(g) + "_" + std::to_string(j);
-      file << "  + " << group.choices[j].timeMs << ' ' << name << '\n';
-      workspace << "  + " << group.choices[j].units << ' ' << name << '\n';
-      members << "  + " << name << '\n';
-      names << ' ' << name << '\n';
-    }
-    members << "  = " << group.members.size() << '\n';
+    file << " members_" << g << ":\n";
+    for (std::size_t j = 0; j < problem->groups[g].choices.size(); ++j) file << " +" << name(g, j);
+    file << " = " << problem->groups[g].members.size() << '\n';
   }
-  file << "Subject To\n workspace_units:\n"
-       << workspace.str() << "  <= " << problem->totalUnits << '\n'
-       << members.str() << "Generals\n"
-       << names.str() << "End\n";
+  file << "Generals\n";
+  forEachColumn([&](const auto&, auto x) { file << x; });
+  file << "End\n";
   return static_cast<bool>(file.flush());
 }
 

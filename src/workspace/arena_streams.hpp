@@ -27,12 +27,6 @@ class ArenaStreams {
     return arena;
   }
 
-  /// Those that have not been looked up since use number `before`.
-  void forgetIdleStreams(std::uint64_t before) {
-    for (auto stream = streams_.begin(); stream != streams_.end();)
-      stream = stream->second.seen < before ? streams_.erase(stream) : std::next(stream);
-  }
-
   bool knows(std::uint64_t stream) const { return streams_.count(stream) > 0; }
   std::size_t size() const noexcept { return streams_.size(); }
 

@@ -5,7 +5,7 @@
 namespace ucudnn {
 namespace {
 
-// Streams that overlap for less of the span gain nothing that could be measured; and what follows
+// Streams that overlap for less of the time gain nothing that could be measured; and what follows
 // one another on two streams may touch by the resolution of events.
 constexpr double kOverlapPart = 0.02;
 
@@ -18,20 +18,6 @@ double begunMs(const std::vector<WorkspaceUse>& uses, std::size_t i) {
       begun = std::max(begun, uses[j].endedMs);
   }
   return std::min(begun, uses[i].endedMs);
-}
-
-double spanOf(std::vector<std::pair<double, double>> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  double span = 0;
-  double covered = 0;
-  bool any = false;
-  for (const auto& [begin, end] : intervals) {
-    const double from = any ? std::max(begin, covered) : begin;
-    span += std::max(0.0, end - from);
-    covered = any ? std::max(covered, end) : end;
-    any = true;
-  }
-  return span;
 }
 
 double elapsedMs(const std::vector<WorkspaceUse>& uses) {
@@ -53,7 +39,7 @@ void group(const std::vector<WorkspaceUse>& uses, Overlap& overlap) {
       if (a.stream != b.stream)
         togetherMs[{a.stream, b.stream}] +=
             std::max(0.0, std::min(a.endedMs, b.endedMs) - std::max(a.requestedMs, b.requestedMs));
-  const double least = kOverlapPart * overlap.spanMs;
+  const double least = kOverlapPart * overlap.elapsedMs;
   for (const WorkspaceUse& use : uses) {
     if (overlap.groupOf.count(use.stream) > 0) continue;
     std::vector<bool> taken(overlap.groups + 1, false);
@@ -70,20 +56,9 @@ void group(const std::vector<WorkspaceUse>& uses, Overlap& overlap) {
 
 Overlap overlapOf(const std::vector<WorkspaceUse>& uses) {
   Overlap overlap;
-  std::vector<std::pair<double, double>> intervals;
-  std::map<std::uint64_t, double> ofStream;
-  double waitedMs = 0;
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    const double begun = begunMs(uses, i);
-    waitedMs += begun - uses[i].requestedMs;
-    intervals.emplace_back(begun, uses[i].endedMs);
-    overlap.serialMs += uses[i].endedMs - begun;
-    ofStream[uses[i].stream] += uses[i].endedMs - begun;
-  }
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    overlap.serialMs += uses[i].endedMs - begunMs(uses, i);
   overlap.elapsedMs = elapsedMs(uses);
-  overlap.spanMs = spanOf(std::move(intervals));
-  for (const auto& [stream, busyMs] : ofStream) overlap.leastMs = std::max(overlap.leastMs, busyMs);
-  overlap.leastMs = std::max(overlap.leastMs, overlap.spanMs - waitedMs);
   group(uses, overlap);
   return overlap;
 }

@@ -18,11 +18,7 @@ struct WorkspaceUse {
 
 struct Overlap {
   double elapsedMs = 0;  ///< from the first request to the last end, the host's pace included
-  double spanMs = 0;     ///< during which at least one use was under way
   double serialMs = 0;   ///< all uses, one after another
-  /// No set of regions can bring the span below it: what uses waited for their regions is won at
-  /// best, and each stream's own uses follow one another.
-  double leastMs = 0;
   /// Streams whose uses did not overlap, nor would have but for their region, are in one group.
   std::size_t groups = 0;
   std::map<std::uint64_t, std::size_t> groupOf;  ///< by stream

@@ -26,35 +26,21 @@ struct WorkspaceKey {
   bool plansStrict = false;
   bool borrowOutput = true;
 
-  bool operator<(const WorkspaceKey& other) const noexcept { return tied() < other.tied(); }
-
- private:
-  std::tuple<int,
-             std::size_t,
-             bool,
-             BatchSizePolicy,
-             Kernels,
-             Tuning,
-             double,
-             bool,
-             std::size_t,
-             const void*,
-             bool,
-             bool>
-  tied() const noexcept {
-    return {device,
-            totalBytes,
-            divides,
-            batchSizePolicy,
-            kernels,
-            tuning,
-            maxError,
-            deterministic,
-            graphBytes,
-            plans,
-            plansStrict,
-            borrowOutput};
+  auto tied() const noexcept {
+    return std::tie(device,
+                    totalBytes,
+                    divides,
+                    batchSizePolicy,
+                    kernels,
+                    tuning,
+                    maxError,
+                    deterministic,
+                    graphBytes,
+                    plans,
+                    plansStrict,
+                    borrowOutput);
   }
+  bool operator<(const WorkspaceKey& other) const noexcept { return tied() < other.tied(); }
 };
 
 }  // namespace ucudnn

@@ -50,7 +50,6 @@ class WorkspaceLayout {
   std::shared_ptr<WorkspaceRegion> arenaOf(std::uint64_t stream);
   /// Null: there is none.
   std::shared_ptr<WorkspaceRegion> largest() const;
-  void forgetIdleStreams(std::uint64_t before) { streams_.forgetIdleStreams(before); }
 
  private:
   void clear();

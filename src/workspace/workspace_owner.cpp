@@ -265,9 +265,7 @@ void WorkspaceOwner::forgetIdle() {
   if (now < forgotten_ + kIdleUses) return;
   forgotten_ = now;
   // What is in use is looked up every kIdleUses uses, when the epoch changes.
-  const std::uint64_t before = now > 2 * kIdleUses ? now - 2 * kIdleUses : 0;
-  layout_.forgetIdleStreams(before);
-  network_.forgetIdle(before);
+  network_.forgetIdle(now > 2 * kIdleUses ? now - 2 * kIdleUses : 0);
 }
 
 void WorkspaceOwner::perform(Task task, const PlanRequest& request) {
@@ -329,15 +327,13 @@ void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<Watch
   window.referenceMs = plannedMs(request, seen, layout_.totalBytes());
   ArenaCount count = count_;  // written by this thread alone
   logDebug(
-      "{} uses of workspace on {} streams in {}: {:.3f} ms of {:.3f}, one after another {:.3f}, at "
-      "least {:.3f}; {} groups; predicted {:.3f}, in one arena {:.3f}",
+      "{} uses of workspace on {} streams in {}: {:.3f} ms, one after another {:.3f}; {} "
+      "groups; predicted {:.3f}, in one arena {:.3f}",
       seen.size(),
       window.overlap.groupOf.size(),
       describe(count.current()),
-      window.overlap.spanMs,
       window.overlap.elapsedMs,
       window.overlap.serialMs,
-      window.overlap.leastMs,
       window.overlap.groups,
       window.plannedMs,
       window.referenceMs);
