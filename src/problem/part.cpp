@@ -73,6 +73,7 @@ Part cut(const Part& whole, Direction direction, Range range) noexcept {
 
 std::vector<Part> cutEqually(const Part& whole, Direction direction, int count) {
   std::vector<Part> parts;
+  parts.reserve(static_cast<std::size_t>(count));
   const std::int32_t size = sizeOf(whole.problem, direction) / count;
   for (int i = 0; i < count; ++i) parts.push_back(cut(whole, direction, {i * size, size}));
   return parts;

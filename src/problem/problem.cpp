@@ -177,20 +177,6 @@ std::size_t elementBytes(std::int32_t dataType) noexcept {
   }
 }
 
-Problem::FilterStrides Problem::wStrides() const noexcept {
-  FilterStrides packed{};
-  std::size_t next = 1;
-  const auto pack = [&](int i) {
-    packed[i] = next;
-    next *= static_cast<std::size_t>(wSizes[i]);
-  };
-  const bool isChannelsLast = wFormat == CUDNN_TENSOR_NHWC;
-  if (isChannelsLast) pack(1);
-  for (int i = dimensions - 1; i > 1; --i) pack(i);
-  if (!isChannelsLast) pack(1);
-  pack(0);
-  return packed;
-}
 std::size_t Problem::xBatchStrideBytes() const noexcept {
   return static_cast<std::size_t>(xStrides[0]) * elementBytes(xType);
 }
@@ -318,6 +304,21 @@ bool readProblem(Operation operation,
   if (problem.wSizes[1] == problem.xSizes[1]) problem.groups = 1;
   clearUnused(problem);
   return true;
+}
+
+Problem::FilterStrides Problem::wStrides() const noexcept {
+  FilterStrides packed{};
+  std::size_t next = 1;
+  const auto pack = [&](int i) {
+    packed[i] = next;
+    next *= static_cast<std::size_t>(wSizes[i]);
+  };
+  const bool isChannelsLast = wFormat == CUDNN_TENSOR_NHWC;
+  if (isChannelsLast) pack(1);
+  for (int i = dimensions - 1; i > 1; --i) pack(i);
+  if (!isChannelsLast) pack(1);
+  pack(0);
+  return packed;
 }
 
 }  // namespace ucudnn
