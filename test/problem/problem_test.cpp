@@ -167,6 +167,19 @@ TEST(ProblemTest, WithBatchChangesTheBatchAlone) {
   EXPECT_EQ(smaller.text(), base.text());
 }
 
+TEST(ProblemTest, FiltersArePackedInTheirFormat) {
+  Problem problem = sampleProblem();
+  problem.wSizes = {5, 2, 3, 7};
+  EXPECT_EQ(problem.wStrides(), (Problem::FilterStrides{42, 21, 7, 1, 0}));
+  problem.wFormat = CUDNN_TENSOR_NHWC;
+  EXPECT_EQ(problem.wStrides(), (Problem::FilterStrides{42, 1, 14, 2, 0}));
+  problem.dimensions = 5;
+  problem.wSizes = {5, 2, 3, 7, 4};
+  EXPECT_EQ(problem.wStrides(), (Problem::FilterStrides{168, 1, 56, 8, 2}));
+  problem.wFormat = CUDNN_TENSOR_NCHW;
+  EXPECT_EQ(problem.wStrides(), (Problem::FilterStrides{168, 84, 28, 4, 1}));
+}
+
 TEST(ProblemTest, BytesFollowStridesAndTypes) {
   Problem problem = sampleProblem(Operation::kForward, 8, 4);
   EXPECT_EQ(problem.xBytes(), 8u * 4 * 9 * 8 * 4);
