@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -85,15 +84,14 @@ std::shared_ptr<const Plan> build(PreparedKernels& prepared,
   return plan->replayed ? plan : enqueued;
 }
 
-std::shared_ptr<const Plan> build(PlanRequest request, const FrozenPlan& frozen) {
-  request.limitBytes = std::numeric_limits<std::size_t>::max();
-  request.calls = frozen.plan.borrows() ? Calls::kOverwriting : Calls::kAll;
+std::shared_ptr<const Plan> build(const PlanRequest& asked, const FrozenPlan& frozen) {
+  const PlanRequest request =
+      asked.unlimitedFor(frozen.plan.borrows() ? Calls::kOverwriting : Calls::kAll);
   PreparedKernels prepared(request.handle, request.problem);
   auto plan = build(prepared, request, frozen.plan);
   if (!plan->of(CallKind::kOther) && frozen.general) {
     if (frozen.general->borrows()) throw NotHere("the plan for other calls borrows");
-    request.anyCall = true;
-    auto general = build(prepared, request, *frozen.general);
+    auto general = build(prepared, request.forAnyCall(), *frozen.general);
     if (!general->of(CallKind::kOther))
       throw NotHere("the plan for calls that suit no engine has engines");
     plan = withGeneral(*plan, std::move(general));

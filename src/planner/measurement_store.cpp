@@ -83,6 +83,11 @@ Database& MeasurementStore::database(const std::string& path) {
   return *database;
 }
 
+bool MeasurementStore::knows(int machine, const Problem& problem) const {
+  const std::lock_guard lock(mutex_);
+  return known_.peek({machine, problem.withBatch(0)}) != nullptr;
+}
+
 bool MeasurementStore::answers(const PlanRequest& request) const {
   return look(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answers(request.limitBytes);
@@ -91,7 +96,7 @@ bool MeasurementStore::answers(const PlanRequest& request) const {
 
 Measurements MeasurementStore::measurements(const PlanRequest& request) const {
   const int miniBatch = request.problem.batch();
-  const bool isSplit = sizesFor(request.problem, request.settings->batchSizePolicy).size() > 1;
+  const bool isSplit = request.sizes().size() > 1;
   return look(request, [&](const Known* known, const KnownQuestion*) {
     Measurements found;
     if (known == nullptr) return found;

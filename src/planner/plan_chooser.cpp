@@ -136,9 +136,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
   auto plan = tryPair(request_);
   if (!plan || !*plan) return plan;
   if (!(*plan)->of(CallKind::kOther)) {  // a query does not know which calls follow
-    PlanRequest any = request_;
-    any.anyCall = true;
-    auto general = tryPair(any);
+    auto general = tryPair(request_.forAnyCall());
     if (!general) return std::nullopt;
     if (!*general && !request_.suitsEngines) return nullptr;
     if (*general) {
@@ -256,12 +254,7 @@ bool PlanChooser::isTooInaccurate(const Configuration& configuration) {
 /// Measuring that takes more than the limit, for as long as it lasts.
 bool PlanChooser::picksInaccurate() {
   if (const auto ranked = ranksInaccurateFirst()) return *ranked;
-  Settings undivided = *request_.settings;
-  undivided.batchSizePolicy = BatchSizePolicy::kUndivided;
-  PlanRequest whole = request_;
-  whole.settings = &undivided;
-  whole.limitBytes = std::numeric_limits<std::size_t>::max();
-  whole.buffers = nullptr;
+  const PlanRequest whole = request_.unlimited();
   if (fastestIsInaccurate(whole)) return true;
   // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
   if (measuring_ != Measuring::kNow || request_.buffers != nullptr) return false;

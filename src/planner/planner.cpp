@@ -184,11 +184,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
     keepFront(frozen);
     if (!frozen.empty() || request.settings->plansStrict) return frozen;
   }
-  PlanRequest smaller = request;
-  for (const std::size_t bytes : limits) {
-    smaller.limitBytes = bytes;
-    measurer_.require(smaller, measuring);
-  }
+  for (const std::size_t bytes : limits) measurer_.require(request.within(bytes), measuring);
   Measurements measurements = measurer_.require(request, measuring);
   return PlanChooser(store_, measurer_, request, measuring, std::move(measurements)).front();
 }

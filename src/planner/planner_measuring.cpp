@@ -50,9 +50,9 @@ bool isTimed(const BenchmarkResult& result, int batch, Kernel kernel) {
 BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
-  benchmark.sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
-  benchmark.largestBatches = benchmark.sizes.size() > 1 &&
-                             request.settings->batchSizePolicy == BatchSizePolicy::kPowerOfTwo;
+  benchmark.sizes = request.sizes();
+  benchmark.largestBatches =
+      benchmark.sizes.size() > 1 && request.policy() == BatchSizePolicy::kPowerOfTwo;
   benchmark.calls = request.timedCalls();
   if (request.runsOwn()) benchmark.own = request.own->kernel;
   benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
@@ -76,12 +76,11 @@ std::uint64_t Measurer::repetitionsOf(const PlanRequest& request, Measuring meas
     return Investment::kRepetitionsOfCandidates;
   if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
     return Investment::kRepetitions;
-  PlanRequest inexact = request;
-  inexact.problem.mathType = CUDNN_DEFAULT_MATH;
-  inexact.problem.transform = Problem{}.transform;
-  const bool isCandidate =
-      store_.look(inexact, [](auto* known, auto*) { return known != nullptr; });
-  return isCandidate ? Investment::kRepetitionsOfCandidates : Investment::kRepetitions;
+  Problem inexact = request.problem;
+  inexact.mathType = CUDNN_DEFAULT_MATH;
+  inexact.transform = Problem{}.transform;
+  return store_.knows(request.machine, inexact) ? Investment::kRepetitionsOfCandidates
+                                                : Investment::kRepetitions;
 }
 
 bool Measurer::mustMeasure(const PlanRequest& request,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,7 +65,8 @@ struct OwnKernel {
   std::size_t workspaceBytes = 0;
 };
 
-/// Who asks, and for what.
+/// Who asks, and for what. Made by a Snapshot, for what is known of the call besides; what asks for
+/// something else about the same convolution is derived from it here.
 struct PlanRequest {
   cudnnHandle_t handle = nullptr;
   int device = 0;
@@ -74,7 +76,8 @@ struct PlanRequest {
   bool deterministic = false;  ///< only deterministic kernels
   /// kOverwriting: the plan need not be ready for others, which ask for one that is.
   Calls calls = Calls::kAll;
-  bool anyCall = false;  ///< only kernels that run whatever the call's factors and pointers are
+  bool undivided = false;  ///< only at the mini-batch itself, whatever the policy
+  bool anyCall = false;    ///< only kernels that run whatever the call's factors and pointers are
   /// The calls are known to suit engines, so that a plan may do without one for others.
   bool suitsEngines = false;
   bool lacksWorkspace = false;   ///< the call's own kernel needs more than the call has
@@ -89,6 +92,34 @@ struct PlanRequest {
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 
+  PlanRequest within(std::size_t bytes) const {
+    PlanRequest other = *this;
+    other.limitBytes = bytes;
+    return other;
+  }
+  /// For a plan that has been chosen already.
+  PlanRequest unlimitedFor(Calls itsCalls) const {
+    PlanRequest other = within(std::numeric_limits<std::size_t>::max());
+    other.calls = itsCalls;
+    return other;
+  }
+  PlanRequest forAnyCall() const {
+    PlanRequest other = *this;
+    other.anyCall = true;
+    return other;
+  }
+  /// Undivided, without a limit: the caller's buffers have no workspace for that.
+  PlanRequest unlimited() const {
+    PlanRequest other = within(std::numeric_limits<std::size_t>::max());
+    other.undivided = true;
+    other.buffers = nullptr;
+    return other;
+  }
+
+  BatchSizePolicy policy() const noexcept {
+    return undivided ? BatchSizePolicy::kUndivided : settings->batchSizePolicy;
+  }
+  std::vector<int> sizes() const { return sizesFor(problem, policy()); }
   /// Whether the client's own kernel runs within the limit: then a plan has to be faster.
   bool runsOwn() const noexcept { return own && own->workspaceBytes <= limitBytes; }
   /// What kernels are timed for: calls that are known to suit engines are known to overwrite, too.
@@ -113,7 +144,7 @@ struct PlanRequest {
   bool mayBorrow() const noexcept { return room().sampleBytes > 0; }
   QuestionKey question() const noexcept {
     return {problem.batch(),
-            settings->batchSizePolicy,
+            policy(),
             settings->kernels,
             settings->tuning,
             withErrors(),

@@ -23,8 +23,7 @@ constexpr int kMostDoublings = 20;  // to a day
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
   return request.own && request.lacksWorkspace && request.withEngines() && request.suitsEngines &&
-         !request.withErrors() &&
-         sizesFor(request.problem, request.settings->batchSizePolicy).size() > 1;
+         !request.withErrors() && request.sizes().size() > 1;
 }
 
 /// Puts together the parts of one kernel.
@@ -156,7 +155,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::anyThatFits(const PlanRequest& requ
   if (const auto found = known(request, UnmeasuredPlan::Kind::kAny)) return *found;
   const PlanningTime time(statistics_.planningMicroseconds);
   std::shared_ptr<const Plan> plan;
-  const auto sizes = sizesFor(request.problem, request.settings->batchSizePolicy);
+  const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend() && !plan; ++size)
     plan = firstThatFits(request, *size);
   return keep(request, UnmeasuredPlan::Kind::kAny, std::move(plan));

@@ -18,9 +18,8 @@ void LayoutReport::add(const PlanRequest& request,
                        std::size_t totalBytes,
                        std::string& latest) {
   if (plan == nullptr || !Log::instance().enabled(LogLevel::kInfo)) return;
-  PlanRequest unlimited = request;
-  unlimited.limitBytes = std::numeric_limits<std::size_t>::max();
-  const std::vector<Measurement> undivided = planner().undivided(unlimited);
+  const std::vector<Measurement> undivided =
+      planner().undivided(request.within(std::numeric_limits<std::size_t>::max()));
   const std::string line =
       fmt::format("layer {} {} N={}: {}, {:.3f} ms in {}, {:.1f} % of the total",
                   layer,

@@ -63,9 +63,7 @@ std::optional<std::vector<Segment>> divideNetwork(std::vector<Segment> network,
               formatSize(totalBytes));
     for (std::size_t i = 0; i < items.size(); ++i) {
       segments[i].bytes = items[i].options[division->chosen[i]].workspaceBytes;
-      PlanRequest within = segments[i].request;
-      within.limitBytes = segments[i].bytes;
-      segments[i].plan = planner().plan(within);
+      segments[i].plan = planner().plan(segments[i].request.within(segments[i].bytes));
     }
     return segments;
   } catch (const std::exception& error) {
