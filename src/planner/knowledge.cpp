@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "planner/measured_kernels.hpp"
+
 namespace ucudnn {
 
 std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept {
@@ -99,17 +101,9 @@ void KnownQuestion::dropPlans() {
 }
 
 bool Known::hasTried(int batch, Kernel kernel) const noexcept {
-  const auto not_ = refused.find(batch);
-  return (not_ != refused.end() && contains(not_->second, kernel)) ||
-         find(batch, kernel) != nullptr;
-}
-
-const Measurement* Known::find(int batch, Kernel kernel) const noexcept {
-  const auto size = measurements.find(batch);
-  if (size == measurements.end()) return nullptr;
-  for (const Measurement& m : size->second.kernels)
-    if (m.kernel == kernel) return &m;
-  return nullptr;
+  const auto size = refused.find(batch);
+  return (size != refused.end() && contains(size->second, kernel)) ||
+         findKernel(measurements, batch, kernel) != nullptr;
 }
 
 bool Known::mayLoad(const std::string& path) const noexcept {

@@ -124,8 +124,6 @@ struct Known {
 
   /// Whether the kernel has been measured at a batch size, or can't be.
   bool hasTried(int batch, Kernel kernel) const noexcept;
-  /// Null: it has not been measured at that batch size.
-  const Measurement* find(int batch, Kernel kernel) const noexcept;
   bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }
   /// Whether to ask this database now: once, unless others held it.
   bool mayLoad(const std::string& path) const noexcept;

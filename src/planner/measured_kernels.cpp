@@ -1,20 +1,22 @@
 #include "planner/measured_kernels.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/engines.hpp"
 
 namespace ucudnn {
 
-namespace {
-
-/// An error that is not measured again is the one of before.
-Measurement withKnownError(Measurement measurement, double error) {
-  if (measurement.error == kUnknownError) measurement.error = error;
-  return measurement;
+const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept {
+  for (const Measurement& m : kernels)
+    if (m.kernel == kernel) return &m;
+  return nullptr;
 }
 
-}  // namespace
+const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept {
+  const auto size = measurements.find(batch);
+  return size == measurements.end() ? nullptr : findKernel(size->second.kernels, kernel);
+}
 
 std::vector<Measurement> kernelsWithin(const Measurements& measurements,
                                        int batch,
@@ -28,16 +30,37 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
 }
 
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from) {
-  for (const Measurement& measurement : from.kernels) {
+  for (Measurement m : from.kernels) {
     const auto place =
-        std::find_if(to.kernels.begin(), to.kernels.end(), [&](const Measurement& m) {
-          return m.kernel == measurement.kernel;
+        std::find_if(to.kernels.begin(), to.kernels.end(), [&](const Measurement& other) {
+          return other.kernel == m.kernel;
         });
-    if (place == to.kernels.end())
-      to.kernels.push_back(measurement);
-    else
-      *place = withKnownError(measurement, place->error);
+    if (place == to.kernels.end()) {
+      to.kernels.push_back(m);
+    } else {
+      if (m.error == kUnknownError) m.error = place->error;  // it is not measured again
+      *place = m;
+    }
   }
+}
+
+void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored) {
+  to.kernels.reserve(to.kernels.size() + stored.kernels.size());
+  for (const Measurement& m : stored.kernels)
+    if (findKernel(to.kernels, m.kernel) == nullptr) to.kernels.push_back(m);
+}
+
+void addConfirmed(SizeMeasurements& to,
+                  const std::vector<Kernel>& wanted,
+                  const SizeMeasurements& confirmed) {
+  std::vector<Measurement> kept;
+  kept.reserve(to.kernels.size());
+  for (const Measurement& m : to.kernels) {
+    const bool isOpen = !m.confirmed && contains(wanted, m.kernel);
+    const Measurement* const known = isOpen ? findKernel(confirmed.kernels, m.kernel) : &m;
+    if (known != nullptr) kept.push_back(*known);
+  }
+  to.kernels = std::move(kept);
 }
 
 void dropEngines(Measurements& measurements) {

@@ -8,6 +8,10 @@
 
 namespace ucudnn {
 
+/// Null: it is not among them.
+const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept;
+const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept;
+
 /// Those measured at one batch size that need no more than the limit; a larger one may have been
 /// measured as well, here or by another process.
 std::vector<Measurement> kernelsWithin(const Measurements& measurements,
@@ -16,6 +20,14 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
 
 /// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
+
+/// Adds kernels that are not there yet: what this process has found out itself stays.
+void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
+
+/// Takes over what `confirm` has found out about a copy.
+void addConfirmed(SizeMeasurements& to,
+                  const std::vector<Kernel>& wanted,
+                  const SizeMeasurements& confirmed);
 
 /// Drops another question's engines: they decide nothing where no plan may have them, and are not
 /// asked about.

@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "cuda/calling_threads.hpp"
-#include "planner/belief.hpp"
+#include "planner/confirmation.hpp"
 #include "planner/measured_kernels.hpp"
+#include "planner/measurement_rows.hpp"
 
 namespace ucudnn {
 namespace {

@@ -20,7 +20,7 @@ namespace ucudnn {
 
 /// Thread-safe. The lock is held for look-ups only, never while a device, a file or another thread
 /// is waited for. Of the database only times and errors are believed, and only possible
-/// ones (belief.hpp).
+/// ones (measurement_rows.hpp).
 class MeasurementStore {
  public:
   MeasurementStore(const Machines& machines, Statistics& statistics)

@@ -7,6 +7,7 @@
 #include "benchmark/timing_limits.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/candidates.hpp"
+#include "planner/measured_kernels.hpp"
 #include "planner/named_algorithm.hpp"
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"
@@ -93,18 +94,6 @@ void keepFront(std::vector<Configuration>& front) {
                              }),
               front.end());
 }
-
-PlanChooser::PlanChooser(MeasurementStore& store,
-                         Measurer& measurer,
-                         const PlanRequest& request,
-                         Measuring measuring,
-                         Measurements measurements)
-    : store_(store),
-      measurer_(measurer),
-      request_(request),
-      measuring_(measuring),
-      measurements_(std::move(measurements)),
-      prepared_(request.handle, request.problem) {}
 
 std::shared_ptr<const Plan> PlanChooser::plan() {
   return untilConfirmed([&]() -> std::optional<Chosen> {
@@ -226,15 +215,10 @@ bool PlanChooser::confirm(const PlanRequest& request,
 /// measured, or there is nothing: a plan is then no slower.
 bool PlanChooser::knowsOwnChoice() {
   if (measurements_.empty()) return false;
-  const auto size = measurements_.find(request_.problem.batch());
   for (const KernelOffer& own : prepared_.ranked()) {
     if (own.workspaceBytes > request_.limitBytes || (request_.deterministic && !own.deterministic))
       continue;
-    if (size == measurements_.end()) return false;
-    const auto& kernels = size->second.kernels;
-    return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
-      return m.kernel == own.kernel;
-    });
+    return findKernel(measurements_, request_.problem.batch(), own.kernel) != nullptr;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "optimizer/configuration.hpp"
@@ -28,7 +29,13 @@ class PlanChooser {
               Measurer& measurer,
               const PlanRequest& request,
               Measuring measuring,
-              Measurements measurements);
+              Measurements measurements)
+      : store_(store),
+        measurer_(measurer),
+        request_(request),
+        measuring_(measuring),
+        measurements_(std::move(measurements)),
+        prepared_(request.handle, request.problem) {}
 
   /// The plan, all that it runs or names ready to run. Null: nothing fits, or it is not known
   /// whether that is faster than what cuDNN would run. Throws Error.

@@ -6,6 +6,7 @@
 
 #include "planner/configuration_times.hpp"
 #include "planner/frozen_plans.hpp"
+#include "planner/measured_kernels.hpp"
 #include "planner/plan_chooser.hpp"
 #include "support/log.hpp"
 
@@ -71,7 +72,7 @@ PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) cons
     if (known == nullptr) return;
     isTried = known->hasTried(batch, request.own->kernel);
     isPreferred = known->preferred.count({batch, request.own->kernel}) > 0;
-    if (const Measurement* const m = known->find(batch, request.own->kernel)) own = *m;
+    if (const auto* const m = findKernel(known->measurements, batch, request.own->kernel)) own = *m;
   });
   found.lasts = found.lasts && isTried;
   if (!found.plan || (own && !isPreferred && gainsOver(request, *found.plan, *own))) return found;

@@ -39,14 +39,6 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-bool isTimed(const BenchmarkResult& result, int batch, Kernel kernel) {
-  const auto size = result.measurements.find(batch);
-  return size != result.measurements.end() &&
-         std::any_of(size->second.kernels.begin(),
-                     size->second.kernels.end(),
-                     [&](const Measurement& m) { return m.kernel == kernel; });
-}
-
 BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
@@ -164,7 +156,7 @@ void Measurer::measure(const PlanRequest& request, Measuring measuring) {
   if (isUnasked) investment_.spend(costMs);
   // What can't be timed is never replaced.
   if (benchmark.own && result.untried == Untried::kNone && result.failures == 0 &&
-      !isTimed(result, request.problem.batch(), *benchmark.own))
+      findKernel(result.measurements, request.problem.batch(), *benchmark.own) == nullptr)
     result.refused[request.problem.batch()].push_back(*benchmark.own);
   store_.use(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);

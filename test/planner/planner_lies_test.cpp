@@ -2,7 +2,7 @@
 #include <string>
 
 #include "changed_database.hpp"
-#include "planner/belief.hpp"
+#include "planner/confirmation.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 

@@ -1,5 +1,5 @@
 // What is taken from a database's rows, and what is not.
-#include "planner/belief.hpp"
+#include "planner/measurement_rows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
 constexpr Kernel kFft{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH};
 
 // The database does not say: it follows from the problem.
-TEST(BeliefTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
+TEST(MeasurementRowsTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
   const StoredMeasurements stored = {
       {2, {100, {{"WINOGRAD_NONFUSED/fma", 1, 10, true, 1}, {"FFT/fma", 1, 10, true, 1}}}}};
   Problem problem = sampleProblem(Operation::kForward, 8);
@@ -29,7 +29,7 @@ TEST(BeliefTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
   EXPECT_TRUE(fromStored(problem, stored).at(2).kernels[1].accurate);
 }
 
-TEST(BeliefTest, StoredMeasurementsComeBackUnconfirmed) {
+TEST(MeasurementRowsTest, StoredMeasurementsComeBackUnconfirmed) {
   const Measurements measurements = {
       {2,
        {{measured(kGemm, 1.5, 10, true, true, 0.5),
@@ -53,7 +53,7 @@ TEST(BeliefTest, StoredMeasurementsComeBackUnconfirmed) {
   }
 }
 
-TEST(BeliefTest, DeterminismIsTheAlgorithmsWhateverTheRowSays) {
+TEST(MeasurementRowsTest, DeterminismIsTheAlgorithmsWhateverTheRowSays) {
   const StoredMeasurements stored = {
       {2, {100, {{"ALGO_0/fma", 1, 0, true, 1}, {"ALGO_1/fma", 1, 0, false, 1}}}}};
   const Measurements found = fromStored(sampleProblem(Operation::kBackwardFilter, 8), stored);
@@ -61,7 +61,7 @@ TEST(BeliefTest, DeterminismIsTheAlgorithmsWhateverTheRowSays) {
   EXPECT_TRUE(found.at(2).kernels[1].deterministic);
 }
 
-TEST(BeliefTest, RowsThatNameNoKernelOfTheProblemAreLeftOut) {
+TEST(MeasurementRowsTest, RowsThatNameNoKernelOfTheProblemAreLeftOut) {
   StoredMeasurements stored = {{2, {100, {{"GEMM/fma", 1, 10, true, 1}}}}};
   // Another version of μ-cuDNN, another math type, another operation's, none.
   const char* const kOthers[] = {"engine 47 {k2=3}",
@@ -83,7 +83,7 @@ TEST(BeliefTest, RowsThatNameNoKernelOfTheProblemAreLeftOut) {
   EXPECT_EQ(refused, static_cast<int>(std::size(kOthers)));
 }
 
-TEST(BeliefTest, ATimeOfReplayIsNotKnownWhereNoneIsStored) {
+TEST(MeasurementRowsTest, ATimeOfReplayIsNotKnownWhereNoneIsStored) {
   const Problem problem = sampleProblem(Operation::kForward, 8);
   const auto found =
       fromStored(problem, {{2, {9, {{"GEMM/fma", 1, 0, true, 0}, {"FFT/fma", 1, 0, true, 0.5}}}}});
@@ -93,7 +93,7 @@ TEST(BeliefTest, ATimeOfReplayIsNotKnownWhereNoneIsStored) {
   EXPECT_TRUE(found.at(2).kernels[1].isReplayTimed);
 }
 
-TEST(BeliefTest, ErrorsThatNoKernelCouldHaveAreLeftOut) {
+TEST(MeasurementRowsTest, ErrorsThatNoKernelCouldHaveAreLeftOut) {
   const Problem problem = sampleProblem(Operation::kForward, 8);
   const auto found = [&](const Problem& of, double error) {
     return fromStored(of, {{2, {9, {{"GEMM/fma", 1, 0, true, 1, error}}}}}).at(2).kernels;
@@ -112,7 +112,7 @@ TEST(BeliefTest, ErrorsThatNoKernelCouldHaveAreLeftOut) {
 }
 
 // What could not be read again is not stored.
-TEST(BeliefTest, OnlyPossibleErrorsAreStored) {
+TEST(MeasurementRowsTest, OnlyPossibleErrorsAreStored) {
   const Problem problem = sampleProblem(Operation::kForward, 8);
   Measurement known = measured(kGemm, 1, 10), broken = measured(kFft, 1, 10);
   known.error = 1e-7;
@@ -123,7 +123,7 @@ TEST(BeliefTest, OnlyPossibleErrorsAreStored) {
   EXPECT_EQ(0, stored.at(2).kernels[2].error);
 }
 
-TEST(BeliefTest, TimesThatNoHardwareCouldHaveAreLeftOut) {
+TEST(MeasurementRowsTest, TimesThatNoHardwareCouldHaveAreLeftOut) {
   const Problem problem = sampleProblem(Operation::kForward, 8);
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double bad :
@@ -139,7 +139,7 @@ TEST(BeliefTest, TimesThatNoHardwareCouldHaveAreLeftOut) {
 }
 
 // AlexNet's second convolution takes 0.3 ms on an H200, at a batch of 256.
-TEST(BeliefTest, TheShortestTimeGrowsWithTheWork) {
+TEST(MeasurementRowsTest, TheShortestTimeGrowsWithTheWork) {
   Problem problem = sampleProblem(Operation::kForward, 256);
   problem.xSizes = {256, 64, 27, 27, 0};
   problem.wSizes = {192, 64, 5, 5, 0};

@@ -1,0 +1,89 @@
+#include "planner/confirmation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/algorithms.hpp"
+#include "kernels/engines.hpp"
+#include "planner/measured_kernels.hpp"
+
+namespace ucudnn {
+namespace {
+
+bool keepsTheSame(const KernelTraits& a, const KernelTraits& b) noexcept {
+  return a.deterministic == b.deterministic && a.accurate == b.accurate && a.anyCall == b.anyCall;
+}
+
+/// Whether a row says of calls that overwrite what is not so of those that add.
+bool isStoredToOverwrite(PreparedKernels& kernels, int batch, const Measurement& m, Calls calls) {
+  if (calls != Calls::kAll || m.kernel.source != kEngines) return false;
+  int failures = 0;
+  const auto offer = kernels.offer(batch, m.kernel, Calls::kOverwriting, &failures);
+  return offer && offer->workspaceBytes == m.workspaceBytes;
+}
+
+}  // namespace
+
+Confirmation confirm(PreparedKernels& kernels,
+                     int batch,
+                     const std::vector<Kernel>& wanted,
+                     Calls calls,
+                     SizeMeasurements& size,
+                     int* failures) {
+  // What was found out for calls that overwrite is another matter for those that add.
+  const auto isOther = [&](const Measurement& m) {
+    return calls == Calls::kAll && m.calls == Calls::kOverwriting;
+  };
+  const auto isOpen = [&](const Measurement& m) {
+    return (!m.confirmed || isOther(m)) && contains(wanted, m.kernel);
+  };
+  auto confirmation = Confirmation::kAsAssumed;
+  if (std::none_of(size.kernels.begin(), size.kernels.end(), isOpen)) return confirmation;
+  std::vector<Measurement> kept;
+  kept.reserve(size.kernels.size());
+  for (Measurement m : size.kernels) {
+    if (isOpen(m)) {
+      const int failed = *failures;
+      auto offer = kernels.offer(batch, m.kernel, calls, failures);
+      const bool isAnswered = *failures == failed;
+      if (offer && calls == Calls::kOverwriting && m.kernel.source == kEngines)
+        offer->workspaceBytes = std::max(offer->workspaceBytes, m.workspaceBytes);
+      const bool isSame = offer && offer->workspaceBytes == m.workspaceBytes;
+      const bool isLie =
+          isAnswered && !isSame && !isOther(m) && !isStoredToOverwrite(kernels, batch, m, calls);
+      if (isLie)
+        confirmation = Confirmation::kLie;
+      else if (!isSame || !keepsTheSame(*offer, m))
+        confirmation = std::max(confirmation, Confirmation::kOtherwise);
+      if (!offer) continue;
+      const double error = m.error;
+      static_cast<KernelOffer&>(m) = *offer;
+      m.error = error;  // cuDNN doesn't know it
+      m.confirmed = calls == Calls::kAll || m.kernel.source != kEngines;
+    }
+    kept.push_back(m);
+  }
+  size.kernels = std::move(kept);
+  return confirmation;
+}
+
+std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
+                                   const SizeMeasurements& size,
+                                   const std::vector<Measurement>& confirmed) {
+  const auto covers = [](const Measurement& there, const Measurement& here) {
+    return there.kernel == here.kernel && keepsTheSame(there, here) &&
+           here.workspaceBytes <= there.workspaceBytes;
+  };
+  const auto isCovered = [&](Kernel kernel) {
+    if (kernel.source != kAlgorithms) return false;
+    const Measurement* const here = findKernel(size.kernels, kernel);
+    return here != nullptr &&
+           std::any_of(confirmed.begin(), confirmed.end(), [&](const Measurement& there) {
+             return covers(there, *here);
+           });
+  };
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isCovered), kernels.end());
+  return kernels;
+}
+
+}  // namespace ucudnn
