@@ -221,12 +221,11 @@ bool CallPath::replay(const Plan& plan, bool* clientsGraph) noexcept {
 
 /// A cuDNN call for each micro-batch.
 cudnnStatus_t CallPath::enqueue(const Plan& plan) noexcept {
-  int enqueued = 0;
-  const cudnnStatus_t status =
-      now().settings.equivalenceTest && plan.isDivided()
-          ? runTested(context_.handle_, now().device, plan, call_, &enqueued)
-          : ucudnn::runPlan(context_.handle_, plan, call_, &enqueued);
-  if (status != CUDNN_STATUS_SUCCESS) return recover(plan, status, enqueued);
+  int done = 0;
+  const cudnnStatus_t status = now().settings.equivalenceTest && plan.isDivided()
+                                   ? runTested(context_.handle_, now().device, plan, call_, &done)
+                                   : ucudnn::runPlan(context_.handle_, plan, call_, &done);
+  if (status != CUDNN_STATUS_SUCCESS) return recover(plan, status, done);
   noteRun(plan, false);
   return status;
 }
@@ -244,12 +243,12 @@ void CallPath::noteRun(const Plan& plan, bool replayed) noexcept {
   }
 }
 
-/// After cuDNN has refused a micro-batch behind `enqueued` others: the right result all the same
+/// After cuDNN has refused a micro-batch behind `done` samples: the right result all the same
 /// where it can still be had, else the refusal.
-cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int enqueued) noexcept {
+cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int done) noexcept {
   cudnnStatus_t status = refusal;
   // Of an engine's tiles, some may have been added already.
-  const bool hasBegun = enqueued > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
+  const bool hasBegun = done > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients_)) {
     status = descend(kCudnn, left::kRefused);
     const bool fits = clients_.execution == nullptr || clients_.execution->fits(clients_.pointers);
@@ -258,7 +257,7 @@ cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int enq
     if (!hasBegun && status != CUDNN_STATUS_SUCCESS && !lacksWorkspace) return status;
     if (lacksWorkspace) status = runParts() && status_ == CUDNN_STATUS_SUCCESS ? status_ : refusal;
   } else if (!mayHaveRun(refusal)) {
-    status = completePlan(context_.handle_, plan, call_, enqueued, determinism());
+    status = runRest(context_.handle_, plan.problem, call_, done, determinism());
     if (status == CUDNN_STATUS_SUCCESS)
       noteRun(plan, false);
     else
@@ -321,8 +320,8 @@ bool CallPath::runOthersPlan() noexcept {
 bool CallPath::runParts() noexcept {
   try {
     const bool mayDivide = sizesFor(key_.problem, BatchSizePolicy::kPowerOfTwo).size() > 1;
-    if (mayDivide && runUnmeasured(context_.handle_, key_.problem, clients_, determinism()) ==
-                         CUDNN_STATUS_SUCCESS)
+    if (mayDivide &&
+        runRest(context_.handle_, key_.problem, clients_, 0, determinism()) == CUDNN_STATUS_SUCCESS)
       status_ = CUDNN_STATUS_SUCCESS;
   } catch (const std::bad_alloc&) {  // cuDNN's refusal says enough
   }

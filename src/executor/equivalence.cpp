@@ -95,9 +95,9 @@ cudnnStatus_t runTested(cudnnHandle_t handle,
                         int device,
                         const Plan& plan,
                         const ConvolutionCall& call,
-                        int* enqueued) noexcept {
+                        int* done) noexcept {
   std::optional<EquivalenceTest> test = start(handle, device, plan, call);
-  const cudnnStatus_t status = runPlan(handle, plan, call, enqueued);
+  const cudnnStatus_t status = runPlan(handle, plan, call, done);
   if (!test) return status;
   try {
     const RelaxedCapture relaxed;

@@ -39,6 +39,6 @@ cudnnStatus_t runTested(cudnnHandle_t handle,
                         int device,
                         const Plan& plan,
                         const ConvolutionCall& call,
-                        int* enqueued) noexcept;
+                        int* done) noexcept;
 
 }  // namespace ucudnn

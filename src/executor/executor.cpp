@@ -25,39 +25,13 @@ std::shared_ptr<const BuiltKernel> buildWithin(cudnnHandle_t handle,
   return nullptr;
 }
 
-/// Runs the samples that are left.
-cudnnStatus_t runRest(cudnnHandle_t handle,
-                      const Problem& problem,
-                      Slices& slices,
-                      int left,
-                      Determinism determinism) noexcept {
-  try {
-    std::shared_ptr<const BuiltKernel> built;
-    for (int batch = left; left > 0; left -= batch) {
-      if (!built || batch > left) {
-        batch = std::min(batch, left);
-        built = buildWithin(handle, problem, slices.pointers(), determinism, &batch);
-      }
-      if (!built) return CUDNN_STATUS_NOT_SUPPORTED;
-      const cudnnStatus_t status = built->enqueue(handle, slices.pointers(), slices.fused());
-      if (status != CUDNN_STATUS_SUCCESS) return status;
-      slices.next(batch);
-    }
-    return CUDNN_STATUS_SUCCESS;
-  } catch (const Error& error) {
-    return error.status();
-  } catch (const std::exception&) {  // out of host memory
-    return CUDNN_STATUS_ALLOC_FAILED;
-  }
-}
-
 }  // namespace
 
 cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const Plan& plan,
                       const ConvolutionCall& call,
-                      int* enqueued) noexcept {
-  *enqueued = 0;
+                      int* done) noexcept {
+  *done = 0;
   if (plan.callersAlgorithm >= 0)
     return nativeConvolution(handle,
                              plan.problem.operation,
@@ -71,8 +45,10 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
       slices.borrow(step.workspaceBytes);
     else
       slices.giveBack();
+    int enqueued = 0;
     const cudnnStatus_t status =
-        step.built->enqueueRun(handle, slices, step.batch, step.count, enqueued);
+        step.built->enqueueRun(handle, slices, step.batch, step.count, &enqueued);
+    *done += enqueued * step.batch;
     if (status != CUDNN_STATUS_SUCCESS) return status;
   }
   return CUDNN_STATUS_SUCCESS;
@@ -91,27 +67,32 @@ bool isRepeatable(const Problem& problem, const ConvolutionCall& call) noexcept 
   return isZero(call.pointers.beta, problem);
 }
 
-cudnnStatus_t completePlan(cudnnHandle_t handle,
-                           const Plan& plan,
-                           const ConvolutionCall& call,
-                           int enqueued,
-                           Determinism determinism) noexcept {
-  Slices slices(plan.problem, call.pointers, call.fused);
-  int left = plan.problem.batch();
-  for (const Plan::Step& step : plan.steps)
-    for (int i = 0; i < step.count && enqueued > 0; ++i, --enqueued) {
-      slices.next(step.batch);
-      left -= step.batch;
-    }
-  return runRest(handle, plan.problem, slices, left, determinism);
-}
-
-cudnnStatus_t runUnmeasured(cudnnHandle_t handle,
-                            const Problem& problem,
-                            const ConvolutionCall& call,
-                            Determinism determinism) noexcept {
+cudnnStatus_t runRest(cudnnHandle_t handle,
+                      const Problem& problem,
+                      const ConvolutionCall& call,
+                      int done,
+                      Determinism determinism) noexcept {
   Slices slices(problem, call.pointers, call.fused);
-  return runRest(handle, problem, slices, problem.batch(), determinism);
+  if (done > 0) slices.next(done);
+  int left = problem.batch() - done;
+  try {
+    std::shared_ptr<const BuiltKernel> built;
+    for (int batch = left; left > 0; left -= batch) {
+      if (!built || batch > left) {
+        batch = std::min(batch, left);
+        built = buildWithin(handle, problem, slices.pointers(), determinism, &batch);
+      }
+      if (!built) return CUDNN_STATUS_NOT_SUPPORTED;
+      const cudnnStatus_t status = built->enqueue(handle, slices.pointers(), slices.fused());
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+      slices.next(batch);
+    }
+    return CUDNN_STATUS_SUCCESS;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::exception&) {  // out of host memory
+    return CUDNN_STATUS_ALLOC_FAILED;
+  }
 }
 
 cudnnStatus_t runExecution(cudnnHandle_t handle, const ClientExecution& execution) noexcept {

@@ -12,13 +12,13 @@ namespace ucudnn {
 /// those that borrow of its output.
 /// Synchronizes nothing and allocates nothing, so a call can be captured in a CUDA graph. Forward
 /// and backward data write disjoint slices; backward filter adds up: the first micro-batch uses the
-/// caller's beta, later ones 1. On an error `*enqueued` says how many micro-batches had been
-/// enqueued before it. REQUIRES: the call's descriptors have the values of plan.problem; its
+/// caller's beta, later ones 1. On an error `*done` says how many samples had been enqueued before
+/// it. REQUIRES: the call's descriptors have the values of plan.problem; its
 /// workspace holds plan.workspaceBytes; it overwrites its output if steps borrow.
 cudnnStatus_t runPlan(cudnnHandle_t handle,
                       const Plan& plan,
                       const ConvolutionCall& call,
-                      int* enqueued) noexcept;
+                      int* done) noexcept;
 
 /// Whether cuDNN may have enqueued something before it returned the error; otherwise it has refused
 /// the call on the host.
@@ -28,19 +28,13 @@ bool mayHaveRun(cudnnStatus_t status) noexcept;
 /// they have written is not read.
 bool isRepeatable(const Problem& problem, const ConvolutionCall& call) noexcept;
 
-/// Runs the samples that a plan has left after `enqueued` micro-batches by algorithms that fit the
-/// call's workspace, undivided if one does. REQUIRES: as runPlan, which has returned that number.
-cudnnStatus_t completePlan(cudnnHandle_t handle,
-                           const Plan& plan,
-                           const ConvolutionCall& call,
-                           int enqueued,
-                           Determinism determinism) noexcept;
-
-/// The same with a call of which nothing has run. REQUIRES: the problem may be split.
-cudnnStatus_t runUnmeasured(cudnnHandle_t handle,
-                            const Problem& problem,
-                            const ConvolutionCall& call,
-                            Determinism determinism) noexcept;
+/// Runs the samples of a call behind the first `done`, which have run, by algorithms that fit the
+/// workspace: undivided if one does. REQUIRES: as runPlan; the problem may be split.
+cudnnStatus_t runRest(cudnnHandle_t handle,
+                      const Problem& problem,
+                      const ConvolutionCall& call,
+                      int done,
+                      Determinism determinism) noexcept;
 
 /// A client's execution plan as it is.
 cudnnStatus_t runExecution(cudnnHandle_t handle, const ClientExecution& execution) noexcept;

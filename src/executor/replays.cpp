@@ -105,8 +105,8 @@ std::shared_ptr<Replays::Captured> Replays::capture(const ReplayKey& key,
   // At least a node for each micro-batch: what can't fit need not be captured to be counted.
   if (!makeRoom(bytesOf(plan.microBatches()), seenAt, mostBytes)) return nullptr;
   const DeviceScope device(device_);
-  int enqueued = 0;
-  const auto calls = captureCalls(handle, [&] { return runPlan(handle, plan, call, &enqueued); });
+  int done = 0;
+  const auto calls = captureCalls(handle, [&] { return runPlan(handle, plan, call, &done); });
   if (!calls) return nullptr;
   auto captured = std::make_shared<Captured>();
   captured->bytes = bytesOf(calls->nodes);
