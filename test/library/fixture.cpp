@@ -103,6 +103,18 @@ ConvolutionCase splitFrontCase() {
   return result;
 }
 
+ConvolutionCase largeCase(int channels) {
+  ConvolutionCase result;
+  result.name = "large";
+  result.batch = 64;
+  result.channels = channels;
+  result.filters = 64;
+  result.input = {56, 56};
+  result.filter = {3, 3};
+  result.pad = {1, 1};
+  return result;
+}
+
 double tolerance(const ConvolutionCase& convolution) {
   switch (convolution.type) {
     case CUDNN_DATA_DOUBLE:

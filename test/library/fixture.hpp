@@ -58,6 +58,8 @@ ConvolutionCase fftCase(int channels = 128);
 /// The same with so many channels that, on the simulator, FFT is faster than what needs less
 /// workspace even when it is split: its Pareto fronts have split configurations.
 ConvolutionCase splitFrontCase();
+/// Some of its algorithms need hundreds of MiB, and one needs none.
+ConvolutionCase largeCase(int channels);
 
 /// How far a split result may be from the undivided one, as normalized L2 distance: sums in another
 /// order, and for backward filter the output's rounding between micro-batches.

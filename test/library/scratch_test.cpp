@@ -11,18 +11,6 @@ namespace {
 constexpr std::size_t kAllMemory = std::size_t{64} << 30;
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
-ConvolutionCase largeCase(int channels) {
-  ConvolutionCase result;
-  result.name = "large";
-  result.batch = 64;
-  result.channels = channels;
-  result.filters = 64;
-  result.input = {56, 56};
-  result.filter = {3, 3};
-  result.pad = {1, 1};
-  return result;
-}
-
 /// A convolution whose calls add: they are measured in scratch memory.
 class ScratchTest : public LibraryTest {
  protected:

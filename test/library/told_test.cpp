@@ -17,19 +17,6 @@ std::size_t rounded(std::size_t bytes) {
   return (bytes + kGranularity - 1) / kGranularity * kGranularity;
 }
 
-/// Some of its algorithms need hundreds of MiB, and one needs none.
-ConvolutionCase largeCase(int channels) {
-  ConvolutionCase result;
-  result.name = "large";
-  result.batch = 64;
-  result.channels = channels;
-  result.filters = 64;
-  result.input = {56, 56};
-  result.filter = {3, 3};
-  result.pad = {1, 1};
-  return result;
-}
-
 class ToldTest : public LibraryTest {
  protected:
   void SetUp() override {

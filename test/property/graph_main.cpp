@@ -20,49 +20,17 @@
 //
 // Exit status 1: something was found, and printed with the seed that replays it.
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
-#include "../support/temporary_directory.hpp"
 #include "cudnn_api.hpp"
-#include "forked.hpp"
 #include "graph_scenario.hpp"
+#include "seeds.hpp"
 
 using namespace ucudnn::test;
 
 namespace {
 
 constexpr unsigned kSeconds = 120;  // a hang, not slowness
-
-struct Options {
-  unsigned long long seed = 1;
-  unsigned long long count = 100;
-  int client = -1;
-  bool traces = false;
-};
-
-bool parse(int count, char** words, Options* options) {
-  for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    if (word == "--trace") {
-      options->traces = true;
-      continue;
-    }
-    if (i + 1 == count) return false;
-    char* end = nullptr;
-    const unsigned long long number = std::strtoull(words[++i], &end, 10);
-    if (*end != '\0') return false;
-    if (word == "--seed")
-      options->seed = number;
-    else if (word == "--count")
-      options->count = number;
-    else if (word == "--client")
-      options->client = static_cast<int>(number);
-    else
-      return false;
-  }
-  return true;
-}
 
 /// Reads and cuts off the line of counts at the end of a process's answer.
 GraphCounts takeCounts(std::string& text) {
@@ -79,71 +47,58 @@ GraphCounts takeCounts(std::string& text) {
   return counts;
 }
 
-/// What one process has to complain about; empty: nothing.
-std::string complaints(const GraphScenario& scenario, const Options& options, GraphCounts& counts) {
+std::string complaints(const GraphScenario& scenario, const Seeds& seeds, GraphCounts& counts) {
   const ForkResult result = runForked(
       [&](const Answer& answer) {
-        Report report(answer, options.traces);
+        Report report(answer, seeds.traces);
         if (Api::preloaded().execute == Api::plain().execute)
           throw std::runtime_error("FAILED libucudnn_preload.so is not in front of cuDNN");
-        const GraphCounts own = runGraphClients(scenario, options.client, report);
+        const GraphCounts own = runGraphClients(scenario, seeds.client, report);
         answer.write("COUNTS " + std::to_string(own.clients) + " " + std::to_string(own.capped) +
                      " " + std::to_string(own.gained) + " " + std::to_string(own.refused) + "\n");
       },
       kSeconds);
   std::string text = result.answer;
   counts.add(takeCounts(text));
-  if (result.status != 0) text += "FAILED status " + std::to_string(result.status) + "\n";
-  if (!result.output.empty()) text += "FAILED printed:\n" + result.output;
-  return text;
+  return text + complaintsOf(result);
 }
 
-/// False: something is wrong.
-bool runSeed(unsigned long long seed, const Options& options, GraphCounts& counts) {
-  const TemporaryDirectory directory;
-  GraphScenario scenario = randomGraphScenario(seed);
-  if (scenario.usesDatabase) scenario.environment["UCUDNN_DATABASE"] = directory.file("database");
-  for (int start = 1; start <= (scenario.usesDatabase ? 2 : 1); ++start) {
-    const std::string text = complaints(scenario, options, counts);
-    if (options.traces || !text.empty())
-      std::printf("seed %llu, start %d, %s\n%s",
-                  seed,
-                  start,
-                  randomGraphScenario(seed).text().c_str(),
-                  text.c_str());
-    if (text.find("FAILED") == std::string::npos) continue;
-    std::printf("again: misc/property.sh --graphs %d %llu\n", kGraphClients, seed);
-    std::fflush(stdout);
-    return false;
-  }
-  return true;
+bool run(const Seeds& seeds, unsigned long long seed, GraphCounts& counts) {
+  const GraphScenario scenario = randomGraphScenario(seed);
+  return runSeed(
+      seeds,
+      seed,
+      scenario,
+      [&](const GraphScenario& each) { return complaints(each, seeds, counts); },
+      scenario.text(),
+      "misc/property.sh --graphs " + std::to_string(kGraphClients));
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  Options options;
-  if (!parse(count, words, &options)) {
+  Seeds seeds;
+  if (!seeds.parse(count, words, true)) {
     std::fprintf(stderr, "usage: %s [--seed S] [--count N] [--client I] [--trace]\n", words[0]);
     return 2;
   }
   unsigned long long wrong = 0;
   GraphCounts counts;
-  for (unsigned long long i = 0; i < options.count; ++i)
-    if (!runSeed(options.seed + i, options, counts)) ++wrong;
+  for (unsigned long long i = 0; i < seeds.count; ++i)
+    if (!run(seeds, seeds.first + i, counts)) ++wrong;
   std::printf("%lld programs ran (%lld beyond their cap, %lld faster), %lld find no plan\n",
               counts.clients,
               counts.capped,
               counts.gained,
               counts.refused);
   std::printf("%llu clients, %llu programs: %llu clients found something wrong\n",
-              options.count,
-              options.count * kGraphClients,
+              seeds.count,
+              seeds.count * kGraphClients,
               wrong);
   // A run that hasn't tried anything proves nothing.
   constexpr unsigned long long kSomeClients = 20;
   const bool hasTried = counts.capped > 0 && counts.gained > 0 && counts.refused > 0;
-  if (options.count >= kSomeClients && options.client < 0 && !hasTried) {
+  if (seeds.count >= kSomeClients && seeds.client < 0 && !hasTried) {
     std::printf("nothing was tried\n");
     return 1;
   }

@@ -8,11 +8,11 @@
 // UCUDNN_LOG_FILE and UCUDNN_LOG_LEVEL make the library's log beside it.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "../support/temporary_directory.hpp"
 #include "client.hpp"
+#include "seeds.hpp"
 
 using namespace ucudnn::test;
 
@@ -20,34 +20,6 @@ namespace {
 
 constexpr unsigned kClientSeconds = 120;  // a hang, not slowness: a client takes a second at most
 
-struct Options {
-  unsigned long long seed = 1;
-  unsigned long long count = 100;
-  bool traces = false;
-};
-
-bool parse(int count, char** words, Options* options) {
-  for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    if (word == "--trace") {
-      options->traces = true;
-      continue;
-    }
-    if (i + 1 == count) return false;
-    char* end = nullptr;
-    const unsigned long long number = std::strtoull(words[++i], &end, 10);
-    if (*end != '\0') return false;
-    if (word == "--seed")
-      options->seed = number;
-    else if (word == "--count")
-      options->count = number;
-    else
-      return false;
-  }
-  return true;
-}
-
-/// What one process of the client has to complain about; empty: nothing.
 std::string complaints(const Scenario& scenario, bool traces) {
   const ForkResult result = runForked(
       [&](const Answer& answer) {
@@ -55,49 +27,38 @@ std::string complaints(const Scenario& scenario, bool traces) {
         runClient(scenario, report);
       },
       kClientSeconds);
-  std::string text = result.answer;
-  if (result.status != 0) text += "FAILED status " + std::to_string(result.status) + "\n";
-  if (!result.output.empty()) text += "FAILED printed:\n" + result.output;
-  return text;
+  return result.answer + complaintsOf(result);
 }
 
-/// False: something is wrong.
-bool runSeed(unsigned long long seed, bool traces) {
+bool run(const Seeds& seeds, unsigned long long seed) {
   const TemporaryDirectory directory;
   Scenario scenario = randomScenario(seed);
+  const std::string text = scenario.settingsText();
   const char* const log = std::getenv("UCUDNN_LOG_FILE");
   scenario.environment["UCUDNN_LOG_FILE"] = log != nullptr ? log : directory.file("log");
-  if (scenario.usesDatabase) scenario.environment["UCUDNN_DATABASE"] = directory.file("database");
-  for (int start = 1; start <= (scenario.usesDatabase ? 2 : 1); ++start) {
-    const std::string text = complaints(scenario, traces);
-    if (traces || !text.empty())
-      std::printf("seed %llu, start %d, %s\n%s",
-                  seed,
-                  start,
-                  randomScenario(seed).settingsText().c_str(),
-                  text.c_str());
-    if (text.find("FAILED") == std::string::npos) continue;
-    std::printf("again: misc/property.sh %d %llu\n", kProblemsPerClient, seed);
-    std::fflush(stdout);
-    return false;
-  }
-  return true;
+  return runSeed(
+      seeds,
+      seed,
+      scenario,
+      [&](const Scenario& each) { return complaints(each, seeds.traces); },
+      text,
+      "misc/property.sh " + std::to_string(kProblemsPerClient));
 }
 
 }  // namespace
 
 int main(int count, char** words) {
-  Options options;
-  if (!parse(count, words, &options)) {
+  Seeds seeds;
+  if (!seeds.parse(count, words, false)) {
     std::fprintf(stderr, "usage: %s [--seed S] [--count N] [--trace]\n", words[0]);
     return 2;
   }
   unsigned long long wrong = 0;
-  for (unsigned long long i = 0; i < options.count; ++i)
-    if (!runSeed(options.seed + i, options.traces)) ++wrong;
+  for (unsigned long long i = 0; i < seeds.count; ++i)
+    if (!run(seeds, seeds.first + i)) ++wrong;
   std::printf("%llu clients, %llu problems: %llu clients found something wrong\n",
-              options.count,
-              options.count * kProblemsPerClient,
+              seeds.count,
+              seeds.count * kProblemsPerClient,
               wrong);
   return wrong == 0 ? 0 : 1;
 }

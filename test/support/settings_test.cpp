@@ -29,65 +29,15 @@ Settings read(const Environment& environment) {
   });
 }
 
-/// All members: it does not compile where one is missing.
+// As many as Settings has members: it does not compile where one is missing.
+#define UCUDNN_MEMBERS                                                                           \
+  m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, \
+      m21, m22, m23, m24, m25, m26, m27
 auto membersOf(const Settings& settings) {
-  const auto& [sizes,
-               kernels,
-               tuning,
-               error,
-               defaultLimit,
-               defaultLimitGiven,
-               limit,
-               total,
-               totalPolicy,
-               graphWorkspace,
-               graphMemory,
-               graphMemoryGiven,
-               database,
-               plans,
-               strict,
-               devices,
-               allDevices,
-               budget,
-               memory,
-               share,
-               level,
-               file,
-               borrow,
-               deterministic,
-               equivalence,
-               disabled,
-               trace,
-               report] = settings;
-  return std::tie(sizes,
-                  kernels,
-                  tuning,
-                  error,
-                  defaultLimit,
-                  defaultLimitGiven,
-                  limit,
-                  total,
-                  totalPolicy,
-                  graphWorkspace,
-                  graphMemory,
-                  graphMemoryGiven,
-                  database,
-                  plans,
-                  strict,
-                  devices,
-                  allDevices,
-                  budget,
-                  memory,
-                  share,
-                  level,
-                  file,
-                  borrow,
-                  deterministic,
-                  equivalence,
-                  disabled,
-                  trace,
-                  report);
+  const auto& [UCUDNN_MEMBERS] = settings;
+  return std::tie(UCUDNN_MEMBERS);
 }
+#undef UCUDNN_MEMBERS
 
 /// Of a default as documented, what could also be given; the rest is said about it.
 std::string valueIn(const std::string& documented) {
