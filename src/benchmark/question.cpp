@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "benchmark/largest_batches.hpp"
 #include "benchmark/selection.hpp"
@@ -10,20 +11,14 @@
 #include "kernels/engines.hpp"
 
 namespace ucudnn {
-namespace {
-
-void append(std::vector<Measurement>& to, const std::vector<Measurement>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-}  // namespace
 
 Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
     : request_(request),
       deadline_(request.budgetMs > 0
                     ? Clock::now() +
                           std::chrono::microseconds(static_cast<long long>(request.budgetMs * 1000))
-                    : Clock::time_point::max()) {
+                    : Clock::time_point::max()),
+      measured_(request) {
   if (request.known != nullptr) takeOver(*request.known);
   for (const int batch : request.sizes) {
     if (!isAnchor(batch)) {
@@ -43,7 +38,7 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
       offered_.insert(offer.kernel);
       if (offer.workspaceBytes > request.limitAt(batch))
         everyOfferFits_ = false;
-      else if (!isKnown(batch, offer.kernel))
+      else if (!measured_.isKnown(batch, offer.kernel))
         anchor.offers.push_back(offer);
     }
     if (batch == request.problem.batch()) undivided_ = offers;
@@ -86,12 +81,7 @@ void Question::beginInTheMiddle() {
 void Question::takeOver(const Measurements& known) {
   for (const auto& [batch, size] : known) {
     if (size.kernels.empty()) continue;
-    std::vector<Measurement> kernels = size.kernels;
-    if (!request_.errors)  // what is no part of the question must not decide
-      for (Measurement& m : kernels) m.error = kUnknownError;
-    addErrors(errors_, batch, kernels);
-    append(everywhere_[batch].kernels, kernels);
-    if (isAnchor(batch)) append(atAnchors_[batch].kernels, kernels);
+    measured_.addBefore(batch, size.kernels, isAnchor(batch));
     if (!isAsked(batch)) continue;
     for (const Measurement& m : size.kernels)
       if (m.workspaceBytes > request_.limitAt(batch)) everyOfferFits_ = false;
@@ -108,42 +98,6 @@ bool Question::isAsked(int batch) const {
 
 bool Question::mayBeAsked(int batch) const {
   return request_.largestBatches ? batch <= request_.problem.batch() : isAsked(batch);
-}
-
-bool Question::lacksError(int batch, Kernel kernel) const {
-  return request_.errors &&
-         knownError(errors_, request_.problem.operation, batch, kernel) == nullptr;
-}
-
-KernelOffer Question::withError(KernelOffer offer) const {
-  const auto known = errors_.find(offer.kernel);
-  if (offer.error == kUnknownError && known != errors_.end()) offer.error = known->second.error;
-  return offer;
-}
-
-Measurement Question::asAsked(Measurement measured) const {
-  if (request_.errors)
-    static_cast<KernelOffer&>(measured) = withError(measured);
-  else  // what is no part of the question must not decide
-    measured.error = kUnknownError;
-  return measured;
-}
-
-bool Question::isRefused(int batch, Kernel kernel) const {
-  if (request_.refused == nullptr) return false;
-  const auto refused = request_.refused->find(batch);
-  return refused != request_.refused->end() && contains(refused->second, kernel);
-}
-
-bool Question::isKnown(int batch, Kernel kernel) const {
-  if (isRefused(batch, kernel)) return true;
-  if (lacksError(batch, kernel)) return false;
-  const auto size = everywhere_.find(batch);
-  if (size == everywhere_.end()) return false;
-  const auto& kernels = size->second.kernels;
-  return std::any_of(kernels.begin(), kernels.end(), [&](const Measurement& m) {
-    return m.kernel == kernel && (m.isReplayTimed || !request_.replays);
-  });
 }
 
 bool Question::isLate() const {
@@ -167,14 +121,14 @@ bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   if (isWhole && request_.own && offer.kernel == *request_.own) return true;
   if (request_.tuning == Tuning::kFast) {
     if (isWhole && (offer.kernel.source == kAlgorithms || areEnginesAlone())) return true;
-    const Measurements& rivals = rivalsOf(offer.kernel);
+    const Measurements& rivals = measured_.rivalsOf(offer.kernel);
     // What runs undivided may still be the best within much less.
     const double factor = isWhole ? kHopeless : kFarBehind;
     return mayJoinFront(rivals, offer, batch, middle_, isRest(batch)) &&
            (isRest(batch) ||
             !isFarBehind(rivals, offer, batch, middle_, request_.room.limitBytes, factor));
   }
-  return isWhole || isWorthTrying(rivalsOf(offer.kernel), offer, batch);
+  return isWhole || isWorthTrying(measured_.rivalsOf(offer.kernel), offer, batch);
 }
 
 /// Whether the powers of two that make up the mini-batch have this one among them.
@@ -182,21 +136,17 @@ bool Question::isRest(int batch) const noexcept {
   return batch < middle_ && (request_.problem.batch() & batch) != 0;
 }
 
-/// What may make a kernel pointless: that which plans are made of.
-const Measurements& Question::rivalsOf(Kernel kernel) const noexcept {
-  return areEnginesAlone() && kernel.source == kEngines ? askedEngines_ : asked_;
-}
-
 Question::Judgement Question::judge(const Anchor& anchor) const {
   Judgement judgement;
   const bool isWhole = anchor.batch == request_.problem.batch();
   for (const KernelOffer& offered : anchor.offers) {
-    const KernelOffer offer = withError(offered);
-    if (isKnown(anchor.batch, offer.kernel) || !isToBeTried(anchor.batch, offer)) continue;
+    const KernelOffer offer = measured_.withError(offered);
+    if (measured_.isKnown(anchor.batch, offer.kernel) || !isToBeTried(anchor.batch, offer))
+      continue;
     TimingTask task;
-    task.withError = lacksError(anchor.batch, offer.kernel);
+    task.withError = measured_.lacksError(anchor.batch, offer.kernel);
     task.call = {anchor.descriptors, anchor.batch, offer};
-    task.expectedMs = expectedMs(everywhere_, offer.kernel, anchor.batch);
+    task.expectedMs = expectedMs(measured_.everywhere(), offer.kernel, anchor.batch);
     judgement.tasks.push_back(std::move(task));
   }
   if (isWhole || judgement.tasks.empty() || !isLate()) return judgement;
@@ -206,47 +156,37 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
 }
 
 void Question::addKnown(const Anchor& anchor) {
-  const auto known = atAnchors_.find(anchor.batch);
-  if (known == atAnchors_.end()) return;
+  const auto known = measured_.atAnchors().find(anchor.batch);
+  if (known == measured_.atAnchors().end()) return;
   std::vector<Measurement> worthy;
   for (Measurement m : known->second.kernels) {
-    static_cast<KernelOffer&>(m) = withError(m);
+    static_cast<KernelOffer&>(m) = measured_.withError(m);
     if (m.workspaceBytes <= request_.limitAt(anchor.batch) && isOffered(m.kernel) &&
         isToBeTried(anchor.batch, m))
       worthy.push_back(m);
   }
-  if (!worthy.empty()) addAsked(anchor.batch, worthy);
+  if (!worthy.empty()) measured_.addAsked(anchor.batch, worthy);
 }
 
 void Question::add(int batch, std::vector<Measurement> measured) {
-  addErrors(errors_, batch, measured);
-  for (Measurement& m : measured) static_cast<KernelOffer&>(m) = withError(m);
-  for (Measurements* const table : {&atAnchors_, &everywhere_})
-    append((*table)[batch].kernels, measured);
-  addAsked(batch, measured);
-}
-
-void Question::addAsked(int batch, const std::vector<Measurement>& measured) {
-  append(asked_[batch].kernels, measured);
-  for (const Measurement& m : measured)
-    if (m.kernel.source == kEngines) askedEngines_[batch].kernels.push_back(m);
+  measured_.add(batch, std::move(measured));
 }
 
 std::vector<int> Question::between(cudnnHandle_t handle) const {
   std::vector<int> sizes = between_;
   if (!request_.largestBatches || isLate()) return sizes;
-  for (const int batch : largestBatches(handle, request_, asked_))
+  for (const int batch : largestBatches(handle, request_, measured_.asked()))
     if (!isAsked(batch)) sizes.push_back(batch);
   return sizes;
 }
 
 Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) const {
   Judgement judgement;
-  std::vector<Kernel> kernels = neighbouringKernels(atAnchors_, batch);
-  for (const Kernel kernel : neighbouringKernels(everywhere_, batch))
+  std::vector<Kernel> kernels = neighbouringKernels(measured_.atAnchors(), batch);
+  for (const Kernel kernel : neighbouringKernels(measured_.everywhere(), batch))
     if (!contains(kernels, kernel)) kernels.push_back(kernel);
   const auto isSettled = [&](Kernel kernel) {
-    return isKnown(batch, kernel) || !isOffered(kernel);
+    return measured_.isKnown(batch, kernel) || !isOffered(kernel);
   };
   kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isSettled), kernels.end());
   if (kernels.empty()) return judgement;
@@ -258,21 +198,22 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   const bool isFast = request_.tuning == Tuning::kFast;
   std::vector<Measurement> hopes;
   for (const Kernel kernel : kernels) {
-    if (isFast && isHopeless(rivalsOf(kernel), kernel, miniBatch)) continue;
+    if (isFast && isHopeless(measured_.rivalsOf(kernel), kernel, miniBatch)) continue;
     auto offer = offeredKernel(
         handle, problem, descriptors, kernel, &judgement.failures, request_.callsAt(batch));
     if (!offer) continue;
-    *offer = withError(*offer);
+    *offer = measured_.withError(*offer);
     if (offer->workspaceBytes > request_.limitAt(batch)) {
       judgement.everyOfferFits = false;
       continue;
     }
-    const KernelTiming atAnchors = hopedFor(atAnchors_, kernel, batch);
-    const KernelTiming everywhere = hopedFor(everywhere_, kernel, batch);
+    const KernelTiming atAnchors = hopedFor(measured_.atAnchors(), kernel, batch);
+    const KernelTiming everywhere = hopedFor(measured_.everywhere(), kernel, batch);
     const KernelTiming hoped{std::min(atAnchors.timeMs, everywhere.timeMs),
                              std::min(atAnchors.deviceMs, everywhere.deviceMs)};
-    if (needsNoSplit(asked_, *offer, miniBatch) ||
-        isOffFront(rivalsOf(kernel), batch, hoped, *offer, isFast ? kNearFrontFast : kNearFront))
+    if (needsNoSplit(measured_.asked(), *offer, miniBatch) ||
+        isOffFront(
+            measured_.rivalsOf(kernel), batch, hoped, *offer, isFast ? kNearFrontFast : kNearFront))
       continue;
     hopes.push_back({*offer, hoped, true, true});
   }
@@ -280,7 +221,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   for (const Measurement& hope : hopes) {
     judgement.tasks.push_back(
         {{descriptors, batch, hope}, TimingTask::How::kCareful, hope.timeMs, kBetween});
-    judgement.tasks.back().withError = lacksError(batch, hope.kernel);
+    judgement.tasks.back().withError = measured_.lacksError(batch, hope.kernel);
   }
   return judgement;
 }
@@ -294,7 +235,7 @@ bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);
   const KernelOffer offer = savesNothing ? withinLimit(batch, measured) : KernelOffer(measured);
   const bool isListed = isWhole && measured.kernel.source == kAlgorithms;
-  return measured.timeMs <= kLongMs && !isOffFront(rivalsOf(measured.kernel),
+  return measured.timeMs <= kLongMs && !isOffFront(measured_.rivalsOf(measured.kernel),
                                                    batch,
                                                    {leastMs, std::min(leastMs, measured.deviceMs)},
                                                    offer,
@@ -319,7 +260,7 @@ int Question::expectedTimings() const {
   int timings = 0;
   for (const Anchor& anchor : anchors_) timings += static_cast<int>(judge(anchor).tasks.size());
   for (const int batch : between_)
-    if (everywhere_.count(batch) == 0) ++timings;
+    if (measured_.everywhere().count(batch) == 0) ++timings;
   return timings;
 }
 

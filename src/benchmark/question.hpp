@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
+#include "benchmark/measured_so_far.hpp"
 #include "benchmark/task_queue.hpp"
 
 namespace ucudnn {
@@ -62,12 +63,7 @@ class Question {
   /// Whether cuDNN offers the kernel at an anchor. Others are variants that another question has
   /// found: they must not decide what is measured for this one.
   bool isOffered(Kernel kernel) const { return offered_.count(kernel) != 0; }
-  /// Whether the kernel is not to be timed at the size again: it was refused, or all that is asked
-  /// of it was measured before.
-  bool isKnown(int batch, Kernel kernel) const;
-  bool isRefused(int batch, Kernel kernel) const;
-  /// What was measured before, with the kernel's error where errors are asked for.
-  Measurement asAsked(Measurement measured) const;
+  const MeasuredSoFar& measured() const noexcept { return measured_; }
 
   /// About how many kernels will be timed.
   int expectedTimings() const;
@@ -80,16 +76,10 @@ class Question {
  private:
   bool isAnchor(int batch) const noexcept;
   bool isAsked(int batch) const;
-  /// Whether the kernel's error is yet to be measured at the size.
-  bool lacksError(int batch, Kernel kernel) const;
-  /// The offer with the kernel's error.
-  KernelOffer withError(KernelOffer offer) const;
   KernelOffer withinLimit(int batch, KernelOffer offer) const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
   bool areEnginesAlone() const noexcept;
-  const Measurements& rivalsOf(Kernel kernel) const noexcept;
-  void addAsked(int batch, const std::vector<Measurement>& measured);
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void beginInTheMiddle();
   void takeOver(const Measurements& known);
@@ -101,11 +91,7 @@ class Question {
   std::vector<int> between_;
   std::set<Kernel> offered_;
   std::vector<KernelOffer> undivided_;  ///< everything offered at the mini-batch
-  Measurements atAnchors_;              ///< of this question or not
-  Measurements everywhere_;             ///< and at other sizes, as far as known before
-  Measurements asked_;                  ///< at anchors, as measured for this question alone
-  Measurements askedEngines_;           ///< of these, the engines
-  KernelErrors errors_;
+  MeasuredSoFar measured_;
   bool everyOfferFits_ = true;
   int failures_ = 0;
 };

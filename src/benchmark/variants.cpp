@@ -80,7 +80,7 @@ Measurements BenchmarkRun::measuredForPlans() const {
   Measurements all;
   const auto add = [&](int size, const Measurement& m) {
     if (question_.isOffered(m.kernel) && m.workspaceBytes <= request_.limitAt(size) && m.accurate)
-      all[size].kernels.push_back(question_.asAsked(m));
+      all[size].kernels.push_back(question_.measured().asAsked(m));
   };
   for (const auto& [size, found] : found_)
     for (const Found& one : found) add(size, one.measurement);
@@ -115,7 +115,7 @@ Measurement BenchmarkRun::climb(int batch,
       for (const Kernel variant : variants[choice]) {
         if (contains(tried, variant)) continue;
         tried.push_back(variant);
-        if (question_.isRefused(batch, variant)) continue;
+        if (question_.measured().isRefused(batch, variant)) continue;
         const auto offer = offeredKernel(
             handle_, problem, climb.descriptors, variant, nullptr, request_.callsAt(batch));
         if (offer && isFaster(climb, *offer)) gains = true;
@@ -161,11 +161,12 @@ bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
 
 /// Measured for another question, with all that this one asks for.
 std::optional<Measurement> BenchmarkRun::known(int batch, Kernel kernel) const {
-  if (request_.known == nullptr || !question_.isKnown(batch, kernel)) return std::nullopt;
+  if (request_.known == nullptr || !question_.measured().isKnown(batch, kernel))
+    return std::nullopt;
   const auto size = request_.known->find(batch);
   if (size == request_.known->end()) return std::nullopt;
   for (const Measurement& m : size->second.kernels)
-    if (m.kernel == kernel) return question_.asAsked(m);
+    if (m.kernel == kernel) return question_.measured().asAsked(m);
   return std::nullopt;
 }
 
@@ -217,7 +218,7 @@ void BenchmarkRun::tryNearby(int batch, const Measurement& best) {
     sizes.push_back(whole);
   for (const int size : sizes) {
     if (question_.isLate()) return;
-    if (isFound(size, best.kernel) || question_.isKnown(size, best.kernel)) continue;
+    if (isFound(size, best.kernel) || question_.measured().isKnown(size, best.kernel)) continue;
     const Problem problem = request_.problem.withBatch(size);
     const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
     const auto offer =
