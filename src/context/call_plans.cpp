@@ -46,7 +46,7 @@ PlanRequest CallPlans::request() {
 /// Of a program whose bits don't depend on what has been measured.
 PlanAnswer CallPlans::unmeasured(const PlanRequest& wanted) {
   PlanAnswer found;
-  found.lasts = found.ownIsBest = !wanted.lacksWorkspace;
+  found.isFinal = found.ownIsBest = !wanted.lacksWorkspace;
   if (!wanted.lacksWorkspace) return found;
   const Measuring measuring =
       isCapturing(context_.handle_) ? Measuring::kNever : Measuring::kIfKnown;
@@ -90,8 +90,8 @@ PlanAnswer CallPlans::lookUp() {
   }
   // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
   // can run instead.
-  if (!found.plan && (found.lasts || found.isFar) && key_.deterministic && !key_.isExecution &&
-      !now().settings.deterministic) {
+  if (!found.plan && (found.isFinal || found.isFromOtherLimit) && key_.deterministic &&
+      !key_.isExecution && !now().settings.deterministic) {
     wanted.deterministic = false;
     found = planner().answer(wanted, measuring);
   }
@@ -125,7 +125,7 @@ void CallPlans::remember(const PlanAnswer& found, const char* why) {
   const bool isForAll =
       found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
   if (isKept || !isForAll) return;
-  if (found.lasts)
+  if (found.isFinal)
     table.put(key_, epoch, found.plan, nullptr, why);
   else if (!isCapturing(context_.handle_))
     table.putForNow(key_, epoch, found.plan, why);
@@ -139,7 +139,9 @@ std::shared_ptr<const Plan> CallPlans::find(const char** why) noexcept {
     try {
       const DeviceScope scope = context_.useDevice();
       found = lookUp();
-      *why = found.ownIsBest ? left::kOwnIsBest : found.lasts ? left::kNoPlan : left::kNotMeasured;
+      *why = found.ownIsBest ? left::kOwnIsBest
+             : found.isFinal ? left::kNoPlan
+                             : left::kNotMeasured;
       if (key_.repeatsBits && found.ownIsBest) *why = left::kRepeats;
       if (found.plan && !accepts(*found.plan, key_.workspaceBytes)) {
         found.plan = nullptr;

@@ -37,7 +37,7 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
     return known.deterministic == request.deterministic && known.replay == request.replay() &&
            known.borrows == borrows && known.maxError == request.settings->maxError &&
            known.lowBytes <= request.limitBytes && request.limitBytes <= known.highBytes &&
-           serves(known) && !(known.isFar && looksClosely(request.limitBytes));
+           serves(known) && !(known.isFromOtherLimit && answersClosely(request.limitBytes));
   });
   return place == plans.end() ? nullptr : &*place;
 }
@@ -55,44 +55,45 @@ void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitB
     replaysUntried = result.replaysUntried;
     triedBytes = isWhole ? 0 : std::max(triedBytes, limitBytes);
   }
-  if (isAnswered) addLook({limitBytes, bytes});
+  if (isAnswered) addCoverage({limitBytes, bytes});
   const bool bringsNothing = !isAnswered && result.measurements.empty() && result.refused.empty();
   if (!bringsNothing) dropPlans();
 }
 
 bool KnownQuestion::answers(std::size_t limitBytes) const noexcept {
-  return std::any_of(looks.begin(), looks.end(), [&](const Look& look) {
-    return limitBytes <= look.answeredBytes;
+  return std::any_of(coverages.begin(), coverages.end(), [&](const Coverage& coverage) {
+    return limitBytes <= coverage.answeredBytes;
   });
 }
 
-bool KnownQuestion::looksClosely(std::size_t limitBytes) const noexcept {
-  const auto isNear = [&](const Look& look) {
-    const bool isAbove = limitBytes <= look.answeredBytes || limitBytes / 2 <= look.limitBytes;
-    return look.limitBytes / 2 <= limitBytes && isAbove;
+bool KnownQuestion::answersClosely(std::size_t limitBytes) const noexcept {
+  const auto isNear = [&](const Coverage& coverage) {
+    const bool isAbove =
+        limitBytes <= coverage.answeredBytes || limitBytes / 2 <= coverage.limitBytes;
+    return coverage.limitBytes / 2 <= limitBytes && isAbove;
   };
   const auto isWithin = [&](const KnownPlan& known) {
-    return known.plan && !known.isFar && known.plan->workspaceBytes <= limitBytes &&
+    return known.plan && !known.isFromOtherLimit && known.plan->workspaceBytes <= limitBytes &&
            limitBytes <= known.highBytes;
   };
   if (!answers(limitBytes)) return false;
-  return std::any_of(looks.begin(), looks.end(), isNear) ||
+  return std::any_of(coverages.begin(), coverages.end(), isNear) ||
          std::any_of(plans.begin(), plans.end(), isWithin) ||
          std::any_of(formerPlans.begin(), formerPlans.end(), isWithin);
 }
 
-void KnownQuestion::addLook(Look look) {
-  const auto covers = [](const Look& one, const Look& other) {
+void KnownQuestion::addCoverage(Coverage coverage) {
+  const auto covers = [](const Coverage& one, const Coverage& other) {
     return one.limitBytes <= other.limitBytes && one.answeredBytes >= other.answeredBytes;
   };
-  if (looks.size() >= kMostLooks) return;  // only a hostile database has so many
-  for (const Look& known : looks)
-    if (covers(known, look)) return;
-  looks.erase(
-      std::remove_if(
-          looks.begin(), looks.end(), [&](const Look& known) { return covers(look, known); }),
-      looks.end());
-  looks.push_back(look);
+  if (coverages.size() >= kMostCoverages) return;  // only a hostile database has so many
+  for (const Coverage& known : coverages)
+    if (covers(known, coverage)) return;
+  coverages.erase(std::remove_if(coverages.begin(),
+                                 coverages.end(),
+                                 [&](const Coverage& known) { return covers(coverage, known); }),
+                  coverages.end());
+  coverages.push_back(coverage);
 }
 
 void KnownQuestion::dropPlans() {

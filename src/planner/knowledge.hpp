@@ -29,8 +29,8 @@ struct KnownPlan {
   std::size_t highBytes = 0;
   bool borrows = false;              ///< it was asked for calls whose output may be borrowed
   bool suitsEngines = false;         ///< and for calls that are known to suit engines
-  bool lasts = false;                ///< nothing that is still to be measured could change it
-  bool isFar = false;                ///< from what was asked for: KnownQuestion::looksClosely
+  bool isFinal = false;              ///< nothing that is still to be measured could change it
+  bool isFromOtherLimit = false;     ///< from what was asked for: KnownQuestion::answersClosely
   std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
 };
 
@@ -56,13 +56,13 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
 
 /// What was found out for a limit. Every kernel was tried that could be in a best plan, at the
 /// mini-batch itself every one at all; and for this limit, the largest batches that fit it.
-struct Look {
+struct Coverage {
   std::size_t limitBytes;
   std::size_t answeredBytes;  ///< within so much nothing else is known; no less than the limit
 };
 
 /// A limit that halves again and again makes no more.
-constexpr std::size_t kMostLooks = 128;
+constexpr std::size_t kMostCoverages = 128;
 
 /// What has been asked of a problem. A kernel that was left out because others beat it was left out
 /// for this question only.
@@ -70,7 +70,7 @@ struct KnownQuestion {
   using Clock = std::chrono::steady_clock;
 
   QuestionKey key;
-  std::vector<Look> looks;
+  std::vector<Coverage> coverages;
   bool memoryWasShort = false;  ///< something was not tried for want of memory
   bool replaysUntried = false;  ///< what some kernels take when they are replayed, for the same
   bool failed = false;          ///< something failed that may work another time
@@ -87,15 +87,15 @@ struct KnownQuestion {
   int partsFailures = 0;
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
-  bool isAnswered() const noexcept { return !looks.empty(); }
+  bool isAnswered() const noexcept { return !coverages.empty(); }
   /// Whether a plan within the limit can be made. Of one that is far below what was asked for there
   /// may be a better one.
   bool answers(std::size_t limitBytes) const noexcept;
   /// Whether what answers the limit was looked for within about as much, half to double: so a limit
-  /// that varies is measured anew as often as it halves or doubles. Or such a look gave a plan that
-  /// the limit is enough for: mostly a call has its plan's workspace.
-  bool looksClosely(std::size_t limitBytes) const noexcept;
-  void addLook(Look look);
+  /// that varies is measured anew as often as it halves or doubles. Or such a search gave a plan
+  /// that the limit is enough for: mostly a call has its plan's workspace.
+  bool answersClosely(std::size_t limitBytes) const noexcept;
+  void addCoverage(Coverage coverage);
   /// Answered, and another attempt would add nothing unless it looks closer.
   bool isComplete(std::size_t limitBytes) const noexcept {
     return answers(limitBytes) && (!isIncomplete() || (wholeBytes && *wholeBytes >= limitBytes));

@@ -90,7 +90,7 @@ bool MeasurementStore::knows(int machine, const Problem& problem) const {
 }
 
 bool MeasurementStore::answers(const PlanRequest& request) const {
-  return look(request, [&](const Known*, const KnownQuestion* asked) {
+  return read(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answers(request.limitBytes);
   });
 }
@@ -98,7 +98,7 @@ bool MeasurementStore::answers(const PlanRequest& request) const {
 Measurements MeasurementStore::measurements(const PlanRequest& request) const {
   const int miniBatch = request.problem.batch();
   const bool isSplit = request.sizes().size() > 1;
-  return look(request, [&](const Known* known, const KnownQuestion*) {
+  return read(request, [&](const Known* known, const KnownQuestion*) {
     Measurements found;
     if (known == nullptr) return found;
     for (const auto& [batch, size] : known->measurements)
@@ -109,7 +109,7 @@ Measurements MeasurementStore::measurements(const PlanRequest& request) const {
 
 std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request) {
   const int miniBatch = request.problem.batch();
-  Measurements found = look(request, [&](const Known* known, const KnownQuestion*) {
+  Measurements found = read(request, [&](const Known* known, const KnownQuestion*) {
     Measurements within;
     if (known != nullptr)
       within[miniBatch].kernels = kernelsWithin(known->measurements, miniBatch, request.limitBytes);
@@ -123,7 +123,7 @@ std::vector<Measurement> MeasurementStore::undivided(const PlanRequest& request)
 bool MeasurementStore::load(const PlanRequest& request) {
   if (!beginLoad(request)) return false;
   try {
-    const bool isAnswered = take(request, read(request));
+    const bool isAnswered = addLoaded(request, readFile(request));
     endLoad(request);
     return isAnswered;
   } catch (...) {
@@ -154,8 +154,8 @@ void MeasurementStore::endLoad(const PlanRequest& request) noexcept {
   loadEnded_.notify_all();
 }
 
-bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
-  return use(request, [&](Known& known, KnownQuestion&) {
+bool MeasurementStore::addLoaded(const PlanRequest& request, const Loaded& loaded) {
+  return update(request, [&](Known& known, KnownQuestion&) {
     known.loadedFrom = request.settings->databasePath;
     if (loaded.isLocked) {
       known.loadedFrom.clear();
@@ -171,18 +171,18 @@ bool MeasurementStore::take(const PlanRequest& request, const Loaded& loaded) {
                               !areReplayTimed(loaded.measurements) &&
                               callingThreads(request.device).mayCapture();
     const bool lacksErrors = largestErrors(loaded.measurements).empty();
-    for (const auto& [question, look] : loaded.answered)
+    for (const auto& [question, coverage] : loaded.answered)
       if (!lacksReplays && !(question.errors && lacksErrors))
-        known.question(question).addLook(look);
+        known.question(question).addCoverage(coverage);
     known.accurateFirst.insert(loaded.accurateFirst.begin(), loaded.accurateFirst.end());
     known.dropPlans();  // made without the file, by whoever found it locked or did not wait
     known.loadAgainAt = {};
-    return known.question(request.question()).looksClosely(request.limitBytes);
+    return known.question(request.question()).answersClosely(request.limitBytes);
   });
 }
 
 /// What is missing because it can't be true is measured, so the file has answered nothing.
-MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
+MeasurementStore::Loaded MeasurementStore::readFile(const PlanRequest& request) {
   Loaded loaded;
   Database& file = database(request.settings->databasePath);
   const MachineKey machine = machines_.key(request.machine);
@@ -214,10 +214,10 @@ MeasurementStore::Loaded MeasurementStore::read(const PlanRequest& request) {
   return loaded;
 }
 
-void MeasurementStore::add(const PlanRequest& request,
-                           const BenchmarkResult& result,
-                           const std::string& why) {
-  use(request, [&](Known& known, KnownQuestion& asked) {
+void MeasurementStore::addResult(const PlanRequest& request,
+                                 const BenchmarkResult& result,
+                                 const std::string& why) {
+  update(request, [&](Known& known, KnownQuestion& asked) {
     for (const auto& [size, found] : result.measurements)
       addMeasurements(known.measurements[size], found);
     for (const auto& [size, kernels] : result.refused) {
@@ -271,14 +271,14 @@ bool MeasurementStore::confirm(const PlanRequest& request,
 }
 
 bool MeasurementStore::ranksAccurateFirst(const PlanRequest& request) const {
-  return look(request, [&](const Known* known, const KnownQuestion*) {
+  return read(request, [&](const Known* known, const KnownQuestion*) {
     return known != nullptr && known->accurateFirst.count(request.problem.batch()) > 0;
   });
 }
 
 void MeasurementStore::addAccurateFirst(const PlanRequest& request) {
   const int miniBatch = request.problem.batch();
-  use(request, [&](Known& known, KnownQuestion&) { known.accurateFirst.insert(miniBatch); });
+  update(request, [&](Known& known, KnownQuestion&) { known.accurateFirst.insert(miniBatch); });
   const std::string& path = request.settings->databasePath;
   if (path.empty()) return;
   const std::string text = request.problem.text() + " " + kAccurateFirst;
@@ -286,7 +286,7 @@ void MeasurementStore::addAccurateFirst(const PlanRequest& request) {
 }
 
 void MeasurementStore::refuse(const PlanRequest& request, int batch, Kernel kernel) {
-  use(request, [&](Known& known, KnownQuestion&) {
+  update(request, [&](Known& known, KnownQuestion&) {
     known.refused[batch].push_back(kernel);
     std::vector<Measurement>& kernels = known.measurements[batch].kernels;
     kernels.erase(std::remove_if(kernels.begin(),

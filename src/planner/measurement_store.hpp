@@ -26,26 +26,26 @@ class MeasurementStore {
   MeasurementStore(const Machines& machines, Statistics& statistics)
       : machines_(machines), statistics_(statistics) {}
 
-  /// Calls `use(Known&, KnownQuestion&)` under the lock; what is new is added.
-  template <typename Use>
-  auto use(const PlanRequest& request, Use use) {
+  /// Calls `update(Known&, KnownQuestion&)` under the lock; what is new is added.
+  template <typename Update>
+  auto update(const PlanRequest& request, Update update) {
     const std::lock_guard lock(mutex_);
     Known& known = known_[keyOf(request)];
-    return use(known, known.question(request.question()));
+    return update(known, known.question(request.question()));
   }
-  /// Calls `look(const Known*, const KnownQuestion*)` under the lock, null where there is none.
-  template <typename Look>
-  auto look(const PlanRequest& request, Look look) const {
+  /// Calls `read(const Known*, const KnownQuestion*)` under the lock, null where there is none.
+  template <typename Read>
+  auto read(const PlanRequest& request, Read read) const {
     const std::lock_guard lock(mutex_);
     const Known* const known = known_.peek(keyOf(request));
-    return look(known, known == nullptr ? nullptr : known->find(request.question()));
+    return read(known, known == nullptr ? nullptr : known->find(request.question()));
   }
-  /// Calls `look(machine, const KnownQuestion&)` for all under the lock.
-  template <typename Look>
-  void lookAtAll(Look look) const {
+  /// Calls `read(machine, const KnownQuestion&)` for all under the lock.
+  template <typename Read>
+  void readAll(Read read) const {
     const std::lock_guard lock(mutex_);
     known_.forEach([&](const KnownKey& key, const Known& known) {
-      for (const KnownQuestion& asked : known.questions) look(key.machine, asked);
+      for (const KnownQuestion& asked : known.questions) read(key.machine, asked);
     });
   }
 
@@ -65,7 +65,7 @@ class MeasurementStore {
   /// Takes over what a benchmark has found for the question, here and in the database. What could
   /// not be tried for want of time is not tried again in this process; the database does not learn
   /// of it. `why`: what stood in the way.
-  void add(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
+  void addResult(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
 
   enum class Asking {
     kAll,
@@ -97,7 +97,7 @@ class MeasurementStore {
     Measurements measurements;
     struct Answered {
       QuestionKey question;
-      Look look;
+      Coverage coverage;
     };
     std::vector<Answered> answered;
     std::set<int> accurateFirst;
@@ -107,8 +107,8 @@ class MeasurementStore {
   Database& database(const std::string& path);
   bool beginLoad(const PlanRequest& request);
   void endLoad(const PlanRequest& request) noexcept;
-  Loaded read(const PlanRequest& request);
-  bool take(const PlanRequest& request, const Loaded& loaded);
+  Loaded readFile(const PlanRequest& request);
+  bool addLoaded(const PlanRequest& request, const Loaded& loaded);
 
   const Machines& machines_;
   Statistics& statistics_;

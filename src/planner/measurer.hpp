@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "planner/investment.hpp"
+#include "planner/device_turns.hpp"
 #include "planner/measurement_store.hpp"
+#include "planner/measuring_budget.hpp"
 #include "planner/request.hpp"
-#include "planner/turns.hpp"
 #include "support/statistics.hpp"
 
 namespace ucudnn {
@@ -37,7 +37,7 @@ class Measurer {
   /// The request's calls pay for measuring. REQUIRES: the store's lock.
   void addCalls(const PlanRequest& request, KnownQuestion& asked);
   /// So do convolutions that were not looked at one by one.
-  void addTime(double timeMs) { investment_.addTime(timeMs); }
+  void addTime(double timeMs) { budget_.addTime(timeMs); }
 
  private:
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
@@ -45,8 +45,8 @@ class Measurer {
 
   MeasurementStore& store_;
   Statistics& statistics_;
-  Investment investment_;
-  Turns turns_;
+  MeasuringBudget budget_;
+  DeviceTurns turns_;
 };
 
 }  // namespace ucudnn

@@ -118,7 +118,7 @@ std::vector<Configuration> PlanChooser::front() {
 
 /// Empty: cuDNN has denied something, and `measurements_` have changed. Null: there is no plan.
 std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
-  const bool wasAsked = store_.look(request_, [](const Known*, const KnownQuestion* asked) {
+  const bool wasAsked = store_.read(request_, [](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->isAnswered();
   });
   if (!wasAsked && !knowsOwnChoice()) return nullptr;

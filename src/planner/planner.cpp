@@ -49,7 +49,7 @@ bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
   if (const auto frozen = frozenAnswer(request)) return *frozen;
   PlanAnswer found = besideOwn(request, answerMeasured(request, measuring));
-  if (!found.plan && !found.lasts) found.plan = ownUnmeasured(request, measuring);
+  if (!found.plan && !found.isFinal) found.plan = ownUnmeasured(request, measuring);
   return found;
 }
 
@@ -58,7 +58,7 @@ void Planner::preferOwn(const PlanRequest& request, Kernel own) {
           request.problem.text(),
           request.problem.batch(),
           toText(request.problem.operation, own));
-  store_.use(request, [&](Known& known, KnownQuestion&) {
+  store_.update(request, [&](Known& known, KnownQuestion&) {
     known.preferred.insert({request.problem.batch(), own});
   });
 }
@@ -68,13 +68,13 @@ PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) cons
   const int batch = request.problem.batch();
   std::optional<Measurement> own;
   bool isTried = false, isPreferred = false;
-  store_.look(request, [&](const Known* known, const KnownQuestion*) {
+  store_.read(request, [&](const Known* known, const KnownQuestion*) {
     if (known == nullptr) return;
     isTried = known->hasTried(batch, request.own->kernel);
     isPreferred = known->preferred.count({batch, request.own->kernel}) > 0;
     if (const auto* const m = findKernel(known->measurements, batch, request.own->kernel)) own = *m;
   });
-  found.lasts = found.lasts && isTried;
+  found.isFinal = found.isFinal && isTried;
   if (!found.plan || (own && !isPreferred && gainsOver(request, *found.plan, *own))) return found;
   found.ownIsBest = own.has_value();
   found.plan = nullptr;
@@ -98,11 +98,11 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
 }
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
-  const bool isNew = store_.look(
+  const bool isNew = store_.read(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
   const std::uint64_t repetitions = measurer_.repetitionsOf(request, measuring);
-  return store_.use(
+  return store_.update(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
         if (measuring == Measuring::kWhenItPays) measurer_.addCalls(request, asked);
         if (measurer_.mustMeasure(request, measuring, problem, asked, repetitions))
@@ -111,7 +111,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
         if (const KnownPlan* const known = asked.find(request))
-          return PlanAnswer{known->plan, known->lasts, known->isFar};
+          return PlanAnswer{known->plan, known->isFinal, known->isFromOtherLimit};
         // The database may hold the answer; else what has not been measured has no plan.
         if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
         return std::nullopt;
@@ -122,10 +122,10 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   KnownPlan made;
   const std::size_t limitBytes = request.limitBytes;
   const bool mayMeasure = request.settings->benchmarkShare > 0;
-  store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+  store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked == nullptr) return;
-    made.isFar = asked->answers(limitBytes) && !asked->looksClosely(limitBytes);
-    made.lasts = asked->isComplete(limitBytes) && !(made.isFar && mayMeasure);
+    made.isFromOtherLimit = asked->answers(limitBytes) && !asked->answersClosely(limitBytes);
+    made.isFinal = asked->isComplete(limitBytes) && !(made.isFromOtherLimit && mayMeasure);
   });
   made.plan =
       PlanChooser(store_, measurer_, request, measuring, store_.measurements(request)).plan();
@@ -145,9 +145,10 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
 /// All threads hold the same plan, and an equal one of before is kept. The second: whether this
 /// one is new.
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
-  return store_.use(request, [&](const Known&, KnownQuestion& asked) {
+  return store_.update(request, [&](const Known&, KnownQuestion& asked) {
     if (const KnownPlan* const other = asked.find(request))
-      return std::make_pair(PlanAnswer{other->plan, other->lasts, other->isFar}, false);
+      return std::make_pair(PlanAnswer{other->plan, other->isFinal, other->isFromOtherLimit},
+                            false);
     bool isNew = true;
     const auto isSame = [&](const KnownPlan& former) {
       if (former.maxError != made.maxError) return false;
@@ -164,7 +165,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
         }
     if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());
     asked.plans.push_back(made);
-    return std::make_pair(PlanAnswer{made.plan, made.lasts, made.isFar}, isNew);
+    return std::make_pair(PlanAnswer{made.plan, made.isFinal, made.isFromOtherLimit}, isNew);
   });
 }
 
@@ -205,7 +206,7 @@ std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request) {
 void Planner::savePlans(const std::string& path) const {
   std::vector<FrozenPlan> plans = usedFrozenPlans();
   const auto add = [&](auto isTaken) {
-    store_.lookAtAll([&](int machine, const KnownQuestion& asked) {
+    store_.readAll([&](int machine, const KnownQuestion& asked) {
       for (const auto* list : {&asked.plans, &asked.formerPlans})
         for (const KnownPlan& known : *list)
           if (known.plan && isTaken(known))
@@ -274,7 +275,7 @@ void Planner::report(const PlanRequest& request, const Plan* plan) const {
     return;
   }
   std::string why;
-  store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+  store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked != nullptr) why = asked->why;
   });
   logInfo("no kernel is known for {} at batch {} within {} bytes of workspace: left to cuDNN{}{}",

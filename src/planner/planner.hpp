@@ -21,8 +21,8 @@ namespace ucudnn {
 
 struct PlanAnswer {
   std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
-  bool lasts = false;                ///< asked again it would be the same
-  bool isFar = false;                ///< there may be a better one, in more of the limit
+  bool isFinal = false;              ///< asked again it would be the same
+  bool isFromOtherLimit = false;     ///< there may be a better one, in more of the limit
   bool ownIsBest = false;            ///< there is none, as the client's own kernel is as fast
 };
 
@@ -51,7 +51,7 @@ class Planner {
   /// The client's own kernel on parts of the batch, where it lacks workspace: whatever has been
   /// measured. Null: it lacks none, or does not run so. Throws Error.
   std::shared_ptr<const Plan> ownUnmeasured(const PlanRequest& request, Measuring measuring) {
-    return unmeasured_.ownInParts(request, measuring);
+    return unmeasured_.ownKernelInParts(request, measuring);
   }
 
   /// The first kernel that cuDNN offers within the limit, for as many samples at a time as fit:

@@ -119,7 +119,7 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
 
 std::optional<std::shared_ptr<const Plan>> UnmeasuredPlans::known(const PlanRequest& request,
                                                                   UnmeasuredPlan::Kind kind) const {
-  return store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+  return store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     std::optional<std::shared_ptr<const Plan>> plan;
     if (asked == nullptr) return plan;
     if (kind == UnmeasuredPlan::Kind::kOwn && KnownQuestion::Clock::now() < asked->partsRetryAt)
@@ -136,7 +136,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::keep(const PlanRequest& request,
                                                   std::shared_ptr<const Plan> plan) {
   std::optional<Kernel> own;
   if (request.own) own = request.own->kernel;
-  store_.use(request, [&](const Known&, KnownQuestion& asked) {
+  store_.update(request, [&](const Known&, KnownQuestion& asked) {
     auto& all = asked.unmeasured;
     if (all.size() >= kMostUnmeasured) all.erase(all.begin());
     all.push_back({kind,
@@ -161,8 +161,8 @@ std::shared_ptr<const Plan> UnmeasuredPlans::anyThatFits(const PlanRequest& requ
   return keep(request, UnmeasuredPlan::Kind::kAny, std::move(plan));
 }
 
-std::shared_ptr<const Plan> UnmeasuredPlans::ownInParts(const PlanRequest& request,
-                                                        Measuring measuring) {
+std::shared_ptr<const Plan> UnmeasuredPlans::ownKernelInParts(const PlanRequest& request,
+                                                              Measuring measuring) {
   if (!mayRunInParts(request)) return nullptr;
   if (const auto found = known(request, UnmeasuredPlan::Kind::kOwn)) return *found;
   if (measuring == Measuring::kNever) return nullptr;
@@ -176,7 +176,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::ownInParts(const PlanRequest& reque
              request.problem.batch(),
              error.what());
     if (!isRefusal(error.status())) {  // it may run another time
-      store_.use(request, [&](const Known&, KnownQuestion& asked) {
+      store_.update(request, [&](const Known&, KnownQuestion& asked) {
         const int doublings = std::min(asked.partsFailures++, kMostDoublings);
         asked.partsRetryAt = KnownQuestion::Clock::now() + kPartsRetryAfter * (1 << doublings);
       });

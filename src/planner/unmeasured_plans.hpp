@@ -17,7 +17,7 @@ class UnmeasuredPlans {
       : store_(store), statistics_(statistics) {}
 
   /// As Planner::ownUnmeasured. Throws Error.
-  std::shared_ptr<const Plan> ownInParts(const PlanRequest& request, Measuring measuring);
+  std::shared_ptr<const Plan> ownKernelInParts(const PlanRequest& request, Measuring measuring);
   /// As Planner::anyThatFits. Throws Error.
   std::shared_ptr<const Plan> anyThatFits(const PlanRequest& request);
 

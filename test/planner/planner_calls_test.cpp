@@ -19,8 +19,8 @@ TEST_F(PlannerTest, ACallIsMeasuredWhenItsRepetitionPays) {
     ++calls;
   }
   ASSERT_TRUE(answer.plan);
-  EXPECT_TRUE(answer.lasts);
-  EXPECT_GT(calls, Investment::kRepetitions);
+  EXPECT_TRUE(answer.isFinal);
+  EXPECT_GT(calls, MeasuringBudget::kRepetitions);
   Planner alone;
   EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
 }
@@ -50,7 +50,8 @@ TEST_F(PlannerTest, WhatWasAskedForDoesNotDelayTheRest) {
   for (int batch = 1000; batch < 1150; ++batch)
     ASSERT_TRUE(
         planner.plan(request(planner, kUndividedLimit, largeProblem(Operation::kForward, batch))));
-  EXPECT_EQ(callsWithoutPlan(planner, request(planner, kUndividedLimit)), Investment::kRepetitions);
+  EXPECT_EQ(callsWithoutPlan(planner, request(planner, kUndividedLimit)),
+            MeasuringBudget::kRepetitions);
 }
 
 TEST_F(PlannerTest, WhatLacksWorkspaceIsMeasuredBeforeTheProgramSettles) {
@@ -84,9 +85,9 @@ TEST_F(PlannerTest, WhatIsAlsoRunWithTensorCoresIsMeasuredOnceItStays) {
   const auto calls = [&](Planner& planner, const Problem& problem) {
     return callsWithoutPlan(planner, request(planner, kUndividedLimit, problem));
   };
-  EXPECT_EQ(calls(alone, exact), Investment::kRepetitions);
-  EXPECT_EQ(calls(both, tensorCores), Investment::kRepetitions);
-  EXPECT_EQ(calls(both, exact) + 1, Investment::kRepetitionsOfCandidates);
+  EXPECT_EQ(calls(alone, exact), MeasuringBudget::kRepetitions);
+  EXPECT_EQ(calls(both, tensorCores), MeasuringBudget::kRepetitions);
+  EXPECT_EQ(calls(both, exact) + 1, MeasuringBudget::kRepetitionsOfCandidates);
   calls(asked, tensorCores);
   EXPECT_TRUE(asked.plan(request(asked, kUndividedLimit, exact))) << "a query that asks";
 }

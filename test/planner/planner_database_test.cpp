@@ -315,7 +315,7 @@ TEST_F(PlannerDatabaseTest, WhatHadNoMemoryForReplayIsAnsweredWhereNothingIsRepl
   const TensorBuffers buffers{x.get(), w.get(), y.get(), workspace.get(), workspace.bytes()};
   const auto isAnswered = [&] {
     Planner planner;
-    return planner.answer(request(planner, kUndividedLimit, problem), Measuring::kIfKnown).lasts;
+    return planner.answer(request(planner, kUndividedLimit, problem), Measuring::kIfKnown).isFinal;
   };
   const auto measure = [&] {
     Planner planner;

@@ -80,7 +80,7 @@ TEST_F(PlannerOwnTest, APlanTakesItsPlaceOnlyWhereItIsFaster) {
       } else {
         ++kept;
         EXPECT_TRUE(found.ownIsBest);
-        EXPECT_TRUE(found.lasts);
+        EXPECT_TRUE(found.isFinal);
         PlanRequest any = wanted;
         any.own.reset();
         const auto plan = planner.plan(any);
@@ -139,10 +139,10 @@ TEST_F(PlannerOwnTest, NothingTakesItsPlaceBeforeItIsTimed) {
   const PlanRequest wanted = callOf(planner, problem, own);
   const PlanAnswer unknown = planner.answer(wanted, Measuring::kIfKnown);
   EXPECT_FALSE(unknown.plan);
-  EXPECT_FALSE(unknown.lasts);
+  EXPECT_FALSE(unknown.isFinal);
   const PlanAnswer known = planner.answer(wanted, Measuring::kNow);
   EXPECT_TRUE(known.plan || known.ownIsBest);
-  EXPECT_TRUE(known.lasts);
+  EXPECT_TRUE(known.isFinal);
   EXPECT_LE(measured(planner), before + 2) << "it is timed, and at one more size at most";
 }
 
@@ -158,7 +158,7 @@ TEST_F(PlannerOwnTest, OneThatCannotBeTimedStays) {
     const auto before = measured(planner);
     const PlanAnswer found = planner.answer(wanted, Measuring::kNow);
     EXPECT_FALSE(found.plan);
-    EXPECT_TRUE(found.lasts);
+    EXPECT_TRUE(found.isFinal);
     EXPECT_EQ(call == 0, measured(planner) > before) << "it is not tried again";
   }
 }

@@ -57,7 +57,7 @@ TEST_F(PlannerPartsTest, ItIsThatKernelOnPartsOfTheBatch) {
     const PlanRequest wanted = lacking(planner, operation);
     const PlanAnswer found = call(planner, wanted);
     ASSERT_TRUE(found.plan) << toText(operation);
-    EXPECT_FALSE(found.lasts);
+    EXPECT_FALSE(found.isFinal);
     EXPECT_FALSE(found.plan->measured);
     EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
     int samples = 0;

@@ -195,7 +195,7 @@ TEST_F(SourceTest, WhatCannotBeBuiltIsNotPlanned) {
   const auto planAnew = [&] {
     Planner planner;
     const PlanAnswer answer = planner.answer(request(planner, 0, problem_), Measuring::kNow);
-    isComplete = answer.lasts;
+    isComplete = answer.isFinal;
     return answer.plan != nullptr ? toText(*answer.plan) : std::string();
   };
   const std::string with = planAnew();

@@ -20,7 +20,7 @@ namespace ucudnn {
 ///     whatever comes, the program then spends at most twice what it had to.
 ///
 /// Thread-safe.
-class Investment {
+class MeasuringBudget {
  public:
   static constexpr int kRepetitions = 3;
   /// Programs that compare candidates call each a few times, and only one of them ever after.

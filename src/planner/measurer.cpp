@@ -65,14 +65,14 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
 /// seldom the fastest.
 std::uint64_t Measurer::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
   if (measuring == Measuring::kWhenItPays && request.isCompared)
-    return Investment::kRepetitionsOfCandidates;
+    return MeasuringBudget::kRepetitionsOfCandidates;
   if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
-    return Investment::kRepetitions;
+    return MeasuringBudget::kRepetitions;
   Problem inexact = request.problem;
   inexact.mathType = CUDNN_DEFAULT_MATH;
   inexact.transform = Problem{}.transform;
-  return store_.knows(request.machine, inexact) ? Investment::kRepetitionsOfCandidates
-                                                : Investment::kRepetitions;
+  return store_.knows(request.machine, inexact) ? MeasuringBudget::kRepetitionsOfCandidates
+                                                : MeasuringBudget::kRepetitions;
 }
 
 bool Measurer::mustMeasure(const PlanRequest& request,
@@ -81,7 +81,7 @@ bool Measurer::mustMeasure(const PlanRequest& request,
                            const KnownQuestion& asked,
                            std::uint64_t repetitions) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  if (asked.isComplete(request.limitBytes) && asked.looksClosely(request.limitBytes) &&
+  if (asked.isComplete(request.limitBytes) && asked.answersClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
     return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
@@ -91,20 +91,20 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const double share = request.settings->benchmarkShare;
   // Calls pay for one attempt.
   const bool isNew = !asked.isAnswered() && !asked.isIncomplete();
-  return investment_.pays(asked.calls, timeMs, share, repetitions) ||
-         (isNew && request.lacksWorkspace && investment_.paysBack(asked.calls, timeMs, share));
+  return budget_.pays(asked.calls, timeMs, share, repetitions) ||
+         (isNew && request.lacksWorkspace && budget_.paysBack(asked.calls, timeMs, share));
 }
 
 bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
   const std::uint64_t repetitions = repetitionsOf(request, measuring);
-  return store_.use(request, [&](const Known& known, const KnownQuestion& asked) {
+  return store_.update(request, [&](const Known& known, const KnownQuestion& asked) {
     return mustMeasure(request, measuring, known, asked, repetitions);
   });
 }
 
 void Measurer::inquire(const PlanRequest& request, Measuring measuring) {
   if (store_.load(request) || !isToBeMeasured(request, measuring)) return;
-  const Turn turn(turns_, request.device, measuring == Measuring::kNow);
+  const DeviceTurn turn(turns_, request.device, measuring == Measuring::kNow);
   if (!turn.isTaken() && measuring != Measuring::kNow) return;
   // Another thread may have measured meanwhile.
   if (isToBeMeasured(request, measuring)) measure(request, measuring);
@@ -126,7 +126,7 @@ void Measurer::measure(const PlanRequest& request, Measuring measuring) {
   // Without it cuDNN isn't even asked what it has.
   const bool hasMemory = !isUnasked || hasMemoryToBenchmark(benchmark);
   if (hasMemory) {
-    store_.use(request, [&](const Known& problem, const KnownQuestion& asked) {
+    store_.update(request, [&](const Known& problem, const KnownQuestion& asked) {
       wasAnswered = asked.answers(request.limitBytes);
       known = problem.measurements;
       refused = problem.refused;
@@ -152,22 +152,22 @@ void Measurer::measure(const PlanRequest& request, Measuring measuring) {
   const double costMs = std::max(result.spentMs, wall.count());
   // What was put off says nothing of what measuring costs.
   if (result.kernelsMeasured > 0 && !wasAnswered)
-    investment_.learn(estimatedMs(request.problem), costMs);
-  if (isUnasked) investment_.spend(costMs);
+    budget_.learn(estimatedMs(request.problem), costMs);
+  if (isUnasked) budget_.spend(costMs);
   // What can't be timed is never replaced.
   if (benchmark.own && result.untried == Untried::kNone && result.failures == 0 &&
       findKernel(result.measurements, request.problem.batch(), *benchmark.own) == nullptr)
     result.refused[request.problem.batch()].push_back(*benchmark.own);
-  store_.use(request, [&](const Known&, KnownQuestion& asked) {
+  store_.update(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
   });
-  store_.add(request, result, why);
+  store_.addResult(request, result, why);
 }
 
 Measurements Measurer::require(const PlanRequest& request, Measuring measuring) {
   if (measuring != Measuring::kNever && isToBeMeasured(request, measuring))
     inquire(request, measuring);
-  const bool isKnown = store_.look(request, [&](const Known*, const KnownQuestion* asked) {
+  const bool isKnown = store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->isAnswered() &&
            (measuring != Measuring::kNever || asked->answers(request.limitBytes));
   });
@@ -175,7 +175,7 @@ Measurements Measurer::require(const PlanRequest& request, Measuring measuring) 
 }
 
 void Measurer::addCalls(const PlanRequest& request, KnownQuestion& asked) {
-  investment_.addCalls(asked.calls, request.callsSince, estimatedMs(request.problem));
+  budget_.addCalls(asked.calls, request.callsSince, estimatedMs(request.problem));
   asked.calls += request.callsSince;
 }
 

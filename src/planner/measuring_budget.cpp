@@ -1,4 +1,4 @@
-#include "planner/investment.hpp"
+#include "planner/measuring_budget.hpp"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ double ruleOfThumbMs(double timeMs) {
 
 }  // namespace
 
-void Investment::addCalls(std::uint64_t before, std::uint32_t count, double timeMs) {
+void MeasuringBudget::addCalls(std::uint64_t before, std::uint32_t count, double timeMs) {
   const std::lock_guard lock(mutex_);
   convolutionMs_ += count * timeMs;
   if (before == 0) {
@@ -30,33 +30,33 @@ void Investment::addCalls(std::uint64_t before, std::uint32_t count, double time
   }
 }
 
-void Investment::learn(double timeMs, double costMs) {
+void MeasuringBudget::learn(double timeMs, double costMs) {
   const std::lock_guard lock(mutex_);
   const double ratio = std::clamp(costMs / ruleOfThumbMs(timeMs), 0.1, 10.0);
   costRatio_ += kLearningRate * (ratio - costRatio_);
 }
 
-double Investment::expectedCostMs(double timeMs) const {
+double MeasuringBudget::expectedCostMs(double timeMs) const {
   const std::lock_guard lock(mutex_);
   return expected(timeMs);
 }
 
 /// REQUIRES: the lock.
-double Investment::expected(double timeMs) const {
+double MeasuringBudget::expected(double timeMs) const {
   return costRatio_ * ruleOfThumbMs(timeMs);
 }
 
-bool Investment::pays(std::uint64_t calls,
-                      double timeMs,
-                      double share,
-                      std::uint64_t repetitions) const {
+bool MeasuringBudget::pays(std::uint64_t calls,
+                           double timeMs,
+                           double share,
+                           std::uint64_t repetitions) const {
   if (calls < repetitions) return false;
   const std::lock_guard lock(mutex_);
   const double budgetMs = share * convolutionMs_ + (share > 0 && isSettled() ? kSettledMs : 0);
   return spentMs_ + expected(timeMs) <= budgetMs;
 }
 
-bool Investment::paysBack(std::uint64_t calls, double timeMs, double share) const {
+bool MeasuringBudget::paysBack(std::uint64_t calls, double timeMs, double share) const {
   return share > 0 && static_cast<double>(calls) * timeMs >= expectedCostMs(timeMs);
 }
 

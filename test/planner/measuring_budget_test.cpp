@@ -1,4 +1,4 @@
-#include "planner/investment.hpp"
+#include "planner/measuring_budget.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@ namespace ucudnn {
 namespace {
 
 constexpr double kShare = 0.05;
-constexpr int kRepetitions = Investment::kRepetitions;
+constexpr int kRepetitions = MeasuringBudget::kRepetitions;
 
-TEST(InvestmentTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
-  Investment investment;
+TEST(MeasuringBudgetTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
+  MeasuringBudget investment;
   investment.addTime(1e9);
   EXPECT_FALSE(investment.pays(0, 1, kShare));
   EXPECT_FALSE(investment.pays(kRepetitions - 1, 1, kShare));
@@ -21,8 +21,8 @@ TEST(InvestmentTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
   EXPECT_TRUE(investment.pays(10, 1, kShare, 10));
 }
 
-TEST(InvestmentTest, MeasuringTakesAShareOfTheTime) {
-  Investment investment;
+TEST(MeasuringBudgetTest, MeasuringTakesAShareOfTheTime) {
+  MeasuringBudget investment;
   double spentMs = 0;
   double timeMs = 0;
   for (std::uint64_t call = 0; call < 200000; ++call) {
@@ -36,8 +36,8 @@ TEST(InvestmentTest, MeasuringTakesAShareOfTheTime) {
   EXPECT_GT(spentMs, kShare * timeMs * 0.9) << "the share is used";
 }
 
-TEST(InvestmentTest, AFixedNetworkIsMeasuredAtOnceWhenItHasRepeated) {
-  Investment investment;
+TEST(MeasuringBudgetTest, AFixedNetworkIsMeasuredAtOnceWhenItHasRepeated) {
+  MeasuringBudget investment;
   constexpr int kLayers = 15;
   int paidIn = -1;
   for (int iteration = 0; iteration < 10 && paidIn < 0; ++iteration)
@@ -50,8 +50,8 @@ TEST(InvestmentTest, AFixedNetworkIsMeasuredAtOnceWhenItHasRepeated) {
   EXPECT_LE(paidIn, kRepetitions + 1);
 }
 
-TEST(InvestmentTest, WhatItSpendsAtOnceIsBounded) {
-  Investment investment;
+TEST(MeasuringBudgetTest, WhatItSpendsAtOnceIsBounded) {
+  MeasuringBudget investment;
   constexpr int kProblems = 1000;
   double spentMs = 0;
   for (std::uint64_t pass = 0; pass < 8; ++pass)
@@ -62,11 +62,11 @@ TEST(InvestmentTest, WhatItSpendsAtOnceIsBounded) {
       spentMs += 30;
     }
   EXPECT_GT(spentMs, 0);
-  EXPECT_LE(spentMs, Investment::kSettledMs + kShare * 8 * kProblems * 0.1 + 30);
+  EXPECT_LE(spentMs, MeasuringBudget::kSettledMs + kShare * 8 * kProblems * 0.1 + 30);
 }
 
-TEST(InvestmentTest, WhatWasAskedForLeavesTheRestItsShare) {
-  Investment investment;
+TEST(MeasuringBudgetTest, WhatWasAskedForLeavesTheRestItsShare) {
+  MeasuringBudget investment;
   investment.addCalls(0, 1, 1e5);  // a new one: the program has not settled
   ASSERT_TRUE(investment.pays(kRepetitions, 1, kShare));
   investment.learn(1, investment.expectedCostMs(1));  // a query's, however long it took
@@ -75,8 +75,8 @@ TEST(InvestmentTest, WhatWasAskedForLeavesTheRestItsShare) {
   EXPECT_FALSE(investment.pays(kRepetitions, 1, kShare));
 }
 
-TEST(InvestmentTest, WhatLacksWorkspacePaysOnceItHasTakenAsLong) {
-  Investment investment;
+TEST(MeasuringBudgetTest, WhatLacksWorkspacePaysOnceItHasTakenAsLong) {
+  MeasuringBudget investment;
   investment.spend(1e9);
   const double costMs = investment.expectedCostMs(2);
   const auto calls = static_cast<std::uint64_t>(costMs / 2);
@@ -86,8 +86,8 @@ TEST(InvestmentTest, WhatLacksWorkspacePaysOnceItHasTakenAsLong) {
   EXPECT_FALSE(investment.pays(calls + 1, 2, kShare)) << "nothing is left of the share";
 }
 
-TEST(InvestmentTest, CostsAreLearned) {
-  Investment investment;
+TEST(MeasuringBudgetTest, CostsAreLearned) {
+  MeasuringBudget investment;
   const double before = investment.expectedCostMs(1);
   for (int i = 0; i < 50; ++i) investment.learn(1, 3 * before);
   EXPECT_NEAR(investment.expectedCostMs(1), 3 * before, 0.1 * before);

@@ -13,7 +13,7 @@ namespace ucudnn {
 /// no lock: whoever has waited for kPatience goes ahead. What the holder measures may itself wait
 /// for work that only the waiting thread enqueues (a collective operation of several devices).
 /// Thread-safe.
-class Turns {
+class DeviceTurns {
  public:
   /// Longer than measuring one problem takes (0.1 s on an H200), shorter than a hang.
   static constexpr std::chrono::milliseconds kPatience{1000};
@@ -42,20 +42,20 @@ class Turns {
 };
 
 /// A turn for as long as the object lives.
-class Turn {
+class DeviceTurn {
  public:
-  Turn(Turns& turns, int device, bool mayWait)
+  DeviceTurn(DeviceTurns& turns, int device, bool mayWait)
       : turns_(turns), device_(device), taken_(turns.begin(device, mayWait)) {}
-  ~Turn() {
+  ~DeviceTurn() {
     if (taken_) turns_.end(device_);
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  DeviceTurn(const DeviceTurn&) = delete;
+  DeviceTurn& operator=(const DeviceTurn&) = delete;
 
   bool isTaken() const noexcept { return taken_; }
 
  private:
-  Turns& turns_;
+  DeviceTurns& turns_;
   const int device_;
   const bool taken_;
 };
