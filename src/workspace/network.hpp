@@ -32,7 +32,7 @@ struct NetworkConvolution {
   bool warned = false;
   std::shared_ptr<const Plan> plan;         ///< the latest
   std::shared_ptr<WorkspaceRegion> region;  ///< of its own, or the largest, where they are divided
-  std::string logged;                       ///< its latest line, the report's
+  std::string logged;                       ///< its latest line of the placement log
 
   /// Only the thread that divides knows it. Of other calls it is another one.
   struct Front {

@@ -175,7 +175,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
   if (isNew) noticeNewcomer();
   share.lasts = !unsettled_;
   lock.unlock();
-  if (isNew) report(request, convolution, share.plan.get());
+  if (isNew) logPlacement(request, convolution, share.plan.get());
   return share;
 }
 
@@ -220,7 +220,7 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   noticeNewcomer();
   Share share{convolution.plan, convolution.region, !unsettled_};
   lock.unlock();
-  report(request, convolution, share.plan.get());
+  logPlacement(request, convolution, share.plan.get());
   return share;
 }
 
@@ -313,7 +313,7 @@ void WorkspaceOwner::divide(const PlanRequest& request) {
             segments->size());
   }
   for (const Segment& segment : *segments)
-    report(segment.request, *segment.convolution, segment.plan.get());
+    logPlacement(segment.request, *segment.convolution, segment.plan.get());
 }
 
 void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<WatchedUse>& seen) {
@@ -362,7 +362,7 @@ void WorkspaceOwner::layOutArenas(std::size_t arenas, const Overlap& seen) {
 void WorkspaceOwner::startLayout() {
   epoch_.fetch_add(1, std::memory_order_release);
   network_.displace();
-  report_.clear();
+  placements_.clear();
 }
 
 std::shared_ptr<WorkspaceOwner> workspaceOwner(const WorkspaceOwner::Key& key) {

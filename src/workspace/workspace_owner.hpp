@@ -11,10 +11,10 @@
 #include "support/fork.hpp"
 #include "workspace/arena_count.hpp"
 #include "workspace/captured_memory.hpp"
-#include "workspace/layout_report.hpp"
 #include "workspace/network.hpp"
 #include "workspace/network_division.hpp"
 #include "workspace/overlap_watch.hpp"
+#include "workspace/placement_log.hpp"
 #include "workspace/workspace_key.hpp"
 #include "workspace/workspace_layout.hpp"
 #include "workspace/workspace_region.hpp"
@@ -30,7 +30,7 @@ namespace ucudnn {
 ///     network is known; `share` and `auto`, which are the same, when overlap is seen: ArenaCount.
 ///  4. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
-/// Thread-safe. `mutex_` guards all but the counters and the report, and is never held while
+/// Thread-safe. `mutex_` guards all but the counters and the placement log, and is never held while
 /// something is measured or cuDNN is asked; calls that know their share do without it.
 class WorkspaceOwner {
  public:
@@ -105,8 +105,8 @@ class WorkspaceOwner {
   void compare(const PlanRequest& request, const std::vector<WatchedUse>& seen);
   void layOutArenas(std::size_t arenas, const Overlap& seen);
   void startLayout();
-  void report(const PlanRequest& own, Convolution& convolution, const Plan* plan) {
-    report_.add(own, convolution.layer, plan, layout_.totalBytes(), convolution.logged);
+  void logPlacement(const PlanRequest& own, Convolution& convolution, const Plan* plan) {
+    placements_.add(own, convolution.layer, plan, layout_.totalBytes(), convolution.logged);
   }
 
   const Key key_;
@@ -128,7 +128,7 @@ class WorkspaceOwner {
   std::uint64_t compared_ = 0;   ///< the watch's version
   std::uint64_t forgotten_ = 0;  ///< the use at which idle ones were forgotten last
   ArenaCount count_;
-  LayoutReport report_;
+  PlacementLog placements_;
 };
 
 /// The owner that the handles with this key share, for as long as one holds it. Throws

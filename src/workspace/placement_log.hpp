@@ -12,7 +12,7 @@
 namespace ucudnn {
 
 /// Thread-safe; the lock is held for sums only.
-class LayoutReport {
+class PlacementLog {
  public:
   /// A new layout begins.
   void clear() {

@@ -1,4 +1,4 @@
-#include "workspace/layout_report.hpp"
+#include "workspace/placement_log.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 
 namespace ucudnn {
 
-void LayoutReport::add(const PlanRequest& request,
+void PlacementLog::add(const PlanRequest& request,
                        long long layer,
                        const Plan* plan,
                        std::size_t totalBytes,
