@@ -1,17 +1,43 @@
 /*
- * The functions that μ-cuDNN answers in cuDNN's place: X(name without its prefix, (parameters after
- * the handle), (the same as arguments)). The layer variants and the C++ overloads are both made
- * from this one list, so that neither can lack a function: a client's call to a missing overload
- * would compile, and silently bypass μ-cuDNN.
+ * The functions that μ-cuDNN answers in cuDNN's place, for whoever declares, defines or forwards
+ * them: X(name without its prefix, (parameters after the handle), (the same as arguments)). The C
+ * functions (convolution.h), their variants with a layer id and the C++ overloads are all made from
+ * this one list, so that none can lack a function: a client's call to a missing overload would
+ * compile, and silently bypass μ-cuDNN.
  */
 #ifndef UCUDNN_FUNCTIONS_H_
 #define UCUDNN_FUNCTIONS_H_
 
 #define UCUDNN_UNPACK(...) __VA_ARGS__
 
+/* The function, and its variant for a layer, whose id comes last. */
+#define UCUDNN_DECLARE_WITH_LAYER(NAME, PARAMETERS, ARGUMENTS)                           \
+  UCUDNN_API cudnnStatus_t ucudnn##NAME(cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS); \
+  UCUDNN_API cudnnStatus_t ucudnn##NAME##Layer(                                          \
+      cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS, ucudnnLayerId_t layerId);
+
 /* Formatted by hand: clang-format would put each of the 300 words on a line of its own. */
 /* clang-format off */
-#define UCUDNN_FOR_EACH_FUNCTION(X)                                                                \
+
+/*
+ * y = alpha * convolution(x, w) + beta * y, and likewise dx and dw: the caller's tensors, algorithm
+ * and workspace.
+ *
+ * Runs as planned for `workSpaceSizeInBytes` on the handle's stream, without synchronization or
+ * allocation. `algo` is accepted whether or not a query returned it, and does not bind the plan.
+ * `workSpace` may be NULL with 0 bytes. alpha and beta are `float`, for double tensors `double`. dw
+ * is summed over the micro-batches. Whatever can't be planned or split runs through cuDNN with
+ * these very arguments. Returns what cuDNN returns.
+ *
+ * Any workspace runs. Where there is no plan and `algo` does not fit it, the best algorithm by
+ * cuDNN's heuristics that fits stands in; if `algo` is deterministic, a deterministic one where one
+ * fits, else another with one warning. With UCUDNN_DETERMINISTIC only deterministic ones stand in;
+ * where none fits, the call gets cuDNN's own error. A plan is checked before its first use on a
+ * handle; a micro-batch that cuDNN refuses all the same is made up for where the output still
+ * allows it, warned of once, and its plan not used again by the handle.
+ * https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-cnn-library.html
+ */
+#define UCUDNN_FOR_EACH_CONVOLUTION(X)                                                             \
   X(ConvolutionForward,                                                                            \
     (const void* alpha, cudnnTensorDescriptor_t xDesc, const void* x,                              \
      cudnnFilterDescriptor_t wDesc, const void* w, cudnnConvolutionDescriptor_t convDesc,          \
@@ -40,7 +66,17 @@
      cudnnTensorDescriptor_t biasDesc, const void* bias,                                           \
      cudnnActivationDescriptor_t activationDesc, cudnnTensorDescriptor_t yDesc, void* y),          \
     (alpha1, xDesc, x, wDesc, w, convDesc, algo, workSpace, workSpaceSizeInBytes, alpha2, zDesc,   \
-     z, biasDesc, bias, activationDesc, yDesc, y))                                                 \
+     z, biasDesc, bias, activationDesc, yDesc, y))
+
+/*
+ * The algorithms to use where the client names no limit, best first: μ-cuDNN's choice, then
+ * cuDNN's own. `memory` of the first is what its plan needs, in bytes, a multiple of 512; `time` in
+ * ms. At most `requestedAlgoCount` entries are written, `*returnedAlgoCount` says how many.
+ * Measures nothing (but see ucudnnSetBenchmarkShare): a problem that has not been measured yet gets
+ * cuDNN's heuristics, with `time` -1, and as much `memory` for the first as a plan may use later.
+ * CUDNN_STATUS_BAD_PARAM: as cuDNN.
+ */
+#define UCUDNN_FOR_EACH_ALGORITHM_QUERY(X)                                                         \
   X(GetConvolutionForwardAlgorithm_v7,                                                             \
     (cudnnTensorDescriptor_t srcDesc, cudnnFilterDescriptor_t filterDesc,                          \
      cudnnConvolutionDescriptor_t convDesc, cudnnTensorDescriptor_t destDesc,                      \
@@ -58,7 +94,13 @@
      cudnnConvolutionDescriptor_t convDesc, cudnnFilterDescriptor_t gradDesc,                      \
      int requestedAlgoCount, int* returnedAlgoCount,                                               \
      cudnnConvolutionBwdFilterAlgoPerf_t* perfResults),                                            \
-    (srcDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults))   \
+    (srcDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults))
+
+/*
+ * The same, measured now, without a limit but what is free on the device, or the default limit if
+ * one has been set. Scratch memory: ucudnnSetBenchmarkMemory.
+ */
+#define UCUDNN_FOR_EACH_FIND(X)                                                                    \
   X(FindConvolutionForwardAlgorithm,                                                               \
     (cudnnTensorDescriptor_t xDesc, cudnnFilterDescriptor_t wDesc,                                 \
      cudnnConvolutionDescriptor_t convDesc, cudnnTensorDescriptor_t yDesc,                         \
@@ -75,7 +117,14 @@
      cudnnConvolutionDescriptor_t convDesc, cudnnFilterDescriptor_t dwDesc,                        \
      int requestedAlgoCount, int* returnedAlgoCount,                                               \
      cudnnConvolutionBwdFilterAlgoPerf_t* perfResults),                                            \
-    (xDesc, dyDesc, convDesc, dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults))         \
+    (xDesc, dyDesc, convDesc, dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults))
+
+/*
+ * The same under `workSpaceSizeInBytes`, measured on the caller's buffers; only the output and the
+ * workspace are overwritten, and no other memory is taken. The limit holds for the problem's later
+ * calls on this handle until a query names another.
+ */
+#define UCUDNN_FOR_EACH_FIND_EX(X)                                                                 \
   X(FindConvolutionForwardAlgorithmEx,                                                             \
     (cudnnTensorDescriptor_t xDesc, const void* x, cudnnFilterDescriptor_t wDesc, const void* w,   \
      cudnnConvolutionDescriptor_t convDesc, cudnnTensorDescriptor_t yDesc, void* y,                \
@@ -98,7 +147,14 @@
      cudnnConvolutionBwdFilterAlgoPerf_t* perfResults, void* workSpace,                            \
      size_t workSpaceSizeInBytes),                                                                 \
     (xDesc, x, dyDesc, y, convDesc, dwDesc, dw, requestedAlgoCount, returnedAlgoCount,             \
-     perfResults, workSpace, workSpaceSizeInBytes))                                                \
+     perfResults, workSpace, workSpaceSizeInBytes))
+
+/*
+ * The bytes that the problem's plan needs, a multiple of 512, under the latest limit that a query
+ * on this handle named, else the default. Not measured yet: what cuDNN needs for `algo`, or, if it
+ * is more, what a plan may use later. `algo` is accepted whether or not a query returned it.
+ */
+#define UCUDNN_FOR_EACH_WORKSPACE_SIZE(X)                                                          \
   X(GetConvolutionForwardWorkspaceSize,                                                            \
     (cudnnTensorDescriptor_t xDesc, cudnnFilterDescriptor_t wDesc,                                 \
      cudnnConvolutionDescriptor_t convDesc, cudnnTensorDescriptor_t yDesc,                         \
@@ -114,6 +170,13 @@
      cudnnConvolutionDescriptor_t convDesc, cudnnFilterDescriptor_t gradDesc,                      \
      cudnnConvolutionBwdFilterAlgo_t algo, size_t* sizeInBytes),                                   \
     (xDesc, dyDesc, convDesc, gradDesc, algo, sizeInBytes))
+
+#define UCUDNN_FOR_EACH_FUNCTION(X)                                                                \
+  UCUDNN_FOR_EACH_CONVOLUTION(X)                                                                   \
+  UCUDNN_FOR_EACH_ALGORITHM_QUERY(X)                                                               \
+  UCUDNN_FOR_EACH_FIND(X)                                                                          \
+  UCUDNN_FOR_EACH_FIND_EX(X)                                                                       \
+  UCUDNN_FOR_EACH_WORKSPACE_SIZE(X)
 /* clang-format on */
 
 #endif /* UCUDNN_FUNCTIONS_H_ */

@@ -75,12 +75,7 @@ typedef enum {
  * `preference` is none of the three. CUDNN_STATUS_NOT_SUPPORTED: no algorithm within the limit.
  * https://docs.nvidia.com/deeplearning/cudnn/archives/cudnn_765/cudnn-api/index.html#cudnnGetConvolutionForwardAlgorithm
  */
-#define UCUDNN_DECLARE_REMOVED(NAME, PARAMETERS, ARGUMENTS)                              \
-  UCUDNN_API cudnnStatus_t ucudnn##NAME(cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS); \
-  UCUDNN_API cudnnStatus_t ucudnn##NAME##Layer(                                          \
-      cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS, ucudnnLayerId_t layerId);
-UCUDNN_FOR_EACH_REMOVED_FUNCTION(UCUDNN_DECLARE_REMOVED)
-#undef UCUDNN_DECLARE_REMOVED
+UCUDNN_FOR_EACH_REMOVED_FUNCTION(UCUDNN_DECLARE_WITH_LAYER)
 
 #ifdef __cplusplus
 }
