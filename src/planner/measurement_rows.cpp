@@ -63,10 +63,6 @@ bool isBetween(double least, double timeMs) noexcept {
 
 }  // namespace
 
-bool isPossibleTime(const Problem& problem, double timeMs) noexcept {
-  return isBetween(leastMs(problem), timeMs);
-}
-
 bool isPossibleError(const Problem& problem, double error) noexcept {
   return error >= leastError(problem.outputType()) && error <= kLargestError;
 }

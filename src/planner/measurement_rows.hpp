@@ -8,16 +8,13 @@
 
 namespace ucudnn {
 
-/// Whether any GPU, today's or tomorrow's, could compute the problem in this time. Takes no device
-/// into account: a wrong refusal would measure for ever, a wrong acceptance only makes a slow plan.
-bool isPossibleTime(const Problem& problem, double timeMs) noexcept;
-
 /// Whether a kernel of the problem could have this error: no less than the rounding of its output.
 bool isPossibleError(const Problem& problem, double error) noexcept;
 
-/// What the rows say of a problem, as far as it can be true; workspace and support are unconfirmed.
-/// Determinism, accuracy and the math type follow from kernel and problem alone, whatever the rows
-/// say. `refused`, if not null, counts the kernels that were left out.
+/// What the rows say of a problem, as far as it can be true of any GPU, today's or tomorrow's: a
+/// wrong refusal would measure for ever, a wrong acceptance only makes a slow plan; workspace and
+/// support are unconfirmed. Determinism, accuracy and the math type follow from kernel and problem
+/// alone, whatever the rows say. `refused`, if not null, counts the kernels that were left out.
 Measurements fromStored(const Problem& problem,
                         const StoredMeasurements& stored,
                         int* refused = nullptr);

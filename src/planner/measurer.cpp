@@ -1,4 +1,5 @@
-// When a problem is measured, and how.
+#include "planner/measurer.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "kernels/planes.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner/measured_kernels.hpp"
-#include "planner/measurer.hpp"
 
 namespace ucudnn {
 namespace {
