@@ -71,10 +71,13 @@ inline bool isZero(const void* factor, const Problem& problem) noexcept {
 }
 
 /// Of a fused one beta is z's factor, which its problem has.
+inline bool overwrites(const ConvolutionCall& call, const Problem& problem) noexcept {
+  return call.fused != nullptr || isZero(call.pointers.beta, problem);
+}
+
 inline CallKind kindOf(const ConvolutionCall& call, const Problem& problem) noexcept {
   if (!suitsEngines(problem, call.pointers, call.fused)) return CallKind::kOther;
-  return call.fused != nullptr || isZero(call.pointers.beta, problem) ? CallKind::kOverwriting
-                                                                      : CallKind::kAdding;
+  return overwrites(call, problem) ? CallKind::kOverwriting : CallKind::kAdding;
 }
 
 /// Which of a plan's alternatives runs the call; null: none. The call's kind is looked for only
@@ -89,7 +92,8 @@ inline const Plan* choose(const Plan& plan,
 inline bool isOnlyForOthers(const Plan& plan,
                             const ConvolutionCall& call,
                             const Problem& problem) noexcept {
-  return plan.runs == CallKind::kOverwriting && kindOf(call, problem) == CallKind::kAdding;
+  return plan.runs == CallKind::kOverwriting && !overwrites(call, problem) &&
+         suitsEngines(problem, call.pointers, call.fused);
 }
 
 /// What a plan for calls of a kind must be ready for. What suits no engine needs no graph that
