@@ -75,14 +75,14 @@ cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {
 std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t descriptor,
                                                     PlanDescription& plan,
                                                     std::size_t needed) {
-  plan.leave(left::kUnknownGraph, needed);
+  plan.leave(reason::kUnknownGraph, needed);
   std::shared_ptr<Context> context = knownContextOf(handleOf(plan));
   if (context == nullptr || !plan.isUnderstood() || !plan.graph()->isUnderstood) return nullptr;
-  plan.leave(left::kFailed, needed);
+  plan.leave(reason::kFailed, needed);
   const PlanQuestion question(std::move(context));
   const Snapshot* const snapshot = question.snapshot();
   if (snapshot == nullptr || snapshot->settings.disabled) {
-    plan.leave(left::kUnknownGraph, needed);
+    plan.leave(reason::kUnknownGraph, needed);
     return nullptr;
   }
   const DeviceScope scope(snapshot->device);
@@ -100,7 +100,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
                      question.isCapturing(),
                      [&] { return made->kernel(descriptor); }});
   if (!workspace) {
-    plan.leave(left::kNoPlan, needed);
+    plan.leave(reason::kNoPlan, needed);
     return nullptr;
   }
   made->algorithm = workspace->algorithm;
@@ -113,7 +113,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
                      made->descriptors.get(),
                      made->algorithm,
                      made->grantedBytes)) {
-    plan.leave(left::kNoPlan, needed);
+    plan.leave(reason::kNoPlan, needed);
     return nullptr;
   }
   return made;
@@ -169,7 +169,7 @@ cudnnStatus_t runTheirs(Context* context,
                      graph.operation,
                      graph.isUnderstood ? &graph.problem : nullptr,
                      execution,
-                     why != nullptr ? why : left::kNotAsked,
+                     why != nullptr ? why : reason::kNotAsked,
                      status);
   return status;
 }

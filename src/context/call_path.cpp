@@ -34,7 +34,7 @@ cudnnStatus_t CallPath::run(Context& context,
                             LayerId layer) noexcept {
   const Problem* const problem = problemOf(operation, call, context.problem_);
   if (!context.isRecorded()) return runRead(context, problem, operation, call, layer);
-  context.record_.passed(call, left::kFailed);  // unless something else is noted
+  context.record_.passed(call, reason::kFailed);  // unless something else is noted
   const cudnnStatus_t status = runRead(context, problem, operation, call, layer);
   tell(context, operation, problem, status);
   return status;
@@ -45,15 +45,15 @@ cudnnStatus_t CallPath::runRead(Context& context,
                                 Operation operation,
                                 const ConvolutionCall& call,
                                 LayerId layer) noexcept {
-  if (problem == nullptr) return runNoted(context, operation, call, left::kUnknown);
+  if (problem == nullptr) return runNoted(context, operation, call, reason::kUnknown);
   const bool isPlanned = Planner::plans(*problem);
   if (isPlanned && !readRest(call, context.problem_))
-    return runNoted(context, operation, call, left::kUnknownZ);
+    return runNoted(context, operation, call, reason::kUnknownZ);
   HotPlans::Key key(*problem, termsOf(operation, call));
   CallPath path(context, key, call, call);
-  if (!isPlanned) return path.descend(kCudnn, left::kUnknown);
+  if (!isPlanned) return path.descend(kCudnn, reason::kUnknown);
   if ((path.now().owner || path.now().replays) && !context.followDevice())
-    return path.descend(kCudnn, left::kFailed);
+    return path.descend(kCudnn, reason::kFailed);
   if (path.now().ownsWorkspace() && !key.repeatsBits)
     if (const auto status = OwnedCall(context, key, call, layer).run()) return *status;
   key.workspaceBytes = call.pointers.grantedBytes();
@@ -130,7 +130,7 @@ cudnnStatus_t CallPath::runKnown() noexcept {
   const bool isAdded = isKnown && hot->plan && isOnlyForOthers(*hot->plan, call_, key_.problem);
   if (isKnown && !isAdded) {
     if (!hot->plan) return descend(kAll, hot->why);
-    context_.hotMs_ += hot->plan->predictedMs;
+    context_.unreportedMs_ += hot->plan->predictedMs;
     if (key_.own >= 0 && ++hot->calls >= hot->trialAt) return runOnTrial(*hot);
     return runPlan(*hot->plan);
   }
@@ -164,12 +164,12 @@ cudnnStatus_t CallPath::runOnTrial(HotPlans::Entry& hot) noexcept {
       if (!trial->ownIsFaster()) return leaveOff();
       planner().preferOwn(now().request(key_.problem, key_.workspaceBytes, key_.deterministic),
                           *call_.execution->kernel);
-      context_.hotPlans_.put(key_, context_.limits_.epoch(), nullptr, nullptr, left::kOwnIsBest);
-      return descend(kAll, left::kOwnIsBest);
+      context_.hotPlans_.put(key_, context_.limits_.epoch(), nullptr, nullptr, reason::kOwnIsBest);
+      return descend(kAll, reason::kOwnIsBest);
     }
     const bool isTimed = trial->begin(stream.stream);
     const cudnnStatus_t status =
-        next == Trial::Next::kPlan ? runPlan(*plan) : descend(kCudnn, left::kOnTrial);
+        next == Trial::Next::kPlan ? runPlan(*plan) : descend(kCudnn, reason::kOnTrial);
     if (isTimed) static_cast<void>(trial->end(stream.stream));
     return status;
   } catch (const std::exception&) {  // out of memory; the call itself says what else is wrong
@@ -179,7 +179,7 @@ cudnnStatus_t CallPath::runOnTrial(HotPlans::Entry& hot) noexcept {
 
 cudnnStatus_t CallPath::runPlan(const Plan& plan) noexcept {
   const Plan* const chosen = choose(plan, call_, key_.problem);
-  if (chosen == nullptr) return descend(kAll, left::kNoPlan);
+  if (chosen == nullptr) return descend(kAll, reason::kNoPlan);
   if (chosen != &plan) return runGeneral(*chosen);
   bool isGraph = false;  // the client's own: there, too, the device sets the pace
   if (plan.replayed && now().replays && !now().settings.equivalenceTest && replay(plan, &isGraph))
@@ -195,7 +195,7 @@ cudnnStatus_t CallPath::runGeneral(const Plan& plan) noexcept {
       return runPlan(plan);
   } catch (const std::exception&) {  // cuDNN itself says what is wrong with the device
   }
-  return descend(static_cast<Rungs>(kCudnn | kParts), left::kRefused);
+  return descend(static_cast<Rungs>(kCudnn | kParts), reason::kRefused);
 }
 
 /// Launches a call that repeats as a CUDA graph. False: it is to be enqueued, perhaps into a graph
@@ -239,7 +239,7 @@ void CallPath::noteRun(const Plan& plan, bool replayed) noexcept {
   try {
     context_.record_.ran(plan, call_, replayed);
   } catch (const std::bad_alloc&) {
-    context_.record_.passed(call_, left::kFailed);
+    context_.record_.passed(call_, reason::kFailed);
   }
 }
 
@@ -250,7 +250,7 @@ cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int don
   // Of an engine's tiles, some may have been added already.
   const bool hasBegun = done > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients_)) {
-    status = descend(kCudnn, left::kRefused);
+    status = descend(kCudnn, reason::kRefused);
     const bool fits = clients_.execution == nullptr || clients_.execution->fits(clients_.pointers);
     // Where cuDNN alone refuses it too, the call is at fault and not the plan.
     const bool lacksWorkspace = !fits && isRefusal(status);

@@ -132,20 +132,20 @@ void CallPlans::remember(const PlanAnswer& found, const char* why) {
 }
 
 std::shared_ptr<const Plan> CallPlans::find(const char** why) noexcept {
-  *why = left::kFailed;
+  *why = reason::kFailed;
   try {
-    planner().addConvolutionTime(std::exchange(context_.hotMs_, 0));
+    planner().addConvolutionTime(std::exchange(context_.unreportedMs_, 0));
     PlanAnswer found;
     try {
       const DeviceScope scope = context_.useDevice();
       found = lookUp();
-      *why = found.ownIsBest ? left::kOwnIsBest
-             : found.isFinal ? left::kNoPlan
-                             : left::kNotMeasured;
-      if (key_.repeatsBits && found.ownIsBest) *why = left::kRepeats;
+      *why = found.ownIsBest ? reason::kOwnIsBest
+             : found.isFinal ? reason::kNoPlan
+                             : reason::kNotMeasured;
+      if (key_.repeatsBits && found.ownIsBest) *why = reason::kRepeats;
       if (found.plan && !accepts(*found.plan, key_.workspaceBytes)) {
         found.plan = nullptr;
-        *why = left::kRefused;
+        *why = reason::kRefused;
       }
     } catch (const std::exception& error) {
       logInfo("{} is left to cuDNN: {}", Late{[&] { return key_.problem.text(); }}, error.what());

@@ -121,7 +121,7 @@ class Context {
   // Of the call under way.
   Problem problem_;  ///< a legacy one's: readProblem writes it all, so it need not be cleared
   CallRecord record_;
-  double hotMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of
+  double unreportedMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of
 };
 
 /// A question about a client's plan. It needs no handle by cuDNN's rules: so any thread may ask it,

@@ -56,10 +56,10 @@ class HotPlans {
     Terms terms;
     std::shared_ptr<const Plan> plan;  ///< null: known to have none
     std::shared_ptr<WorkspaceRegion> region = nullptr;
-    std::size_t next = 0;            ///< the slot that was looked for after this one
-    const char* why = "";            ///< without a plan: a string for ever
-    std::uint32_t uses = 0;          ///< since it was put
-    std::uint32_t lasts = kForever;  ///< for so many uses
+    std::size_t next = 0;              ///< the slot that was looked for after this one
+    const char* why = "";              ///< without a plan: a string for ever
+    std::uint32_t uses = 0;            ///< since it was put
+    std::uint32_t goodFor = kForever;  ///< so many uses
     /// Of a plan beside the client's own kernel: calls so far, the one with the next trial, and
     /// that one while it lasts.
     std::uint32_t calls = 0, trialAt = Trial::kFirst;
@@ -68,9 +68,9 @@ class HotPlans {
     Problem problem;
 
     bool isOf(const Key& key) const noexcept { return terms == key && problem == key.problem; }
-    bool isUsedUp() const noexcept { return lasts != kForever && uses >= lasts; }
+    bool isUsedUp() const noexcept { return goodFor != kForever && uses >= goodFor; }
     /// Counts a use. False: the planner is to be asked again.
-    bool use() noexcept { return lasts == kForever || ++uses <= lasts; }
+    bool use() noexcept { return goodFor == kForever || ++uses <= goodFor; }
   };
 
   /// Null when the key is not there, or the table is of another epoch. Programs call the same
@@ -129,7 +129,7 @@ class HotPlans {
     entry.why = why;
     entry.asked = before != nullptr ? before->asked + 1 : 1;
     const std::uint32_t further = entry.asked > kAskedEach ? entry.asked - kAskedEach : 0;
-    entry.lasts = further == 0 ? 0 : kMostUses >> (6 - std::min(further, 6u));
+    entry.goodFor = further == 0 ? 0 : kMostUses >> (6 - std::min(further, 6u));
     place(key, epoch, std::move(entry));
   }
 

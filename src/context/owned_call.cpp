@@ -34,7 +34,7 @@ std::optional<cudnnStatus_t> OwnedCall::run() noexcept {
     stream_ = streamOf(context_.handle_);
   } catch (const std::exception& error) {
     logLeft(key_.problem, error);
-    return CallPath(context_, key_, call_, call_).descend(CallPath::kCudnn, left::kFailed);
+    return CallPath(context_, key_, call_, call_).descend(CallPath::kCudnn, reason::kFailed);
   }
   key_.stream = stream_.id;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -123,7 +123,7 @@ WorkspaceRegion::Turn OwnedCall::runInRegion(const WorkspaceOwner::Share& share,
   const bool callersIsLarger =
       call_.pointers.workspace != nullptr && call_.pointers.workspaceBytes > bytes;
   CallPath path(context_, key_, inRegion, callersIsLarger ? call_ : inRegion);
-  *status = share.plan ? path.runPlan(*share.plan) : path.descend(CallPath::kAll, left::kNoShare);
+  *status = share.plan ? path.runPlan(*share.plan) : path.descend(CallPath::kAll, reason::kNoShare);
   if (region != nullptr) region->end(stream_);
   watch.end(ticket, stream_, region, share.plan, key_.deterministic);
   return turn;
@@ -140,7 +140,7 @@ cudnnStatus_t OwnedCall::runWithoutRegion() noexcept {
   } catch (const std::exception& error) {
     logLeft(key_.problem, error);
   }
-  return path.descend(CallPath::kAll, left::kNoShare);
+  return path.descend(CallPath::kAll, reason::kNoShare);
 }
 
 }  // namespace ucudnn

@@ -104,7 +104,7 @@ std::string Report::text() const {
   if (all_.unmeasured > 0)
     text += fmt::format("ucudnn: {} by the program's own kernel on parts of the batch: {}\n",
                         all_.unmeasured,
-                        left::kNotMeasured);
+                        reason::kNotMeasured);
   for (const auto& [why, count] : reasons_)
     text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
   if (all_.beyond > 0)

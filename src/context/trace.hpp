@@ -14,7 +14,7 @@
 namespace ucudnn {
 
 /// Why calls are left to cuDNN.
-namespace left {
+namespace reason {
 constexpr const char* kUnknown = "a batch of one, or a type, layout or dimension that is not split";
 constexpr const char* kUnknownZ = "z is not laid out as y, or not all is given";
 constexpr const char* kUnknownGraph = "a graph that is not split";
@@ -27,7 +27,7 @@ constexpr const char* kNoPlan = "no kernel is known within the workspace";
 constexpr const char* kNoShare = "no plan within its share of the total";
 constexpr const char* kRefused = "cuDNN refuses a kernel of the plan";
 constexpr const char* kFailed = "planning failed, which the log tells";
-}  // namespace left
+}  // namespace reason
 
 /// How a call ran; what its context notes on the way.
 class CallRecord {

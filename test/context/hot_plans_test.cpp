@@ -138,7 +138,7 @@ TEST(HotPlansTest, WhatHoldsForNowIsCountedUntilItIsAskedAgain) {
   HotPlans::Entry* const entry = table.find(key(), 1);
   ASSERT_NE(entry, nullptr);
   EXPECT_STREQ(entry->why, "not yet");
-  ASSERT_EQ(entry->lasts, 2u);
+  ASSERT_EQ(entry->goodFor, 2u);
   EXPECT_TRUE(entry->use());
   EXPECT_TRUE(entry->use());
   EXPECT_FALSE(entry->use());

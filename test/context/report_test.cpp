@@ -59,7 +59,7 @@ TEST(ReportTest, SaysNothingOfPlansWhereThereAreNone) {
 // Their workspace is the program's.
 TEST(ReportTest, CountsGraphsThatAreToldMoreThanTheCap) {
   CallRecord within, beyond;
-  within.why = beyond.why = left::kUnknownGraph;
+  within.why = beyond.why = reason::kUnknownGraph;
   beyond.beyondBytes = std::size_t{5} << 20;
   Report report;
   report.add(nullptr, within);
