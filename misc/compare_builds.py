@@ -5,7 +5,7 @@ usage: misc/compare_builds.py OLD_BUILD NEW_BUILD
 
 Runs `ucudnn bench` of both on misc/layers/{alexnet,resnet18,resnet50}.csv within 8, 64 and 256 MiB, and within totals by
 `share` and `divide`, with misc/profiles/h200_*.csv, and names each JSON that differs in more than dates, revisions and
-times of the host. Exit status: 0 if none does.
+times of the host, and the number of graphs kept, which depends on addresses. Exit status: 0 if none does.
 """
 
 import json
@@ -15,7 +15,7 @@ import sys
 
 MISC = os.path.dirname(os.path.abspath(__file__))
 PROFILES = ",".join(f"{MISC}/profiles/h200_{name}.csv" for name in ("legacy_algorithms", "engines", "resnet50_n128"))
-OF_THE_HOST = ("date", "revision", "planning", "host", "elapsed", "version", "division_ms", "graph_bytes")
+OF_THE_HOST = ("date", "revision", "planning", "host", "elapsed", "version", "division_ms", "graph_bytes", "graphs")
 
 
 def cases():
