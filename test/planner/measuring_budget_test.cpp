@@ -11,25 +11,25 @@ constexpr double kShare = 0.05;
 constexpr int kRepetitions = MeasuringBudget::kRepetitions;
 
 TEST(MeasuringBudgetTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
-  MeasuringBudget investment;
-  investment.addTime(1e9);
-  EXPECT_FALSE(investment.pays(0, 1, kShare));
-  EXPECT_FALSE(investment.pays(kRepetitions - 1, 1, kShare));
-  EXPECT_TRUE(investment.pays(kRepetitions, 1, kShare));
-  EXPECT_FALSE(investment.pays(kRepetitions, 1, 0));
-  EXPECT_FALSE(investment.pays(9, 1, kShare, 10));
-  EXPECT_TRUE(investment.pays(10, 1, kShare, 10));
+  MeasuringBudget budget;
+  budget.addTime(1e9);
+  EXPECT_FALSE(budget.pays(0, 1, kShare));
+  EXPECT_FALSE(budget.pays(kRepetitions - 1, 1, kShare));
+  EXPECT_TRUE(budget.pays(kRepetitions, 1, kShare));
+  EXPECT_FALSE(budget.pays(kRepetitions, 1, 0));
+  EXPECT_FALSE(budget.pays(9, 1, kShare, 10));
+  EXPECT_TRUE(budget.pays(10, 1, kShare, 10));
 }
 
 TEST(MeasuringBudgetTest, MeasuringTakesAShareOfTheTime) {
-  MeasuringBudget investment;
+  MeasuringBudget budget;
   double spentMs = 0;
   double timeMs = 0;
   for (std::uint64_t call = 0; call < 200000; ++call) {
-    investment.addCalls(call % 2, 1, 1);  // every other one is new: the program never settles
+    budget.addCalls(call % 2, 1, 1);  // every other one is new: the program never settles
     timeMs += 1;
-    if (!investment.pays(kRepetitions, 1, kShare)) continue;
-    investment.spend(80);
+    if (!budget.pays(kRepetitions, 1, kShare)) continue;
+    budget.spend(80);
     spentMs += 80;
     EXPECT_LE(spentMs, kShare * timeMs + 80);
   }
@@ -37,28 +37,28 @@ TEST(MeasuringBudgetTest, MeasuringTakesAShareOfTheTime) {
 }
 
 TEST(MeasuringBudgetTest, AFixedNetworkIsMeasuredAtOnceWhenItHasRepeated) {
-  MeasuringBudget investment;
+  MeasuringBudget budget;
   constexpr int kLayers = 15;
   int paidIn = -1;
   for (int iteration = 0; iteration < 10 && paidIn < 0; ++iteration)
     for (int layer = 0; layer < kLayers; ++layer) {
-      if (paidIn < 0 && investment.pays(static_cast<std::uint64_t>(iteration), 1, kShare))
+      if (paidIn < 0 && budget.pays(static_cast<std::uint64_t>(iteration), 1, kShare))
         paidIn = iteration;
-      investment.addCalls(static_cast<std::uint64_t>(iteration), 1, 1);
+      budget.addCalls(static_cast<std::uint64_t>(iteration), 1, 1);
     }
   EXPECT_GE(paidIn, kRepetitions);
   EXPECT_LE(paidIn, kRepetitions + 1);
 }
 
 TEST(MeasuringBudgetTest, WhatItSpendsAtOnceIsBounded) {
-  MeasuringBudget investment;
+  MeasuringBudget budget;
   constexpr int kProblems = 1000;
   double spentMs = 0;
   for (std::uint64_t pass = 0; pass < 8; ++pass)
     for (int i = 0; i < kProblems; ++i) {
-      investment.addCalls(pass, 1, 0.1);
-      if (!investment.pays(pass + 1, 0.1, kShare)) continue;
-      investment.spend(30);
+      budget.addCalls(pass, 1, 0.1);
+      if (!budget.pays(pass + 1, 0.1, kShare)) continue;
+      budget.spend(30);
       spentMs += 30;
     }
   EXPECT_GT(spentMs, 0);
@@ -66,32 +66,32 @@ TEST(MeasuringBudgetTest, WhatItSpendsAtOnceIsBounded) {
 }
 
 TEST(MeasuringBudgetTest, WhatWasAskedForLeavesTheRestItsShare) {
-  MeasuringBudget investment;
-  investment.addCalls(0, 1, 1e5);  // a new one: the program has not settled
-  ASSERT_TRUE(investment.pays(kRepetitions, 1, kShare));
-  investment.learn(1, investment.expectedCostMs(1));  // a query's, however long it took
-  EXPECT_TRUE(investment.pays(kRepetitions, 1, kShare));
-  investment.spend(kShare * 1e5);
-  EXPECT_FALSE(investment.pays(kRepetitions, 1, kShare));
+  MeasuringBudget budget;
+  budget.addCalls(0, 1, 1e5);  // a new one: the program has not settled
+  ASSERT_TRUE(budget.pays(kRepetitions, 1, kShare));
+  budget.learn(1, budget.expectedCostMs(1));  // a query's, however long it took
+  EXPECT_TRUE(budget.pays(kRepetitions, 1, kShare));
+  budget.spend(kShare * 1e5);
+  EXPECT_FALSE(budget.pays(kRepetitions, 1, kShare));
 }
 
 TEST(MeasuringBudgetTest, WhatLacksWorkspacePaysOnceItHasTakenAsLong) {
-  MeasuringBudget investment;
-  investment.spend(1e9);
-  const double costMs = investment.expectedCostMs(2);
+  MeasuringBudget budget;
+  budget.spend(1e9);
+  const double costMs = budget.expectedCostMs(2);
   const auto calls = static_cast<std::uint64_t>(costMs / 2);
-  EXPECT_FALSE(investment.paysBack(calls - 1, 2, kShare));
-  EXPECT_TRUE(investment.paysBack(calls + 1, 2, kShare));
-  EXPECT_FALSE(investment.paysBack(calls + 1, 2, 0)) << "never unasked";
-  EXPECT_FALSE(investment.pays(calls + 1, 2, kShare)) << "nothing is left of the share";
+  EXPECT_FALSE(budget.paysBack(calls - 1, 2, kShare));
+  EXPECT_TRUE(budget.paysBack(calls + 1, 2, kShare));
+  EXPECT_FALSE(budget.paysBack(calls + 1, 2, 0)) << "never unasked";
+  EXPECT_FALSE(budget.pays(calls + 1, 2, kShare)) << "nothing is left of the share";
 }
 
 TEST(MeasuringBudgetTest, CostsAreLearned) {
-  MeasuringBudget investment;
-  const double before = investment.expectedCostMs(1);
-  for (int i = 0; i < 50; ++i) investment.learn(1, 3 * before);
-  EXPECT_NEAR(investment.expectedCostMs(1), 3 * before, 0.1 * before);
-  EXPECT_GT(investment.expectedCostMs(10), investment.expectedCostMs(1));
+  MeasuringBudget budget;
+  const double before = budget.expectedCostMs(1);
+  for (int i = 0; i < 50; ++i) budget.learn(1, 3 * before);
+  EXPECT_NEAR(budget.expectedCostMs(1), 3 * before, 0.1 * before);
+  EXPECT_GT(budget.expectedCostMs(10), budget.expectedCostMs(1));
 }
 
 }  // namespace

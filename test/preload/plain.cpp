@@ -8,6 +8,7 @@
 //   fixed     runs with a workspace of 2 MiB, and asks nothing
 //   graph     builds plans of the graph API, and runs the first of each operation
 //   autotune  runs all of them, once each
+//   single    the same as graph, of one sample
 //   unasked   never asks a plan for its workspace
 //   refill    makes a plan of a descriptor that cuDNN has filled twice
 //   outlive   asks for the workspace of a plan whose handle is gone
@@ -75,8 +76,8 @@ void find(std::vector<float>& results) {
   withHandle([&](cudnnHandle_t handle) { Layer().find(handle, results); });
 }
 
-void runGraphs(GraphUse use, std::vector<float>& results) {
-  withHandle([&](cudnnHandle_t handle) { GraphLayer().run(handle, use, results); });
+void runGraphs(GraphUse use, std::vector<float>& results, const Shape& shape = {}) {
+  withHandle([&](cudnnHandle_t handle) { GraphLayer(shape).run(handle, use, results); });
 }
 
 void runShapes(std::vector<float>& results) {
@@ -239,6 +240,11 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "fixed") withHandle([&](cudnnHandle_t handle) { Layer().fixed(handle, results); });
     if (mode == "graph") runGraphs(GraphUse::kFirst, results);
     if (mode == "autotune") runGraphs(GraphUse::kAll, results);
+    if (mode == "single") {
+      Shape single;
+      single.batch = 1;
+      runGraphs(GraphUse::kFirst, results, single);
+    }
     if (mode == "unasked") runGraphs(GraphUse::kUnasked, results);
     if (mode == "refill")
       withHandle([&](cudnnHandle_t handle) { GraphHabits().refill(handle, results); });

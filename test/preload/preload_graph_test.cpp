@@ -86,6 +86,12 @@ TEST_F(PreloadGraphTest, APlanThatIsNotAskedAboutIsCudnns) {
         << operation;
 }
 
+TEST_F(PreloadGraphTest, OneSampleIsSaidToBeWhyAPlanIsCudnns) {
+  runBoth("single");
+  for (const char* const operation : kOperations)
+    EXPECT_EQ(3, traceLines(operation, "\tcudnn\ta batch of one")) << operation;
+}
+
 TEST_F(PreloadGraphTest, ADescriptorThatIsFilledTwiceIsOfTheSecondGraph) {
   expectBareResults("refill");
 }
