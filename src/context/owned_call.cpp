@@ -43,8 +43,8 @@ std::optional<cudnnStatus_t> OwnedCall::run() noexcept {
         stream_.capturing ? nullptr : context_.hotPlans_.find(ticketOf(call_), key_, epoch);
     const bool isKnown =
         hot != nullptr && (!hot->plan || !isOnlyForOthers(*hot->plan, call_, key_.problem));
-    const WorkspaceOwner::Share found =
-        isKnown ? WorkspaceOwner::Share{hot->plan, hot->region} : findShare(epoch);
+    const WorkspaceOwner::Grant found =
+        isKnown ? WorkspaceOwner::Grant{hot->plan, hot->region} : findGrant(epoch);
     if (!owner().works()) return std::nullopt;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     const auto turn = runInRegion(found, &status);
@@ -54,15 +54,15 @@ std::optional<cudnnStatus_t> OwnedCall::run() noexcept {
   return runWithoutRegion();
 }
 
-/// One that cuDNN cannot run without workspace keeps the caller's, and has no share. Of a fused
+/// One that cuDNN cannot run without workspace keeps the caller's, and has no grant. Of a fused
 /// call nobody can ask before: it has one whatever it needs.
-WorkspaceOwner::Share OwnedCall::lookUpShare() {
+WorkspaceOwner::Grant OwnedCall::lookUpGrant() {
   const Snapshot& now = *context_.now_;
   const DeviceScope scope(now.device);
-  WorkspaceOwner::Share found;
+  WorkspaceOwner::Grant found;
   if (call_.fused != nullptr ||
       now.offerWithoutWorkspace(*now.offersOf(key_.problem, call_.descriptors)) != nullptr)
-    found = owner().share(request(), key_.layer, stream_);
+    found = owner().grant(request(), key_.layer, stream_);
   else
     found.lasts = true;
   if (found.plan && !context_.checkedPlans_.accepts(
@@ -72,11 +72,11 @@ WorkspaceOwner::Share OwnedCall::lookUpShare() {
   return found;
 }
 
-WorkspaceOwner::Share OwnedCall::findShare(std::uint64_t epoch) noexcept {
+WorkspaceOwner::Grant OwnedCall::findGrant(std::uint64_t epoch) noexcept {
   try {
-    WorkspaceOwner::Share found;
+    WorkspaceOwner::Grant found;
     try {
-      found = lookUpShare();
+      found = lookUpGrant();
     } catch (const std::exception& error) {
       logLeft(key_.problem, error);
       found.lasts = true;
@@ -105,9 +105,9 @@ std::shared_ptr<WorkspaceRegion> OwnedCall::regionForUnplanned() const {
   return least > 0 ? owner().captureRegion(stream_, least) : nullptr;
 }
 
-WorkspaceRegion::Turn OwnedCall::runInRegion(const WorkspaceOwner::Share& share,
+WorkspaceRegion::Turn OwnedCall::runInRegion(const WorkspaceOwner::Grant& grant,
                                              cudnnStatus_t* status) noexcept {
-  WorkspaceRegion* const region = share.region.get();
+  WorkspaceRegion* const region = grant.region.get();
   OverlapWatch& watch = owner().watch();
   const auto ticket = watch.begin(stream_);
   std::unique_lock<LongForkMutex> lock;
@@ -123,9 +123,9 @@ WorkspaceRegion::Turn OwnedCall::runInRegion(const WorkspaceOwner::Share& share,
   const bool callersIsLarger =
       call_.pointers.workspace != nullptr && call_.pointers.workspaceBytes > bytes;
   CallPath path(context_, key_, inRegion, callersIsLarger ? call_ : inRegion);
-  *status = share.plan ? path.runPlan(*share.plan) : path.descend(CallPath::kAll, reason::kNoShare);
+  *status = grant.plan ? path.runPlan(*grant.plan) : path.descend(CallPath::kAll, reason::kNoShare);
   if (region != nullptr) region->end(stream_);
-  watch.end(ticket, stream_, region, share.plan, key_.deterministic);
+  watch.end(ticket, stream_, region, grant.plan, key_.deterministic);
   return turn;
 }
 

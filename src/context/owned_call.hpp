@@ -26,10 +26,10 @@ class OwnedCall {
   WorkspaceOwner& owner() const noexcept { return *context_.now_->owner; }
   PlanRequest request() const;
   /// What the call runs with; remembered where it lasts.
-  WorkspaceOwner::Share findShare(std::uint64_t epoch) noexcept;
-  WorkspaceOwner::Share lookUpShare();
+  WorkspaceOwner::Grant findGrant(std::uint64_t epoch) noexcept;
+  WorkspaceOwner::Grant lookUpGrant();
   std::shared_ptr<WorkspaceRegion> regionForUnplanned() const;
-  WorkspaceRegion::Turn runInRegion(const WorkspaceOwner::Share& share,
+  WorkspaceRegion::Turn runInRegion(const WorkspaceOwner::Grant& grant,
                                     cudnnStatus_t* status) noexcept;
   cudnnStatus_t runWithoutRegion() noexcept;
 

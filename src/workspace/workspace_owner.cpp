@@ -77,7 +77,7 @@ std::shared_ptr<const Plan> WorkspaceOwner::planWithin(PlanRequest request,
 
 /// Determinism is given up where it is known that nothing deterministic fits. kIfKnown: measures
 /// only what has not been measured within any more.
-std::shared_ptr<const Plan> WorkspaceOwner::planForShare(PlanRequest request,
+std::shared_ptr<const Plan> WorkspaceOwner::planForGrant(PlanRequest request,
                                                          Convolution& convolution,
                                                          std::size_t limitBytes,
                                                          Measuring measuring) {
@@ -98,7 +98,7 @@ std::shared_ptr<const Plan> WorkspaceOwner::planForShare(PlanRequest request,
   return plan;
 }
 
-WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
+WorkspaceOwner::Grant WorkspaceOwner::grant(PlanRequest request,
                                             LayerId layer,
                                             const CallStream& stream) {
   std::shared_ptr<Convolution> convolution;
@@ -112,7 +112,7 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
       const std::lock_guard lock(mutex_);
       look();
     }
-    return shareOfCapture(request, *convolution, stream);
+    return grantOfCapture(request, *convolution, stream);
   }
   const RelaxedCapture relaxed;
   const DeviceScope device(key_.device);
@@ -130,7 +130,7 @@ WorkspaceOwner::Share WorkspaceOwner::share(PlanRequest request,
     performing_ = performing_ || task != Task::kNone;
   }
   if (task != Task::kNone) perform(task, request);
-  return shareOfCall(request, *convolution, stream);
+  return grantOfCall(request, *convolution, stream);
 }
 
 /// REQUIRES: the lock.
@@ -141,7 +141,7 @@ WorkspaceOwner::Task WorkspaceOwner::nextTask() {
   return isDue && workspaceDivisionAvailable() ? Task::kDivide : Task::kNone;
 }
 
-WorkspaceOwner::Share WorkspaceOwner::shareOfCall(const PlanRequest& request,
+WorkspaceOwner::Grant WorkspaceOwner::grantOfCall(const PlanRequest& request,
                                                   Convolution& convolution,
                                                   const CallStream& stream) {
   std::shared_ptr<WorkspaceRegion> arena;
@@ -156,27 +156,27 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfCall(const PlanRequest& request,
     if (count_.isOnTrial()) measuring = Measuring::kIfKnown;
   }
   return arena || layout_.totalBytes() == 0
-             ? shareOfArena(request, convolution, std::move(arena), measuring)
-             : shareOfNewcomer(request, convolution);
+             ? grantOfArena(request, convolution, std::move(arena), measuring)
+             : grantOfNewcomer(request, convolution);
 }
 
-WorkspaceOwner::Share WorkspaceOwner::shareOfArena(const PlanRequest& request,
+WorkspaceOwner::Grant WorkspaceOwner::grantOfArena(const PlanRequest& request,
                                                    Convolution& convolution,
                                                    std::shared_ptr<WorkspaceRegion> arena,
                                                    Measuring measuring) {
-  Share share;
-  share.plan = planForShare(request, convolution, arena ? arena->bytes() : 0, measuring);
+  Grant grant;
+  grant.plan = planForGrant(request, convolution, arena ? arena->bytes() : 0, measuring);
   std::unique_lock lock(mutex_);
-  if (!share.plan || share.plan->workspaceBytes > 0) share.region = std::move(arena);
-  if (layout_.isDivided()) return share;  // laid out anew meanwhile
-  convolution.plan = share.plan;
-  if (share.plan) wantedBytes_ = std::max(wantedBytes_, share.plan->workspaceBytes);
+  if (!grant.plan || grant.plan->workspaceBytes > 0) grant.region = std::move(arena);
+  if (layout_.isDivided()) return grant;  // laid out anew meanwhile
+  convolution.plan = grant.plan;
+  if (grant.plan) wantedBytes_ = std::max(wantedBytes_, grant.plan->workspaceBytes);
   const bool isNew = !std::exchange(convolution.placed, true);
   if (isNew) noticeNewcomer();
-  share.lasts = !unsettled_;
+  grant.lasts = !unsettled_;
   lock.unlock();
-  if (isNew) logPlacement(request, convolution, share.plan.get());
-  return share;
+  if (isNew) logPlacement(request, convolution, grant.plan.get());
+  return grant;
 }
 
 /// REQUIRES: the lock. From here on a new division is waited for; or the watch begins anew.
@@ -190,7 +190,7 @@ void WorkspaceOwner::noticeNewcomer() {
 }
 
 /// A newcomer to a division gets what it has left, else its turn in the largest segment.
-WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request,
+WorkspaceOwner::Grant WorkspaceOwner::grantOfNewcomer(const PlanRequest& request,
                                                       Convolution& convolution) {
   std::shared_ptr<WorkspaceRegion> own, largest;
   std::size_t bytes = 0;
@@ -204,9 +204,9 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   }
   std::shared_ptr<const Plan> plan;
   if (!request.deterministic || !largest || bytes >= largest->bytes())
-    plan = planForShare(request, convolution, bytes, Measuring::kNow);
+    plan = planForGrant(request, convolution, bytes, Measuring::kNow);
   else if (!(plan = planWithin(request, bytes, false)))
-    plan = planForShare(request, convolution, largest->bytes(), Measuring::kNow);
+    plan = planForGrant(request, convolution, largest->bytes(), Measuring::kNow);
   std::unique_lock lock(mutex_);
   if (layout != layout_.number() || !layout_.isDivided()) return {std::move(plan), nullptr, false};
   const std::size_t wanted = plan ? roundUpToAlignment(plan->workspaceBytes) : 0;
@@ -218,10 +218,10 @@ WorkspaceOwner::Share WorkspaceOwner::shareOfNewcomer(const PlanRequest& request
   convolution.plan = std::move(plan);
   convolution.placed = true;
   noticeNewcomer();
-  Share share{convolution.plan, convolution.region, !unsettled_};
+  Grant grant{convolution.plan, convolution.region, !unsettled_};
   lock.unlock();
-  logPlacement(request, convolution, share.plan.get());
-  return share;
+  logPlacement(request, convolution, grant.plan.get());
+  return grant;
 }
 
 std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream& stream,
@@ -238,25 +238,25 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream&
   return captured_->allocate(key_, stream, most);
 }
 
-WorkspaceOwner::Share WorkspaceOwner::shareOfCapture(const PlanRequest& request,
+WorkspaceOwner::Grant WorkspaceOwner::grantOfCapture(const PlanRequest& request,
                                                      Convolution& convolution,
                                                      const CallStream& stream) {
-  Share share;
-  share.region = captured_->find(key_, stream.capture);
+  Grant grant;
+  grant.region = captured_->find(key_, stream.capture);
   const std::size_t most =
-      share.region ? share.region->bytes() : std::min(layout_.totalBytes(), key_.graphBytes);
-  share.plan = planForShare(request, convolution, most, Measuring::kNever);
-  if (!share.plan) {  // measured within less
+      grant.region ? grant.region->bytes() : std::min(layout_.totalBytes(), key_.graphBytes);
+  grant.plan = planForGrant(request, convolution, most, Measuring::kNever);
+  if (!grant.plan) {  // measured within less
     const std::lock_guard lock(mutex_);
-    share.plan = convolution.plan;
+    grant.plan = convolution.plan;
   }
-  if (!share.plan) return share;
-  const std::size_t wanted = share.plan->workspaceBytes;
-  if (!share.region) share.region = captureRegion(stream, wanted);
-  const std::size_t bytes = share.region ? share.region->bytes() : 0;
-  if (wanted > bytes) share.plan = planForShare(request, convolution, bytes, Measuring::kNever);
-  if (share.plan && share.plan->workspaceBytes == 0) share.region = nullptr;
-  return share;
+  if (!grant.plan) return grant;
+  const std::size_t wanted = grant.plan->workspaceBytes;
+  if (!grant.region) grant.region = captureRegion(stream, wanted);
+  const std::size_t bytes = grant.region ? grant.region->bytes() : 0;
+  if (wanted > bytes) grant.plan = planForGrant(request, convolution, bytes, Measuring::kNever);
+  if (grant.plan && grant.plan->workspaceBytes == 0) grant.region = nullptr;
+  return grant;
 }
 
 /// REQUIRES: the lock.

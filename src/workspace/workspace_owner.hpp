@@ -31,13 +31,13 @@ namespace ucudnn {
 ///  4. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
 /// Thread-safe. `mutex_` guards all but the counters and the placement log, and is never held while
-/// something is measured or cuDNN is asked; calls that know their share do without it.
+/// something is measured or cuDNN is asked; calls that know their grant do without it.
 class WorkspaceOwner {
  public:
   using Key = WorkspaceKey;
 
   /// What a call runs with.
-  struct Share {
+  struct Grant {
     std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN, in the region if there is one
     std::shared_ptr<WorkspaceRegion> region;  ///< null: there is none, or the plan needs none
     bool lasts = false;                       ///< until the epoch changes
@@ -48,7 +48,7 @@ class WorkspaceOwner {
 
   /// False: the memory could not be had, and every convolution has its own workspace.
   bool works() const noexcept { return layout_.works(); }
-  /// Changes whenever a share may have changed, every kIdleUses uses, and when a graph has gone,
+  /// Changes whenever a grant may have changed, every kIdleUses uses, and when a graph has gone,
   /// whose memory the next call then frees.
   std::uint64_t epoch() const noexcept {
     return epoch_.load(std::memory_order_acquire) + watch_.version() + CapturedMemory::gone() +
@@ -62,7 +62,7 @@ class WorkspaceOwner {
   /// What a call on a stream runs with. `request` says who asks; its limit is not used. Where
   /// nothing deterministic fits a call that asks for it, a plan that is not, with one warning.
   /// Throws Error.
-  Share share(PlanRequest request, LayerId layer, const CallStream& stream);
+  Grant grant(PlanRequest request, LayerId layer, const CallStream& stream);
 
   /// The region of a capture for work that has no plan. Null: none of that size.
   std::shared_ptr<WorkspaceRegion> captureRegion(const CallStream& stream, std::size_t bytes);
@@ -79,22 +79,22 @@ class WorkspaceOwner {
 
  private:
   using Convolution = NetworkConvolution;
-  /// What is to be done before a share is given, without the lock.
+  /// What is to be done before a grant is given, without the lock.
   enum class Task { kNone, kDivide, kCompare };
 
   std::uint64_t uses() const noexcept { return uses_.load(std::memory_order_relaxed); }
   PlanRequest requestFor(const PlanRequest& request, const Convolution& convolution) const;
-  std::shared_ptr<const Plan> planForShare(PlanRequest request,
+  std::shared_ptr<const Plan> planForGrant(PlanRequest request,
                                            Convolution& convolution,
                                            std::size_t limitBytes,
                                            Measuring measuring);
-  Share shareOfCall(const PlanRequest& request, Convolution& convolution, const CallStream& stream);
-  Share shareOfArena(const PlanRequest& request,
+  Grant grantOfCall(const PlanRequest& request, Convolution& convolution, const CallStream& stream);
+  Grant grantOfArena(const PlanRequest& request,
                      Convolution& convolution,
                      std::shared_ptr<WorkspaceRegion> arena,
                      Measuring measuring);
-  Share shareOfNewcomer(const PlanRequest& request, Convolution& convolution);
-  Share shareOfCapture(const PlanRequest& request,
+  Grant grantOfNewcomer(const PlanRequest& request, Convolution& convolution);
+  Grant grantOfCapture(const PlanRequest& request,
                        Convolution& convolution,
                        const CallStream& stream);
   void noticeNewcomer();
@@ -131,7 +131,7 @@ class WorkspaceOwner {
   PlacementLog placements_;
 };
 
-/// The owner that the handles with this key share, for as long as one holds it. Throws
+/// The owner that the handles with this key grant, for as long as one holds it. Throws
 /// std::bad_alloc.
 std::shared_ptr<WorkspaceOwner> workspaceOwner(const WorkspaceOwner::Key& key);
 
