@@ -4,7 +4,7 @@
 A method is a function that the class declares: each overload, static and template ones too. Constructors, destructors
 and operators are not counted: a value needs them, whatever it does. A nested class is counted by itself, and what a
 class inherits is another's. Looks at include/ and at src/ without the simulator, with the commands that CMake has
-written to BUILD. A class of EXCEPTIONS that has become small, or is no more, is reported too.
+written to BUILD.
 """
 import json
 import multiprocessing
@@ -21,8 +21,6 @@ except ImportError:
     import clang.cindex
 
 MOST = 25
-# With too many still (issue 41); none may be added.
-EXCEPTIONS = set()
 
 Kind = clang.cindex.CursorKind
 SCOPES = (Kind.NAMESPACE, Kind.LINKAGE_SPEC, Kind.UNEXPOSED_DECL)
@@ -93,14 +91,11 @@ def main():
     root = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else pathlib.Path(__file__).parent.parent).resolve()
     with multiprocessing.Pool(len(os.sched_getaffinity(0))) as pool:
         classes = {found for classes in pool.map(read, tasks_of(build, root), 1) for found in classes}
-    large = {name: (path, line, methods) for name, path, line, methods in classes if methods > MOST}
     findings = [f"{pathlib.Path(path).relative_to(root)}:{line}: {name} has {methods} methods, more than {MOST}"
-                for name, (path, line, methods) in sorted(large.items()) if name not in EXCEPTIONS]
-    findings += [f"misc/check_classes.py: {name} needs no exception any more"
-                 for name in sorted(EXCEPTIONS - large.keys())]
+                for name, path, line, methods in sorted(classes) if methods > MOST]
     if not classes:
         findings.append(f"{build} has no class: nothing was read")
-    print("\n".join(findings) or f"{len(classes)} classes, {len(large)} exceptions")
+    print("\n".join(findings) or f"{len(classes)} classes")
     return 1 if findings else 0
 
 
