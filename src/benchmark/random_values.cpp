@@ -3,9 +3,11 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "cuda/error.hpp"
@@ -94,27 +96,22 @@ std::vector<std::uint64_t> makeBlock(Format format) {
   return block;
 }
 
-/// Made once for each format and never destroyed: copies may still read it.
+/// Made once for each format and never destroyed: copies may still read it. Two threads may make
+/// one at the same time, and the first counts. A function's static would have them wait; in a child
+/// that was forked meanwhile it would be under way for ever.
 const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
   using Block = std::vector<std::uint64_t>;
-  switch (dataType) {
-    case CUDNN_DATA_DOUBLE: {
-      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
-      return block;
-    }
-    case CUDNN_DATA_HALF: {
-      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
-      return block;
-    }
-    case CUDNN_DATA_BFLOAT16: {
-      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
-      return block;
-    }
-    default: {
-      static const Block& block = *new Block(makeBlock(formatOf(dataType)));
-      return block;
-    }
-  }
+  static std::atomic<const Block*> doubles{nullptr}, halfs{nullptr}, bfloat16s{nullptr},
+      floats{nullptr};
+  std::atomic<const Block*>& place = dataType == CUDNN_DATA_DOUBLE     ? doubles
+                                     : dataType == CUDNN_DATA_HALF     ? halfs
+                                     : dataType == CUDNN_DATA_BFLOAT16 ? bfloat16s
+                                                                       : floats;
+  const Block* known = place.load(std::memory_order_acquire);
+  if (known != nullptr) return *known;
+  auto made = std::make_unique<const Block>(makeBlock(formatOf(dataType)));
+  if (!place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *known;
+  return *made.release();
 }
 
 }  // namespace
