@@ -1,5 +1,6 @@
 #include "simulator/cudnn/random_times.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -56,6 +57,9 @@ class Hash {
 };
 
 struct ScaledTimes {
+  /// Where nothing is scaled, no lock is taken: one that another thread holds at a fork is never
+  /// free in the child.
+  std::atomic<bool> isEmpty{true};
   std::mutex mutex;
   std::map<std::uint64_t, double> factors;
 };
@@ -89,8 +93,8 @@ double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::u
 
 double scaledTime(const ConvolutionProblem& problem, int configuration) {
   ScaledTimes& times = scaledTimes();
+  if (times.isEmpty.load(std::memory_order_acquire)) return 1;
   const std::lock_guard<std::mutex> lock(times.mutex);
-  if (times.factors.empty()) return 1;
   const auto found = times.factors.find(numberOf(problem, configuration, 0));
   return found != times.factors.end() ? found->second : 1;
 }
@@ -99,6 +103,7 @@ void scaleTime(const ConvolutionProblem& problem, int configuration, double fact
   ScaledTimes& times = scaledTimes();
   const std::lock_guard<std::mutex> lock(times.mutex);
   times.factors[numberOf(problem, configuration, 0)] = factor;
+  times.isEmpty.store(false, std::memory_order_release);
 }
 
 }  // namespace ucudnn::simulator
