@@ -5,24 +5,28 @@
 namespace ucudnn {
 namespace {
 
+/// This range of one of a tensor's dimensions. `stride`: in elements.
+void take(std::int32_t& size,
+          std::size_t& offset,
+          Range range,
+          std::size_t stride,
+          std::int32_t type) noexcept {
+  size = range.count;
+  offset += static_cast<std::size_t>(range.first) * stride * elementBytes(type);
+}
 void takeX(Part& part, std::size_t dimension, Range range) noexcept {
   Problem& problem = part.problem;
-  problem.xSizes[dimension] = range.count;
-  part.offsets.x += static_cast<std::size_t>(range.first) *
-                    static_cast<std::size_t>(problem.xStrides[dimension]) *
-                    elementBytes(problem.xType);
+  const auto stride = static_cast<std::size_t>(problem.xStrides[dimension]);
+  take(problem.xSizes[dimension], part.offsets.x, range, stride, problem.xType);
 }
 void takeW(Part& part, std::size_t dimension, Range range) noexcept {
-  part.problem.wSizes[dimension] = range.count;
-  part.offsets.w += static_cast<std::size_t>(range.first) * part.wStrides[dimension] *
-                    elementBytes(part.problem.wType);
+  Problem& problem = part.problem;
+  take(problem.wSizes[dimension], part.offsets.w, range, part.wStrides[dimension], problem.wType);
 }
 void takeY(Part& part, std::size_t dimension, Range range) noexcept {
   Problem& problem = part.problem;
-  problem.ySizes[dimension] = range.count;
-  part.offsets.y += static_cast<std::size_t>(range.first) *
-                    static_cast<std::size_t>(problem.yStrides[dimension]) *
-                    elementBytes(problem.yType);
+  const auto stride = static_cast<std::size_t>(problem.yStrides[dimension]);
+  take(problem.ySizes[dimension], part.offsets.y, range, stride, problem.yType);
 }
 
 /// Along one dimension, in 64 bits, as sizes may be the largest of 32.
