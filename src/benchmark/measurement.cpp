@@ -38,6 +38,17 @@ double errorOf(const Measurement& measured,
   return known->error;
 }
 
+const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept {
+  for (const Measurement& m : kernels)
+    if (m.kernel == kernel) return &m;
+  return nullptr;
+}
+
+const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept {
+  const auto size = measurements.find(batch);
+  return size == measurements.end() ? nullptr : findKernel(size->second.kernels, kernel);
+}
+
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept {
   const auto fastest = std::min_element(
       kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {

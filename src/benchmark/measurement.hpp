@@ -51,6 +51,10 @@ double errorOf(const Measurement& measured,
                int batch,
                const KernelErrors& largest) noexcept;
 
+/// Null: it is not among them.
+const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept;
+const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept;
+
 /// Null: there is none.
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;
 

@@ -163,11 +163,9 @@ bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
 std::optional<Measurement> BenchmarkRun::known(int batch, Kernel kernel) const {
   if (request_.known == nullptr || !question_.measured().isKnown(batch, kernel))
     return std::nullopt;
-  const auto size = request_.known->find(batch);
-  if (size == request_.known->end()) return std::nullopt;
-  for (const Measurement& m : size->second.kernels)
-    if (m.kernel == kernel) return question_.measured().asAsked(m);
-  return std::nullopt;
+  const Measurement* const before = findKernel(*request_.known, batch, kernel);
+  if (before == nullptr) return std::nullopt;
+  return question_.measured().asAsked(*before);
 }
 
 bool BenchmarkRun::isFound(int batch, Kernel kernel) const {

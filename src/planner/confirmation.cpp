@@ -5,7 +5,6 @@
 
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
-#include "planner/measured_kernels.hpp"
 
 namespace ucudnn {
 namespace {

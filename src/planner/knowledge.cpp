@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "planner/measured_kernels.hpp"
+#include "benchmark/measurement.hpp"
 
 namespace ucudnn {
 

@@ -7,17 +7,6 @@
 
 namespace ucudnn {
 
-const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept {
-  for (const Measurement& m : kernels)
-    if (m.kernel == kernel) return &m;
-  return nullptr;
-}
-
-const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept {
-  const auto size = measurements.find(batch);
-  return size == measurements.end() ? nullptr : findKernel(size->second.kernels, kernel);
-}
-
 std::vector<Measurement> kernelsWithin(const Measurements& measurements,
                                        int batch,
                                        std::size_t limitBytes) {

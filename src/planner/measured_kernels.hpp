@@ -8,10 +8,6 @@
 
 namespace ucudnn {
 
-/// Null: it is not among them.
-const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept;
-const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept;
-
 /// Those measured at one batch size that need no more than the limit; a larger one may have been
 /// measured as well, here or by another process.
 std::vector<Measurement> kernelsWithin(const Measurements& measurements,

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "benchmark/measurement.hpp"
 #include "benchmark/timing_limits.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/candidates.hpp"
-#include "planner/measured_kernels.hpp"
 #include "planner/named_algorithm.hpp"
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"

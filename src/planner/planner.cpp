@@ -4,9 +4,9 @@
 #include <limits>
 #include <tuple>
 
+#include "benchmark/measurement.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner/frozen_plans.hpp"
-#include "planner/measured_kernels.hpp"
 #include "planner/plan_chooser.hpp"
 #include "support/log.hpp"
 
