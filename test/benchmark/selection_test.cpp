@@ -11,7 +11,7 @@
 namespace ucudnn {
 namespace {
 
-using test::kA, test::kB, test::kC, test::measured, test::offered, test::size;
+using test::kA, test::kB, test::kC, test::measured, test::offered, test::size, test::withError;
 
 Measurement inaccurate(Kernel kernel, double timeMs, std::size_t bytes) {
   return measured(kernel, timeMs, bytes, true, false);
@@ -51,11 +51,6 @@ TEST(IsDominatedTest, ByAKernelThatIsFasterEnoughInNoMoreWorkspace) {
     EXPECT_EQ(isDominated(expected.kernel, {expected.kernel, expected.other}, expected.factor),
               expected.dominated)
         << expected.why;
-}
-
-Measurement withError(Measurement measured, double error) {
-  measured.error = error;
-  return measured;
 }
 
 // Errors repeat within a quarter; one that is not known may be any.

@@ -17,11 +17,7 @@ using test::kGemm;
 using test::kWinograd;
 using test::measured;
 using test::wanted;
-
-Measurement withError(Measurement measured, double error) {
-  measured.error = error;
-  return measured;
-}
+using test::withError;
 
 std::size_t candidatesOf(Kernels kernels, int channels, cudnnMathType_t mathType) {
   Settings settings;

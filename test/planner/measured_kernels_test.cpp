@@ -12,11 +12,7 @@ using test::kFft;
 using test::kGemm;
 using test::kWinograd;
 using test::measured;
-
-Measurement withError(Measurement measured, double error) {
-  measured.error = error;
-  return measured;
-}
+using test::withError;
 
 void expectEqual(const Measurements& a, const Measurements& b) {
   ASSERT_EQ(a.size(), b.size());

@@ -15,4 +15,9 @@ inline Measurement measured(Kernel kernel,
           {timeMs, deviceMs < 0 ? timeMs : deviceMs}};
 }
 
+inline Measurement withError(Measurement measured, double error) {
+  measured.error = error;
+  return measured;
+}
+
 }  // namespace ucudnn::test
