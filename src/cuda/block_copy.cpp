@@ -134,10 +134,10 @@ bool movesQuads(const BlockCopy& copy) noexcept {
 
 /// Whether each pixel of the tensor is a block, which is moved four channels at a time.
 bool movesPixels(const BlockCopy& copy) noexcept {
-  return copy.rows == 1 && copy.columns == 1 && copy.padY == 0 && copy.padX == 0 &&
-         copy.down == copy.height && copy.across == copy.width && copy.numbers == copy.channels &&
-         copy.channels % 4 == 0 && copy.channels <= kMostThreadBlocks &&
-         copy.samples <= kMostThreadBlocks &&
+  return copy.rows == 1 && copy.columns == 1 && copy.padY >= 0 && copy.padX >= 0 &&
+         copy.down - copy.padY >= copy.height && copy.across - copy.padX >= copy.width &&
+         copy.numbers % 4 == 0 && copy.numbers >= copy.channels &&
+         copy.numbers <= kMostThreadBlocks && copy.samples <= kMostThreadBlocks &&
          isAligned(copy.blocks, 4 * static_cast<std::size_t>(copy.numberBytes));
 }
 
@@ -147,8 +147,11 @@ std::int32_t tilesOf(std::int32_t size, std::int32_t most) noexcept {
 
 /// Pixels that follow one another are one line: so they mostly aren't divided by its length.
 BlockCopy inOneLine(BlockCopy copy) noexcept {
-  if (copy.strides[2] == copy.width * copy.strides[3]) {
-    copy.across = copy.width *= copy.height;
+  if (copy.strides[2] == copy.width * copy.strides[3] && copy.across == copy.width) {
+    copy.padX = copy.padY * copy.width;
+    copy.across *= copy.down;
+    copy.width *= copy.height;
+    copy.padY = 0;
     copy.down = copy.height = 1;
   }
   return copy;
@@ -162,7 +165,7 @@ std::int32_t tileWidth(const BlockCopy& copy) noexcept {
 dim3 pixelTilesOf(const BlockCopy& copy) noexcept {
   const std::int32_t width = tileWidth(copy);
   return {static_cast<unsigned>(tilesOf(copy.down * copy.across, width)),
-          static_cast<unsigned>(tilesOf(copy.channels, kTileNumbers / width)),
+          static_cast<unsigned>(tilesOf(copy.numbers, kTileNumbers / width)),
           static_cast<unsigned>(copy.samples)};
 }
 

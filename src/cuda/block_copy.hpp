@@ -91,7 +91,8 @@ bool hasBlockCopies();
 
 /// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
 /// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers. Or each
-/// pixel is a block: of up to kMostThreadBlocks samples and channels, of these a multiple of four.
+/// pixel is a block, and the blocks cover the tensor: of up to kMostThreadBlocks samples and
+/// channels, in a block a multiple of four.
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 /// What lies beyond the last block is 0. Of filters all shifts are added up. Numbers that are not

@@ -1,6 +1,7 @@
 // Copies of tensors channels first to tensors channels last, which are blocks of one pixel, and
 // back: a part of block_copy.cu, whose kernels use them. They are as fast as the memory: engines
-// that make such copies themselves take longer for them (misc/RESULTS.md).
+// that make such copies themselves take longer for them (misc/RESULTS.md). The blocks may be more
+// than the tensor's pixels and channels: then zeros surround it.
 #pragma once
 
 #include "cuda/block_copy.hpp"
@@ -28,10 +29,12 @@ struct PixelTile {
 
   const ucudnn::BlockCopy& copy;
   Number* memory;
-  int first, pixels, channels;
-  int pixel, channel;  ///< this thread's, of the tile
-  Number* number;      ///< its first, in the tensor
-  Number* four;        ///< its first four, in the blocks
+  int first, pixels;
+  int channels, filled;  ///< of the tensor, and with the zeros behind them
+  int pixel, channel;    ///< this thread's, of the tile
+  bool isInside;         ///< whether its pixel is the tensor's
+  Number* number;        ///< its first, in the tensor
+  Number* four;          ///< its first four, in the blocks
 
   __device__ PixelTile(
       const ucudnn::BlockCopy& whole, Number* shared, int tile, int channelTile, int sampleTile)
@@ -42,21 +45,21 @@ struct PixelTile {
     first = tile * kPixels;
     pixels = min(kPixels, all - first);
     channels = min(kChannels, copy.channels - firstChannel);
+    filled = min(kChannels, copy.numbers - firstChannel);
     const int index = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
     pixel = index % kPixels;
     channel = index / kPixels;
-    const int y = copy.down == 1 ? 0 : (first + pixel) / copy.across;
+    const int row = copy.down == 1 ? 0 : (first + pixel) / copy.across;
+    const int y = row - copy.padY, x = first + pixel - row * copy.across - copy.padX;
+    isInside = pixel < pixels && y >= 0 && y < copy.height && x >= 0 && x < copy.width;
     number = static_cast<Number*>(copy.tensor) + sample * copy.strides[0] +
-             (firstChannel + channel) * copy.strides[1] + y * copy.strides[2] +
-             (first + pixel - y * copy.across) * copy.strides[3];
-    four = static_cast<Number*>(copy.blocks) + (sample * all + first) * copy.channels +
+             (firstChannel + channel) * copy.strides[1] + y * copy.strides[2] + x * copy.strides[3];
+    four = static_cast<Number*>(copy.blocks) + (sample * all + first) * copy.numbers +
            firstChannel + 4 * (thread() % kFours);
   }
 
   __device__ int thread() const { return channel * kPixels + pixel; }
-  __device__ bool hasPixel(int move) const {
-    return pixel < pixels && channel + move * kStep < channels;
-  }
+  __device__ bool hasPixel(int move) const { return isInside && channel + move * kStep < channels; }
   __device__ Number& pixelOf(int move) const { return number[move * kStep * copy.strides[1]]; }
   __device__ Number& placeOf(int move) const {
     return memory[(channel + move * kStep) * kLine + pixel];
@@ -86,13 +89,13 @@ struct PixelTile {
   template <typename Move>
   __device__ void forFours(Move move) const {
     const int inTile = 4 * (thread() % kFours);
-    if (inTile >= channels) return;
+    if (inTile >= filled) return;
 #pragma unroll
     for (int i = 0; i < kFours * kPixels / kThreads; ++i) {
       const int at = thread() / kFours + i * (kThreads / kFours);
       if (at < pixels)
         move(i,
-             *reinterpret_cast<Four<Number>*>(four + std::int64_t{at} * copy.channels),
+             *reinterpret_cast<Four<Number>*>(four + std::int64_t{at} * copy.numbers),
              memory + inTile * kLine + at);
     }
   }
