@@ -1,14 +1,10 @@
 // How a convolution becomes one that cuDNN's engines like better. They read neighbouring channels
 // of a pixel at once. An image has three: AlexNet's first convolution takes an H200 1.5 ms, and as
-// blocks 0.6. Where there are many, but channels come first, engines copy the tensors channels last
-// before they multiply, which blocks of one pixel do in less time.
+// blocks 0.6.
 #pragma once
 
-#include <cstddef>
-
 #include "cuda/block_copy.hpp"
-#include "kernels/copied_tensors.hpp"
-#include "kernels/pixel_copies.hpp"
+#include "kernels/copying.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -19,10 +15,7 @@ namespace ucudnn {
 /// pixel of y is a block of times x times of the caller's. x, w and, if so, y are copied. The
 /// products are the caller's and some with 0, where taps don't fill a block; nothing is rounded in
 /// between. In float, half or bfloat16.
-///
-/// A block of one pixel leaves the convolution as it is, with all its tensors channels last. Only
-/// of a filter of one tap the pixels that the step leaves out are not copied.
-class Blocking {
+class Blocking : public Copying {
  public:
   /// Whether a pixel of x has so few channels that engines are slow on pixels: they read four
   /// floats at once.
@@ -39,28 +32,6 @@ class Blocking {
     const auto& steps = problem.strides;
     return steps[0] > kMostColumns || steps[1] > kMostColumns ? 0 : steps[0] * steps[1];
   }
-
-  const Problem& problem() const noexcept { return blocked_; }
-  const CopiedTensors& copies() const noexcept { return copies_; }
-
-  /// Copies between a call's tensor and its blocks. `adds`: to the call's, not of half and
-  /// bfloat16, where an engine has done that. REQUIRES of y's: it is copied.
-  BlockCopy xCopy(const void* tensor, const void* blocks, bool adds = false) const noexcept {
-    return adding(between(x_, tensor, blocks), adds);
-  }
-  FilterCopy wCopy(const void* filters, const void* blocks, bool adds = false) const noexcept;
-  BlockCopy yCopy(const void* tensor, const void* blocks, bool adds = false) const noexcept {
-    return adding(between(y_, tensor, blocks), adds);
-  }
-  /// Of the call's x, what is 0 where only some of its pixels are written; 0: nothing.
-  std::size_t clearedBytes() const noexcept { return clearedBytes_; }
-
- private:
-  Problem blocked_;
-  CopiedTensors copies_;
-  BlockCopy x_{}, y_{};
-  FilterCopy w_{};
-  std::size_t clearedBytes_ = 0;
 };
 
 }  // namespace ucudnn

@@ -3,8 +3,10 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/blocks.hpp"
+#include "kernels/channels_last.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/folds.hpp"
 #include "kernels/graph_operations.hpp"
@@ -141,7 +143,8 @@ class BuiltSums final : public BuiltEngine {
       : BuiltEngine(device, part, engine),
         parts_(part.parts),
         copies_(part.problem),
-        conversions_(parts_.front().problem) {}
+        inputs_(parts_.front().problem),
+        gradient_(parts_.front().problem) {}
 
   /// The client's gradient is written last: until then nothing is lost.
   cudnnStatus_t enqueue(cudnnHandle_t handle,
@@ -151,123 +154,220 @@ class BuiltSums final : public BuiltEngine {
     const ConvolutionPointers wide = copies_.in(ownMemory(pointers), pointers);
     for (const Part& part : parts_) {
       cudnnStatus_t status =
-          conversions_.widen(handle, pointersOf(part.offsets, whole(), pointers), wide);
+          inputs_.copy(handle, pointersOf(part.offsets, whole(), pointers), wide);
       if (status == CUDNN_STATUS_SUCCESS) status = execute(handle, part.offsets.adds, wide);
       if (status != CUDNN_STATUS_SUCCESS) return status;
     }
-    return conversions_.roundW(handle, wide.w, pointers.beta, pointers.w);
+    return gradient_.round(handle, wide.w, pointers.beta, pointers.w);
   }
 
  private:
   std::vector<Part> parts_;
   CopiedTensors copies_;
-  Conversions conversions_;
+  WideInputs inputs_;
+  WideFilter gradient_;
 };
 
-class BuiltBlocks final : public BuiltEngine {
- public:
-  BuiltBlocks(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
-      : BuiltEngine(device, part, engine),
-        blocks_(part.whole, engine.value().blocks),
-        engineAdds_(part.engineAdds) {}
+/// Throws Error.
+Copying copyingOf(const Problem& problem, const EngineConfiguration& value) {
+  if (value.blocks == 1) {
+    require(ChannelsLast::exists(problem, value.bands), "there are no such bands channels last");
+    return ChannelsLast(problem, value.bands);
+  }
+  require(Blocking::exists(problem, value.blocks), "so many pixels are no block");
+  return Blocking(problem, value.blocks);
+}
 
-  /// The client's output is written last: until then nothing is lost.
+/// Whether bands of a filter gradient are added up.
+bool sumsBands(const Problem& problem, const Copying& copying) noexcept {
+  return copying.bands() > 1 && problem.operation == Operation::kBackwardFilter;
+}
+
+/// Of a gradient in half or bfloat16 the bands are added up in float: each is rounded once, as its
+/// engine does, and the sum.
+class BandSum {
+ public:
+  explicit BandSum(const Copying& copying)
+      : offset_(roundUpToAlignment(copying.copies().bytes())), gradient_(copying.problem()) {}
+
+  /// Of workspace, behind the copies.
+  static std::size_t bytes(const Problem& problem) noexcept {
+    return problem.wBytes() / elementBytes(problem.wType) * sizeof(float);
+  }
+  cudnnStatus_t add(cudnnHandle_t handle,
+                    const void* copies,
+                    const void* w,
+                    bool adds) const noexcept {
+    return gradient_.add(handle, w, adds, advance(copies, offset_));
+  }
+  cudnnStatus_t round(cudnnHandle_t handle, const void* copies, const void* w) const noexcept {
+    static constexpr float kZero = 0;
+    return gradient_.round(handle, advance(copies, offset_), &kZero, w);
+  }
+
+ private:
+  std::size_t offset_;
+  WideFilter gradient_;
+};
+
+/// On copies of the call's tensors, a band after another.
+class BuiltCopies final : public BuiltEngine {
+ public:
+  BuiltCopies(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
+      : BuiltEngine(device, part, engine),
+        copying_(copyingOf(part.whole, engine.value())),
+        engineAdds_(part.engineAdds) {
+    if (sumsBands(part.whole, copying_) && isRounded(part.whole.wType)) sum_.emplace(copying_);
+  }
+
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation* fused) const noexcept override {
     if (!areFactorsForEngines(whole(), pointers)) return CUDNN_STATUS_NOT_SUPPORTED;
-    cudaStream_t stream = nullptr;
-    cudnnStatus_t status = cudnn().getStream(handle, &stream);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    const ConvolutionPointers blocked = blockedOf(pointers);
-    const bool engineAdds = engineAdds_ && adds(pointers);
-    CopyList inputs;
-    take(inputs, pointers, blocked, engineAdds ? Taken::kAll : Taken::kInputs);
-    status = statusOf(copyAll(inputs, stream));
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    if (isFused(whole())) return executeFused(handle, blocked, *fused);
-    status = execute(handle, engineAdds, blocked);
-    return status == CUDNN_STATUS_SUCCESS ? give({}, blocked, pointers, stream) : status;
+    int enqueued = 0;
+    return enqueueAll(
+        handle, pointers, fused, 1, [&] { return pointers; }, &enqueued);
   }
 
-  /// The filter is copied once. The output of each micro-batch is copied along with the inputs of
-  /// the next.
+  /// The filter is copied once.
   cudnnStatus_t enqueueRun(cudnnHandle_t handle,
                            Slices& slices,
                            int batch,
                            int count,
                            int* enqueued) const noexcept override {
-    ConvolutionPointers pointers = slices.pointers();
-    if (count == 1 || isFused(whole()) || !areFactorsForEngines(whole(), pointers) ||
-        (engineAdds_ && (adds(pointers) || whole().operation == Operation::kBackwardFilter)))
+    const ConvolutionPointers pointers = slices.pointers();
+    if (count == 1 || isFused(whole()) || sum_ || !areFactorsForEngines(whole(), pointers) ||
+        (engineAdds_ && (adds(pointers) || isGradient())))
       return BuiltKernel::enqueueRun(handle, slices, batch, count, enqueued);
+    const auto next = [&] {
+      slices.next(batch);
+      return slices.pointers();
+    };
+    return enqueueAll(handle, pointers, nullptr, count, next, enqueued);
+  }
+
+ private:
+  /// Of the filter.
+  bool isGradient() const noexcept { return whole().operation == Operation::kBackwardFilter; }
+  bool isOutput(const void* ConvolutionPointers::*tensor) const noexcept {
+    return tensor == outputOf(whole().operation);
+  }
+  /// The call's pointers, with those of the copies in its workspace.
+  ConvolutionPointers copiesOf(const ConvolutionPointers& pointers) const noexcept {
+    return copying_.copies().in(ownMemory(pointers), pointers);
+  }
+
+  /// Micro-batches, which `next` steps over. The output of each band is copied along with the
+  /// inputs of the next, where an engine doesn't add to it there. The client's output is written
+  /// last: until then nothing is lost.
+  template <typename Next>
+  cudnnStatus_t enqueueAll(cudnnHandle_t handle,
+                           ConvolutionPointers pointers,
+                           const BiasActivation* fused,
+                           int count,
+                           Next next,
+                           int* enqueued) const noexcept {
     cudaStream_t stream = nullptr;
     cudnnStatus_t status = cudnn().getStream(handle, &stream);
-    if (status != CUDNN_STATUS_SUCCESS) return status;
-    const ConvolutionPointers blocked = blockedOf(pointers);
-    CopyList inputs;
-    take(inputs, pointers, blocked, Taken::kInputs);
-    status = statusOf(copyAll(inputs, stream));
-    for (int i = 0; i < count && status == CUDNN_STATUS_SUCCESS; ++i) {
-      status = execute(handle, false, blockedOf(pointers));
+    const ConvolutionPointers copies = copiesOf(pointers);
+    const bool engineAdds = engineAdds_ && adds(pointers);
+    if (status == CUDNN_STATUS_SUCCESS) status = begin(handle, pointers, copies, stream);
+    const int bands = copying_.bands();
+    for (int i = 0; i < count * bands && status == CUDNN_STATUS_SUCCESS; ++i) {
+      const int band = i % bands, nextBand = (i + 1) % bands;
+      status = execute(handle, pointers, fused, band);
       if (status != CUDNN_STATUS_SUCCESS) return status;
-      slices.next(batch);
-      CopyList next;
-      if (i + 1 < count) take(next, slices.pointers(), blocked, Taken::kSamples);
-      status = give(next, blocked, pointers, stream);
-      if (status == CUDNN_STATUS_SUCCESS) ++*enqueued;
-      pointers = slices.pointers();
+      const ConvolutionPointers done = pointers;
+      if (nextBand == 0) pointers = next();
+      const bool isLast = i + 1 == count * bands;
+      CopyList moved;
+      if (!isLast && !engineAdds) take(moved, pointers, copies, nextBand, false);
+      if (!isGradient() || nextBand == 0)
+        status = give(handle, moved, copies, done, band, stream);
+      else
+        status = statusOf(copyAll(moved, stream));
+      if (status == CUDNN_STATUS_SUCCESS && nextBand == 0) ++*enqueued;
+      if (isLast || !engineAdds || status != CUDNN_STATUS_SUCCESS) continue;
+      CopyList inputs;
+      take(inputs, pointers, copies, nextBand, true);
+      status = statusOf(copyAll(inputs, stream));
     }
     return status;
   }
 
- private:
-  /// The call's pointers, with those of the blocks in its workspace.
-  ConvolutionPointers blockedOf(const ConvolutionPointers& pointers) const noexcept {
-    return blocks_.copies().in(ownMemory(pointers), pointers);
+  /// All that the first band reads: the filter too, or its gradient, where a sum begins with it.
+  cudnnStatus_t begin(cudnnHandle_t handle,
+                      const ConvolutionPointers& from,
+                      const ConvolutionPointers& to,
+                      cudaStream_t stream) const noexcept {
+    const bool engineAdds = engineAdds_ && adds(from), sumAdds = sum_ && adds(from);
+    const bool takesFilter = !isGradient() || engineAdds || sumAdds;
+    cudaError_t error = cudaSuccess;
+    if (takesFilter && copying_.clearedFilterBytes() > 0)
+      error = cudaMemsetAsync(const_cast<void*>(to.w), 0, copying_.clearedFilterBytes(), stream);
+    CopyList list;
+    take(list, from, to, 0, engineAdds);
+    if (takesFilter) list.add(copying_.wCopy(from.w, to.w), true);
+    if (error == cudaSuccess) error = copyAll(list, stream);
+    if (error != cudaSuccess || !sumAdds) return statusOf(error);
+    return sum_->add(handle, ownMemory(from), to.w, false);
   }
 
-  enum class Taken {
-    kAll,  ///< the output too, where the engine adds to it
-    kInputs,
-    kSamples,  ///< the inputs but for the filter
-  };
-  void take(CopyList& copies,
+  /// A band's inputs but for the filter; and the output, where an engine adds to it.
+  void take(CopyList& list,
             const ConvolutionPointers& from,
             const ConvolutionPointers& to,
-            Taken taken) const noexcept {
-    const auto isTaken = [&](const void* ConvolutionPointers::*tensor) {
-      return taken == Taken::kAll || tensor != outputOf(whole().operation);
-    };
-    if (isTaken(&ConvolutionPointers::x)) copies.add(blocks_.xCopy(from.x, to.x), true);
-    if (isTaken(&ConvolutionPointers::w) && taken != Taken::kSamples)
-      copies.add(blocks_.wCopy(from.w, to.w), true);
-    if (isTaken(&ConvolutionPointers::y) && blocks_.copies().hasY())
-      copies.add(blocks_.yCopy(from.y, to.y), true);
+            int band,
+            bool engineAdds) const noexcept {
+    if (!isOutput(&ConvolutionPointers::x) || engineAdds)
+      list.add(copying_.xCopy(band, from.x, to.x), true);
+    if (copying_.copies().hasY() && (!isOutput(&ConvolutionPointers::y) || engineAdds))
+      list.add(copying_.yCopy(band, from.y, to.y), true);
+  }
+
+  cudnnStatus_t execute(cudnnHandle_t handle,
+                        const ConvolutionPointers& pointers,
+                        const BiasActivation* fused,
+                        int band) const noexcept {
+    // Without a copy of y this is a part of the call's.
+    const ConvolutionPointers copies = copiesOf(pointers);
+    if (isFused(whole())) return executeFused(handle, copies, *fused);
+    const bool isSum = isGradient() && band > 0;
+    const bool engineAdds = engineAdds_ && (isSum || adds(pointers));
+    const cudnnStatus_t status = BuiltEngine::execute(handle, engineAdds, copies);
+    if (status != CUDNN_STATUS_SUCCESS || !sum_) return status;
+    return sum_->add(handle, ownMemory(pointers), copies.w, isSum || adds(pointers));
   }
 
   /// The output behind other copies: where one of them fails, it has not been added to.
-  cudnnStatus_t give(CopyList copies,
+  cudnnStatus_t give(cudnnHandle_t handle,
+                     CopyList list,
                      const ConvolutionPointers& from,
                      const ConvolutionPointers& to,
+                     int band,
                      cudaStream_t stream) const noexcept {
-    const bool isSum = adds(to);
-    if (whole().operation == Operation::kBackwardData) {
-      copies.add(blocks_.xCopy(to.x, from.x, isSum), false);
-      if (blocks_.clearedBytes() > 0 && !isSum)
+    // To floats; of others a copy leaves alone what no block has.
+    const bool isAdded =
+        !isFused(whole()) && adds(to) && (isRounded(whole().xType) || !engineAdds_);
+    if (isOutput(&ConvolutionPointers::x)) {
+      list.add(copying_.xCopy(band, to.x, from.x, isAdded), false);
+      if (copying_.clearedBytes() > 0 && !adds(to) && band == 0)
         if (const cudaError_t error =
-                cudaMemsetAsync(const_cast<void*>(to.x), 0, blocks_.clearedBytes(), stream))
+                cudaMemsetAsync(const_cast<void*>(to.x), 0, copying_.clearedBytes(), stream))
           return statusOf(error);
-    } else if (whole().operation == Operation::kBackwardFilter) {
-      copies.add(blocks_.wCopy(to.w, from.w, isSum), false);
-    } else if (blocks_.copies().hasY()) {
-      copies.add(blocks_.yCopy(to.y, from.y, isSum), false);
+    } else if (isGradient()) {
+      if (sum_)
+        if (const cudnnStatus_t status = sum_->round(handle, ownMemory(to), from.w)) return status;
+      list.add(copying_.wCopy(to.w, from.w, isAdded), false);
+    } else if (copying_.copies().hasY()) {
+      list.add(copying_.yCopy(band, to.y, from.y, isAdded), false);
     }
-    return statusOf(copyAll(copies, stream));
+    return statusOf(copyAll(list, stream));
   }
 
-  Blocking blocks_;
+  Copying copying_;
   bool engineAdds_;
+  std::optional<BandSum> sum_;
 };
 
 }  // namespace
@@ -276,7 +376,8 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
     : whole(all),
       parts(partsOf(all, value)),
       problem(parts.front().problem),
-      engineAdds(!isFused(all)) {
+      engineAdds(!isFused(all)),
+      addsUp(parts.back().offsets.adds) {
   if (value.sums != 1) {
     problem = inFloat(problem);
     ownBytes = CopiedTensors(problem).bytes();
@@ -286,12 +387,16 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
     problem = folding.folded;
     ownBytes = folding.bytes;
   } else if (value.blocks != 0) {
-    require(Blocking::exists(all, value.blocks), "so many pixels are no block");
-    const Blocking blocks(all, value.blocks);
-    problem = blocks.problem();
-    ownBytes = blocks.copies().bytes();
-    engineAdds = engineAdds && (isRounded(all.xType) ||
-                                (all.operation == Operation::kForward && !blocks.copies().hasY()));
+    const Copying copying = copyingOf(all, value);
+    problem = copying.problem();
+    ownBytes = copying.copies().bytes();
+    if (sumsBands(all, copying)) {
+      addsUp = engineAdds = !isRounded(all.wType);
+      if (!addsUp) ownBytes = roundUpToAlignment(ownBytes) + BandSum::bytes(problem);
+    } else {
+      const bool writesY = all.operation == Operation::kForward && !copying.copies().hasY();
+      engineAdds = engineAdds && (isRounded(all.xType) || writesY);
+    }
   }
 }
 
@@ -303,7 +408,7 @@ std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
   std::vector<OperationGraph> graphs;
   graphs.reserve(2);
   graphs.emplace_back(device, problem, tensors, 0, kEngineAlignment);
-  if (part.engineAdds && (calls == Calls::kAll || part.addsUp()))
+  if (part.engineAdds && (calls == Calls::kAll || part.addsUp))
     graphs.emplace_back(device, problem, tensors, 1, kEngineAlignment);
   return graphs;
 }
@@ -329,7 +434,7 @@ std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
   const EngineConfiguration& value = engine.value();
   if (value.folds != 1) return std::make_shared<const BuiltFolded>(device, part, engine);
   if (value.sums != 1) return std::make_shared<const BuiltSums>(device, part, engine);
-  if (value.blocks != 0) return std::make_shared<const BuiltBlocks>(device, part, engine);
+  if (value.blocks != 0) return std::make_shared<const BuiltCopies>(device, part, engine);
   return std::make_shared<const BuiltTiles>(device, part, engine);
 }
 

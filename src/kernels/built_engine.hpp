@@ -24,12 +24,12 @@ struct EnginePart {
   /// Whether an engine adds to the output; else nothing does, or what copies its output, which adds
   /// floats only: others would be rounded twice.
   bool engineAdds = true;
+  /// Whether all parts but the first are added to the output, whatever the call does.
+  bool addsUp = false;
 
   /// Throws Error: the problem has no such parts.
   EnginePart(const Problem& problem, const EngineConfiguration& value);
 
-  /// Whether all parts but the first are added to the output, whatever the call does.
-  bool addsUp() const noexcept { return parts.back().offsets.adds; }
   /// What a call needs where the engine needs so much.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {
     return ownBytes == 0 ? engineBytes : roundUpToAlignment(engineBytes) + ownBytes;

@@ -58,6 +58,7 @@ std::string toText(const EngineConfiguration& configuration) {
   if (configuration.folds != 1) add("_folds=", configuration.folds);
   if (configuration.sums != 1) add("_sums=", configuration.sums);
   if (configuration.blocks != 0) add("_blocks=", configuration.blocks);
+  if (configuration.bands != 1) add("_bands=", configuration.bands);
   return text;
 }
 
@@ -78,6 +79,10 @@ std::optional<EngineConfiguration> engineConfigurationFromText(std::string_view 
       isLast("_folds=", configuration.folds, 2, kMostFolds) ||
       isLast("_sums=", configuration.sums, 2, kMostSums) ||
       isLast("_blocks=", configuration.blocks, 1, kMostPixels))
+    return configuration;
+  configuration.blocks = 0;
+  if (take(text, "_blocks=", configuration.blocks) && configuration.blocks == 1 &&
+      isLast("_bands=", configuration.bands, 2, kMostBands))
     return configuration;
   return std::nullopt;
 }

@@ -20,16 +20,20 @@ constexpr int kMostSums = 32;
 /// Pixels of one block. No filter's step is larger either.
 constexpr int kMostPixels = 64;
 
+/// Of one sample. More are too small for a GPU.
+constexpr int kMostBands = 256;
+
 struct EngineConfiguration {
   std::int64_t engine = 0;                          ///< cuDNN's global index
   std::vector<std::pair<int, std::int64_t>> knobs;  ///< cudnnBackendKnobType_t and its choice
-  // Of these at most one is not 1, or of blocks not 0.
+  // Of these at most one is not 1, or of blocks not 0; but bands are of blocks of one pixel.
   int tiles = 1;   ///< it computes a tile at a time (tiles.hpp)
   int folds = 1;   ///< columns that it reads as one (folds.hpp)
   int sums = 1;    ///< parts of the batch that it sums in float (sums.hpp)
   int blocks = 0;  ///< pixels that it reads as one, 0: the caller's tensors (blocks.hpp)
+  int bands = 1;   ///< of the tensors channels last, the most (channels_last.hpp)
 
-  auto all() const noexcept { return std::tie(engine, knobs, tiles, folds, sums, blocks); }
+  auto all() const noexcept { return std::tie(engine, knobs, tiles, folds, sums, blocks, bands); }
   bool operator==(const EngineConfiguration& other) const noexcept { return all() == other.all(); }
   bool operator<(const EngineConfiguration& other) const noexcept { return all() < other.all(); }
 };

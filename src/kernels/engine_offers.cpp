@@ -7,6 +7,7 @@
 
 #include "kernels/algorithms.hpp"
 #include "kernels/blocks.hpp"
+#include "kernels/channels_last.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_proposals.hpp"
@@ -33,6 +34,13 @@ constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
 constexpr std::size_t kKeptTiled = 3;
 // Sums are in float, whose copies are twice as large: of two parts they take as much as x and y.
 constexpr int kFewestSums = 4;
+
+// Each costs a question and a timing for each number of bands.
+constexpr std::size_t kKeptBanded = 3;
+// A launch takes as long as copying smaller ones.
+constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
+// Of more samples micro-batches do what bands do.
+constexpr int kMostBandedBatch = 4;
 
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
@@ -84,7 +92,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
     if (!isAllowed(problem, notes)) return std::nullopt;
     std::size_t workspaceBytes = 0;
     const EnginePart part(problem, engine.value());
-    const bool overwrites = calls == Calls::kOverwriting && part.engineAdds && !part.addsUp();
+    const bool overwrites = calls == Calls::kOverwriting && part.engineAdds && !part.addsUp;
     for (std::size_t i = 0; i < (overwrites ? 1 : engine.graphs()); ++i) {
       workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));
       if (isOutranked(better, workspaceBytes)) return std::nullopt;
@@ -223,15 +231,15 @@ void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
 }
 
 /// Takes engines that copy x and y channels last on tensors that are copied so before, which takes
-/// less time (blocks.hpp) and as much workspace: what needs more does not copy, or not the filter.
-/// In float: half as many bytes are copied no faster.
+/// less time (channels_last.hpp) and as much workspace: what needs more does not copy, or not the
+/// filter. In float: half as many bytes are copied no faster.
 void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   const auto mayCopy = [&](const KernelOffer& offer) { return offer.workspaceBytes >= copied; };
   if (Blocking::hasFewChannels(problem) || problem.mathType == CUDNN_FMA_MATH ||
       problem.xType != CUDNN_DATA_FLOAT || problem.xStrides[1] == 1 || problem.yStrides[1] == 1 ||
-      std::none_of(offers.begin(), offers.end(), mayCopy) || !Blocking::exists(problem, 1))
+      std::none_of(offers.begin(), offers.end(), mayCopy) || !ChannelsLast::exists(problem, 1))
     return;
   EngineConfiguration kind;
   kind.blocks = 1;
@@ -244,6 +252,28 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
     const auto last = offerOf(problem, engine, asking.calls, asking.failures);
     const std::size_t most = offer.workspaceBytes + offer.workspaceBytes / kMoreWorkspace;
     if (last && last->workspaceBytes <= most + kAlignments) offer = *last;
+  }
+}
+
+/// Adds the first few for tensors channels last, which are copied so in bands, where engines read
+/// them first: of half and bfloat16 in one band too. Which there are doesn't depend on a limit, as
+/// with tiles.
+void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
+  const bool isRoundedGradient =
+      problem.operation == Operation::kBackwardFilter && isRounded(problem.wType);
+  const std::size_t copied = problem.xBytes() + problem.yBytes();
+  if (problem.mathType == CUDNN_FMA_MATH || problem.xStrides[1] == 1 || problem.yStrides[1] == 1 ||
+      (problem.batch() > kMostBandedBatch && !isRoundedGradient) || copied < kLeastBandBytes)
+    return;
+  const auto any = [](const KernelOffer&) { return true; };
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  kind.bands = isRounded(problem.xType) ? 1 : 2;
+  for (; kind.bands <= kMostBands; kind.bands *= 2) {
+    if (copied / static_cast<std::size_t>(kind.bands) < kLeastBandBytes) return;
+    if (ChannelsLast::exists(problem, kind.bands))
+      addEngines(asking, kind, kKeptBanded, offers, any);
   }
 }
 
@@ -269,6 +299,7 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     addSums(asking, kept);
     addBlocked(asking, kept);
     copyLast(asking, kept);
+    addBanded(asking, kept);
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }

@@ -8,6 +8,7 @@
 namespace ucudnn {
 namespace {
 
+constexpr float kOne = 1, kZero = 0;
 constexpr int kMostElements = std::numeric_limits<int>::max();
 
 std::size_t elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
@@ -62,22 +63,15 @@ Problem inFloat(const Problem& part) noexcept {
   return wide;
 }
 
-Conversions::Conversions(const Problem& part)
+WideInputs::WideInputs(const Problem& part)
     : x_(makePacked(part.xType, part.xSizes, part.dimensions)),
       wideX_(makePacked(CUDNN_DATA_FLOAT, part.xSizes, part.dimensions)),
       y_(makePacked(part.yType, part.ySizes, part.dimensions)),
-      wideY_(makePacked(CUDNN_DATA_FLOAT, part.ySizes, part.dimensions)),
-      w_(makePacked(part.wType, part.wSizes, part.dimensions)),
-      wideW_(makePacked(CUDNN_DATA_FLOAT, part.wSizes, part.dimensions)),
-      larger_(makeOwned<OpTensorDescriptor>(cudnn().createOpTensorDescriptor)) {
-  UCUDNN_CHECK_CUDNN(cudnn().setOpTensorDescriptor(
-      larger_.get(), CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
-}
+      wideY_(makePacked(CUDNN_DATA_FLOAT, part.ySizes, part.dimensions)) {}
 
-cudnnStatus_t Conversions::widen(cudnnHandle_t handle,
-                                 const ConvolutionPointers& part,
-                                 const ConvolutionPointers& wide) const noexcept {
-  static constexpr float kOne = 1, kZero = 0;
+cudnnStatus_t WideInputs::copy(cudnnHandle_t handle,
+                               const ConvolutionPointers& part,
+                               const ConvolutionPointers& wide) const noexcept {
   const cudnnStatus_t status = cudnn().transformTensor(
       handle, &kOne, x_.get(), part.x, &kZero, wideX_.get(), const_cast<void*>(wide.x));
   if (status != CUDNN_STATUS_SUCCESS) return status;
@@ -85,13 +79,28 @@ cudnnStatus_t Conversions::widen(cudnnHandle_t handle,
       handle, &kOne, y_.get(), part.y, &kZero, wideY_.get(), const_cast<void*>(wide.y));
 }
 
+WideFilter::WideFilter(const Problem& part)
+    : w_(makePacked(part.wType, part.wSizes, part.dimensions)),
+      wideW_(makePacked(CUDNN_DATA_FLOAT, part.wSizes, part.dimensions)),
+      larger_(makeOwned<OpTensorDescriptor>(cudnn().createOpTensorDescriptor)) {
+  UCUDNN_CHECK_CUDNN(cudnn().setOpTensorDescriptor(
+      larger_.get(), CUDNN_OP_TENSOR_MAX, CUDNN_DATA_FLOAT, CUDNN_PROPAGATE_NAN));
+}
+
+cudnnStatus_t WideFilter::add(cudnnHandle_t handle,
+                              const void* w,
+                              bool adds,
+                              const void* wide) const noexcept {
+  return cudnn().transformTensor(
+      handle, &kOne, w_.get(), w, adds ? &kOne : &kZero, wideW_.get(), const_cast<void*>(wide));
+}
+
 /// cudnnTransformTensor takes no other type to half or bfloat16. Of a number and itself the larger
 /// is the number, infinities and NaNs too.
-cudnnStatus_t Conversions::roundW(cudnnHandle_t handle,
-                                  const void* wide,
-                                  const void* beta,
-                                  const void* w) const noexcept {
-  static constexpr float kOne = 1;
+cudnnStatus_t WideFilter::round(cudnnHandle_t handle,
+                                const void* wide,
+                                const void* beta,
+                                const void* w) const noexcept {
   return cudnn().opTensor(handle,
                           larger_.get(),
                           &kOne,

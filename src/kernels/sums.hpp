@@ -19,24 +19,41 @@ std::vector<Part> cutToSum(const Problem& problem, int parts);
 /// are as exact as theirs; the sum is rounded once.
 Problem inFloat(const Problem& part) noexcept;
 
-/// Between the client's type and float. Immutable once made, so threads may share it.
-class Conversions {
+// Between the client's type and float. Immutable once made, so threads may share them.
+
+/// Of x and y.
+class WideInputs {
  public:
   /// Throws Error.
-  explicit Conversions(const Problem& part);
+  explicit WideInputs(const Problem& part);
 
-  /// x and y.
-  cudnnStatus_t widen(cudnnHandle_t handle,
-                      const ConvolutionPointers& part,
-                      const ConvolutionPointers& wide) const noexcept;
-  /// w = wide + beta * w, rounded once. `beta` is the client's.
-  cudnnStatus_t roundW(cudnnHandle_t handle,
-                       const void* wide,
-                       const void* beta,
-                       const void* w) const noexcept;
+  cudnnStatus_t copy(cudnnHandle_t handle,
+                     const ConvolutionPointers& part,
+                     const ConvolutionPointers& wide) const noexcept;
 
  private:
-  TensorDescriptor x_, wideX_, y_, wideY_, w_, wideW_;
+  TensorDescriptor x_, wideX_, y_, wideY_;
+};
+
+/// Of a filter gradient.
+class WideFilter {
+ public:
+  /// Throws Error.
+  explicit WideFilter(const Problem& part);
+
+  /// wide = w, or wide += w.
+  cudnnStatus_t add(cudnnHandle_t handle,
+                    const void* w,
+                    bool adds,
+                    const void* wide) const noexcept;
+  /// w = wide + beta * w, rounded once. `beta` is a float, as the client's.
+  cudnnStatus_t round(cudnnHandle_t handle,
+                      const void* wide,
+                      const void* beta,
+                      const void* w) const noexcept;
+
+ private:
+  TensorDescriptor w_, wideW_;
   OpTensorDescriptor larger_;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "blocks_fixture.hpp"
+#include "kernels/channels_last.hpp"
 
 namespace ucudnn {
 namespace {
@@ -23,7 +24,7 @@ struct BlockCase {
   int pixels;
 
   /// Larger blocks have no bias, z and activation, which are of y, nor sums of rounded numbers;
-  /// blocks of a pixel have no bias either.
+  /// blocks of a pixel have no z.
   bool exists(const Problem& of) const {
     if (pixels == 1) return of.operation != Operation::kBiasActivationForward;
     return pixels == Blocking::pixelsOf(of) || of.operation == Operation::kForward ||
@@ -132,12 +133,15 @@ TEST_P(BlockNumericsTest, TheyAreTheResultOfPixels) {
     const bool isFused = operation == Operation::kBiasActivationForward;
     problem.activation = isFused ? CUDNN_ACTIVATION_RELU : 0;
     problem.addsZ = isFused ? 1 : 0;
-    ASSERT_EQ(Blocking::exists(problem, pixels), GetParam().exists(problem));
+    ASSERT_EQ(pixels == 1 ? ChannelsLast::exists(problem, 1) : Blocking::exists(problem, pixels),
+              GetParam().exists(problem));
     if (!GetParam().exists(problem)) continue;
     const auto plain = offer(problem, engines(problem).front(), 0);
     ASSERT_TRUE(plain);
     int compared = 0;
-    for (const EngineConfiguration& value : engines(Blocking(problem, pixels).problem())) {
+    for (const EngineConfiguration& value :
+         engines(pixels == 1 ? ChannelsLast(problem, 1).problem()
+                             : Blocking(problem, pixels).problem())) {
       const auto blocked = offer(problem, value, pixels);
       if (!blocked) continue;
       SCOPED_TRACE(std::string(toText(operation)) + " " + toText(operation, blocked->kernel));
