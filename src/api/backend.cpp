@@ -100,7 +100,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
                      question.isCapturing(),
                      [&] { return made->kernel(descriptor); }});
   if (!workspace) {
-    plan.leave(Planner::plans(made->problem) ? reason::kNoPlan : reason::kUnknown, needed);
+    plan.leave(reason::kNoPlan, needed);
     return nullptr;
   }
   made->algorithm = workspace->algorithm;

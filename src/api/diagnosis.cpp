@@ -50,7 +50,7 @@ cudnnStatus_t describe(const char* function,
     if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER)
       return CUDNN_STATUS_NOT_SUPPORTED;
     const Queries queries(*context, static_cast<Operation>(subject.operation), subject.descriptors);
-    if (!queries.isPlanned()) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (!queries.isRead()) return CUDNN_STATUS_NOT_SUPPORTED;
     const DeviceScope scope = context->useDevice();
     return answer(queries);
   });

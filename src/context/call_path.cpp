@@ -46,12 +46,10 @@ cudnnStatus_t CallPath::runRead(Context& context,
                                 const ConvolutionCall& call,
                                 LayerId layer) noexcept {
   if (problem == nullptr) return runNoted(context, operation, call, reason::kUnknown);
-  const bool isPlanned = Planner::plans(*problem);
-  if (isPlanned && !readRest(call, context.problem_))
+  if (!readRest(call, context.problem_))
     return runNoted(context, operation, call, reason::kUnknownZ);
   HotPlans::Key key(*problem, termsOf(operation, call));
   CallPath path(context, key, call, call);
-  if (!isPlanned) return path.descend(kCudnn, reason::kUnknown);
   if ((path.now().owner || path.now().replays) && !context.followDevice())
     return path.descend(kCudnn, reason::kFailed);
   if (path.now().ownsWorkspace() && !key.repeatsBits)
@@ -302,8 +300,6 @@ bool CallPath::runAsItIs() noexcept {
 }
 
 bool CallPath::runSubstitute() noexcept {
-  const bool isPlanned = Planner::plans(key_.problem);
-  if (!isPlanned && !(now().isCapped() && readRest(clients_, context_.problem_))) return true;
   status_ = context_.substitutes_
                 .run(context_.handle_, key_.problem, clients_, now().settings.deterministic)
                 .value_or(status_);

@@ -20,15 +20,10 @@ class Answer {
         deterministic_(plan.deterministic || snapshot.settings.deterministic) {}
 
   std::optional<PlanWorkspace> make() const {
-    const bool isPlanned = Planner::plans(problem_);
-    if (!isPlanned && fits_) return std::nullopt;  // it runs as it is
     using Route = Snapshot::Route;
-    const Route route = isPlanned
-                            ? snapshot_.routeOf(problem_, plan_.descriptors, -1, plan_.capturing)
-                            : Route::kCallers;
+    const Route route = snapshot_.routeOf(problem_, plan_.descriptors, -1, plan_.capturing);
     if (route == Route::kUnshared) return std::nullopt;
     if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
-    if (!isPlanned) return algorithmAlone();
     if (!plan_.repeatsBits || snapshot_.frozen != nullptr)
       if (const auto found = measured()) return found;
     if (fits_) return PlanWorkspace{plan_.neededBytes, algorithmWithin(plan_.neededBytes)};
@@ -77,13 +72,6 @@ class Answer {
             : leastBytes() <= capBytes_;
     if (!runs) return std::nullopt;
     return PlanWorkspace{capBytes_, algorithmWithin(capBytes_)};
-  }
-
-  /// What is not planned runs by one of cuDNN's algorithms within the cap.
-  std::optional<PlanWorkspace> algorithmAlone() const {
-    const KernelOffer* const fallback = firstWithin(capBytes_);
-    if (fallback == nullptr) return std::nullopt;
-    return PlanWorkspace{fallback->workspaceBytes, fallback->kernel.id};
   }
 
   /// In which any kernel runs the smallest part of the problem.

@@ -62,7 +62,7 @@ Measuring Queries::measuringFor(bool mayMeasure) const {
 }
 
 std::vector<AlgorithmPerformance> Queries::algorithms(const AlgorithmQuery& query) {
-  if (!isPlanned()) return {};
+  if (!isRead_) return {};
   const bool isNamed = query.limitBytes.has_value();
   if (route() != Snapshot::Route::kCallers) {
     // It holds from when the workspace is the caller's again: without the total, or elsewhere.
@@ -141,7 +141,6 @@ std::vector<AlgorithmPerformance> Queries::answerOwned(std::size_t limitBytes) c
 /// plan takes, and so is one beyond a limit: there, the plan runs in its place.
 std::optional<std::size_t> Queries::workspaceBytes(int algorithm) {
   if (!isRead_) return std::nullopt;
-  if (!isPlanned()) return unplannedBytes(algorithm, SIZE_MAX);
   const Snapshot::Route route = this->route();
   // The fused call may need it: cuDNN has no other algorithm for it without an activation.
   if (route == Snapshot::Route::kOwned) return toName(descriptors_, algorithm, 0);
@@ -174,8 +173,8 @@ std::shared_ptr<const Plan> Queries::planFor(const StatedLimit& limit, bool dete
   return plan;
 }
 
-/// What cuDNN needs for an algorithm of a convolution that is not planned, or cannot do without the
-/// caller's workspace. Empty: cuDNN's own answer is within the cap, or there is none.
+/// What cuDNN needs for an algorithm of a convolution that cannot do without the caller's
+/// workspace. Empty: cuDNN's own answer is within the cap, or there is none.
 std::optional<std::size_t> Queries::unplannedBytes(int algorithm, std::size_t limitBytes) const {
   if (limitBytes == SIZE_MAX && !now().isCapped()) return std::nullopt;
   const auto native = nativeBytes(algorithm);

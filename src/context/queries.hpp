@@ -41,7 +41,7 @@ class Queries {
         layer_(layer),
         isRead_(readProblem(operation, descriptors, problem_)) {}
 
-  bool isPlanned() const noexcept { return isRead_ && Planner::plans(problem_); }
+  bool isRead() const noexcept { return isRead_; }
   const Problem& problem() const noexcept { return problem_; }
 
   /// Ours first, then cuDNN's own by time; remembers the limit for later calls on this handle.

@@ -15,7 +15,7 @@ namespace ucudnn {
 
 /// Why calls are left to cuDNN.
 namespace reason {
-constexpr const char* kUnknown = "a batch of one, or a type, layout or dimension that is not split";
+constexpr const char* kUnknown = "a type, layout or dimension that is not planned";
 constexpr const char* kUnknownZ = "z is not laid out as y, or not all is given";
 constexpr const char* kUnknownGraph = "a graph that is not split";
 constexpr const char* kNotAsked = "the workspace of its plan was not asked for";

@@ -255,26 +255,33 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few for tensors channels last, which are copied so in bands, where engines read
-/// them first: of half and bfloat16 in one band too. Which there are doesn't depend on a limit, as
-/// with tiles.
-void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
-  const Problem& problem = asking.problem;
-  const bool isRoundedGradient =
-      problem.operation == Operation::kBackwardFilter && isRounded(problem.wType);
+/// The numbers of bands that are worth it, for tensors that are copied channels last where engines
+/// read them first: of half and bfloat16 one band too. They don't depend on a limit, as with tiles.
+/// Throws Error.
+std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   const std::size_t copied = problem.xBytes() + problem.yBytes();
-  if (problem.mathType == CUDNN_FMA_MATH || problem.xStrides[1] == 1 || problem.yStrides[1] == 1 ||
-      (problem.batch() > kMostBandedBatch && !isRoundedGradient) || copied < kLeastBandBytes)
-    return;
-  const auto any = [](const KernelOffer&) { return true; };
+  std::vector<EngineConfiguration> kinds;
+  if (problem.mathType == CUDNN_FMA_MATH || problem.xStrides[1] == 1 || problem.yStrides[1] == 1)
+    return kinds;
   EngineConfiguration kind;
   kind.blocks = 1;
   kind.bands = isRounded(problem.xType) ? 1 : 2;
   for (; kind.bands <= kMostBands; kind.bands *= 2) {
-    if (copied / static_cast<std::size_t>(kind.bands) < kLeastBandBytes) return;
-    if (ChannelsLast::exists(problem, kind.bands))
-      addEngines(asking, kind, kKeptBanded, offers, any);
+    if (copied / static_cast<std::size_t>(kind.bands) < kLeastBandBytes) break;
+    if (ChannelsLast::exists(problem, kind.bands)) kinds.push_back(kind);
   }
+  return kinds;
+}
+
+/// Adds the first few of each number of bands.
+void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const Problem& problem = asking.problem;
+  const bool isRoundedGradient =
+      problem.operation == Operation::kBackwardFilter && isRounded(problem.wType);
+  if (problem.batch() > kMostBandedBatch && !isRoundedGradient) return;
+  const auto any = [](const KernelOffer&) { return true; };
+  for (const EngineConfiguration& kind : bandsOf(problem))
+    addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
 }  // namespace
@@ -304,6 +311,32 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
   return kept;
+}
+
+/// In the largest bands that fit. Compiling an engine takes longer than the calls that this is for.
+std::optional<KernelOffer> engineInBands(const EngineDevice& device,
+                                         const Problem& problem,
+                                         std::size_t limitBytes,
+                                         Calls calls,
+                                         int* failures) {
+  if (!hasEngines(problem)) return std::nullopt;
+  try {
+    for (EngineConfiguration kind : bandsOf(problem)) {
+      const EnginePart part(problem, kind);
+      if (part.ownBytes > limitBytes) continue;
+      const auto graphs = makeGraphs(device, part, calls);
+      for (EngineConfiguration& value : graphs.front().proposals(device, CUDNN_HEUR_MODE_A)) {
+        kind.engine = value.engine;
+        kind.knobs = std::move(value.knobs);
+        ConfiguredEngine engine(device, graphs, kind);
+        const auto offer = offerOf(problem, engine, calls, failures);
+        if (offer && offer->workspaceBytes <= limitBytes && !isCompiled(engine.at(0))) return offer;
+      }
+    }
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return std::nullopt;
 }
 
 }  // namespace ucudnn

@@ -87,6 +87,14 @@ class EngineSource final : public KernelSource {
     return engineOffers({handle}, problem, failures, Calls::kOverwriting);
   }
 
+  std::optional<KernelOffer> offerInBands(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          std::size_t limitBytes,
+                                          Calls calls,
+                                          int* failures) const override {
+    return engineInBands({handle}, problem, limitBytes, calls, failures);
+  }
+
   std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t handle,
                                           const Problem& problem,
                                           std::shared_ptr<const ProblemDescriptors>,

@@ -17,6 +17,12 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
                                       const Problem& problem,
                                       int* failures,
                                       Calls calls = Calls::kAll);
+/// KernelSource::offerInBands on a device.
+std::optional<KernelOffer> engineInBands(const EngineDevice& device,
+                                         const Problem& problem,
+                                         std::size_t limitBytes,
+                                         Calls calls,
+                                         int* failures);
 /// KernelSource::variants on a device: other knobs.
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,

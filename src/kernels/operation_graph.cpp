@@ -173,6 +173,15 @@ EngineNotes notesOf(const BackendDescriptor& configuration) {
               CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)};
 }
 
+bool isCompiled(const BackendDescriptor& configuration) {
+  const auto engine =
+      getUpTo(1, configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  const auto notes = getUpTo<cudnnBackendBehaviorNote_t>(
+      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
+  return std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) !=
+         notes.end();
+}
+
 // cuDNN 9.19 on an H200 notes FFT of forward's engine 3, backward data's 50 and backward filter's
 // 18, but no transform of backward filter's 17, whose workspace is WINOGRAD_NONFUSED's. Of the
 // fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.

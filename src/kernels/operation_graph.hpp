@@ -78,6 +78,8 @@ struct EngineNotes {
 /// Of a configuration. Throws Error.
 EngineNotes notesOf(const BackendDescriptor& configuration);
 std::size_t workspaceOf(const BackendDescriptor& configuration);
+/// Whether its code is compiled when an execution plan of it is made.
+bool isCompiled(const BackendDescriptor& configuration);
 
 /// What an engine of that operation computes by.
 Transform transformOf(Operation operation, const EngineNotes& engine) noexcept;

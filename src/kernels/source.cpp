@@ -75,6 +75,19 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
   return all;
 }
 
+std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          std::size_t limitBytes,
+                                          Calls calls,
+                                          int* failures) {
+  for (std::size_t i = 0; i < sources().size(); ++i)
+    if (auto offer = sources()[i]->offerInBands(handle, problem, limitBytes, calls, failures)) {
+      offer->kernel.source = static_cast<std::int32_t>(i);
+      return offer;
+    }
+  return std::nullopt;
+}
+
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,

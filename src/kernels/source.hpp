@@ -59,6 +59,12 @@ class KernelSource {
                                                      int* failures) const {
     return offers(handle, problem, descriptors, failures);
   }
+  /// Which of them computes the problem in parts of its samples within so much workspace, as fast
+  /// as cuDNN expects of any. Empty: none does.
+  virtual std::optional<KernelOffer> offerInBands(
+      cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
+    return std::nullopt;
+  }
   /// One of them, or one of another problem. Asks nothing yet. REQUIRES: the descriptors have the
   /// problem's values (engines need none); the handle outlives what is prepared, not what is built.
   virtual std::unique_ptr<PreparedKernel> prepare(
@@ -94,6 +100,11 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         bool withEngines,
                                         int* failures = nullptr,
                                         Calls calls = Calls::kAll);
+std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
+                                          const Problem& problem,
+                                          std::size_t limitBytes,
+                                          Calls calls,
+                                          int* failures = nullptr);
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,

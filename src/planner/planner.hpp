@@ -42,9 +42,6 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  /// A batch of one cannot be split.
-  static bool plans(const Problem& problem) noexcept { return problem.batch() > 1; }
-
   /// The fastest plan within the limit that may be had so. Throws Error.
   PlanAnswer answer(const PlanRequest& request, Measuring measuring);
 

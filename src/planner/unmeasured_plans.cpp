@@ -23,7 +23,7 @@ constexpr int kMostDoublings = 20;  // to a day
 /// Whether a split may run that nobody has measured.
 bool mayRunInParts(const PlanRequest& request) {
   return request.own && request.lacksWorkspace && request.withEngines() && request.suitsEngines &&
-         !request.withErrors() && request.sizes().size() > 1;
+         !request.withErrors();
 }
 
 /// Puts together the parts of one kernel.
@@ -106,13 +106,30 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch)
   return nullptr;
 }
 
-/// Null: cuDNN can't run the kernel so. Throws Error.
+/// A kernel that runs as many samples as it may at a time, each in bands. Null: there is none.
+/// Throws Error.
+std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels& prepared) {
+  const auto sizes = request.sizes();
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+    const auto offer = offeredInBands(request.handle,
+                                      request.problem.withBatch(*size),
+                                      request.limitBytes,
+                                      request.callsAt(*size));
+    if (!offer) continue;
+    Parts parts(request, offer->kernel, prepared);
+    if (parts.add(*size) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
+  }
+  return nullptr;
+}
+
+/// The client's kernel on parts of the batch; where it has none, another's bands. Null: there are
+/// none either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
   PreparedKernels prepared(request.handle, request.problem);
   Parts parts(request, request.own->kernel, prepared);
-  if (divide(request, parts)) return parts.plan();
+  if (request.sizes().size() > 1 && divide(request, parts)) return parts.plan();
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
-  return nullptr;
+  return inBands(request, prepared);
 }
 
 }  // namespace
