@@ -30,7 +30,7 @@ inline double activate(double x, const cudnnActivationStruct& activation) {
     case CUDNN_ACTIVATION_ELU:
       return x >= 0 || std::isnan(x) ? x : activation.coefficient * std::expm1(x);
     case CUDNN_ACTIVATION_SWISH:
-      return x * sigmoid(activation.swishBeta * x);
+      return x * sigmoid(x);
     default:
       return x;
   }
@@ -50,8 +50,8 @@ inline double activationSlope(double x, double y, const cudnnActivationStruct& a
     case CUDNN_ACTIVATION_ELU:
       return x >= 0 ? 1 : y + activation.coefficient;
     case CUDNN_ACTIVATION_SWISH: {
-      const double s = sigmoid(activation.swishBeta * x);
-      return s + activation.swishBeta * x * s * (1 - s);
+      const double s = sigmoid(x);
+      return s + x * s * (1 - s);
     }
     default:
       return 1;

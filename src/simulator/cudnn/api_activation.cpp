@@ -48,22 +48,6 @@ cudnnGetActivationDescriptor(const cudnnActivationDescriptor_t activationDesc,
   });
 }
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetActivationDescriptorSwishBeta(
-    cudnnActivationDescriptor_t activationDesc, double swish_beta) {
-  return guarded(__func__, [&] {
-    require(activationDesc != nullptr, "null descriptor");
-    activationDesc->swishBeta = swish_beta;
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnGetActivationDescriptorSwishBeta(
-    cudnnActivationDescriptor_t activationDesc, double* swish_beta) {
-  return guarded(__func__, [&] {
-    require(activationDesc != nullptr && swish_beta != nullptr, "null pointer");
-    *swish_beta = activationDesc->swishBeta;
-  });
-}
-
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnActivationForward(cudnnHandle_t handle,
                        cudnnActivationDescriptor_t activationDesc,

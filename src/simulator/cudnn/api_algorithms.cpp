@@ -31,32 +31,7 @@ void getWorkspaceSize(cudnnHandle_t handle,
   *sizeInBytes = cost.workspaceBytes;
 }
 
-cudnnStatus_t getMaxCount(const char* function,
-                          cudnnHandle_t handle,
-                          Operation operation,
-                          int* count) {
-  return guarded(function, [&] {
-    require(handle != nullptr && count != nullptr, "null handle or count pointer");
-    *count = algorithmCount(operation);
-  });
-}
-
 }  // namespace
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return getMaxCount(__func__, handle, Operation::kForward, count);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionBackwardDataAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return getMaxCount(__func__, handle, Operation::kBackwardData, count);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  return getMaxCount(__func__, handle, Operation::kBackwardFilter, count);
-}
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle,

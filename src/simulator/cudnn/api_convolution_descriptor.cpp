@@ -37,32 +37,6 @@ void setConvolution(cudnnConvolutionDescriptor_t convolution,
   convolution->computeType = computeType;
 }
 
-// The output's dimensions; shared by the 2d and the Nd function.
-void outputDims(cudnnConvolutionDescriptor_t convolution,
-                cudnnTensorDescriptor_t input,
-                cudnnFilterDescriptor_t filter,
-                int rank,
-                int* dims) {
-  require(convolution != nullptr && input != nullptr && filter != nullptr, "null descriptor");
-  require(dims != nullptr, "null dimensions");
-  const TensorShape& x = input->shape;
-  const TensorShape& w = filter->shape;
-  require(x.rank == rank && w.rank == rank && convolution->spatialRank == rank - 2,
-          "numbers of dimensions do not match");
-  require(x.dims[1] == std::int64_t{w.dims[1]} * convolution->groups,
-          "numbers of channels do not match");
-  dims[0] = x.dims[0];
-  dims[1] = w.dims[0];
-  for (int dim = 2; dim < rank; ++dim) {
-    const auto d = static_cast<std::size_t>(dim);
-    const std::int64_t span = std::int64_t{w.dims[d] - 1} * convolution->dilation[d - 2] + 1;
-    const std::int64_t padded = x.dims[d] + std::int64_t{2} * convolution->pad[d - 2];
-    requireSupported(padded <= INT32_MAX, "the padded input does not fit an int");
-    require(span <= padded, "the filter is larger than the padded input");
-    dims[dim] = static_cast<int>((padded - span) / convolution->stride[d - 2] + 1);
-  }
-}
-
 }  // namespace
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
@@ -109,24 +83,6 @@ cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc, int* groupC
   });
 }
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetConvolutionReorderType(
-    cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t reorderType) {
-  return guarded(__func__, [&] {
-    require(convDesc != nullptr, "null descriptor");
-    require(reorderType == CUDNN_DEFAULT_REORDER || reorderType == CUDNN_NO_REORDER,
-            "unknown reorder type");
-    convDesc->reorderType = reorderType;
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnGetConvolutionReorderType(
-    cudnnConvolutionDescriptor_t convDesc, cudnnReorderType_t* reorderType) {
-  return guarded(__func__, [&] {
-    require(convDesc != nullptr && reorderType != nullptr, "null pointer");
-    *reorderType = convDesc->reorderType;
-  });
-}
-
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convDesc,
                                 int pad_h,
@@ -142,30 +98,6 @@ cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convDesc,
     const int stride[] = {u, v};
     const int dilation[] = {dilation_h, dilation_w};
     setConvolution(convDesc, 2, pad, stride, dilation, mode, computeType);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convDesc,
-                                int* pad_h,
-                                int* pad_w,
-                                int* u,
-                                int* v,
-                                int* dilation_h,
-                                int* dilation_w,
-                                cudnnConvolutionMode_t* mode,
-                                cudnnDataType_t* computeType) {
-  return guarded(__func__, [&] {
-    require(convDesc != nullptr, "null descriptor");
-    require(convDesc->spatialRank == 2, "the convolution does not have 2 spatial dimensions");
-    give(pad_h, convDesc->pad[0]);
-    give(pad_w, convDesc->pad[1]);
-    give(u, convDesc->stride[0]);
-    give(v, convDesc->stride[1]);
-    give(dilation_h, convDesc->dilation[0]);
-    give(dilation_w, convDesc->dilation[1]);
-    give(mode, convDesc->mode);
-    give(computeType, convDesc->computeType);
   });
 }
 
@@ -206,24 +138,6 @@ cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescriptor_t convDesc,
 }
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolution2dForwardOutputDim(const cudnnConvolutionDescriptor_t convDesc,
-                                      const cudnnTensorDescriptor_t inputTensorDesc,
-                                      const cudnnFilterDescriptor_t filterDesc,
-                                      int* n,
-                                      int* c,
-                                      int* h,
-                                      int* w) {
-  return guarded(__func__, [&] {
-    int dims[4];
-    outputDims(convDesc, inputTensorDesc, filterDesc, 4, dims);
-    give(n, dims[0]);
-    give(c, dims[1]);
-    give(h, dims[2]);
-    give(w, dims[3]);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescriptor_t convDesc,
                                       const cudnnTensorDescriptor_t inputTensorDesc,
                                       const cudnnFilterDescriptor_t filterDesc,
@@ -231,6 +145,23 @@ cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescriptor_t convDes
                                       int tensorOuputDimA[]) {
   return guarded(__func__, [&] {
     require(nbDims >= 3 && nbDims <= kMaximumRank, "number of dimensions");
-    outputDims(convDesc, inputTensorDesc, filterDesc, nbDims, tensorOuputDimA);
+    require(convDesc != nullptr && inputTensorDesc != nullptr && filterDesc != nullptr,
+            "null descriptor");
+    require(tensorOuputDimA != nullptr, "null dimensions");
+    const TensorShape& x = inputTensorDesc->shape;
+    const TensorShape& w = filterDesc->shape;
+    require(x.rank == nbDims && w.rank == nbDims && convDesc->spatialRank == nbDims - 2,
+            "numbers of dimensions do not match");
+    require(x.dims[1] == std::int64_t{w.dims[1]} * convDesc->groups,
+            "numbers of channels do not match");
+    tensorOuputDimA[0] = x.dims[0];
+    tensorOuputDimA[1] = w.dims[0];
+    for (std::size_t d = 2; d < static_cast<std::size_t>(nbDims); ++d) {
+      const std::int64_t span = std::int64_t{w.dims[d] - 1} * convDesc->dilation[d - 2] + 1;
+      const std::int64_t padded = x.dims[d] + std::int64_t{2} * convDesc->pad[d - 2];
+      requireSupported(padded <= INT32_MAX, "the padded input does not fit an int");
+      require(span <= padded, "the filter is larger than the padded input");
+      tensorOuputDimA[d] = static_cast<int>((padded - span) / convDesc->stride[d - 2] + 1);
+    }
   });
 }

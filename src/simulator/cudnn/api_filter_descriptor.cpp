@@ -56,27 +56,6 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescr
   });
 }
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc,
-                           cudnnDataType_t* dataType,
-                           cudnnTensorFormat_t* format,
-                           int* k,
-                           int* c,
-                           int* h,
-                           int* w) {
-  return guarded(__func__, [&] {
-    require(filterDesc != nullptr, "null descriptor");
-    const TensorShape& shape = filterDesc->shape;
-    require(shape.rank == 4, "the filter does not have 4 dimensions");
-    give(dataType, shape.type);
-    give(format, filterDesc->format);
-    give(k, shape.dims[0]);
-    give(c, shape.dims[1]);
-    give(h, shape.dims[2]);
-    give(w, shape.dims[3]);
-  });
-}
-
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc,
                                                                 cudnnDataType_t dataType,
                                                                 cudnnTensorFormat_t format,

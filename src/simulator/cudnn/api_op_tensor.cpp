@@ -57,19 +57,6 @@ cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc,
   });
 }
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t opTensorDesc,
-                           cudnnOpTensorOp_t* opTensorOp,
-                           cudnnDataType_t* opTensorCompType,
-                           cudnnNanPropagation_t* opTensorNanOpt) {
-  return guarded(__func__, [&] {
-    require(opTensorDesc != nullptr, "null descriptor");
-    give(opTensorOp, opTensorDesc->op);
-    give(opTensorCompType, opTensorDesc->computeType);
-    give(opTensorNanOpt, opTensorDesc->nanPropagation);
-  });
-}
-
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
                                                    const cudnnOpTensorDescriptor_t opTensorDesc,
                                                    const void* alpha1,

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "simulator/cudnn/elementwise.hpp"
 #include "simulator/cudnn/pooling.hpp"
 
@@ -8,48 +6,6 @@ using namespace ucudnn::simulator;
 namespace {
 
 constexpr const char* kKind = "cudnnPoolingDescriptor";
-
-void setPooling(cudnnPoolingDescriptor_t pooling,
-                cudnnPoolingMode_t mode,
-                cudnnNanPropagation_t nanPropagation,
-                int spatialRank,
-                const int* window,
-                const int* pad,
-                const int* stride) {
-  require(pooling != nullptr, "null descriptor");
-  require(window != nullptr && pad != nullptr && stride != nullptr, "null array");
-  require(mode >= CUDNN_POOLING_MAX && mode <= CUDNN_POOLING_MAX_DETERMINISTIC, "unknown mode");
-  requireSupported(spatialRank == 2 || spatialRank == 3, "number of spatial dimensions");
-  for (int d = 0; d < spatialRank; ++d) {
-    require(window[d] > 0 && stride[d] > 0, "window or stride is not positive");
-    require(pad[d] >= 0 && pad[d] < window[d], "padding is negative or not below the window");
-  }
-  pooling->mode = mode;
-  pooling->nanPropagation = nanPropagation;
-  pooling->spatialRank = spatialRank;
-  std::copy_n(window, spatialRank, pooling->window.begin());
-  std::copy_n(pad, spatialRank, pooling->pad.begin());
-  std::copy_n(stride, spatialRank, pooling->stride.begin());
-}
-
-void outputDims(cudnnPoolingDescriptor_t pooling,
-                cudnnTensorDescriptor_t input,
-                int rank,
-                int* dims) {
-  require(pooling != nullptr && dims != nullptr, "null pointer");
-  const TensorShape& x = scalarShape(input);
-  require(x.rank == rank && pooling->spatialRank == rank - 2, "numbers of dimensions do not match");
-  dims[0] = x.dims[0];
-  dims[1] = x.dims[1];
-  for (std::size_t d = 2; d < static_cast<std::size_t>(rank); ++d) {
-    const std::int64_t room =
-        x.dims[d] + std::int64_t{2} * pooling->pad[d - 2] - pooling->window[d - 2];
-    require(room >= 0, "the window is larger than the padded input");
-    const std::int64_t outputs = room / pooling->stride[d - 2] + 1;
-    requireSupported(outputs <= INT32_MAX, "the output does not fit an int");
-    dims[d] = static_cast<int>(outputs);
-  }
-}
 
 // cuDNN on an H200 takes any size in space (16 and 17 where the formula says 15): Caffe rounds up.
 void requireOutput(cudnnPoolingDescriptor_t pooling,
@@ -86,79 +42,21 @@ cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t poolingDesc,
                             int verticalStride,
                             int horizontalStride) {
   return guarded(__func__, [&] {
-    const int window[] = {windowHeight, windowWidth};
-    const int pad[] = {verticalPadding, horizontalPadding};
-    const int stride[] = {verticalStride, horizontalStride};
-    setPooling(poolingDesc, mode, maxpoolingNanOpt, 2, window, pad, stride);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetPooling2dDescriptor(const cudnnPoolingDescriptor_t poolingDesc,
-                            cudnnPoolingMode_t* mode,
-                            cudnnNanPropagation_t* maxpoolingNanOpt,
-                            int* windowHeight,
-                            int* windowWidth,
-                            int* verticalPadding,
-                            int* horizontalPadding,
-                            int* verticalStride,
-                            int* horizontalStride) {
-  return guarded(__func__, [&] {
     require(poolingDesc != nullptr, "null descriptor");
-    require(poolingDesc->spatialRank == 2, "the pooling does not have 2 spatial dimensions");
-    give(mode, poolingDesc->mode);
-    give(maxpoolingNanOpt, poolingDesc->nanPropagation);
-    give(windowHeight, poolingDesc->window[0]);
-    give(windowWidth, poolingDesc->window[1]);
-    give(verticalPadding, poolingDesc->pad[0]);
-    give(horizontalPadding, poolingDesc->pad[1]);
-    give(verticalStride, poolingDesc->stride[0]);
-    give(horizontalStride, poolingDesc->stride[1]);
+    require(mode >= CUDNN_POOLING_MAX && mode <= CUDNN_POOLING_MAX_DETERMINISTIC, "unknown mode");
+    const cudnnPoolingStruct pooling = {mode,
+                                        maxpoolingNanOpt,
+                                        2,
+                                        {windowHeight, windowWidth},
+                                        {verticalPadding, horizontalPadding},
+                                        {verticalStride, horizontalStride}};
+    for (std::size_t d = 0; d < 2; ++d) {
+      require(pooling.window[d] > 0 && pooling.stride[d] > 0, "window or stride is not positive");
+      require(pooling.pad[d] >= 0 && pooling.pad[d] < pooling.window[d],
+              "padding is negative or not below the window");
+    }
+    *poolingDesc = pooling;
   });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t poolingDesc,
-                            const cudnnPoolingMode_t mode,
-                            const cudnnNanPropagation_t maxpoolingNanOpt,
-                            int nbDims,
-                            const int windowDimA[],
-                            const int paddingA[],
-                            const int strideA[]) {
-  return guarded(__func__, [&] {
-    setPooling(poolingDesc, mode, maxpoolingNanOpt, nbDims, windowDimA, paddingA, strideA);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetPoolingNdDescriptor(const cudnnPoolingDescriptor_t poolingDesc,
-                            int nbDimsRequested,
-                            cudnnPoolingMode_t* mode,
-                            cudnnNanPropagation_t* maxpoolingNanOpt,
-                            int* nbDims,
-                            int windowDimA[],
-                            int paddingA[],
-                            int strideA[]) {
-  return guarded(__func__, [&] {
-    require(poolingDesc != nullptr, "null descriptor");
-    require(nbDimsRequested >= 0, "negative number of dimensions");
-    const int count = std::min(nbDimsRequested, poolingDesc->spatialRank);
-    give(mode, poolingDesc->mode);
-    give(maxpoolingNanOpt, poolingDesc->nanPropagation);
-    give(nbDims, poolingDesc->spatialRank);
-    if (windowDimA != nullptr) std::copy_n(poolingDesc->window.begin(), count, windowDimA);
-    if (paddingA != nullptr) std::copy_n(poolingDesc->pad.begin(), count, paddingA);
-    if (strideA != nullptr) std::copy_n(poolingDesc->stride.begin(), count, strideA);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
-                                  const cudnnTensorDescriptor_t inputTensorDesc,
-                                  int nbDims,
-                                  int outputTensorDimA[]) {
-  return guarded(__func__,
-                 [&] { outputDims(poolingDesc, inputTensorDesc, nbDims, outputTensorDimA); });
 }
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
@@ -169,12 +67,22 @@ cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
                                   int* h,
                                   int* w) {
   return guarded(__func__, [&] {
-    int dims[4];
-    outputDims(poolingDesc, inputTensorDesc, 4, dims);
-    give(n, dims[0]);
-    give(c, dims[1]);
-    give(h, dims[2]);
-    give(w, dims[3]);
+    require(poolingDesc != nullptr, "null pointer");
+    const TensorShape& x = scalarShape(inputTensorDesc);
+    require(x.rank == 4 && poolingDesc->spatialRank == 2, "numbers of dimensions do not match");
+    int sizes[2];
+    for (std::size_t d = 0; d < 2; ++d) {
+      const std::int64_t room =
+          x.dims[d + 2] + std::int64_t{2} * poolingDesc->pad[d] - poolingDesc->window[d];
+      require(room >= 0, "the window is larger than the padded input");
+      const std::int64_t outputs = room / poolingDesc->stride[d] + 1;
+      requireSupported(outputs <= INT32_MAX, "the output does not fit an int");
+      sizes[d] = static_cast<int>(outputs);
+    }
+    give(n, x.dims[0]);
+    give(c, x.dims[1]);
+    give(h, sizes[0]);
+    give(w, sizes[1]);
   });
 }
 

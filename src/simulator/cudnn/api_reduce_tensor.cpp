@@ -111,7 +111,7 @@ cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc,
                                cudnnDataType_t reduceTensorCompType,
                                cudnnNanPropagation_t reduceTensorNanOpt,
                                cudnnReduceTensorIndices_t reduceTensorIndices,
-                               cudnnIndicesType_t reduceTensorIndicesType) {
+                               cudnnIndicesType_t) {
   return guarded(__func__, [&] {
     require(reduceTensorDesc != nullptr, "null descriptor");
     require(reduceTensorOp >= CUDNN_REDUCE_TENSOR_ADD &&
@@ -120,44 +120,8 @@ cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc,
     requireSupported(
         reduceTensorCompType == CUDNN_DATA_FLOAT || reduceTensorCompType == CUDNN_DATA_DOUBLE,
         "the compute type is neither FLOAT nor DOUBLE");
-    *reduceTensorDesc = {reduceTensorOp,
-                         reduceTensorCompType,
-                         reduceTensorNanOpt,
-                         reduceTensorIndices,
-                         reduceTensorIndicesType};
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetReduceTensorDescriptor(const cudnnReduceTensorDescriptor_t reduceTensorDesc,
-                               cudnnReduceTensorOp_t* reduceTensorOp,
-                               cudnnDataType_t* reduceTensorCompType,
-                               cudnnNanPropagation_t* reduceTensorNanOpt,
-                               cudnnReduceTensorIndices_t* reduceTensorIndices,
-                               cudnnIndicesType_t* reduceTensorIndicesType) {
-  return guarded(__func__, [&] {
-    require(reduceTensorDesc != nullptr, "null descriptor");
-    give(reduceTensorOp, reduceTensorDesc->op);
-    give(reduceTensorCompType, reduceTensorDesc->computeType);
-    give(reduceTensorNanOpt, reduceTensorDesc->nanPropagation);
-    give(reduceTensorIndices, reduceTensorDesc->indices);
-    give(reduceTensorIndicesType, reduceTensorDesc->indicesType);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetReductionIndicesSize(cudnnHandle_t handle,
-                             const cudnnReduceTensorDescriptor_t reduceTensorDesc,
-                             const cudnnTensorDescriptor_t aDesc,
-                             const cudnnTensorDescriptor_t cDesc,
-                             size_t* sizeInBytes) {
-  return guarded(__func__, [&] {
-    require(handle != nullptr && reduceTensorDesc != nullptr && sizeInBytes != nullptr,
-            "null pointer");
-    requireSupported(reduceTensorDesc->indices == CUDNN_REDUCE_TENSOR_NO_INDICES,
-                     "the simulator has no reduction indices");
-    checkShapes(scalarShape(aDesc), scalarShape(cDesc));
-    *sizeInBytes = 0;
+    *reduceTensorDesc = {
+        reduceTensorOp, reduceTensorCompType, reduceTensorNanOpt, reduceTensorIndices};
   });
 }
 

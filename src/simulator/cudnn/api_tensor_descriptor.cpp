@@ -104,33 +104,6 @@ cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc,
   });
 }
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc,
-                           cudnnDataType_t* dataType,
-                           int* n,
-                           int* c,
-                           int* h,
-                           int* w,
-                           int* nStride,
-                           int* cStride,
-                           int* hStride,
-                           int* wStride) {
-  return guarded(__func__, [&] {
-    require(tensorDesc != nullptr, "null descriptor");
-    const TensorShape& shape = tensorDesc->shape;
-    require(shape.rank == 4, "the tensor does not have 4 dimensions");
-    give(dataType, shape.type);
-    give(n, shape.dims[0]);
-    give(c, shape.dims[1]);
-    give(h, shape.dims[2]);
-    give(w, shape.dims[3]);
-    give(nStride, shape.strides[0]);
-    give(cStride, shape.strides[1]);
-    give(hStride, shape.strides[2]);
-    give(wStride, shape.strides[3]);
-  });
-}
-
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc,
                                                                 cudnnDataType_t dataType,
                                                                 int nbDims,

@@ -13,7 +13,7 @@ void requirePattern(bool condition, const char* message) {
 
 cudnnActivationStruct activationOf(const BackendPointwise::Value& pointwise) {
   requirePattern(pointwise.lowerClip == 0 && pointwise.slope == 0, "a RELU that is not 0 below 0");
-  cudnnActivationStruct activation{CUDNN_ACTIVATION_RELU, pointwise.nanPropagation, 0, 1};
+  cudnnActivationStruct activation{CUDNN_ACTIVATION_RELU, pointwise.nanPropagation, 0};
   // cudnn-frontend always sets a clip: the largest number if none is wanted.
   const double largest =
       pointwise.computeType == CUDNN_DATA_DOUBLE ? DBL_MAX : static_cast<double>(FLT_MAX);

@@ -17,7 +17,7 @@ struct Epilogue {
   const void* bias = nullptr;  ///< one value for each output channel, `biasType`, forward only
   cudnnDataType_t biasType = CUDNN_DATA_FLOAT;
   int biasStride = 1;
-  cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0, 1};
+  cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0};
 };
 
 struct ConvolutionData {

@@ -32,7 +32,6 @@ struct cudnnConvolutionStruct {
   cudnnConvolutionMode_t mode = CUDNN_CONVOLUTION;
   cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
-  cudnnReorderType_t reorderType = CUDNN_DEFAULT_REORDER;
   int groups = 1;
 };
 
@@ -40,7 +39,6 @@ struct cudnnActivationStruct {
   cudnnActivationMode_t mode = CUDNN_ACTIVATION_RELU;
   cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
   double coefficient = 0;
-  double swishBeta = 1;
 };
 
 struct cudnnPoolingStruct {
@@ -63,7 +61,6 @@ struct cudnnReduceTensorStruct {
   cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
   cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
   cudnnReduceTensorIndices_t indices = CUDNN_REDUCE_TENSOR_NO_INDICES;
-  cudnnIndicesType_t indicesType = CUDNN_32BIT_INDICES;
 };
 
 namespace ucudnn::simulator {

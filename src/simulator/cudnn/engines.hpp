@@ -24,7 +24,7 @@ struct FusedTail {
   double zFactor = 0;  ///< 0: no z
   GraphTensor z;
   TensorShape zShape;
-  cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_PROPAGATE_NAN, 0, 1};
+  cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_PROPAGATE_NAN, 0};
 };
 
 /// A graph of one convolution, checked.

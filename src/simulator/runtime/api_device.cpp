@@ -14,8 +14,6 @@ namespace {
 
 constexpr int kCudaVersion =
     13000;  // of driver and runtime, as cudaRuntimeGetVersion says for CUDA 13.0
-constexpr int kLeastPriority = 0;
-constexpr int kGreatestPriority = -5;  // since Pascal
 
 /// False for attributes that the simulator does not know.
 bool findAttribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties, int* value) {
@@ -144,23 +142,6 @@ cudaError_t cudaSetDevice(int device) {
   return finish(setDevice(device));
 }
 
-cudaError_t cudaInitDevice(int device, unsigned int, unsigned int) {
-  UCUDNN_SIMULATED_CALL();
-  return finish(isDevice(device) ? cudaSuccess : cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaSetDeviceFlags(unsigned int) {
-  UCUDNN_SIMULATED_CALL();
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
-  UCUDNN_SIMULATED_CALL();
-  if (flags == nullptr) return finish(cudaErrorInvalidValue);
-  *flags = cudaDeviceScheduleAuto;
-  return cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   UCUDNN_SIMULATED_CALL();
   if (properties == nullptr) return finish(cudaErrorInvalidValue);
@@ -175,22 +156,6 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   if (value == nullptr || !findAttribute(attribute, deviceProperties(device), value)) {
     return finish(cudaErrorInvalidValue);
   }
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
-  UCUDNN_SIMULATED_CALL();
-  if (text == nullptr || length < 13)
-    return finish(cudaErrorInvalidValue);  // "0000:01:00.0" and its end
-  if (!isDevice(device)) return finish(cudaErrorInvalidDevice);
-  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", (device + 1) & 0xff);
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  UCUDNN_SIMULATED_CALL();
-  if (least != nullptr) *least = kLeastPriority;
-  if (greatest != nullptr) *greatest = kGreatestPriority;
   return cudaSuccess;
 }
 
@@ -236,16 +201,6 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   UCUDNN_SIMULATED_CALL();
   if (version == nullptr) return finish(cudaErrorInvalidValue);
   *version = kCudaVersion;
-  return cudaSuccess;
-}
-
-cudaError_t cudaProfilerStart() {
-  UCUDNN_SIMULATED_CALL();
-  return cudaSuccess;
-}
-
-cudaError_t cudaProfilerStop() {
-  UCUDNN_SIMULATED_CALL();
   return cudaSuccess;
 }
 

@@ -38,12 +38,6 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return finish(Machine::instance().recordEvent(event, stream));
 }
 
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
-  UCUDNN_SIMULATED_CALL();
-  if (flags != cudaEventRecordDefault) return finish(cudaErrorNotSupported);
-  return finish(Machine::instance().recordEvent(event, stream));
-}
-
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   UCUDNN_SIMULATED_CALL();
   return finish(Machine::instance().queryEvent(event));

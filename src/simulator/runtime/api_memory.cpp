@@ -55,12 +55,6 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return finish(allocateNow(pointer, bytes, MemoryKind::kDevice));
 }
 
-cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
-  UCUDNN_SIMULATED_ALLOCATION();
-  return finish(bytes == 0 ? cudaErrorInvalidValue
-                           : allocateNow(pointer, bytes, MemoryKind::kManaged, flags));
-}
-
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   UCUDNN_SIMULATED_ALLOCATION();
   if (const cudaError_t error = checkStreamOrdered(stream)) return finish(error);
@@ -138,9 +132,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = block->device;
   attributes->devicePointer = address;
   if (block->kind != MemoryKind::kDevice) attributes->hostPointer = address;
-  attributes->type = block->kind == MemoryKind::kDevice    ? cudaMemoryTypeDevice
-                     : block->kind == MemoryKind::kManaged ? cudaMemoryTypeManaged
-                                                           : cudaMemoryTypeHost;
+  attributes->type =
+      block->kind == MemoryKind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
   return cudaSuccess;
 }
 

@@ -60,13 +60,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return finish(Machine::instance().waitEvent(stream, event));
 }
 
-cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned int* flags) {
-  UCUDNN_SIMULATED_CALL();
-  if (flags == nullptr) return finish(cudaErrorInvalidValue);
-  return finish(Machine::instance().inspectStream(
-      handle, [&](const Stream& stream) { *flags = stream.flags; }));
-}
-
 cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
   UCUDNN_SIMULATED_CALL();
   if (priority == nullptr) return finish(cudaErrorInvalidValue);
@@ -91,15 +84,6 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   UCUDNN_SIMULATED_CALL();
   if (function == nullptr) return finish(cudaErrorInvalidValue);
   return finish(enqueueOnHost(stream, [=] { function(data); }));
-}
-
-cudaError_t cudaStreamAddCallback(cudaStream_t stream,
-                                  cudaStreamCallback_t callback,
-                                  void* data,
-                                  unsigned int flags) {
-  UCUDNN_SIMULATED_CALL();
-  if (callback == nullptr || flags != 0) return finish(cudaErrorInvalidValue);
-  return finish(enqueueOnHost(stream, [=] { callback(stream, cudaSuccess, data); }));
 }
 
 }  // extern "C"

@@ -16,7 +16,7 @@ constexpr double kPcieGigabytesPerSecond = 25;  // what pinned copies reach on P
 constexpr std::size_t kSkippedFromWhenOff = std::size_t{1} << 20;
 
 bool isDeviceMemory(const std::optional<Block>& block) {
-  return block && (block->kind == MemoryKind::kDevice || block->kind == MemoryKind::kManaged);
+  return block && block->kind == MemoryKind::kDevice;
 }
 
 bool within(const Block& block, const void* pointer, std::size_t bytes) {

@@ -51,7 +51,7 @@ bool guardsIntact(const Block& block) {
 }
 
 bool onDevice(const Block& block) {
-  return block.kind == MemoryKind::kDevice || block.kind == MemoryKind::kManaged;
+  return block.kind == MemoryKind::kDevice;
 }
 
 const char* handleKind(MemoryKind kind) {

@@ -15,7 +15,7 @@
 
 namespace ucudnn::simulator {
 
-enum class MemoryKind { kDevice, kManaged, kHost, kRegistered };
+enum class MemoryKind { kDevice, kHost, kRegistered };
 
 /// A live allocation; `kRegistered` is the caller's own memory, without guard zones.
 struct Block {
