@@ -56,9 +56,8 @@ struct Work {
   /// edge or synchronization orders, one of which writes what the other touches, are a violation
   /// ("race").
   std::vector<Access> accesses = {};
-  int launches = 1;        ///< of kernels: so many nodes of a real graph
-  std::uint64_t kind = 0;  ///< of kernels: a graph is updated to kernels of the same kind only
-  int filledWith = -1;     ///< a memset's value; -1: it is none
+  int launches = 1;     ///< of kernels: so many nodes of a real graph
+  int filledWith = -1;  ///< a memset's value; -1: it is none
 };
 
 /// A live device allocation (without its guard zones).
@@ -74,11 +73,6 @@ UCUDNN_SIMULATOR_API cudaError_t unsafeCall();
 
 /// Runs `work` on the stream in order, or records it when the stream is being captured.
 UCUDNN_SIMULATOR_API cudaError_t enqueue(cudaStream_t stream, Work work);
-
-/// Puts `work` into the graph, which must be empty; replaces the only work of the graph, which must
-/// be of the same name and kind.
-UCUDNN_SIMULATOR_API cudaError_t addToGraph(cudaGraph_t graph, Work work);
-UCUDNN_SIMULATOR_API cudaError_t replaceInGraph(cudaGraph_t graph, Work work);
 
 UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();

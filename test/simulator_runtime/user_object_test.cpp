@@ -109,24 +109,6 @@ TEST(SimulatedUserObjectTest, AGraphMayGetItsOwnReferencesAndGiveThemBack) {
   EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
-TEST(SimulatedUserObjectTest, AChildGraphIsACopy) {
-  Counted object;
-  cudaGraph_t const child = emptyGraph(), parent = emptyGraph();
-  EXPECT_CUDA(object.moveTo(child));
-  cudaGraphNode_t node = nullptr;
-  EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, child));
-  EXPECT_CUDA(cudaGraphDestroy(child));
-  cudaGraphExec_t const exec = instantiated(parent), second = instantiated(parent);
-  cudaGraph_t const other = emptyGraph();
-  EXPECT_CUDA(cudaGraphExecChildGraphNodeSetParams(exec, node, other));
-  EXPECT_CUDA(cudaGraphDestroy(other));
-  EXPECT_CUDA(cudaGraphDestroy(parent));
-  EXPECT_EQ(0, object.ended());
-  EXPECT_CUDA(cudaGraphExecDestroy(second));
-  EXPECT_EQ(1, object.ended()) << "the first has another child by now";
-  EXPECT_CUDA(cudaGraphExecDestroy(exec));
-}
-
 TEST(SimulatedUserObjectTest, IsHeldByTheGraphThatIsBeingCaptured) {
   const ScopedStream stream;
   EXPECT_EQ(nullptr, graphOf(stream));

@@ -100,43 +100,6 @@ ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pa
   return call;
 }
 
-/// The plan's call as a work; throws what Execute refuses.
-struct PlannedWork {
-  std::uint64_t kernel;
-  Work work;
-  std::size_t clearedBytes;  ///< of the workspace, before the work
-};
-
-PlannedWork plannedWork(cudnnHandle_t handle,
-                        const BackendPlan& plan,
-                        const BackendVariantPack& pack) {
-  const OperationGraph& graph = *plan.graph();
-  require(handle->device == graph.device, "the plan was built for another device");
-  Cost cost;
-  const cudnnStatus_t status = configure(graph, plan.choice(), &cost);
-  if (status != CUDNN_STATUS_SUCCESS) refuse(status, "the engine refuses the configuration");
-  if (cost.workspaceBytes > 0 && pack.workspace() == nullptr) {
-    refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null workspace");
-  }
-  const double biasBytes = graph.fused.has_value()
-                               ? static_cast<double>(graph.problem.filters()) *
-                                     static_cast<double>(elementBytes(graph.fused->biasType))
-                               : 0;
-  const std::uint64_t kernel = kernelId(graph, plan.choice());
-  return {kernel,
-          convolutionWork(handle,
-                          workName(graph.problem.operation),
-                          callOf(graph, pack),
-                          pack.workspace(),
-                          {kernel,
-                           kernelCount(graph, plan.choice().engine),
-                           cost,
-                           engineError(graph, plan.choice().engine),
-                           isDeterministic(graph, plan.choice().engine)},
-                          biasBytes),
-          std::min(clearedBytes(graph, plan.choice().engine), cost.workspaceBytes)};
-}
-
 /// What an engine clears of its workspace by a memset; its time is counted as the kernels'.
 void submitClearing(cudnnHandle_t handle, void* workspace, std::size_t bytes) {
   Work work{"fill",
@@ -157,35 +120,37 @@ bool makesTexture(const EngineChoice& choice) {
   });
 }
 
-/// The arguments of Execute and its like, checked.
-PlannedWork plannedWork(cudnnHandle_t handle,
-                        cudnnBackendDescriptor_t executionPlan,
-                        cudnnBackendDescriptor_t variantPack) {
-  require(handle != nullptr, "null handle");
-  const auto* const plan = backendCast<BackendPlan>(executionPlan);
-  const auto* const pack = backendCast<BackendVariantPack>(variantPack);
-  require(plan != nullptr && pack != nullptr, "not an execution plan, or not a variant pack");
-  if (!plan->finalized() || !pack->finalized()) {
-    refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a descriptor is not finalized");
+void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVariantPack& pack) {
+  const OperationGraph& graph = *plan.graph();
+  const EngineChoice& choice = plan.choice();
+  require(handle->device == graph.device, "the plan was built for another device");
+  Cost cost;
+  const cudnnStatus_t status = configure(graph, choice, &cost);
+  if (status != CUDNN_STATUS_SUCCESS) refuse(status, "the engine refuses the configuration");
+  if (cost.workspaceBytes > 0 && pack.workspace() == nullptr) {
+    refuse(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "null workspace");
   }
-  return plannedWork(handle, *plan, *pack);
-}
-
-/// As plannedWork, for a graph of CUDA's, into which not every engine puts its kernels.
-Work graphWork(cudnnHandle_t handle,
-               cudnnBackendDescriptor_t executionPlan,
-               cudnnBackendDescriptor_t variantPack) {
-  PlannedWork planned = plannedWork(handle, executionPlan, variantPack);
-  const auto& plan = *backendCast<BackendPlan>(executionPlan);
-  const auto notes = behaviorNotes(*plan.graph(), plan.choice().engine);
-  if (std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API) ==
-      notes.end()) {
-    refuse(CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API, "the engine builds no graphs");
+  const double biasBytes = graph.fused.has_value()
+                               ? static_cast<double>(graph.problem.filters()) *
+                                     static_cast<double>(elementBytes(graph.fused->biasType))
+                               : 0;
+  const std::uint64_t kernel = kernelId(graph, choice);
+  Work work = convolutionWork(handle,
+                              workName(graph.problem.operation),
+                              callOf(graph, pack),
+                              pack.workspace(),
+                              {kernel,
+                               kernelCount(graph, choice.engine),
+                               cost,
+                               engineError(graph, choice.engine),
+                               isDeterministic(graph, choice.engine)},
+                              biasBytes);
+  if (makesTexture(choice) && unsafeCall() != cudaSuccess) {
+    refuse(CUDNN_STATUS_INTERNAL_ERROR, "no texture can be made during a capture");
   }
-  constexpr double kMicroseconds = 20;  // about what a capture of one kernel takes
-  hostSpends(kMicroseconds);
-  hostLoadsKernel(handle->device, planned.kernel);
-  return std::move(planned.work);
+  const std::size_t cleared = std::min(clearedBytes(graph, choice.engine), cost.workspaceBytes);
+  if (cleared > 0) submitClearing(handle, pack.workspace(), cleared);
+  submitKernels(handle, kernel, std::move(work));
 }
 
 }  // namespace
@@ -249,39 +214,14 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                          cudnnBackendDescriptor_t executionPlan,
                                                          cudnnBackendDescriptor_t variantPack) {
   return guarded(__func__, [&] {
-    PlannedWork planned = plannedWork(handle, executionPlan, variantPack);
-    if (makesTexture(backendCast<BackendPlan>(executionPlan)->choice()) &&
-        unsafeCall() != cudaSuccess) {
-      refuse(CUDNN_STATUS_INTERNAL_ERROR, "no texture can be made during a capture");
+    require(handle != nullptr, "null handle");
+    const auto* const plan = backendCast<BackendPlan>(executionPlan);
+    const auto* const pack = backendCast<BackendVariantPack>(variantPack);
+    require(plan != nullptr && pack != nullptr, "not an execution plan, or not a variant pack");
+    if (!plan->finalized() || !pack->finalized()) {
+      refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a descriptor is not finalized");
     }
-    if (planned.clearedBytes > 0) {
-      submitClearing(
-          handle, backendCast<BackendVariantPack>(variantPack)->workspace(), planned.clearedBytes);
-    }
-    submitKernels(handle, planned.kernel, std::move(planned.work));
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
-                              cudnnBackendDescriptor_t executionPlan,
-                              cudnnBackendDescriptor_t variantPack,
-                              cudaGraph_t graph) {
-  return guarded(__func__, [&] {
-    require(addToGraph(graph, graphWork(handle, executionPlan, variantPack)) == cudaSuccess,
-            "not an empty graph");
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnBackendUpdateCudaGraph(cudnnHandle_t handle,
-                            cudnnBackendDescriptor_t executionPlan,
-                            cudnnBackendDescriptor_t variantPack,
-                            cudaGraph_t graph) {
-  return guarded(__func__, [&] {
-    if (replaceInGraph(graph, graphWork(handle, executionPlan, variantPack)) != cudaSuccess) {
-      refuse(CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, "not a graph of this plan");
-    }
+    executePlan(handle, *plan, *pack);
   });
 }
 

@@ -137,7 +137,6 @@ Work convolutionWork(cudnnHandle_t handle,
   std::vector<Access> accesses = accessesOf(call);
   Work work{name, durationMs, [call = std::move(call)] { execute(call); }, std::move(accesses)};
   work.launches = kernels.launches;
-  work.kind = kernels.id;
   return work;
 }
 

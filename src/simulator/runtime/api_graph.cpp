@@ -113,26 +113,6 @@ cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned int flags) {
   return finish(Machine::instance().createGraph(graph));
 }
 
-cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node,
-                                       cudaGraph_t graph,
-                                       const cudaGraphNode_t* dependencies,
-                                       size_t dependencyCount,
-                                       cudaGraph_t child) {
-  UCUDNN_SIMULATED_CALL();
-  if (node == nullptr || (dependencies == nullptr && dependencyCount > 0)) {
-    return finish(cudaErrorInvalidValue);
-  }
-  return finish(Machine::instance().addChild(
-      node, graph, {dependencies, dependencies + dependencyCount}, child));
-}
-
-cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec,
-                                                 cudaGraphNode_t node,
-                                                 cudaGraph_t child) {
-  UCUDNN_SIMULATED_CALL();
-  return finish(Machine::instance().setChild(exec, node, child));
-}
-
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
   UCUDNN_SIMULATED_CALL();
   return finish(Machine::instance().upload(exec));

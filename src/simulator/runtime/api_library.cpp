@@ -228,7 +228,6 @@ cudaError_t launch(const KernelOfOurs& kernel,
             toBlocks ? copy.toBlocks : copy.fromBlocks};
   work.accesses = {{copy.tensor, copy.tensorBytes, !toBlocks},
                    {copy.blocks, copy.blockBytes, toBlocks}};
-  work.kind = 1 + static_cast<std::uint64_t>(&kernel - kKernels);
   return enqueue(stream, std::move(work));
 }
 

@@ -63,7 +63,6 @@ cudaError_t Machine::nodes(cudaGraph_t handle, NodeNames* names) {
   const std::lock_guard<std::mutex> lock(state_);
   Graph* const graph = graphs_.find(handle);
   if (graph == nullptr) return cudaErrorInvalidValue;
-  if (!graph->children.empty()) return cudaErrorNotSupported;
   nameNodes(handle, *graph);
   *names = graph->names;
   return cudaSuccess;
@@ -108,7 +107,6 @@ cudaError_t Machine::beginCaptureToGraph(cudaStream_t stream,
     const std::lock_guard<std::mutex> lock(state_);
     const Graph* const graph = graphs_.find(handle);
     if (graph == nullptr) return cudaErrorInvalidValue;
-    if (!graph->children.empty()) return cudaErrorNotSupported;
     nodes = *graph->nodes;
     for (cudaGraphNode_t const dependency : dependencies) {
       std::size_t index = 0;

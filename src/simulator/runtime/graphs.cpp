@@ -55,6 +55,14 @@ void uploadNow(GraphExec& exec) {
 
 }  // namespace
 
+cudaError_t Machine::createGraph(cudaGraph_t* graph) {
+  const std::lock_guard<std::mutex> lock(state_);
+  *graph = graphs_.add(
+      std::make_unique<Graph>(Graph{std::make_shared<const GraphNodes>(), thisThread().device}));
+  countHandle("graph", 1);
+  return cudaSuccess;
+}
+
 cudaError_t Machine::instantiate(cudaGraphExec_t* exec, cudaGraph_t handle) {
   const std::lock_guard<std::mutex> lock(state_);
   const Graph* const graph = graphs_.find(handle);
@@ -63,13 +71,8 @@ cudaError_t Machine::instantiate(cudaGraphExec_t* exec, cudaGraph_t handle) {
   if (!Memory::instance().reserve(graph->device, deviceBytes(*graph->nodes))) {
     return cudaErrorMemoryAllocation;
   }
-  *exec = graphExecs_.add(std::make_unique<GraphExec>(GraphExec{graph->nodes,
-                                                                graph->device,
-                                                                handle,
-                                                                copyOf(graph->children),
-                                                                false,
-                                                                {},
-                                                                copyOf(graph->references)}));
+  *exec = graphExecs_.add(std::make_unique<GraphExec>(
+      GraphExec{graph->nodes, graph->device, false, {}, copyOf(graph->references)}));
   countHandle("graphExec", 1);
   return cudaSuccess;
 }
@@ -119,7 +122,6 @@ cudaError_t Machine::destroyGraph(cudaGraph_t graph) {
 void Machine::eraseGraph(cudaGraph_t handle) {
   Graph& graph = *graphs_.find(handle);
   drop(std::move(graph.references));
-  for (ChildNode& child : graph.children) drop(std::move(child.references));
   graphs_.erase(handle);
   graphNodes_.eraseIf([&](const GraphNodeName& name) { return name.graph == handle; });
 }
@@ -130,7 +132,6 @@ cudaError_t Machine::destroyGraphExec(cudaGraphExec_t handle) {
   if (exec == nullptr) return cudaErrorInvalidValue;
   hostSpends(kDestroyMicroseconds * kernelCount(*exec->nodes));
   drop(std::move(exec->references), exec->finished);
-  for (ChildNode& child : exec->children) drop(std::move(child.references), exec->finished);
   Memory::instance().unreserve(exec->device, deviceBytes(*exec->nodes));
   graphExecs_.erase(handle);
   countHandle("graphExec", -1);
@@ -141,8 +142,7 @@ cudaError_t Machine::nodeCount(cudaGraph_t handle, std::size_t* count) {
   const std::lock_guard<std::mutex> lock(state_);
   const Graph* const graph = graphs_.find(handle);
   if (graph == nullptr) return cudaErrorInvalidValue;
-  *count = graph->nodes->size() + graph->children.size();
-  for (const ChildNode& child : graph->children) *count -= child.count;
+  *count = graph->nodes->size();
   return cudaSuccess;
 }
 

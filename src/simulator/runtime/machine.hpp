@@ -42,33 +42,21 @@ struct UserObject {
 /// References to user objects, and how many to each.
 using UserReferences = std::map<cudaUserObject_t, std::size_t>;
 
-/// The works that a child graph became: nodes [first, first + count) of its parent.
-struct ChildNode {
-  std::size_t first;
-  std::size_t count;
-  UserReferences references = {};
-};
-
 struct Graph {
   std::shared_ptr<const GraphNodes> nodes;
   int device;  ///< of the stream that was captured, or the current one when it was created
-  std::vector<ChildNode> children = {};
-  /// Of its nodes, in their order, once they have been asked for: where there are no child graphs.
-  std::vector<cudaGraphNode_t> names = {};
-  UserReferences references = {};  ///< of its own, apart from its children's
+  std::vector<cudaGraphNode_t> names = {};  ///< of its nodes, once they have been asked for
+  UserReferences references = {};
 };
 
-/// What a cudaGraphNode_t stands for: a child graph, or one of Graph::names.
+/// What a cudaGraphNode_t stands for: one of Graph::names.
 struct GraphNodeName {
   cudaGraph_t graph;
-  std::size_t child = 0;
 };
 
 struct GraphExec {
   std::shared_ptr<const GraphNodes> nodes;
   int device;
-  cudaGraph_t origin = nullptr;  ///< which may be destroyed by now
-  std::vector<ChildNode> children = {};
   bool uploaded = false;
   Moment finished = {};  ///< the end of its last launch
   UserReferences references = {};
@@ -182,6 +170,7 @@ class Machine {
   /// For calls that CUDA forbids while a capture is under way that they could disturb: invalidates
   /// those captures and returns the error.
   cudaError_t checkUnsafeCall();
+  cudaError_t createGraph(cudaGraph_t* graph);
   cudaError_t instantiate(cudaGraphExec_t* exec, cudaGraph_t graph);
   cudaError_t launch(cudaGraphExec_t exec, cudaStream_t stream);
   cudaError_t destroyGraph(cudaGraph_t graph);
@@ -189,21 +178,9 @@ class Machine {
   cudaError_t nodeCount(cudaGraph_t graph, std::size_t* count);
   cudaError_t upload(cudaGraphExec_t exec);
 
-  // Graphs that are built, not captured: of works that cuDNN adds, and of child graphs.
-  cudaError_t createGraph(cudaGraph_t* graph);
-  /// Into an empty graph.
-  cudaError_t addToGraph(cudaGraph_t graph, Work work);
-  /// In the place of the graph's only work, of the same kind.
-  cudaError_t replaceInGraph(cudaGraph_t graph, Work work);
-  cudaError_t addChild(cudaGraphNode_t* node,
-                       cudaGraph_t graph,
-                       const std::vector<cudaGraphNode_t>& dependencies,
-                       cudaGraph_t child);
-  cudaError_t setChild(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child);
-
-  // Objects of the program's that graphs hold. A graph that is instantiated, or becomes a child,
-  // gives a copy of its references. Those of a graph that is destroyed while it runs go when the
-  // host has waited for that. Destructors run in a later call of some thread's.
+  // Objects of the program's that graphs hold. A graph that is instantiated gives a copy of its
+  // references. Those of a graph that is destroyed while it runs go when the host has waited for
+  // that. Destructors run in a later call of some thread's.
   cudaUserObject_t createUserObject(UserObject object);
   cudaError_t retain(cudaUserObject_t object, std::size_t count);
   cudaError_t release(cudaUserObject_t object, std::size_t count);
@@ -213,7 +190,7 @@ class Machine {
   /// Of all objects without a reference. Costs nothing where there is none.
   void runDestructors();
 
-  // Graphs that are edited: none that have child graphs.
+  // Graphs that are edited.
   using NodeNames = std::vector<cudaGraphNode_t>;
   cudaError_t nodes(cudaGraph_t graph, NodeNames* names);
   cudaError_t dependencies(cudaGraphNode_t node, NodeNames* names);
@@ -269,7 +246,6 @@ class Machine {
   Graph* graphOf(cudaGraphNode_t node, std::size_t* index);
   void eraseGraph(cudaGraph_t handle);
   UserReferences copyOf(const UserReferences& references);
-  std::vector<ChildNode> copyOf(const std::vector<ChildNode>& children);
   void drop(UserReferences references, const Moment& when = {});
 
   std::vector<std::unique_ptr<DeviceState>> devices_;

@@ -67,11 +67,6 @@ UserReferences Machine::copyOf(const UserReferences& references) {
   return references;
 }
 
-std::vector<ChildNode> Machine::copyOf(const std::vector<ChildNode>& children) {
-  for (const ChildNode& child : children) copyOf(child.references);
-  return children;
-}
-
 void Machine::drop(UserReferences references, const Moment& when) {
   if (references.empty()) return;
   dropped_.emplace_back(when, std::move(references));
