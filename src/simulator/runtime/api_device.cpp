@@ -1,6 +1,6 @@
 // cudaDevice*, versions, and what else concerns a device.
-#include <cctype>
-#include <cstdio>
+#include <map>
+#include <optional>
 
 #include "simulator/runtime/api.hpp"
 #include "simulator/runtime/device_models.hpp"
@@ -15,102 +15,46 @@ namespace {
 constexpr int kCudaVersion =
     13000;  // of driver and runtime, as cudaRuntimeGetVersion says for CUDA 13.0
 
-/// False for attributes that the simulator does not know.
-bool findAttribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties, int* value) {
-  switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = properties.major;
-      return true;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = properties.minor;
-      return true;
-    case cudaDevAttrMultiProcessorCount:
-      *value = properties.multiProcessorCount;
-      return true;
-    case cudaDevAttrWarpSize:
-      *value = properties.warpSize;
-      return true;
-    case cudaDevAttrMaxThreadsPerBlock:
-      *value = properties.maxThreadsPerBlock;
-      return true;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = properties.maxThreadsPerMultiProcessor;
-      return true;
-    case cudaDevAttrMaxBlockDimX:
-      *value = properties.maxThreadsDim[0];
-      return true;
-    case cudaDevAttrMaxBlockDimY:
-      *value = properties.maxThreadsDim[1];
-      return true;
-    case cudaDevAttrMaxBlockDimZ:
-      *value = properties.maxThreadsDim[2];
-      return true;
-    case cudaDevAttrMaxGridDimX:
-      *value = properties.maxGridSize[0];
-      return true;
-    case cudaDevAttrMaxGridDimY:
-      *value = properties.maxGridSize[1];
-      return true;
-    case cudaDevAttrMaxGridDimZ:
-      *value = properties.maxGridSize[2];
-      return true;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = static_cast<int>(properties.sharedMemPerBlock);
-      return true;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = static_cast<int>(properties.sharedMemPerBlockOptin);
-      return true;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = static_cast<int>(properties.sharedMemPerMultiprocessor);
-      return true;
-    case cudaDevAttrMaxRegistersPerBlock:
-      *value = properties.regsPerBlock;
-      return true;
-    case cudaDevAttrConcurrentKernels:
-      *value = properties.concurrentKernels;
-      return true;
-    case cudaDevAttrAsyncEngineCount:
-      *value = properties.asyncEngineCount;
-      return true;
-    case cudaDevAttrUnifiedAddressing:
-      *value = properties.unifiedAddressing;
-      return true;
-    case cudaDevAttrManagedMemory:
-      *value = properties.managedMemory;
-      return true;
-    case cudaDevAttrConcurrentManagedAccess:
-      *value = properties.concurrentManagedAccess;
-      return true;
-    case cudaDevAttrMemoryPoolsSupported:
-      *value = properties.memoryPoolsSupported;
-      return true;
-    case cudaDevAttrStreamPrioritiesSupported:
-      *value = properties.streamPrioritiesSupported;
-      return true;
-    case cudaDevAttrPciBusId:
-      *value = properties.pciBusID;
-      return true;
-    case cudaDevAttrPciDeviceId:
-      *value = properties.pciDeviceID;
-      return true;
-    case cudaDevAttrPciDomainId:
-      *value = properties.pciDomainID;
-      return true;
-    case cudaDevAttrEccEnabled:
-      *value = properties.ECCEnabled;
-      return true;
-    case cudaDevAttrTextureAlignment:
-      *value = static_cast<int>(properties.textureAlignment);
-      return true;
-    case cudaDevAttrIntegrated:
-    case cudaDevAttrComputeMode:
-    case cudaDevAttrKernelExecTimeout:
-    case cudaDevAttrPageableMemoryAccess:
-      *value = 0;
-      return true;
-    default:
-      return false;
-  }
+/// Null for attributes that the simulator does not know.
+std::optional<int> findAttribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties) {
+  const std::map<cudaDeviceAttr, int> known = {
+      {cudaDevAttrComputeCapabilityMajor, properties.major},
+      {cudaDevAttrComputeCapabilityMinor, properties.minor},
+      {cudaDevAttrMultiProcessorCount, properties.multiProcessorCount},
+      {cudaDevAttrWarpSize, properties.warpSize},
+      {cudaDevAttrMaxThreadsPerBlock, properties.maxThreadsPerBlock},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, properties.maxThreadsPerMultiProcessor},
+      {cudaDevAttrMaxBlockDimX, properties.maxThreadsDim[0]},
+      {cudaDevAttrMaxBlockDimY, properties.maxThreadsDim[1]},
+      {cudaDevAttrMaxBlockDimZ, properties.maxThreadsDim[2]},
+      {cudaDevAttrMaxGridDimX, properties.maxGridSize[0]},
+      {cudaDevAttrMaxGridDimY, properties.maxGridSize[1]},
+      {cudaDevAttrMaxGridDimZ, properties.maxGridSize[2]},
+      {cudaDevAttrMaxSharedMemoryPerBlock, static_cast<int>(properties.sharedMemPerBlock)},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin,
+       static_cast<int>(properties.sharedMemPerBlockOptin)},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+       static_cast<int>(properties.sharedMemPerMultiprocessor)},
+      {cudaDevAttrMaxRegistersPerBlock, properties.regsPerBlock},
+      {cudaDevAttrConcurrentKernels, properties.concurrentKernels},
+      {cudaDevAttrAsyncEngineCount, properties.asyncEngineCount},
+      {cudaDevAttrUnifiedAddressing, properties.unifiedAddressing},
+      {cudaDevAttrManagedMemory, properties.managedMemory},
+      {cudaDevAttrConcurrentManagedAccess, properties.concurrentManagedAccess},
+      {cudaDevAttrMemoryPoolsSupported, properties.memoryPoolsSupported},
+      {cudaDevAttrStreamPrioritiesSupported, properties.streamPrioritiesSupported},
+      {cudaDevAttrPciBusId, properties.pciBusID},
+      {cudaDevAttrPciDeviceId, properties.pciDeviceID},
+      {cudaDevAttrPciDomainId, properties.pciDomainID},
+      {cudaDevAttrEccEnabled, properties.ECCEnabled},
+      {cudaDevAttrTextureAlignment, static_cast<int>(properties.textureAlignment)},
+      {cudaDevAttrIntegrated, 0},
+      {cudaDevAttrComputeMode, 0},
+      {cudaDevAttrKernelExecTimeout, 0},
+      {cudaDevAttrPageableMemoryAccess, 0},
+  };
+  const auto found = known.find(attribute);
+  return found != known.end() ? std::optional<int>(found->second) : std::nullopt;
 }
 
 cudaError_t setDevice(int device) {
@@ -153,9 +97,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   UCUDNN_SIMULATED_CALL();
   if (!isDevice(device)) return finish(cudaErrorInvalidDevice);
-  if (value == nullptr || !findAttribute(attribute, deviceProperties(device), value)) {
-    return finish(cudaErrorInvalidValue);
-  }
+  const std::optional<int> found = findAttribute(attribute, deviceProperties(device));
+  if (value == nullptr || !found) return finish(cudaErrorInvalidValue);
+  *value = *found;
   return cudaSuccess;
 }
 
