@@ -65,9 +65,7 @@ cudnnActivationForward(cudnnHandle_t handle,
     require(from.sameDims(to) && from.type == to.type, "x and y do not match");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
-    requireTensor(from, x, "x");
-    requireTensor(to, y, "y");
-    submitMemory(handle, "activationForward", {{from, x, false}, {to, y, true}}, [=] {
+    submitMemory(handle, "activationForward", {{from, x, "x"}, {to, y, "y", true}}, [=] {
       writeElements(to, y, keep, [&](const auto& index) {
         return scale * activate(loadAt(from, x, index), activation);
       });
@@ -101,14 +99,10 @@ cudnnActivationBackward(cudnnHandle_t handle,
     }
     const double scale = readFactor(alpha, inGradient.type);
     const double keep = readFactor(beta, inGradient.type);
-    requireTensor(out, y, "y");
-    requireTensor(outGradient, dy, "dy");
-    requireTensor(in, x, "x");
-    requireTensor(inGradient, dx, "dx");
     submitMemory(
         handle,
         "activationBackward",
-        {{out, y, false}, {outGradient, dy, false}, {in, x, false}, {inGradient, dx, true}},
+        {{out, y, "y"}, {outGradient, dy, "dy"}, {in, x, "x"}, {inGradient, dx, "dx", true}},
         [=] {
           writeElements(inGradient, dx, keep, [&](const auto& index) {
             const double slope =

@@ -1,24 +1,9 @@
-// Which algorithms there are for a convolution, and what they need, without timing.
+// Which algorithms there are for a convolution, what they need, and how long they take.
 #include "simulator/cudnn/candidates.hpp"
 
 using namespace ucudnn::simulator;
 
 namespace {
-
-template <typename Perf>
-void getAlgorithms(cudnnHandle_t handle,
-                   const ConvolutionProblem& problem,
-                   int requestedAlgoCount,
-                   int* returnedAlgoCount,
-                   Perf* perfResults) {
-  requireResults(handle, requestedAlgoCount, returnedAlgoCount, perfResults);
-  giveResults(problem,
-              expectedCandidates(handle, problem),
-              false,
-              requestedAlgoCount,
-              returnedAlgoCount,
-              perfResults);
-}
 
 void getWorkspaceSize(cudnnHandle_t handle,
                       const ConvolutionProblem& problem,
@@ -33,102 +18,74 @@ void getWorkspaceSize(cudnnHandle_t handle,
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle,
-                                       const cudnnTensorDescriptor_t srcDesc,
-                                       const cudnnFilterDescriptor_t filterDesc,
-                                       const cudnnConvolutionDescriptor_t convDesc,
-                                       const cudnnTensorDescriptor_t destDesc,
-                                       const int requestedAlgoCount,
-                                       int* returnedAlgoCount,
-                                       cudnnConvolutionFwdAlgoPerf_t* perfResults) {
-  return guarded(__func__, [&] {
-    getAlgorithms(handle,
-                  makeProblem(Operation::kForward, srcDesc, filterDesc, convDesc, destDesc),
-                  requestedAlgoCount,
-                  returnedAlgoCount,
-                  perfResults);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle,
-                                            const cudnnFilterDescriptor_t filterDesc,
-                                            const cudnnTensorDescriptor_t diffDesc,
-                                            const cudnnConvolutionDescriptor_t convDesc,
-                                            const cudnnTensorDescriptor_t gradDesc,
-                                            const int requestedAlgoCount,
-                                            int* returnedAlgoCount,
-                                            cudnnConvolutionBwdDataAlgoPerf_t* perfResults) {
-  return guarded(__func__, [&] {
-    getAlgorithms(handle,
-                  makeProblem(Operation::kBackwardData, gradDesc, filterDesc, convDesc, diffDesc),
-                  requestedAlgoCount,
-                  returnedAlgoCount,
-                  perfResults);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle,
-                                              const cudnnTensorDescriptor_t srcDesc,
-                                              const cudnnTensorDescriptor_t diffDesc,
-                                              const cudnnConvolutionDescriptor_t convDesc,
-                                              const cudnnFilterDescriptor_t gradDesc,
-                                              const int requestedAlgoCount,
-                                              int* returnedAlgoCount,
-                                              cudnnConvolutionBwdFilterAlgoPerf_t* perfResults) {
-  return guarded(__func__, [&] {
-    getAlgorithms(handle,
-                  makeProblem(Operation::kBackwardFilter, srcDesc, gradDesc, convDesc, diffDesc),
-                  requestedAlgoCount,
-                  returnedAlgoCount,
-                  perfResults);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle,
-                                        const cudnnTensorDescriptor_t xDesc,
-                                        const cudnnFilterDescriptor_t wDesc,
-                                        const cudnnConvolutionDescriptor_t convDesc,
-                                        const cudnnTensorDescriptor_t yDesc,
-                                        cudnnConvolutionFwdAlgo_t algo,
-                                        size_t* sizeInBytes) {
-  return guarded(__func__, [&] {
-    getWorkspaceSize(
-        handle, makeProblem(Operation::kForward, xDesc, wDesc, convDesc, yDesc), algo, sizeInBytes);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle,
-                                             const cudnnFilterDescriptor_t wDesc,
-                                             const cudnnTensorDescriptor_t dyDesc,
-                                             const cudnnConvolutionDescriptor_t convDesc,
-                                             const cudnnTensorDescriptor_t dxDesc,
-                                             cudnnConvolutionBwdDataAlgo_t algo,
-                                             size_t* sizeInBytes) {
-  return guarded(__func__, [&] {
-    getWorkspaceSize(handle,
-                     makeProblem(Operation::kBackwardData, dxDesc, wDesc, convDesc, dyDesc),
-                     algo,
-                     sizeInBytes);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle,
-                                               const cudnnTensorDescriptor_t xDesc,
-                                               const cudnnTensorDescriptor_t dyDesc,
-                                               const cudnnConvolutionDescriptor_t convDesc,
-                                               const cudnnFilterDescriptor_t gradDesc,
-                                               cudnnConvolutionBwdFilterAlgo_t algo,
-                                               size_t* sizeInBytes) {
-  return guarded(__func__, [&] {
-    getWorkspaceSize(handle,
-                     makeProblem(Operation::kBackwardFilter, xDesc, gradDesc, convDesc, dyDesc),
-                     algo,
-                     sizeInBytes);
-  });
-}
+// SHORT, FIRST, SECOND, OUTPUT: how cuDNN's types of the operation are named.
+#define UCUDNN_SIMULATED_QUERIES(NAME, SHORT, FIRST, SECOND, OUTPUT)                              \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnGetConvolution##NAME##Algorithm_v7(                   \
+      cudnnHandle_t handle,                                                                       \
+      const cudnn##FIRST##Descriptor_t firstDesc,                                                 \
+      const cudnn##SECOND##Descriptor_t secondDesc,                                               \
+      const cudnnConvolutionDescriptor_t convDesc,                                                \
+      const cudnn##OUTPUT##Descriptor_t outputDesc,                                               \
+      const int requested,                                                                        \
+      int* returned,                                                                              \
+      cudnnConvolution##SHORT##AlgoPerf_t* results) {                                             \
+    return guarded(__func__, [&] {                                                                \
+      requireResults(handle, requested, returned, results);                                       \
+      const auto problem = problemOf(firstDesc, secondDesc, convDesc, outputDesc);                \
+      giveResults(                                                                                \
+          problem, expectedCandidates(handle, problem), false, requested, returned, results);     \
+    });                                                                                           \
+  }                                                                                               \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnFindConvolution##NAME##Algorithm(                     \
+      cudnnHandle_t handle,                                                                       \
+      const cudnn##FIRST##Descriptor_t firstDesc,                                                 \
+      const cudnn##SECOND##Descriptor_t secondDesc,                                               \
+      const cudnnConvolutionDescriptor_t convDesc,                                                \
+      const cudnn##OUTPUT##Descriptor_t outputDesc,                                               \
+      const int requested,                                                                        \
+      int* returned,                                                                              \
+      cudnnConvolution##SHORT##AlgoPerf_t* results) {                                             \
+    return guarded(__func__, [&] {                                                                \
+      requireResults(handle, requested, returned, results);                                       \
+      const auto problem = problemOf(firstDesc, secondDesc, convDesc, outputDesc);                \
+      giveResults(problem, timedCandidates(handle, problem), true, requested, returned, results); \
+    });                                                                                           \
+  }                                                                                               \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnFindConvolution##NAME##AlgorithmEx(                   \
+      cudnnHandle_t handle,                                                                       \
+      const cudnn##FIRST##Descriptor_t firstDesc,                                                 \
+      const void* first,                                                                          \
+      const cudnn##SECOND##Descriptor_t secondDesc,                                               \
+      const void* second,                                                                         \
+      const cudnnConvolutionDescriptor_t convDesc,                                                \
+      const cudnn##OUTPUT##Descriptor_t outputDesc,                                               \
+      void* output,                                                                               \
+      const int requested,                                                                        \
+      int* returned,                                                                              \
+      cudnnConvolution##SHORT##AlgoPerf_t* results,                                               \
+      void* workspace,                                                                            \
+      size_t workspaceBytes) {                                                                    \
+    return guarded(__func__, [&] {                                                                \
+      requireResults(handle, requested, returned, results);                                       \
+      const auto problem = problemOf(firstDesc, secondDesc, convDesc, outputDesc);                \
+      const ConvolutionData data = dataOf(problem, first, second, output);                        \
+      auto candidates = timedCandidates(handle, problem, data, workspace, workspaceBytes);        \
+      giveResults(problem, std::move(candidates), true, requested, returned, results);            \
+    });                                                                                           \
+  }                                                                                               \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnGetConvolution##NAME##WorkspaceSize(                  \
+      cudnnHandle_t handle,                                                                       \
+      const cudnn##FIRST##Descriptor_t firstDesc,                                                 \
+      const cudnn##SECOND##Descriptor_t secondDesc,                                               \
+      const cudnnConvolutionDescriptor_t convDesc,                                                \
+      const cudnn##OUTPUT##Descriptor_t outputDesc,                                               \
+      cudnnConvolution##SHORT##Algo_t algorithm,                                                  \
+      size_t* sizeInBytes) {                                                                      \
+    return guarded(__func__, [&] {                                                                \
+      const auto problem = problemOf(firstDesc, secondDesc, convDesc, outputDesc);                \
+      getWorkspaceSize(handle, problem, algorithm, sizeInBytes);                                  \
+    });                                                                                           \
+  }
+UCUDNN_SIMULATED_QUERIES(Forward, Fwd, Tensor, Filter, Tensor)
+UCUDNN_SIMULATED_QUERIES(BackwardData, BwdData, Filter, Tensor, Tensor)
+UCUDNN_SIMULATED_QUERIES(BackwardFilter, BwdFilter, Tensor, Tensor, Filter)

@@ -74,17 +74,7 @@ Epilogue plainEpilogue(const OperationGraph& graph, const ConvolutionData& data)
   epilogue.alpha = graph.alpha;
   epilogue.beta = graph.beta;
   epilogue.sourceShape = outputShape(graph.problem);
-  switch (graph.problem.operation) {
-    case Operation::kForward:
-      epilogue.source = data.y;
-      break;
-    case Operation::kBackwardData:
-      epilogue.source = data.x;
-      break;
-    case Operation::kBackwardFilter:
-      epilogue.source = data.w;
-      break;
-  }
+  epilogue.source = outputOf(graph.problem, data);
   return epilogue;
 }
 

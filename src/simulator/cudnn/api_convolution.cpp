@@ -24,7 +24,9 @@ void runConvolution(cudnnHandle_t handle,
           "the workspace is smaller than the algorithm needs");
   require(workspace != nullptr || cost.workspaceBytes == 0, "null workspace");
   const CallKernels kernels = algorithmKernels(call.problem, algorithm, cost);
-  launchConvolution(handle, name, std::move(call), workspace, kernels, extraBytes);
+  submitKernels(handle,
+                kernels.id,
+                convolutionWork(handle, name, std::move(call), workspace, kernels, extraBytes));
 }
 
 Epilogue plainEpilogue(const void* alpha, const void* beta, const TensorShape& shape, void* out) {
@@ -36,83 +38,35 @@ Epilogue plainEpilogue(const void* alpha, const void* beta, const TensorShape& s
   return epilogue;
 }
 
-// Device pointers lose their const here and nowhere else: x, w and y are inputs of one operation
-// and outputs of another.
-void* unconst(const void* pointer) {
-  return const_cast<void*>(pointer);
-}
-
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnConvolutionForward(cudnnHandle_t handle,
-                        const void* alpha,
-                        const cudnnTensorDescriptor_t xDesc,
-                        const void* x,
-                        const cudnnFilterDescriptor_t wDesc,
-                        const void* w,
-                        const cudnnConvolutionDescriptor_t convDesc,
-                        cudnnConvolutionFwdAlgo_t algo,
-                        void* workSpace,
-                        size_t workSpaceSizeInBytes,
-                        const void* beta,
-                        const cudnnTensorDescriptor_t yDesc,
-                        void* y) {
-  return guarded(__func__, [&] {
-    ConvolutionCall call;
-    call.problem = makeProblem(Operation::kForward, xDesc, wDesc, convDesc, yDesc);
-    call.data = {unconst(x), unconst(w), y};
-    call.epilogue = plainEpilogue(alpha, beta, call.problem.y, y);
-    runConvolution(handle, "convolutionForward", call, algo, workSpace, workSpaceSizeInBytes);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnConvolutionBackwardData(cudnnHandle_t handle,
-                             const void* alpha,
-                             const cudnnFilterDescriptor_t wDesc,
-                             const void* w,
-                             const cudnnTensorDescriptor_t dyDesc,
-                             const void* dy,
-                             const cudnnConvolutionDescriptor_t convDesc,
-                             cudnnConvolutionBwdDataAlgo_t algo,
-                             void* workSpace,
-                             size_t workSpaceSizeInBytes,
-                             const void* beta,
-                             const cudnnTensorDescriptor_t dxDesc,
-                             void* dx) {
-  return guarded(__func__, [&] {
-    ConvolutionCall call;
-    call.problem = makeProblem(Operation::kBackwardData, dxDesc, wDesc, convDesc, dyDesc);
-    call.data = {dx, unconst(w), unconst(dy)};
-    call.epilogue = plainEpilogue(alpha, beta, call.problem.x, dx);
-    runConvolution(handle, "convolutionBackwardData", call, algo, workSpace, workSpaceSizeInBytes);
-  });
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnConvolutionBackwardFilter(cudnnHandle_t handle,
-                               const void* alpha,
-                               const cudnnTensorDescriptor_t xDesc,
-                               const void* x,
-                               const cudnnTensorDescriptor_t dyDesc,
-                               const void* dy,
-                               const cudnnConvolutionDescriptor_t convDesc,
-                               cudnnConvolutionBwdFilterAlgo_t algo,
-                               void* workSpace,
-                               size_t workSpaceSizeInBytes,
-                               const void* beta,
-                               const cudnnFilterDescriptor_t dwDesc,
-                               void* dw) {
-  return guarded(__func__, [&] {
-    ConvolutionCall call;
-    call.problem = makeProblem(Operation::kBackwardFilter, xDesc, dwDesc, convDesc, dyDesc);
-    call.data = {unconst(x), dw, unconst(dy)};
-    call.epilogue = plainEpilogue(alpha, beta, call.problem.w, dw);
-    runConvolution(
-        handle, "convolutionBackwardFilter", call, algo, workSpace, workSpaceSizeInBytes);
-  });
-}
+// SHORT, FIRST, SECOND, OUTPUT: how cuDNN's types of the operation are named.
+#define UCUDNN_SIMULATED_CONVOLUTION(NAME, SHORT, FIRST, SECOND, OUTPUT)                       \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnConvolution##NAME(                                 \
+      cudnnHandle_t handle,                                                                    \
+      const void* alpha,                                                                       \
+      const cudnn##FIRST##Descriptor_t firstDesc,                                              \
+      const void* first,                                                                       \
+      const cudnn##SECOND##Descriptor_t secondDesc,                                            \
+      const void* second,                                                                      \
+      const cudnnConvolutionDescriptor_t convDesc,                                             \
+      cudnnConvolution##SHORT##Algo_t algorithm,                                               \
+      void* workspace,                                                                         \
+      size_t workspaceBytes,                                                                   \
+      const void* beta,                                                                        \
+      const cudnn##OUTPUT##Descriptor_t outputDesc,                                            \
+      void* output) {                                                                          \
+    return guarded(__func__, [&] {                                                             \
+      ConvolutionCall call;                                                                    \
+      call.problem = problemOf(firstDesc, secondDesc, convDesc, outputDesc);                   \
+      call.data = dataOf(call.problem, first, second, output);                                 \
+      call.epilogue = plainEpilogue(alpha, beta, outputShape(call.problem), output);           \
+      runConvolution(handle, "convolution" #NAME, call, algorithm, workspace, workspaceBytes); \
+    });                                                                                        \
+  }
+UCUDNN_SIMULATED_CONVOLUTION(Forward, Fwd, Tensor, Filter, Tensor)
+UCUDNN_SIMULATED_CONVOLUTION(BackwardData, BwdData, Filter, Tensor, Tensor)
+UCUDNN_SIMULATED_CONVOLUTION(BackwardFilter, BwdFilter, Tensor, Tensor, Filter)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnConvolutionBiasActivationForward(cudnnHandle_t handle,
@@ -137,8 +91,8 @@ cudnnConvolutionBiasActivationForward(cudnnHandle_t handle,
     require(zDesc != nullptr && biasDesc != nullptr && activationDesc != nullptr,
             "null descriptor");
     ConvolutionCall call;
-    call.problem = makeProblem(Operation::kForward, xDesc, wDesc, convDesc, yDesc);
-    call.data = {unconst(x), unconst(w), y};
+    call.problem = problemOf(xDesc, wDesc, convDesc, yDesc);
+    call.data = dataOf(call.problem, x, w, y);
     call.epilogue = plainEpilogue(alpha1, alpha2, call.problem.y, nullptr);
     require(zDesc->shape.sameDims(call.problem.y), "z and y differ in dimensions");
     requireSupported(activationDesc->mode == CUDNN_ACTIVATION_RELU ||

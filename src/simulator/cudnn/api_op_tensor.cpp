@@ -75,12 +75,10 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
     const TensorShape a = scalarShape(aDesc);
     const TensorShape c = scalarShape(cDesc);
     require(a.sameDims(c), "A and C differ in dimensions");
-    requireTensor(a, A, "A");
-    requireTensor(c, C, "C");
     const double scaleA = readFactor(alpha1, compute);
     const double keep = readFactor(beta, compute);
     if (isUnary(op)) {
-      return submitMemory(handle, "opTensor", {{a, A, false}, {c, C, true}}, [=] {
+      return submitMemory(handle, "opTensor", {{a, A, "A"}, {c, C, "C", true}}, [=] {
         writeElements(c, C, keep, [&](const auto& index) {
           return apply(op, scaleA * loadAt(a, A, index), 0);
         });
@@ -88,11 +86,10 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle,
     }
     const TensorShape b = scalarShape(bDesc);
     requireBroadcast(b, c);
-    requireTensor(b, B, "B");
     // cuDNN's manual, cudnnOpTensor; cuDNN 9.19 answers BAD_PARAM.
     require(B != C || A == C, "B is the same tensor as C, and A is not");
     const double scaleB = readFactor(alpha2, compute);
-    submitMemory(handle, "opTensor", {{a, A, false}, {b, B, false}, {c, C, true}}, [=] {
+    submitMemory(handle, "opTensor", {{a, A, "A"}, {b, B, "B"}, {c, C, "C", true}}, [=] {
       writeElements(c, C, keep, [&](const auto& index) {
         return apply(op, scaleA * loadAt(a, A, index), scaleB * loadAt(b, B, index));
       });

@@ -102,9 +102,7 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle,
     requireOutput(poolingDesc, xDesc, to);
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
-    requireTensor(from, x, "x");
-    requireTensor(to, y, "y");
-    submitMemory(handle, "poolingForward", {{from, x, false}, {to, y, true}}, [=] {
+    submitMemory(handle, "poolingForward", {{from, x, "x"}, {to, y, "y", true}}, [=] {
       poolForward(pooling, from, x, to, y, scale, keep);
     });
   });
@@ -137,14 +135,10 @@ cudnnPoolingBackward(cudnnHandle_t handle,
     packedShape(inGradient);  // refuses here what poolBackward could not address
     const double scale = readFactor(alpha, inGradient.type);
     const double keep = readFactor(beta, inGradient.type);
-    requireTensor(in, x, "x");
-    requireTensor(out, y, "y");
-    requireTensor(outGradient, dy, "dy");
-    requireTensor(inGradient, dx, "dx");
     submitMemory(
         handle,
         "poolingBackward",
-        {{in, x, false}, {out, y, false}, {outGradient, dy, false}, {inGradient, dx, true}},
+        {{in, x, "x"}, {out, y, "y"}, {outGradient, dy, "dy"}, {inGradient, dx, "dx", true}},
         [=] { poolBackward(pooling, in, x, outGradient, dy, inGradient, dx, scale, keep); });
   });
 }

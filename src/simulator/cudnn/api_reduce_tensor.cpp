@@ -166,8 +166,6 @@ cudnnReduceTensor(cudnnHandle_t handle,
     require(!a.sameDims(c), "A and C have the same dimensions: nothing is reduced");
     const double scale = readFactor(alpha, c.type);
     const double keep = readFactor(beta, c.type);
-    requireTensor(a, A, "A");
-    requireTensor(c, C, "C");
     const std::size_t needed = workspaceBytes(a, c);
     require(workspaceSizeInBytes >= needed, "the workspace is smaller than the reduction needs");
     require(workspace != nullptr || needed == 0, "null workspace");
@@ -175,7 +173,7 @@ cudnnReduceTensor(cudnnHandle_t handle,
       refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
     }
     const TensorShape packed = packedShape(c);
-    submitMemory(handle, "reduceTensor", {{a, A, false}, {c, C, true}}, [=] {
+    submitMemory(handle, "reduceTensor", {{a, A, "A"}, {c, C, "C", true}}, [=] {
       if (needed > 0) std::memset(workspace, 0xFF, needed);
       const std::vector<double> results = reduceAll(reduce, a, A, packed);
       writeElements(c, C, keep, [&](const auto& index) {

@@ -59,10 +59,8 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle,
     require(from.sameDims(to) && from.type == to.type, "x and y do not match");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
-    requireTensor(from, x, "x");
-    requireTensor(to, y, "y");
     const TensorShape groups = groupShape(from, mode);
-    submitMemory(handle, "softmaxForward", {{from, x, false}, {to, y, true}}, [=] {
+    submitMemory(handle, "softmaxForward", {{from, x, "x"}, {to, y, "y", true}}, [=] {
       const auto at = [&](const std::vector<double>& values, const auto& index) {
         return values[static_cast<std::size_t>(broadcastOffset(groups, index))];
       };
@@ -108,12 +106,12 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
             "the tensors do not match");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
-    requireTensor(out, y, "y");
-    requireTensor(gradient, dy, "dy");
-    requireTensor(to, dx, "dx");
     const TensorShape groups = groupShape(out, mode);
     submitMemory(
-        handle, "softmaxBackward", {{out, y, false}, {gradient, dy, false}, {to, dx, true}}, [=] {
+        handle,
+        "softmaxBackward",
+        {{out, y, "y"}, {gradient, dy, "dy"}, {to, dx, "dx", true}},
+        [=] {
           const bool isLog = algo == CUDNN_SOFTMAX_LOG;
           const std::vector<double> sums = foldGroups(out, groups, 0, add, [&](const auto& index) {
             const double slope = loadAt(gradient, dy, index);

@@ -20,9 +20,7 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle,
     requireSupported(a.type == c.type, "the tensors differ in data type");
     const double scale = readFactor(alpha, c.type);
     const double keep = readFactor(beta, c.type);
-    requireTensor(a, A, "A");
-    requireTensor(c, C, "C");
-    submitMemory(handle, "addTensor", {{a, A, false}, {c, C, true}}, [=] {
+    submitMemory(handle, "addTensor", {{a, A, "A"}, {c, C, "C", true}}, [=] {
       writeElements(c, C, keep, [&](const auto& index) { return scale * loadAt(a, A, index); });
     });
   });
@@ -44,9 +42,7 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle,
                      "a tensor of another data type is transformed to float only");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
-    requireTensor(from, x, "x");
-    requireTensor(to, y, "y");
-    submitMemory(handle, "transformTensor", {{from, x, false}, {to, y, true}}, [=] {
+    submitMemory(handle, "transformTensor", {{from, x, "x"}, {to, y, "y", true}}, [=] {
       writeElements(to, y, keep, [&](const auto& index) { return scale * loadAt(from, x, index); });
     });
   });
@@ -60,8 +56,7 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle,
     require(handle != nullptr, "null handle");
     const TensorShape shape = scalarShape(yDesc);
     const double scale = readFactor(alpha, shape.type);
-    requireTensor(shape, y, "y");
-    submitMemory(handle, "scaleTensor", {{shape, y, true}}, [=] {
+    submitMemory(handle, "scaleTensor", {{shape, y, "y", true}}, [=] {
       writeElements(
           shape, y, 0, [&](const auto& index) { return scale * loadAt(shape, y, index); });
     });
@@ -75,10 +70,9 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle,
   return guarded(__func__, [&] {
     require(handle != nullptr && valuePtr != nullptr, "null handle or value");
     const TensorShape shape = scalarShape(yDesc);
-    requireTensor(shape, y, "y");
     // The value has the tensor's own type, unlike all scaling factors.
     const double value = loadElement(shape.type, valuePtr);
-    submitMemory(handle, "setTensor", {{shape, y, true}}, [=] {
+    submitMemory(handle, "setTensor", {{shape, y, "y", true}}, [=] {
       writeElements(shape, y, 0, [&](const auto&) { return value; });
     });
   });
@@ -102,9 +96,7 @@ cudnnConvolutionBackwardBias(cudnnHandle_t handle,
             "db does not have one value for each channel of dy");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
-    requireTensor(from, dy, "dy");
-    requireTensor(to, db, "db");
-    submitMemory(handle, "convolutionBackwardBias", {{from, dy, false}, {to, db, true}}, [=] {
+    submitMemory(handle, "convolutionBackwardBias", {{from, dy, "dy"}, {to, db, "db", true}}, [=] {
       std::vector<double> sums(static_cast<std::size_t>(to.dims[1]), 0.0);
       forEachOffset(from, [&](std::int64_t, const auto& index) {
         sums[static_cast<std::size_t>(index[1])] += loadAt(from, dy, index);

@@ -220,7 +220,7 @@ void convolveByTap(const ConvolutionProblem& problem,
 void convolveFull(const ConvolutionProblem& problem,
                   const ConvolutionData& data,
                   const Epilogue& epilogue) {
-  const Output output(outputShape(problem), outputBase(problem, data), epilogue);
+  const Output output(outputShape(problem), outputOf(problem, data), epilogue);
   switch (problem.operation) {
     case Operation::kForward:
       return convolveByPosition(problem, data.x, data.w, problem.x, output);

@@ -26,6 +26,26 @@ struct ConvolutionData {
   void* y = nullptr;
 };
 
+/// The data in the order of cuDNN's function. Device pointers lose their const here and nowhere
+/// else: x, w and y are inputs of one operation and outputs of another.
+inline ConvolutionData dataOf(const ConvolutionProblem& problem,
+                              const void* first,
+                              const void* second,
+                              void* output) {
+  auto* const one = const_cast<void*>(first);
+  auto* const other = const_cast<void*>(second);
+  if (problem.operation == Operation::kForward) return {one, other, output};
+  if (problem.operation == Operation::kBackwardData) return {output, one, other};
+  return {one, output, other};
+}
+
+/// What the operation writes.
+inline void* outputOf(const ConvolutionProblem& problem, const ConvolutionData& data) {
+  return problem.operation == Operation::kForward        ? data.y
+         : problem.operation == Operation::kBackwardData ? data.x
+                                                         : data.w;
+}
+
 /// Computes every output. Forward and backward data give bit for bit the same for a sample whatever
 /// the batch it is part of.
 void convolveFull(const ConvolutionProblem& problem,

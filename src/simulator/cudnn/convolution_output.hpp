@@ -48,15 +48,4 @@ class Output {
   const Epilogue& epilogue_;
 };
 
-inline void* outputBase(const ConvolutionProblem& problem, const ConvolutionData& data) {
-  switch (problem.operation) {
-    case Operation::kForward:
-      return data.y;
-    case Operation::kBackwardData:
-      return data.x;
-    default:
-      return data.w;
-  }
-}
-
 }  // namespace ucudnn::simulator

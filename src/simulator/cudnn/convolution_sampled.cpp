@@ -103,7 +103,7 @@ void convolveSampled(const ConvolutionProblem& problem,
                      const Epilogue& epilogue,
                      const void* allocationBase,
                      std::size_t allocationBytes) {
-  void* base = outputBase(problem, data);
+  void* base = outputOf(problem, data);
   const Output output(outputShape(problem), base, epilogue);
   const Taps taps(problem);
   const View x(problem.x);

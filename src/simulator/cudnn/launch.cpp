@@ -22,17 +22,6 @@ void spoil(void* workspace, std::size_t bytes) {
   std::memset(static_cast<char*>(workspace) + (bytes - part), kPoison, part);
 }
 
-void* outputOf(const ConvolutionCall& call) {
-  switch (call.problem.operation) {
-    case Operation::kForward:
-      return call.data.y;
-    case Operation::kBackwardData:
-      return call.data.x;
-    default:
-      return call.data.w;
-  }
-}
-
 }  // namespace
 
 double readFactor(const void* factor, cudnnDataType_t type) {
@@ -140,24 +129,16 @@ Work convolutionWork(cudnnHandle_t handle,
   return work;
 }
 
-void launchConvolution(cudnnHandle_t handle,
-                       const char* name,
-                       ConvolutionCall call,
-                       void* workspace,
-                       const CallKernels& kernels,
-                       double extraBytes) {
-  submitKernels(handle,
-                kernels.id,
-                convolutionWork(handle, name, std::move(call), workspace, kernels, extraBytes));
-}
-
 void submitMemory(cudnnHandle_t handle,
                   const char* name,
                   std::initializer_list<TensorAccess> tensors,
                   std::function<void()> execute) {
   const DeviceModel& device = deviceModel(handle->device);
   double bytes = 0;
-  for (const TensorAccess& tensor : tensors) bytes += tensorBytes(tensor.shape);
+  for (const TensorAccess& tensor : tensors) {
+    requireTensor(tensor.shape, tensor.data, tensor.name);
+    bytes += tensorBytes(tensor.shape);
+  }
   constexpr double kLaunchMicroseconds = 8;
   hostLaunches(handle->stream, kLaunchMicroseconds);
   submit(handle,
@@ -172,9 +153,9 @@ void submitMemory(cudnnHandle_t handle,
 std::vector<Access> accessesOf(const ConvolutionCall& call) {
   const Operation operation = call.problem.operation;
   std::vector<Access> accesses = accessesOf({
-      {call.problem.x, call.data.x, operation == Operation::kBackwardData},
-      {call.problem.w, call.data.w, operation == Operation::kBackwardFilter},
-      {call.problem.y, call.data.y, operation == Operation::kForward},
+      {call.problem.x, call.data.x, "x", operation == Operation::kBackwardData},
+      {call.problem.w, call.data.w, "w", operation == Operation::kBackwardFilter},
+      {call.problem.y, call.data.y, "y", operation == Operation::kForward},
   });
   if (call.workspaceBytes > 0) accesses.push_back({call.workspace, call.workspaceBytes, true});
   return accesses;
@@ -190,7 +171,7 @@ void execute(const ConvolutionCall& call) {
   // Vectorized outputs are always computed in full: they are rare, small and never split.
   const bool sampled = mode == Arithmetic::kSampled &&
                        vectorLength(outputShape(call.problem).type) == 1 &&
-                       findAllocation(outputOf(call), &allocation);
+                       findAllocation(outputOf(call.problem, call.data), &allocation);
   if (sampled) {
     return convolveSampled(call.problem, call.data, epilogue, allocation.base, allocation.bytes);
   }

@@ -24,7 +24,8 @@ void requireTensor(const TensorShape& shape, const void* data, const char* what)
 struct TensorAccess {
   TensorShape shape;
   const void* data;
-  bool write;
+  const char* name;
+  bool write = false;
 };
 
 /// The ranges of memory that the tensors cover. A tensor with gaps between its samples (groups by
@@ -45,6 +46,7 @@ void submitConvolution(cudnnHandle_t handle,
                        Work work);
 
 /// A kernel that does little but read and write the tensors once: its time is that of the memory.
+/// Throws as `requireTensor` and `submit`.
 void submitMemory(cudnnHandle_t handle,
                   const char* name,
                   std::initializer_list<TensorAccess> tensors,
@@ -80,14 +82,6 @@ Work convolutionWork(cudnnHandle_t handle,
                      void* workspace,
                      const CallKernels& kernels,
                      double extraBytes);
-
-/// Puts such a work on the stream.
-void launchConvolution(cudnnHandle_t handle,
-                       const char* name,
-                       ConvolutionCall call,
-                       void* workspace,
-                       const CallKernels& kernels,
-                       double extraBytes = 0);
 
 /// What the call reads and writes, its workspace included.
 std::vector<Access> accessesOf(const ConvolutionCall& call);

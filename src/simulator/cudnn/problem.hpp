@@ -35,6 +35,26 @@ ConvolutionProblem makeProblem(Operation operation,
                                cudnnConvolutionDescriptor_t convDesc,
                                cudnnTensorDescriptor_t yDesc);
 
+/// The problem of cuDNN's function whose descriptors are of these types, in this order.
+inline ConvolutionProblem problemOf(cudnnTensorDescriptor_t x,
+                                    cudnnFilterDescriptor_t w,
+                                    cudnnConvolutionDescriptor_t convolution,
+                                    cudnnTensorDescriptor_t y) {
+  return makeProblem(Operation::kForward, x, w, convolution, y);
+}
+inline ConvolutionProblem problemOf(cudnnFilterDescriptor_t w,
+                                    cudnnTensorDescriptor_t dy,
+                                    cudnnConvolutionDescriptor_t convolution,
+                                    cudnnTensorDescriptor_t dx) {
+  return makeProblem(Operation::kBackwardData, dx, w, convolution, dy);
+}
+inline ConvolutionProblem problemOf(cudnnTensorDescriptor_t x,
+                                    cudnnTensorDescriptor_t dy,
+                                    cudnnConvolutionDescriptor_t convolution,
+                                    cudnnFilterDescriptor_t dw) {
+  return makeProblem(Operation::kBackwardFilter, x, dw, convolution, dy);
+}
+
 /// As makeProblem checks: BAD_PARAM for dimensions that do not fit together.
 void checkDims(const ConvolutionProblem& problem);
 
