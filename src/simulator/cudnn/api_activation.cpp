@@ -3,21 +3,7 @@
 
 using namespace ucudnn::simulator;
 
-namespace {
-
-constexpr const char* kKind = "cudnnActivationDescriptor";
-
-}  // namespace
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreateActivationDescriptor(cudnnActivationDescriptor_t* activationDesc) {
-  return createDescriptor(__func__, kKind, activationDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activationDesc) {
-  return destroyDescriptor(__func__, kKind, activationDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(Activation)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activationDesc,

@@ -6,7 +6,6 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-constexpr const char* kKind = "cudnnConvolutionDescriptor";
 constexpr int kMaximumSpatialRank = CUDNN_DIM_MAX - 2;
 
 void setConvolution(cudnnConvolutionDescriptor_t convolution,
@@ -39,15 +38,7 @@ void setConvolution(cudnnConvolutionDescriptor_t convolution,
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* convDesc) {
-  return createDescriptor(__func__, kKind, convDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convDesc) {
-  return destroyDescriptor(__func__, kKind, convDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(Convolution)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType) {

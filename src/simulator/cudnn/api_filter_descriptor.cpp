@@ -4,8 +4,6 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-constexpr const char* kKind = "cudnnFilterDescriptor";
-
 void setFilter(cudnnFilterDescriptor_t filter,
                cudnnDataType_t type,
                cudnnTensorFormat_t format,
@@ -33,15 +31,7 @@ void setFilter(cudnnFilterDescriptor_t filter,
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filterDesc) {
-  return createDescriptor(__func__, kKind, filterDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filterDesc) {
-  return destroyDescriptor(__func__, kKind, filterDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(Filter)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc,
                                                                 cudnnDataType_t dataType,

@@ -7,8 +7,6 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-constexpr const char* kKind = "cudnnOpTensorDescriptor";
-
 bool isUnary(cudnnOpTensorOp_t op) {
   return op == CUDNN_OP_TENSOR_SQRT || op == CUDNN_OP_TENSOR_NOT;
 }
@@ -32,15 +30,7 @@ double apply(cudnnOpTensorOp_t op, double a, double b) {
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* opTensorDesc) {
-  return createDescriptor(__func__, kKind, opTensorDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc) {
-  return destroyDescriptor(__func__, kKind, opTensorDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(OpTensor)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc,

@@ -5,8 +5,6 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-constexpr const char* kKind = "cudnnPoolingDescriptor";
-
 // cuDNN on an H200 takes any size in space (16 and 17 where the formula says 15): Caffe rounds up.
 void requireOutput(cudnnPoolingDescriptor_t pooling,
                    cudnnTensorDescriptor_t input,
@@ -21,15 +19,7 @@ void requireOutput(cudnnPoolingDescriptor_t pooling,
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* poolingDesc) {
-  return createDescriptor(__func__, kKind, poolingDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t poolingDesc) {
-  return destroyDescriptor(__func__, kKind, poolingDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(Pooling)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t poolingDesc,

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,8 +8,6 @@
 using namespace ucudnn::simulator;
 
 namespace {
-
-constexpr const char* kKind = "cudnnReduceTensorDescriptor";
 
 // Workspace: this many partial results in double for each output.
 constexpr std::size_t kPartialResults = 32;
@@ -95,15 +92,7 @@ void checkShapes(const TensorShape& a, const TensorShape& c) {
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreateReduceTensorDescriptor(cudnnReduceTensorDescriptor_t* reduceTensorDesc) {
-  return createDescriptor(__func__, kKind, reduceTensorDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc) {
-  return destroyDescriptor(__func__, kKind, reduceTensorDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(ReduceTensor)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
 cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduceTensorDesc,

@@ -4,8 +4,6 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-constexpr const char* kKind = "cudnnTensorDescriptor";
-
 // cuDNN's documents say 4; its own clients (and cuDNN) get by with 3.
 constexpr int kMinimumRank = 3;
 
@@ -61,15 +59,7 @@ TensorShape makeStrided(cudnnDataType_t type, int rank, const int* dims, const i
 
 }  // namespace
 
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensorDesc) {
-  return createDescriptor(__func__, kKind, tensorDesc);
-}
-
-UCUDNN_SIMULATOR_CUDNN cudnnStatus_t
-cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc) {
-  return destroyDescriptor(__func__, kKind, tensorDesc);
-}
+UCUDNN_SIMULATED_DESCRIPTOR(Tensor)
 
 UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc,
                                                                 cudnnTensorFormat_t format,

@@ -91,3 +91,14 @@ void give(T* where, T value) {
 }
 
 }  // namespace ucudnn::simulator
+
+/// cudnnCreateNAMEDescriptor and cudnnDestroyNAMEDescriptor.
+#define UCUDNN_SIMULATED_DESCRIPTOR(NAME)                                       \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnCreate##NAME##Descriptor(           \
+      cudnn##NAME##Descriptor_t* descriptor) {                                  \
+    return createDescriptor(__func__, "cudnn" #NAME "Descriptor", descriptor);  \
+  }                                                                             \
+  UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnDestroy##NAME##Descriptor(          \
+      cudnn##NAME##Descriptor_t descriptor) {                                   \
+    return destroyDescriptor(__func__, "cudnn" #NAME "Descriptor", descriptor); \
+  }

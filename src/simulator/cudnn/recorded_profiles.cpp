@@ -2,24 +2,15 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
 namespace ucudnn::simulator {
 namespace {
 
-std::string firstLine(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
-  std::string line;
-  std::getline(file, line);
-  if (!line.empty() && line.back() == '\r') line.pop_back();
-  return line;
-}
-
 void load(const std::string& path, RecordedProfiles* profiles) {
-  const std::string header = firstLine(path);
+  const std::vector<std::string> lines = readLines(path);
+  const std::string header = lines.empty() ? "" : lines.front();
   if (header == kProblemHeader) return profiles->engines.load(path);
   if (header == kAlgorithmHeader) return profiles->algorithms.load(path);
   throw std::runtime_error(path + ":1: header is neither " + kAlgorithmHeader + " nor " +

@@ -1,6 +1,5 @@
 #include "simulator/cudnn/view.hpp"
 
-#include <cstring>
 
 namespace ucudnn::simulator {
 namespace {

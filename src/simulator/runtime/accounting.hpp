@@ -3,7 +3,6 @@
 // destroy handles from static destructors.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>

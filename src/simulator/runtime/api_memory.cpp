@@ -132,8 +132,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = block->device;
   attributes->devicePointer = address;
   if (block->kind != MemoryKind::kDevice) attributes->hostPointer = address;
-  attributes->type =
-      block->kind == MemoryKind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+  attributes->type = block->kind == MemoryKind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
   return cudaSuccess;
 }
 

@@ -28,8 +28,8 @@ std::size_t extent(std::size_t width, std::size_t height, std::size_t pitch) {
   return width == 0 || height == 0 ? 0 : (height - 1) * pitch + width;
 }
 
-/// Whether the pointer may stand where `kind` says device (or host) memory. Managed and pinned
-/// memory may stand anywhere.
+/// Whether the pointer may stand where `kind` says device (or host) memory. Pinned memory may stand
+/// anywhere.
 bool mayStand(const std::optional<Block>& block, bool wantsDevice) {
   if (wantsDevice) return block.has_value();
   return !block || block->kind != MemoryKind::kDevice;

@@ -1,5 +1,7 @@
 #include "simulator/runtime/settings.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -20,25 +22,15 @@ std::vector<std::string> splitAtCommas(const std::string& text) {
   return parts;
 }
 
-Arithmetic parseArithmetic(const std::string& text) {
-  if (text == "full") return Arithmetic::kFull;
-  if (text == "sampled") return Arithmetic::kSampled;
-  if (text == "off") return Arithmetic::kOff;
-  refuseSetting("UCUDNN_SIMULATOR_ARITHMETIC is full, sampled or off, not " + text);
-}
-
-Rounding parseRounding(const std::string& text) {
-  if (text == "0") return Rounding::kExact;
-  if (text == "1") return Rounding::kMethods;
-  if (text == "kernels") return Rounding::kKernels;
-  refuseSetting("UCUDNN_SIMULATOR_ROUNDING is 0, 1 or kernels, not " + text);
-}
-
-Leaks parseLeaks(const std::string& text) {
-  if (text == "0") return Leaks::kNone;
-  if (text == "1") return Leaks::kResources;
-  if (text == "all") return Leaks::kAll;
-  refuseSetting("UCUDNN_SIMULATOR_LEAKS is 0, 1 or all, not " + text);
+/// The place of a variable's value among its three; the first is the default.
+template <typename Value>
+Value parseName(const char* name, const std::array<const char*, 3>& names) {
+  const std::string text = variable(name, names[0]);
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end())
+    refuseSetting(std::string(name) + " is " + names[0] + ", " + names[1] + " or " + names[2] +
+                  ", not " + text);
+  return static_cast<Value>(found - names.begin());
 }
 
 std::int64_t parseCount(const char* name) {
@@ -66,13 +58,13 @@ void refuseSetting(const std::string& message) {
 const Settings& settings() {
   static const Settings* const settings = new Settings{
       splitAtCommas(variable("UCUDNN_SIMULATOR_DEVICES", "H200")),
-      parseArithmetic(variable("UCUDNN_SIMULATOR_ARITHMETIC", "full")),
-      parseRounding(variable("UCUDNN_SIMULATOR_ROUNDING", "0")),
+      parseName<Arithmetic>("UCUDNN_SIMULATOR_ARITHMETIC", {"full", "sampled", "off"}),
+      parseName<Rounding>("UCUDNN_SIMULATOR_ROUNDING", {"0", "1", "kernels"}),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
       static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),
       parseChoice("UCUDNN_SIMULATOR_MEASURING_COST", "1"),
-      parseLeaks(variable("UCUDNN_SIMULATOR_LEAKS", "0")),
+      parseName<Leaks>("UCUDNN_SIMULATOR_LEAKS", {"0", "1", "all"}),
       parseChoice("UCUDNN_SIMULATOR_STRICT", "abort"),
   };
   return *settings;

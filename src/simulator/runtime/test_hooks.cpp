@@ -13,19 +13,16 @@ namespace ucudnn::simulator {
 
 namespace {
 
-std::atomic<Arithmetic>& chosenArithmetic() {
-  static std::atomic<Arithmetic> chosen{settings().arithmetic};
-  return chosen;
-}
+/// What the environment says, and tests set.
+struct Chosen {
+  std::atomic<Arithmetic> arithmetic{settings().arithmetic};
+  std::atomic<Rounding> rounding{settings().rounding};
+  std::atomic<std::uint64_t> randomTimesSeed{settings().randomTimesSeed};
+};
 
-std::atomic<Rounding>& chosenRounding() {
-  static std::atomic<Rounding> chosen{settings().rounding};
-  return chosen;
-}
-
-std::atomic<std::uint64_t>& chosenRandomTimes() {
-  static std::atomic<std::uint64_t> chosen{settings().randomTimesSeed};
-  return chosen;
+Chosen& chosen() {
+  static Chosen instance;
+  return instance;
 }
 
 std::string describeRange(const void* pointer, std::size_t bytes, const char* what) {
@@ -37,15 +34,15 @@ std::string describeRange(const void* pointer, std::size_t bytes, const char* wh
 }  // namespace
 
 Arithmetic arithmetic() {
-  return chosenArithmetic();
+  return chosen().arithmetic;
 }
 
 Rounding rounding() {
-  return chosenRounding();
+  return chosen().rounding;
 }
 
 std::uint64_t randomTimesSeed() {
-  return chosenRandomTimes();
+  return chosen().randomTimesSeed;
 }
 
 bool findAllocation(const void* pointer, Allocation* allocation) {
@@ -118,15 +115,15 @@ void ucudnnSimulatorSetMemory(int device, std::size_t bytes) {
 }
 
 void ucudnnSimulatorSetArithmetic(int arithmetic) {
-  chosenArithmetic() = static_cast<Arithmetic>(arithmetic);
+  chosen().arithmetic = static_cast<Arithmetic>(arithmetic);
 }
 
 void ucudnnSimulatorSetRounding(int rounding) {
-  chosenRounding() = static_cast<Rounding>(rounding);
+  chosen().rounding = static_cast<Rounding>(rounding);
 }
 
 void ucudnnSimulatorSetRandomTimes(std::uint64_t seed) {
-  chosenRandomTimes() = seed;
+  chosen().randomTimesSeed = seed;
 }
 
 double ucudnnSimulatorClock(cudaStream_t handle) {

@@ -1,6 +1,5 @@
 // Objects of the program's that live as long as graphs that use them.
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <utility>
 
