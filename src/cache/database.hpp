@@ -75,14 +75,6 @@ class Database {
   StoredProblem loadAll(const MachineKey& machine,
                         const std::string& problem,
                         bool* isLocked = nullptr) noexcept;
-  /// The problem's own measurements.
-  StoredMeasurements load(const MachineKey& machine,
-                          const std::string& problem,
-                          bool* isLocked = nullptr) noexcept {
-    StoredProblem all = loadAll(machine, problem, isLocked);
-    const auto own = all.find("");
-    return own == all.end() ? StoredMeasurements() : std::move(own->second);
-  }
 
   /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.
   void store(const MachineKey& machine,

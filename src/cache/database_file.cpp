@@ -191,6 +191,23 @@ bool holdsSomething(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && status.st_size > 0;
 }
 
+/// Makes the table of errors where it is missing.
+void makeErrors(DatabaseFile& file) {
+  if (file.hasErrors) return;
+  file.connection.execute(kErrors.sql);
+  file.connection.execute("PRAGMA user_version = 3");
+  file.schemaCookie = -1;  // if this is not committed, there is no table
+  file.hasErrors = true;
+}
+
+/// Runs a statement that gives the id of one row.
+std::int64_t idOf(SqliteStatement& statement) {
+  statement.step();
+  const std::int64_t id = statement.integer(0);
+  statement.run();
+  return id;
+}
+
 }  // namespace
 
 DatabaseFile openDatabaseFile(const std::string& path,
@@ -223,14 +240,6 @@ void checkSchema(DatabaseFile& file) {
   if (cookie == file.schemaCookie) return;
   file.hasErrors = checkWholeSchema(file.connection);
   file.schemaCookie = cookie;
-}
-
-void makeErrors(DatabaseFile& file) {
-  if (file.hasErrors) return;
-  file.connection.execute(kErrors.sql);
-  file.connection.execute("PRAGMA user_version = 3");
-  file.schemaCookie = -1;  // if this is not committed, there is no table
-  file.hasErrors = true;
 }
 
 std::int64_t toStoredBytes(std::size_t bytes) noexcept {
@@ -276,21 +285,14 @@ std::int64_t SizeWriter::machineId(const MachineKey& machine) {
       "cuda_version, cudnn_version, simulated) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
       "SET simulated = excluded.simulated RETURNING id");
   bindMachine(statement, machine);
-  statement.step();
-  const std::int64_t id = statement.integer(0);
-  statement.run();
-  return id;
+  return idOf(statement);
 }
 
 std::int64_t SizeWriter::problemId(const std::string& problem) {
   SqliteStatement statement(connection_,
                             "INSERT INTO problem (text) VALUES (?) ON CONFLICT DO UPDATE SET "
                             "text = excluded.text RETURNING id");
-  statement.bind(problem);
-  statement.step();
-  const std::int64_t id = statement.integer(0);
-  statement.run();
-  return id;
+  return idOf(statement.bind(problem));
 }
 
 std::int64_t SizeWriter::addSize(std::int64_t machine,
@@ -298,11 +300,8 @@ std::int64_t SizeWriter::addSize(std::int64_t machine,
                                  int batch,
                                  std::size_t coveredBytes,
                                  std::int64_t measuredAt) {
-  addSize_.bind(machine, problem, std::int64_t{batch}, toStoredBytes(coveredBytes), measuredAt);
-  addSize_.step();
-  const std::int64_t id = addSize_.integer(0);
-  addSize_.run();
-  return id;
+  return idOf(addSize_.bind(
+      machine, problem, std::int64_t{batch}, toStoredBytes(coveredBytes), measuredAt));
 }
 
 void SizeWriter::addKernel(std::int64_t size,

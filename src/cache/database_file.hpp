@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -46,10 +45,6 @@ DatabaseFile openDatabaseFile(const std::string& path,
 /// Throws DatabaseRefused where the schema is not exactly ours, since the file was opened or since:
 /// a view, a trigger, another index or table. REQUIRES: inside a transaction. Throws SqliteError.
 void checkSchema(DatabaseFile& file);
-
-/// Makes the table of errors where it is missing. REQUIRES: inside a transaction that writes; the
-/// schema has been checked. Throws SqliteError.
-void makeErrors(DatabaseFile& file);
 
 // What a row may hold; longer texts are no row of ours.
 constexpr int kLongestKernel = 128;

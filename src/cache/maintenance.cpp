@@ -121,20 +121,14 @@ std::size_t pruneDatabase(const std::string& path, const PruneFilter& filter) {
     {
       SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
       if (filter.otherThan) {
-        const MachineKey& kept = *filter.otherThan;
-        SqliteStatement(connection,
-                        "DELETE FROM size WHERE machine_id NOT IN (SELECT id FROM machine WHERE "
-                        "device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
-                        "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? "
-                        "AND simulated = ?)")
-            .bind(kept.deviceName,
-                  std::int64_t{kept.computeCapability},
-                  std::int64_t{kept.multiprocessorCount},
-                  std::int64_t{kept.driverVersion},
-                  std::int64_t{kept.cudaVersion},
-                  toStoredBytes(kept.cudnnVersion),
-                  std::int64_t{kept.simulated})
-            .run();
+        SqliteStatement others(
+            connection,
+            "DELETE FROM size WHERE machine_id NOT IN (SELECT id FROM machine WHERE "
+            "device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
+            "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? "
+            "AND simulated = ?)");
+        bindMachine(others, *filter.otherThan);
+        others.run();
         removed += removedByLast();
       }
       if (filter.measuredBefore) {

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <cstdio>
-#include <limits>
 
 namespace ucudnn {
 namespace {

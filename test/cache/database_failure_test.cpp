@@ -19,6 +19,7 @@ namespace ucudnn {
 namespace {
 
 using test::describe;
+using test::loadOwn;
 using test::machine;
 using test::sizeOf;
 
@@ -108,10 +109,10 @@ TEST_F(DatabaseFailureTest, GarbledHeader) {
 TEST_F(DatabaseFailureTest, DamageThatComesWhileItIsOpenIsWarnedOfOnce) {
   makeDatabase();
   Database database(path_);
-  EXPECT_EQ(1U, database.load(machine(), "problem 1").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem 1").size());
   std::filesystem::resize_file(path_, 100);
   for (int i = 0; i < 5; ++i) {
-    database.load(machine(), "problem " + std::to_string(i));
+    loadOwn(database, machine(), "problem " + std::to_string(i));
     database.store(machine(), "new", {{1, sizeOf(3)}});
   }
   expectOneWarning("");
@@ -135,7 +136,7 @@ TEST_F(DatabaseFailureTest, WhatIsNoFile) {
                               directory_.file("log of " + std::to_string(path.size())));
     Database database(path);
     database.store(machine(), "problem", {{1, sizeOf(1)}});
-    EXPECT_TRUE(database.load(machine(), "problem").empty());
+    EXPECT_TRUE(loadOwn(database, machine(), "problem").empty());
     const std::string log =
         test::contents(directory_.file("log of " + std::to_string(path.size())));
     EXPECT_NE(std::string::npos, log.find("not a regular file")) << log;
@@ -147,7 +148,7 @@ TEST_F(DatabaseFailureTest, EmptyFileIsTakenIntoUse) {
   write("");
   Database database(path_);
   database.store(machine(), "problem", {{1, sizeOf(1)}});
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   expectNoWarning();
 }
 
@@ -182,11 +183,11 @@ TEST_F(DatabaseFailureTest, SizesWithBadValuesAreIgnoredAndTheOthersKept) {
                 some + "6)");
   Database database(path_);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(describe({{7, sizeOf(0)}}), describe(database.load(machine(), "problem")));
+    EXPECT_EQ(describe({{7, sizeOf(0)}}), describe(loadOwn(database, machine(), "problem")));
   }
   expectOneWarning("not valid");
   database.store(machine(), "problem", {{1, sizeOf(2)}});
-  EXPECT_EQ(2U, database.load(machine(), "problem").size())
+  EXPECT_EQ(2U, loadOwn(database, machine(), "problem").size())
       << "measured again, a size is whole again";
 }
 
@@ -247,11 +248,11 @@ TEST_P(ReadOnlyDatabaseTest, StillAnswersAndWarnsOnceOfWhatItDrops) {
   inChild([this] {
     becomeSomebodyElse();
     Database database(path_);
-    EXPECT_EQ(describe(expected_), describe(database.load(machine(), "problem 1")));
+    EXPECT_EQ(describe(expected_), describe(loadOwn(database, machine(), "problem 1")));
     expectNoWarning();
     for (int i = 0; i < 3; ++i) database.store(machine(), "new", {{1, sizeOf(1)}});
-    EXPECT_TRUE(database.load(machine(), "new").empty());
-    EXPECT_EQ(describe({{1, sizeOf(20, 2)}}), describe(database.load(machine(), "problem 2")));
+    EXPECT_TRUE(loadOwn(database, machine(), "new").empty());
+    EXPECT_EQ(describe({{1, sizeOf(20, 2)}}), describe(loadOwn(database, machine(), "problem 2")));
     expectOneWarning("cannot be written");
   });
   EXPECT_EQ(before, test::contents(path_));
@@ -309,11 +310,11 @@ TEST_F(DatabaseFailureTest, FullDiskWhileItGrows) {
   EXPECT_EQ("ok", test::sql(path_, "PRAGMA integrity_check"));
   Database database(path_);
   for (int i = 0; i < 50; ++i) {
-    const auto found = database.load(machine(), "problem " + std::to_string(i));
+    const auto found = loadOwn(database, machine(), "problem " + std::to_string(i));
     EXPECT_EQ(describe({{1, sizeOf(20, i)}}), describe(found)) << i;
   }
   for (int i = 0; i < 100; ++i) {  // Each was stored whole or not at all.
-    const auto found = database.load(machine(), "new " + std::to_string(i));
+    const auto found = loadOwn(database, machine(), "new " + std::to_string(i));
     if (found.empty()) continue;
     EXPECT_EQ(describe({{1, sizeOf(50, i)}}), describe(found)) << i;
   }
@@ -325,13 +326,13 @@ TEST_F(DatabaseFailureTest, FullDiskAtTheStart) {
     Database database(path_);
     for (int i = 0; i < 5; ++i) {
       database.store(machine(), "problem", {{1, sizeOf(2)}});
-      EXPECT_TRUE(database.load(machine(), "problem").empty());
+      EXPECT_TRUE(loadOwn(database, machine(), "problem").empty());
     }
     expectOneWarning("");
   });
   Database database(path_);
   database.store(machine(), "problem", {{1, sizeOf(2)}});
-  EXPECT_EQ(1U, database.load(machine(), "problem").size()) << "nothing is left in the way";
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size()) << "nothing is left in the way";
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ namespace ucudnn {
 namespace {
 
 using test::describe;
+using test::loadOwn;
 using test::machine;
 using test::sizeOf;
 
@@ -32,7 +33,7 @@ class DatabaseTest : public test::CacheFixture {};
 TEST_F(DatabaseTest, EmptyAtFirstAndMadeOnFirstUseOnly) {
   Database database(path_);
   EXPECT_NE(0, ::access(path_.c_str(), F_OK));
-  EXPECT_TRUE(database.load(machine(), "problem").empty());
+  EXPECT_TRUE(loadOwn(database, machine(), "problem").empty());
   EXPECT_EQ(0, ::access(path_.c_str(), F_OK));
   expectNoWarning();
 }
@@ -40,7 +41,7 @@ TEST_F(DatabaseTest, EmptyAtFirstAndMadeOnFirstUseOnly) {
 TEST_F(DatabaseTest, NoPathMeansNoCacheAndNoWarning) {
   Database database("");
   database.store(machine(), "problem", {{1, sizeOf(1)}});
-  EXPECT_TRUE(database.load(machine(), "problem").empty());
+  EXPECT_TRUE(loadOwn(database, machine(), "problem").empty());
   expectNoWarning();
 }
 
@@ -54,8 +55,8 @@ TEST_F(DatabaseTest, KeepsEverythingFromOneProcessToTheNext) {
   const std::string problem = "conv'; n=256 μ\n";
   Database(path_).store(machine(), problem, stored);
   Database again(path_);
-  EXPECT_EQ(describe(stored), describe(again.load(machine(), problem)));
-  EXPECT_TRUE(again.load(machine(), "another problem").empty());
+  EXPECT_EQ(describe(stored), describe(loadOwn(again, machine(), problem)));
+  EXPECT_TRUE(loadOwn(again, machine(), "another problem").empty());
   EXPECT_EQ("ok", test::sql(path_, "PRAGMA integrity_check"));
   expectNoWarning();
 }
@@ -63,14 +64,14 @@ TEST_F(DatabaseTest, KeepsEverythingFromOneProcessToTheNext) {
 TEST_F(DatabaseTest, LargeFilesAreReadToo) {
   const StoredMeasurements many = {{1, sizeOf(5000)}};
   Database(path_).store(machine(), "many rows", many);
-  EXPECT_EQ(describe(many), describe(Database(path_).load(machine(), "many rows")));
+  EXPECT_EQ(describe(many), describe(loadOwn(Database(path_), machine(), "many rows")));
   for (int i = 0; i < 6; ++i)
     Database(path_).store(machine(), "more " + std::to_string(i), {{i + 1, sizeOf(5000)}});
   EXPECT_LT(128 * 4096U, std::filesystem::file_size(path_));
   Database all(path_);
   for (int i = 0; i < 6; ++i)
-    EXPECT_EQ(5000U, all.load(machine(), "more " + std::to_string(i)).at(i + 1).kernels.size());
-  EXPECT_EQ(describe(many), describe(all.load(machine(), "many rows")));
+    EXPECT_EQ(5000U, loadOwn(all, machine(), "more " + std::to_string(i)).at(i + 1).kernels.size());
+  EXPECT_EQ(describe(many), describe(loadOwn(all, machine(), "many rows")));
   expectNoWarning();
 }
 
@@ -89,7 +90,7 @@ TEST_F(DatabaseTest, WhatIsKeptBehindAProblemsTextComesWithIt) {
         found += "[" + text + "] " + describe(measurements);
       EXPECT_EQ(expected, found);
     }
-    EXPECT_EQ(describe({{7, sizeOf(1)}}), describe(database.load(machine(), "ab")));
+    EXPECT_EQ(describe({{7, sizeOf(1)}}), describe(loadOwn(database, machine(), "ab")));
     EXPECT_TRUE(database.loadAll(machine(), "a asked").count("") == 0);
     EXPECT_TRUE(database.loadAll(machine(), "c").empty());
     if (!isLarge) Database(path_).store(machine(), "many rows", {{1, sizeOf(5000)}});
@@ -112,12 +113,12 @@ TEST_F(DatabaseTest, EachPartOfTheMachineCounts) {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     MachineKey other = machine();
     changes[i](other);
-    EXPECT_TRUE(database.load(other, "problem").empty()) << i;
+    EXPECT_TRUE(loadOwn(database, other, "problem").empty()) << i;
     const StoredMeasurements own = {{1, sizeOf(2, static_cast<int>(i) + 1)}};
     database.store(other, "problem", own);
-    EXPECT_EQ(describe(own), describe(database.load(other, "problem"))) << i;
+    EXPECT_EQ(describe(own), describe(loadOwn(database, other, "problem"))) << i;
   }
-  EXPECT_EQ(describe({{1, sizeOf(1)}}), describe(database.load(machine(), "problem")));
+  EXPECT_EQ(describe({{1, sizeOf(1)}}), describe(loadOwn(database, machine(), "problem")));
 }
 
 TEST_F(DatabaseTest, StoringAgainReplacesKernelsOneByOneAndKeepsTheLargerBound) {
@@ -126,11 +127,11 @@ TEST_F(DatabaseTest, StoringAgainReplacesKernelsOneByOneAndKeepsTheLargerBound) 
   database.store(machine(), "problem", {{4, {3000, {{"b", 3, 30, false}, {"c", 4, 40, true}}}}});
   const StoredMeasurements expected = {
       {4, {5000, {{"a", 1, 10, true}, {"b", 3, 30, false}, {"c", 4, 40, true}}}}};
-  EXPECT_EQ(describe(expected), describe(database.load(machine(), "problem")));
+  EXPECT_EQ(describe(expected), describe(loadOwn(database, machine(), "problem")));
   database.store(machine(), "problem", {{4, {7000, {}}}, {8, sizeOf(1)}});
-  EXPECT_EQ(7000U, database.load(machine(), "problem").at(4).coveredBytes);
-  EXPECT_EQ(3U, database.load(machine(), "problem").at(4).kernels.size());
-  EXPECT_EQ(1U, database.load(machine(), "problem").at(8).kernels.size());
+  EXPECT_EQ(7000U, loadOwn(database, machine(), "problem").at(4).coveredBytes);
+  EXPECT_EQ(3U, loadOwn(database, machine(), "problem").at(4).kernels.size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").at(8).kernels.size());
 }
 
 TEST_F(DatabaseTest, TimesThatAreNoneAreNotStored) {
@@ -146,7 +147,7 @@ TEST_F(DatabaseTest, TimesThatAreNoneAreNotStored) {
                      {"-", -1, 0, true},
                      {"good", 1, 0, true}}}}});
   EXPECT_EQ(describe({{1, {9, {{"good", 1, 0, true}}}}}),
-            describe(database.load(machine(), "problem")));
+            describe(loadOwn(database, machine(), "problem")));
   expectNoWarning();
 }
 
@@ -156,13 +157,13 @@ const StoredMeasurements kWithErrors = {
 TEST_F(DatabaseTest, ErrorsAreKept) {
   Database(path_).store(machine(), "problem", kWithErrors);
   Database database(path_);
-  EXPECT_EQ(describe(kWithErrors), describe(database.load(machine(), "problem")));
+  EXPECT_EQ(describe(kWithErrors), describe(loadOwn(database, machine(), "problem")));
   // A time that is measured again leaves it; an error that is replaces it.
   database.store(machine(), "problem", {{4, {100, {{"a", 5, 10, true, 5}}}}});
   database.store(machine(), "problem", {{4, {100, {{"c", 3, 0, true, 0, 4e-4}}}}});
   const StoredMeasurements expected = {
       {4, {100, {{"a", 5, 10, true, 5, 1e-7}, {"b", 2, 20, true, 2}, {"c", 3, 0, true, 0, 4e-4}}}}};
-  EXPECT_EQ(describe(expected), describe(database.load(machine(), "problem")));
+  EXPECT_EQ(describe(expected), describe(loadOwn(database, machine(), "problem")));
   expectNoWarning();
 }
 
@@ -170,17 +171,17 @@ TEST_F(DatabaseTest, AFileOfBeforeIsReadAndGetsErrorsWhenTheFirstIsStored) {
   Database before(path_), other(path_);
   before.store(machine(), "problem", {{1, sizeOf(3)}});
   EXPECT_EQ("2", test::sql(path_, "PRAGMA user_version")) << "an older version can use it";
-  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(other.load(machine(), "problem")));
-  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(other.load(machine(), "problem")));
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(loadOwn(other, machine(), "problem")));
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(loadOwn(other, machine(), "problem")));
 
   before.store(machine(), "problem", kWithErrors);
   EXPECT_EQ("3", test::sql(path_, "PRAGMA user_version"));
   const StoredMeasurements all = {{1, sizeOf(3)}, *kWithErrors.begin()};
   for (Database* const database : {&before, &other})  // which had it open
     for (int i = 0; i < 2; ++i)
-      EXPECT_EQ(describe(all), describe(database->load(machine(), "problem")));
+      EXPECT_EQ(describe(all), describe(loadOwn(*database, machine(), "problem")));
   other.store(machine(), "problem", {{2, sizeOf(1)}});
-  EXPECT_EQ(3U, Database(path_).load(machine(), "problem").size());
+  EXPECT_EQ(3U, loadOwn(Database(path_), machine(), "problem").size());
   expectNoWarning();
 }
 
@@ -197,7 +198,7 @@ TEST_F(DatabaseTest, ErrorsThatAreNoneAreNotStored) {
                      {"-", 1, 0, true, 1, -1},
                      {"good", 1, 0, true, 1, 1e-7}}}}});
   EXPECT_EQ(describe({{1, {9, {{"good", 1, 0, true, 1, 1e-7}}}}}),
-            describe(database.load(machine(), "problem")));
+            describe(loadOwn(database, machine(), "problem")));
   expectNoWarning();
 }
 
@@ -222,7 +223,7 @@ TEST_F(DatabaseTest, ProcessThatExitsLeavesAllInTheOneFile) {
       ::testing::ExitedWithCode(0),
       "");
   EXPECT_FALSE(std::filesystem::exists(path_ + "-wal"));
-  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(path_).load(machine(), "problem")));
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(loadOwn(Database(path_), machine(), "problem")));
 }
 
 TEST_F(DatabaseTest, ProcessThatDiesLosesNothingThatItStored) {
@@ -234,7 +235,7 @@ TEST_F(DatabaseTest, ProcessThatDiesLosesNothingThatItStored) {
       },
       ::testing::KilledBySignal(SIGKILL),
       "");
-  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(path_).load(machine(), "problem")));
+  EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(loadOwn(Database(path_), machine(), "problem")));
   expectNoWarning();
 }
 
@@ -256,10 +257,11 @@ void expectAllWritersWork(const std::string& path) {
   StoredMeasurements shared;
   for (int seed = 0; seed < kWriters * kProblemsPerWriter; ++seed) {
     const StoredMeasurements own = {{1, sizeOf(2, seed)}, {2, sizeOf(0)}};
-    EXPECT_EQ(describe(own), describe(database.load(machine(), "problem " + std::to_string(seed))));
+    EXPECT_EQ(describe(own),
+              describe(loadOwn(database, machine(), "problem " + std::to_string(seed))));
     shared[seed + 1] = sizeOf(1, seed);
   }
-  EXPECT_EQ(describe(shared), describe(database.load(machine(), "shared")));
+  EXPECT_EQ(describe(shared), describe(loadOwn(database, machine(), "shared")));
   EXPECT_EQ("ok", test::sql(path, "PRAGMA integrity_check"));
 }
 
@@ -319,7 +321,7 @@ TEST_F(DatabaseTest, FirstUsersOfAFileAllSucceed) {
     inChildren(4, [&path](int child) {
       Database(path).store(machine(), "problem", {{child + 1, sizeOf(1)}});
     });
-    EXPECT_EQ(4U, Database(path).load(machine(), "problem").size()) << round;
+    EXPECT_EQ(4U, loadOwn(Database(path), machine(), "problem").size()) << round;
   }
   expectNoWarning();
 }
@@ -335,13 +337,13 @@ TEST_F(DatabaseTest, ForkedChildrenUseTheirParentsDatabaseWhileItsThreadsDo) {
   inChildren(kWriters - 1, [&database](int child) {
     bool isLocked = true;  // so many writers may hold the file for longer than a load waits
     while (isLocked) {
-      const auto found = database.load(machine(), "before", &isLocked);
+      const auto found = loadOwn(database, machine(), "before", &isLocked);
       if (!isLocked && found.size() != 1) ::_exit(1);
     }
     storeAsWriter(database, child + 1);
   });
   busy.join();
-  EXPECT_EQ(1U, database.load(machine(), "before").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "before").size());
   expectAllWritersWork(path_);
   expectNoWarning();
 }

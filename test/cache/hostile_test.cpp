@@ -17,6 +17,7 @@ namespace ucudnn {
 namespace {
 
 using test::describe;
+using test::loadOwn;
 using test::machine;
 using test::sizeOf;
 using Clock = std::chrono::steady_clock;
@@ -86,12 +87,13 @@ TEST_P(HostileDatabaseTest, IsRefusedOrIgnoredWithOneLine) {
   makeFile();
   expectShort("load and store", [this] {
     Database database(path_);
-    for (const char* problem : {"a", "b", "a asked all", "new"}) database.load(machine(), problem);
+    for (const char* problem : {"a", "b", "a asked all", "new"})
+      loadOwn(database, machine(), problem);
     if (!is("rows_")) expectUntouched();
     database.store(machine(), "new", {{1, sizeOf(3)}});
     database.store(machine(), "a", {{8, sizeOf(3)}});
-    EXPECT_EQ(is("rows_") ? database.load(machine(), "new").size() : 0U,
-              database.load(machine(), "new").size());
+    EXPECT_EQ(is("rows_") ? loadOwn(database, machine(), "new").size() : 0U,
+              loadOwn(database, machine(), "new").size());
   });
   expectOneShortWarningAtMost();
   if (!is("rows_")) {
@@ -122,7 +124,7 @@ class HostileNeighbourTest : public test::CacheFixture {
   void SetUp() override { Database(path_).store(machine(), "problem", {{1, sizeOf(3)}}); }
 
   void expectAll() {
-    EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(Database(path_).load(machine(), "problem")));
+    EXPECT_EQ(describe({{1, sizeOf(3)}}), describe(loadOwn(Database(path_), machine(), "problem")));
     for (const char* suffix : {"-wal", "-shm", "-journal"})
       EXPECT_FALSE(fs::exists(path_ + suffix)) << suffix;
     EXPECT_EQ("delete", test::sql(path_, "PRAGMA journal_mode"));
@@ -164,7 +166,7 @@ TEST_F(HostileNeighbourTest, ALogThatAnOlderVersionLeftIsReadAndReplaced) {
   test::copyWithLog(path_, copy, "UPDATE measurement SET workspace_bytes = 77");
   test::sql(path_, "PRAGMA journal_mode = DELETE");
   path_ = copy;
-  const StoredMeasurements found = Database(path_).load(machine(), "problem");
+  const StoredMeasurements found = loadOwn(Database(path_), machine(), "problem");
   ASSERT_EQ(3U, found.at(1).kernels.size());
   EXPECT_EQ(77U, found.at(1).kernels[0].workspaceBytes) << "what was only in the log";
   test::sql(path_, "SELECT count(*) FROM size");
@@ -183,24 +185,24 @@ TEST_F(HostileNeighbourTest, ALogOrItsIndexMayBeCutShort) {
       path_ = directory_.file(cut + std::to_string(bytes));
       for (const char* suffix : {"", "-wal", "-shm"}) fs::copy_file(copy + suffix, path_ + suffix);
       fs::resize_file(path_ + cut, std::min(bytes, fs::file_size(path_ + cut)));
-      EXPECT_EQ(3U, Database(path_).load(machine(), "problem").at(1).kernels.size());
+      EXPECT_EQ(3U, loadOwn(Database(path_), machine(), "problem").at(1).kernels.size());
       expectNoWarning();
     }
 }
 
 TEST_F(HostileNeighbourTest, AnIndexThatIsCutShortWhileTheFileIsOpenEndsNothing) {
   Database database(path_);
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   {
     Other older(path_);
     older.run("PRAGMA journal_mode = WAL; UPDATE measurement SET time_ms = 3");
     fs::resize_file(path_ + "-shm", 0);
     bool isLocked = false;
-    EXPECT_TRUE(database.load(machine(), "problem", &isLocked).empty());
+    EXPECT_TRUE(loadOwn(database, machine(), "problem", &isLocked).empty());
     database.store(machine(), "new", {{1, sizeOf(1)}});
     fs::resize_file(path_ + "-shm", 32768);  // or the older version itself would die
   }
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   EXPECT_EQ("ok", test::sql(path_, "PRAGMA integrity_check"));
 }
 
@@ -211,7 +213,7 @@ TEST_F(HostileNeighbourTest, AJournalThatIsNoneIsNotPlayedBack) {
         std::string(5000, '\0'),
         "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + std::string(1000, '\xff')}) {
     std::ofstream(path_ + "-journal", std::ios::binary) << bytes;
-    EXPECT_EQ(1U, Database(path_).load(machine(), "problem").size());
+    EXPECT_EQ(1U, loadOwn(Database(path_), machine(), "problem").size());
   }
   expectNoWarning();
 }
@@ -220,7 +222,7 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
   constexpr std::chrono::milliseconds kPatience{100};
   for (const bool isOpen : {false, true}) {
     Database database(path_);
-    if (isOpen) database.load(machine(), "problem");
+    if (isOpen) loadOwn(database, machine(), "problem");
     bool isLocked = false;
     {
       Other other(path_);
@@ -229,17 +231,18 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
       other.run("BEGIN EXCLUSIVE");
       expectWaits(kPatience, [&] {
         for (int i = 0; i < 20; ++i) {
-          EXPECT_TRUE(database.load(machine(), "problem", &isLocked).empty());
+          EXPECT_TRUE(loadOwn(database, machine(), "problem", &isLocked).empty());
           EXPECT_TRUE(isLocked);
           database.store(machine(), "new " + std::to_string(i), {{1 + isOpen, sizeOf(2)}});
         }
       });
       other.run("COMMIT");
     }
-    EXPECT_EQ(1U, database.load(machine(), "problem", &isLocked).size());
+    EXPECT_EQ(1U, loadOwn(database, machine(), "problem", &isLocked).size());
     EXPECT_FALSE(isLocked);
     for (int i = 0; i < 20; ++i)
-      EXPECT_EQ(1U, Database(path_).load(machine(), "new " + std::to_string(i)).count(1 + isOpen));
+      EXPECT_EQ(1U,
+                loadOwn(Database(path_), machine(), "new " + std::to_string(i)).count(1 + isOpen));
   }
   expectNoWarning();
 }
@@ -247,24 +250,25 @@ TEST_F(HostileNeighbourTest, ALockHoldsUpFor100MsInTotalAndIsTriedAgain) {
 TEST_F(HostileNeighbourTest, ASmallFileIsReadOnceUntilItChanges) {
   Database(path_).store(machine(), "second", {{2, sizeOf(2)}});
   Database database(path_);
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   MachineKey another = machine();
   another.multiprocessorCount = 1;
   bool isLocked = false;
   {
     Other other(path_);
     other.run("BEGIN EXCLUSIVE");
-    EXPECT_EQ(describe({{2, sizeOf(2)}}), describe(database.load(machine(), "second", &isLocked)));
+    EXPECT_EQ(describe({{2, sizeOf(2)}}),
+              describe(loadOwn(database, machine(), "second", &isLocked)));
     EXPECT_FALSE(isLocked);
-    EXPECT_TRUE(database.load(machine(), "third", &isLocked).empty());
+    EXPECT_TRUE(loadOwn(database, machine(), "third", &isLocked).empty());
     EXPECT_FALSE(isLocked);
-    EXPECT_TRUE(database.load(another, "second", &isLocked).empty());
+    EXPECT_TRUE(loadOwn(database, another, "second", &isLocked).empty());
     EXPECT_TRUE(isLocked);
     other.run("COMMIT");
   }
   Database(path_).store(machine(), "second", {{2, sizeOf(3)}});
-  EXPECT_EQ(describe({{2, sizeOf(3)}}), describe(database.load(machine(), "second")));
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(describe({{2, sizeOf(3)}}), describe(loadOwn(database, machine(), "second")));
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   expectNoWarning();
 }
 
@@ -299,7 +303,7 @@ TEST_F(HostileNeighbourTest, AReaderStopsNoOtherReader) {
   Other other(path_);
   other.run("BEGIN; SELECT * FROM measurement");
   Database database(path_);
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   other.run("COMMIT");
   expectAll();
 }
@@ -307,10 +311,10 @@ TEST_F(HostileNeighbourTest, AReaderStopsNoOtherReader) {
 // The schema may change at any time.
 TEST_F(HostileNeighbourTest, ATriggerThatComesLaterDoesNotRun) {
   Database database(path_);
-  EXPECT_EQ(1U, database.load(machine(), "problem").size());
+  EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
   test::sql(path_, "CREATE TRIGGER t AFTER INSERT ON size BEGIN DELETE FROM measurement; END");
   database.store(machine(), "new", {{1, sizeOf(1)}});
-  EXPECT_TRUE(database.load(machine(), "problem").empty());
+  EXPECT_TRUE(loadOwn(database, machine(), "problem").empty());
   expectOneWarning("not ours");
   EXPECT_EQ("3", test::sql(path_, "SELECT count(*) FROM measurement"));
 }
@@ -323,7 +327,7 @@ TEST_F(HostileNeighbourTest, MoreRowsThanFitIntoMemoryAreRefused) {
   const auto begin = test::spent();
   {
     Database database(path_);
-    EXPECT_TRUE(database.load(machine(), "problem").empty());
+    EXPECT_TRUE(loadOwn(database, machine(), "problem").empty());
     EXPECT_THROW(listDatabase(path_), std::runtime_error);
   }
   EXPECT_LT(test::spent() - begin, kMostTime);

@@ -15,6 +15,7 @@ namespace ucudnn {
 namespace {
 
 using test::describe;
+using test::loadOwn;
 using test::machine;
 using test::sizeOf;
 
@@ -62,7 +63,7 @@ TEST_F(MaintenanceTest, ErrorsAreExportedImportedAndMerged) {
   importDatabase(imported, json_);
   mergeDatabase(merged, path_);
   for (const std::string& path : {imported, merged})
-    EXPECT_EQ(describe(measured), describe(Database(path).load(machine(), "errors"))) << path;
+    EXPECT_EQ(describe(measured), describe(loadOwn(Database(path), machine(), "errors"))) << path;
 
   pruneDatabase(merged, {machine("another"), {}});
   EXPECT_EQ("0", test::sql(merged, "SELECT count(*) FROM error"));
@@ -95,10 +96,10 @@ TEST_F(MaintenanceTest, ExportedAndImportedIsTheSame) {
   const std::string again = directory_.file("again.json");
   EXPECT_EQ(6U, exportDatabase(copy, again));
   EXPECT_EQ(test::contents(json_), test::contents(again));
-  EXPECT_EQ(describe(Database(path_).load(machine(), "quotes \" \\ \n μ")),
-            describe(Database(copy).load(machine(), "quotes \" \\ \n μ")));
+  EXPECT_EQ(describe(loadOwn(Database(path_), machine(), "quotes \" \\ \n μ")),
+            describe(loadOwn(Database(copy), machine(), "quotes \" \\ \n μ")));
   EXPECT_EQ(describe({{1, sizeOf(2)}, {2, sizeOf(0)}, {256, sizeOf(3)}}),
-            describe(Database(copy).load(machine(), "b")));
+            describe(loadOwn(Database(copy), machine(), "b")));
 }
 
 TEST_F(MaintenanceTest, MergeKeepsTheLaterMeasurementOfEachKernel) {
@@ -117,13 +118,13 @@ TEST_F(MaintenanceTest, MergeKeepsTheLaterMeasurementOfEachKernel) {
   EXPECT_EQ(2U, mergeDatabase(path_, other));
   EXPECT_EQ(describe({{1, {900, {{"x", 1, 1, true}, {"y", 2, 2, true}, {"z", 2, 2, true}}}},
                       {2, sizeOf(1)}}),
-            describe(Database(path_).load(machine(), "p")));
-  EXPECT_EQ(describe(theirs), describe(Database(other).load(machine(), "p")));
+            describe(loadOwn(Database(path_), machine(), "p")));
+  EXPECT_EQ(describe(theirs), describe(loadOwn(Database(other), machine(), "p")));
   make(2000, 1000);
   EXPECT_EQ(2U, mergeDatabase(path_, other));
   EXPECT_EQ(describe({{1, {900, {{"x", 1, 1, true}, {"y", 1, 1, true}, {"z", 2, 2, true}}}},
                       {2, sizeOf(1)}}),
-            describe(Database(path_).load(machine(), "p")));
+            describe(loadOwn(Database(path_), machine(), "p")));
   EXPECT_EQ(2000, listDatabase(path_)[0].measuredAt);
 }
 
@@ -150,11 +151,11 @@ TEST_F(MaintenanceTest, PrunesByMachineByAgeAndByBoth) {
 
 TEST_F(MaintenanceTest, PruningGivesSpaceBack) {
   Database(path_).store(machine("large"), "p", {{1, sizeOf(3000)}});
-  Database(path_).load(machine(), "a");
+  loadOwn(Database(path_), machine(), "a");
   const auto before = std::filesystem::file_size(path_);
   pruneDatabase(path_, {machine(), std::nullopt});
   EXPECT_LT(std::filesystem::file_size(path_), before / 2);
-  EXPECT_EQ(describe({{8, sizeOf(1)}}), describe(Database(path_).load(machine(), "a")));
+  EXPECT_EQ(describe({{8, sizeOf(1)}}), describe(loadOwn(Database(path_), machine(), "a")));
 }
 
 TEST_F(MaintenanceTest, FilesThatCannotBeUsedAreNamedWithTheReason) {

@@ -3,6 +3,7 @@
 // Exit status: 0, or 3 when a load returned something other than all or nothing of what was stored.
 #include <cstdio>
 
+#include "../support/own_measurements.hpp"
 #include "cache/database.hpp"
 #include "sqlite_workload.hpp"
 #include "support/log.hpp"
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
     database.store(machine, ucudnn::test::faultProblem(i), ucudnn::test::faultMeasurements(i));
   }
   for (int i = 0; i < ucudnn::test::kProblems; ++i) {
-    const auto found = database.load(machine, ucudnn::test::faultProblem(i));
+    const auto found = ucudnn::test::loadOwn(database, machine, ucudnn::test::faultProblem(i));
     if (!found.empty() && !ucudnn::test::isWhole(found, i)) return 3;
   }
   return 0;

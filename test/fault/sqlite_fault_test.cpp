@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "../support/own_measurements.hpp"
 #include "../support/slowness.hpp"
 #include "../support/temporary_directory.hpp"
 #include "cache/database.hpp"
@@ -24,6 +25,7 @@ using test::faultMachine;
 using test::faultProblem;
 using test::isWhole;
 using test::kProblems;
+using test::loadOwn;
 
 std::string contents(const std::string& path) {
   std::ostringstream text;
@@ -87,7 +89,7 @@ int lostProblems(const std::string& path) {
   Database database(path);
   int lost = 0;
   for (int i = 0; i < kProblems; ++i) {
-    const StoredMeasurements found = database.load(faultMachine(), faultProblem(i));
+    const StoredMeasurements found = loadOwn(database, faultMachine(), faultProblem(i));
     lost += found.empty() ? 1 : 0;
     EXPECT_TRUE(found.empty() || isWhole(found, i)) << faultProblem(i);
   }
