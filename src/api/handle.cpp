@@ -82,18 +82,9 @@ cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle) {
 
 cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle, ucudnnBatchSizePolicy_t policy) {
   return changeSettings("ucudnnSetBatchSizePolicy", handle, [&](Settings& settings) {
-    switch (policy) {
-      case UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED:
-        settings.batchSizePolicy = BatchSizePolicy::kUndivided;
-        return;
-      case UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO:
-        settings.batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
-        return;
-      case UCUDNN_BATCH_SIZE_POLICY_ALL:
-        settings.batchSizePolicy = BatchSizePolicy::kAll;
-        return;
-    }
-    throw BadSetting("the batch size policy is none of ucudnnBatchSizePolicy_t");
+    if (policy < UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED || policy > UCUDNN_BATCH_SIZE_POLICY_ALL)
+      throw BadSetting("the batch size policy is none of ucudnnBatchSizePolicy_t");
+    settings.batchSizePolicy = static_cast<BatchSizePolicy>(policy);
   });
 }
 

@@ -17,6 +17,7 @@
 
 #include "support/fork.hpp"
 #include "support/log_file.hpp"
+#include "support/names.hpp"
 #include "support/text.hpp"
 
 namespace ucudnn {
@@ -77,20 +78,12 @@ State& state() {
 }
 
 spdlog::level::level_enum toSpdlog(LogLevel value) {
-  switch (value) {
-    case LogLevel::kOff:
-      return spdlog::level::off;
-    case LogLevel::kError:
-      return spdlog::level::err;
-    case LogLevel::kWarn:
-      return spdlog::level::warn;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-  }
-  return spdlog::level::off;
+  using namespace spdlog::level;
+  constexpr level_enum kLevels[] = {off, err, warn, info, debug};
+  return kLevels[static_cast<std::size_t>(value)];
 }
+
+constexpr const char* kLevelNames[] = {"off", "error", "warn", "info", "debug"};
 
 /// Points the logger at `file`. Throws std::runtime_error, and leaves the logger as it is, when
 /// that cannot be opened. REQUIRES: the mutex is held.
@@ -116,27 +109,11 @@ std::string configureLocked(State& shared, LogLevel level, const std::string& fi
 }  // namespace
 
 const char* toText(LogLevel value) noexcept {
-  switch (value) {
-    case LogLevel::kOff:
-      return "off";
-    case LogLevel::kError:
-      return "error";
-    case LogLevel::kWarn:
-      return "warn";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kDebug:
-      return "debug";
-  }
-  return "off";
+  return nameOf(value, kLevelNames);
 }
 
 LogLevel logLevelFromText(const std::string& text) {
-  for (const LogLevel known :
-       {LogLevel::kOff, LogLevel::kError, LogLevel::kWarn, LogLevel::kInfo, LogLevel::kDebug}) {
-    if (text == toText(known)) return known;
-  }
-  throw std::invalid_argument("it is not a level");
+  return named<LogLevel>(text, kLevelNames, "it is not a level");
 }
 
 Log& Log::instance() noexcept {

@@ -1,85 +1,54 @@
 #include "support/policies.hpp"
 
-#include <stdexcept>
+#include "support/names.hpp"
 
 namespace ucudnn {
+namespace {
+
+constexpr const char* kBatchSizePolicyNames[] = {"undivided", "powerOfTwo", "all"};
+constexpr const char* kKernelsNames[] = {"legacy", "engines", "all"};
+constexpr const char* kTuningNames[] = {"exhaustive", "fast"};
+constexpr const char* kTotalWorkspacePolicyNames[] = {"divide", "share", "auto"};
+
+}  // namespace
 
 const char* toText(BatchSizePolicy policy) noexcept {
-  switch (policy) {
-    case BatchSizePolicy::kUndivided:
-      return "undivided";
-    case BatchSizePolicy::kPowerOfTwo:
-      return "powerOfTwo";
-    case BatchSizePolicy::kAll:
-      return "all";
-  }
-  return "unknown";
+  return nameOf(policy, kBatchSizePolicyNames);
 }
 
 BatchSizePolicy batchSizePolicyFromText(const std::string& text) {
-  for (const BatchSizePolicy policy : kBatchSizePolicies)
-    if (text == toText(policy)) return policy;
-  throw std::invalid_argument("it is no batch size policy");
+  return named<BatchSizePolicy>(text, kBatchSizePolicyNames, "it is no batch size policy");
 }
 
 const char* toText(Kernels kernels) noexcept {
-  switch (kernels) {
-    case Kernels::kLegacy:
-      return "legacy";
-    case Kernels::kEngines:
-      return "engines";
-    case Kernels::kAll:
-      return "all";
-  }
-  return "unknown";
+  return nameOf(kernels, kKernelsNames);
 }
 
 Kernels kernelsFromText(const std::string& text) {
-  for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
-    if (text == toText(kernels)) return kernels;
-  throw std::invalid_argument("it is none of them");
+  return named<Kernels>(text, kKernelsNames, "it is none of them");
 }
 
 const char* toText(Tuning tuning) noexcept {
-  switch (tuning) {
-    case Tuning::kExhaustive:
-      return "exhaustive";
-    case Tuning::kFast:
-      return "fast";
-  }
-  return "unknown";
+  return nameOf(tuning, kTuningNames);
 }
 
 Tuning tuningFromText(const std::string& text) {
-  for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
-    if (text == toText(tuning)) return tuning;
-  throw std::invalid_argument("it is neither");
+  return named<Tuning>(text, kTuningNames, "it is neither");
 }
 
 const char* toText(TotalWorkspacePolicy policy) noexcept {
-  switch (policy) {
-    case TotalWorkspacePolicy::kDivide:
-      return "divide";
-    case TotalWorkspacePolicy::kShare:
-      return "share";
-    case TotalWorkspacePolicy::kAuto:
-      return "auto";
-  }
-  return "unknown";
+  return nameOf(policy, kTotalWorkspacePolicyNames);
 }
 
 TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
-  for (const TotalWorkspacePolicy policy :
-       {TotalWorkspacePolicy::kDivide, TotalWorkspacePolicy::kShare, TotalWorkspacePolicy::kAuto}) {
-    if (text != toText(policy)) continue;
+  const auto policy =
+      named<TotalWorkspacePolicy>(text, kTotalWorkspacePolicyNames, "it is no such policy");
 #ifndef UCUDNN_HAVE_DIVISION
-    if (policy == TotalWorkspacePolicy::kDivide)
-      throw std::invalid_argument(
-          "this build divides no workspace; rebuild with -DUCUDNN_DIVIDE=ON, or use share");
+  if (policy == TotalWorkspacePolicy::kDivide)
+    throw std::invalid_argument(
+        "this build divides no workspace; rebuild with -DUCUDNN_DIVIDE=ON, or use share");
 #endif
-    return policy;
-  }
-  throw std::invalid_argument("it is no such policy");
+  return policy;
 }
 
 }  // namespace ucudnn
