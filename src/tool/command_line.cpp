@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -26,11 +25,9 @@ constexpr const char* kBenchFooter =
     "cuDNN ms: the algorithm that cudnnFindConvolution*AlgorithmEx finds fastest with the limit's\n"
     "workspace. undivided, with engines: the fastest kernel within it that is not split, engines\n"
     "included, as an autotuner could pick. unlimited: cuDNN's without a limit (24 GiB at most). "
-    "All "
-    "are\n"
+    "All are\n"
     "timed back to back in turns; the median counts. replayed: the part of μ-cuDNN's timed calls "
-    "that ran as "
-    "one\n"
+    "that ran as one\n"
     "launch of a CUDA graph. error (relative_error): normalized L2 distance of μ-cuDNN's output to "
     "the\n"
     "plainest kernel's with FMA math (IMPLICIT_GEMM, or ALGO_1 backward). cuDNN's\n"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "tool/device_data.hpp"
@@ -14,19 +13,22 @@
 namespace ucudnn::tool {
 namespace {
 
-constexpr std::array<const char*, CUDNN_CONVOLUTION_FWD_ALGO_COUNT> kForwardNames = {
-    "IMPLICIT_GEMM",
-    "IMPLICIT_PRECOMP_GEMM",
-    "GEMM",
-    "DIRECT",
-    "FFT",
-    "FFT_TILING",
-    "WINOGRAD",
-    "WINOGRAD_NONFUSED"};
-constexpr std::array<const char*, CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT> kBackwardDataNames = {
-    "ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"};
-constexpr std::array<const char*, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT> kBackwardFilterNames = {
-    "ALGO_0", "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED", "FFT_TILING"};
+/// By number.
+const std::vector<const char*>& algorithmNames(ucudnnOperation_t operation) {
+  static const std::vector<const char*> names[] = {
+      {"IMPLICIT_GEMM",
+       "IMPLICIT_PRECOMP_GEMM",
+       "GEMM",
+       "DIRECT",
+       "FFT",
+       "FFT_TILING",
+       "WINOGRAD",
+       "WINOGRAD_NONFUSED"},
+      {"ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"},
+      {"ALGO_0", "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED", "FFT_TILING"}};
+  return names[operation];
+}
+
 constexpr std::array<const char*, 4> kMathNames = {"default", "tensor", "tensor_conversion", "fma"};
 
 template <typename Owner, typename Create>
@@ -39,36 +41,21 @@ void create(Owner& owner, Create createFunction, const char* call) {
 }  // namespace
 
 const char* toText(ucudnnOperation_t operation) {
-  switch (operation) {
-    case UCUDNN_BACKWARD_DATA:
-      return "backward_data";
-    case UCUDNN_BACKWARD_FILTER:
-      return "backward_filter";
-    default:
-      return "forward";
-  }
+  constexpr const char* kNames[] = {"forward", "backward_data", "backward_filter"};
+  return kNames[operation];
 }
 
 int algorithmCount(ucudnnOperation_t operation) {
-  switch (operation) {
-    case UCUDNN_BACKWARD_DATA:
-      return CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
-    case UCUDNN_BACKWARD_FILTER:
-      return CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
-    default:
-      return CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
-  }
+  return static_cast<int>(algorithmNames(operation).size());
 }
 
 std::string toText(ucudnnOperation_t operation, const Choice& choice) {
-  const auto* names = operation == UCUDNN_BACKWARD_DATA     ? kBackwardDataNames.data()
-                      : operation == UCUDNN_BACKWARD_FILTER ? kBackwardFilterNames.data()
-                                                            : kForwardNames.data();
+  const auto algorithm = static_cast<std::size_t>(choice.algorithm);
+  const auto& names = algorithmNames(operation);
   const auto math = static_cast<std::size_t>(choice.math);
-  return fmt::format(
-      "{}/{}",
-      choice.algorithm < algorithmCount(operation) ? names[choice.algorithm] : "UNKNOWN",
-      math < kMathNames.size() ? kMathNames[math] : "unknown");
+  return fmt::format("{}/{}",
+                     algorithm < names.size() ? names[algorithm] : "UNKNOWN",
+                     math < kMathNames.size() ? kMathNames[math] : "unknown");
 }
 
 Convolution::Convolution(const Layer& layer, ucudnnOperation_t operation, const Numerics& numerics)
@@ -113,14 +100,9 @@ Convolution::Convolution(const Layer& layer, ucudnnOperation_t operation, const 
 }
 
 std::size_t Convolution::outputBytes() const noexcept {
-  switch (operation_) {
-    case UCUDNN_BACKWARD_DATA:
-      return xBytes_;
-    case UCUDNN_BACKWARD_FILTER:
-      return wBytes_;
-    default:
-      return yBytes_;
-  }
+  return operation_ == UCUDNN_BACKWARD_DATA     ? xBytes_
+         : operation_ == UCUDNN_BACKWARD_FILTER ? wBytes_
+                                                : yBytes_;
 }
 
 void Convolution::setMath(cudnnMathType_t math) const {

@@ -11,7 +11,6 @@
 #include <istream>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>

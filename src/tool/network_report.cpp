@@ -27,14 +27,6 @@ Json toJson(const NetworkChoice& choice) {
           {"configuration", toJson(plan.configuration)}};
 }
 
-std::string milliseconds(double value) {
-  return fmt::format("{:.3f}", value);
-}
-
-std::string percent(double part) {
-  return fmt::format("{:.1f} %", 100 * part);
-}
-
 /// What a reader of the numbers must know.
 void writeRemarks(std::ostream& stream, const NetworkReport& report) {
   const auto text = [&](const Json& from, const char* key) {

@@ -1,6 +1,7 @@
 #include "tool/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -68,8 +69,12 @@ std::string quoted(const std::string& text) {
   return result + '"';
 }
 
-std::string number(const std::optional<double>& value) {
-  return value ? fmt::format("{:.6g}", *value) : std::string();
+/// A value of a row's JSON. Numbers with a fraction are rounded.
+std::string cellOf(const std::string& column, const Json& value, const Row& row) {
+  if (column == "configuration") return quoted(toText(row.configuration));
+  if (value.is_string()) return quoted(value.get<std::string>());
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  return value.is_null() ? std::string() : value.dump();
 }
 
 }  // namespace
@@ -174,43 +179,16 @@ Json toJson(const Report& report) {
 }
 
 void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
-  stream
-      << "layer,operation,shape,cudnn_ms,predicted_ms,ucudnn_ms,undivided_ms,unlimited_ms,speedup,"
-         "prediction_error,replayed,planning_ms,limit_bytes,workspace_bytes,cudnn_kernel,"
-         "cudnn_workspace_bytes,undivided_kernel,undivided_workspace_bytes,unlimited_kernel,"
-         "unlimited_workspace_bytes,relative_error,"
-         "cudnn_relative_error,unlimited_relative_error,picked_kernel,picked_relative_error,"
-         "configuration,error\n";
-  for (const Row& row : rows)
-    stream << fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
-        quoted(row.layer),
-        row.operation,
-        quoted(row.shape),
-        number(row.cudnnMs),
-        number(row.predictedMs),
-        number(row.ucudnnMs),
-        number(row.undividedMs),
-        number(row.unlimitedMs),
-        number(row.speedup()),
-        number(row.predictionError()),
-        number(row.replayed),
-        number(row.planningMs),
-        row.limitBytes,
-        row.workspaceBytes,
-        row.cudnnKernel,
-        row.cudnnWorkspaceBytes,
-        row.undividedKernel,
-        row.undividedWorkspaceBytes,
-        row.unlimitedKernel,
-        row.unlimitedWorkspaceBytes,
-        number(row.relativeError),
-        number(row.cudnnRelativeError),
-        number(row.unlimitedRelativeError),
-        row.pickedKernel,
-        number(row.pickedRelativeError),
-        quoted(toText(row.configuration)),
-        quoted(row.error));
+  std::vector<std::string> cells;
+  const Json none = toJson(Row());
+  for (const auto& column : none.items()) cells.push_back(column.key());
+  stream << fmt::format("{}\n", fmt::join(cells, ","));
+  for (const Row& row : rows) {
+    cells.clear();
+    const Json json = toJson(row);
+    for (const auto& [column, value] : json.items()) cells.push_back(cellOf(column, value, row));
+    stream << fmt::format("{}\n", fmt::join(cells, ","));
+  }
 }
 
 }  // namespace ucudnn::tool

@@ -97,6 +97,10 @@ void writeTable(std::ostream& stream, const Report& report);
 /// "4x64 FFT_TILING/default + 1x8 ..."
 std::string toText(const std::vector<MicroBatches>& configuration);
 
+/// "1.234" and "12.3 %", of a part; "-": not known.
+std::string milliseconds(const std::optional<double>& value);
+std::string percent(const std::optional<double>& value);
+
 /// Lines of cells, made printable, under a header, columns as wide as their widest cell. The first
 /// `leftColumns` and the last are left-aligned.
 void writeColumns(std::ostream& stream,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <ostream>
-#include <string_view>
 
 #include "support/settings.hpp"
 #include "support/sizes.hpp"
@@ -13,20 +12,12 @@
 namespace ucudnn::tool {
 namespace {
 
-std::string milliseconds(const std::optional<double>& value) {
-  return value ? fmt::format("{:.3f}", *value) : "-";
-}
-
 std::string factor(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}x", *value) : "-";
 }
 
 std::string distance(const std::optional<double>& value) {
   return value ? fmt::format("{:.1e}", *value) : "-";
-}
-
-std::string percent(const std::optional<double>& value) {
-  return value ? fmt::format("{:.1f} %", 100 * *value) : "-";
 }
 
 /// Columns on a terminal: UTF-8's continuation bytes take none.
@@ -113,6 +104,14 @@ void writeSums(std::ostream& stream, const Report& report, const Totals& totals)
 }
 
 }  // namespace
+
+std::string milliseconds(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "-";
+}
+
+std::string percent(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1f} %", 100 * *value) : "-";
+}
 
 void writeColumns(std::ostream& stream,
                   const std::vector<std::vector<std::string>>& cells,
