@@ -1,7 +1,6 @@
 // One convolution with the values of all its descriptors, checked as cuDNN checks them.
 #pragma once
 
-
 #include "simulator/cudnn/descriptors.hpp"
 
 namespace ucudnn::simulator {

@@ -1,6 +1,5 @@
 #include "simulator/cudnn/view.hpp"
 
-
 namespace ucudnn::simulator {
 namespace {
 
