@@ -8,6 +8,7 @@
 #include "kernels/factor.hpp"
 #include "kernels/slices.hpp"
 #include "problem/activation.hpp"
+#include "problem/numbers.hpp"
 
 namespace ucudnn {
 

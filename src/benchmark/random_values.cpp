@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "cuda/error.hpp"
+#include "problem/numbers.hpp"
 
 namespace ucudnn {
 namespace {
@@ -37,37 +35,6 @@ Format formatOf(std::int32_t dataType) noexcept {
       return {16, 7, 127};
     default:
       return {32, 23, 127};
-  }
-}
-
-template <typename Number, typename Word>
-double fromBits(Word word) noexcept {
-  static_assert(sizeof(Number) == sizeof(Word));
-  Number number = 0;
-  std::memcpy(&number, &word, sizeof number);
-  return static_cast<double>(number);
-}
-
-double halfToDouble(std::uint64_t bits) noexcept {
-  const auto exponent = static_cast<int>(bits >> 10 & 0x1F);
-  const auto mantissa = static_cast<double>(bits & 0x3FF);
-  const double sign = (bits >> 15) != 0 ? -1 : 1;
-  if (exponent == 0x1F)
-    return mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
-                         : sign * std::numeric_limits<double>::infinity();
-  return sign * std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
-}
-
-double toDouble(std::uint64_t bits, std::int32_t dataType) noexcept {
-  switch (dataType) {
-    case CUDNN_DATA_DOUBLE:
-      return fromBits<double>(bits);
-    case CUDNN_DATA_HALF:
-      return halfToDouble(bits);
-    case CUDNN_DATA_BFLOAT16:
-      return fromBits<float>(static_cast<std::uint32_t>(bits << 16));
-    default:
-      return fromBits<float>(static_cast<std::uint32_t>(bits));
   }
 }
 
@@ -148,17 +115,6 @@ std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType) {
   const std::size_t bits = block.size() * sizeof(block[0]) * 8;
   return toDoubles(
       block.data(), bits / static_cast<std::size_t>(formatOf(dataType).bits), dataType);
-}
-
-std::vector<double> toDoubles(const void* memory, std::size_t count, std::int32_t dataType) {
-  const auto bytes = static_cast<std::size_t>(formatOf(dataType).bits) / 8;
-  std::vector<double> numbers(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t bits = 0;  // GPUs and their hosts are little-endian
-    std::memcpy(&bits, static_cast<const char*>(memory) + i * bytes, bytes);
-    numbers[i] = toDouble(bits, dataType);
-  }
-  return numbers;
 }
 
 }  // namespace ucudnn

@@ -25,7 +25,4 @@ void fillRandom(void* memory,
 /// The numbers that it repeats, from the memory's beginning on.
 std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType);
 
-/// Numbers of a cudnnDataType_t as they lie in memory.
-std::vector<double> toDoubles(const void* memory, std::size_t count, std::int32_t dataType);
-
 }  // namespace ucudnn

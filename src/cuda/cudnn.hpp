@@ -35,14 +35,12 @@ namespace ucudnn {
   X(createConvolutionDescriptor, cudnnCreateConvolutionDescriptor)                    \
   X(createFilterDescriptor, cudnnCreateFilterDescriptor)                              \
   X(createOpTensorDescriptor, cudnnCreateOpTensorDescriptor)                          \
-  X(createReduceTensorDescriptor, cudnnCreateReduceTensorDescriptor)                  \
   X(createTensorDescriptor, cudnnCreateTensorDescriptor)                              \
   X(destroy, cudnnDestroy)                                                            \
   X(destroyActivationDescriptor, cudnnDestroyActivationDescriptor)                    \
   X(destroyConvolutionDescriptor, cudnnDestroyConvolutionDescriptor)                  \
   X(destroyFilterDescriptor, cudnnDestroyFilterDescriptor)                            \
   X(destroyOpTensorDescriptor, cudnnDestroyOpTensorDescriptor)                        \
-  X(destroyReduceTensorDescriptor, cudnnDestroyReduceTensorDescriptor)                \
   X(destroyTensorDescriptor, cudnnDestroyTensorDescriptor)                            \
   X(findConvolutionBackwardDataAlgorithm, cudnnFindConvolutionBackwardDataAlgorithm)  \
   X(findConvolutionBackwardDataAlgorithmEx, cudnnFindConvolutionBackwardDataAlgorithmEx) \
@@ -62,19 +60,16 @@ namespace ucudnn {
   X(getConvolutionNdDescriptor, cudnnGetConvolutionNdDescriptor)                      \
   X(getErrorString, cudnnGetErrorString)                                              \
   X(getFilterNdDescriptor, cudnnGetFilterNdDescriptor)                                \
-  X(getReductionWorkspaceSize, cudnnGetReductionWorkspaceSize)                        \
   X(getStream, cudnnGetStream)                                                        \
   X(getTensorNdDescriptor, cudnnGetTensorNdDescriptor)                                \
   X(getVersion, cudnnGetVersion)                                                      \
   X(opTensor, cudnnOpTensor)                                                          \
-  X(reduceTensor, cudnnReduceTensor)                                                  \
   X(setActivationDescriptor, cudnnSetActivationDescriptor)                            \
   X(setConvolutionGroupCount, cudnnSetConvolutionGroupCount)                          \
   X(setConvolutionMathType, cudnnSetConvolutionMathType)                              \
   X(setConvolutionNdDescriptor, cudnnSetConvolutionNdDescriptor)                      \
   X(setFilterNdDescriptor, cudnnSetFilterNdDescriptor)                                \
   X(setOpTensorDescriptor, cudnnSetOpTensorDescriptor)                                \
-  X(setReduceTensorDescriptor, cudnnSetReduceTensorDescriptor)                        \
   X(setStream, cudnnSetStream)                                                        \
   X(setTensor, cudnnSetTensor)                                                        \
   X(setTensor4dDescriptor, cudnnSetTensor4dDescriptor)                                \

@@ -37,8 +37,6 @@ using ConvolutionDescriptor =
 using ActivationDescriptor =
     Owner<cudnnActivationDescriptor_t, &Cudnn::destroyActivationDescriptor>;
 using OpTensorDescriptor = Owner<cudnnOpTensorDescriptor_t, &Cudnn::destroyOpTensorDescriptor>;
-using ReduceTensorDescriptor =
-    Owner<cudnnReduceTensorDescriptor_t, &Cudnn::destroyReduceTensorDescriptor>;
 using Event = Owner<cudaEvent_t, cudaEventDestroy>;
 using Stream = Owner<cudaStream_t, cudaStreamDestroy>;
 using Graph = Owner<cudaGraph_t, cudaGraphDestroy>;

@@ -91,56 +91,6 @@ TEST_F(OperationsTest, OpTensorWritesInPlaceOfItsFirstOperandOnly) {
   EXPECT_CUDNN(cudnnDestroyOpTensorDescriptor(op));
 }
 
-TEST_F(OperationsTest, ReduceTensor) {
-  const struct {
-    cudnnReduceTensorOp_t op;
-    Values expected;  // over the last dimension of {3, -4, 0} and {1, 2, 2}
-  } cases[] = {{CUDNN_REDUCE_TENSOR_ADD, {-1, 5}},
-               {CUDNN_REDUCE_TENSOR_MUL, {0, 4}},
-               {CUDNN_REDUCE_TENSOR_MUL_NO_ZEROS, {-12, 4}},
-               {CUDNN_REDUCE_TENSOR_MIN, {-4, 1}},
-               {CUDNN_REDUCE_TENSOR_MAX, {3, 2}},
-               {CUDNN_REDUCE_TENSOR_AMAX, {4, 2}},
-               {CUDNN_REDUCE_TENSOR_AVG, {-1.0F / 3, 5.0F / 3}},
-               {CUDNN_REDUCE_TENSOR_NORM1, {7, 5}},
-               {CUDNN_REDUCE_TENSOR_NORM2, {5, 3}}};
-  cudnnReduceTensorDescriptor_t reduce;
-  ASSERT_CUDNN(cudnnCreateReduceTensorDescriptor(&reduce));
-  const Tensor a({1, 2, 1, 3}, {3, -4, 0, 1, 2, 2});
-  for (const auto& expected : cases) {
-    SCOPED_TRACE(expected.op);
-    const Tensor c({1, 2, 1, 1}, {kNan, kNan});
-    ASSERT_CUDNN(cudnnSetReduceTensorDescriptor(reduce,
-                                                expected.op,
-                                                CUDNN_DATA_FLOAT,
-                                                CUDNN_NOT_PROPAGATE_NAN,
-                                                CUDNN_REDUCE_TENSOR_NO_INDICES,
-                                                CUDNN_32BIT_INDICES));
-    std::size_t bytes = 0;
-    ASSERT_CUDNN(cudnnGetReductionWorkspaceSize(handle_, reduce, a.desc(), c.desc(), &bytes));
-    ASSERT_GT(bytes, 0U);
-    const DeviceBuffer workspace(bytes);
-    const auto run = [&](std::size_t given) {
-      return cudnnReduceTensor(handle_,
-                               reduce,
-                               nullptr,
-                               0,
-                               workspace.get(),
-                               given,
-                               &kOne,
-                               a.desc(),
-                               a.data(),
-                               &kZero,
-                               c.desc(),
-                               c.data());
-    };
-    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, run(bytes - 1));
-    ASSERT_CUDNN(run(bytes));
-    expectNear(expected.expected, c.values());
-  }
-  EXPECT_CUDNN(cudnnDestroyReduceTensorDescriptor(reduce));
-}
-
 TEST_F(OperationsTest, BackwardBiasSumsOverAllButChannels) {
   const Tensor dy({2, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
   const Tensor db({1, 2, 1, 1}, {100, 200});

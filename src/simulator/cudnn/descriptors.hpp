@@ -56,13 +56,6 @@ struct cudnnOpTensorStruct {
   cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
 };
 
-struct cudnnReduceTensorStruct {
-  cudnnReduceTensorOp_t op = CUDNN_REDUCE_TENSOR_ADD;
-  cudnnDataType_t computeType = CUDNN_DATA_FLOAT;
-  cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
-  cudnnReduceTensorIndices_t indices = CUDNN_REDUCE_TENSOR_NO_INDICES;
-};
-
 namespace ucudnn::simulator {
 
 template <typename Struct>
