@@ -33,7 +33,7 @@ PlanRequest CallPlans::request() {
                                 : now().capped(limitBytes);
   PlanRequest wanted = now().request(key_.problem, limitBytes, key_.deterministic);
   const CallKind kind = kindOf(call_, key_.problem);
-  wanted.calls = callsOf(kind);
+  wanted.calls = plannedFor(kind);
   if (!key_.isExecution) return wanted;
   wanted.suitsEngines = kind != CallKind::kOther;
   wanted.lacksWorkspace = !call_.execution->fits(call_.pointers);
@@ -163,7 +163,7 @@ std::shared_ptr<const Plan> CallPlans::ofOthers() noexcept {
     const DeviceScope scope = context_.useDevice();
     const std::size_t bytes = call_.pointers.grantedBytes();
     PlanRequest wanted = now().request(key_.problem, bytes, key_.deterministic);
-    wanted.calls = callsOf(kindOf(call_, key_.problem));
+    wanted.calls = plannedFor(kindOf(call_, key_.problem));
     Settings settings = now().settings;
     wanted.settings = &settings;
     for (const BatchSizePolicy policy : kBatchSizePolicies) {

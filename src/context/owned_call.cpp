@@ -25,7 +25,7 @@ void logLeft(const Problem& problem, const std::exception& error) noexcept {
 
 PlanRequest OwnedCall::request() const {
   PlanRequest wanted = context_.now_->request(key_.problem, 0, key_.deterministic);
-  wanted.calls = callsOf(kindOf(call_, key_.problem));
+  wanted.calls = plannedFor(kindOf(call_, key_.problem));
   return wanted;
 }
 

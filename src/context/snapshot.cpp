@@ -81,7 +81,7 @@ PlanRequest Snapshot::queryFor(const Problem& problem,
                                std::size_t limitBytes,
                                bool deterministic) const {
   PlanRequest query = request(problem, limitBytes, deterministic);
-  query.calls = Calls::kOverwriting;
+  query.calls = CallKind::kOverwriting;
   return query;
 }
 

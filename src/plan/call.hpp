@@ -96,10 +96,9 @@ inline bool isOnlyForOthers(const Plan& plan,
          suitsEngines(problem, call.pointers, call.fused);
 }
 
-/// What a plan for calls of a kind must be ready for. What suits no engine needs no graph that
-/// adds.
-inline Calls callsOf(CallKind kind) noexcept {
-  return kind == CallKind::kAdding ? Calls::kAll : Calls::kOverwriting;
+/// What a plan is asked to run for a call of a kind: beside its engines it has what runs others.
+constexpr CallKind plannedFor(CallKind kind) noexcept {
+  return kind == CallKind::kOther ? CallKind::kOverwriting : kind;
 }
 
 }  // namespace ucudnn

@@ -25,8 +25,9 @@ enum class CallKind {
   kAdding,       ///< suits engines
   kOther,
 };
-constexpr CallKind kindOf(Calls calls) noexcept {
-  return calls == Calls::kAll ? CallKind::kAdding : CallKind::kOverwriting;
+/// What kernels must be ready for. What suits no engine needs no graph that adds.
+constexpr Calls callsOf(CallKind kind) noexcept {
+  return kind == CallKind::kAdding ? Calls::kAll : Calls::kOverwriting;
 }
 
 /// Immutable once made; shared by every handle and thread that runs the problem.

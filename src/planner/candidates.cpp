@@ -66,7 +66,7 @@ std::vector<Candidate> candidatesAt(int batch,
             errorOf(kernel, request.problem.operation, batch, largest) * kErrorSpread >
                 request.settings->maxError) ||
            (request.deterministic && !kernel.deterministic) || (accurate && !kernel.accurate) ||
-           (request.anyCall ? !kernel.anyCall : !isAmong(request, kernel.kernel));
+           (request.calls == CallKind::kOther ? !kernel.anyCall : !isAmong(request, kernel.kernel));
   };
   std::vector<Candidate> list;
   list.reserve(kernels.size());

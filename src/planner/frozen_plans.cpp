@@ -86,7 +86,7 @@ std::shared_ptr<const Plan> build(PreparedKernels& prepared,
 
 std::shared_ptr<const Plan> build(const PlanRequest& asked, const FrozenPlan& frozen) {
   const PlanRequest request =
-      asked.unlimitedFor(frozen.plan.borrows() ? Calls::kOverwriting : Calls::kAll);
+      asked.unlimitedFor(frozen.plan.borrows() ? CallKind::kOverwriting : CallKind::kAdding);
   PreparedKernels prepared(request.handle, request.problem);
   auto plan = build(prepared, request, frozen.plan);
   if (!plan->of(CallKind::kOther) && frozen.general) {

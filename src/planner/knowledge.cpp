@@ -23,14 +23,14 @@ bool UnmeasuredPlan::serves(const PlanRequest& request) const noexcept {
            request.deterministic == deterministic && request.calls == calls;
   return request.limitBytes <= limitBytes && plan->workspaceBytes <= request.limitBytes &&
          (deterministic || !request.deterministic) && request.replay() == replay &&
-         plan->of(kindOf(request.calls)) != nullptr;
+         plan->of(request.calls) != nullptr;
 }
 
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
   const auto serves = [&](const KnownPlan& known) {
     if (!known.plan) return known.suitsEngines || !request.suitsEngines;
-    return known.plan->of(kindOf(request.calls)) &&
+    return known.plan->of(request.calls) &&
            (request.suitsEngines || known.plan->of(CallKind::kOther));
   };
   const auto place = std::find_if(plans.begin(), plans.end(), [&](const KnownPlan& known) {

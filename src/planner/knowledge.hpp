@@ -42,7 +42,7 @@ struct UnmeasuredPlan {
   };
   Kind kind = Kind::kOwn;
   std::optional<Kernel> own;  ///< that the request had
-  Calls calls = Calls::kAll;
+  CallKind calls = CallKind::kAdding;
   bool deterministic = false;
   Replay replay = Replay::kNever;
   std::size_t limitBytes = 0;        ///< within so much; within more, larger parts may fit

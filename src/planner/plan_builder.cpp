@@ -57,7 +57,7 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
         return step.anyCall && !step.borrows;
       });
   if (!runsAny || (plan->enqueued && plan->enqueued->runs != CallKind::kOther))
-    plan->runs = kindOf(request.calls);
+    plan->runs = std::min(request.calls, CallKind::kAdding);
   const Plan::Step& first = plan->steps.front();
   plan->divided = isDivided(configuration);
   plan->replayed = request.replay() != Replay::kNever && paysToReplay(configuration, measurements);

@@ -199,7 +199,7 @@ std::optional<Configuration> PlanChooser::choose(const PlanRequest& request, Pac
 bool PlanChooser::confirm(const PlanRequest& request,
                           const std::vector<Configuration>& configurations) {
   // What runs calls that suit no engine is confirmed by the first of them.
-  if (request.anyCall) return true;
+  if (request.calls == CallKind::kOther) return true;
   KernelsAtSizes wanted;
   for (const Configuration& configuration : configurations)
     for (const MicroBatches& group : configuration.microBatches)

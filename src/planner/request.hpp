@@ -13,6 +13,7 @@
 #include "benchmark/buffers.hpp"
 #include "kernels/kernel.hpp"
 #include "optimizer/policy.hpp"
+#include "plan/plan.hpp"
 #include "problem/problem.hpp"
 #include "support/settings.hpp"
 #include "support/workspace_room.hpp"
@@ -74,10 +75,10 @@ struct PlanRequest {
   Problem problem;
   std::size_t limitBytes = 0;
   bool deterministic = false;  ///< only deterministic kernels
-  /// kOverwriting: the plan need not be ready for others, which ask for one that is.
-  Calls calls = Calls::kAll;
+  /// What the plan's own steps must run; other calls ask for a plan that does. kOther: only kernels
+  /// that run whatever the call's factors and pointers are.
+  CallKind calls = CallKind::kAdding;
   bool undivided = false;  ///< only at the mini-batch itself, whatever the policy
-  bool anyCall = false;    ///< only kernels that run whatever the call's factors and pointers are
   /// The calls are known to suit engines, so that a plan may do without one for others.
   bool suitsEngines = false;
   bool lacksWorkspace = false;   ///< the call's own kernel needs more than the call has
@@ -98,14 +99,14 @@ struct PlanRequest {
     return other;
   }
   /// For a plan that has been chosen already.
-  PlanRequest unlimitedFor(Calls itsCalls) const {
+  PlanRequest unlimitedFor(CallKind itsCalls) const {
     PlanRequest other = within(std::numeric_limits<std::size_t>::max());
     other.calls = itsCalls;
     return other;
   }
   PlanRequest forAnyCall() const {
     PlanRequest other = *this;
-    other.anyCall = true;
+    other.calls = CallKind::kOther;
     return other;
   }
   /// Undivided, without a limit: the caller's buffers have no workspace for that.
@@ -123,11 +124,11 @@ struct PlanRequest {
   /// Whether the client's own kernel runs within the limit: then a plan has to be faster.
   bool runsOwn() const noexcept { return own && own->workspaceBytes <= limitBytes; }
   /// What kernels are timed for: calls that are known to suit engines are known to overwrite, too.
-  Calls timedCalls() const noexcept { return suitsEngines ? calls : Calls::kAll; }
+  Calls timedCalls() const noexcept { return suitsEngines ? callsOf(calls) : Calls::kAll; }
   /// What a kernel must be ready for at a batch size: a filter gradient's micro-batches add up.
   Calls callsAt(int batch) const noexcept {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
-    return addsUp ? Calls::kAll : calls;
+    return addsUp ? Calls::kAll : callsOf(calls);
   }
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   bool withErrors() const noexcept { return settings->maxError > 0; }
@@ -138,8 +139,7 @@ struct PlanRequest {
   }
   /// What micro-batches of a plan have.
   WorkspaceRoom room() const noexcept {
-    const bool overwrites = calls == Calls::kOverwriting && !anyCall;
-    return {limitBytes, overwrites ? borrowedSampleBytes() : 0};
+    return {limitBytes, calls == CallKind::kOverwriting ? borrowedSampleBytes() : 0};
   }
   bool mayBorrow() const noexcept { return room().sampleBytes > 0; }
   QuestionKey question() const noexcept {

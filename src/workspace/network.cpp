@@ -5,7 +5,7 @@
 namespace ucudnn {
 
 const std::shared_ptr<NetworkConvolution>& Network::find(
-    const Problem& problem, LayerId layer, bool deterministic, Calls calls, std::uint64_t now) {
+    const Problem& problem, LayerId layer, bool deterministic, CallKind calls, std::uint64_t now) {
   std::shared_ptr<NetworkConvolution>& place = byKey_[{problem, layer}];
   if (place == nullptr) {
     auto added = std::make_shared<NetworkConvolution>();
@@ -13,12 +13,13 @@ const std::shared_ptr<NetworkConvolution>& Network::find(
     added->layer = layer;
     added->deterministic = deterministic;
     // What can't borrow gains nothing by knowing; and few calls add but those of filter gradients.
-    added->adds = calls == Calls::kAll || problem.overwrittenSampleBytes() == 0;
+    added->adds = calls == CallKind::kAdding || problem.overwrittenSampleBytes() == 0;
     convolutions_.push_back(added);
     place = std::move(added);
-  } else if ((deterministic && !place->deterministic) || (calls == Calls::kAll && !place->adds)) {
+  } else if ((deterministic && !place->deterministic) ||
+             (calls == CallKind::kAdding && !place->adds)) {
     place->deterministic = deterministic || place->deterministic;
-    place->adds = calls == Calls::kAll || place->adds;
+    place->adds = calls == CallKind::kAdding || place->adds;
     place->placed = false;
   }
   place->seen = now;

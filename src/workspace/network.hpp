@@ -15,8 +15,6 @@
 
 namespace ucudnn {
 
-struct Plan;
-
 /// A layer of the client's network, or -1 (ucudnnLayerId_t).
 using LayerId = long long;
 
@@ -37,7 +35,7 @@ struct NetworkConvolution {
   /// Only the thread that divides knows it. Of other calls it is another one.
   struct Front {
     bool deterministic = false;
-    Calls calls = Calls::kAll;
+    CallKind calls = CallKind::kAdding;
     std::vector<Configuration> points;  ///< none: it takes no part
   };
   std::optional<Front> front;
@@ -50,7 +48,7 @@ class Network {
 
   /// Adds it where it is new. What has been asked of it once holds from then on.
   const std::shared_ptr<NetworkConvolution>& find(
-      const Problem& problem, LayerId layer, bool deterministic, Calls calls, std::uint64_t now);
+      const Problem& problem, LayerId layer, bool deterministic, CallKind calls, std::uint64_t now);
   /// In network order: as they came.
   const Convolutions& all() const noexcept { return convolutions_; }
   /// None is placed any more.

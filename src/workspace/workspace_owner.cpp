@@ -27,7 +27,7 @@ double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::
     request.problem = watched.plan->problem;
     request.deterministic = watched.deterministic;
     request.calls =
-        request.problem.overwrittenSampleBytes() > 0 ? Calls::kOverwriting : Calls::kAll;
+        request.problem.overwrittenSampleBytes() > 0 ? CallKind::kOverwriting : CallKind::kAdding;
     auto plan = WorkspaceOwner::planWithin(request, bytes, true);
     if (!plan && watched.plan->workspaceBytes <= bytes) plan = watched.plan;
     if (!plan) return kNoTime;
@@ -53,7 +53,7 @@ bool WorkspaceOwner::add(const Problem& problem,
                          bool capturing) {
   const std::lock_guard lock(mutex_);
   if (!capturing && !layout_.requireMemory()) return false;
-  network_.find(problem, layer, deterministic, Calls::kOverwriting, uses());
+  network_.find(problem, layer, deterministic, CallKind::kOverwriting, uses());
   return true;
 }
 
@@ -62,7 +62,7 @@ PlanRequest WorkspaceOwner::requestFor(const PlanRequest& request,
   PlanRequest own = request;
   own.problem = convolution.problem;
   own.deterministic = convolution.deterministic || key_.deterministic;
-  own.calls = convolution.adds ? Calls::kAll : Calls::kOverwriting;
+  own.calls = convolution.adds ? CallKind::kAdding : CallKind::kOverwriting;
   own.limitBytes = layout_.totalBytes();
   return own;
 }

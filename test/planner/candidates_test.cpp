@@ -111,7 +111,7 @@ TEST(CandidatesTest, OfKernelsAboutAsFastHaveTheEngine) {
   const auto kernelsAt = [&](Measurement algorithm, Measurement other, bool anyCall = false) {
     other.anyCall = false;
     PlanRequest request = wanted(100);
-    request.anyCall = anyCall;
+    request.calls = anyCall ? CallKind::kOther : CallKind::kAdding;
     const CandidateTable table = candidates(request, {{8, {{algorithm, other}}}}, 0, Pace::kHost);
     std::vector<Kernel> kernels;
     for (const Candidate& candidate : table.at(8))

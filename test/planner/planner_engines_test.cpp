@@ -32,25 +32,25 @@ TEST_F(PlannerEnginesTest, APlanForCallsThatOverwriteAsksCudnnLess) {
     ASSERT_TRUE(expected && expected->isDivided());
     // Micro-batches of a filter gradient add up.
     const bool asksLess = operation != Operation::kBackwardFilter;
-    const auto askedBy = [&](Planner& planner, Calls calls) {
+    const auto askedBy = [&](Planner& planner, CallKind calls) {
       PlanRequest wanted = request(planner, kEnginesLimit, problemOf(operation));
       wanted.calls = calls;
       const auto before = callCount("cudnnBackendFinalize");
       const auto plan = planner.plan(wanted);
-      EXPECT_TRUE(plan && plan->of(kindOf(calls)));
+      EXPECT_TRUE(plan && plan->of(calls));
       EXPECT_EQ(plan ? toText(*plan) : "", toText(*expected));
       return callCount("cudnnBackendFinalize") - before;
     };
     Planner all;
-    const auto asked = askedBy(all, Calls::kAll);
+    const auto asked = askedBy(all, CallKind::kAdding);
     // Where outputs are borrowed, calls that overwrite might have another.
-    EXPECT_EQ(askedBy(all, Calls::kOverwriting) > 0, asksLess);
-    EXPECT_EQ(askedBy(all, Calls::kOverwriting), 0);
+    EXPECT_EQ(askedBy(all, CallKind::kOverwriting) > 0, asksLess);
+    EXPECT_EQ(askedBy(all, CallKind::kOverwriting), 0);
     Planner some;
-    const auto askedFirst = askedBy(some, Calls::kOverwriting);
+    const auto askedFirst = askedBy(some, CallKind::kOverwriting);
     EXPECT_TRUE(asksLess ? askedFirst < asked : askedFirst == asked) << askedFirst;
-    EXPECT_GT(askedBy(some, Calls::kAll), 0);
-    EXPECT_EQ(askedBy(some, Calls::kAll), 0);
+    EXPECT_GT(askedBy(some, CallKind::kAdding), 0);
+    EXPECT_EQ(askedBy(some, CallKind::kAdding), 0);
     EXPECT_EQ(measured(some), 0);
   }
 }

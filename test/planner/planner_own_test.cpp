@@ -26,7 +26,7 @@ class PlannerOwnTest : public PlannerEnginesTest {
   PlanRequest callOf(Planner& planner, const Problem& problem, const KernelOffer& own) const {
     PlanRequest wanted = request(planner, own.workspaceBytes, problem);
     wanted.suitsEngines = true;
-    wanted.calls = Calls::kOverwriting;
+    wanted.calls = CallKind::kOverwriting;
     wanted.own = OwnKernel{own.kernel, own.workspaceBytes};
     return wanted;
   }
@@ -204,7 +204,7 @@ TEST_F(PlannerOwnTest, EnginesThatCannotAddRunCallsThatOverwrite) {
       // Calls that add get a plan that can.
       PlanRequest adds = wanted;
       adds.own.reset();
-      adds.calls = Calls::kAll;
+      adds.calls = CallKind::kAdding;
       const auto plan = planner.plan(adds);
       if (!plan) continue;
       for (const Plan::Step& step : plan->steps) EXPECT_FALSE(step.kernel == offer.kernel);
