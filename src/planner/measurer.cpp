@@ -39,7 +39,11 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
+/// What is known of the problem is filled in later: whether there is memory is asked first.
+BenchmarkRequest benchmarkRequestOf(const PlanRequest& request,
+                                    bool isUnasked,
+                                    const Measurements& known,
+                                    const KernelsAtSizes& refused) {
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = request.sizes();
@@ -50,12 +54,15 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request) {
   benchmark.room = {request.limitBytes, request.borrowedSampleBytes()};
   benchmark.buffers = timingBuffers(request);
   benchmark.memory.mostBytes = request.settings->benchmarkMemoryBytes;
+  if (isUnasked) benchmark.memory.partsOfFree = kUnaskedPartsOfFree;
   benchmark.devices = *request.benchmarkDevices;
   benchmark.replays = request.replay() != Replay::kNever;
   benchmark.kernels = request.settings->kernels;
   benchmark.tuning = request.settings->tuning;
   benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
+  benchmark.known = &known;
+  benchmark.refused = &refused;
   return benchmark;
 }
 
@@ -111,15 +118,12 @@ void Measurer::inquire(const PlanRequest& request, Measuring measuring) {
 }
 
 void Measurer::measure(const PlanRequest& request, Measuring measuring) {
-  BenchmarkRequest benchmark = benchmarkRequestOf(request);
   // Calls pay for it, and none of them asked.
   const bool isUnasked = measuring == Measuring::kWhenItPays;
-  if (isUnasked) benchmark.memory.partsOfFree = kUnaskedPartsOfFree;
   Measurements known;
   KernelsAtSizes refused;
+  const BenchmarkRequest benchmark = benchmarkRequestOf(request, isUnasked, known, refused);
   bool wasAnswered = false;  // then little is timed but the client's own kernel
-  benchmark.known = &known;
-  benchmark.refused = &refused;
   BenchmarkResult result;
   std::string why;
   const auto begin = Clock::now();
