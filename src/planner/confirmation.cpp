@@ -5,6 +5,7 @@
 
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
+#include "planner/measured_kernels.hpp"
 
 namespace ucudnn {
 namespace {
@@ -19,6 +20,35 @@ bool isStoredToOverwrite(PreparedKernels& kernels, int batch, const Measurement&
   int failures = 0;
   const auto offer = kernels.offer(batch, m.kernel, Calls::kOverwriting, &failures);
   return offer && offer->workspaceBytes == m.workspaceBytes;
+}
+
+/// The kernels without algorithms of a plan that need no more at this size than at another one of
+/// the plan, where they are `confirmed`: the plan has that much workspace whatever they need here,
+/// and whoever runs it asks about each of its steps (executor/checked_plans.hpp).
+std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
+                                   const SizeMeasurements& size,
+                                   const std::vector<Measurement>& confirmed) {
+  const auto covers = [](const Measurement& there, const Measurement& here) {
+    return there.kernel == here.kernel && keepsTheSame(there, here) &&
+           here.workspaceBytes <= there.workspaceBytes;
+  };
+  const auto isCovered = [&](Kernel kernel) {
+    if (kernel.source != kAlgorithms) return false;
+    const Measurement* const here = findKernel(size.kernels, kernel);
+    return here != nullptr &&
+           std::any_of(confirmed.begin(), confirmed.end(), [&](const Measurement& there) {
+             return covers(there, *here);
+           });
+  };
+  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isCovered), kernels.end());
+  return kernels;
+}
+
+KernelsAtSizes kernelsOf(const Measurements& measurements) {
+  KernelsAtSizes kernels;
+  for (const auto& [batch, size] : measurements)
+    for (const Measurement& m : size.kernels) kernels[batch].push_back(m.kernel);
+  return kernels;
 }
 
 }  // namespace
@@ -66,23 +96,52 @@ Confirmation confirm(PreparedKernels& kernels,
   return confirmation;
 }
 
-std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
-                                   const SizeMeasurements& size,
-                                   const std::vector<Measurement>& confirmed) {
-  const auto covers = [](const Measurement& there, const Measurement& here) {
-    return there.kernel == here.kernel && keepsTheSame(there, here) &&
-           here.workspaceBytes <= there.workspaceBytes;
-  };
-  const auto isCovered = [&](Kernel kernel) {
-    if (kernel.source != kAlgorithms) return false;
-    const Measurement* const here = findKernel(size.kernels, kernel);
-    return here != nullptr &&
-           std::any_of(confirmed.begin(), confirmed.end(), [&](const Measurement& there) {
-             return covers(there, *here);
-           });
-  };
-  kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isCovered), kernels.end());
-  return kernels;
+bool confirmKernels(MeasurementStore& store,
+                    const PlanRequest& request,
+                    PreparedKernels& prepared,
+                    const KernelsAtSizes& wanted,
+                    Measurements& measurements,
+                    Asking asking) {
+  auto confirmation = Confirmation::kAsAssumed;
+  std::vector<Measurement> larger;
+  for (auto place = wanted.rbegin(); place != wanted.rend(); ++place) {
+    const int batch = place->first;
+    const auto size = measurements.find(batch);
+    if (size == measurements.end()) continue;
+    const auto kernels = asking == Asking::kAll
+                             ? place->second
+                             : withoutCovered(place->second, size->second, larger);
+    int failures = 0;
+    const Calls calls = request.callsAt(batch);
+    confirmation =
+        std::max(confirmation, confirm(prepared, batch, kernels, calls, size->second, &failures));
+    for (const Measurement& m : size->second.kernels)
+      if (contains(kernels, m.kernel)) larger.push_back(m);
+    if (failures > 0) continue;  // to be asked again
+    store.addConfirmed(request, batch, kernels, size->second);
+  }
+  if (confirmation == Confirmation::kLie) store.warnOfLies(request);
+  return confirmation == Confirmation::kAsAssumed;
+}
+
+bool confirmAll(MeasurementStore& store,
+                const PlanRequest& request,
+                PreparedKernels& prepared,
+                Measurements& measurements) {
+  return confirmKernels(store, request, prepared, kernelsOf(measurements), measurements);
+}
+
+std::vector<Measurement> undividedKernels(MeasurementStore& store, const PlanRequest& request) {
+  const int miniBatch = request.problem.batch();
+  Measurements found = store.read(request, [&](const Known* known, const KnownQuestion*) {
+    Measurements within;
+    if (known != nullptr)
+      within[miniBatch].kernels = kernelsWithin(known->measurements, miniBatch, request.limitBytes);
+    return within;
+  });
+  PreparedKernels prepared(request.handle, request.problem);
+  confirmAll(store, request, prepared, found);
+  return kernelsWithin(found, miniBatch, request.limitBytes);
 }
 
 }  // namespace ucudnn

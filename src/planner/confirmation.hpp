@@ -5,6 +5,7 @@
 
 #include "benchmark/measurement.hpp"
 #include "kernels/source.hpp"
+#include "planner/measurement_store.hpp"
 
 namespace ucudnn {
 
@@ -26,11 +27,26 @@ Confirmation confirm(PreparedKernels& kernels,
                      SizeMeasurements& size,
                      int* failures);
 
-/// The kernels without algorithms of a plan that need no more at this size than at another one of
-/// the plan, where they are `confirmed`: the plan has that much workspace whatever they need here,
-/// and whoever runs it asks about each of its steps (executor/checked_plans.hpp).
-std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
-                                   const SizeMeasurements& size,
-                                   const std::vector<Measurement>& confirmed);
+enum class Asking {
+  kAll,
+  kOfOnePlan,  ///< not what a larger size of the plan covers
+};
+/// The same for the wanted kernels among measurements of the store, which takes over what cuDNN
+/// says. Only what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that
+/// makes a kernel look worse than it is makes a plan slow at worst. False: something was not as
+/// stored or assumed, and the measurements have changed. Throws Error.
+bool confirmKernels(MeasurementStore& store,
+                    const PlanRequest& request,
+                    PreparedKernels& prepared,
+                    const KernelsAtSizes& wanted,
+                    Measurements& measurements,
+                    Asking asking = Asking::kAll);
+bool confirmAll(MeasurementStore& store,
+                const PlanRequest& request,
+                PreparedKernels& prepared,
+                Measurements& measurements);
+
+/// What is known at the mini-batch itself and needs no more than the limit. Throws Error.
+std::vector<Measurement> undividedKernels(MeasurementStore& store, const PlanRequest& request);
 
 }  // namespace ucudnn

@@ -17,16 +17,4 @@ std::vector<Measurement> kernelsWithin(const Measurements& measurements,
 /// Adds or replaces kernels one by one.
 void addMeasurements(SizeMeasurements& to, const SizeMeasurements& from);
 
-/// Adds kernels that are not there yet: what this process has found out itself stays.
-void addUnconfirmed(SizeMeasurements& to, const SizeMeasurements& stored);
-
-/// Takes over what `confirm` has found out about a copy.
-void addConfirmed(SizeMeasurements& to,
-                  const std::vector<Kernel>& wanted,
-                  const SizeMeasurements& confirmed);
-
-/// Drops another question's engines: they decide nothing where no plan may have them, and are not
-/// asked about.
-void dropEngines(Measurements& measurements);
-
 }  // namespace ucudnn

@@ -1,30 +1,25 @@
-// What the process knows of problems: in memory, and in the database.
+// What the process knows of problems.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
-#include "cache/database.hpp"
 #include "planner/knowledge.hpp"
-#include "planner/machines.hpp"
+#include "planner/measurement_files.hpp"
 #include "planner/request.hpp"
 #include "support/fork.hpp"
 #include "support/statistics.hpp"
 
 namespace ucudnn {
 
-/// Thread-safe. The lock is held for look-ups only, never while a device, a file or another thread
-/// is waited for. Of the database only times and errors are believed, and only possible
-/// ones (measurement_rows.hpp).
+/// Found out here, or read from a database once. Thread-safe. The lock is held for look-ups only,
+/// never while a device, a file or another thread is waited for.
 class MeasurementStore {
  public:
   MeasurementStore(const Machines& machines, Statistics& statistics)
-      : machines_(machines), statistics_(statistics) {}
+      : statistics_(statistics), files_(machines) {}
 
   /// Calls `update(Known&, KnownQuestion&)` under the lock; what is new is added.
   template <typename Update>
@@ -56,8 +51,6 @@ class MeasurementStore {
   /// What is known at the mini-batch and, where the policy splits, at any smaller size: another
   /// question's sizes are as good as this one's.
   Measurements measurements(const PlanRequest& request) const;
-  /// What is known at the mini-batch itself and needs no more than the limit. Throws Error.
-  std::vector<Measurement> undivided(const PlanRequest& request);
 
   /// Asks the request's database, once; waits for another thread that does. True: it has answered
   /// the question.
@@ -67,55 +60,31 @@ class MeasurementStore {
   /// of it. `why`: what stood in the way.
   void addResult(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
 
-  enum class Asking {
-    kAll,
-    kOfOnePlan,  ///< not what a larger size of the plan covers
-  };
-  /// Asks cuDNN about the wanted kernels among the measurements, and takes over what it says. Only
-  /// what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that makes a
-  /// kernel look worse than it is makes a plan slow at worst. False: something was not as stored or
-  /// assumed, and the measurements have changed. Throws Error.
-  bool confirm(const PlanRequest& request,
-               PreparedKernels& prepared,
-               const KernelsAtSizes& wanted,
-               Measurements& measurements,
-               Asking asking = Asking::kAll);
-  bool confirmAll(const PlanRequest& request,
-                  PreparedKernels& prepared,
-                  Measurements& measurements);
   /// Whether cuDNN is known to rank an accurate kernel first. The database is believed: a lie keeps
   /// fast kernels out of splits.
   bool ranksAccurateFirst(const PlanRequest& request) const;
   void addAccurateFirst(const PlanRequest& request);
+  /// Takes over what cuDNN has said of kernels that it was `asked` about (confirmation.hpp).
+  void addConfirmed(const PlanRequest& request,
+                    int batch,
+                    const std::vector<Kernel>& asked,
+                    const SizeMeasurements& confirmed);
+  /// Rows of the request's database are not so.
+  void warnOfLies(const PlanRequest& request) { files_.warnOfLies(request); }
   /// From now on the problem does not have the kernel at the batch size.
   void refuse(const PlanRequest& request, int batch, Kernel kernel);
 
  private:
-  /// What a database says.
-  struct Loaded {
-    bool isLocked = false;
-    Measurements measurements;
-    struct Answered {
-      QuestionKey question;
-      Coverage coverage;
-    };
-    std::vector<Answered> answered;
-    std::set<int> accurateFirst;
-  };
-
   static KnownKey keyOf(const PlanRequest& request);
-  Database& database(const std::string& path);
   bool beginLoad(const PlanRequest& request);
   void endLoad(const PlanRequest& request) noexcept;
-  Loaded readFile(const PlanRequest& request);
-  bool addLoaded(const PlanRequest& request, const Loaded& loaded);
+  bool addLoaded(const PlanRequest& request, const StoredKnowledge& stored);
 
-  const Machines& machines_;
   Statistics& statistics_;
+  MeasurementFiles files_;
   mutable ForkMutex mutex_;
   ForkCondition loadEnded_;
   Knowledge known_{kMostProblems};
-  std::map<std::string, std::unique_ptr<Database>> databases_;
 };
 
 }  // namespace ucudnn

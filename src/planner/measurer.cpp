@@ -7,9 +7,10 @@
 
 #include "benchmark/exact_outputs.hpp"
 #include "kernels/engine_calls.hpp"
+#include "kernels/engines.hpp"
 #include "kernels/planes.hpp"
 #include "planner/configuration_times.hpp"
-#include "planner/measured_kernels.hpp"
+#include "planner/confirmation.hpp"
 
 namespace ucudnn {
 namespace {
@@ -64,6 +65,14 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request,
   benchmark.known = &known;
   benchmark.refused = &refused;
   return benchmark;
+}
+
+/// Another question's engines decide nothing where no plan may have them, and are not asked about.
+void dropEngines(Measurements& measurements) {
+  const auto isEngine = [](const Measurement& m) { return m.kernel.source == kEngines; };
+  for (auto& [batch, size] : measurements)
+    size.kernels.erase(std::remove_if(size.kernels.begin(), size.kernels.end(), isEngine),
+                       size.kernels.end());
 }
 
 }  // namespace
@@ -137,7 +146,7 @@ void Measurer::measure(const PlanRequest& request, Measuring measuring) {
     });
     if (!request.withEngines()) dropEngines(known);
     PreparedKernels prepared(request.handle, request.problem);
-    store_.confirmAll(request, prepared, known);
+    confirmAll(store_, request, prepared, known);
   }
   try {
     if (hasMemory)

@@ -8,6 +8,7 @@
 #include "benchmark/timing_limits.hpp"
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/candidates.hpp"
+#include "planner/confirmation.hpp"
 #include "planner/named_algorithm.hpp"
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"
@@ -136,7 +137,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
   }
   const Kernel named{(*plan)->algorithm, request_.problem.mathType};
   const KernelsAtSizes wanted = {{request_.problem.batch(), {named}}};
-  if (!store_.confirm(request_, prepared_, wanted, measurements_)) return std::nullopt;
+  if (!confirmKernels(store_, request_, prepared_, wanted, measurements_)) return std::nullopt;
   return plan;
 }
 
@@ -144,7 +145,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
 /// graph gains nothing, all calls run by what is the fastest enqueued. As `tryPlan`.
 std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request) {
   const auto enqueued = choose(request, Pace::kHost);
-  if (!enqueued && !store_.confirmAll(request, prepared_, measurements_)) return std::nullopt;
+  if (!enqueued && !confirmAll(store_, request, prepared_, measurements_)) return std::nullopt;
   if (!enqueued) return nullptr;
   const auto replayed =
       request.replay() == Replay::kWhereRepeated ? choose(request, Pace::kDevice) : std::nullopt;
@@ -178,7 +179,7 @@ std::optional<std::vector<Configuration>> PlanChooser::tryFront() {
         return isTooInaccurate(point);
       }))
     front = frontOf(miniBatch);
-  const bool isConfirmed = front.empty() ? store_.confirmAll(request_, prepared_, measurements_)
+  const bool isConfirmed = front.empty() ? confirmAll(store_, request_, prepared_, measurements_)
                                          : confirm(request_, front);
   return isConfirmed ? std::optional(std::move(front)) : std::nullopt;
 }
@@ -204,10 +205,9 @@ bool PlanChooser::confirm(const PlanRequest& request,
   for (const Configuration& configuration : configurations)
     for (const MicroBatches& group : configuration.microBatches)
       wanted[group.batch].push_back(measurementOf(group, measurements_).kernel);
-  using Asking = MeasurementStore::Asking;
   const Asking asking = configurations.size() == 1 ? Asking::kOfOnePlan : Asking::kAll;
-  if (store_.confirm(request, prepared_, wanted, measurements_, asking)) return true;
-  store_.confirmAll(request, prepared_, measurements_);
+  if (confirmKernels(store_, request, prepared_, wanted, measurements_, asking)) return true;
+  confirmAll(store_, request, prepared_, measurements_);
   return false;
 }
 
@@ -266,7 +266,8 @@ bool PlanChooser::fastestIsInaccurate(const PlanRequest& whole) {
     const Measurement* const fastest = fastestOf(size->second.kernels);
     if (fastest == nullptr || fastest->accurate) return false;
     const KernelsAtSizes wanted = {{miniBatch, {fastest->kernel}}};
-    return store_.confirm(whole, prepared_, wanted, known) ? std::optional(true) : std::nullopt;
+    return confirmKernels(store_, whole, prepared_, wanted, known) ? std::optional(true)
+                                                                   : std::nullopt;
   });
 }
 

@@ -173,7 +173,7 @@ Measurements Planner::measurements(const PlanRequest& request, Measuring measuri
   const PlanningTime time(statistics_.planningMicroseconds);
   Measurements measurements = measurer_.require(request, measuring);
   PreparedKernels prepared(request.handle, request.problem);
-  store_.confirmAll(request, prepared, measurements);
+  confirmAll(store_, request, prepared, measurements);
   return measurements;
 }
 

@@ -10,6 +10,7 @@
 
 #include "optimizer/configuration.hpp"
 #include "plan/plan.hpp"
+#include "planner/confirmation.hpp"
 #include "planner/machines.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measurer.hpp"
@@ -74,7 +75,7 @@ class Planner {
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
   /// Throws Error.
   std::vector<Measurement> undivided(const PlanRequest& request) {
-    return store_.undivided(request);
+    return undividedKernels(store_, request);
   }
 
   /// Every kernel measured at the sizes of the policy. `measuring`: kNow measures what is missing;

@@ -1,0 +1,119 @@
+#include "planner/measurement_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string_view>
+
+#include "planner/measurement_rows.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::string_view kWithin = " within=";
+// Stored like a question, with the mini-batches that Known::accurateFirst has.
+constexpr char kAccurateFirst[] = "accurate";
+
+/// What a question within a limit is stored under.
+std::string questionText(const QuestionKey& question, std::size_t limitBytes) {
+  return fmt::format("{}{}{}", toText(question), kWithin, limitBytes);
+}
+
+/// The question's text, and the limit. Without one, as once, it is taken to be all that is covered.
+std::pair<std::string, std::size_t> fromQuestionText(const std::string& text) {
+  std::size_t limitBytes = std::numeric_limits<std::size_t>::max();
+  const auto place = text.find(kWithin);
+  if (place == std::string::npos) return {text, limitBytes};
+  const char* const number = text.data() + place + kWithin.size();
+  std::from_chars(number, text.data() + text.size(), limitBytes);
+  return {text.substr(0, place), limitBytes};
+}
+
+/// Of any mini-batch, by their texts. Never destroyed: handles are used in static destructors.
+const std::map<std::string, QuestionKey>& questionsByText() {
+  static const auto& all = *[] {
+    auto* const questions = new std::map<std::string, QuestionKey>;
+    for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines, Kernels::kAll})
+      for (const BatchSizePolicy policy : kBatchSizePolicies)
+        for (const Tuning tuning : {Tuning::kExhaustive, Tuning::kFast})
+          for (const bool errors : {false, true})
+            for (const bool borrows : {false, true}) {
+              const QuestionKey question{0, policy, kernels, tuning, errors, borrows};
+              questions->emplace(toText(question), question);
+            }
+    return questions;
+  }();
+  return all;
+}
+
+}  // namespace
+
+Database& MeasurementFiles::database(const PlanRequest& request) {
+  const std::string& path = request.settings->databasePath;
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Database>& database = databases_[path];
+  if (!database) database = std::make_unique<Database>(path);
+  return *database;
+}
+
+/// What is missing because it can't be true is measured, so the file has answered nothing.
+StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
+  StoredKnowledge stored;
+  Database& file = database(request);
+  const MachineKey machine = machines_.key(request.machine);
+  const StoredProblem rows = file.loadAll(machine, request.problem.text(), &stored.isLocked);
+  const auto own = rows.find("");
+  if (own == rows.end()) return stored;
+  int refused = 0;
+  stored.measurements = fromStored(request.problem, own->second, &refused);
+  if (refused > 0) {
+    file.warnOfLies();
+    return stored;
+  }
+  const auto accurate = rows.find(kAccurateFirst);
+  if (accurate != rows.end())
+    for (const auto& [miniBatch, size] : accurate->second) stored.accurateFirst.insert(miniBatch);
+  for (const auto& [text, sizes] : rows) {
+    const auto [asking, limitBytes] = fromQuestionText(text);
+    const auto asked = questionsByText().find(asking);
+    if (asked == questionsByText().end()) continue;
+    for (const auto& [miniBatch, size] : sizes) {
+      const auto undivided = stored.measurements.find(miniBatch);
+      if (undivided == stored.measurements.end() || undivided->second.kernels.empty()) continue;
+      QuestionKey question = asked->second;
+      question.miniBatch = miniBatch;
+      stored.answered.push_back(
+          {question, {std::min(limitBytes, size.coveredBytes), size.coveredBytes}});
+    }
+  }
+  return stored;
+}
+
+void MeasurementFiles::add(const PlanRequest& request, const BenchmarkResult& result) {
+  if (request.settings->databasePath.empty()) return;
+  Database& file = database(request);
+  const MachineKey machine = machines_.key(request.machine);
+  const std::string text = request.problem.text();
+  if (!result.measurements.empty())
+    file.store(machine, text, toStored(request.problem, result.measurements));
+  // Replays that are missing are seen in the kernels, by those who want them.
+  const bool isWhole = result.untried == Untried::kNone && result.failures == 0;
+  if (result.undividedMeasured && isWhole)
+    file.store(machine,
+               text + " " + questionText(request.question(), request.limitBytes),
+               {{request.problem.batch(), {answeredWithin(result, request.limitBytes), {}}}});
+}
+
+void MeasurementFiles::addAccurateFirst(const PlanRequest& request) {
+  if (request.settings->databasePath.empty()) return;
+  const std::string text = request.problem.text() + " " + kAccurateFirst;
+  database(request).store(machines_.key(request.machine), text, {{request.problem.batch(), {}}});
+}
+
+void MeasurementFiles::warnOfLies(const PlanRequest& request) {
+  database(request).warnOfLies();
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,52 @@
+// What databases know of problems.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.hpp"
+#include "cache/database.hpp"
+#include "planner/knowledge.hpp"
+#include "planner/machines.hpp"
+#include "planner/request.hpp"
+#include "support/fork.hpp"
+
+namespace ucudnn {
+
+/// What a database says of a problem.
+struct StoredKnowledge {
+  bool isLocked = false;  ///< others held it, it has said nothing
+  Measurements measurements;
+  struct Answered {
+    QuestionKey question;
+    Coverage coverage;
+  };
+  std::vector<Answered> answered;
+  std::set<int> accurateFirst;
+};
+
+/// The databases that requests name: questions and results as their rows. Of them only times and
+/// errors are believed, and only possible ones (measurement_rows.hpp). Thread-safe.
+class MeasurementFiles {
+ public:
+  explicit MeasurementFiles(const Machines& machines) : machines_(machines) {}
+
+  StoredKnowledge read(const PlanRequest& request);
+  /// What could not be tried for want of time the database does not learn of.
+  void add(const PlanRequest& request, const BenchmarkResult& result);
+  void addAccurateFirst(const PlanRequest& request);
+  /// Rows say of the request's problem what cuDNN denies.
+  void warnOfLies(const PlanRequest& request);
+
+ private:
+  Database& database(const PlanRequest& request);
+
+  const Machines& machines_;
+  ForkMutex mutex_;
+  std::map<std::string, std::unique_ptr<Database>> databases_;
+};
+
+}  // namespace ucudnn
