@@ -219,13 +219,12 @@ bool CallPath::replay(const Plan& plan, bool* clientsGraph) noexcept {
 
 /// A cuDNN call for each micro-batch.
 cudnnStatus_t CallPath::enqueue(const Plan& plan) noexcept {
-  int done = 0;
-  const cudnnStatus_t status = now().settings.equivalenceTest && plan.isDivided()
-                                   ? runTested(context_.handle_, now().device, plan, call_, &done)
-                                   : ucudnn::runPlan(context_.handle_, plan, call_, &done);
-  if (status != CUDNN_STATUS_SUCCESS) return recover(plan, status, done);
+  const PlanRun run = now().settings.equivalenceTest && plan.isDivided()
+                          ? runTested(context_.handle_, now().device, plan, call_)
+                          : ucudnn::runPlan(context_.handle_, plan, call_);
+  if (run.status != CUDNN_STATUS_SUCCESS) return recover(plan, run);
   noteRun(plan, false);
-  return status;
+  return run.status;
 }
 
 /// Out of memory: what the trace and the report say is incomplete.
@@ -241,12 +240,13 @@ void CallPath::noteRun(const Plan& plan, bool replayed) noexcept {
   }
 }
 
-/// After cuDNN has refused a micro-batch behind `done` samples: the right result all the same
-/// where it can still be had, else the refusal.
-cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int done) noexcept {
+/// After cuDNN has refused a micro-batch: the right result all the same where it can still be had,
+/// else the refusal.
+cudnnStatus_t CallPath::recover(const Plan& plan, const PlanRun& run) noexcept {
+  const cudnnStatus_t refusal = run.status;
   cudnnStatus_t status = refusal;
   // Of an engine's tiles, some may have been added already.
-  const bool hasBegun = done > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
+  const bool hasBegun = run.done > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients_)) {
     status = descend(kCudnn, reason::kRefused);
     const bool fits = clients_.execution == nullptr || clients_.execution->fits(clients_.pointers);
@@ -255,7 +255,7 @@ cudnnStatus_t CallPath::recover(const Plan& plan, cudnnStatus_t refusal, int don
     if (!hasBegun && status != CUDNN_STATUS_SUCCESS && !lacksWorkspace) return status;
     if (lacksWorkspace) status = runParts() && status_ == CUDNN_STATUS_SUCCESS ? status_ : refusal;
   } else if (!mayHaveRun(refusal)) {
-    status = runRest(context_.handle_, plan.problem, call_, done, determinism());
+    status = runRest(context_.handle_, plan.problem, call_, run.done, determinism());
     if (status == CUDNN_STATUS_SUCCESS)
       noteRun(plan, false);
     else

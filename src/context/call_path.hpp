@@ -84,7 +84,7 @@ class CallPath {
   cudnnStatus_t runGeneral(const Plan& plan) noexcept;
   bool replay(const Plan& plan, bool* clientsGraph) noexcept;
   cudnnStatus_t enqueue(const Plan& plan) noexcept;
-  cudnnStatus_t recover(const Plan& plan, cudnnStatus_t refusal, int done) noexcept;
+  cudnnStatus_t recover(const Plan& plan, const PlanRun& run) noexcept;
   void giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept;
   void noteRun(const Plan& plan, bool replayed) noexcept;
   Determinism determinism() const noexcept;

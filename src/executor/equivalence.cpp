@@ -58,6 +58,12 @@ double EquivalenceTest::distance() {
 
 namespace {
 
+void warn(const Plan& plan, const std::exception& error) noexcept {
+  logWarn("equivalence test of {} not made: {}",
+          Late{[&] { return plan.problem.text(); }},
+          error.what());
+}
+
 std::optional<EquivalenceTest> start(cudnnHandle_t handle,
                                      int device,
                                      const Plan& plan,
@@ -68,9 +74,7 @@ std::optional<EquivalenceTest> start(cudnnHandle_t handle,
     const DeviceScope scope(device);
     return std::make_optional<EquivalenceTest>(handle, plan.problem, call);
   } catch (const std::exception& error) {
-    logWarn("equivalence test of {} not made: {}",
-            Late{[&] { return plan.problem.text(); }},
-            error.what());
+    warn(plan, error);
     return std::nullopt;
   }
 }
@@ -83,33 +87,28 @@ void logDistance(EquivalenceTest& test, const Plan& plan) noexcept {
             toText(plan),
             test.distance());
   } catch (const std::exception& error) {
-    logWarn("equivalence test of {} not made: {}",
-            Late{[&] { return plan.problem.text(); }},
-            error.what());
+    warn(plan, error);
   }
 }
 
 }  // namespace
 
-cudnnStatus_t runTested(cudnnHandle_t handle,
-                        int device,
-                        const Plan& plan,
-                        const ConvolutionCall& call,
-                        int* done) noexcept {
+PlanRun runTested(cudnnHandle_t handle,
+                  int device,
+                  const Plan& plan,
+                  const ConvolutionCall& call) noexcept {
   std::optional<EquivalenceTest> test = start(handle, device, plan, call);
-  const cudnnStatus_t status = runPlan(handle, plan, call, done);
-  if (!test) return status;
+  const PlanRun run = runPlan(handle, plan, call);
+  if (!test) return run;
   try {
     const RelaxedCapture relaxed;
     const DeviceScope scope(device);
-    if (status == CUDNN_STATUS_SUCCESS) logDistance(*test, plan);
+    if (run.status == CUDNN_STATUS_SUCCESS) logDistance(*test, plan);
     test.reset();  // frees memory, which a capture elsewhere must not notice
   } catch (const std::exception& error) {
-    logWarn("equivalence test of {} not made: {}",
-            Late{[&] { return plan.problem.text(); }},
-            error.what());
+    warn(plan, error);
   }
-  return status;
+  return run;
 }
 
 }  // namespace ucudnn

@@ -35,10 +35,9 @@ class EquivalenceTest {
 
 /// runPlan, with the test around it; the distance is logged at level info. A call that is being
 /// captured is not tested, and no other stream's capture is disturbed. `device` is the handle's.
-cudnnStatus_t runTested(cudnnHandle_t handle,
-                        int device,
-                        const Plan& plan,
-                        const ConvolutionCall& call,
-                        int* done) noexcept;
+PlanRun runTested(cudnnHandle_t handle,
+                  int device,
+                  const Plan& plan,
+                  const ConvolutionCall& call) noexcept;
 
 }  // namespace ucudnn

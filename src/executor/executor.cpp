@@ -27,18 +27,15 @@ std::shared_ptr<const BuiltKernel> buildWithin(cudnnHandle_t handle,
 
 }  // namespace
 
-cudnnStatus_t runPlan(cudnnHandle_t handle,
-                      const Plan& plan,
-                      const ConvolutionCall& call,
-                      int* done) noexcept {
-  *done = 0;
+PlanRun runPlan(cudnnHandle_t handle, const Plan& plan, const ConvolutionCall& call) noexcept {
   if (plan.callersAlgorithm >= 0)
-    return nativeConvolution(handle,
-                             plan.problem.operation,
-                             call.descriptors,
-                             plan.callersAlgorithm,
-                             call.pointers,
-                             call.fused);
+    return {nativeConvolution(handle,
+                              plan.problem.operation,
+                              call.descriptors,
+                              plan.callersAlgorithm,
+                              call.pointers,
+                              call.fused)};
+  PlanRun run;
   Slices slices(plan.problem, call.pointers, call.fused);
   for (const Plan::Step& step : plan.steps) {
     if (step.borrows)
@@ -46,12 +43,11 @@ cudnnStatus_t runPlan(cudnnHandle_t handle,
     else
       slices.giveBack();
     int enqueued = 0;
-    const cudnnStatus_t status =
-        step.built->enqueueRun(handle, slices, step.batch, step.count, &enqueued);
-    *done += enqueued * step.batch;
-    if (status != CUDNN_STATUS_SUCCESS) return status;
+    run.status = step.built->enqueueRun(handle, slices, step.batch, step.count, &enqueued);
+    run.done += enqueued * step.batch;
+    if (run.status != CUDNN_STATUS_SUCCESS) return run;
   }
-  return CUDNN_STATUS_SUCCESS;
+  return run;
 }
 
 bool mayHaveRun(cudnnStatus_t status) noexcept {

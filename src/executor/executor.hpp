@@ -8,17 +8,19 @@
 
 namespace ucudnn {
 
+/// How far a call has come.
+struct PlanRun {
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  int done = 0;  ///< samples that were enqueued before an error: the first ones
+};
+
 /// Enqueues the plan's micro-batches one after another; they share the call's workspace, but for
 /// those that borrow of its output.
 /// Synchronizes nothing and allocates nothing, so a call can be captured in a CUDA graph. Forward
 /// and backward data write disjoint slices; backward filter adds up: the first micro-batch uses the
-/// caller's beta, later ones 1. On an error `*done` says how many samples had been enqueued before
-/// it. REQUIRES: the call's descriptors have the values of plan.problem; its
-/// workspace holds plan.workspaceBytes; it overwrites its output if steps borrow.
-cudnnStatus_t runPlan(cudnnHandle_t handle,
-                      const Plan& plan,
-                      const ConvolutionCall& call,
-                      int* done) noexcept;
+/// caller's beta, later ones 1. REQUIRES: the call's descriptors have the values of plan.problem;
+/// its workspace holds plan.workspaceBytes; it overwrites its output if steps borrow.
+PlanRun runPlan(cudnnHandle_t handle, const Plan& plan, const ConvolutionCall& call) noexcept;
 
 /// Whether cuDNN may have enqueued something before it returned the error; otherwise it has refused
 /// the call on the host.

@@ -105,8 +105,7 @@ std::shared_ptr<Replays::Captured> Replays::capture(const ReplayKey& key,
   // At least a node for each micro-batch: what can't fit need not be captured to be counted.
   if (!makeRoom(bytesOf(plan.microBatches()), seenAt, mostBytes)) return nullptr;
   const DeviceScope device(device_);
-  int done = 0;
-  const auto calls = captureCalls(handle, [&] { return runPlan(handle, plan, call, &done); });
+  const auto calls = captureCalls(handle, [&] { return runPlan(handle, plan, call).status; });
   if (!calls) return nullptr;
   auto captured = std::make_shared<Captured>();
   captured->bytes = bytesOf(calls->nodes);

@@ -62,8 +62,7 @@ TEST_F(ExecutionTest, AnUndividedPlanRunsByItsOwnAlgorithm) {
   Plan plan;
   plan.problem = problem_;
   plan.callersAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-  int done = 0;
-  EXPECT_EQ(runPlan(handle_.get(), plan, call(), &done), CUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(runPlan(handle_.get(), plan, call()).status, CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(middleOfY(), 37);
   EXPECT_NE(runNative(handle_.get(), problem_.operation, call()), CUDNN_STATUS_SUCCESS);
 }

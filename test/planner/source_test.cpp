@@ -137,8 +137,7 @@ std::vector<float> SourceTest::run(const Plan* plan) {
   call.pointers.w = w.get();
   call.pointers.y = y.get();
   call.algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-  int done = 0;
-  EXPECT_EQ(plan != nullptr ? runPlan(handle_.get(), *plan, call, &done)
+  EXPECT_EQ(plan != nullptr ? runPlan(handle_.get(), *plan, call).status
                             : runNative(handle_.get(), problem_.operation, call),
             CUDNN_STATUS_SUCCESS);
   std::vector<float> result(problem_.yBytes() / sizeof(float));
