@@ -100,9 +100,6 @@ struct Plan {
   }
 };
 
-/// A query's answer holds for calls of both.
-std::shared_ptr<Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general);
-
 /// "2 x 128 FFT/default + 1 x 3 GEMM/default", of a plan's steps, or what has their members.
 template <typename Steps>
 std::string toText(Operation operation, const Steps& steps) {

@@ -1,13 +1,15 @@
 #include "planner/plan_builder.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "benchmark/timing_limits.hpp"
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
 #include "planner/candidates.hpp"
-#include "planner/named_algorithm.hpp"
+#include "planner/measured_kernels.hpp"
+#include "support/alignment.hpp"
 
 namespace ucudnn {
 
@@ -70,6 +72,44 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
   if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);
   nameAlgorithm(*plan, request, measurements);
   return plan;
+}
+
+void nameAlgorithm(Plan& plan, const PlanRequest& request, const Measurements& measurements) {
+  std::vector<Measurement> undivided =
+      kernelsWithin(measurements, plan.problem.batch(), request.limitBytes);
+  const auto isOut = [&](const Measurement& m) {
+    return !algorithmOf(m.kernel) || (request.deterministic && !m.deterministic);
+  };
+  undivided.erase(std::remove_if(undivided.begin(), undivided.end(), isOut), undivided.end());
+  const auto own = algorithmOf(plan.steps.front().kernel);
+  plan.algorithm = own.value_or(-1);
+  plan.algorithmBytes = plan.workspaceBytes;
+  if (!plan.divided && own) return;
+  if (undivided.empty()) {
+    if (request.deterministic) plan.algorithm = -1;
+    return;
+  }
+  const bool deterministic = plan.isDeterministic();
+  const std::size_t granted = roundUpToAlignment(plan.workspaceBytes);
+  const auto rank = [&](const Measurement& m) {
+    const bool fits = m.workspaceBytes <= granted;
+    const double cost = fits ? m.timeMs : static_cast<double>(m.workspaceBytes);
+    return std::make_tuple(m.deterministic != deterministic, !fits, cost);
+  };
+  const Measurement& best = *std::min_element(
+      undivided.begin(), undivided.end(), [&](const Measurement& a, const Measurement& b) {
+        return rank(a) < rank(b);
+      });
+  plan.algorithm = best.kernel.id;
+  plan.algorithmBytes = std::max(plan.workspaceBytes, best.workspaceBytes);
+}
+
+std::shared_ptr<Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general) {
+  auto both = std::make_shared<Plan>(plan);
+  both->workspaceBytes = std::max(plan.workspaceBytes, general->workspaceBytes);
+  both->algorithmBytes = std::max(plan.algorithmBytes, both->workspaceBytes);
+  both->general = std::move(general);
+  return both;
 }
 
 std::shared_ptr<const Plan> forAllCalls(PreparedKernels& kernels, const Plan& plan) {

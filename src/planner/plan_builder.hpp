@@ -32,6 +32,14 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
                                       const Measurements& measurements,
                                       std::shared_ptr<const Plan> enqueued = nullptr);
 
+/// Chooses what a query names as the plan's algorithm: the fastest undivided one that is as
+/// deterministic as the plan (naming a deterministic algorithm at the call asks for a deterministic
+/// plan) and runs within the plan's own workspace, or else needs the least.
+void nameAlgorithm(Plan& plan, const PlanRequest& request, const Measurements& measurements);
+
+/// The plan with one for calls that suit no engine: a query's answer holds for both.
+std::shared_ptr<Plan> withGeneral(const Plan& plan, std::shared_ptr<const Plan> general);
+
 /// The same plan, for all calls. Null: its engines need more workspace to add, or it borrows.
 /// Throws Error.
 std::shared_ptr<const Plan> forAllCalls(PreparedKernels& kernels, const Plan& plan);

@@ -9,7 +9,6 @@
 #include "optimizer/workspace_reuse.hpp"
 #include "planner/candidates.hpp"
 #include "planner/confirmation.hpp"
-#include "planner/named_algorithm.hpp"
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 

@@ -5,7 +5,6 @@
 
 #include "benchmark/timing_limits.hpp"
 #include "kernels/engines.hpp"
-#include "planner/named_algorithm.hpp"
 #include "planner/planner_requests.hpp"
 #include "support/measured.hpp"
 
