@@ -129,7 +129,7 @@ cudnnStatus_t CallPath::runKnown() noexcept {
   if (isKnown && !isAdded) {
     if (!hot->plan) return descend(kAll, hot->why);
     context_.unreportedMs_ += hot->plan->predictedMs;
-    if (key_.own >= 0 && ++hot->calls >= hot->trialAt) return runOnTrial(*hot);
+    if (key_.own >= 0 && ++hot->calls >= hot->checkAt) return runChecked(*hot);
     return runPlan(*hot->plan);
   }
   const char* why = nullptr;
@@ -143,32 +143,32 @@ cudnnStatus_t CallPath::runKnown() noexcept {
 
 /// A plan's call, or one of the client's own kernel in its place, which is timed; or the end of
 /// that. The entry may be gone once something has run.
-cudnnStatus_t CallPath::runOnTrial(HotPlans::Entry& hot) noexcept {
+cudnnStatus_t CallPath::runChecked(HotPlans::Entry& hot) noexcept {
   const std::shared_ptr<const Plan> plan = hot.plan;
   const auto leaveOff = [&] {
-    hot.trial = nullptr;
-    hot.trialAt = hot.calls * Trial::kTimesLater;
+    hot.check = nullptr;
+    hot.checkAt = hot.calls * SpeedCheck::kTimesLater;
     return runPlan(*plan);
   };
   try {
     const CallStream stream = streamOf(context_.handle_);
     if (stream.capturing) return runPlan(*plan);
     if (!call_.execution->fits(call_.pointers)) return leaveOff();
-    if (!hot.trial) hot.trial = std::make_shared<Trial>();
-    const std::shared_ptr<Trial> trial = hot.trial;
-    const Trial::Next next = trial->next();
-    if (next == Trial::Next::kWait) return runPlan(*plan);
-    if (next == Trial::Next::kOver) {
-      if (!trial->ownIsFaster()) return leaveOff();
+    if (!hot.check) hot.check = std::make_shared<SpeedCheck>();
+    const std::shared_ptr<SpeedCheck> check = hot.check;
+    const SpeedCheck::Next next = check->next();
+    if (next == SpeedCheck::Next::kWait) return runPlan(*plan);
+    if (next == SpeedCheck::Next::kOver) {
+      if (!check->ownIsFaster()) return leaveOff();
       planner().preferOwn(now().request(key_.problem, key_.workspaceBytes, key_.deterministic),
                           *call_.execution->kernel);
       context_.hotPlans_.put(key_, context_.limits_.epoch(), nullptr, nullptr, reason::kOwnIsBest);
       return descend(kAll, reason::kOwnIsBest);
     }
-    const bool isTimed = trial->begin(stream.stream);
+    const bool isTimed = check->begin(stream.stream);
     const cudnnStatus_t status =
-        next == Trial::Next::kPlan ? runPlan(*plan) : descend(kCudnn, reason::kOnTrial);
-    if (isTimed) static_cast<void>(trial->end(stream.stream));
+        next == SpeedCheck::Next::kPlan ? runPlan(*plan) : descend(kCudnn, reason::kTimed);
+    if (isTimed) static_cast<void>(check->end(stream.stream));
     return status;
   } catch (const std::exception&) {  // out of memory; the call itself says what else is wrong
     return runPlan(*plan);

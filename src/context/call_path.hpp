@@ -10,7 +10,7 @@ namespace ucudnn {
 ///
 ///  1. `run` reads the problem. What μ-cuDNN doesn't know is cuDNN's.
 ///  2. `OwnedCall`, where μ-cuDNN owns the workspace.
-///  3. `runKnown`: the plan that the handle has at hand; now and then `runOnTrial`. `CallPlans`
+///  3. `runKnown`: the plan that the handle has at hand; now and then `runChecked`. `CallPlans`
 ///     looks for one that it doesn't have.
 ///  4. `runPlan`: of the plan's alternatives the one for such calls, replayed or enqueued.
 ///  5. `recover`, where cuDNN refuses a part of it.
@@ -80,7 +80,7 @@ class CallPath {
   /// It changes where the handle moves to another device.
   const Snapshot& now() const noexcept { return *context_.now_; }
   cudnnStatus_t runKnown() noexcept;
-  cudnnStatus_t runOnTrial(HotPlans::Entry& hot) noexcept;
+  cudnnStatus_t runChecked(HotPlans::Entry& hot) noexcept;
   cudnnStatus_t runGeneral(const Plan& plan) noexcept;
   bool replay(const Plan& plan, bool* clientsGraph) noexcept;
   cudnnStatus_t enqueue(const Plan& plan) noexcept;

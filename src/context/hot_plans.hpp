@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "context/trial.hpp"
+#include "context/speed_check.hpp"
 #include "plan/call.hpp"
 #include "workspace/workspace_region.hpp"
 
@@ -60,10 +60,10 @@ class HotPlans {
     const char* why = "";              ///< without a plan: a string for ever
     std::uint32_t uses = 0;            ///< since it was put
     std::uint32_t goodFor = kForever;  ///< so many uses
-    /// Of a plan beside the client's own kernel: calls so far, the one with the next trial, and
+    /// Of a plan beside the client's own kernel: calls so far, the one with the next check, and
     /// that one while it lasts.
-    std::uint32_t calls = 0, trialAt = Trial::kFirst;
-    std::shared_ptr<Trial> trial = nullptr;
+    std::uint32_t calls = 0, checkAt = SpeedCheck::kFirst;
+    std::shared_ptr<SpeedCheck> check = nullptr;
     std::uint32_t asked = 0;  ///< how often the planner has been asked in a row
     Problem problem;
 

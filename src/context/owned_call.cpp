@@ -64,7 +64,7 @@ WorkspaceOwner::Grant OwnedCall::lookUpGrant() {
       now.offerWithoutWorkspace(*now.offersOf(key_.problem, call_.descriptors)) != nullptr)
     found = owner().grant(request(), key_.layer, stream_);
   else
-    found.lasts = true;
+    found.isStable = true;
   if (found.plan && !context_.checkedPlans_.accepts(
                         context_.handle_, *found.plan, found.region ? found.region->bytes() : 0))
     found.plan = nullptr;
@@ -79,9 +79,9 @@ WorkspaceOwner::Grant OwnedCall::findGrant(std::uint64_t epoch) noexcept {
       found = lookUpGrant();
     } catch (const std::exception& error) {
       logLeft(key_.problem, error);
-      found.lasts = true;
+      found.isStable = true;
     }
-    if (found.lasts && !stream_.capturing)
+    if (found.isStable && !stream_.capturing)
       context_.hotPlans_.put(key_, epoch, found.plan, found.region);
     return found;
   } catch (...) {  // out of memory for the table

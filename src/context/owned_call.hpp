@@ -25,7 +25,7 @@ class OwnedCall {
  private:
   WorkspaceOwner& owner() const noexcept { return *context_.now_->owner; }
   PlanRequest request() const;
-  /// What the call runs with; remembered where it lasts.
+  /// What the call runs with; remembered where it is stable.
   WorkspaceOwner::Grant findGrant(std::uint64_t epoch) noexcept;
   WorkspaceOwner::Grant lookUpGrant();
   std::shared_ptr<WorkspaceRegion> regionForUnplanned() const;

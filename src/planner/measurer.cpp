@@ -118,10 +118,10 @@ bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
   });
 }
 
-void Measurer::inquire(const PlanRequest& request, Measuring measuring) {
+void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
   if (store_.load(request) || !isToBeMeasured(request, measuring)) return;
-  const DeviceTurn turn(turns_, request.device, measuring == Measuring::kNow);
-  if (!turn.isTaken() && measuring != Measuring::kNow) return;
+  const auto reserved = devices_.reserve(request.device, measuring == Measuring::kNow);
+  if (!reserved && measuring != Measuring::kNow) return;
   // Another thread may have measured meanwhile.
   if (isToBeMeasured(request, measuring)) measure(request, measuring);
 }
@@ -177,9 +177,9 @@ void Measurer::measure(const PlanRequest& request, Measuring measuring) {
   store_.addResult(request, result, why);
 }
 
-Measurements Measurer::require(const PlanRequest& request, Measuring measuring) {
+Measurements Measurer::measurements(const PlanRequest& request, Measuring measuring) {
   if (measuring != Measuring::kNever && isToBeMeasured(request, measuring))
-    inquire(request, measuring);
+    measureIfDue(request, measuring);
   const bool isKnown = store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->isAnswered() &&
            (measuring != Measuring::kNever || asked->answers(request.limitBytes));

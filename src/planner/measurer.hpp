@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "planner/device_turns.hpp"
+#include "planner/device_reservations.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measuring_budget.hpp"
 #include "planner/request.hpp"
@@ -17,12 +17,12 @@ class Measurer {
   Measurer(MeasurementStore& store, Statistics& statistics)
       : store_(store), statistics_(statistics) {}
 
-  /// Finds out what the question needs, if its turn comes. Throws Error.
-  void inquire(const PlanRequest& request, Measuring measuring);
+  /// Measures what the question needs, if that is due and the device is free. Throws Error.
+  void measureIfDue(const PlanRequest& request, Measuring measuring);
 
-  /// What is known once that has been found out. Empty where not even the undivided kernels could
+  /// What is known after that. Empty where not even the undivided kernels could
   /// be measured. Throws Error.
-  Measurements require(const PlanRequest& request, Measuring measuring);
+  Measurements measurements(const PlanRequest& request, Measuring measuring);
 
   /// How often a problem is called before it is measured.
   std::uint64_t repetitionsOf(const PlanRequest& request, Measuring measuring) const;
@@ -46,7 +46,7 @@ class Measurer {
   MeasurementStore& store_;
   Statistics& statistics_;
   MeasuringBudget budget_;
-  DeviceTurns turns_;
+  DeviceReservations devices_;
 };
 
 }  // namespace ucudnn

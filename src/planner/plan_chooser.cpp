@@ -241,7 +241,7 @@ bool PlanChooser::picksInaccurate() {
   if (fastestIsInaccurate(whole)) return true;
   // The caller's buffers have no more workspace than the limit, and FindEx may take no other.
   if (measuring_ != Measuring::kNow || request_.buffers != nullptr) return false;
-  measurer_.inquire(whole, Measuring::kNow);
+  measurer_.measureIfDue(whole, Measuring::kNow);
   return fastestIsInaccurate(whole);
 }
 

@@ -86,7 +86,7 @@ PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuri
     measuring = Measuring::kNow;
   if (const auto known = knownAnswer(request, measuring)) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
-  if (measuring != Measuring::kNever) measurer_.inquire(request, measuring);
+  if (measuring != Measuring::kNever) measurer_.measureIfDue(request, measuring);
   return makePlan(request, measuring);
 }
 
@@ -137,7 +137,7 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.highBytes = request.limitBytes;
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
   const auto [kept, isNew] = keep(request, made);
-  if (isNew) report(request, kept.plan.get());
+  if (isNew) logAnswer(request, kept.plan.get());
   if (isNew && kept.plan) ++statistics_.plans;
   return kept;
 }
@@ -171,7 +171,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
 
 Measurements Planner::measurements(const PlanRequest& request, Measuring measuring) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  Measurements measurements = measurer_.require(request, measuring);
+  Measurements measurements = measurer_.measurements(request, measuring);
   PreparedKernels prepared(request.handle, request.problem);
   confirmAll(store_, request, prepared, measurements);
   return measurements;
@@ -186,8 +186,8 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
     keepFront(frozen);
     if (!frozen.empty() || request.settings->plansStrict) return frozen;
   }
-  for (const std::size_t bytes : limits) measurer_.require(request.within(bytes), measuring);
-  Measurements measurements = measurer_.require(request, measuring);
+  for (const std::size_t bytes : limits) measurer_.measurements(request.within(bytes), measuring);
+  Measurements measurements = measurer_.measurements(request, measuring);
   return PlanChooser(store_, measurer_, request, measuring, std::move(measurements)).front();
 }
 
@@ -198,7 +198,7 @@ std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request) {
   if (!found.plan && !request.settings->plansStrict) return std::nullopt;
   if (found.isNew) {
     ++statistics_.plans;
-    report(request, found.plan.get());
+    logAnswer(request, found.plan.get());
   }
   return PlanAnswer{found.plan, true};
 }
@@ -247,7 +247,7 @@ double Planner::leastErrorWithin(const PlanRequest& request) const {
   return least;
 }
 
-void Planner::report(const PlanRequest& request, const Plan* plan) const {
+void Planner::logAnswer(const PlanRequest& request, const Plan* plan) const {
   if (plan != nullptr) {
     if (!Log::instance().enabled(LogLevel::kInfo)) return;
     logInfo("{} N={}: {}{} in {} of {} bytes, {:.3f} ms predicted{}",

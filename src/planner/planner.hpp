@@ -111,7 +111,7 @@ class Planner {
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
   std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
   double leastErrorWithin(const PlanRequest& request) const;
-  void report(const PlanRequest& request, const Plan* plan) const;
+  void logAnswer(const PlanRequest& request, const Plan* plan) const;
 
   Machines machines_;
   Statistics statistics_;

@@ -27,7 +27,7 @@ class ArenaCount {
 
   std::size_t current() const noexcept { return current_; }
   /// The current number may be taken back soon.
-  bool isOnTrial() const noexcept { return stage_ == Stage::kAfter; }
+  bool isTentative() const noexcept { return stage_ == Stage::kAfter; }
   /// More windows are wanted as soon as the layout has settled.
   bool isComparing() const noexcept { return stage_ != Stage::kRest; }
   bool hasDecided() const noexcept { return rounds_ > 0; }

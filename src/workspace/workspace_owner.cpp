@@ -153,7 +153,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfCall(const PlanRequest& request,
     }
     if (!layout_.isDivided()) arena = layout_.arenaOf(stream.id);
     if (!layout_.isDivided() && !arena && layout_.totalBytes() > 0) return {};
-    if (count_.isOnTrial()) measuring = Measuring::kIfKnown;
+    if (count_.isTentative()) measuring = Measuring::kIfKnown;
   }
   return arena || layout_.totalBytes() == 0
              ? grantOfArena(request, convolution, std::move(arena), measuring)
@@ -173,7 +173,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfArena(const PlanRequest& request,
   if (grant.plan) wantedBytes_ = std::max(wantedBytes_, grant.plan->workspaceBytes);
   const bool isNew = !std::exchange(convolution.placed, true);
   if (isNew) noticeNewcomer();
-  grant.lasts = !unsettled_;
+  grant.isStable = !unsettled_;
   lock.unlock();
   if (isNew) logPlacement(request, convolution, grant.plan.get());
   return grant;
@@ -341,8 +341,8 @@ void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<Watch
     return plannedMs(request, seen, layout_.arenaBytes(wanted));
   });
   const std::lock_guard lock(mutex_);
-  // What has stood the trial is measured within its arenas: then plans may change once more.
-  const bool isKept = count_.isOnTrial() && !count.isOnTrial();
+  // Arenas that are kept are measured within: then plans may change once more.
+  const bool isKept = count_.isTentative() && !count.isTentative();
   if (arenas != count_.current() || isKept) layOutArenas(arenas, window.overlap);
   count_ = count;
   const std::size_t usesOfWindow = windowUses(network_);

@@ -40,7 +40,7 @@ class WorkspaceOwner {
   struct Grant {
     std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN, in the region if there is one
     std::shared_ptr<WorkspaceRegion> region;  ///< null: there is none, or the plan needs none
-    bool lasts = false;                       ///< until the epoch changes
+    bool isStable = false;                    ///< until the epoch changes
   };
 
   /// Throws std::bad_alloc.

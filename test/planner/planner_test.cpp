@@ -242,7 +242,7 @@ TEST_F(PlannerTest, ThreadsThatAskForTheSameHoldTheSamePlan) {
       plan = planner.plan(wanted);
     });
   for (std::thread& thread : threads) thread.join();
-  const bool hadPatience = std::chrono::steady_clock::now() - begin < DeviceTurns::kPatience;
+  const bool hadPatience = std::chrono::steady_clock::now() - begin < DeviceReservations::kPatience;
   ASSERT_TRUE(plans[0]);
   for (const auto& plan : plans) EXPECT_EQ(plan, plans[0]);
   Planner alone;

@@ -76,9 +76,9 @@ TEST(ArenaCountTest, AsManyAsThereAreGroupsAreKeptWhereTheyGain) {
     ArenaCount count;
     const auto planned = [](std::size_t) { return 105.0; };
     ASSERT_EQ(3U, nextOfTwo(count, window(100, 3, 100), planned));
-    EXPECT_TRUE(count.isOnTrial());
+    EXPECT_TRUE(count.isTentative());
     ASSERT_EQ(gains ? 3U : 1U, nextOfTwo(count, window(gains ? 50 : 110, 3, 105), planned));
-    EXPECT_FALSE(count.isOnTrial());
+    EXPECT_FALSE(count.isTentative());
     EXPECT_FALSE(count.isComparing());
   }
 }

@@ -1,4 +1,4 @@
-#include "context/trial.hpp"
+#include "context/speed_check.hpp"
 
 #include <cstddef>
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace ucudnn {
 
-Trial::Next Trial::next() noexcept {
+SpeedCheck::Next SpeedCheck::next() noexcept {
   if (failed_ || isOver_) return Next::kOver;
   const std::size_t calls = events_.size() / 2;
   if (calls < std::size_t{2} * kCalls) return calls % 2 == 0 ? Next::kPlan : Next::kOwn;
@@ -22,7 +22,7 @@ Trial::Next Trial::next() noexcept {
   return Next::kOver;
 }
 
-bool Trial::record(cudaStream_t stream) noexcept {
+bool SpeedCheck::record(cudaStream_t stream) noexcept {
   try {
     events_.push_back(makeEvent());
     failed_ = cudaEventRecord(events_.back().get(), stream) != cudaSuccess;
@@ -32,7 +32,7 @@ bool Trial::record(cudaStream_t stream) noexcept {
   return !failed_;
 }
 
-void Trial::addUp() noexcept {
+void SpeedCheck::addUp() noexcept {
   isOver_ = true;
   for (std::size_t call = 0; 2 * call + 1 < events_.size(); ++call) {
     float ms = 0;

@@ -12,12 +12,12 @@ namespace ucudnn {
 /// Calls of a client run in turns by the plan and by the client's own kernel, between two events
 /// each. Nothing is waited for. What was measured once may have been measured beside a neighbour,
 /// or on a hot device. Not thread-safe.
-class Trial {
+class SpeedCheck {
  public:
   /// So many calls by each: 32 events, which cost the host some 30 us in all.
   static constexpr int kCalls = 8;
-  /// A plan has its first trial at this call; each further one after as many calls times
-  /// kTimesLater. So trials take at most kCalls of 256 calls by the slower of both.
+  /// A plan has its first check at this call; each further one after as many calls times
+  /// kTimesLater. So checks take at most kCalls of 256 calls by the slower of both.
   static constexpr std::uint32_t kFirst = 256;
   static constexpr std::uint32_t kTimesLater = 8;
 
@@ -29,7 +29,7 @@ class Trial {
   };
   Next next() noexcept;
 
-  /// Around the call that `next` has named. False: it can't be timed, and the trial is over.
+  /// Around the call that `next` has named. False: it can't be timed, and the check is over.
   bool begin(cudaStream_t stream) noexcept { return record(stream); }
   bool end(cudaStream_t stream) noexcept { return record(stream); }
 
