@@ -18,7 +18,7 @@ std::atomic<std::uint64_t> goneGraphs{0};
 /// A region with its memory.
 struct OwnedRegion {
   OwnedRegion(std::size_t bytes, std::uint64_t capture)
-      : buffer(bytes), region(static_cast<char*>(buffer.get()), bytes, capture) {}
+      : buffer(bytes), region(static_cast<char*>(buffer.get()), bytes, nullptr, capture) {}
 
   DeviceBuffer buffer;
   WorkspaceRegion region;

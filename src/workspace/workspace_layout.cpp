@@ -59,9 +59,8 @@ std::size_t WorkspaceLayout::arenaBytes(std::size_t arenas) const noexcept {
 void WorkspaceLayout::layOutArenas(std::size_t arenas,
                                    const std::map<std::uint64_t, std::size_t>& groupOf) {
   clear();
-  std::map<std::uint64_t, std::size_t> arenaOf;
-  for (const auto& [stream, group] : groupOf) arenaOf[stream] = group % arenas;
-  streams_.assign(arenaOf, uses_.load(std::memory_order_relaxed));
+  arenas_.clear();
+  for (const auto& [stream, group] : groupOf) arenas_[stream] = group % arenas;
   const std::size_t each = arenaBytes(arenas);
   for (std::size_t i = 0; i < arenas && each > 0; ++i) takeRegion(each);
 }
@@ -91,18 +90,18 @@ std::shared_ptr<WorkspaceRegion> WorkspaceLayout::takeRegion(std::size_t bytes) 
   for (const auto& region : busy_)
     if (region->overlaps(begin, bytes)) predecessors.push_back(region);
   regions_.push_back(
-      std::make_shared<WorkspaceRegion>(begin, bytes, uses_, std::move(predecessors)));
+      std::make_shared<WorkspaceRegion>(begin, bytes, &uses_, 0, std::move(predecessors)));
   usedBytes_ += bytes;
   return regions_.back();
 }
 
 std::shared_ptr<WorkspaceRegion> WorkspaceLayout::arenaOf(std::uint64_t stream) {
   if (regions_.size() < 2) return regions_.empty() ? nullptr : regions_.front();
+  if (const std::size_t* const arena = arenas_.find(stream)) return regions_[*arena];
   std::size_t leastUsed = 0;
   for (std::size_t i = 0; i < regions_.size(); ++i)
     if (regions_[i]->lastUse() < regions_[leastUsed]->lastUse()) leastUsed = i;
-  const std::uint64_t now = uses_.load(std::memory_order_relaxed);
-  return regions_[streams_.arenaOf(stream, leastUsed, now) % regions_.size()];
+  return regions_[arenas_[stream] = leastUsed];
 }
 
 std::shared_ptr<WorkspaceRegion> WorkspaceLayout::largest() const {

@@ -4,12 +4,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "workspace/arena_streams.hpp"
+#include "support/bounded_map.hpp"
 #include "workspace/workspace_region.hpp"
 
 namespace ucudnn {
@@ -62,7 +63,7 @@ class WorkspaceLayout {
   std::size_t usedBytes_ = 0;  ///< of the total, from its beginning, by the regions
   std::vector<std::shared_ptr<WorkspaceRegion>> regions_;
   std::vector<std::shared_ptr<WorkspaceRegion>> busy_;  ///< retired, maybe still at work
-  ArenaStreams streams_;
+  BoundedMap<std::uint64_t, std::size_t, std::hash<std::uint64_t>> arenas_{256};  ///< by stream
   bool divided_ = false;
   std::uint64_t number_ = 0;
 };

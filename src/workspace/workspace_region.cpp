@@ -13,23 +13,16 @@ Event makeOrderingEvent() {
 
 WorkspaceRegion::WorkspaceRegion(char* memory,
                                  std::size_t bytes,
-                                 std::atomic<std::uint64_t>& uses,
+                                 std::atomic<std::uint64_t>* uses,
+                                 std::uint64_t capture,
                                  std::vector<std::shared_ptr<WorkspaceRegion>> predecessors)
     : memory_(memory),
       bytes_(bytes),
-      uses_(&uses),
-      capture_(0),
-      event_(makeOrderingEvent()),
-      lastUse_(uses.load(std::memory_order_relaxed)),
-      predecessors_(std::move(predecessors)) {}
-
-WorkspaceRegion::WorkspaceRegion(char* memory, std::size_t bytes, std::uint64_t capture)
-    : memory_(memory),
-      bytes_(bytes),
-      uses_(nullptr),
+      uses_(uses),
       capture_(capture),
       event_(makeOrderingEvent()),
-      lastUse_(0) {}
+      lastUse_(uses != nullptr ? uses->load(std::memory_order_relaxed) : 0),
+      predecessors_(std::move(predecessors)) {}
 
 /// A predecessor is retired: what it says does not change any more. Within a capture the wait is an
 /// edge of the graph; a stream that waits for itself gains none.

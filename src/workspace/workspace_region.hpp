@@ -32,14 +32,13 @@ class WorkspaceRegion {
     kUnavailable,  ///< CUDA refuses to order the use after the earlier ones
   };
 
-  /// `uses` counts the uses of all regions. `predecessors` are retired regions with some of the
-  /// same bytes. Makes an event on the current device. Throws Error.
+  /// `uses` counts the uses of all regions; null: of one capture. `predecessors` are retired
+  /// regions with some of the same bytes. Makes an event on the current device. Throws Error.
   WorkspaceRegion(char* memory,
                   std::size_t bytes,
-                  std::atomic<std::uint64_t>& uses,
-                  std::vector<std::shared_ptr<WorkspaceRegion>> predecessors);
-  /// The workspace of one capture.
-  WorkspaceRegion(char* memory, std::size_t bytes, std::uint64_t capture);
+                  std::atomic<std::uint64_t>* uses,
+                  std::uint64_t capture = 0,
+                  std::vector<std::shared_ptr<WorkspaceRegion>> predecessors = {});
 
   char* memory() const noexcept { return memory_; }
   std::size_t bytes() const noexcept { return bytes_; }

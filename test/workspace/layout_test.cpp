@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "workspace/arena_count.hpp"
-#include "workspace/arena_streams.hpp"
 #include "workspace/overlap.hpp"
 
 namespace ucudnn {
@@ -134,20 +133,6 @@ TEST(ArenaCountTest, SeveralArenasGoBackToOneWhenNothingOverlapsAnyMore) {
   ASSERT_EQ(1U, nextOfTwo(count, window(130, 1, 130), planned));
   EXPECT_EQ(1U, nextOfTwo(count, window(100, 1, 100), planned));
   EXPECT_LT(rest, count.windowsOfRest());
-}
-
-TEST(ArenaStreamsTest, IdleStreamsAreForgottenHoweverManyThereAre) {
-  ArenaStreams streams;
-  streams.assign({{1, 0}, {2, 1}}, 0);
-  for (std::uint64_t now = 1; now <= 2000; ++now) {
-    streams.arenaOf(1, 1, now);
-    streams.arenaOf(100 + now, now % 2, now);
-    ASSERT_LE(streams.size(), ArenaStreams::kMostStreams);
-  }
-  EXPECT_TRUE(streams.knows(1));
-  EXPECT_FALSE(streams.knows(2));
-  EXPECT_EQ(0U, streams.arenaOf(1, 1, 2001)) << "another arena than before";
-  EXPECT_EQ(1U, streams.arenaOf(5, 1, 2001));
 }
 
 }  // namespace
