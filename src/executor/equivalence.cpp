@@ -58,36 +58,17 @@ double EquivalenceTest::distance() {
 
 namespace {
 
-void warn(const Plan& plan, const std::exception& error) noexcept {
-  logWarn("equivalence test of {} not made: {}",
-          Late{[&] { return plan.problem.text(); }},
-          error.what());
-}
-
-std::optional<EquivalenceTest> start(cudnnHandle_t handle,
-                                     int device,
-                                     const Plan& plan,
-                                     const ConvolutionCall& call) noexcept {
+/// No other stream's capture must notice what is done. What fails is logged.
+template <typename Do>
+void test(const Plan& plan, int device, Do doIt) noexcept {
   try {
-    if (isCapturing(handle)) return std::nullopt;
     const RelaxedCapture relaxed;
     const DeviceScope scope(device);
-    return std::make_optional<EquivalenceTest>(handle, plan.problem, call);
+    doIt();
   } catch (const std::exception& error) {
-    warn(plan, error);
-    return std::nullopt;
-  }
-}
-
-void logDistance(EquivalenceTest& test, const Plan& plan) noexcept {
-  try {
-    logInfo("equivalence test of {} N={}: {}: normalized L2 distance {:.3g}",
-            plan.problem.text(),
-            plan.problem.batch(),
-            toText(plan),
-            test.distance());
-  } catch (const std::exception& error) {
-    warn(plan, error);
+    logWarn("equivalence test of {} not made: {}",
+            Late{[&] { return plan.problem.text(); }},
+            error.what());
   }
 }
 
@@ -97,17 +78,21 @@ PlanRun runTested(cudnnHandle_t handle,
                   int device,
                   const Plan& plan,
                   const ConvolutionCall& call) noexcept {
-  std::optional<EquivalenceTest> test = start(handle, device, plan, call);
+  std::optional<EquivalenceTest> tested;
+  test(plan, device, [&] {
+    if (!isCapturing(handle)) tested.emplace(handle, plan.problem, call);
+  });
   const PlanRun run = runPlan(handle, plan, call);
-  if (!test) return run;
-  try {
-    const RelaxedCapture relaxed;
-    const DeviceScope scope(device);
-    if (run.status == CUDNN_STATUS_SUCCESS) logDistance(*test, plan);
-    test.reset();  // frees memory, which a capture elsewhere must not notice
-  } catch (const std::exception& error) {
-    warn(plan, error);
-  }
+  if (!tested) return run;
+  test(plan, device, [&] {
+    if (run.status != CUDNN_STATUS_SUCCESS) return;
+    logInfo("equivalence test of {} N={}: {}: normalized L2 distance {:.3g}",
+            plan.problem.text(),
+            plan.problem.batch(),
+            toText(plan),
+            tested->distance());
+  });
+  test(plan, device, [&] { tested.reset(); });  // frees memory
   return run;
 }
 

@@ -4,12 +4,6 @@
 #include "support/log.hpp"
 
 namespace ucudnn {
-namespace {
-
-// Shapes and workspaces may change for ever; to choose again costs some host time and a warning.
-constexpr std::size_t kMaximumKnown = 1024;
-
-}  // namespace
 
 std::optional<int> Substitutes::choose(cudnnHandle_t handle,
                                        const Key& key,
@@ -42,14 +36,11 @@ std::optional<cudnnStatus_t> Substitutes::run(cudnnHandle_t handle,
   try {
     const ConvolutionPointers& pointers = call.pointers;
     const Key key{problem, pointers.grantedBytes(), call.algorithm, deterministicOnly};
-    auto known = known_.find(key);
-    if (known == known_.end()) {
-      if (known_.size() >= kMaximumKnown) known_.clear();
-      known = known_.emplace(key, choose(handle, key, call)).first;
-    }
-    if (!known->second) return std::nullopt;
+    const std::optional<int>* known = known_.find(key);
+    if (known == nullptr) known = &(known_[key] = choose(handle, key, call));
+    if (!*known) return std::nullopt;
     ConvolutionCall other = call;
-    other.algorithm = *known->second;
+    other.algorithm = **known;
     const cudnnStatus_t status = runNative(handle, problem.operation, other);
     if (status == CUDNN_STATUS_SUCCESS) return status;
   } catch (const std::exception&) {  // out of host memory

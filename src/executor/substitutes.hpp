@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <optional>
-#include <unordered_map>
 
 #include "executor/executor.hpp"
+#include "support/bounded_map.hpp"
 
 namespace ucudnn {
 
@@ -42,7 +42,8 @@ class Substitutes {
 
   std::optional<int> choose(cudnnHandle_t handle, const Key& key, const ConvolutionCall& call);
 
-  std::unordered_map<Key, std::optional<int>, Hash> known_;
+  // Shapes and workspaces may change for ever; to choose again costs some host time and a warning.
+  BoundedMap<Key, std::optional<int>, Hash> known_{1024};
 };
 
 }  // namespace ucudnn
