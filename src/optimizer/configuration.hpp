@@ -23,6 +23,11 @@ struct MicroBatches {
   int kernel;
   int count;
   bool borrows = false;  ///< their workspace is in the output, behind them (workspace_room.hpp)
+
+  bool operator==(const MicroBatches& other) const noexcept {
+    return batch == other.batch && kernel == other.kernel && count == other.count &&
+           borrows == other.borrows;
+  }
 };
 
 /// A division of the mini-batch: first those micro-batches that borrow, in the order in which they

@@ -58,8 +58,7 @@ struct Plan {
   std::shared_ptr<const Plan> general;
 
   Problem problem;
-  std::vector<Step> steps;  ///< in the order of Configuration's
-  std::size_t limitBytes = 0;
+  std::vector<Step> steps;         ///< in the order of Configuration's
   std::size_t workspaceBytes = 0;  ///< the largest of steps that don't borrow, or `general`'s
   /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
   /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.

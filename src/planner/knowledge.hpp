@@ -20,18 +20,23 @@
 
 namespace ucudnn {
 
+struct PlanAnswer {
+  std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
+  bool isFinal = false;              ///< asked again, or measured on, it would be the same
+  /// There may be a better one, in more of the limit: KnownQuestion::answersClosely.
+  bool isFromOtherLimit = false;
+  bool ownIsBest = false;  ///< there is none, as the client's own kernel is as fast
+};
+
 /// A plan and the limits that it is the answer to: all from `lowBytes` to `highBytes`.
-struct KnownPlan {
+struct KnownPlan : PlanAnswer {
   bool deterministic = false;
   Replay replay = Replay::kNever;
   double maxError = 0;
   std::size_t lowBytes = 0;
   std::size_t highBytes = 0;
-  bool borrows = false;              ///< it was asked for calls whose output may be borrowed
-  bool suitsEngines = false;         ///< and for calls that are known to suit engines
-  bool isFinal = false;              ///< nothing that is still to be measured could change it
-  bool isFromOtherLimit = false;     ///< from what was asked for: KnownQuestion::answersClosely
-  std::shared_ptr<const Plan> plan;  ///< null: nothing is known within the limit
+  bool borrows = false;       ///< it was asked for calls whose output may be borrowed
+  bool suitsEngines = false;  ///< and for calls that are known to suit engines
 };
 
 /// What runs until a problem is measured, and what it was made for.

@@ -21,12 +21,6 @@ constexpr double kShortestMs = 1e-4;
 // Eleven days: sums of such times over a mini-batch stay finite.
 constexpr double kLongestMs = 1e9;
 
-double elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
-  double elements = 1;
-  for (int i = 0; i < dimensions; ++i) elements *= sizes[static_cast<std::size_t>(i)];
-  return elements;
-}
-
 /// No algorithm does with fewer multiplications: Winograd's and Fourier's save a factor that is
 /// below the filter's area.
 double leastMultiplyAdds(const Problem& problem) noexcept {
@@ -37,17 +31,12 @@ double leastMultiplyAdds(const Problem& problem) noexcept {
 
 /// The output at least is written.
 double leastBytes(const Problem& problem) noexcept {
-  switch (problem.operation) {
-    case Operation::kBackwardData:
-      return elementsOf(problem.xSizes, problem.dimensions) *
-             static_cast<double>(elementBytes(problem.xType));
-    case Operation::kBackwardFilter:
-      return elementsOf(problem.wSizes, problem.dimensions) *
-             static_cast<double>(elementBytes(problem.wType));
-    default:
-      return elementsOf(problem.ySizes, problem.dimensions) *
-             static_cast<double>(elementBytes(problem.yType));
-  }
+  const Problem::Sizes& sizes = problem.operation == Operation::kBackwardData     ? problem.xSizes
+                                : problem.operation == Operation::kBackwardFilter ? problem.wSizes
+                                                                                  : problem.ySizes;
+  auto bytes = static_cast<double>(elementBytes(problem.outputType()));
+  for (int i = 0; i < problem.dimensions; ++i) bytes *= sizes[static_cast<std::size_t>(i)];
+  return bytes;
 }
 
 double leastMs(const Problem& problem) noexcept {

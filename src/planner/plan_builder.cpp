@@ -38,7 +38,6 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
   const Problem& problem = request.problem;
   auto plan = std::make_shared<Plan>();
   plan->problem = problem;
-  plan->limitBytes = request.limitBytes;
   plan->workspaceBytes =
       std::max(configuration.workspaceBytes, enqueued ? enqueued->workspaceBytes : 0);
   plan->predictedMs = configuration.timeMs;

@@ -24,17 +24,6 @@ auto untilConfirmed(Attempt attempt) {
     if (auto made = attempt()) return *std::move(made);
 }
 
-bool isSame(const Configuration& a, const Configuration& b) {
-  return std::equal(a.microBatches.begin(),
-                    a.microBatches.end(),
-                    b.microBatches.begin(),
-                    b.microBatches.end(),
-                    [](const MicroBatches& one, const MicroBatches& other) {
-                      return one.batch == other.batch && one.kernel == other.kernel &&
-                             one.count == other.count && one.borrows == other.borrows;
-                    });
-}
-
 bool isInaccurateSplit(const Configuration& configuration,
                        const Measurements& measurements,
                        int miniBatch) {
@@ -148,7 +137,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& reque
   if (!enqueued) return nullptr;
   const auto replayed =
       request.replay() == Replay::kWhereRepeated ? choose(request, Pace::kDevice) : std::nullopt;
-  const bool isOne = replayed && isSame(*replayed, *enqueued);
+  const bool isOne = replayed && replayed->microBatches == enqueued->microBatches;
   const bool gains = isOne || (replayed && paysToReplay(*replayed, measurements_));
   const bool isPair = gains && enqueued->timeMs * kSplitGain < enqueuedMs(*replayed, measurements_);
   // A split that gains less than its graph's launch costs would be replayed all the same.

@@ -110,8 +110,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
         const bool mayLoad =
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
-        if (const KnownPlan* const known = asked.find(request))
-          return PlanAnswer{known->plan, known->isFinal, known->isFromOtherLimit};
+        if (const KnownPlan* const known = asked.find(request)) return *known;
         // The database may hold the answer; else what has not been measured has no plan.
         if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
         return std::nullopt;
@@ -146,9 +145,8 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
 /// one is new.
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
   return store_.update(request, [&](const Known&, KnownQuestion& asked) {
-    if (const KnownPlan* const other = asked.find(request))
-      return std::make_pair(PlanAnswer{other->plan, other->isFinal, other->isFromOtherLimit},
-                            false);
+    using Kept = std::pair<PlanAnswer, bool>;
+    if (const KnownPlan* const other = asked.find(request)) return Kept(*other, false);
     bool isNew = true;
     const auto isSame = [&](const KnownPlan& former) {
       if (former.maxError != made.maxError) return false;
@@ -165,7 +163,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
         }
     if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());
     asked.plans.push_back(made);
-    return std::make_pair(PlanAnswer{made.plan, made.isFinal, made.isFromOtherLimit}, isNew);
+    return Kept(made, isNew);
   });
 }
 

@@ -20,13 +20,6 @@
 
 namespace ucudnn {
 
-struct PlanAnswer {
-  std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
-  bool isFinal = false;              ///< asked again it would be the same
-  bool isFromOtherLimit = false;     ///< there may be a better one, in more of the limit
-  bool ownIsBest = false;            ///< there is none, as the client's own kernel is as fast
-};
-
 /// Thread-safe.
 ///
 ///  1. A plan has been compared with the undivided kernels that were measured at the mini-batch

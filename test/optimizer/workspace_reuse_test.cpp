@@ -122,17 +122,6 @@ bool equal(const Outcome& a, const Outcome& b) {
   return !(a < b) && !(b < a);
 }
 
-bool sameGroups(const Configuration& a, const Configuration& b) {
-  return std::equal(a.microBatches.begin(),
-                    a.microBatches.end(),
-                    b.microBatches.begin(),
-                    b.microBatches.end(),
-                    [](const MicroBatches& x, const MicroBatches& y) {
-                      return std::tie(x.batch, x.kernel, x.count) ==
-                             std::tie(y.batch, y.kernel, y.count);
-                    });
-}
-
 void expectFastest(const Case& c, const std::vector<Outcome>& all, std::size_t limitBytes) {
   const Outcome* best = nullptr;
   for (const Outcome& outcome : all) {
@@ -175,7 +164,7 @@ void expectFront(const Case& c, const std::vector<Outcome>& all, std::size_t lim
     ASSERT_TRUE(fastest.has_value());
     EXPECT_EQ(fastest->timeMs, front[i].timeMs);
     EXPECT_EQ(fastest->workspaceBytes, front[i].workspaceBytes);
-    EXPECT_TRUE(sameGroups(*fastest, front[i])) << "point " << i;
+    EXPECT_TRUE(fastest->microBatches == front[i].microBatches) << "point " << i;
     if (i == 0) continue;
     EXPECT_GT(front[i].workspaceBytes, front[i - 1].workspaceBytes);
     EXPECT_LT(front[i].timeMs, front[i - 1].timeMs);
@@ -190,7 +179,7 @@ void expectLean(const Case& c, std::size_t limitBytes, double factor) {
   const auto isFast = [&](const Configuration& point) { return point.timeMs <= mostMs; };
   const auto expected = std::find_if(front.begin(), front.end(), isFast);
   ASSERT_EQ(lean.has_value(), expected != front.end()) << "factor " << factor;
-  EXPECT_TRUE(!lean || sameGroups(*lean, *expected)) << "factor " << factor;
+  EXPECT_TRUE(!lean || lean->microBatches == expected->microBatches) << "factor " << factor;
 }
 
 TEST(WorkspaceReuseTest, EqualsEnumerationOnRandomTables) {

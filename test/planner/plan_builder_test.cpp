@@ -35,7 +35,6 @@ TEST(PlanBuilderTest, APlanHasTheConfigurationsMicroBatches) {
   const Configuration configuration{{{3, 0, 2}, {2, 1, 1}}, 8.5, 30};
   const auto plan = buildPlan(wanted(64), configuration, Pace::kHost, measurements);
   EXPECT_EQ(plan->problem, sampleProblem());
-  EXPECT_EQ(plan->limitBytes, 64u);
   EXPECT_EQ(plan->workspaceBytes, 30u);
   EXPECT_EQ(plan->predictedMs, 8.5);
   ASSERT_EQ(plan->steps.size(), 2u);
