@@ -170,7 +170,7 @@ cudnnStatus_t ucudnnSetPlans(cudnnHandle_t handle, const char* path) {
   return guarded("ucudnnSetPlans", [&] {
     Settings settings = context->settings();
     settings.plansPath = path != nullptr ? path : "";
-    context->setSettings(std::move(settings), Context::Plans::kRead);
+    context->setSettings(std::move(settings), Context::PlansFile::kRead);
     return CUDNN_STATUS_SUCCESS;
   });
 }

@@ -18,14 +18,14 @@ Context::~Context() {
   captured_->freeGone();
 }
 
-void Context::setSettings(Settings settings, Plans plans) {
-  replaceSnapshot(now_->device, std::move(settings), plans);
+void Context::setSettings(Settings settings, PlansFile file) {
+  replaceSnapshot(now_->device, std::move(settings), file);
 }
 
 /// The former one ends with the last question that holds it.
-void Context::replaceSnapshot(int device, Settings settings, Plans plans) {
+void Context::replaceSnapshot(int device, Settings settings, PlansFile file) {
   std::shared_ptr<const Snapshot> other = std::make_shared<const Snapshot>(
-      handle_, device, std::move(settings), now_.get(), plans == Plans::kKept);
+      handle_, device, std::move(settings), now_.get(), file == PlansFile::kKept);
   {
     const std::lock_guard lock(exchanging_);
     now_.swap(other);
@@ -77,7 +77,7 @@ bool Context::followDevice() noexcept {
 /// Nothing that is remembered of the handle holds on another device but what the client has said:
 /// its settings, and the limits that its queries named.
 void Context::moveTo(int device) {
-  replaceSnapshot(device, now_->settings, Plans::kKept);
+  replaceSnapshot(device, now_->settings, PlansFile::kKept);
   noteThread();
   checkedPlans_.clear();
   substitutes_.clear();

@@ -68,11 +68,11 @@ class Context {
   bool followDevice() noexcept;
 
   /// Whether a file of plans is read again that the settings named before.
-  enum class Plans { kKept, kRead };
+  enum class PlansFile { kKept, kRead };
 
   /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting (nothing has changed
   /// then).
-  void setSettings(Settings settings, Plans plans = Plans::kKept);
+  void setSettings(Settings settings, PlansFile file = PlansFile::kKept);
   /// Sets a limit that this handle has not had yet. Throws Error, BadSetting.
   void follow(const WorkspaceLimit& limit);
 
@@ -90,7 +90,7 @@ class Context {
 
   /// Names it to what contexts share. None outlives its context there.
   std::uint64_t owner() const noexcept { return reinterpret_cast<std::uintptr_t>(this); }
-  void replaceSnapshot(int device, Settings settings, Plans plans);
+  void replaceSnapshot(int device, Settings settings, PlansFile file);
   void moveTo(int device);
 
   const cudnnHandle_t handle_;

@@ -18,7 +18,6 @@ constexpr std::size_t kNodeBytes = 3600;
 // A plan that could not be captured is tried again after so many of its calls: soon where memory
 // was short, too seldom to cost 1 %, for to capture it takes about as long as to enqueue it.
 constexpr int kRest = 256;
-constexpr std::size_t kMostResting = 1024;
 
 }  // namespace
 
@@ -78,9 +77,9 @@ bool Replays::find(const ReplayKey& key,
   const Seen before = std::exchange(placeFor(hash), Seen{hash, now});
   if (before.at == 0 || before.hash != hash) return false;
   *seenAt = before.at;
-  const auto resting = resting_.find(plan.id);
-  if (resting == resting_.end()) return true;
-  if (--resting->second == 0) resting_.erase(resting);
+  int* const resting = resting_.find(plan.id);
+  if (resting == nullptr) return true;
+  if (--*resting == 0) resting_.erase(plan.id);
   return false;
 }
 
@@ -159,7 +158,6 @@ void Replays::rest(const ReplayKey& key, const Plan& plan) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     if (const auto graph = graphs_.find(key); graph != graphs_.end()) gone = take(graph);
-    if (resting_.size() >= kMostResting) resting_.clear();
     resting_[plan.id] = kRest;
   } catch (const std::exception&) {  // out of host memory: it is tried sooner
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "cuda/captured_calls.hpp"
 #include "executor/replay_key.hpp"
+#include "support/bounded_map.hpp"
 #include "support/fork.hpp"
 #include "support/statistics.hpp"
 
@@ -95,7 +97,8 @@ class Replays {
   /// at random if all are taken: calls that take turns in one place would never be captured.
   static constexpr std::size_t kPlaces = 4;
   std::array<std::array<Seen, kPlaces>, 1024> seen_;
-  std::unordered_map<std::uint64_t, int> resting_;  ///< plan id -> calls until it is tried again
+  /// By plan id: calls until it is tried again.
+  BoundedMap<std::uint64_t, int, std::hash<std::uint64_t>> resting_{1024};
 };
 
 /// The device's, for as long as one handle holds it. Throws std::bad_alloc.

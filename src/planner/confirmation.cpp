@@ -78,10 +78,10 @@ Confirmation confirm(PreparedKernels& kernels,
       if (offer && calls == Calls::kOverwriting && m.kernel.source == kEngines)
         offer->workspaceBytes = std::max(offer->workspaceBytes, m.workspaceBytes);
       const bool isSame = offer && offer->workspaceBytes == m.workspaceBytes;
-      const bool isLie =
+      const bool isWrong =
           isAnswered && !isSame && !isOther(m) && !isStoredToOverwrite(kernels, batch, m, calls);
-      if (isLie)
-        confirmation = Confirmation::kLie;
+      if (isWrong)
+        confirmation = Confirmation::kWrongRow;
       else if (!isSame || !keepsTheSame(*offer, m))
         confirmation = std::max(confirmation, Confirmation::kOtherwise);
       if (!offer) continue;
@@ -120,7 +120,7 @@ bool confirmKernels(MeasurementStore& store,
     if (failures > 0) continue;  // to be asked again
     store.addConfirmed(request, batch, kernels, size->second);
   }
-  if (confirmation == Confirmation::kLie) store.warnOfLies(request);
+  if (confirmation == Confirmation::kWrongRow) store.warnOfLies(request);
   return confirmation == Confirmation::kAsAssumed;
 }
 

@@ -13,7 +13,7 @@ namespace ucudnn {
 enum class Confirmation {
   kAsAssumed,
   kOtherwise,  ///< a kernel does not keep what was assumed of it, as no row says it; or no answer
-  kLie         ///< what a row says is not so
+  kWrongRow    ///< what a row says is not so
 };
 
 /// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its answer for
@@ -32,7 +32,7 @@ enum class Asking {
   kOfOnePlan,  ///< not what a larger size of the plan covers
 };
 /// The same for the wanted kernels among measurements of the store, which takes over what cuDNN
-/// says. Only what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a lie that
+/// says. Only what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a row that
 /// makes a kernel look worse than it is makes a plan slow at worst. False: something was not as
 /// stored or assumed, and the measurements have changed. Throws Error.
 bool confirmKernels(MeasurementStore& store,

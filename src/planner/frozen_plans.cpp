@@ -114,11 +114,6 @@ auto rankOf(const FrozenPlan& plan, const PlanRequest& request) {
 
 }  // namespace
 
-bool FrozenPlans::BuiltKey::operator<(const BuiltKey& other) const noexcept {
-  return std::tie(index, machine, deterministic, replay) <
-         std::tie(other.index, other.machine, other.deterministic, other.replay);
-}
-
 FrozenPlans::FrozenPlans(std::string name, std::vector<FrozenPlan> plans)
     : name_(std::move(name)), plans_(std::move(plans)) {
   for (std::size_t i = 0; i < plans_.size(); ++i)
@@ -214,8 +209,9 @@ std::vector<FrozenPlan> FrozenPlans::used() const {
   std::vector<FrozenPlan> plans;
   std::size_t last = plans_.size();
   for (const auto& [key, made] : built_)  // by index
-    if (made.plan && std::exchange(last, key.index) != key.index)
-      plans.push_back(plans_[key.index]);
+    if (const std::size_t index = std::get<0>(key);
+        made.plan && std::exchange(last, index) != index)
+      plans.push_back(plans_[index]);
   return plans;
 }
 

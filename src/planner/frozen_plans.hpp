@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "optimizer/configuration.hpp"
@@ -17,7 +19,7 @@
 
 namespace ucudnn {
 
-/// The plans of one file. Of them only configurations and times are believed: workspace, support
+/// The plans of one file. Of them only configurations and times count: workspace, support
 /// and determinism are cuDNN's word when a plan is built. Thread-safe; the lock is not held while
 /// cuDNN is asked.
 class FrozenPlans {
@@ -43,13 +45,8 @@ class FrozenPlans {
 
  private:
   /// What is built anew for another kind of device or of question.
-  struct BuiltKey {
-    std::size_t index = 0;  ///< of plans_
-    int machine = 0;
-    bool deterministic = false;
-    Replay replay = Replay::kNever;
-    bool operator<(const BuiltKey& other) const noexcept;
-  };
+  /// The place in plans_, the machine, whether it must be deterministic, and the replay.
+  using BuiltKey = std::tuple<std::size_t, int, bool, Replay>;
   struct Built {
     std::shared_ptr<const Plan> plan;  ///< null: it can't be had
     std::string why;

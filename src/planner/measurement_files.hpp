@@ -29,7 +29,7 @@ struct StoredKnowledge {
 };
 
 /// The databases that requests name: questions and results as their rows. Of them only times and
-/// errors are believed, and only possible ones (measurement_rows.hpp). Thread-safe.
+/// errors are taken over, and only possible ones (measurement_rows.hpp). Thread-safe.
 class MeasurementFiles {
  public:
   explicit MeasurementFiles(const Machines& machines) : machines_(machines) {}

@@ -1,5 +1,5 @@
-// Measurements as rows of the database. Of rows only times that hardware could have are believed,
-// and errors: all that cuDNN can tell is asked of cuDNN (confirmation.hpp).
+// Measurements as rows of the database. Of rows only times that hardware could have count, and
+// errors: all that cuDNN can tell is asked of cuDNN (confirmation.hpp).
 #pragma once
 
 #include "benchmark/measurement.hpp"

@@ -53,14 +53,8 @@ Measurements MeasurementStore::measurements(const PlanRequest& request) const {
 
 bool MeasurementStore::load(const PlanRequest& request) {
   if (!beginLoad(request)) return false;
-  try {
-    const bool isAnswered = addLoaded(request, files_.read(request));
-    endLoad(request);
-    return isAnswered;
-  } catch (...) {
-    endLoad(request);
-    throw;
-  }
+  const std::shared_ptr<void> loading(this, [&](void*) { endLoad(request); });
+  return addLoaded(request, files_.read(request));
 }
 
 /// False: the file is not to be read now, or another thread has just done so.

@@ -60,8 +60,8 @@ class MeasurementStore {
   /// of it. `why`: what stood in the way.
   void addResult(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
 
-  /// Whether cuDNN is known to rank an accurate kernel first. The database is believed: a lie keeps
-  /// fast kernels out of splits.
+  /// Whether cuDNN is known to rank an accurate kernel first. The database is not checked: what is
+  /// wrong keeps fast kernels out of splits.
   bool ranksAccurateFirst(const PlanRequest& request) const;
   void addAccurateFirst(const PlanRequest& request);
   /// Takes over what cuDNN has said of kernels that it was `asked` about (confirmation.hpp).

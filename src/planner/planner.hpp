@@ -24,9 +24,9 @@ namespace ucudnn {
 ///
 ///  1. A plan has been compared with the undivided kernels that were measured at the mini-batch
 ///     itself within the same limit; where none could be measured there is no plan.
-///  2. What was left out for one question is judged anew for another: answers do not depend on the
+///  2. What was left out for one question is decided anew for another: answers do not depend on the
 ///     order of questions.
-///  3. A database is believed for times and errors alone, and only for possible ones
+///  3. A database is asked for times and errors alone, and only for possible ones
 ///     (measurement_rows.hpp): no plan and no answer holds a kernel that cuDNN has not confirmed,
 ///     at this or a larger size.
 ///  4. What a request's file of plans has (frozen_plans.hpp) is neither measured nor chosen.

@@ -37,7 +37,7 @@ enum class Replay {
   kSamePlan,       ///< likewise, by one plan: a repeated call must have the first one's result
 };
 
-/// What is asked of a problem. Another question judges anew which kernels are worth timing.
+/// What is asked of a problem. Another question decides anew which kernels are worth timing.
 struct QuestionKey {
   int miniBatch = 0;
   BatchSizePolicy policy = BatchSizePolicy::kUndivided;
