@@ -35,7 +35,7 @@ class PlannerBandsTest : public PlannerTest {
   PlanRequest call(Planner& planner, Operation operation, std::size_t limitBytes) const {
     const Problem problem = image(operation);
     PlanRequest wanted = request(planner, limitBytes, problem);
-    wanted.calls = Calls::kOverwriting;
+    wanted.calls = CallKind::kOverwriting;
     wanted.suitsEngines = true;
     const ProblemDescriptors descriptors(problem);
     for (const auto& offer : offeredKernels(handle_.get(), problem, descriptors.get(), true))
