@@ -27,6 +27,8 @@ struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
   cudaKernel_t pixelsToBlocks = nullptr, pixelsFromBlocks = nullptr, pixels = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
+  // Of two bytes only.
+  cudaKernel_t pairsToBlocks = nullptr, pairsFromBlocks = nullptr;
   // Of floats only.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
   cudaKernel_t toPlanes = nullptr, fromPlanes = nullptr;
@@ -68,6 +70,8 @@ cudaError_t load(AllKernels& kernels) {
   find(kernels.halves.pixelsToBlocks, "ucudnnPixelsToBlocks16");
   find(kernels.halves.pixelsFromBlocks, "ucudnnPixelsFromBlocks16");
   find(kernels.halves.pixels, "ucudnnPixels16");
+  find(kernels.halves.pairsToBlocks, "ucudnnPairsToBlocks16");
+  find(kernels.halves.pairsFromBlocks, "ucudnnPairsFromBlocks16");
   find(kernels.halves.filtersToBlocks, "ucudnnFiltersToBlocks16");
   find(kernels.halves.filtersFromBlocks, "ucudnnFiltersFromBlocks16");
   if (error != cudaSuccess) cudaLibraryUnload(library);
@@ -141,6 +145,17 @@ bool movesPixels(const BlockCopy& copy) noexcept {
          isAligned(copy.blocks, 4 * static_cast<std::size_t>(copy.numberBytes));
 }
 
+/// Whether pixels are moved by twos: numbers of two bytes, whose neighbours are neighbours in the
+/// tensor too, and within it or beyond it together.
+bool movesPairs(const BlockCopy& copy) noexcept {
+  const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
+  return copy.numberBytes == 2 && movesPixels(copy) && copy.numbers % 8 == 0 &&
+         copy.strides[3] == 1 &&
+         std::all_of(std::begin(copy.strides), std::end(copy.strides) - 1, isEven) &&
+         isEven(copy.width) && isEven(copy.across) && isEven(copy.padX) &&
+         isAligned(copy.tensor, 4) && isAligned(copy.blocks, 16);
+}
+
 std::int32_t tilesOf(std::int32_t size, std::int32_t most) noexcept {
   return (size - 1) / most + 1;
 }
@@ -177,6 +192,17 @@ cudaError_t launchPixels(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, pixelTilesOf(copy), dim3(width, kThreads / width), stream);
 }
 
+cudaError_t launchPairs(cudaKernel_t Kernels::*kernel,
+                        const BlockCopy& pixels,
+                        cudaStream_t stream) noexcept {
+  const BlockCopy copy = inOneLine(pixels);
+  const std::int32_t channels = copy.numbers <= 16 ? 16 : copy.numbers <= 32 ? 32 : 64;
+  const dim3 tiles(static_cast<unsigned>(tilesOf(copy.down * copy.across, kPairNumbers / channels)),
+                   static_cast<unsigned>(tilesOf(copy.numbers, channels)),
+                   static_cast<unsigned>(copy.samples));
+  return launch(kernel, copy, tiles, dim3(kThreads), stream);
+}
+
 /// As a sample each.
 BlockCopy tensorOf(const FilterCopy& filters) noexcept {
   BlockCopy copy{};
@@ -200,7 +226,14 @@ bool movesPixels(const FilterCopy& copy) noexcept {
   return copy.shifts == 1 && movesPixels(tensorOf(copy));
 }
 
-/// Empty: there are fewer than two, or one has other blocks than pixels, or other numbers.
+/// Whether a launch of its own costs little beside it.
+bool isLarge(const BlockCopy& copy) noexcept {
+  constexpr std::int64_t kNumbers = 1 << 20;
+  return std::int64_t{copy.samples} * copy.numbers * copy.down * copy.across > kNumbers;
+}
+
+/// Empty: there are fewer than two, or one has other blocks than pixels, or other numbers, or goes
+/// faster alone.
 std::optional<PixelCopies> pixelCopiesOf(const CopyList& list) noexcept {
   PixelCopies all{};
   std::size_t count = 0;
@@ -210,7 +243,8 @@ std::optional<PixelCopies> pixelCopiesOf(const CopyList& list) noexcept {
     if (filters != nullptr && !movesPixels(*filters)) return std::nullopt;
     const BlockCopy copy =
         inOneLine(filters != nullptr ? tensorOf(*filters) : *std::get_if<BlockCopy>(&each.copy));
-    if (!movesPixels(copy) || (count > 0 && copy.numberBytes != all.numberBytes))
+    if (!movesPixels(copy) || (movesPairs(copy) && isLarge(copy)) ||
+        (count > 0 && copy.numberBytes != all.numberBytes))
       return std::nullopt;
     const dim3 grid = pixelTilesOf(copy);
     const std::int64_t own = std::int64_t{grid.x} * grid.y * grid.z;
@@ -286,6 +320,7 @@ bool hasBlockCopies() {
 }
 
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
+  if (movesPairs(copy)) return launchPairs(&Kernels::pairsToBlocks, copy, stream);
   if (movesPixels(copy)) return launchPixels(&Kernels::pixelsToBlocks, copy, stream);
   if (movesQuads(copy)) return launchQuads(&Kernels::quadsToBlocks, copy, stream);
   return launch(&Kernels::toBlocks, copy, copy.down, stream);
@@ -293,6 +328,7 @@ cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
 
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept {
   const std::int32_t rows = (copy.height + copy.padY + copy.rows - 1) / copy.rows;
+  if (movesPairs(copy)) return launchPairs(&Kernels::pairsFromBlocks, copy, stream);
   if (movesPixels(copy)) return launchPixels(&Kernels::pixelsFromBlocks, copy, stream);
   if (movesQuads(copy)) return launchQuads(&Kernels::quadsFromBlocks, copy, stream);
   return launch(&Kernels::fromBlocks, copy, rows, stream);

@@ -2,6 +2,7 @@
 // threads read and write neighbours: a thread block copies a row of blocks of one sample.
 #include "cuda/block_copy.hpp"
 #include "cuda/filter_taps.cuh"
+#include "cuda/pair_tile.cuh"
 #include "cuda/pixel_tile.cuh"
 #include "cuda/plane_line.cuh"
 #include "cuda/quad_tile.cuh"
@@ -272,6 +273,14 @@ __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks(const BlockCo
 __global__ void __launch_bounds__(kThreads) ucudnnPixelsFromBlocks16(const BlockCopy copy) {
   __shared__ Half memory[PixelTile<Half, kFewPixels>::kNumbers];
   copyPixels(copy, false, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPairsToBlocks16(const BlockCopy copy) {
+  __shared__ std::uint32_t memory[PairTile<64>::kWords];
+  copyPairs(copy, true, memory);
+}
+__global__ void __launch_bounds__(kThreads) ucudnnPairsFromBlocks16(const BlockCopy copy) {
+  __shared__ std::uint32_t memory[PairTile<64>::kWords];
+  copyPairs(copy, false, memory);
 }
 __global__ void __launch_bounds__(kThreads) ucudnnPixels(const PixelCopies all) {
   __shared__ float memory[PixelTile<float, kFewPixels>::kNumbers];

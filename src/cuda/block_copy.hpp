@@ -84,6 +84,8 @@ constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
 // Where each pixel is a block: of more channels where there are few pixels.
 constexpr int kTileNumbers = 2048, kFewPixels = 16;
+// Where two pixels of two bytes are moved at once.
+constexpr int kPairNumbers = 4096;
 }  // namespace block_copy
 
 /// Whether they can be copied. Throws Error: that can't be found out now.

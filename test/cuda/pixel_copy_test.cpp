@@ -71,6 +71,97 @@ void launchPixels(const BlockCopy& copy, bool toBlocks) {
     launchPixels<Number, kFewPixels>(copy, toBlocks);
 }
 
+/// By twos: all are even, and neighbours.
+BlockCopy randomPairs() {
+  BlockCopy copy = randomPixels<std::uint16_t>();
+  copy.numbers = (copy.numbers + 7) / 8 * 8;
+  copy.width *= 2, copy.across *= 2, copy.padX *= 2;
+  copy.strides[3] = 1;
+  copy.strides[2] = copy.width + 2 * between(0, 1);
+  copy.strides[1] = copy.strides[2] * copy.height + 2 * between(0, 3);
+  copy.strides[0] = copy.strides[1] * copy.channels + 2 * between(0, 3);
+  return copy;
+}
+
+template <int kChannels>
+void launchPairs(const BlockCopy& copy, bool toBlocks) {
+  using Tile = PairTile<kChannels>;
+  std::vector<std::uint32_t> memory(Tile::kWords);
+  const int tiles = (copy.down * copy.across + Tile::kPixels - 1) / Tile::kPixels;
+  const int channelTiles = (copy.numbers + kChannels - 1) / kChannels;
+  blockDim.x = kThreads;
+  threadIdx.y = 0;
+  const auto allThreads = [&](auto step, int tile, int channelTile, int sample) {
+    for (threadIdx.x = 0; threadIdx.x < static_cast<unsigned>(kThreads); ++threadIdx.x)
+      (Tile(copy, memory.data(), tile, channelTile, sample).*step)();
+  };
+  for (int sample = 0; sample < copy.samples; ++sample)
+    for (int channelTile = 0; channelTile < channelTiles; ++channelTile)
+      for (int tile = 0; tile < tiles; ++tile) {
+        allThreads(toBlocks ? &Tile::readPixels : &Tile::readBlocks, tile, channelTile, sample);
+        allThreads(toBlocks ? &Tile::writeBlocks : &Tile::writePixels, tile, channelTile, sample);
+      }
+}
+
+/// In tiles of any width.
+void launchPairs(const BlockCopy& copy, bool toBlocks) {
+  const int width = between(0, 2);
+  if (width == 0)
+    launchPairs<16>(copy, toBlocks);
+  else if (width == 1)
+    launchPairs<32>(copy, toBlocks);
+  else
+    launchPairs<64>(copy, toBlocks);
+}
+
+/// Numbers in memory that is as aligned as what they are moved by.
+class PairMemory {
+ public:
+  explicit PairMemory(const std::vector<std::uint16_t>& numbers)
+      : size_(numbers.size()), eights_((numbers.size() + 7) / 8) {
+    std::copy(numbers.begin(), numbers.end(), begin());
+  }
+  std::uint16_t* begin() { return reinterpret_cast<std::uint16_t*>(eights_.data()); }
+  std::vector<std::uint16_t> numbers() { return {begin(), begin() + size_}; }
+
+ private:
+  std::size_t size_;
+  std::vector<Eight> eights_;
+};
+
+TEST(PairCopyTest, ToBlocksTakesEachPixel) {
+  for (int i = 0; i < 300; ++i) {
+    BlockCopy copy = randomPairs();
+    const std::vector<std::uint16_t> from = numbers<std::uint16_t>(tensorSize(copy));
+    PairMemory tensor(from);
+    PairMemory blocks(std::vector<std::uint16_t>(numbersIn(copy), kNothing<std::uint16_t>));
+    copy.tensor = tensor.begin();
+    copy.blocks = blocks.begin();
+    launchPairs(copy, true);
+    std::vector<std::uint16_t> expected(numbersIn(copy));
+    forEachPixel(copy, [&](std::int64_t place, std::int64_t to) {
+      expected[static_cast<std::size_t>(to)] = from[static_cast<std::size_t>(place)];
+    });
+    ASSERT_EQ(blocks.numbers(), expected) << i;
+  }
+}
+
+TEST(PairCopyTest, FromBlocksWritesEachPixel) {
+  for (int i = 0; i < 300; ++i) {
+    BlockCopy copy = randomPairs();
+    std::vector<std::uint16_t> expected = numbers<std::uint16_t>(tensorSize(copy));
+    const std::vector<std::uint16_t> from = numbers<std::uint16_t>(numbersIn(copy));
+    PairMemory tensor(expected), blocks(from);
+    copy.tensor = tensor.begin();
+    copy.blocks = blocks.begin();
+    forEachPixel(copy, [&](std::int64_t to, std::int64_t place) {
+      expected[static_cast<std::size_t>(to)] = from[static_cast<std::size_t>(place)];
+    });
+    launchPairs(copy, false);
+    ASSERT_EQ(tensor.numbers(), expected) << i;
+  }
+}
+
 template <typename Number>
 class PixelCopyTest : public ::testing::Test {};
 TYPED_TEST_SUITE(PixelCopyTest, Numbers, NumberName);

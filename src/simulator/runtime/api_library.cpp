@@ -206,6 +206,8 @@ constexpr KernelOfOurs kKernels[] = {{"ucudnnToBlocks", true, read<BlockCopy, fl
                                      {"ucudnnFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnPixelsToBlocks16", true, read<BlockCopy, Half>},
                                      {"ucudnnPixelsFromBlocks16", false, read<BlockCopy, Half>},
+                                     {"ucudnnPairsToBlocks16", true, read<BlockCopy, Half>},
+                                     {"ucudnnPairsFromBlocks16", false, read<BlockCopy, Half>},
                                      {"ucudnnFiltersToBlocks16", true, read<FilterCopy, Half>},
                                      {"ucudnnFiltersFromBlocks16", false, read<FilterCopy, Half>},
                                      {"ucudnnPixels", true, nullptr},
