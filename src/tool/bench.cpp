@@ -96,7 +96,9 @@ std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
         fmt::format("arithmetic: {} of {} layers are large and compared at sampled outputs only",
                     sampled,
                     layers.size()));
-  if (options.check && off > 0) remarks.emplace_back("arithmetic: off, nothing is compared");
+  if (options.check && off > 0)
+    remarks.push_back(fmt::format(
+        "arithmetic: off for {} of {} layers, which are not compared", off, layers.size()));
   return remarks;
 }
 

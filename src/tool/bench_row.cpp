@@ -252,6 +252,9 @@ void fillRow(const Handles& handles,
              const BenchOptions& options,
              const Convolution& convolution,
              Row& row) {
+  const Arithmetic arithmetic = arithmeticFor(options, layer);
+  // Memory that nobody looks at is not filled, which takes long where it is large.
+  setArithmetic(std::min(arithmetic, arithmeticToPlan(options, layer)));
   const Tensors tensors(convolution);
   // The clock of the simulator runs without arithmetic as well: only what is compared is computed,
   // and what errors are measured of.
@@ -289,7 +292,6 @@ void fillRow(const Handles& handles,
   row.unlimitedMs = contestants[2].timeMs;
   if (undivided) row.undividedMs = contestants[3].timeMs;
 
-  const Arithmetic arithmetic = arithmeticFor(options, layer);
   if (!options.check || (onSimulator() && arithmetic == Arithmetic::kOff)) return;
   setArithmetic(arithmetic);
   NativeWay picked(handles.native(), convolution, tensors);
@@ -305,7 +307,9 @@ void fillRow(const Handles& handles,
 }  // namespace
 
 Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer) {
-  return options.arithmetic.value_or(automaticArithmetic(layer.multiplyAdds()));
+  if (!options.check) return Arithmetic::kOff;
+  return options.arithmetic.value_or(
+      automaticArithmetic(layer.multiplyAdds(), layer.mostElements()));
 }
 
 Row rowNotRun(const Layer& layer,

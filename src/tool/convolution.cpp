@@ -6,6 +6,7 @@
 
 #include "tool/device_data.hpp"
 #include "tool/failure.hpp"
+#include "tool/options.hpp"
 
 // cuDNN 9 marks the convolution API deprecated; it is what frameworks call and what this measures.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -60,14 +61,15 @@ std::string toText(ucudnnOperation_t operation, const Choice& choice) {
 
 Convolution::Convolution(const Layer& layer, ucudnnOperation_t operation, const Numerics& numerics)
     : operation_(operation), numerics_(numerics) {
+  if (!layer.dataType.empty()) numerics_.dataType = parseDataType(layer.dataType);
   create(x_, cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
   create(y_, cudnnCreateTensorDescriptor, "cudnnCreateTensorDescriptor");
   create(w_, cudnnCreateFilterDescriptor, "cudnnCreateFilterDescriptor");
   create(convolution_, cudnnCreateConvolutionDescriptor, "cudnnCreateConvolutionDescriptor");
   const auto setTensor = [&](cudnnTensorDescriptor_t tensor, const std::vector<int>& sizes) {
     check(cudnnSetTensorNdDescriptorEx(tensor,
-                                       numerics.layout,
-                                       numerics.dataType,
+                                       numerics_.layout,
+                                       numerics_.dataType,
                                        static_cast<int>(sizes.size()),
                                        sizes.data()),
           "cudnnSetTensorNdDescriptorEx");
@@ -76,8 +78,8 @@ Convolution::Convolution(const Layer& layer, ucudnnOperation_t operation, const 
   setTensor(y_.get(), layer.outputSizes());
   const std::vector<int> filter = layer.filterSizes();
   check(cudnnSetFilterNdDescriptor(w_.get(),
-                                   numerics.dataType,
-                                   numerics.layout,
+                                   numerics_.dataType,
+                                   numerics_.layout,
                                    static_cast<int>(filter.size()),
                                    filter.data()),
         "cudnnSetFilterNdDescriptor");
@@ -89,11 +91,11 @@ Convolution::Convolution(const Layer& layer, ucudnnOperation_t operation, const 
             layer.dilation.data(),
             CUDNN_CROSS_CORRELATION,
             // Half and bfloat16 accumulate in float, as frameworks have it.
-            numerics.dataType == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
+            numerics_.dataType == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
         "cudnnSetConvolutionNdDescriptor");
   check(cudnnSetConvolutionGroupCount(convolution_.get(), layer.groups),
         "cudnnSetConvolutionGroupCount");
-  setMath(numerics.math);
+  setMath(numerics_.math);
   check(cudnnGetTensorSizeInBytes(x_.get(), &xBytes_), "cudnnGetTensorSizeInBytes");
   check(cudnnGetTensorSizeInBytes(y_.get(), &yBytes_), "cudnnGetTensorSizeInBytes");
   check(cudnnGetFilterSizeInBytes(w_.get(), &wBytes_), "cudnnGetFilterSizeInBytes");

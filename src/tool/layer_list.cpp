@@ -35,8 +35,16 @@ constexpr std::array<const char*, 12> kRequired = {"source",
                                                    "pad_h",
                                                    "stride_w",
                                                    "stride_h"};
-constexpr std::array<const char*, 8> kOptional = {
-    "dilation_w", "dilation_h", "groups", "D", "kernel_d", "pad_d", "stride_d", "dilation_d"};
+constexpr std::array<const char*, 9> kOptional = {"dilation_w",
+                                                  "dilation_h",
+                                                  "groups",
+                                                  "data_type",
+                                                  "D",
+                                                  "kernel_d",
+                                                  "pad_d",
+                                                  "stride_d",
+                                                  "dilation_d"};
+constexpr std::array<const char*, 4> kDataTypes = {"float", "half", "bfloat16", "double"};
 
 // Generous for what is a convolution, and small enough for the sums and products below; a million
 // samples are planned within seconds.
@@ -161,6 +169,15 @@ std::string nameOf(const Line& line) {
   return name;
 }
 
+std::string dataTypeOf(const Line& line) {
+  if (!line.has("data_type")) return {};
+  const std::string& type = line.cells.at("data_type");
+  if (!type.empty() && std::find(kDataTypes.begin(), kDataTypes.end(), type) == kDataTypes.end())
+    line.refuse("data_type",
+                fmt::format("\"{}\" is none of {}", excerpt(type), fmt::join(kDataTypes, ", ")));
+  return type;
+}
+
 Layer toLayer(const Line& line) {
   Layer layer;
   layer.name = nameOf(line);
@@ -170,6 +187,7 @@ Layer toLayer(const Line& line) {
   layer.groups = line.number("groups", 1, 1);
   if (layer.inputChannels % layer.groups != 0 || layer.outputChannels % layer.groups != 0)
     line.refuse("groups", fmt::format("{} does not divide C_in and C_out", layer.groups));
+  layer.dataType = dataTypeOf(line);
   const bool deep = line.has("D") && !line.cells.at("D").empty();
   for (const std::string dimension : {"d", "h", "w"}) {
     if (dimension == "d" && !deep) continue;
@@ -223,6 +241,10 @@ double Layer::multiplyAdds() const {
   return product(outputSizes()) * product(kernel) * inputChannels / groups;
 }
 
+double Layer::mostElements() const {
+  return std::max({product(inputSizes()), product(filterSizes()), product(outputSizes())});
+}
+
 std::string Layer::shape() const {
   std::string text = fmt::format("{}x{}x{} k{} {} pad {} stride {}",
                                  batch,
@@ -234,6 +256,7 @@ std::string Layer::shape() const {
                                  fmt::join(stride, "x"));
   if (product(dilation) != 1) text += fmt::format(" dilation {}", fmt::join(dilation, "x"));
   if (groups != 1) text += fmt::format(" groups {}", groups);
+  if (!dataType.empty()) text += " " + dataType;
   return text;
 }
 

@@ -83,7 +83,8 @@ std::vector<PlanDescription> describeAccuracy(UcudnnHandle_t handle,
 
 Arithmetic arithmeticToPlan(const ConvolutionOptions& options, const Layer& layer) {
   const bool hasErrors = options.accuracy || options.maxError > 0;
-  const bool isSmall = automaticArithmetic(layer.multiplyAdds()) == Arithmetic::kFull;
+  const bool isSmall =
+      automaticArithmetic(layer.multiplyAdds(), layer.mostElements()) == Arithmetic::kFull;
   return hasErrors && isSmall ? Arithmetic::kFull : Arithmetic::kOff;
 }
 

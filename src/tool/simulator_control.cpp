@@ -17,6 +17,8 @@ SetArithmetic findSetArithmetic() {
 // The simulator does about a hundred million multiply-adds a second on one core, and a check
 // computes the output three times.
 constexpr double kMostFullMultiplyAdds = 3e7;
+// A check reads the output ten times, at a hundred million elements a second.
+constexpr double kMostSampledElements = 1.28e8;
 
 }  // namespace
 
@@ -44,7 +46,8 @@ void setArithmetic(Arithmetic arithmetic) {
   if (const SetArithmetic function = findSetArithmetic()) function(static_cast<int>(arithmetic));
 }
 
-Arithmetic automaticArithmetic(double multiplyAdds) {
+Arithmetic automaticArithmetic(double multiplyAdds, double elements) {
+  if (elements > kMostSampledElements) return Arithmetic::kOff;
   return multiplyAdds <= kMostFullMultiplyAdds ? Arithmetic::kFull : Arithmetic::kSampled;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "support/temporary_directory.hpp"
@@ -75,6 +76,16 @@ TEST(LayerList, ReadsOptionalColumns) {
   EXPECT_EQ(layers[1].outputSizes(), (Numbers{2, 4, 11, 11}));
 }
 
+TEST(LayerList, ALayerMayHaveADataTypeOfItsOwn) {
+  const std::string header = kHeader.substr(0, kHeader.size() - 1) + ",data_type\n";
+  const auto layers = parse(header + "a,8,8,1,1,1,3,3,1,1,1,1,half\nb,8,8,1,1,1,3,3,1,1,1,1,\n");
+  ASSERT_EQ(layers.size(), 2U);
+  EXPECT_EQ(layers[0].dataType, "half");
+  EXPECT_EQ(layers[0].shape(), "1x1x8x8 k1 3x3 pad 1x1 stride 1x1 half");
+  EXPECT_EQ(layers[1].dataType, "");
+  EXPECT_EQ(layers[1].shape(), "1x1x8x8 k1 3x3 pad 1x1 stride 1x1");
+}
+
 TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
   const struct {
     std::string text;
@@ -121,6 +132,8 @@ TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
        "net.csv, line 2, column kernel_h: the kernel reaches over 11 of 10 padded inputs"},
       {kHeader.substr(0, kHeader.size() - 1) + ",groups\na,8,8,4,1,6,3,3,1,1,1,1,4\n",
        "net.csv, line 2, column groups: 4 does not divide C_in and C_out"},
+      {kHeader.substr(0, kHeader.size() - 1) + ",data_type\na,8,8,4,1,6,3,3,1,1,1,1,tf32\n",
+       "net.csv, line 2, column data_type: \"tf32\" is none of float, half, bfloat16, double"},
   };
   for (const auto& test : kCases) {
     try {
@@ -142,6 +155,28 @@ TEST(LayerList, ReadsTheListsOfTheRepository) {
     EXPECT_EQ(layers.size(), list.layers) << list.file;
     for (const Layer& layer : layers) EXPECT_EQ(layer.batch, 256) << list.file;
   }
+}
+
+TEST(LayerList, ReadsTheListOfOneSample) {
+  const auto layers = readLayers({UCUDNN_LAYERS "/one_sample.csv"}, 0);
+  EXPECT_EQ(layers.size(), 40U);
+  std::map<std::string, int> ofType;
+  int flat = 0;
+  for (const Layer& layer : layers) {
+    EXPECT_EQ(layer.batch, 1) << layer.name;
+    EXPECT_EQ(layer.name.find('#'), std::string::npos) << layer.name;
+    EXPECT_LT(layer.mostElements(), 2147483648.0) << layer.name << ": cuDNN's tensors are smaller";
+    ++ofType[layer.dataType];
+    if (layer.size.size() == 2) ++flat;
+  }
+  EXPECT_EQ(ofType, (std::map<std::string, int>{{"bfloat16", 22}, {"float", 6}, {"half", 12}}));
+  EXPECT_EQ(flat, 16);
+  const auto find = [&](const char* name) { return filterLayers(layers, {name}).at(0); };
+  EXPECT_EQ(find("pytorch166643").outputSizes(), (Numbers{1, 96, 6, 626, 626}));
+  EXPECT_EQ(find("frames-16-1x3x3").outputSizes(), (Numbers{1, 16, 124, 1280, 720}));
+  EXPECT_EQ(find("wan-96-480x832-4").outputSizes(), (Numbers{1, 96, 4, 480, 832}));
+  EXPECT_EQ(find("qwen-96-1328").outputSizes(), (Numbers{1, 96, 1, 1328, 1328}));
+  EXPECT_EQ(find("hunyuan-128-512").outputSizes(), (Numbers{1, 128, 17, 512, 512}));
 }
 
 TEST(LayerList, ReplacesTheBatchSize) {

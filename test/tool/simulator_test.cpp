@@ -94,6 +94,40 @@ TEST_F(SimulatedTool, ChecksSmallLayersInFull) {
   }
 }
 
+// One sample, two and three spatial dimensions, each layer in its own type.
+TEST_F(SimulatedTool, BenchesAListOfSeveralDataTypes) {
+  const std::string file = directory_.file("types.csv");
+  std::ofstream(file)
+      << "source,data_type,D,H,W,C_in,N,C_out,kernel_d,kernel_h,kernel_w,pad_d,pad_h,pad_w,"
+         "stride_d,stride_h,stride_w\n"
+      << "a,half,,9,12,8,1,8,,3,3,,1,1,,1,1\nb,bfloat16,6,8,9,8,1,8,3,3,3,0,1,0,1,1,1\n"
+      << "c,float,5,8,9,4,1,8,1,3,3,0,0,0,1,2,2\nd,,4,6,6,4,1,4,3,3,3,1,1,1,1,1,1\n";
+  const Json result = run("bench --data-type double --math fma " + file);
+  ASSERT_EQ(result.at("rows").size(), 12U);
+  // Roundings of the output: half's, bfloat16's, float's and none.
+  const double most[] = {5e-4, 4e-3, 1e-7, 1e-15};
+  for (std::size_t i = 0; i < 12; ++i) {
+    const Json& row = result.at("rows").at(i);
+    EXPECT_LE(row.at("relative_error"), most[i / 3]) << row.dump();
+    EXPECT_GT(row.at("ucudnn_ms"), 0) << row.dump();
+  }
+  EXPECT_EQ(result.at("rows").at(3).at("shape"),
+            "1x8x6x8x9 k8 3x3x3 pad 0x1x0 stride 1x1x1 bfloat16");
+}
+
+// Its tensors have up to 1.8e9 elements, which the tool neither fills nor reads here.
+TEST_F(SimulatedTool, LargeTensorsAreNotCompared) {
+  const Json result =
+      run("bench " UCUDNN_LAYERS "/one_sample.csv --layers 'frames*,hunyuan-256-*'");
+  ASSERT_EQ(result.at("rows").size(), 6U);
+  for (const Json& row : result.at("rows")) {
+    EXPECT_TRUE(row.at("relative_error").is_null()) << row.dump();
+    EXPECT_GT(row.at("unlimited_workspace_bytes"), row.at("limit_bytes")) << row.dump();
+    EXPECT_GT(row.at("cudnn_ms"), 2 * row.at("unlimited_ms").get<double>()) << row.dump();
+  }
+  EXPECT_NE(outcome_.output.find("off for 2 of 2 layers"), std::string::npos) << outcome_.output;
+}
+
 TEST_F(SimulatedTool, UndividedIsWhatCudnnDoes) {
   const Json result =
       run("bench " + kAlexNet + " --policy undivided --no-check --layers 'conv[45]'");
@@ -146,15 +180,15 @@ TEST_F(SimulatedTool, ReplayIsTheEnvironmentsUnlessAnOptionSaysOtherwise) {
 }
 
 TEST_F(SimulatedTool, LayersThatFailAreReportedAndTheStatusIs1) {
-  // 8 * 10^9 bytes of input and of output on a device of 17 * 10^9: the output's copy no longer
-  // fits. cuDNN's tensors have fewer than 2^31 elements.
+  // 8 * 10^9 bytes of input and of output on a device of 17 * 10^9: the workspace no longer fits.
+  // cuDNN's tensors have fewer than 2^31 elements.
   std::ofstream(directory_.file("huge.csv"))
       << "source,W,H,C_in,N,C_out,kernel_w,kernel_h,pad_w,pad_h,stride_w,stride_h\n"
       << "huge,1000,1000,2,1000,2,3,3,1,1,1,1\nsmall,8,8,2,2,2,3,3,1,1,1,1\n";
   const std::string file = directory_.file("result.json");
-  const Outcome outcome =
-      runTool("bench " + directory_.file("huge.csv") + " --json " + file + " --operations forward",
-              "UCUDNN_SIMULATOR_DEVICES=P100-SXM2");
+  const Outcome outcome = runTool("bench " + directory_.file("huge.csv") + " --json " + file +
+                                      " --operations forward --workspace-limit 4GiB",
+                                  "UCUDNN_SIMULATOR_DEVICES=P100-SXM2");
   EXPECT_EQ(outcome.status, 1) << outcome.error;
   const Json result = Json::parse(readFile(file));
   EXPECT_EQ(result.at("totals").at("failed"), 1);
