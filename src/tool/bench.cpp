@@ -1,5 +1,6 @@
 // `ucudnn bench`
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <optional>
@@ -39,6 +40,7 @@ void warmUp(const Handles& handles, const BenchOptions& options) {
 
 nlohmann::ordered_json settingsOf(const BenchOptions& options) {
   nlohmann::ordered_json settings = toJson(options);
+  settings["workspace_limits_bytes"] = options.limitsBytes;
   settings["repeats"] = options.repeats;
   settings["check"] = options.check;
   settings["arithmetic"] =
@@ -68,13 +70,15 @@ void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
 std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
                                    const BenchOptions& options,
                                    const std::vector<Layer>& layers) {
+  std::vector<std::string> limits;
+  for (const std::size_t bytes : options.limitsBytes) limits.push_back(formatSize(bytes));
   std::vector<std::string> remarks = {fmt::format("{}, cuDNN {}, CUDA {}, μ-cuDNN {}",
                                                   machine.at("device").get<std::string>(),
                                                   machine.at("cudnn").get<std::string>(),
                                                   machine.at("cuda").get<std::string>(),
                                                   machine.at("ucudnn").get<std::string>()),
                                       fmt::format("limit {}, policy {}, {}, {} math, {}, replay {}",
-                                                  formatSize(options.limitBytes),
+                                                  fmt::join(limits, ", "),
                                                   toText(options.policy),
                                                   options.dataTypeName,
                                                   options.mathName,
@@ -130,14 +134,15 @@ int bench(const BenchOptions& options, const std::string& command) {
     for (const Layer& layer : layers)
       for (const ucudnnOperation_t operation : options.operations) {
         progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
-        report.rows.push_back(interruption.happened()
-                                  ? rowNotRun(layer, operation, options, "not run: interrupted")
-                                  : benchRow(handles,
-                                             autotuner ? &*autotuner : nullptr,
-                                             stream.get(),
-                                             layer,
-                                             operation,
-                                             options));
+        const std::vector<Row> rows =
+            interruption.happened() ? rowsNotRun(layer, operation, options, "not run: interrupted")
+                                    : benchRows(handles,
+                                                autotuner ? &*autotuner : nullptr,
+                                                stream.get(),
+                                                layer,
+                                                operation,
+                                                options);
+        report.rows.insert(report.rows.end(), rows.begin(), rows.end());
       }
     addStatistics(report);  // while there are handles: graphs end with the last one
     for (const Row& row : report.rows) report.kernelsMeasured -= row.comparedKernels;

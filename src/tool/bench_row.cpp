@@ -8,6 +8,7 @@
 
 #include "tool/device_data.hpp"
 #include "tool/failure.hpp"
+#include "tool/fastest_engine.hpp"
 #include "tool/plan_description.hpp"
 #include "tool/timing.hpp"
 
@@ -80,26 +81,29 @@ double elapsedMs(std::chrono::steady_clock::time_point since) {
       .count();
 }
 
-/// cuDNN's fastest within the workspace. Asked twice, for the first time includes what each kernel
-/// costs to be loaded, which is no merit of ours.
+/// cuDNN's fastest within the workspace.
 Choice nativeChoice(cudnnHandle_t handle,
                     const Convolution& convolution,
                     const Tensors& tensors,
                     const DeviceBuffer& workspace) {
   convolution.setMath(convolution.numerics().math);
-  findAlgorithms(handle, convolution, tensors, workspace);
   const auto choices = findAlgorithms(handle, convolution, tensors, workspace);
   if (choices.empty()) throw DeviceError("cuDNN offers no algorithm within the limit");
   return choices.front();
 }
 
-/// As much as the hungriest algorithm wants and the device has.
-DeviceBuffer unlimitedWorkspace(cudnnHandle_t handle, const Convolution& convolution) {
+/// What the device has for one who knows no limit.
+std::size_t unlimitedBytes() {
   std::size_t free = 0;
   std::size_t total = 0;
   check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   const auto usable = static_cast<std::size_t>(static_cast<double>(free) * kUsablePartOfFree);
-  const std::size_t cap = std::min(usable, kUnlimitedCapBytes);
+  return std::min(usable, kUnlimitedCapBytes);
+}
+
+/// As much as the hungriest algorithm wants and the device has.
+DeviceBuffer unlimitedWorkspace(cudnnHandle_t handle, const Convolution& convolution) {
+  const std::size_t cap = unlimitedBytes();
   std::size_t most = 0;
   convolution.setMath(convolution.numerics().math);
   for (int algorithm = 0; algorithm < algorithmCount(convolution.operation()); ++algorithm) {
@@ -245,63 +249,134 @@ void askAutotuner(const Handles& autotuner,
   row.undividedWorkspaceBytes = undivided.workspaceBytes();
 }
 
-void fillRow(const Handles& handles,
-             const Handles* autotuner,
-             cudaStream_t stream,
-             const Layer& layer,
-             const BenchOptions& options,
-             const Convolution& convolution,
-             Row& row) {
-  const Arithmetic arithmetic = arithmeticFor(options, layer);
-  // Memory that nobody looks at is not filled, which takes long where it is large.
-  setArithmetic(std::min(arithmetic, arithmeticToPlan(options, layer)));
-  const Tensors tensors(convolution);
-  // The clock of the simulator runs without arithmetic as well: only what is compared is computed,
-  // and what errors are measured of.
-  setArithmetic(arithmeticToPlan(options, layer));
-  OurWay ours(handles.ours(), convolution, tensors);
-  NativeWay cudnn(handles.native(), convolution, tensors);
-  NativeWay unlimited(handles.native(), convolution, tensors);
-  const DeviceBuffer workspace(options.limitBytes);
-  askOurs(handles, convolution, tensors, workspace, options.limitBytes, ours, row);
-  setArithmetic(Arithmetic::kOff);
-  std::optional<OurWay> undivided;
-  if (autotuner != nullptr) {
-    undivided.emplace(autotuner->ours(), convolution, tensors);
-    askAutotuner(*autotuner, convolution, tensors, workspace, options.limitBytes, *undivided, row);
-  }
-  cudnn.choose(nativeChoice(handles.native(), convolution, tensors, workspace), workspace);
+/// What a layer's operation has whatever the limit: its tensors, and cuDNN's best.
+struct Subject {
+  Subject(const Handles& allHandles,
+          const Handles* autotunerHandles,
+          cudaStream_t timedStream,
+          const Layer& benchedLayer,
+          ucudnnOperation_t operation,
+          const BenchOptions& benchOptions)
+      : handles(allHandles),
+        autotuner(autotunerHandles),
+        stream(timedStream),
+        layer(benchedLayer),
+        options(benchOptions),
+        convolution(layer, operation, options.numerics),
+        tensors(convolution) {}
+
+  const Handles& handles;
+  const Handles* const autotuner;
+  const cudaStream_t stream;
+  const Layer& layer;
+  const BenchOptions& options;
+  const Convolution convolution;
+  const Tensors tensors;
+  // Found for the first limit, after μ-cuDNN has planned: cuDNN then has loaded its kernels.
+  std::optional<NativeWay> unlimited;
+  std::optional<Engine> engine;
+  DeviceBuffer engineWorkspace;
+};
+
+/// cuDNN's fastest at any workspace: of its algorithms and, where they are compared, of its
+/// engines.
+void findUnlimited(Subject& s) {
+  if (s.unlimited) return;
+  const cudnnHandle_t handle = s.handles.native();
   Choice fastest;
   {
-    const DeviceBuffer all = unlimitedWorkspace(handles.native(), convolution);
-    fastest = nativeChoice(handles.native(), convolution, tensors, all);
+    const DeviceBuffer all = unlimitedWorkspace(handle, s.convolution);
+    // Asked twice, for the first time includes what each kernel costs to be loaded, which is no
+    // merit of ours.
+    nativeChoice(handle, s.convolution, s.tensors, all);
+    fastest = nativeChoice(handle, s.convolution, s.tensors, all);
   }
-  unlimited.choose(fastest);
+  if (s.autotuner != nullptr) {
+    s.convolution.setMath(s.convolution.numerics().math);
+    s.engine = fastestEngine(handle, s.stream, s.convolution, s.tensors, unlimitedBytes());
+    if (s.engine) s.engineWorkspace = DeviceBuffer(s.engine->workspaceBytes);
+  }
+  s.unlimited.emplace(handle, s.convolution, s.tensors);
+  s.unlimited->choose(fastest);
+}
+
+/// The times of all, back to back.
+void timeRow(const Subject& s,
+             const NativeWay& cudnn,
+             const OurWay& ours,
+             const OurWay* undivided,
+             Row& row) {
+  std::vector<Contestant> contestants = {
+      {[&] { cudnn.enqueue(); }}, {[&] { ours.enqueue(); }}, {[&] { s.unlimited->enqueue(); }}};
+  std::vector<std::optional<double>*> times = {&row.cudnnMs, &row.ucudnnMs, &row.unlimitedMs};
+  if (undivided != nullptr) {
+    contestants.push_back({[&] { undivided->enqueue(); }});
+    times.push_back(&row.undividedMs);
+  }
+  if (s.engine) {
+    contestants.push_back({[&] {
+      run(s.handles.native(), *s.engine, s.convolution, s.tensors, s.engineWorkspace.get());
+    }});
+    times.push_back(&row.engineMs);
+  }
+  timeBackToBack(s.stream, s.options.repeats, contestants);
+  for (std::size_t i = 0; i < times.size(); ++i) *times[i] = contestants[i].timeMs;
+  row.replayed = contestants[1].replayedCalls;
+}
+
+void fillRow(Subject& s, Row& row) {
+  const Convolution& convolution = s.convolution;
+  const Tensors& tensors = s.tensors;
+  const cudnnHandle_t native = s.handles.native();
+  // The clock of the simulator runs without arithmetic as well: only what is compared is computed,
+  // and what errors are measured of.
+  setArithmetic(arithmeticToPlan(s.options, s.layer));
+  OurWay ours(s.handles.ours(), convolution, tensors);
+  NativeWay cudnn(native, convolution, tensors);
+  const DeviceBuffer workspace(row.limitBytes);
+  askOurs(s.handles, convolution, tensors, workspace, row.limitBytes, ours, row);
+  setArithmetic(Arithmetic::kOff);
+  std::optional<OurWay> undivided;
+  if (s.autotuner != nullptr) {
+    undivided.emplace(s.autotuner->ours(), convolution, tensors);
+    askAutotuner(*s.autotuner, convolution, tensors, workspace, row.limitBytes, *undivided, row);
+  }
+  findUnlimited(s);
+  cudnn.choose(nativeChoice(native, convolution, tensors, workspace), workspace);
   row.cudnnKernel = toText(convolution.operation(), cudnn.choice());
   row.cudnnWorkspaceBytes = cudnn.workspaceBytes();
-  row.unlimitedKernel = toText(convolution.operation(), unlimited.choice());
-  row.unlimitedWorkspaceBytes = unlimited.workspaceBytes();
+  row.unlimitedKernel = toText(convolution.operation(), s.unlimited->choice());
+  row.unlimitedWorkspaceBytes = s.unlimited->workspaceBytes();
+  if (s.engine) {
+    row.engineKernel = s.engine->name;
+    row.engineWorkspaceBytes = s.engine->workspaceBytes;
+  }
+  timeRow(s, cudnn, ours, undivided ? &*undivided : nullptr, row);
 
-  std::vector<Contestant> contestants = {
-      {[&] { cudnn.enqueue(); }}, {[&] { ours.enqueue(); }}, {[&] { unlimited.enqueue(); }}};
-  if (undivided) contestants.push_back({[&] { undivided->enqueue(); }});
-  timeBackToBack(stream, options.repeats, contestants);
-  row.cudnnMs = contestants[0].timeMs;
-  row.ucudnnMs = contestants[1].timeMs;
-  row.replayed = contestants[1].replayedCalls;
-  row.unlimitedMs = contestants[2].timeMs;
-  if (undivided) row.undividedMs = contestants[3].timeMs;
-
-  if (!options.check || (onSimulator() && arithmetic == Arithmetic::kOff)) return;
+  const Arithmetic arithmetic = arithmeticFor(s.options, s.layer);
+  if (!s.options.check || (onSimulator() && arithmetic == Arithmetic::kOff)) return;
   setArithmetic(arithmetic);
-  NativeWay picked(handles.native(), convolution, tensors);
-  const bool hasPicked = choosePicked(handles.native(), convolution, picked, row);
-  compareOutputs(handles.native(),
+  NativeWay picked(native, convolution, tensors);
+  const bool hasPicked = choosePicked(native, convolution, picked, row);
+  compareOutputs(native,
                  convolution,
                  tensors,
-                 {cudnn, unlimited, hasPicked ? &picked : nullptr, ours},
+                 {cudnn, *s.unlimited, hasPicked ? &picked : nullptr, ours},
                  onSimulator() && arithmetic == Arithmetic::kSampled,
                  row);
+}
+
+/// Runs `work`; what goes wrong is the error.
+template <typename Work>
+std::string errorOf(Work work) {
+  try {
+    work();
+    return {};
+  } catch (const OutOfMemory& error) {
+    return fmt::format("out of memory: {}", error.what());
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -312,38 +387,42 @@ Arithmetic arithmeticFor(const BenchOptions& options, const Layer& layer) {
       automaticArithmetic(layer.multiplyAdds(), layer.mostElements()));
 }
 
-Row rowNotRun(const Layer& layer,
-              ucudnnOperation_t operation,
-              const BenchOptions& options,
-              const std::string& why) {
-  Row row;
-  row.layer = layer.name;
-  row.operation = toText(operation);
-  row.shape = layer.shape();
-  row.limitBytes = options.limitBytes;
-  row.error = why;
-  return row;
+std::vector<Row> rowsNotRun(const Layer& layer,
+                            ucudnnOperation_t operation,
+                            const BenchOptions& options,
+                            const std::string& why) {
+  std::vector<Row> rows;
+  for (const std::size_t limitBytes : options.limitsBytes) {
+    Row& row = rows.emplace_back();
+    row.layer = layer.name;
+    row.operation = toText(operation);
+    row.shape = layer.shape();
+    row.limitBytes = limitBytes;
+    row.error = why;
+  }
+  return rows;
 }
 
-Row benchRow(const Handles& handles,
-             const Handles* autotuner,
-             cudaStream_t stream,
-             const Layer& layer,
-             ucudnnOperation_t operation,
-             const BenchOptions& options) {
-  Row row = rowNotRun(layer, operation, options, "");
-  try {
-    const Convolution convolution(layer, operation, options.numerics);
-    fillRow(handles, autotuner, stream, layer, options, convolution, row);
-  } catch (const OutOfMemory& error) {
-    row.error = fmt::format("out of memory: {}", error.what());
-  } catch (const DeviceError& error) {
-    row.error = error.what();
+std::vector<Row> benchRows(const Handles& handles,
+                           const Handles* autotuner,
+                           cudaStream_t stream,
+                           const Layer& layer,
+                           ucudnnOperation_t operation,
+                           const BenchOptions& options) {
+  std::optional<Subject> subject;
+  const std::string error = errorOf([&] {
+    // Memory that nobody looks at is not filled, which takes long where it is large.
+    setArithmetic(std::min(arithmeticFor(options, layer), arithmeticToPlan(options, layer)));
+    subject.emplace(handles, autotuner, stream, layer, operation, options);
+  });
+  std::vector<Row> rows = rowsNotRun(layer, operation, options, error);
+  for (Row& row : rows) {
+    if (subject) row.error = errorOf([&] { fillRow(*subject, row); });
+    // Whatever has been enqueued before a failure still uses buffers that are freed by now; and an
+    // error that stays would be blamed on the next row.
+    if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
   }
-  // Whatever has been enqueued before a failure still uses buffers that are freed by now; and an
-  // error that stays would be blamed on the next row.
-  if (cudaDeviceSynchronize() != cudaSuccess) cudaGetLastError();
-  return row;
+  return rows;
 }
 
 }  // namespace ucudnn::tool

@@ -25,7 +25,9 @@ constexpr const char* kBenchFooter =
     "cuDNN ms: the algorithm that cudnnFindConvolution*AlgorithmEx finds fastest with the limit's\n"
     "workspace. undivided, with engines: the fastest kernel within it that is not split, engines\n"
     "included, as an autotuner could pick. unlimited: cuDNN's without a limit (24 GiB at most). "
-    "All are\n"
+    "best:\n"
+    "that, or the fastest of cuDNN's own engines without a limit, where engines are asked for. All "
+    "are\n"
     "timed back to back in turns; the median counts. replayed: the part of μ-cuDNN's timed calls "
     "that ran as one\n"
     "launch of a CUDA graph. error (relative_error): normalized L2 distance of μ-cuDNN's output to "
@@ -41,14 +43,34 @@ struct Parsed {
   Command command;
 };
 
-void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
+constexpr const char* kLimit = "--workspace-limit";
+constexpr const char* kLimitHelp =
+    "bytes, also as 64MiB; default: UCUDNN_DEFAULT_WORKSPACE_LIMIT, 64MiB";
+
+void addLimit(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
-         "--workspace-limit",
-         [&o](const std::string& text) {
-           o.limitBytes = parseSizeOption("--workspace-limit", text);
-         },
-         "bytes, also as 64MiB; default: UCUDNN_DEFAULT_WORKSPACE_LIMIT, 64MiB")
+         kLimit,
+         [&o](const std::string& text) { o.limitBytes = parseSizeOption(kLimit, text); },
+         kLimitHelp)
       ->type_name("SIZE");
+}
+
+void addLimits(CLI::App& app, BenchOptions& o) {
+  app.add_option_function<std::vector<std::string>>(
+         kLimit,
+         [&o](const std::vector<std::string>& texts) {
+           o.limitsBytes.clear();
+           for (const std::string& text : texts)
+             o.limitsBytes.push_back(parseSizeOption(kLimit, text));
+           o.limitBytes = o.limitsBytes.front();
+         },
+         std::string(kLimitHelp) + "; several, separated by commas: one after another")
+      ->type_name("SIZE")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
   app.add_option_function<std::string>(
          "--policy",
          [&o](const std::string& text) { o.policy = parsePolicy(text); },
@@ -152,6 +174,7 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
   CLI::App* const bench =
       app.add_subcommand("bench", "plan and run each layer's convolutions, and compare with cuDNN");
   BenchOptions& o = parsed.bench;
+  addLimits(*bench, o);
   addConvolutionOptions(*bench, o);
   bench
       ->add_option(
@@ -184,6 +207,8 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
       "--no-check", [&o] { o.check = false; }, "do not compare results");
   bench->footer(kBenchFooter);
   bench->callback([&parsed, command] {
+    if (parsed.bench.totalBytes > 0 && parsed.bench.limitsBytes.size() > 1)
+      throw BadInput(fmt::format("{}: of several none goes with --total-workspace", kLimit));
     parsed.command = [&parsed, command] {
       return parsed.bench.totalBytes > 0 ? benchNetwork(parsed.bench, command)
                                          : tool::bench(parsed.bench, command);
@@ -194,6 +219,7 @@ void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
 void addPlan(CLI::App& app, Parsed& parsed, const std::string& command) {
   CLI::App* const plan = app.add_subcommand(
       "plan", "show candidates, Pareto front and choice, without running the choice");
+  addLimit(*plan, parsed.plan);
   addConvolutionOptions(*plan, parsed.plan);
   plan->add_option("--lp",
                    parsed.plan.lpFile,
@@ -286,6 +312,7 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
     o->maxError = settings.maxError;
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
+  parsed.bench.limitsBytes = {parsed.bench.limitBytes};
   parsed.database.database = settings.databasePath;
 }
 

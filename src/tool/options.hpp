@@ -45,6 +45,7 @@ enum class Streams { kOne, kOperation, kLayer };
 const char* toText(Streams streams);
 
 struct BenchOptions : ConvolutionOptions {
+  std::vector<std::size_t> limitsBytes;  ///< each by itself; limitBytes is the first
   Streams streams = Streams::kOne;
   int repeats = 5;
   std::optional<Arithmetic> arithmetic;  ///< empty: auto

@@ -32,6 +32,22 @@ Json toJson(const std::vector<MicroBatches>& configuration) {
 
 namespace {
 
+const std::string& bestKernel(const Row& row) {
+  return row.isEngineBest() ? row.engineKernel : row.unlimitedKernel;
+}
+
+std::size_t bestWorkspaceBytes(const Row& row) {
+  return row.isEngineBest() ? row.engineWorkspaceBytes : row.unlimitedWorkspaceBytes;
+}
+
+Json toJson(const AgainstBest& limit) {
+  return {{"limit_bytes", limit.limitBytes},
+          {"rows", limit.rows},
+          {"geometric_mean_best_speedup", orNull(limit.geometricMean)},
+          {"minimum_best_speedup", orNull(limit.minimum)},
+          {"minimum_row", orNull(limit.minimumRow)}};
+}
+
 Json toJson(const Row& row) {
   return {{"layer", row.layer},
           {"operation", row.operation},
@@ -53,6 +69,10 @@ Json toJson(const Row& row) {
           {"undivided_workspace_bytes", row.undividedWorkspaceBytes},
           {"unlimited_kernel", orNull(row.unlimitedKernel)},
           {"unlimited_workspace_bytes", row.unlimitedWorkspaceBytes},
+          {"best_ms", orNull(row.bestMs())},
+          {"best_speedup", orNull(row.bestSpeedup())},
+          {"best_kernel", orNull(bestKernel(row))},
+          {"best_workspace_bytes", bestWorkspaceBytes(row)},
           {"relative_error", orNull(row.relativeError)},
           {"cudnn_relative_error", orNull(row.cudnnRelativeError)},
           {"unlimited_relative_error", orNull(row.unlimitedRelativeError)},
@@ -82,6 +102,19 @@ std::string cellOf(const std::string& column, const Json& value, const Row& row)
 std::optional<double> Row::speedup() const {
   if (!cudnnMs || !ucudnnMs || *ucudnnMs <= 0) return std::nullopt;
   return *cudnnMs / *ucudnnMs;
+}
+
+bool Row::isEngineBest() const {
+  return engineMs && (!unlimitedMs || *engineMs < *unlimitedMs);
+}
+
+std::optional<double> Row::bestMs() const {
+  return isEngineBest() ? engineMs : unlimitedMs;
+}
+
+std::optional<double> Row::bestSpeedup() const {
+  if (!bestMs() || !ucudnnMs || *ucudnnMs <= 0) return std::nullopt;
+  return *bestMs() / *ucudnnMs;
 }
 
 std::optional<double> Row::predictionError() const {
@@ -135,6 +168,31 @@ Totals computeTotals(const std::vector<Row>& rows) {
   return totals;
 }
 
+std::vector<AgainstBest> compareWithBest(const std::vector<Row>& rows) {
+  std::vector<AgainstBest> limits;
+  std::vector<double> logarithms;
+  for (const Row& row : rows) {
+    const auto same = std::find_if(limits.begin(), limits.end(), [&](const AgainstBest& limit) {
+      return limit.limitBytes == row.limitBytes;
+    });
+    const auto place = static_cast<std::size_t>(same - limits.begin());
+    if (same == limits.end()) {
+      limits.push_back({row.limitBytes, 0, std::nullopt, std::nullopt, ""});
+      logarithms.push_back(0);
+    }
+    const auto speedup = row.bestSpeedup();
+    if (!speedup || !row.error.empty()) continue;
+    AgainstBest& limit = limits[place];
+    ++limit.rows;
+    logarithms[place] += std::log(*speedup);
+    limit.geometricMean = std::exp(logarithms[place] / static_cast<double>(limit.rows));
+    if (limit.minimum && *limit.minimum <= *speedup) continue;
+    limit.minimum = *speedup;
+    limit.minimumRow = row.layer + " " + row.operation;
+  }
+  return limits;
+}
+
 std::string toText(const std::vector<MicroBatches>& configuration) {
   std::string text;
   for (const MicroBatches& part : configuration) {
@@ -153,6 +211,8 @@ Json toJson(const Report& report) {
   const Totals totals = computeTotals(report.rows);
   Json rows = Json::array();
   for (const Row& row : report.rows) rows.push_back(toJson(row));
+  Json limits = Json::array();
+  for (const AgainstBest& limit : compareWithBest(report.rows)) limits.push_back(toJson(limit));
   return {{"machine", report.machine},
           {"settings", report.settings},
           {"totals",
@@ -175,6 +235,7 @@ Json toJson(const Report& report) {
             {"less_accurate", totals.lessAccurate},
             {"prediction_median_error", orNull(totals.predictionMedianError)},
             {"prediction_maximum_error", orNull(totals.predictionMaximumError)}}},
+          {"against_best", std::move(limits)},
           {"rows", std::move(rows)}};
 }
 

@@ -44,6 +44,10 @@ struct Row {
   std::string unlimitedKernel;
   std::size_t unlimitedWorkspaceBytes = 0;
 
+  std::optional<double> engineMs;  ///< the fastest of cuDNN's own engines without a limit
+  std::string engineKernel;
+  std::size_t engineWorkspaceBytes = 0;
+
   std::string pickedKernel;  ///< what cuDNN's heuristics put first, without a limit
 
   // Normalized L2 distances to the output of the plainest kernel with FMA math: of μ-cuDNN's
@@ -54,6 +58,9 @@ struct Row {
   std::string error;  ///< empty: the row ran
 
   std::optional<double> speedup() const;          ///< cudnn / ucudnn
+  bool isEngineBest() const;                      ///< faster than unlimited
+  std::optional<double> bestMs() const;           ///< cuDNN's undivided best at any workspace
+  std::optional<double> bestSpeedup() const;      ///< best / ucudnn
   std::optional<double> predictionError() const;  ///< predicted / ucudnn - 1
   /// Whether a split's error is above that of the kernels cuDNN picks without a limit, measuring or
   /// by its heuristics, by more than another order of summation makes: a tenth and 1e-6. False
@@ -72,6 +79,16 @@ struct Totals {
   std::optional<double> predictionMedianError, predictionMaximumError;  ///< of absolute values
 };
 Totals computeTotals(const std::vector<Row>& rows);
+
+/// How a limit's rows compare with cuDNN's undivided best at any workspace.
+struct AgainstBest {
+  std::size_t limitBytes = 0;
+  std::size_t rows = 0;                          ///< that ran
+  std::optional<double> geometricMean, minimum;  ///< of Row::bestSpeedup
+  std::string minimumRow;                        ///< "layer operation"
+};
+/// In the order of the rows' limits.
+std::vector<AgainstBest> compareWithBest(const std::vector<Row>& rows);
 
 struct Report {
   nlohmann::ordered_json machine;

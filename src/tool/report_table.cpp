@@ -27,16 +27,32 @@ std::size_t width(const std::string& text) {
   }));
 }
 
-constexpr int kUndividedColumn = 5;
+/// Takes away the columns that say nothing.
+void eraseColumns(std::vector<std::vector<std::string>>& lines,
+                  const std::vector<std::string>& headers) {
+  for (const std::string& header : headers) {
+    const auto found = std::find(lines.front().begin(), lines.front().end(), header);
+    const auto column = found - lines.front().begin();
+    for (auto& line : lines) line.erase(line.begin() + column);
+  }
+}
+
+bool haveSeveralLimits(const std::vector<Row>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return row.limitBytes != rows.front().limitBytes;
+  });
+}
 
 std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, const Totals& totals) {
   std::vector<std::vector<std::string>> lines = {{"layer",
                                                   "operation",
+                                                  "limit",
                                                   "cuDNN ms",
                                                   "μ-cuDNN ms",
                                                   "predicted",
                                                   "undivided",
                                                   "unlimited",
+                                                  "best",
                                                   "speed-up",
                                                   "replayed",
                                                   "workspace",
@@ -46,11 +62,13 @@ std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, cons
   for (const Row& row : rows)
     lines.push_back({row.layer,
                      row.operation,
+                     formatSize(row.limitBytes),
                      milliseconds(row.cudnnMs),
                      milliseconds(row.ucudnnMs),
                      milliseconds(row.predictedMs),
                      milliseconds(row.undividedMs),
                      milliseconds(row.unlimitedMs),
+                     milliseconds(row.bestMs()),
                      factor(row.speedup()),
                      percent(row.replayed),
                      row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
@@ -59,20 +77,27 @@ std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, cons
                      row.error.empty() ? toText(row.configuration) : "FAILED: " + row.error});
   lines.push_back({"total",
                    "",
+                   "",
                    milliseconds(totals.cudnnMs),
                    milliseconds(totals.ucudnnMs),
                    milliseconds(totals.predictedMs),
                    milliseconds(totals.undividedMs),
                    milliseconds(totals.unlimitedMs),
+                   "",
                    factor(totals.speedup),
                    "",
                    "",
                    "",
                    "",
                    ""});
-  const auto hasUndivided = [](const Row& row) { return row.undividedMs.has_value(); };
-  if (std::none_of(rows.begin(), rows.end(), hasUndivided))
-    for (auto& line : lines) line.erase(line.begin() + kUndividedColumn);
+  const auto hasNone = [&](std::optional<double> Row::*time) {
+    return std::none_of(rows.begin(), rows.end(), [&](const Row& row) { return row.*time; });
+  };
+  std::vector<std::string> unused;
+  if (!haveSeveralLimits(rows)) unused.emplace_back("limit");
+  if (hasNone(&Row::undividedMs)) unused.emplace_back("undivided");
+  if (hasNone(&Row::engineMs)) unused.emplace_back("best");
+  eraseColumns(lines, unused);
   return lines;
 }
 
@@ -85,6 +110,17 @@ void writeSums(std::ostream& stream, const Report& report, const Totals& totals)
       factor(totals.maximumSpeedup),
       percent(totals.predictionMedianError),
       percent(totals.predictionMaximumError));
+  for (const AgainstBest& limit : compareWithBest(report.rows))
+    if (limit.rows > 0)
+      stream << fmt::format(
+          "within {}, against cuDNN's best at any workspace: geometric mean {} of {} rows, least "
+          "{} "
+          "({})\n",
+          formatSize(limit.limitBytes),
+          factor(limit.geometricMean),
+          limit.rows,
+          factor(limit.minimum),
+          printable(limit.minimumRow));
   stream << fmt::format("planning {:.1f} ms: {} kernels measured, {} loaded from the database\n",
                         totals.planningMs,
                         report.kernelsMeasured,

@@ -22,8 +22,13 @@ class Stopwatch {
  public:
   explicit Stopwatch(cudaStream_t stream) : stream_(stream) {}
 
+  /// After one call that is not counted.
   double measureMs(const std::function<void()>& enqueue, int calls) {
     enqueue();
+    return measureFirstMs(enqueue, calls);
+  }
+
+  double measureFirstMs(const std::function<void()>& enqueue, int calls) {
     const long long replayedBefore = statisticsNow().replayedCalls;
     check(cudaEventRecord(begin_.get(), stream_), "cudaEventRecord");
     for (int i = 0; i < calls; ++i) enqueue();
@@ -65,6 +70,10 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double timeOnceMs(cudaStream_t stream, const std::function<void()>& enqueue) {
+  return Stopwatch(stream).measureFirstMs(enqueue, 1);
 }
 
 void timeBackToBack(cudaStream_t stream, int rounds, std::vector<Contestant>& contestants) {

@@ -82,6 +82,68 @@ TEST(Report, RowsThatLackATimeAreInNoSum) {
   EXPECT_FALSE(totals.geometricMeanSpeedup);
 }
 
+TEST(Report, TheBestIsTheFasterOfAlgorithmAndEngine) {
+  Row row = makeRow(8, 2, 2);
+  row.unlimitedKernel = "FFT/fma";
+  row.unlimitedWorkspaceBytes = 10;
+  row.engineKernel = "eng1";
+  row.engineWorkspaceBytes = 20;
+  Report report;
+  const auto json = [&] {
+    report.rows = {row};
+    return toJson(report).at("rows").at(0);
+  };
+  EXPECT_EQ(row.bestSpeedup(), 0.5) << "no engine was asked";
+  EXPECT_EQ(json().at("best_kernel"), "FFT/fma");
+  row.engineMs = 1.5;
+  EXPECT_EQ(row.bestMs(), 1);
+  row.engineMs = 0.8;
+  EXPECT_EQ(json().at("best_ms"), 0.8);
+  EXPECT_EQ(json().at("best_speedup"), 0.4);
+  EXPECT_EQ(json().at("best_kernel"), "eng1");
+  EXPECT_EQ(json().at("best_workspace_bytes"), 20);
+  row.ucudnnMs.reset();
+  EXPECT_FALSE(row.bestSpeedup());
+}
+
+TEST(Report, EachLimitIsComparedWithTheBest) {
+  Report report;
+  for (const std::size_t limit : {1024, 2048}) {
+    for (const double ucudnnMs : {0.5, 2.0, 1.0}) {  // best at any workspace: 1
+      report.rows.push_back(makeRow(8, ucudnnMs, 2));
+      report.rows.back().limitBytes = limit;
+      report.rows.back().layer = "conv" + std::to_string(report.rows.size());
+    }
+    report.rows.push_back(makeFailure());
+    report.rows.back().limitBytes = limit;
+  }
+  report.rows[0].ucudnnMs = 0.25;
+  const auto limits = compareWithBest(report.rows);
+  ASSERT_EQ(limits.size(), 2U);
+  EXPECT_EQ(limits[0].limitBytes, 1024U);
+  EXPECT_EQ(limits[0].rows, 3U);
+  EXPECT_NEAR(*limits[0].geometricMean, std::cbrt(2), 1e-12);  // of 4, 1/2 and 1
+  EXPECT_EQ(limits[0].minimum, 0.5);
+  EXPECT_EQ(limits[0].minimumRow, "conv2 forward");
+  EXPECT_NEAR(*limits[1].geometricMean, 1, 1e-12);
+  EXPECT_EQ(limits[1].minimumRow, "conv6 forward");
+  const auto json = toJson(report).at("against_best");
+  ASSERT_EQ(json.size(), 2U);
+  EXPECT_EQ(json.at(1).at("limit_bytes"), 2048);
+  EXPECT_EQ(json.at(1).at("minimum_best_speedup"), 0.5);
+  std::ostringstream table;
+  writeTable(table, report);
+  EXPECT_NE(table.str().find("within 1 KiB, against cuDNN's best at any workspace: geometric mean "
+                             "1.26x of 3 rows, least 0.50x (conv2 forward)\n"),
+            std::string::npos)
+      << table.str();
+  EXPECT_NE(table.str().find("  limit"), std::string::npos) << table.str();
+  report.rows.resize(4);
+  std::ostringstream one;
+  writeTable(one, report);
+  EXPECT_EQ(one.str().find("  limit"), std::string::npos) << one.str();
+}
+
 TEST(Report, NoRowsHaveNoMeans) {
   const Totals totals = computeTotals({});
   EXPECT_FALSE(totals.speedup);
@@ -193,10 +255,11 @@ TEST(Report, CsvQuotesAndKeepsItsColumns) {
   std::getline(lines, second);
   EXPECT_EQ(
       first,
-      "conv,forward,,8,2,2,3,1,4,0,0.75,10,1024,512,,0,eng1,64,,0,1e-06,,,,,3x64 FFT/fma + 1x32 "
-      "GEMM/fma,");
-  EXPECT_EQ(second,
-            "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,,,5,0,0,,0,,0,,0,,,,,,,out of memory");
+      "conv,forward,,8,2,2,3,1,4,0,0.75,10,1024,512,,0,eng1,64,,0,1,0.5,,0,1e-06,,,,,3x64 FFT/fma "
+      "+ 1x32 GEMM/fma,");
+  EXPECT_EQ(
+      second,
+      "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,,,5,0,0,,0,,0,,0,,,,0,,,,,,,out of memory");
   EXPECT_EQ(std::count(header.begin(), header.end(), ','),
             std::count(first.begin(), first.end(), ','));
 }

@@ -153,6 +153,35 @@ TEST_F(SimulatedTool, UndividedKernelsAreTheAutotunersWhateverTheEnvironmentSays
   }
 }
 
+// What conv2 takes at the least on an H200, by misc/profiles: 0.41683 ms of one of cuDNN's engines,
+// 0.512 of its algorithms.
+TEST_F(SimulatedTool, EachLimitIsComparedWithCudnnsBestAtAnyWorkspace) {
+  const Json result =
+      run("bench --no-check " + kAlexNet +
+              " --kernels all --layers conv2 --operations forward --workspace-limit 8MiB,1GiB",
+          "UCUDNN_SIMULATOR_PROFILE=" UCUDNN_PROFILES "/h200_legacy_algorithms.csv," UCUDNN_PROFILES
+          "/h200_engines.csv");
+  ASSERT_EQ(result.at("rows").size(), 2U);
+  for (const Json& row : result.at("rows")) {
+    SCOPED_TRACE(row.dump());
+    EXPECT_NEAR(row.at("best_ms"), 0.41683, 2e-5);
+    EXPECT_EQ(row.at("best_kernel"), "eng67_k2=18_k13=0_k18=0_k25=1_k27=8_k28=1");
+    EXPECT_EQ(row.at("best_workspace_bytes"), 192331923);
+    EXPECT_NEAR(row.at("unlimited_ms"), 0.512, 1e-3);
+    EXPECT_LE(row.at("workspace_bytes"), row.at("limit_bytes"));
+  }
+  EXPECT_EQ(result.at("rows").at(0).at("limit_bytes"), 8 << 20);
+  EXPECT_EQ(result.at("rows").at(1).at("limit_bytes"), 1 << 30);
+  const Json& limits = result.at("against_best");
+  ASSERT_EQ(limits.size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(limits.at(i).at("minimum_best_speedup"),
+                0.41683 / result.at("rows").at(i).at("ucudnn_ms").get<double>(),
+                1e-3);
+  EXPECT_LT(limits.at(0).at("minimum_best_speedup"), 0.9);
+  EXPECT_GE(limits.at(1).at("minimum_best_speedup"), 1);
+}
+
 TEST_F(SimulatedTool, ReplayIsTheEnvironmentsUnlessAnOptionSaysOtherwise) {
   const std::string conv = kAlexNet + " --layers conv2 --operations forward";
   const struct {
