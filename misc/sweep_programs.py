@@ -2,7 +2,7 @@
 """Runs misc/programs_pytorch.py for each line of a list, plain and under `ucudnn run` in turns, and compares them.
 
 usage: misc/sweep_programs.py LIST.txt OUT.json [--ucudnn COMMAND] [--seconds S] [--longest S] [--only TEXT...]
-       misc/sweep_programs.py --table OUT.json
+       misc/sweep_programs.py --table OUT.json [--only TEXT...]
 
 A line is "PROGRAM_MODE | VARIABLE=VALUE... | ARGUMENTS", as in misc/programs_runs.txt. The variables are those that
 `ucudnn run` sets for its options. With UCUDNN_DISABLE=1 a run is plain: a process without μ-cuDNN; `PROGRAM_plain` is
@@ -17,13 +17,16 @@ what the program's others are compared with, and `PROGRAM_again` shows the noise
   --tiny            small images, for a machine without a GPU
 
 Two processes import PyTorch once, one of them under `ucudnn run`, and fork for each run, before CUDA is touched. Where
-CUDA does not survive that, each run imports it anew. A run that fails does not stop the others. The table compares
-times (median and lower decile, with those of both plain runs together), memory and values, the worst first.
+CUDA does not survive that, each run imports it anew. A run that fails does not stop the others. The first table compares
+times (median and lower decile, with those of both plain runs together), memory and values, the worst first. The second
+has a line for each program: its plain step, first step and reserved memory, and what each other kind of run (the rest of
+the name: ucudnn, 256MiB, ...) takes of these, with the geometric means of all programs. OUT.json has it as "programs".
 """
 
 import argparse
 import datetime
 import json
+import math
 import os
 import shutil
 import signal
@@ -191,7 +194,7 @@ def sweep(options):
         print(f"{time.monotonic() - begin:5.0f} {name}: {words_of(runs[-1])}", flush=True)
     for server in servers.values():
         server.stop()
-    print_table(runs)
+    print_tables(runs)
 
 
 def words_of(run):
@@ -209,7 +212,7 @@ def save(file, runs):
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     machine = next((each["machine"] for each in runs if "machine" in each), {})
     with open(file, "w", encoding="utf-8") as out:
-        json.dump({"machine": {"date": now, **machine}, "runs": runs}, out, indent=1)
+        json.dump({"machine": {"date": now, **machine}, "programs": programs_of(runs), "runs": runs}, out, indent=1)
 
 
 def distance(run, plain):
@@ -232,6 +235,66 @@ def statistics(runs):
 
 def ratio(value, base):
     return value / base if base else float("nan")
+
+
+# What a program's line compares, by the results' names.
+COMPARED = {"time": "step_of_median_ms", "first_step": "first_step_ms", "reserved": "reserved_mib"}
+
+
+def programs_of(runs):
+    """For each program that ran plain: what that took, and for each other kind of run what it takes of it, or None
+    where it failed."""
+    programs = []
+    for plain in runs:
+        if plain["name"] != f"{plain['program']}_plain" or "failed" in plain:
+            continue
+        program = {"program": plain["program"], "plain": {field: plain[field] for field in COMPARED.values()}, "runs": {}}
+        for run in runs:
+            if run["program"] != plain["program"] or run is plain:
+                continue
+            kind = run["name"][len(plain["program"]) + 1 :]
+            program["runs"][kind] = None
+            if "failed" not in run:
+                ratios = {name: run[field] / plain[field] if plain[field] else None for name, field in COMPARED.items()}
+                program["runs"][kind] = {**ratios, **{field: run[field] for field in COMPARED.values()}}
+        programs.append(program)
+    return programs
+
+
+def geometric_mean(values):
+    """Of those above 0: on a CPU there is no memory to compare."""
+    logarithms = [math.log(each) for each in values if each]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def print_programs(programs):
+    kinds = list(dict.fromkeys(kind for program in programs for kind in program["runs"]))
+    print("\n| program | ms a step | first step, ms | reserved, MiB | " + " | ".join(kinds) + " |")
+    print("|---|---|---|---|" + "---|" * len(kinds))
+    for program in programs:
+        plain = program["plain"]
+        cells = [f"{plain['step_of_median_ms']:.2f}", f"{plain['first_step_ms']:.0f}", f"{plain['reserved_mib']:.0f}"]
+        for kind in kinds:
+            run = program["runs"].get(kind, {})
+            cells.append("failed" if run is None else words_of_ratios(run))
+        print(f"| {program['program']} | " + " | ".join(cells) + " |")
+    means = []
+    for kind in kinds:
+        done = [program["runs"][kind] for program in programs if program["runs"].get(kind)]
+        means.append(words_of_ratios({name: geometric_mean([run[name] for run in done]) for name in COMPARED}))
+    print("| geometric mean | | | | " + " | ".join(means) + " |")
+    print("\nOf the plain run's: time a step, first step, reserved memory.")
+
+
+def words_of_ratios(run):
+    return ", ".join(f"{run[name]:.3f}" if run[name] else "-" for name in COMPARED if name in run) or "-"
+
+
+def print_tables(runs, only=()):
+    if only:
+        runs = [each for each in runs if any(text in each["name"] for text in only)]
+    print_table(runs)
+    print_programs(programs_of(runs))
 
 
 def print_table(runs):
@@ -279,7 +342,7 @@ def main():
         serve()
     elif options.table:
         with open(options.table, encoding="utf-8") as file:
-            print_table(json.load(file)["runs"])
+            print_tables(json.load(file)["runs"], options.only)
     else:
         sweep(options)
 
