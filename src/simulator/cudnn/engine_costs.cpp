@@ -52,11 +52,15 @@ bool isReadInPlace(const TensorShape& shape) {
   return true;
 }
 
+bool isNarrow(const TensorShape& shape) {
+  return shape.type == CUDNN_DATA_HALF || shape.type == CUDNN_DATA_BFLOAT16;
+}
+
 /// They read half and bfloat16 by eights: 102.8 MB for 128 images of 224 by 224 by 3, as cuDNN
 /// answers. How they do that in groups was not asked.
 double copyBytes(const TensorShape& shape, bool grouped) {
   constexpr std::int64_t kRead = 8;
-  const bool narrow = shape.type == CUDNN_DATA_HALF || shape.type == CUDNN_DATA_BFLOAT16;
+  const bool narrow = isNarrow(shape);
   const auto channels = static_cast<std::int64_t>(shape.dims[1]);
   const auto missing = narrow && !grouped ? (kRead - channels % kRead) % kRead : 0;
   if (missing == 0 && isReadInPlace(shape)) return 0;
@@ -76,16 +80,22 @@ std::int64_t knobValue(const EngineModel& engine,
   return 0;
 }
 
+/// Of the tensors that the engine copies, where it copies any.
+double copiesBytes(const ConvolutionProblem& problem, const EngineModel& engine) {
+  const auto copyOf = [&](const TensorShape& shape) {
+    return copyBytes(shape, problem.groups() != 1);
+  };
+  const double copies = copyOf(problem.x) + copyOf(problem.w) + copyOf(problem.y);
+  return engine.space == EngineSpace::kInputs ? copies - copyOf(outputShape(problem)) : copies;
+}
+
 double workspaceBytes(const OperationGraph& graph,
                       const EngineModel& engine,
                       const EngineChoice& choice) {
   const ConvolutionProblem& problem = graph.problem;
   const double filterBytes = static_cast<double>(elementCount(problem.w)) * kFloatBytes;
   const bool writesFilter = problem.operation == Operation::kBackwardFilter;
-  const auto copyOf = [&](const TensorShape& shape) {
-    return copyBytes(shape, problem.groups() != 1);
-  };
-  double copies = copyOf(problem.x) + copyOf(problem.w) + copyOf(problem.y);
+  double copies = copiesBytes(problem, engine);
   // Filters that accumulate are added to in the workspace.
   if (writesFilter && graph.beta != 0 && channelsInnermost(problem.w)) copies += filterBytes;
   switch (engine.space) {
@@ -94,9 +104,8 @@ double workspaceBytes(const OperationGraph& graph,
     case EngineSpace::kMethod:
       return static_cast<double>(modelWorkspaceBytes(unitsProblem(problem, engine), engine.method));
     case EngineSpace::kCopies:
-      return copies;
     case EngineSpace::kInputs:
-      return copies - copyOf(outputShape(problem));
+      return copies;
     case EngineSpace::kDescribed: {
       const bool buffered = knobValue(engine, choice, CUDNN_KNOB_TYPE_WORKSPACE) == 0;
       return copies + kDescriptionBytes + (buffered ? filterBytes : 0);
@@ -120,6 +129,20 @@ double variantFactor(const ConvolutionProblem& problem, const EngineChoice& choi
   return kLeast + std::sqrt(std::max(unit, 0.0));
 }
 
+/// Whether the time of copies is told apart from the method's, whatever sets its pace. In float it
+/// is in the method's, as in the times of misc/profiles by which the engines are scaled.
+bool addsCopies(const ConvolutionProblem& problem, const EngineModel& engine) {
+  return engine.tensorCores && isNarrow(problem.x);
+}
+
+/// The same, where nothing has to be copied.
+ConvolutionProblem channelsLast(const ConvolutionProblem& problem) {
+  ConvolutionProblem other = problem;
+  const bool fits = setPackedStrides(&other.x, CUDNN_TENSOR_NHWC) &&
+                    setPackedStrides(&other.y, CUDNN_TENSOR_NHWC);
+  return fits ? other : problem;
+}
+
 /// By the model: which configuration is fastest depends on the geometry and on the batch.
 double timeMs(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice) {
   const ConvolutionProblem problem = unitsProblem(graph.problem, engine);
@@ -132,9 +155,14 @@ double timeMs(const OperationGraph& graph, const EngineModel& engine, const Engi
                      std::pow(luck(problem, key, kLargeSeed, kStrength), large);
   const double launches = kernelCount(graph, engine.index) * device.launchMs;
   const double tensors = tensorBytes(problem.x) + tensorBytes(problem.w) + tensorBytes(problem.y);
-  const double work = modelTimeMs(problem, engine.method, device) - launches;
+  const bool copies = addsCopies(problem, engine);
+  const double work =
+      modelTimeMs(copies ? channelsLast(problem) : problem, engine.method, device) - launches;
+  // Written and read again.
+  const double copiesMs = copies ? memoryTimeMs(2 * copiesBytes(problem, engine), device) : 0;
   const double variant = isSame(proposed, choice) ? 1 : variantFactor(problem, choice);
-  return launches + std::max(work * engine.time * fit * variant, memoryTimeMs(tensors, device));
+  return launches + std::max(work * engine.time * fit * variant, memoryTimeMs(tensors, device)) +
+         copiesMs;
 }
 
 /// What no kernel is faster than: ten times an H200's memory and tensor cores, with the fewest
