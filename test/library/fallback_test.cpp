@@ -11,31 +11,6 @@ namespace {
 
 class FallbackTest : public LibraryTest {};
 
-TEST_F(FallbackTest, BatchOfOneIsLeftToCudnn) {
-  ConvolutionCase parameters;
-  parameters.batch = 1;
-  const Handles handles;
-  Convolution convolution(parameters);
-  for (const ucudnnOperation_t operation : kOperations) {
-    SCOPED_TRACE(toText(operation));
-    std::vector<Performance> ours, native;
-    ASSERT_CUDNN(convolution.query(handles.ours, operation, Query::kGet, 8, &ours));
-    ASSERT_CUDNN(convolution.query(handles.native, operation, Query::kGet, 8, &native));
-    ASSERT_EQ(native.size(), ours.size());
-    for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(native[i].algorithm, ours[i].algorithm);
-    std::size_t bytes = 0;
-    ASSERT_CUDNN(convolution.workspaceSize(handles.ours, operation, 1, &bytes));
-    const DeviceBuffer workspace(bytes);
-    const auto expected = convolution.undivided(handles.native, operation, 1, 1, 0);
-    ASSERT_TRUE(expected);
-    const long long bypassedBefore = statistics().bypassedCalls;
-    convolution.output(operation).poison();
-    ASSERT_CUDNN(convolution.run(handles.ours, operation, 1, {workspace.get(), bytes}));
-    EXPECT_EQ(bypassedBefore + 1, statistics().bypassedCalls);
-    EXPECT_TRUE(convolution.output(operation).read() == *expected);
-  }
-}
-
 /// INT8x4 tensors, four channels to an element, as cuDNN's inference examples have them.
 class Vectorized {
  public:

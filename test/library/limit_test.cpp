@@ -226,7 +226,7 @@ TEST_F(LimitTest, TheTraceTellsHowEachCallRan) {
   EXPECT_NE(std::string::npos, lines[0].find("N=4\tsplit\t")) << lines[0];
   EXPECT_NE(std::string::npos, lines[0].find(" of 67108864 bytes")) << lines[0];
   EXPECT_NE(std::string::npos, lines[1].find("N=4\tsplit, replayed\t")) << lines[1];
-  EXPECT_NE(std::string::npos, lines[2].find("N=1\tcudnn\ta batch of one")) << lines[2];
+  EXPECT_NE(std::string::npos, lines[2].find("N=1\tundivided\t")) << lines[2];
   EXPECT_NE(std::string::npos, lines[3].find("\tCUDNN_STATUS_")) << lines[3];
 }
 

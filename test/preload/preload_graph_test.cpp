@@ -86,10 +86,11 @@ TEST_F(PreloadGraphTest, APlanThatIsNotAskedAboutIsCudnns) {
         << operation;
 }
 
-TEST_F(PreloadGraphTest, OneSampleIsSaidToBeWhyAPlanIsCudnns) {
+TEST_F(PreloadGraphTest, OneSampleIsPlannedToo) {
   runBoth("single");
   for (const char* const operation : kOperations)
-    EXPECT_EQ(3, traceLines(operation, "\tcudnn\ta batch of one")) << operation;
+    EXPECT_EQ(3, traceLines(operation, "N=1\tundivided") + traceLines(operation, kOwnIsBest))
+        << operation;
 }
 
 TEST_F(PreloadGraphTest, ADescriptorThatIsFilledTwiceIsOfTheSecondGraph) {
