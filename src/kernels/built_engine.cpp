@@ -276,7 +276,7 @@ class BuiltCopies final : public BuiltEngine {
     for (int i = 0; i < count * bands && status == CUDNN_STATUS_SUCCESS; ++i) {
       const int band = i % bands, nextBand = (i + 1) % bands;
       status = execute(handle, pointers, fused, band);
-      if (status != CUDNN_STATUS_SUCCESS) return status;
+      if (status != CUDNN_STATUS_SUCCESS) return unlessAdded(status, pointers, band);
       const ConvolutionPointers done = pointers;
       if (nextBand == 0) pointers = next();
       const bool isLast = i + 1 == count * bands;
@@ -286,13 +286,24 @@ class BuiltCopies final : public BuiltEngine {
         status = give(handle, moved, copies, done, band, stream);
       else
         status = statusOf(copyAll(moved, stream));
-      if (status == CUDNN_STATUS_SUCCESS && nextBand == 0) ++*enqueued;
-      if (isLast || !engineAdds || status != CUDNN_STATUS_SUCCESS) continue;
+      if (status != CUDNN_STATUS_SUCCESS) return unlessAdded(status, done, band);
+      if (nextBand == 0) ++*enqueued;
+      if (isLast || !engineAdds) continue;
       CopyList inputs;
       take(inputs, pointers, copies, nextBand, true);
       status = statusOf(copyAll(inputs, stream));
+      if (status != CUDNN_STATUS_SUCCESS) return unlessAdded(status, pointers, nextBand);
     }
     return status;
+  }
+
+  /// What has been added of the bands before this one can't be added again, whoever runs the call
+  /// instead.
+  cudnnStatus_t unlessAdded(cudnnStatus_t status,
+                            const ConvolutionPointers& pointers,
+                            int band) const noexcept {
+    const bool isAdded = band > 0 && !isGradient() && adds(pointers);
+    return isAdded ? CUDNN_STATUS_EXECUTION_FAILED : status;
   }
 
   /// All that the first band reads: the filter too, or its gradient, where a sum begins with it.
