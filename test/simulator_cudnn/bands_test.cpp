@@ -76,22 +76,6 @@ DescriptorPointer forwardGraph(cudnnHandle_t handle,
   return graph;
 }
 
-/// Whether heuristics propose an engine on tensor cores, and whether any engine.
-struct Proposed {
-  bool onTensorCores = false, any = false;
-};
-
-Proposed proposedFor(const Descriptor& graph) {
-  Proposed proposed;
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-    for (const auto& config : BackendGraph::configsOf(graph, mode)) {
-      proposed.any = true;
-      if (hasNote(*engineOf(*config), CUDNN_NUMERICAL_NOTE_TENSOR_CORE))
-        proposed.onTensorCores = true;
-    }
-  return proposed;
-}
-
 class BandsTest : public testing::Test {
  protected:
   BandsTest() { EXPECT_CUDNN(cudnnCreate(&handle_)); }
@@ -169,47 +153,6 @@ TEST_F(BandsTest, BandsInPlaceMakeTheWhole) {
     }
 }
 
-TEST_F(BandsTest, TensorCoresTakeTheOutermostDimensionAndEqualPaddings) {
-  const Geometry w = packed({8, 8, 3, 3, 3});
-  const Geometry volume = packed({1, 8, 12, 16, 16}), image = packed({1, 8, 16, 16});
-  const auto bandGraph = [&](const Geometry& whole, std::size_t dimension, int before, int behind) {
-    const std::size_t place = dimension - 2;
-    Sizes first(whole.dims.size() - 2, 1), last = first;
-    first[place] = before;
-    last[place] = behind;
-    const Geometry filter = whole.dims.size() == 5 ? w : packed({8, 8, 3, 3});
-    return forwardGraph(handle_,
-                        bandOf(whole, dimension, 0, 6).geometry,
-                        filter,
-                        bandOf(whole, dimension, 0, 4 + before + behind).geometry,
-                        first,
-                        last);
-  };
-  const struct {
-    const char* what;
-    const Geometry& whole;
-    std::size_t dimension;
-    int before, behind;
-    bool onTensorCores;
-  } kCases[] = {{"depth of a volume", volume, 2, 0, 0, true},
-                {"depth, padded on both sides", volume, 2, 1, 1, true},
-                {"the first band's depth", volume, 2, 1, 0, false},
-                {"the last band's depth", volume, 2, 0, 1, false},
-                {"rows of a volume", volume, 3, 0, 0, false},
-                {"columns of a volume", volume, 4, 0, 0, false},
-                {"rows of an image", image, 2, 0, 0, true},
-                {"the first rows of an image", image, 2, 1, 0, false},
-                {"columns of an image", image, 3, 0, 0, false}};
-  for (const auto& each : kCases) {
-    SCOPED_TRACE(each.what);
-    const auto graph = bandGraph(each.whole, each.dimension, each.before, each.behind);
-    const Proposed proposed = proposedFor(*graph);
-    EXPECT_TRUE(proposed.any);
-    EXPECT_EQ(each.onTensorCores, proposed.onTensorCores);
-  }
-}
-
-// Of one tap, so that memory sets the pace: copies are written and read besides.
 TEST_F(BandsTest, CopiesToChannelsLastTakeTimeInHalf) {
   constexpr double kBytesPerMs = 4.8e9 * 0.8;  // an H200's, and what a copy reaches of it
   ucudnnSimulatorSetArithmetic(2);

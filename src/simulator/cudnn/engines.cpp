@@ -29,16 +29,6 @@ bool aligned(const OperationGraph& graph) {
          graph.y.alignment >= kVectorBytes;
 }
 
-/// Rows of a volume, columns of an image: a band in place along any spatial dimension but the
-/// outermost.
-bool isInnerBand(const TensorShape& shape) {
-  for (std::size_t d = 2; d + 1 < static_cast<std::size_t>(shape.rank); ++d) {
-    const std::int64_t packed = std::int64_t{shape.strides[d + 1]} * shape.dims[d + 1];
-    if (shape.dims[d] != 1 && shape.strides[d] != packed) return true;
-  }
-  return false;
-}
-
 cudnnStatus_t tensorCoreStatus(const OperationGraph& graph, const EngineModel& engine) {
   const ConvolutionProblem& problem = graph.problem;
   if (deviceModel(graph.device).tensorTeraflops <= 0) {
@@ -47,10 +37,6 @@ cudnnStatus_t tensorCoreStatus(const OperationGraph& graph, const EngineModel& e
   if (problem.x.type != CUDNN_DATA_FLOAT && !isHalf(problem.x.type)) {
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
-  // As on an H100 (2026-11-26), with bfloat16 and float, channels first and last.
-  const auto& convolution = problem.convolution;
-  if (convolution.pad != convolution.endPad) return CUDNN_STATUS_NOT_SUPPORTED;
-  if (isInnerBand(problem.x) || isInnerBand(problem.y)) return CUDNN_STATUS_NOT_SUPPORTED;
   if ((engine.traits & kUngrouped) != 0 && problem.groups() != 1) return CUDNN_STATUS_NOT_SUPPORTED;
   if ((engine.traits & kVectors) != 0 && !aligned(graph)) return CUDNN_STATUS_NOT_SUPPORTED;
   return CUDNN_STATUS_SUCCESS;
