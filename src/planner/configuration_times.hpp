@@ -22,6 +22,9 @@ constexpr double kSplitGain = 1.01;
 // much more than one that is left alone, and times of short kernels differ by as much.
 constexpr double kLeastGainMs = 5e-4;
 
+// Half the workspace is worth that much time, where the client is yet to be told how much it needs.
+constexpr double kHalfWorkspaceGain = 1.03;
+
 // What is less a framework's allocator has anyway: PyTorch's hands out up to 10 MiB of blocks of
 // 20, and for more it keeps the largest block that a plan asked for.
 constexpr std::size_t kWorthSaving = std::size_t{16} << 20;

@@ -39,22 +39,28 @@ void addReplay(Configuration& configuration, Pace pace) {
 }
 
 /// Of what takes no longer than `mostMs` the one with the least workspace, if `fastest` of the
-/// table has so much that it matters.
+/// table has so much that it matters. `halves`: or of what takes a little longer, if that has no
+/// more than half.
 Configuration lean(const CandidateTable& table,
                    const Configuration& fastest,
                    const WorkspaceRoom& room,
                    int miniBatch,
-                   double mostMs) {
-  if (fastest.workspaceBytes < kWorthSaving) return fastest;
-  return leanConfiguration(table, miniBatch, room, kLaunchMs, mostMs).value_or(fastest);
+                   double mostMs,
+                   bool halves) {
+  const auto within = [&](const Configuration& other, double ms) {
+    if (other.workspaceBytes < kWorthSaving) return other;
+    return leanConfiguration(table, miniBatch, room, kLaunchMs, ms).value_or(other);
+  };
+  const Configuration chosen = within(fastest, mostMs);
+  if (!halves) return chosen;
+  const Configuration half = within(chosen, mostMs * kHalfWorkspaceGain / kSplitGain);
+  return half.workspaceBytes <= chosen.workspaceBytes / 2 ? half : chosen;
 }
 
 /// The fastest configuration; but a split has to win more than the noise of the timings against the
 /// undivided one, and much workspace more than that against less.
-std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
-                                                 int miniBatch,
-                                                 const WorkspaceRoom& room,
-                                                 Pace pace) {
+std::optional<Configuration> chooseConfiguration(
+    const CandidateTable& table, int miniBatch, const WorkspaceRoom& room, Pace pace, bool halves) {
   const auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
   if (!fastest) return std::nullopt;
   if (const auto whole = table.find(miniBatch); whole != table.end()) {
@@ -63,9 +69,10 @@ std::optional<Configuration> chooseConfiguration(const CandidateTable& table,
     const double mostMs = launched.timeMs * kSplitGain;
     const auto undivided = fastestConfiguration({*whole}, miniBatch, room, kLaunchMs);
     if (undivided && undivided->timeMs <= mostMs)
-      return lean({*whole}, *undivided, room, miniBatch, mostMs);
+      return lean({*whole}, *undivided, room, miniBatch, mostMs, halves);
   }
-  Configuration chosen = lean(table, *fastest, room, miniBatch, fastest->timeMs * kSplitGain);
+  Configuration chosen =
+      lean(table, *fastest, room, miniBatch, fastest->timeMs * kSplitGain, halves);
   addReplay(chosen, pace);
   return chosen;
 }
@@ -176,7 +183,7 @@ std::optional<Configuration> PlanChooser::choose(const PlanRequest& request, Pac
   const int miniBatch = request.problem.batch();
   const auto among = [&](int accurateBelow) {
     const CandidateTable table = candidates(request, measurements_, accurateBelow, pace);
-    return chooseConfiguration(table, miniBatch, request.room(), pace);
+    return chooseConfiguration(table, miniBatch, request.room(), pace, request.mayTellLess);
   };
   auto chosen = among(0);
   if (chosen && isTooInaccurate(*chosen)) chosen = among(miniBatch);
