@@ -43,14 +43,19 @@ class Answer {
     const std::size_t ownBytes = std::min(plan_.neededBytes, capBytes_);
     PlanRequest wanted = request(ownBytes);
     const Measuring measuring = measuringFor(false, plan_.capturing);
+    const auto nameOwn = [&] {
+      if (const auto kernel = plan_.kernel()) wanted.own = OwnKernel{*kernel, plan_.neededBytes};
+      return wanted.own.has_value();
+    };
+    // What is measured now is measured beside it.
+    const bool isMeasuredNow = snapshot_.settings.benchmarkShare == kMeasureAlways;
+    if (fits_ && isMeasuredNow) static_cast<void>(nameOwn());
     PlanAnswer found = planner().answer(wanted, measuring);
-    if (found.plan && fits_) {
-      if (const auto kernel = plan_.kernel()) {
-        wanted.own = OwnKernel{*kernel, plan_.neededBytes};
+    if (found.plan && fits_ && !wanted.own) {
+      if (nameOwn())
         found = planner().answer(wanted, measuring);
-      } else if (snapshot_.frozen == nullptr) {  // it can't be compared
+      else if (snapshot_.frozen == nullptr)  // it can't be compared
         return std::nullopt;
-      }
     }
     if (!found.plan) return std::nullopt;
     const std::size_t told = std::min(bytesToTell(found.plan->workspaceBytes, capBytes_), ownBytes);
