@@ -22,8 +22,10 @@ constexpr double kSplitGain = 1.01;
 // much more than one that is left alone, and times of short kernels differ by as much.
 constexpr double kLeastGainMs = 5e-4;
 
-// Half the workspace is worth that much time, where the client is yet to be told how much it needs.
+// Half of so much workspace is worth that much time, where the client is yet to be told how much it
+// needs. Of less the time that the host takes for more calls of cuDNN is no longer small.
 constexpr double kHalfWorkspaceGain = 1.03;
+constexpr std::size_t kWorthHalving = std::size_t{256} << 20;
 
 // What is less a framework's allocator has anyway: PyTorch's hands out up to 10 MiB of blocks of
 // 20, and for more it keeps the largest block that a plan asked for.

@@ -52,7 +52,7 @@ Configuration lean(const CandidateTable& table,
     return leanConfiguration(table, miniBatch, room, kLaunchMs, ms).value_or(other);
   };
   const Configuration chosen = within(fastest, mostMs);
-  if (!halves) return chosen;
+  if (!halves || chosen.workspaceBytes < kWorthHalving) return chosen;
   const Configuration half = within(chosen, mostMs * kHalfWorkspaceGain / kSplitGain);
   return half.workspaceBytes <= chosen.workspaceBytes / 2 ? half : chosen;
 }
