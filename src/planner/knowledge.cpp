@@ -26,6 +26,12 @@ bool UnmeasuredPlan::serves(const PlanRequest& request) const noexcept {
          plan->of(request.calls) != nullptr;
 }
 
+bool KnownQuestion::runsUnmeasured(const PlanRequest& request) const noexcept {
+  return std::any_of(unmeasured.begin(), unmeasured.end(), [&](const UnmeasuredPlan& made) {
+    return made.kind == UnmeasuredPlan::Kind::kOwn && made.plan && made.serves(request);
+  });
+}
+
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {
   const bool borrows = request.mayBorrow();
   const auto serves = [&](const KnownPlan& known) {

@@ -109,6 +109,8 @@ struct KnownQuestion {
   /// that left out.
   void addAttempt(const BenchmarkResult& result, std::size_t limitBytes);
   const KnownPlan* find(const PlanRequest& request) const noexcept;
+  /// Whether the client's own kernel runs in parts, or another in bands, until it is measured.
+  bool runsUnmeasured(const PlanRequest& request) const noexcept;
   /// Drops the plans after something has been measured.
   void dropPlans();
 };

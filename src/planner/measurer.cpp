@@ -107,8 +107,9 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const double share = request.settings->benchmarkShare;
   // Calls pay for one attempt.
   const bool isNew = !asked.isAnswered() && !asked.isIncomplete();
-  return budget_.pays(asked.calls, timeMs, share, repetitions) ||
-         (isNew && request.lacksWorkspace && budget_.paysBack(asked.calls, timeMs, share));
+  const bool isSlow = request.lacksWorkspace && !asked.runsUnmeasured(request);
+  return budget_.pays(asked.calls, timeMs, share, repetitions, request.problem.batch() > 1) ||
+         (isNew && isSlow && budget_.paysBack(asked.calls, timeMs, share));
 }
 
 bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {

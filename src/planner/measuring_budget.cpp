@@ -49,10 +49,12 @@ double MeasuringBudget::expected(double timeMs) const {
 bool MeasuringBudget::pays(std::uint64_t calls,
                            double timeMs,
                            double share,
-                           std::uint64_t repetitions) const {
+                           std::uint64_t repetitions,
+                           bool mayWait) const {
   if (calls < repetitions) return false;
   const std::lock_guard lock(mutex_);
-  const double budgetMs = share * convolutionMs_ + (share > 0 && isSettled() ? kSettledMs : 0);
+  const bool isAtOnce = mayWait && share > 0 && isSettled();
+  const double budgetMs = share * convolutionMs_ + (isAtOnce ? kSettledMs : 0);
   return spentMs_ + expected(timeMs) <= budgetMs;
 }
 

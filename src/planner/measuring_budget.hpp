@@ -14,10 +14,12 @@ namespace ucudnn {
 ///     asked for is not counted, nor what could not run otherwise.
 ///  2. Only what repeats is worth it: a problem that was called kRepetitions times will be again.
 ///  3. A program whose problems have settled (kRepetitions calls for each since the last new one)
-///     may spend kSettledMs at once: that is what a fixed network costs, and it pays for days.
-///  4. A call whose own kernel has too little workspace runs on parts of the batch, or by a slower
-///     one. Such a problem is measured once its calls have taken as long as measuring it would:
-///     whatever comes, the program then spends at most twice what it had to.
+///     may spend kSettledMs at once: that is what a fixed network costs, and it pays for days. Not
+///     on one sample, which has little to gain: no call of a decoder or a server waits for that.
+///  4. A call whose own kernel has too little workspace may run by a much slower one. Such a
+///     problem is measured once its calls have taken as long as measuring it would: whatever comes,
+///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
+///     of the batch, or another in bands, which is about as fast.
 ///
 /// Thread-safe.
 class MeasuringBudget {
@@ -46,10 +48,12 @@ class MeasuringBudget {
   }
 
   /// Whether to measure now a problem that was called `calls` times and takes about `timeMs`.
+  /// `mayWait`: a call of a settled program may wait for it.
   bool pays(std::uint64_t calls,
             double timeMs,
             double share,
-            std::uint64_t repetitions = kRepetitions) const;
+            std::uint64_t repetitions = kRepetitions,
+            bool mayWait = true) const;
 
   /// Whether calls that lack workspace have taken as long as measuring their problem would.
   bool paysBack(std::uint64_t calls, double timeMs, double share) const;

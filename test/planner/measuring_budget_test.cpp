@@ -21,6 +21,16 @@ TEST(MeasuringBudgetTest, WhatIsSeenOnceOrTwiceIsNotMeasured) {
   EXPECT_TRUE(budget.pays(10, 1, kShare, 10));
 }
 
+/// A settled program may spend at once what one sample has to wait for.
+TEST(MeasuringBudgetTest, NoCallOfOneSampleWaits) {
+  MeasuringBudget budget;
+  budget.addCalls(0, 10, 1);
+  EXPECT_TRUE(budget.pays(10, 1, kShare));
+  EXPECT_FALSE(budget.pays(10, 1, kShare, kRepetitions, false));
+  budget.addTime(2 * budget.expectedCostMs(1) / kShare);
+  EXPECT_TRUE(budget.pays(10, 1, kShare, kRepetitions, false));
+}
+
 TEST(MeasuringBudgetTest, MeasuringTakesAShareOfTheTime) {
   MeasuringBudget budget;
   double spentMs = 0;
