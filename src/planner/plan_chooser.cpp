@@ -51,9 +51,9 @@ Configuration lean(const CandidateTable& table,
     if (other.workspaceBytes < kWorthSaving) return other;
     return leanConfiguration(table, miniBatch, room, kLaunchMs, ms).value_or(other);
   };
-  const Configuration chosen = within(fastest, mostMs);
+  Configuration chosen = within(fastest, mostMs);
   if (!halves || chosen.workspaceBytes < kWorthHalving) return chosen;
-  const Configuration half = within(chosen, mostMs * kHalfWorkspaceGain / kSplitGain);
+  Configuration half = within(chosen, mostMs * kHalfWorkspaceGain / kSplitGain);
   return half.workspaceBytes <= chosen.workspaceBytes / 2 ? half : chosen;
 }
 
