@@ -1,6 +1,6 @@
 // Copies of numbers of two bytes channels last, and back, two neighbouring pixels at a time: a part
 // of block_copy.cu, whose kernels use them. A PixelTile's threads would read two bytes each, and
-// write eight, which keeps an H100 from two thirds of its memory's speed (misc/RESULTS.md).
+// write eight.
 #pragma once
 
 #include "cuda/block_copy.hpp"

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "kernels/engine_configuration.hpp"
+#include "problem/spatial_line.hpp"
 
 namespace ucudnn {
 namespace {
@@ -19,21 +20,8 @@ std::int64_t dividedUp(std::int64_t value, std::int64_t by) noexcept {
   return (value + by - 1) / by;
 }
 
-/// Along one dimension, in 64 bits, as sizes may be the largest of 32.
-struct Line {
-  std::int64_t x, y, step, pad;
-  std::int64_t reach;  ///< from the filter's first tap to its last
-
-  Line(const Problem& problem, std::size_t spatial) noexcept
-      : x(problem.xSizes[2 + spatial]),
-        y(problem.ySizes[2 + spatial]),
-        step(problem.strides[spatial]),
-        pad(problem.pads[spatial]),
-        reach((std::int64_t{problem.wSizes[2 + spatial]} - 1) * problem.dilations[spatial]) {}
-};
-
 /// Bands of y, each with the rows of x that the filter covers. REQUIRES of all: y has rows.
-Bands bandsOfY(const Line& line, int most) noexcept {
+Bands bandsOfY(const SpatialLine& line, int most) noexcept {
   const std::int64_t rows = dividedUp(line.y, most);
   const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
   Bands bands;
@@ -46,7 +34,7 @@ Bands bandsOfY(const Line& line, int most) noexcept {
 
 /// Bands of dx, each with the rows of dy whose filters reach it: with a padding of `reach` on both
 /// sides. The first begins where dy's rows are whole: perhaps before dx.
-Bands bandsOfX(const Line& line, int most) noexcept {
+Bands bandsOfX(const SpatialLine& line, int most) noexcept {
   const std::int64_t ahead = ((line.pad - line.reach) % line.step + line.step) % line.step;
   const std::int64_t rows = dividedUp(dividedUp(line.x + ahead, most), line.step) * line.step;
   const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
@@ -108,7 +96,7 @@ Problem lastOf(const Problem& read, const Bands& bands) noexcept {
     last.ySizes[2 + bands.spatial] = bands.y.count;
     const bool isGradient = read.operation == Operation::kBackwardData;
     last.pads[bands.spatial] =
-        isGradient ? static_cast<std::int32_t>(Line(read, bands.spatial).reach) : 0;
+        isGradient ? static_cast<std::int32_t>(SpatialLine(read, bands.spatial).reach) : 0;
   }
   last.xStrides = packedLast(last.xSizes, last.dimensions);
   last.yStrides = packedLast(last.ySizes, last.dimensions);
@@ -193,7 +181,7 @@ std::optional<Bands> Bands::of(const Problem& problem, int most) noexcept {
   const std::size_t spatial = spatialOf(problem);
   double leastShared = 0;
   for (std::size_t i = 0; i < spatial; ++i) {
-    const Line line(problem, i);
+    const SpatialLine line(problem, i);
     // Rows of the last dimension are neighbours in memory, as long as they are.
     if (i + 1 == spatial && best.count > 1) break;
     if (!fits(2 * line.reach + line.x + 2 * line.pad + 1, line.step)) return std::nullopt;

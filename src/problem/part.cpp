@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "problem/spatial_line.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -28,19 +30,6 @@ void takeY(Part& part, std::size_t dimension, Range range) noexcept {
   const auto stride = static_cast<std::size_t>(problem.yStrides[dimension]);
   take(problem.ySizes[dimension], part.offsets.y, range, stride, problem.yType);
 }
-
-/// Along one dimension, in 64 bits, as sizes may be the largest of 32.
-struct Line {
-  std::int64_t x, y, step, pad;
-  std::int64_t reach;  ///< from the filter's first tap to its last
-
-  Line(const Problem& problem, std::size_t spatial) noexcept
-      : x(problem.xSizes[2 + spatial]),
-        y(problem.ySizes[2 + spatial]),
-        step(problem.strides[spatial]),
-        pad(problem.pads[spatial]),
-        reach((std::int64_t{problem.wSizes[2 + spatial]} - 1) * problem.dilations[spatial]) {}
-};
 
 Range rangeOf(std::int64_t first, std::int64_t end) noexcept {
   return {static_cast<std::int32_t>(first), static_cast<std::int32_t>(end - first)};
@@ -84,14 +73,14 @@ std::vector<Part> cutEqually(const Part& whole, Direction direction, int count) 
 }
 
 Range rangeOfX(const Problem& problem, std::size_t spatial, Range y) noexcept {
-  const Line line(problem, spatial);
+  const SpatialLine line(problem, spatial);
   const auto inX = [&](std::int64_t place) { return std::clamp<std::int64_t>(place, 0, line.x); };
   return rangeOf(inX(y.first * line.step - line.pad),
                  inX((y.end() - 1) * line.step - line.pad + line.reach + 1));
 }
 
 Range rangeOfY(const Problem& problem, std::size_t spatial, Range x) noexcept {
-  const Line line(problem, spatial);
+  const SpatialLine line(problem, spatial);
   const std::int64_t first = x.first + line.pad, last = first + x.count - 1;
   // The first whose last tap reaches x's; or one before it that begins no later than x's, where the
   // step leaves a gap.
@@ -106,7 +95,7 @@ Part cutSpatial(const Part& whole, std::size_t spatial, Range x, Range y) noexce
   takeX(part, 2 + spatial, x);
   takeY(part, 2 + spatial, y);
   part.offsets.adds |= whole.problem.operation == Operation::kBackwardFilter && y.first > 0;
-  const Line line(part.problem, spatial);
+  const SpatialLine line(part.problem, spatial);
   const std::int64_t before = line.pad + x.first - y.first * line.step;
   const std::int64_t after = (line.y - 1) * line.step + line.reach + 1 - line.x - before;
   part.problem.pads[spatial] = static_cast<std::int32_t>(before);
