@@ -2,11 +2,64 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
 
 #include "kernels/algorithms.hpp"
+#include "support/bounded_map.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 namespace {
+
+/// What clients were told of measured plans. One that builds its plan again may have no more memory
+/// than it was told first, so it is never told more, whatever has been measured since. Thread-safe.
+class ToldWorkspaces {
+ public:
+  struct Key {
+    int machine;
+    Problem problem;
+    std::size_t neededBytes;
+    std::size_t capBytes;
+    bool deterministic;
+
+    bool operator==(const Key& other) const noexcept {
+      return machine == other.machine && problem == other.problem &&
+             neededBytes == other.neededBytes && capBytes == other.capBytes &&
+             deterministic == other.deterministic;
+    }
+  };
+
+  bool knows(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    return told_.peek(key) != nullptr;
+  }
+  /// What is told: `bytes`, or what was before; SIZE_MAX: nothing.
+  std::size_t least(const Key& key, std::optional<Kernel> own, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (bytes == SIZE_MAX && told_.peek(key) == nullptr) return bytes;
+    auto& told = told_[key].emplace(own, bytes).first->second;
+    return told = std::min(told, bytes);
+  }
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return ProblemHash()(key.problem) ^ key.neededBytes;
+    }
+  };
+
+  ForkMutex mutex_;
+  /// By the client's kernel; empty: it does not run within the cap.
+  BoundedMap<Key, std::map<std::optional<Kernel>, std::size_t>, KeyHash> told_{kMostProblems};
+};
+
+/// Never destroyed, as the planner.
+ToldWorkspaces& toldWorkspaces() {
+  static ToldWorkspaces& instance = *new ToldWorkspaces;
+  return instance;
+}
 
 /// The answer to one question.
 class Answer {
@@ -25,7 +78,8 @@ class Answer {
     if (route == Route::kUnshared) return std::nullopt;
     if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
     if (!plan_.repeatsBits || snapshot_.frozen != nullptr)
-      if (const auto found = measured()) return found;
+      if (const auto told = measuredBytes())
+        return PlanWorkspace{*told, algorithmWithin(*told), true};
     if (fits_) return PlanWorkspace{plan_.neededBytes, algorithmWithin(plan_.neededBytes)};
     return unmeasured();
   }
@@ -38,8 +92,11 @@ class Answer {
     return wanted;
   }
 
-  /// What a measured plan takes that is faster than the client's engine, or needs much less.
-  std::optional<PlanWorkspace> measured() const {
+  /// Of a measured plan that is faster than the client's engine, or needs much less. No more than
+  /// was told before, where that is known.
+  std::optional<std::size_t> measuredBytes() const {
+    const ToldWorkspaces::Key key{
+        snapshot_.machine, problem_, plan_.neededBytes, capBytes_, deterministic_};
     const std::size_t ownBytes = std::min(plan_.neededBytes, capBytes_);
     PlanRequest wanted = request(ownBytes);
     const Measuring measuring = measuringFor(false, plan_.capturing);
@@ -49,7 +106,7 @@ class Answer {
     };
     // What is measured now is measured beside it.
     const bool isMeasuredNow = snapshot_.settings.benchmarkShare == kMeasureAlways;
-    if (fits_ && isMeasuredNow) static_cast<void>(nameOwn());
+    if (fits_ && (isMeasuredNow || toldWorkspaces().knows(key))) static_cast<void>(nameOwn());
     PlanAnswer found = planner().answer(wanted, measuring);
     if (found.plan && fits_ && !wanted.own) {
       if (nameOwn())
@@ -57,9 +114,12 @@ class Answer {
       else if (snapshot_.frozen == nullptr)  // it can't be compared
         return std::nullopt;
     }
-    if (!found.plan) return std::nullopt;
-    const std::size_t told = std::min(bytesToTell(found.plan->workspaceBytes, capBytes_), ownBytes);
-    return PlanWorkspace{told, algorithmWithin(told), true};
+    std::size_t bytes = SIZE_MAX;
+    if (found.plan) bytes = std::min(bytesToTell(found.plan->workspaceBytes, capBytes_), ownBytes);
+    const std::optional<Kernel> own =
+        wanted.own ? std::optional<Kernel>(wanted.own->kernel) : std::nullopt;
+    bytes = toldWorkspaces().least(key, own, bytes);
+    return bytes == SIZE_MAX ? std::nullopt : std::optional<std::size_t>(bytes);
   }
 
   /// The client's engine needs more than the cap, and nothing is measured: that engine runs on

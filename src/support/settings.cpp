@@ -232,7 +232,7 @@ std::vector<EnvironmentVariable> makeTable() {
        [](S& s, T text) { s.benchmarkBudgetMs = parseMilliseconds(text); }},
       {"UCUDNN_BENCHMARK_MEMORY",
        "a size, as 67108864 or 64MiB",
-       "1 GiB",
+       "8 GiB",
        "Device memory that benchmarking may take for a moment, where the caller's does not "
        "serve; unasked, at most a quarter of what is free",
        [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},

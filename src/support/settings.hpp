@@ -41,7 +41,7 @@ struct Settings {
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
   double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own
-  std::size_t benchmarkMemoryBytes = std::size_t{1} << 30;
+  std::size_t benchmarkMemoryBytes = std::size_t{8} << 30;
   double benchmarkShare = 0.03;  ///< kMeasureAlways: each problem when it is first seen
   LogLevel logLevel = LogLevel::kWarn;
   std::string logFile;
