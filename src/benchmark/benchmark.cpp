@@ -18,7 +18,10 @@ std::size_t BenchmarkRequest::limitAt(int batch) const noexcept {
 
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request) {
   const RelaxedCapture relaxed;
-  return BenchmarkRun(handle, request).run();
+  BenchmarkRun run(handle, request);
+  while (run.advance()) {
+  }
+  return run.finish();
 }
 
 bool hasMemoryToBenchmark(const BenchmarkRequest& request) {

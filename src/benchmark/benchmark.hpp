@@ -35,6 +35,9 @@ struct BenchmarkRequest {
       false;  ///< of kernels are measured as well, and what is more accurate than all that
               ///< is faster is worth timing. REQUIRES: hasExactOutputs, scratch memory
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
+  /// A kernel that is expected to take longer is left out, unless none is expected to take half as
+  /// long, or it is `own`; 0: none is.
+  double longestMs = 0;
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none
 

@@ -24,17 +24,12 @@ bool takesLonger(const TimingTask& a, const TimingTask& b) {
   return expected(a) > expected(b);
 }
 
-double msBetween(std::chrono::steady_clock::time_point begin,
-                 std::chrono::steady_clock::time_point end) {
-  return std::chrono::duration<double, std::milli>(end - begin).count();
-}
-
 }  // namespace
 
 BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request)
     : handle_(handle),
       request_(request),
-      question_(handle, request),
+      question_(request),
       timer_(handle, request, request.buffers, question_) {}
 
 BenchmarkRun::~BenchmarkRun() {
@@ -42,32 +37,64 @@ BenchmarkRun::~BenchmarkRun() {
   for (const auto& invitation : invitations_) invitation->close();
 }
 
-BenchmarkResult BenchmarkRun::run() {
-  if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing) invite();
-  const auto begin = Clock::now();
-  measureAnchors();
-  const auto measured = Clock::now();
-  refineAnchors();
-  lookAgain();
-  const auto refined = Clock::now();
-  queue_.addSizes(question_.between(handle_));
-  workOff();
+bool BenchmarkRun::advance() {
+  if (const auto task = queue_.take(0)) {
+    runTask(*task, 0, timer_, handle_);
+    queue_.done();
+    return true;
+  }
+  return beginStage();
+}
+
+bool BenchmarkRun::beginStage() {
+  switch (stage_) {
+    case Stage::kAsking:
+      if (question_.askNext(handle_)) return true;
+      if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing)
+        invite();
+      stage_ = Stage::kAnchors;
+      return true;
+    case Stage::kAnchors:
+      if (!measureNextAnchor()) stage_ = Stage::kRefining;
+      return true;
+    case Stage::kRefining:
+      refineAnchors();
+      stage_ = Stage::kAgain;
+      return true;
+    case Stage::kAgain:
+      lookAgain();
+      stage_ = Stage::kBetween;
+      return true;
+    case Stage::kBetween:
+      queue_.addSizes(question_.between(handle_));
+      stage_ = Stage::kVariants;
+      return true;
+    case Stage::kVariants:
+      queue_.close();
+      if (!stepVariants()) stage_ = Stage::kDone;
+      return true;
+    default:
+      return false;
+  }
+}
+
+BenchmarkResult BenchmarkRun::finish() {
   queue_.close();
-  const auto between = Clock::now();
-  tryVariants();
-  logDebug(
-      "{} N={}: {:.1f} ms for all kernels, {:.1f} for the fastest, {:.1f} for other sizes, {:.1f} "
-      "for variants",
-      request_.problem.text(),
-      request_.problem.batch(),
-      msBetween(begin, measured),
-      msBetween(measured, refined),
-      msBetween(refined, between),
-      msBetween(between, Clock::now()));
+  if (stage_ != Stage::kDone) lacksTime_ = true;
+  if (stage_ < Stage::kRefining) incomplete_.insert(request_.problem.batch());
   const double ownMs = timer_.finish();
   for (const auto& invitation : invitations_) invitation->close();
   deviceMs_ = std::max(deviceMs_, ownMs);
   return result();
+}
+
+double BenchmarkRun::pause() noexcept {
+  return timer_.pause();
+}
+
+void BenchmarkRun::resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept {
+  handle_ = handle;
+  timer_.resume(handle, buffers);
 }
 
 void BenchmarkRun::invite() {
@@ -80,20 +107,26 @@ void BenchmarkRun::invite() {
 }
 
 /// Takes one timing of each kernel that may matter: one size after another, as each decides about
-/// the next.
-void BenchmarkRun::measureAnchors() {
-  for (const Question::Anchor& anchor : question_.anchors()) {
-    Question::Judgement judgement = question_.judge(anchor);
-    const std::size_t tasks = judgement.tasks.size();
-    note(anchor.batch, judgement);
-    addTimings(std::move(judgement.tasks));
-    workOff();
-    std::vector<Measurement> measured;
-    for (const Found& found : found_[anchor.batch]) measured.push_back(found.measurement);
-    question_.addKnown(anchor);
-    const bool isTried = !judgement.isLate && (tasks == 0 || !lacksMemory_ || !measured.empty());
-    if (isTried) question_.add(anchor.batch, measured);
-  }
+/// the next. False: no size is left.
+bool BenchmarkRun::measureNextAnchor() {
+  if (anchorsBegun_ > 0) endAnchor();
+  if (anchorsBegun_ == question_.anchors().size()) return false;
+  const Question::Anchor& anchor = question_.anchors()[anchorsBegun_++];
+  Question::Judgement judgement = question_.judge(anchor);
+  anchorTasks_ = judgement.tasks.size();
+  isAnchorLate_ = judgement.isLate;
+  note(anchor.batch, judgement);
+  addTimings(std::move(judgement.tasks));
+  return true;
+}
+
+void BenchmarkRun::endAnchor() {
+  const Question::Anchor& anchor = question_.anchors()[anchorsBegun_ - 1];
+  std::vector<Measurement> measured;
+  for (const Found& found : found_[anchor.batch]) measured.push_back(found.measurement);
+  question_.addKnown(anchor);
+  const bool isTried = !isAnchorLate_ && (anchorTasks_ == 0 || !lacksMemory_ || !measured.empty());
+  if (isTried) question_.add(anchor.batch, measured);
 }
 
 /// Times again what is near the front of all anchors.
@@ -104,7 +137,6 @@ void BenchmarkRun::refineAnchors() {
       if (question_.isWorthRefining(anchor.batch, found.measurement))
         tasks.push_back(question_.refinement(anchor, found.measurement, found.device));
   addTimings(std::move(tasks));
-  workOff();
 }
 
 /// Times again what the host was found to pace, some time after the first timing.
@@ -124,20 +156,11 @@ void BenchmarkRun::lookAgain() {
       tasks.push_back(std::move(task));
     }
   addTimings(std::move(tasks));
-  workOff();
 }
 
 void BenchmarkRun::addTimings(std::vector<TimingTask> tasks) {
   if (!invitations_.empty()) std::stable_sort(tasks.begin(), tasks.end(), takesLonger);
   queue_.add(std::move(tasks));
-}
-
-/// Until every task is done, here and elsewhere.
-void BenchmarkRun::workOff() {
-  while (const auto task = queue_.take(0)) {
-    runTask(*task, 0, timer_, handle_);
-    queue_.done();
-  }
 }
 
 void BenchmarkRun::help(int device, cudnnHandle_t handle) noexcept {

@@ -16,18 +16,27 @@
 
 namespace ucudnn {
 
-/// Used once, by one thread; the threads of further devices join it. The mutex guards the results
-/// and is never held while a device is waited for.
+/// Made of steps: one size that cuDNN is asked about, or one kernel that is timed. Used once, by
+/// one thread at a time; the threads of further devices join it. The mutex guards the results and
+/// is never held while a device is waited for.
 class BenchmarkRun {
  public:
-  /// Throws Error.
+  /// `request` outlives the run.
   BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request);
   ~BenchmarkRun();
   BenchmarkRun(const BenchmarkRun&) = delete;
   BenchmarkRun& operator=(const BenchmarkRun&) = delete;
 
-  /// Throws Error where no kernel can be timed.
-  BenchmarkResult run();
+  /// Takes one step. False: there was none left. Throws Error where no kernel can be timed.
+  bool advance();
+  /// Gives back all device memory and waits for the device: `advance` goes on later, on a handle
+  /// that may be another, in buffers that may be elsewhere (null where the request has none). What
+  /// was spent since the last time, in the device's time. REQUIRES: the request has no further
+  /// devices.
+  double pause() noexcept;
+  void resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept;
+  /// What has been found; once, after the last step, or earlier: then time was short.
+  BenchmarkResult finish();
 
  private:
   /// What has been measured now, and where.
@@ -36,33 +45,58 @@ class BenchmarkRun {
     int device = 0;
   };
 
-  /// The best of a kernel's variants at one size, so far.
+  enum class Stage { kAsking, kAnchors, kRefining, kAgain, kBetween, kVariants, kDone };
+
+  /// The variants of one kernel at one size, one choice varied after the other from the best so
+  /// far.
   struct Climb {
     std::shared_ptr<const ProblemDescriptors> descriptors;
     int batch = 0;
-    Measurement best;
+    Measurement start, best;
     double glancedMs = 0;  ///< the best one's; 0: not yet
+    std::vector<Kernel> tried;
+    std::vector<std::vector<Kernel>> variants;  ///< of the best when its choice was come to
+    Kernel before;                              ///< the best then
+    int round = 0;
+    std::size_t choice = 0, place = 0;
+    bool gains = false;  ///< in this round
+  };
+  /// Of a size's kernels, the fastest first.
+  struct VariantSearch {
+    int batch = 0;
+    std::vector<Measurement> kernels;
+    std::size_t next = 0;
+    std::vector<Kernel> kinds;  ///< begun with
+    std::optional<Climb> climb;
+    Measurement best;  ///< of the last climb, which is to be timed at sizes nearby
+    std::vector<int> nearby;
   };
 
+  /// What follows once no task is left. False: nothing.
+  bool beginStage();
   void invite();
-  void measureAnchors();
+  bool measureNextAnchor();
+  void endAnchor();
   void refineAnchors();
   void lookAgain();
-  void tryVariants();
   /// Throws Error.
-  void climbFromFastest();
+  bool stepVariants();
+  bool wantsVariants() const;
+  bool beginSearch();
+  bool beginNextClimb();
+  /// False: it is at its end.
+  bool stepClimb(Climb& climb);
+  void endClimb(const Climb& climb);
   Measurements measuredForPlans() const;
-  /// `measured`: at that size.
-  Measurement climb(int batch, const Measurement& start, const std::vector<Measurement>& measured);
   bool isFaster(Climb& climb, const KernelOffer& variant);
   std::optional<Measurement> known(int batch, Kernel kernel) const;
   bool isFound(int batch, Kernel kernel) const;
   std::optional<double> glance(const Climb& climb, const KernelOffer& offer);
   /// REQUIRES: the timer is prepared.
   std::optional<Measurement> timeCarefully(const KernelCall& call, double expectedMs);
-  void tryNearby(int batch, const Measurement& best);
+  std::vector<int> sizesNear(int batch) const;
+  void timeNearby(int size, int batch, const Measurement& best);
   void addTimings(std::vector<TimingTask> tasks);
-  void workOff();
   void help(int device, cudnnHandle_t handle) noexcept;
   void runTask(const TaskQueue::Task& task, int device, DeviceTimer& timer, cudnnHandle_t handle);
   /// Throws Error where a further device fails.
@@ -80,6 +114,11 @@ class BenchmarkRun {
   cudnnHandle_t handle_;
   const BenchmarkRequest& request_;
   Clock::time_point begin_ = Clock::now();
+  Stage stage_ = Stage::kAsking;
+  std::size_t anchorsBegun_ = 0;
+  std::size_t anchorTasks_ = 0;  ///< of the anchor that was begun last
+  bool isAnchorLate_ = false;
+  std::optional<VariantSearch> search_;
   Question question_;
   DeviceTimer timer_;
   TaskQueue queue_;

@@ -49,6 +49,17 @@ void DeviceTimer::takeMemory(std::size_t workspaceBytes) {
 
 double DeviceTimer::finish() noexcept {
   built_.clear();
+  return pause();
+}
+
+/// What was built was built with the handle.
+void DeviceTimer::resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept {
+  if (handle != handle_) built_.clear();
+  handle_ = handle;
+  buffers_ = buffers;
+}
+
+double DeviceTimer::pause() noexcept {
   timer_.reset();
   memory_.reset();
   const Event begin = std::move(begin_);

@@ -44,6 +44,10 @@ class DeviceTimer {
   TimingOutcome run(const TimingTask& task);
   /// Gives memory and events back. What was spent since `prepare`, in time of the device's.
   double finish() noexcept;
+  /// The same, to go on later.
+  double pause() noexcept;
+  /// `buffers`: null where there were none.
+  void resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept;
 
  private:
   bool mayTakeMemoryFor(const KernelCall& call) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "benchmark/largest_batches.hpp"
@@ -12,7 +13,7 @@
 
 namespace ucudnn {
 
-Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
+Question::Question(const BenchmarkRequest& request)
     : request_(request),
       deadline_(request.budgetMs > 0
                     ? Clock::now() +
@@ -20,31 +21,40 @@ Question::Question(cudnnHandle_t handle, const BenchmarkRequest& request)
                     : Clock::time_point::max()),
       measured_(request) {
   if (request.known != nullptr) takeOver(*request.known);
-  for (const int batch : request.sizes) {
-    if (!isAnchor(batch)) {
-      between_.push_back(batch);
-      continue;
+}
+
+bool Question::askNext(cudnnHandle_t handle) {
+  while (sizesSeen_ < request_.sizes.size()) {
+    const int batch = request_.sizes[sizesSeen_++];
+    if (isAnchor(batch)) {
+      addAnchor(handle, batch);
+      return true;
     }
-    const Problem problem = request.problem.withBatch(batch);
-    Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
-    std::vector<KernelOffer> offers = offeredKernels(handle,
-                                                     problem,
-                                                     anchor.descriptors->get(),
-                                                     request.withEngines(),
-                                                     &failures_,
-                                                     request.callsAt(batch));
-    addOwn(handle, anchor, offers);
-    for (const KernelOffer& offer : offers) {
-      offered_.insert(offer.kernel);
-      if (offer.workspaceBytes > request.limitAt(batch))
-        everyOfferFits_ = false;
-      else if (!measured_.isKnown(batch, offer.kernel))
-        anchor.offers.push_back(offer);
-    }
-    if (batch == request.problem.batch()) undivided_ = offers;
-    anchors_.push_back(std::move(anchor));
+    between_.push_back(batch);
   }
-  if (request.tuning == Tuning::kFast) beginInTheMiddle();
+  if (request_.tuning == Tuning::kFast && middle_ == 0) beginInTheMiddle();
+  return false;
+}
+
+void Question::addAnchor(cudnnHandle_t handle, int batch) {
+  const Problem problem = request_.problem.withBatch(batch);
+  Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
+  std::vector<KernelOffer> offers = offeredKernels(handle,
+                                                   problem,
+                                                   anchor.descriptors->get(),
+                                                   request_.withEngines(),
+                                                   &failures_,
+                                                   request_.callsAt(batch));
+  addOwn(handle, anchor, offers);
+  for (const KernelOffer& offer : offers) {
+    offered_.insert(offer.kernel);
+    if (offer.workspaceBytes > request_.limitAt(batch))
+      everyOfferFits_ = false;
+    else if (!measured_.isKnown(batch, offer.kernel))
+      anchor.offers.push_back(offer);
+  }
+  if (batch == request_.problem.batch()) undivided_ = offers;
+  anchors_.push_back(std::move(anchor));
 }
 
 /// At the mini-batch itself, where cuDNN does not name it now.
@@ -149,10 +159,23 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
     task.expectedMs = expectedMs(measured_.everywhere(), offer.kernel, anchor.batch);
     judgement.tasks.push_back(std::move(task));
   }
+  if (request_.longestMs > 0) dropLongest(judgement.tasks);
   if (isWhole || judgement.tasks.empty() || !isLate()) return judgement;
   judgement.tasks.clear();
   judgement.isLate = true;
   return judgement;
+}
+
+/// What would hold up a call that did not ask for it, and is in no plan.
+void Question::dropLongest(std::vector<TimingTask>& tasks) const {
+  double leastMs = std::numeric_limits<double>::infinity();
+  for (const TimingTask& task : tasks)
+    if (task.expectedMs > 0) leastMs = std::min(leastMs, task.expectedMs);
+  const auto isTooLong = [&](const TimingTask& task) {
+    const bool isOwn = request_.own && task.call.offer.kernel == *request_.own;
+    return !isOwn && task.expectedMs > std::max(request_.longestMs, 2 * leastMs);
+  };
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(), isTooLong), tasks.end());
 }
 
 void Question::addKnown(const Anchor& anchor) {

@@ -22,14 +22,18 @@ class Question {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Asks cuDNN what it has at the anchors. Throws Error.
-  Question(cudnnHandle_t handle, const BenchmarkRequest& request);
+  explicit Question(const BenchmarkRequest& request);
+
+  /// Asks cuDNN what it has at one more anchor. False: all have been asked about. Throws Error.
+  bool askNext(cudnnHandle_t handle);
 
   struct Anchor {
     int batch = 0;
     std::shared_ptr<const ProblemDescriptors> descriptors;
     std::vector<KernelOffer> offers;  ///< within the limit, not known when the run began
   };
+  /// In the order in which they are measured. REQUIRES: all have been asked about; so do all
+  /// others.
   const std::vector<Anchor>& anchors() const noexcept { return anchors_; }
   /// The sizes that are no anchors. Throws Error. REQUIRES: every anchor has been added.
   std::vector<int> between(cudnnHandle_t handle) const;
@@ -80,12 +84,15 @@ class Question {
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
   bool areEnginesAlone() const noexcept;
+  void addAnchor(cudnnHandle_t handle, int batch);
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
+  void dropLongest(std::vector<TimingTask>& tasks) const;
   void beginInTheMiddle();
   void takeOver(const Measurements& known);
 
   const BenchmarkRequest& request_;
   Clock::time_point deadline_;
+  std::size_t sizesSeen_ = 0;  ///< of the request's
   std::vector<Anchor> anchors_;
   int middle_ = 0;  ///< fast tuning: the anchor that is first
   std::vector<int> between_;

@@ -40,39 +40,71 @@ int fastestSize(const Measurements& measured) {
 }  // namespace
 
 /// What fails leaves what has been measured: plans can do without.
-void BenchmarkRun::tryVariants() {
-  // What a client runs by itself says nothing new of a question that is answered.
-  const bool isOwnAlone = request_.own && result_.kernelsMeasured == 1 &&
-                          isFound(request_.problem.batch(), *request_.own);
-  if (!request_.withEngines() || result_.kernelsMeasured == 0 || isOwnAlone) return;
+bool BenchmarkRun::stepVariants() {
   try {
-    climbFromFastest();
+    if (!search_) return wantsVariants() && beginSearch();
+    if (search_->climb) {
+      if (stepClimb(*search_->climb)) return true;
+      endClimb(*search_->climb);
+      search_->climb.reset();
+      return true;
+    }
+    if (search_->nearby.empty() || question_.isLate()) return beginNextClimb();
+    const int size = search_->nearby.front();
+    search_->nearby.erase(search_->nearby.begin());
+    timeNearby(size, search_->batch, search_->best);
+    return true;
   } catch (const Error& error) {
     logInfo("{} N={}: no further variants are timed: {}",
             request_.problem.text(),
             request_.problem.batch(),
             error.what());
+    return false;
   }
 }
 
+bool BenchmarkRun::wantsVariants() const {
+  // What a client runs by itself says nothing new of a question that is answered.
+  const bool isOwnAlone = request_.own && result_.kernelsMeasured == 1 &&
+                          isFound(request_.problem.batch(), *request_.own);
+  return request_.withEngines() && result_.kernelsMeasured > 0 && !isOwnAlone;
+}
+
 /// Of the size at which a kernel takes least for a sample: it makes up most of a plan.
-void BenchmarkRun::climbFromFastest() {
+bool BenchmarkRun::beginSearch() {
   const Measurements measured = measuredForPlans();
   const int batch = fastestSize(measured);
-  if (batch == 0) return;
-  const Problem problem = request_.problem.withBatch(batch);
-  const std::vector<Measurement>& kernels = measured.at(batch).kernels;
-  const double enoughMs = kNearFastest * kernels.front().deviceMs;
-  std::vector<Kernel> kinds;
-  for (const Measurement& start : kernels) {
+  if (batch == 0) return false;
+  search_.emplace();
+  search_->batch = batch;
+  search_->kernels = measured.at(batch).kernels;
+  return true;
+}
+
+/// From the next kernel near the fastest that has variants. False: there is none.
+bool BenchmarkRun::beginNextClimb() {
+  VariantSearch& search = *search_;
+  const Problem problem = request_.problem.withBatch(search.batch);
+  const double enoughMs = kNearFastest * search.kernels.front().deviceMs;
+  while (search.next < search.kernels.size()) {
+    const Measurement& start = search.kernels[search.next++];
     const bool isNear = start.deviceMs <= enoughMs && start.timeMs <= kLongWholeMs;
-    if (!isNear || kinds.size() == kMostKinds) return;
+    if (!isNear || search.kinds.size() == kMostKinds) return false;
     const Kernel kind = kindOf(start.kernel);
-    if (contains(kinds, kind) || variantsOf(handle_, problem, start.kernel).empty()) continue;
-    kinds.push_back(kind);
-    const Measurement best = climb(batch, start, kernels);
-    if (!(best.kernel == start.kernel)) tryNearby(batch, best);
+    if (contains(search.kinds, kind)) continue;
+    auto variants = variantsOf(handle_, problem, start.kernel);
+    if (variants.empty()) continue;
+    search.kinds.push_back(kind);
+    Climb& climb = search.climb.emplace();
+    climb.descriptors = std::make_shared<const ProblemDescriptors>(problem);
+    climb.batch = search.batch;
+    climb.start = climb.best = start;
+    climb.before = start.kernel;
+    climb.variants = std::move(variants);
+    for (const Measurement& m : search.kernels) climb.tried.push_back(m.kernel);
+    return true;
   }
+  return false;
 }
 
 /// All that splits may have, at each size the fastest first.
@@ -96,47 +128,50 @@ Measurements BenchmarkRun::measuredForPlans() const {
   return all;
 }
 
-/// Varies one choice after the other, from the best so far, and adds what is found.
-Measurement BenchmarkRun::climb(int batch,
-                                const Measurement& start,
-                                const std::vector<Measurement>& measured) {
-  const Problem problem = request_.problem.withBatch(batch);
-  Climb climb{std::make_shared<const ProblemDescriptors>(problem), batch, start, 0};
-  std::vector<Kernel> tried(measured.size());
-  std::transform(measured.begin(), measured.end(), tried.begin(), [](const Measurement& m) {
-    return m.kernel;
-  });
-  auto variants = variantsOf(handle_, problem, start.kernel);
-  bool gains = true;
-  for (int round = 0; round < kRounds && gains; ++round) {
-    gains = false;
-    for (std::size_t choice = 0; choice < variants.size() && !question_.isLate(); ++choice) {
-      const Kernel before = climb.best.kernel;
-      for (const Kernel variant : variants[choice]) {
-        if (contains(tried, variant)) continue;
-        tried.push_back(variant);
-        if (question_.measured().isRefused(batch, variant)) continue;
-        const auto offer = offeredKernel(
-            handle_, problem, climb.descriptors, variant, nullptr, request_.callsAt(batch));
-        if (offer && isFaster(climb, *offer)) gains = true;
-      }
-      if (!(climb.best.kernel == before))
-        variants = variantsOf(handle_, problem, climb.best.kernel);
+/// Times one variant, if one is left.
+bool BenchmarkRun::stepClimb(Climb& climb) {
+  const Problem problem = request_.problem.withBatch(climb.batch);
+  for (;;) {
+    if (climb.choice >= climb.variants.size() || question_.isLate()) {
+      if (!climb.gains || ++climb.round == kRounds) return false;
+      climb.gains = false;
+      climb.choice = climb.place = 0;
+      climb.before = climb.best.kernel;
+    } else if (climb.place == climb.variants[climb.choice].size()) {
+      if (!(climb.best.kernel == climb.before))
+        climb.variants = variantsOf(handle_, problem, climb.best.kernel);
+      climb.before = climb.best.kernel;
+      climb.place = 0;
+      ++climb.choice;
+    } else {
+      const Kernel variant = climb.variants[climb.choice][climb.place++];
+      if (contains(climb.tried, variant)) continue;
+      climb.tried.push_back(variant);
+      if (question_.measured().isRefused(climb.batch, variant)) continue;
+      const auto offer = offeredKernel(
+          handle_, problem, climb.descriptors, variant, nullptr, request_.callsAt(climb.batch));
+      if (offer && isFaster(climb, *offer)) climb.gains = true;
+      return true;
     }
   }
+}
+
+/// Adds what was found, which is timed at sizes nearby, too.
+void BenchmarkRun::endClimb(const Climb& climb) {
   logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
            request_.problem.text(),
-           batch,
-           toText(request_.problem.operation, start.kernel),
-           start.deviceMs,
+           climb.batch,
+           toText(request_.problem.operation, climb.start.kernel),
+           climb.start.deviceMs,
            toText(request_.problem.operation, climb.best.kernel),
            climb.best.deviceMs);
-  const bool isNew = !(climb.best.kernel == start.kernel) && !known(batch, climb.best.kernel);
-  if (isNew) {
-    found_[batch].push_back({climb.best, 0});
+  if (climb.best.kernel == climb.start.kernel) return;
+  if (!known(climb.batch, climb.best.kernel)) {
+    found_[climb.batch].push_back({climb.best, 0});
     ++result_.kernelsMeasured;
   }
-  return climb.best;
+  search_->best = climb.best;
+  search_->nearby = sizesNear(climb.batch);
 }
 
 /// Whether the variant can take the best one's place, and is faster: then it does.
@@ -202,8 +237,8 @@ std::optional<Measurement> BenchmarkRun::timeCarefully(const KernelCall& call, d
   return measured;
 }
 
-/// Times what is the best at `batch` at the sizes next to it too, and at the mini-batch.
-void BenchmarkRun::tryNearby(int batch, const Measurement& best) {
+/// The sizes next to it, and the mini-batch.
+std::vector<int> BenchmarkRun::sizesNear(int batch) const {
   std::vector<int> sizes;
   for (const auto& [size, found] : found_)
     if (size != batch && 2 * size > batch) sizes.push_back(size);
@@ -214,19 +249,22 @@ void BenchmarkRun::tryNearby(int batch, const Measurement& best) {
   const int whole = request_.problem.batch();
   if (batch != whole && std::find(sizes.begin(), sizes.end(), whole) == sizes.end())
     sizes.push_back(whole);
-  for (const int size : sizes) {
-    if (question_.isLate()) return;
-    if (isFound(size, best.kernel) || question_.measured().isKnown(size, best.kernel)) continue;
-    const Problem problem = request_.problem.withBatch(size);
-    const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
-    const auto offer =
-        offeredKernel(handle_, problem, descriptors, best.kernel, nullptr, request_.callsAt(size));
-    if (!offer || offer->workspaceBytes > request_.limitAt(size)) continue;
-    const auto measured = timeCarefully({descriptors, size, *offer}, best.timeMs * size / batch);
-    if (!measured) continue;
-    found_[size].push_back({*measured, 0});
-    ++result_.kernelsMeasured;
-  }
+  return sizes;
+}
+
+/// What is the best at `batch`.
+void BenchmarkRun::timeNearby(int size, int batch, const Measurement& best) {
+  if (isFound(size, best.kernel) || question_.measured().isKnown(size, best.kernel)) return;
+  const Problem problem = request_.problem.withBatch(size);
+  const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
+  const auto offer =
+      offeredKernel(handle_, problem, descriptors, best.kernel, nullptr, request_.callsAt(size));
+  if (!offer || offer->workspaceBytes > request_.limitAt(size)) return;
+  timer_.prepare();
+  const auto measured = timeCarefully({descriptors, size, *offer}, best.timeMs * size / batch);
+  if (!measured) return;
+  found_[size].push_back({*measured, 0});
+  ++result_.kernelsMeasured;
 }
 
 }  // namespace ucudnn

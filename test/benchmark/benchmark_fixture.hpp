@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
+#include "benchmark/question.hpp"
 #include "kernels/source.hpp"
 #include "support/block_copies.hpp"
 #include "support/problems.hpp"
@@ -112,6 +113,14 @@ class BenchmarkTest : public ::testing::Test {
 
   BenchmarkResult run(const BenchmarkRequest& request) {
     return benchmarkKernels(handle_.get(), request);
+  }
+
+  /// About which cuDNN has been asked.
+  Question questionOf(const BenchmarkRequest& request) {
+    Question asked(request);
+    while (asked.askNext(handle_.get())) {
+    }
+    return asked;
   }
 
   /// Nothing is left to be measured, and the device is not touched.

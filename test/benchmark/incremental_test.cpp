@@ -171,7 +171,7 @@ TEST_F(IncrementalBenchmarkTest, WhatFewSamplesLeadToExpectIsNoTimeOfAKernelThat
 TEST_F(IncrementalBenchmarkTest, AlgorithmsForTheWholeAreTimedWellUpToTwiceTheFront) {
   BenchmarkRequest request = question(32, 64 * kMebibyte);
   request.tuning = Tuning::kFast;
-  Question asked(handle_.get(), request);
+  Question asked = questionOf(request);
   const auto& anchors = asked.anchors();
   const auto whole = std::find_if(
       anchors.begin(), anchors.end(), [](const auto& anchor) { return anchor.batch == 32; });
@@ -195,7 +195,7 @@ TEST_F(IncrementalBenchmarkTest, WhatSeemsFarOffAtTheMiniBatchIsCalledAheadAllTh
   request.tuning = Tuning::kFast;
   const BenchmarkResult plain = run(request);
   const Measurement truth = *fastestOf(plain.measurements.at(32).kernels);
-  const Question asked(handle_.get(), request);
+  const Question asked = questionOf(request);
   DeviceTimer timer(handle_.get(), request, nullptr, asked);
   timer.prepare();
   TimingTask task;

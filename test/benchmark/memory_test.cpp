@@ -31,7 +31,7 @@ TEST_F(BenchmarkMemoryTest, OneBlockForAll) {
 /// Variants do, which are not known when the memory is taken.
 TEST_F(BenchmarkMemoryTest, AKernelThatNeedsMoreThanAllThatIsOfferedGetsIt) {
   BenchmarkRequest request = question(32, kLimit);
-  const Question asked(handle_.get(), request);
+  const Question asked = questionOf(request);
   TimingTask task;
   Measurement kernel = *fastestOf(run(request).measurements.at(32).kernels);
   kernel.workspaceBytes = asked.largestWorkspace() + 8 * kMebibyte;

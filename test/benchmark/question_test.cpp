@@ -24,7 +24,7 @@ class QuestionTest : public BenchmarkTest {
 
   Sizes anchorsOf(const BenchmarkRequest& request) {
     Sizes sizes;
-    const Question asked(handle_.get(), request);
+    const Question asked = questionOf(request);
     for (const auto& anchor : asked.anchors()) sizes.push_back(anchor.batch);
     return sizes;
   }
@@ -33,7 +33,7 @@ class QuestionTest : public BenchmarkTest {
   /// and takes `ms` at 16 samples, where an engine that needs so much of the limit takes 1 ms.
   bool isTimed(int source, double ms, std::size_t fastBytes, int batch) {
     const BenchmarkRequest request = fast(64);
-    Question asked(handle_.get(), request);
+    Question asked = questionOf(request);
     const auto& anchors = asked.anchors();
     const auto& last = anchors.back().offers;
     const auto slow = std::find_if(last.begin(), last.end(), [&](const KernelOffer& offer) {
