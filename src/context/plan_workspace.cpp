@@ -80,7 +80,7 @@ class Answer {
     if (!plan_.repeatsBits || snapshot_.frozen != nullptr)
       if (const auto told = measuredBytes())
         return PlanWorkspace{*told, algorithmWithin(*told), true};
-    if (fits_) return PlanWorkspace{plan_.neededBytes, algorithmWithin(plan_.neededBytes)};
+    if (fits_) return PlanWorkspace{plan_.neededBytes, -1};
     return unmeasured();
   }
 
