@@ -1,7 +1,7 @@
-"""Eight programs that call convolutions as users' own do, with random weights; nothing is downloaded.
+"""Programs that call convolutions as users' own do, with random weights; nothing is downloaded.
 
-`PROGRAMS[name](device, is_tiny)` makes one. Its convolutions are those of ../shared/data/programs, which
-`programs_pytorch.py --check` compares. A tiny one has the same layers and small images, for a CPU. diffusers, MONAI and
+`PROGRAMS[name](device, is_tiny)` makes one. The convolutions of the first eight are those of ../shared/data/programs,
+which `programs_pytorch.py --check` compares. A tiny one has the same layers and small images, for a CPU. diffusers, MONAI and
 torchvision are imported inside the functions, so that each program needs only its own.
 """
 
@@ -264,6 +264,97 @@ def stylegan(device, is_tiny):
     return inference(lambda: model(styles))
 
 
+def changing_sizes(device, is_tiny):
+    """Six layers, as text recognition has, on images whose width changes at each call: 16 widths in turn, float."""
+    channels = [3, 64, 128, 256, 256, 512, 512]
+    layers = [torch.nn.Conv2d(a, b, 3, padding=1) for a, b in zip(channels, channels[1:])]
+    shrinking = [torch.nn.MaxPool2d(2, 2) if i < 2 else torch.nn.MaxPool2d((2, 1), (2, 1)) for i in range(4)]
+    stack = []
+    for i, layer in enumerate(layers):
+        stack += [layer, torch.nn.ReLU()] + ([shrinking[i]] if i < 4 else [])
+    model = torch.nn.Sequential(*stack).to(device).eval()
+    batch, step = (1, 8) if is_tiny else (16, 32)
+    images = [torch.randn(batch, 3, 32, 32 + step * i, device=device) for i in range(16)]
+
+    def call():
+        images.append(images.pop(0))
+        return model(images[0])
+
+    return inference(call)
+
+
+def resnet50_inference(device, is_tiny):
+    """64 images of 224x224, half, channels last."""
+    from torchvision.models import resnet50 as make
+
+    dtype = in_type(torch.half, device)
+    model = made_on(device, dtype, make).eval().to(memory_format=torch.channels_last)
+    batch, side = (2, 64) if is_tiny else (64, 224)
+    images = torch.randn(batch, 3, side, side, device=device, dtype=dtype).to(memory_format=torch.channels_last)
+    return inference(lambda: model(images))
+
+
+def hifigan(device, is_tiny):
+    """HiFi-GAN's vocoder (transformers' SpeechT5HifiGan): 8 spectrograms of 80 bands, 256 frames, float."""
+    from transformers import SpeechT5HifiGan, SpeechT5HifiGanConfig
+
+    model = made_on(device, torch.float32, lambda: SpeechT5HifiGan(SpeechT5HifiGanConfig())).eval()
+    batch, frames = (1, 8) if is_tiny else (8, 256)
+    spectrograms = torch.randn(batch, frames, 80, device=device)
+    return inference(lambda: model(spectrograms))
+
+
+def training(model, compute_loss):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+
+    def compute():
+        optimizer.zero_grad(set_to_none=True)
+        loss = compute_loss(model)
+        loss.backward()
+        return loss.detach()
+
+    return Program(compute, optimizer.step, list(model.parameters()))
+
+
+def labelled(device, batch, shape):
+    images = torch.randn(batch, *shape, device=device)
+    labels = torch.randint(0, 100, (batch,), device=device)
+    return lambda model: functional.cross_entropy(model(images), labels)
+
+
+def r3d18(device, is_tiny):
+    """R3D-18's training: 8 clips of 16 frames of 112x112, float."""
+    from torchvision.models.video import r3d_18
+
+    model = r3d_18(num_classes=100).to(device)
+    return training(model, labelled(device, 1 if is_tiny else 8, (3, 4 if is_tiny else 16, 112, 112)))
+
+
+def deeplab(device, is_tiny):
+    """DeepLabV3's training: 8 images of 320x320, 21 classes, float."""
+    from torchvision.models.segmentation import deeplabv3_resnet50
+
+    model = deeplabv3_resnet50(weights=None, weights_backbone=None, num_classes=21).to(device)
+    batch, side = (2, 64) if is_tiny else (8, 320)
+    images = torch.randn(batch, 3, side, side, device=device)
+    labels = torch.randint(0, 21, (batch, side, side), device=device)
+    return training(model, lambda net: functional.cross_entropy(net(images)["out"], labels))
+
+
+def alexnet(device, is_tiny):
+    """AlexNet's training: 256 images of 224x224, float."""
+    from torchvision.models import alexnet as make
+
+    return training(make(num_classes=100).to(device), labelled(device, 2 if is_tiny else 256, (3, 224, 224)))
+
+
+def resnet18(device, is_tiny):
+    """ResNet-18's training: 128 images of 224x224, float."""
+    from torchvision.models import resnet18 as make
+
+    return training(make(num_classes=100).to(device), labelled(device, 2 if is_tiny else 128, (3, 224, 224)))
+
+
 PROGRAMS = {
     "sdxl_decoder": sdxl_decoder,
     "wan_decoder": wan_decoder,
@@ -273,5 +364,12 @@ PROGRAMS = {
     "resnet50": resnet50,
     "efficientnet": efficientnet,
     "stylegan": stylegan,
+    "changing_sizes": changing_sizes,
+    "resnet50_inference": resnet50_inference,
+    "hifigan": hifigan,
+    "r3d18": r3d18,
+    "deeplab": deeplab,
+    "alexnet": alexnet,
+    "resnet18": resnet18,
 }
 TRAINING = ["dynunet", "resnet50", "efficientnet"]

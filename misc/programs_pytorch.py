@@ -17,7 +17,7 @@ Prints the median, the lower decile (a busy host disturbs it less), the median o
 where it is close to the step's time, the host sets the pace) and the first step's time, PyTorch's own counters of memory
 (peak allocated, peak reserved), what the device lacks at the end, and values to compare runs by, in double precision:
 training's first and last losses and the parameters, or sums of the first and last output. The line of results has all
-steps, and the values of each or, where the output is large, of steps 1, 2, 4, 8, ... and the last. Needs PyTorch and
+steps, and the values of the first 50 or, where the output is large, of steps 1, 2, 4, 8, ...; and of the last. Needs PyTorch and
 diffusers, MONAI or torchvision, as the program does.
 """
 
@@ -34,6 +34,7 @@ import program_models
 import program_convolutions
 
 LARGE = 2**20  # elements: copied to the host within a millisecond
+FREQUENT = 50  # steps: after so many, values are taken as seldom as of large outputs
 
 
 def parse():
@@ -71,7 +72,8 @@ class Measurement:
         self.synchronize_()
         self.step_ms.append((time.perf_counter() - begin) * 1e3)
         count = len(self.step_ms)
-        if is_last or output.numel() <= LARGE or count & (count - 1) == 0:
+        is_small = output.numel() <= LARGE and count <= FREQUENT
+        if is_last or is_small or count & (count - 1) == 0:
             self.values.append([count, *checksum(output)])
 
     def run(self, options):
