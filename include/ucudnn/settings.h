@@ -164,7 +164,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled)
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices);
 
 /**
- * Device memory in bytes that benchmarking may take for a moment, 1 GiB by default. Find*Ex, and
+ * Device memory in bytes that benchmarking may take for a moment, 8 GiB by default. Find*Ex, and
  * calls whose output is overwritten (beta 0), are measured in the caller's own buffers and take
  * none, unless errors are measured (ucudnnSetMaxError). UCUDNN_BENCHMARK_MEMORY
  */
@@ -173,12 +173,12 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t b
 /**
  * The share of the time in convolutions that measuring may take where no query asks for it, 0.03
  * by default. Find*, Find*Ex and queries that name a limit measure at once; a problem that is seen
- * without one runs as cuDNN runs it, and is measured when its repetition pays for it. Where a cap
- * leaves a call's own kernel too little, that kernel runs on parts of the batch, or a slower one
- * runs. Such a problem is measured, beyond the share, once its calls have taken as long as
- * measuring takes. Infinity: each problem is measured when it is first seen; 0: never without being
- * asked, unless neither parts nor cuDNN can run a call. Any other that is not between 0 and 1:
- * CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
+ * without one runs as cuDNN runs it, and is measured when its repetition pays for it: a few kernels
+ * in a call, for no longer than UCUDNN_BENCHMARK_STALL. Where a cap leaves a call's own kernel too
+ * little, that kernel runs on parts of the batch, or a slower one runs. Such a problem is measured,
+ * beyond the share, once its calls have taken as long as measuring takes. Infinity: each problem is
+ * measured when it is first seen; 0: never without being asked, unless neither parts nor cuDNN can
+ * run a call. Any other that is not between 0 and 1: CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share);
 

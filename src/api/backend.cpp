@@ -88,7 +88,6 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   const DeviceScope scope(snapshot->device);
   auto made = std::make_unique<ClientConvolution>(
       *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
-  plan.graph()->plansAsked.fetch_add(1, std::memory_order_relaxed);
   const auto workspace =
       planWorkspace(*snapshot,
                     {made->problem,
@@ -266,7 +265,6 @@ cudnnStatus_t ucudnnBackendExecute(cudnnHandle_t handle,
     if (const auto status = CallPath::leaveAgain(*context, execution, ours->grantedBytes))
       return *status;
   execution.problem = ours->isKnown ? &ours->problem : nullptr;
-  execution.isCompared = plan->graph()->plansAsked.load(std::memory_order_relaxed) > 1;
   const auto* const pack = trackedDescriptors().findKind<PackDescription>(variantPack);
   if (pack != nullptr) {
     execution.workspace = pack->workspace();

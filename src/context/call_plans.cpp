@@ -39,7 +39,6 @@ PlanRequest CallPlans::request() {
   wanted.lacksWorkspace = !call_.execution->fits(call_.pointers);
   if (call_.execution->kernel != nullptr)
     wanted.own = OwnKernel{*call_.execution->kernel, call_.execution->neededBytes};
-  wanted.isCompared = call_.execution->isCompared;
   return wanted;
 }
 
@@ -125,10 +124,10 @@ void CallPlans::remember(const PlanAnswer& found, const char* why) {
   const bool isForAll =
       found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
   if (isKept || !isForAll) return;
-  if (found.isFinal)
+  if (found.isFinal && !found.isOngoing)
     table.put(key_, epoch, found.plan, nullptr, why);
   else if (!isCapturing(context_.handle_))
-    table.putForNow(key_, epoch, found.plan, why);
+    table.putForNow(key_, epoch, found.plan, why, found.isOngoing);
 }
 
 std::shared_ptr<const Plan> CallPlans::find(const char** why) noexcept {

@@ -118,16 +118,18 @@ class HotPlans {
   }
 
   /// What may be another answer before long. The first calls ask each time, as they may be all
-  /// that there are; later ones more and more seldom, up to every kMostUses-th.
+  /// that there are; later ones more and more seldom, up to every kMostUses-th. Those of a problem
+  /// that is being measured ask each time.
   void putForNow(const Key& key,
                  std::uint64_t epoch,
                  std::shared_ptr<const Plan> plan,
-                 const char* why) {
+                 const char* why,
+                 bool isOngoing = false) {
     const Entry* const before = find(key, epoch);
     Entry entry;
     entry.plan = std::move(plan);
     entry.why = why;
-    entry.asked = before != nullptr ? before->asked + 1 : 1;
+    entry.asked = before != nullptr && !isOngoing ? before->asked + 1 : 1;
     const std::uint32_t further = entry.asked > kAskedEach ? entry.asked - kAskedEach : 0;
     entry.goodFor = further == 0 ? 0 : kMostUses >> (6 - std::min(further, 6u));
     place(key, epoch, std::move(entry));

@@ -14,7 +14,7 @@
 
 namespace ucudnn {
 
-/// Immutable but for the counter.
+/// Immutable.
 struct ClientGraph {
   Operation operation = Operation::kForward;
   bool isUnderstood = false;  ///< the rest has been read
@@ -23,8 +23,6 @@ struct ClientGraph {
   double alpha = 1, beta = 0;  ///< of bias_activation_forward: the factor of z
   bool suitsEngines = false;   ///< its calls overwrite and do, if their pointers are as it says
   cudnnHandle_t handle = nullptr;
-  /// Plans whose workspace the client has asked for.
-  mutable std::atomic<int> plansAsked{0};
 };
 
 /// Null: it has no convolution. Understood is one that legacy descriptors can say: not with other

@@ -23,7 +23,6 @@ struct ClientExecution {
   /// The call's, as long as the plan is there; null: it is not one that μ-cuDNN knows.
   const Problem* problem = nullptr;
   const Kernel* kernel = nullptr;  ///< the plan's; null: not known
-  bool isCompared = false;         ///< the client has asked about other plans of the graph
   bool repeatsBits = false;        ///< all calls must compute what the first does, in each run
   Ticket* ticket = nullptr;        ///< the plan's; null: it keeps none
 

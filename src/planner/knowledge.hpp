@@ -26,6 +26,7 @@ struct PlanAnswer {
   /// There may be a better one, in more of the limit: KnownQuestion::answersClosely.
   bool isFromOtherLimit = false;
   bool ownIsBest = false;  ///< there is none, as the client's own kernel is as fast
+  bool isOngoing = false;  ///< the problem's next call takes its measurement further
 };
 
 /// A plan and the limits that it is the answer to: all from `lowBytes` to `highBytes`.
@@ -83,6 +84,8 @@ struct KnownQuestion {
   std::optional<std::size_t> wholeBytes;  ///< within so much nothing was left out
   Clock::time_point retryAt{};            ///< of what could not be tried
   std::string why;                        ///< what stood in the way, for the log
+  bool isOngoing = false;                 ///< it is being measured, slice by slice
+  double spentMs = 0;                     ///< on that, so far
   std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept

@@ -28,11 +28,6 @@ KnownKey MeasurementStore::keyOf(const PlanRequest& request) {
   return {request.machine, request.problem.withBatch(0)};
 }
 
-bool MeasurementStore::knows(int machine, const Problem& problem) const {
-  const std::lock_guard lock(mutex_);
-  return known_.peek({machine, problem.withBatch(0)}) != nullptr;
-}
-
 bool MeasurementStore::answers(const PlanRequest& request) const {
   return read(request, [&](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->answers(request.limitBytes);

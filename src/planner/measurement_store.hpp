@@ -44,8 +44,6 @@ class MeasurementStore {
     });
   }
 
-  /// Whether anything was asked about a problem, at any mini-batch.
-  bool knows(int machine, const Problem& problem) const;
   /// Whether a plan within the limit can be made.
   bool answers(const PlanRequest& request) const;
   /// What is known at the mini-batch and, where the policy splits, at any smaller size: another

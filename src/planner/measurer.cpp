@@ -22,6 +22,13 @@ using Clock = KnownQuestion::Clock;
 constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
+// A slice lasts about so long: steps of 1 to 3 ms, and as little as a person or a server notices.
+constexpr double kSlicesOfStall = 4;
+// A measurement that no call has wanted for so long waits for its program's next phase.
+constexpr std::chrono::seconds kWantedWithin{1};
+// What a program has begun and not gone on with. They hold built engines, some of 1 MiB.
+constexpr std::size_t kMostOngoing = 16;
+
 // What nobody asked to be measured takes at most a quarter of what is free: the program's other
 // threads allocate meanwhile, and must get what they would have got.
 constexpr std::size_t kUnaskedPartsOfFree = 4;
@@ -40,11 +47,16 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-/// What is known of the problem is filled in later: whether there is memory is asked first.
-BenchmarkRequest benchmarkRequestOf(const PlanRequest& request,
-                                    bool isUnasked,
-                                    const Measurements& known,
-                                    const KernelsAtSizes& refused) {
+double msSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+double sliceMsOf(const PlanRequest& request) noexcept {
+  return request.settings->benchmarkStallMs / kSlicesOfStall;
+}
+
+/// But for what is known of the problem.
+BenchmarkRequest benchmarkRequestOf(const PlanRequest& request, bool isUnasked) {
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
   benchmark.sizes = request.sizes();
@@ -62,8 +74,6 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request,
   benchmark.tuning = request.settings->tuning;
   benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
   benchmark.budgetMs = request.settings->benchmarkBudgetMs;
-  benchmark.known = &known;
-  benchmark.refused = &refused;
   return benchmark;
 }
 
@@ -77,25 +87,10 @@ void dropEngines(Measurements& measurements) {
 
 }  // namespace
 
-/// What is also run less exactly is one of the candidates of a program that compares them, and
-/// seldom the fastest.
-std::uint64_t Measurer::repetitionsOf(const PlanRequest& request, Measuring measuring) const {
-  if (measuring == Measuring::kWhenItPays && request.isCompared)
-    return MeasuringBudget::kRepetitionsOfCandidates;
-  if (measuring != Measuring::kWhenItPays || request.problem.mathType != CUDNN_FMA_MATH)
-    return MeasuringBudget::kRepetitions;
-  Problem inexact = request.problem;
-  inexact.mathType = CUDNN_DEFAULT_MATH;
-  inexact.transform = Problem{}.transform;
-  return store_.knows(request.machine, inexact) ? MeasuringBudget::kRepetitionsOfCandidates
-                                                : MeasuringBudget::kRepetitions;
-}
-
 bool Measurer::mustMeasure(const PlanRequest& request,
                            Measuring measuring,
                            const Known& known,
-                           const KnownQuestion& asked,
-                           std::uint64_t repetitions) const {
+                           const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
   if (asked.isComplete(request.limitBytes) && asked.answersClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
@@ -103,19 +98,24 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
   if (asked.isIncomplete() && !brings && Clock::now() < asked.retryAt) return false;
   if (measuring == Measuring::kNow) return true;
-  const double timeMs = estimatedMs(request.problem);
   const double share = request.settings->benchmarkShare;
+  if (share <= 0 || request.settings->benchmarkStallMs <= 0) return false;
+  const double timeMs = estimatedMs(request.problem);
+  const double callsMs = static_cast<double>(asked.calls) * timeMs;
+  const bool hasShare = budget_.has(sliceMsOf(request), share);
+  const bool isSlow = request.lacksWorkspace && !asked.runsUnmeasured(request);
+  if (asked.isOngoing) return hasShare || (isSlow && asked.spentMs < callsMs);
+  const double gain =
+      request.lacksWorkspace ? MeasuringBudget::kHopedGainInParts : MeasuringBudget::kHopedGain;
+  if (hasShare && budget_.isWorth(callsMs, timeMs, gain)) return true;
   // Calls pay for one attempt.
   const bool isNew = !asked.isAnswered() && !asked.isIncomplete();
-  const bool isSlow = request.lacksWorkspace && !asked.runsUnmeasured(request);
-  return budget_.pays(asked.calls, timeMs, share, repetitions, request.problem.batch() > 1) ||
-         (isNew && isSlow && budget_.paysBack(asked.calls, timeMs, share));
+  return isNew && isSlow && budget_.isWorth(callsMs, timeMs, 1);
 }
 
 bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
-  const std::uint64_t repetitions = repetitionsOf(request, measuring);
   return store_.update(request, [&](const Known& known, const KnownQuestion& asked) {
-    return mustMeasure(request, measuring, known, asked, repetitions);
+    return mustMeasure(request, measuring, known, asked);
   });
 }
 
@@ -124,56 +124,134 @@ void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
   const auto reserved = devices_.reserve(request.device, measuring == Measuring::kNow);
   if (!reserved && measuring != Measuring::kNow) return;
   // Another thread may have measured meanwhile.
-  if (isToBeMeasured(request, measuring)) measure(request, measuring);
+  if (!isToBeMeasured(request, measuring)) return;
+  if (measuring == Measuring::kNow)
+    measure(request);
+  else
+    measureSlice(request);
 }
 
-void Measurer::measure(const PlanRequest& request, Measuring measuring) {
-  // Calls pay for it, and none of them asked.
-  const bool isUnasked = measuring == Measuring::kWhenItPays;
+/// What is known of the problem before it is measured. Whether the question is answered: then
+/// little is timed but the client's own kernel.
+bool Measurer::prepare(const PlanRequest& request, Measurements& known, KernelsAtSizes& refused) {
+  bool isAnswered = false;
+  store_.update(request, [&](const Known& problem, const KnownQuestion& asked) {
+    isAnswered = asked.answers(request.limitBytes);
+    known = problem.measurements;
+    refused = problem.refused;
+  });
+  if (!request.withEngines()) dropEngines(known);
+  PreparedKernels prepared(request.handle, request.problem);
+  confirmAll(store_, request, prepared, known);
+  return isAnswered;
+}
+
+void Measurer::measure(const PlanRequest& request) {
   Measurements known;
   KernelsAtSizes refused;
-  const BenchmarkRequest benchmark = benchmarkRequestOf(request, isUnasked, known, refused);
-  bool wasAnswered = false;  // then little is timed but the client's own kernel
+  BenchmarkRequest benchmark = benchmarkRequestOf(request, false);
+  benchmark.known = &known;
+  benchmark.refused = &refused;
+  const bool wasAnswered = prepare(request, known, refused);
   BenchmarkResult result;
   std::string why;
   const auto begin = Clock::now();
-  // Without it cuDNN isn't even asked what it has.
-  const bool hasMemory = !isUnasked || hasMemoryToBenchmark(benchmark);
-  if (hasMemory) {
-    store_.update(request, [&](const Known& problem, const KnownQuestion& asked) {
-      wasAnswered = asked.answers(request.limitBytes);
-      known = problem.measurements;
-      refused = problem.refused;
-    });
-    if (!request.withEngines()) dropEngines(known);
-    PreparedKernels prepared(request.handle, request.problem);
-    confirmAll(store_, request, prepared, known);
-  }
   try {
-    if (hasMemory)
-      result = benchmarkKernels(request.handle, benchmark);
-    else
-      result.untried = Untried::kMemory;
-    if (result.untried == Untried::kMemory) why = "device memory is short";
-    if (result.failures > 0) why = fmt::format("{} kernels failed", result.failures);
+    result = benchmarkKernels(request.handle, benchmark);
   } catch (const Error& error) {
     why = error.what();
     result.failures = 1;
   }
+  result.spentMs = std::max(result.spentMs, msSince(begin));
+  conclude(request, std::move(result), benchmark.own, std::move(why), wasAnswered);
+}
+
+Measurer::Ongoing& Measurer::ongoingOn(int device) {
+  const std::lock_guard lock(ongoingMutex_);
+  return ongoing_[device];
+}
+
+Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
+                                     const BenchmarkRequest& benchmark) {
+  Ongoing& all = ongoingOn(request.device);
+  const auto now = Clock::now();
+  for (Begun& one : all)
+    if (one.measurement.isOf(request, benchmark)) return &one;
+  for (const Begun& one : all)
+    if (now - one.wanted < kWantedWithin) return nullptr;
+  Measurements known;
+  KernelsAtSizes refused;
+  const bool wasAnswered = prepare(request, known, refused);
+  if (all.size() >= kMostOngoing) all.pop_front();
+  Begun& begun = all.emplace_back(request, benchmark, std::move(known), std::move(refused));
+  begun.wasAnswered = wasAnswered;
+  store_.update(request, [](const Known&, KnownQuestion& asked) { asked.isOngoing = true; });
+  return &begun;
+}
+
+void Measurer::measureSlice(const PlanRequest& request) {
+  BenchmarkRequest benchmark = benchmarkRequestOf(request, true);
+  benchmark.devices.clear();  // they would be waited for
+  benchmark.budgetMs = 0;     // it is looked to slice by slice
+  benchmark.longestMs = request.settings->benchmarkStallMs;
+  std::string why;
+  // Without it cuDNN isn't even asked what it has.
+  if (!hasMemoryToBenchmark(benchmark)) {
+    BenchmarkResult result;
+    result.untried = Untried::kMemory;
+    conclude(request, std::move(result), benchmark.own, std::move(why), false);
+    return;
+  }
+  Begun* const begun = ongoingOf(request, benchmark);
+  if (begun == nullptr) return;
+  OngoingMeasurement& measurement = begun->measurement;
+  begun->wanted = Clock::now();
+  const double before = measurement.spentMs();
+  bool isLeft = false;
+  BenchmarkResult result;
+  try {
+    isLeft = measurement.advance(request, benchmark, sliceMsOf(request));
+    if (!isLeft) result = measurement.finish();
+  } catch (const Error& error) {
+    why = error.what();
+    result.failures = 1;
+  }
+  const double sliceMs = measurement.spentMs() - before;
+  budget_.spend(sliceMs);
+  store_.update(request, [&](const Known&, KnownQuestion& asked) { asked.spentMs += sliceMs; });
+  if (isLeft) return;
+  result.spentMs = measurement.spentMs();
+  const bool wasAnswered = begun->wasAnswered;
+  ongoingOn(request.device).remove_if([&](const Begun& one) { return &one == begun; });
+  conclude(request, std::move(result), benchmark.own, std::move(why), wasAnswered);
+}
+
+/// Takes over what was found.
+void Measurer::conclude(const PlanRequest& request,
+                        BenchmarkResult result,
+                        const std::optional<Kernel>& own,
+                        std::string why,
+                        bool wasAnswered) {
+  if (result.untried == Untried::kMemory) why = "device memory is short";
+  if (result.failures > 0 && why.empty()) why = fmt::format("{} kernels failed", result.failures);
   statistics_.kernelsMeasured += result.kernelsMeasured;
-  const auto elapsed = Clock::now() - begin;
-  const std::chrono::duration<double, std::milli> wall = elapsed;
-  const double costMs = std::max(result.spentMs, wall.count());
   // What was put off says nothing of what measuring costs.
   if (result.kernelsMeasured > 0 && !wasAnswered)
-    budget_.learn(estimatedMs(request.problem), costMs);
-  if (isUnasked) budget_.spend(costMs);
+    budget_.learn(estimatedMs(request.problem), result.spentMs);
   // What can't be timed is never replaced.
-  if (benchmark.own && result.untried == Untried::kNone && result.failures == 0 &&
-      findKernel(result.measurements, request.problem.batch(), *benchmark.own) == nullptr)
-    result.refused[request.problem.batch()].push_back(*benchmark.own);
+  if (own && result.untried == Untried::kNone && result.failures == 0 &&
+      findKernel(result.measurements, request.problem.batch(), *own) == nullptr)
+    result.refused[request.problem.batch()].push_back(*own);
+  const auto spent = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double, std::milli>(result.spentMs));
   store_.update(request, [&](const Known&, KnownQuestion& asked) {
-    asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * elapsed, kShortestRetry);
+    asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
+    asked.isOngoing = false;
+    asked.spentMs = 0;
+  });
+  ongoingOn(request.device).remove_if([&](const Begun& one) {
+    return one.measurement.request().problem == request.problem &&
+           one.measurement.request().question() == request.question();
   });
   store_.addResult(request, result, why);
 }
@@ -189,7 +267,7 @@ Measurements Measurer::measurements(const PlanRequest& request, Measuring measur
 }
 
 void Measurer::addCalls(const PlanRequest& request, KnownQuestion& asked) {
-  budget_.addCalls(asked.calls, request.callsSince, estimatedMs(request.problem));
+  budget_.addTime(request.callsSince * estimatedMs(request.problem));
   asked.calls += request.callsSince;
 }
 

@@ -2,16 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "planner/device_reservations.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measuring_budget.hpp"
+#include "planner/ongoing_measurement.hpp"
 #include "planner/request.hpp"
 #include "support/statistics.hpp"
 
 namespace ucudnn {
 
-/// Has problems measured where that was asked for or pays. Thread-safe.
+/// Has problems measured where that was asked for, at once; or where it pays, a slice in each of
+/// their calls, one problem at a time on a device. Thread-safe.
 class Measurer {
  public:
   Measurer(MeasurementStore& store, Statistics& statistics)
@@ -24,15 +31,11 @@ class Measurer {
   /// be measured. Throws Error.
   Measurements measurements(const PlanRequest& request, Measuring measuring);
 
-  /// How often a problem is called before it is measured.
-  std::uint64_t repetitionsOf(const PlanRequest& request, Measuring measuring) const;
-
   /// Whether to measure before answering. REQUIRES: the store's lock.
   bool mustMeasure(const PlanRequest& request,
                    Measuring measuring,
                    const Known& known,
-                   const KnownQuestion& asked,
-                   std::uint64_t repetitions) const;
+                   const KnownQuestion& asked) const;
 
   /// The request's calls pay for measuring. REQUIRES: the store's lock.
   void addCalls(const PlanRequest& request, KnownQuestion& asked);
@@ -40,13 +43,40 @@ class Measurer {
   void addTime(double timeMs) { budget_.addTime(timeMs); }
 
  private:
+  using Clock = KnownQuestion::Clock;
+  struct Begun {
+    explicit Begun(const PlanRequest& request,
+                   const BenchmarkRequest& benchmark,
+                   Measurements known,
+                   KernelsAtSizes refused)
+        : measurement(request, benchmark, std::move(known), std::move(refused)) {}
+    OngoingMeasurement measurement;
+    bool wasAnswered = false;
+    Clock::time_point wanted{};  ///< by a call, the last time
+  };
+  /// The latest begun last. Of a device, for whoever has reserved it.
+  using Ongoing = std::list<Begun>;
+
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
-  void measure(const PlanRequest& request, Measuring measuring);
+  /// All at once.
+  void measure(const PlanRequest& request);
+  void measureSlice(const PlanRequest& request);
+  /// Null: another problem's measurement comes first.
+  Begun* ongoingOf(const PlanRequest& request, const BenchmarkRequest& benchmark);
+  Ongoing& ongoingOn(int device);
+  bool prepare(const PlanRequest& request, Measurements& known, KernelsAtSizes& refused);
+  void conclude(const PlanRequest& request,
+                BenchmarkResult result,
+                const std::optional<Kernel>& own,
+                std::string why,
+                bool wasAnswered);
 
   MeasurementStore& store_;
   Statistics& statistics_;
   MeasuringBudget budget_;
   DeviceReservations devices_;
+  ForkMutex ongoingMutex_;
+  std::map<int, Ongoing> ongoing_;  ///< by device
 };
 
 }  // namespace ucudnn

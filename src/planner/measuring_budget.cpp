@@ -19,17 +19,6 @@ double ruleOfThumbMs(double timeMs) {
 
 }  // namespace
 
-void MeasuringBudget::addCalls(std::uint64_t before, std::uint32_t count, double timeMs) {
-  const std::lock_guard lock(mutex_);
-  convolutionMs_ += count * timeMs;
-  if (before == 0) {
-    ++problems_;
-    callsSinceNew_ = count - 1;
-  } else {
-    callsSinceNew_ += count;
-  }
-}
-
 void MeasuringBudget::learn(double timeMs, double costMs) {
   const std::lock_guard lock(mutex_);
   const double ratio = std::clamp(costMs / ruleOfThumbMs(timeMs), 0.1, 10.0);
@@ -46,20 +35,9 @@ double MeasuringBudget::expected(double timeMs) const {
   return costRatio_ * ruleOfThumbMs(timeMs);
 }
 
-bool MeasuringBudget::pays(std::uint64_t calls,
-                           double timeMs,
-                           double share,
-                           std::uint64_t repetitions,
-                           bool mayWait) const {
-  if (calls < repetitions) return false;
+bool MeasuringBudget::has(double costMs, double share) const {
   const std::lock_guard lock(mutex_);
-  const bool isAtOnce = mayWait && share > 0 && isSettled();
-  const double budgetMs = share * convolutionMs_ + (isAtOnce ? kSettledMs : 0);
-  return spentMs_ + expected(timeMs) <= budgetMs;
-}
-
-bool MeasuringBudget::paysBack(std::uint64_t calls, double timeMs, double share) const {
-  return share > 0 && static_cast<double>(calls) * timeMs >= expectedCostMs(timeMs);
+  return spentMs_ + costMs <= share * convolutionMs_;
 }
 
 }  // namespace ucudnn

@@ -87,7 +87,15 @@ PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuri
   if (const auto known = knownAnswer(request, measuring)) return *known;
   const PlanningTime time(statistics_.planningMicroseconds);
   if (measuring != Measuring::kNever) measurer_.measureIfDue(request, measuring);
-  return makePlan(request, measuring);
+  PlanAnswer found = makePlan(request, measuring);
+  found.isOngoing = isOngoing(request);
+  return found;
+}
+
+bool Planner::isOngoing(const PlanRequest& request) const {
+  return store_.read(request, [](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr && asked->isOngoing;
+  });
 }
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
@@ -101,18 +109,20 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
   const bool isNew = store_.read(
       request, [](const Known*, const KnownQuestion* asked) { return asked == nullptr; });
   if (measuring == Measuring::kNever && isNew) return PlanAnswer{};
-  const std::uint64_t repetitions = measurer_.repetitionsOf(request, measuring);
   return store_.update(
       request, [&](const Known& problem, KnownQuestion& asked) -> std::optional<PlanAnswer> {
         if (measuring == Measuring::kWhenItPays) measurer_.addCalls(request, asked);
-        if (measurer_.mustMeasure(request, measuring, problem, asked, repetitions))
-          return std::nullopt;
+        if (measurer_.mustMeasure(request, measuring, problem, asked)) return std::nullopt;
         const bool mayLoad =
             measuring != Measuring::kNever && problem.mayLoad(request.settings->databasePath);
         if (mayLoad && problem.wasLocked()) return std::nullopt;
-        if (const KnownPlan* const known = asked.find(request)) return *known;
+        const auto said = [&](PlanAnswer answer) {
+          answer.isOngoing = asked.isOngoing;
+          return answer;
+        };
+        if (const KnownPlan* const known = asked.find(request)) return said(*known);
         // The database may hold the answer; else what has not been measured has no plan.
-        if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return PlanAnswer{};
+        if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return said({});
         return std::nullopt;
       });
 }

@@ -96,6 +96,7 @@ class Planner {
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
+  bool isOngoing(const PlanRequest& request) const;
   /// From what has been measured, now or before.
   PlanAnswer answerMeasured(const PlanRequest& request, Measuring measuring);
   /// The answer to a client whose own kernel runs within the limit: a plan only where it is faster

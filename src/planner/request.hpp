@@ -85,7 +85,6 @@ struct PlanRequest {
   std::optional<OwnKernel> own;  ///< that kernel, where it is known
   /// The workspace is asked for, and not granted yet: a plan that needs less of it saves memory.
   bool mayTellLess = false;
-  bool isCompared = false;       ///< the client compares plans of this problem, and takes one
   std::uint32_t callsSince = 1;  ///< calls that were made since the planner was asked last
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own

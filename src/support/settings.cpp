@@ -230,6 +230,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "0",
        "Time that benchmarking one convolution may take; 0: no limit",
        [](S& s, T text) { s.benchmarkBudgetMs = parseMilliseconds(text); }},
+      {"UCUDNN_BENCHMARK_STALL",
+       "milliseconds",
+       "20",
+       "Time that a call may wait for measuring that no query asks for, which goes on in the next "
+       "calls",
+       [](S& s, T text) { s.benchmarkStallMs = parseMilliseconds(text); }},
       {"UCUDNN_BENCHMARK_MEMORY",
        "a size, as 67108864 or 64MiB",
        "8 GiB",

@@ -1,4 +1,6 @@
-// When calls are measured that no query asked for.
+// When calls are measured that no query asked for, and how far in each.
+#include <chrono>
+
 #include "planner/planner.hpp"
 #include "planner_fixture.hpp"
 
@@ -7,89 +9,121 @@ namespace {
 
 using namespace test;
 
-TEST_F(PlannerTest, ACallIsMeasuredWhenItsRepetitionPays) {
+class PlannerCallsTest : public PlannerTest {
+ protected:
+  /// As if a handle's table had answered many others.
+  PlanRequest calls(Planner& planner, const Problem& problem = largeProblem()) const {
+    PlanRequest wanted = request(planner, kUndividedLimit, problem);
+    wanted.callsSince = 100;
+    return wanted;
+  }
+
+  /// Calls until one has a plan, `most` at most.
+  static int untilPlanned(Planner& planner, const PlanRequest& wanted, int most = 100000) {
+    int calls = 0;
+    while (calls < most && !planner.answer(wanted, Measuring::kWhenItPays).plan) ++calls;
+    return calls;
+  }
+};
+
+TEST_F(PlannerCallsTest, ACallIsMeasuredWhenItPays) {
   Planner planner;
-  const PlanRequest wanted = request(planner, kUndividedLimit);
+  const PlanRequest wanted = calls(planner);
   EXPECT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan) << "first seen";
   EXPECT_EQ(measured(planner), 0);
-  int calls = 1;
   PlanAnswer answer;
-  while (!answer.plan && calls < 100) {
+  for (int call = 0; !answer.plan && call < 100000; ++call)
     answer = planner.answer(wanted, Measuring::kWhenItPays);
-    ++calls;
-  }
   ASSERT_TRUE(answer.plan);
   EXPECT_TRUE(answer.isFinal);
-  EXPECT_GT(calls, MeasuringBudget::kRepetitions);
+  EXPECT_FALSE(answer.isOngoing);
   Planner alone;
   EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
 }
 
-TEST_F(PlannerTest, WithoutAShareNothingIsMeasuredUnasked) {
-  settings_.benchmarkShare = 0;
+/// Steps of the simulator take microseconds of the host's: each call is given time for one.
+TEST_F(PlannerCallsTest, ACallTakesAMeasurementNoFurtherThanItsSlice) {
+  settings_.benchmarkStallMs = 1e-6;
   Planner planner;
-  const PlanRequest wanted = request(planner, kUndividedLimit);
-  for (int call = 0; call < 1000; ++call)
-    ASSERT_FALSE(planner.answer(wanted, Measuring::kWhenItPays).plan);
+  const PlanRequest wanted = calls(planner);
+  int ongoing = 0;
+  PlanAnswer answer;
+  for (int call = 0; !answer.plan && call < 100000; ++call) {
+    answer = planner.answer(wanted, Measuring::kWhenItPays);
+    ongoing += answer.isOngoing ? 1 : 0;
+    if (answer.isOngoing) {
+      EXPECT_EQ(0, measured(planner)) << "nothing is known before the end";
+    }
+  }
+  ASSERT_TRUE(answer.plan);
+  EXPECT_LT(measured(planner), ongoing) << "a kernel a call at most";
+  Planner alone;
+  EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
+}
+
+TEST_F(PlannerCallsTest, OneProblemIsMeasuredAfterTheOther) {
+  settings_.benchmarkStallMs = 1e-6;
+  Planner planner;
+  const PlanRequest first = calls(planner);
+  const PlanRequest second = calls(planner, largeProblem(Operation::kForward, 33));
+  PlanAnswer a, b;
+  for (int call = 0; !(a.plan && b.plan) && call < 100000; ++call) {
+    a = planner.answer(first, Measuring::kWhenItPays);
+    b = planner.answer(second, Measuring::kWhenItPays);
+    EXPECT_FALSE(a.isOngoing && b.isOngoing);
+  }
+  EXPECT_TRUE(a.plan && b.plan);
+}
+
+TEST_F(PlannerCallsTest, AQueryThatAsksGoesNoFurtherWithASlicedMeasurement) {
+  settings_.benchmarkStallMs = 1e-6;
+  Planner planner;
+  const PlanRequest wanted = calls(planner);
+  for (int call = 0; call < 100000; ++call)
+    if (planner.answer(wanted, Measuring::kWhenItPays).isOngoing) break;
+  const auto plan = planner.plan(wanted);
+  ASSERT_TRUE(plan);
+  const PlanAnswer again = planner.answer(wanted, Measuring::kWhenItPays);
+  EXPECT_EQ(plan, again.plan);
+  EXPECT_FALSE(again.isOngoing);
+}
+
+TEST_F(PlannerCallsTest, WithoutAShareOrTimeNothingIsMeasuredUnasked) {
+  Planner planner;
+  const PlanRequest wanted = calls(planner);
+  settings_.benchmarkShare = 0;
+  EXPECT_EQ(1000, untilPlanned(planner, wanted, 1000));
+  settings_.benchmarkShare = 1;
+  settings_.benchmarkStallMs = 0;
+  EXPECT_EQ(1000, untilPlanned(planner, wanted, 1000));
   EXPECT_TRUE(planner.plan(wanted)) << "a query that asks";
   settings_.benchmarkShare = kMeasureAlways;
-  const PlanRequest other = request(planner, kUndividedLimit, largeProblem(Operation::kForward, 9));
+  const PlanRequest other = calls(planner, largeProblem(Operation::kForward, 9));
   EXPECT_TRUE(planner.answer(other, Measuring::kWhenItPays).plan) << "always";
 }
 
-/// Calls that answer what is not measured yet.
-int callsWithoutPlan(Planner& planner, const PlanRequest& wanted) {
-  int calls = 0;
-  while (calls < 100 && !planner.answer(wanted, Measuring::kWhenItPays).plan) ++calls;
-  return calls;
-}
-
-TEST_F(PlannerTest, WhatWasAskedForDoesNotDelayTheRest) {
-  Planner planner;
-  // On the simulated device they cost more than may be spent at once.
-  for (int batch = 1000; batch < 1150; ++batch)
+TEST_F(PlannerCallsTest, WhatWasAskedForDoesNotDelayTheRest) {
+  settings_.benchmarkStallMs = 1e-6;
+  Planner alone, busy;
+  for (int batch = 1000; batch < 1010; ++batch)
     ASSERT_TRUE(
-        planner.plan(request(planner, kUndividedLimit, largeProblem(Operation::kForward, batch))));
-  EXPECT_EQ(callsWithoutPlan(planner, request(planner, kUndividedLimit)),
-            MeasuringBudget::kRepetitions);
+        busy.plan(request(busy, kUndividedLimit, largeProblem(Operation::kForward, batch))));
+  const int before = untilPlanned(alone, calls(alone));
+  EXPECT_LT(before, 100000);
+  EXPECT_LE(untilPlanned(busy, calls(busy)), 2 * before);
 }
 
-TEST_F(PlannerTest, WhatLacksWorkspaceIsMeasuredBeforeTheProgramSettles) {
-  Planner planner;
-  const auto requestOf = [&](int batch) {
-    return request(planner, kUndividedLimit, largeProblem(Operation::kForward, batch));
-  };
-  const auto isPlannedAfter = [&](const PlanRequest& wanted, int calls) {
-    bool isPlanned = false;
-    for (int call = 0; call < calls; ++call)
-      isPlanned = planner.answer(wanted, Measuring::kWhenItPays).plan != nullptr;
-    return isPlanned;
-  };
+TEST_F(PlannerCallsTest, WhatLacksWorkspaceIsMeasuredWhateverTheShare) {
   settings_.benchmarkShare = 1e-9;
-  for (int batch = 1000; batch < 2000; ++batch) isPlannedAfter(requestOf(batch), 1);
-  PlanRequest wanted = requestOf(320);
-  EXPECT_FALSE(isPlannedAfter(wanted, 500));
+  Planner planner;
+  PlanRequest wanted = calls(planner);
+  EXPECT_EQ(1000, untilPlanned(planner, wanted, 1000));
   wanted.lacksWorkspace = true;
-  EXPECT_TRUE(isPlannedAfter(wanted, 1)) << "its calls have taken as long";
-  wanted = requestOf(321);
+  EXPECT_LT(untilPlanned(planner, wanted), 100000) << "its calls have taken as long";
+  wanted = calls(planner, largeProblem(Operation::kForward, 33));
+  wanted.callsSince = 1;
   wanted.lacksWorkspace = true;
-  EXPECT_FALSE(isPlannedAfter(wanted, 10)) << "not yet";
-}
-
-TEST_F(PlannerTest, WhatIsAlsoRunWithTensorCoresIsMeasuredOnceItStays) {
-  Problem tensorCores = largeProblem(), exact = tensorCores;
-  tensorCores.mathType = CUDNN_DEFAULT_MATH;
-  exact.mathType = CUDNN_FMA_MATH;
-  exact.transform = Transform::kNone;
-  Planner alone, both, asked;
-  const auto calls = [&](Planner& planner, const Problem& problem) {
-    return callsWithoutPlan(planner, request(planner, kUndividedLimit, problem));
-  };
-  EXPECT_EQ(calls(alone, exact), MeasuringBudget::kRepetitions);
-  EXPECT_EQ(calls(both, tensorCores), MeasuringBudget::kRepetitions);
-  EXPECT_EQ(calls(both, exact) + 1, MeasuringBudget::kRepetitionsOfCandidates);
-  calls(asked, tensorCores);
-  EXPECT_TRUE(asked.plan(request(asked, kUndividedLimit, exact))) << "a query that asks";
+  EXPECT_EQ(10, untilPlanned(planner, wanted, 10)) << "not yet";
 }
 
 }  // namespace

@@ -267,7 +267,8 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
       });
     if (mode == "huge") runHuge(results);
     if (mode == "odd") withHandle([&](cudnnHandle_t handle) { runOddGraphs(handle, results); });
-    if (mode == "again") GraphLives::run(results);
+    if (mode == "again") GraphLives::run(results, false);
+    if (mode == "again measured") GraphLives::run(results, true);
     if (mode == "ends") GraphThreads::end();
     if (mode == "asks") GraphThreads::executeBeside(false);
     if (mode == "caps") GraphThreads::executeBeside(true);

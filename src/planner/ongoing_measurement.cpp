@@ -1,0 +1,84 @@
+#include "planner/ongoing_measurement.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "cuda/owners.hpp"
+
+namespace ucudnn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double msSince(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+OngoingMeasurement::OngoingMeasurement(const PlanRequest& request,
+                                       BenchmarkRequest benchmark,
+                                       Measurements known,
+                                       KernelsAtSizes refused)
+    : settings_(*request.settings),
+      request_(request),
+      known_(std::move(known)),
+      refused_(std::move(refused)),
+      benchmark_(std::move(benchmark)) {
+  request_.settings = &settings_;
+  request_.benchmarkDevices = &noDevices_;
+  request_.frozen = nullptr;
+  request_.buffers = nullptr;
+  benchmark_.known = &known_;
+  benchmark_.refused = &refused_;
+  if (benchmark_.buffers == nullptr) return;
+  buffers_ = *benchmark_.buffers;
+  benchmark_.buffers = &buffers_;
+}
+
+bool OngoingMeasurement::isOf(const PlanRequest& request,
+                              const BenchmarkRequest& benchmark) const noexcept {
+  return request.machine == request_.machine && request.device == request_.device &&
+         request.problem == request_.problem && request.question() == request_.question() &&
+         request.limitBytes == request_.limitBytes && benchmark.own == benchmark_.own &&
+         benchmark.calls == benchmark_.calls && benchmark.replays == benchmark_.replays &&
+         (benchmark.buffers == nullptr) == (benchmark_.buffers == nullptr);
+}
+
+bool OngoingMeasurement::advance(const PlanRequest& request,
+                                 const BenchmarkRequest& benchmark,
+                                 double sliceMs) {
+  const auto begin = Clock::now();
+  const RelaxedCapture relaxed;
+  if (benchmark.buffers != nullptr) buffers_ = *benchmark.buffers;
+  const TensorBuffers* const buffers = benchmark.buffers != nullptr ? &buffers_ : nullptr;
+  if (run_)
+    run_->resume(request.handle, buffers);
+  else
+    run_.emplace(request.handle, benchmark_);
+  bool isLeft = true;
+  const auto end = [&] {
+    const double deviceMs = run_->pause();
+    spentMs_ += std::max(deviceMs, msSince(begin));
+  };
+  try {
+    do {
+      isLeft = run_->advance();
+    } while (isLeft && msSince(begin) < sliceMs);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  const double mostMs = settings_.benchmarkBudgetMs;
+  return isLeft && (mostMs == 0 || spentMs_ < mostMs);
+}
+
+BenchmarkResult OngoingMeasurement::finish() {
+  BenchmarkResult result = run_ ? run_->finish() : BenchmarkResult{};
+  result.spentMs = spentMs_;
+  return result;
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,51 @@
+// A measurement that nobody asked for: it goes on a slice at a time, in calls of its problem.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "benchmark/benchmark_run.hpp"
+#include "planner/request.hpp"
+
+namespace ucudnn {
+
+/// Holds no device memory between two slices. Not thread-safe.
+class OngoingMeasurement {
+ public:
+  /// `benchmark`: of the request, without further devices and known kernels, which are the others.
+  OngoingMeasurement(const PlanRequest& request,
+                     BenchmarkRequest benchmark,
+                     Measurements known,
+                     KernelsAtSizes refused);
+  OngoingMeasurement(const OngoingMeasurement&) = delete;
+  OngoingMeasurement& operator=(const OngoingMeasurement&) = delete;
+
+  /// Whether the request's call can take it further: it asks for the same, and its memory is of the
+  /// same kind.
+  bool isOf(const PlanRequest& request, const BenchmarkRequest& benchmark) const noexcept;
+
+  /// Takes steps until `sliceMs` have passed: a step more or less. False: none is left. Throws
+  /// Error where no kernel can be timed. REQUIRES: isOf; the request's handle's device is current,
+  /// its stream not captured.
+  bool advance(const PlanRequest& request, const BenchmarkRequest& benchmark, double sliceMs);
+  /// What has been found, once.
+  BenchmarkResult finish();
+
+  /// Whom it was begun for: the handle and the memory are not that call's any more.
+  const PlanRequest& request() const noexcept { return request_; }
+  double spentMs() const noexcept { return spentMs_; }
+
+ private:
+  Settings settings_;
+  std::vector<int> noDevices_;
+  PlanRequest request_;
+  TensorBuffers buffers_;
+  Measurements known_;
+  KernelsAtSizes refused_;
+  BenchmarkRequest benchmark_;
+  std::optional<BenchmarkRun> run_;
+  double spentMs_ = 0;  ///< of the host's or the device's time, in all slices
+};
+
+}  // namespace ucudnn
