@@ -26,7 +26,11 @@ class Borrowed {
   BackendDescriptor descriptor_;
 };
 
-/// Numbers from 0 (of sizes and strides: `least`) to INT_MAX.
+// Elements that a tensor spans along one dimension, and has: more is no device's memory, and all
+// sums and products fit 64 bits.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
+
+/// Numbers from 0 (of sizes: `least`) to INT_MAX.
 template <typename Values>
 bool narrow(const std::vector<std::int64_t>& from,
             std::size_t count,
@@ -40,16 +44,32 @@ bool narrow(const std::vector<std::int64_t>& from,
   return true;
 }
 
+bool readSizes(const std::vector<std::int64_t>& from, std::size_t count, Problem::Sizes& sizes) {
+  if (!narrow(from, count, 1, sizes)) return false;
+  std::int64_t elements = 1;
+  for (const std::int64_t size : from) {
+    if (size > kMostElements / elements) return false;
+    elements *= size;
+  }
+  return true;
+}
+
 /// One in memory.
 bool readTensor(const TensorValue& from,
                 std::int32_t dimensions,
                 std::int32_t& type,
                 Problem::Sizes& sizes,
-                Problem::Sizes& strides) {
+                Problem::Strides& strides) {
   type = from.type;
   const auto count = static_cast<std::size_t>(dimensions);
-  return from.isPlain && !from.isVirtual && narrow(from.sizes, count, 1, sizes) &&
-         narrow(from.strides, count, 1, strides);
+  if (!from.isPlain || from.isVirtual || !readSizes(from.sizes, count, sizes) ||
+      from.strides.size() != count)
+    return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (from.strides[i] < 1 || from.strides[i] > kMostElements / sizes[i]) return false;
+    strides[i] = from.strides[i];
+  }
+  return true;
 }
 
 /// Whether the filter is packed in that format. What has size 1 may have any stride.
@@ -65,7 +85,7 @@ bool readFilter(const TensorValue& from, Problem& problem) {
   problem.wType = from.type;
   const auto count = static_cast<std::size_t>(problem.dimensions);
   if (!from.isPlain || from.isVirtual || from.strides.size() != count ||
-      !narrow(from.sizes, count, 1, problem.wSizes))
+      !readSizes(from.sizes, count, problem.wSizes))
     return false;
   const bool first = isPacked(from, problem, CUDNN_TENSOR_NCHW);
   const bool last = isPacked(from, problem, CUDNN_TENSOR_NHWC);

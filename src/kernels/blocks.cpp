@@ -54,8 +54,8 @@ bool canBeBlocks(const Problem& problem, int pixels) noexcept {
   const Line down(problem, 0, times), across(problem, 1, times);
   return fits(inX, down.x, across.x) && fits(inY, down.y, across.y) &&
          fits(inX * inY, down.w, across.w) && fits(problem.batch(), problem.xSizes[2] + down.x) &&
-         fits(problem.xSizes[3], std::max(1, problem.xStrides[3])) &&
-         fits(problem.ySizes[3], std::max(1, problem.yStrides[3]));
+         fits(problem.xSizes[3], std::max<std::int64_t>(1, problem.xStrides[3])) &&
+         fits(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
 }
 
 /// The problem of blocks that exist.

@@ -51,7 +51,7 @@ Bands bandsOfX(const SpatialLine& line, int most) noexcept {
 /// that the taps read.
 Problem ofPixels(const Problem& problem) noexcept {
   Problem read = problem;
-  const auto isPacked = [](const Problem::Sizes& sizes, const Problem::Sizes& strides) {
+  const auto isPacked = [](const Problem::Sizes& sizes, const Problem::Strides& strides) {
     return strides == channelsFirst(sizes) || strides == channelsLast(sizes);
   };
   const bool isGradient = problem.operation == Operation::kBackwardData;
@@ -69,9 +69,9 @@ Problem ofPixels(const Problem& problem) noexcept {
 }
 
 /// Strides of packed sizes.
-Problem::Sizes packedLast(const Problem::Sizes& sizes, int dimensions) noexcept {
-  Problem::Sizes strides{};
-  std::int32_t stride = strides[1] = 1;
+Problem::Strides packedLast(const Problem::Sizes& sizes, int dimensions) noexcept {
+  Problem::Strides strides{};
+  std::int64_t stride = strides[1] = 1;
   stride *= sizes[1];
   for (auto i = static_cast<std::size_t>(dimensions) - 1; i >= 2; --i) {
     strides[i] = stride;
@@ -110,7 +110,7 @@ struct Plane {
   bool exists;
 
   Plane(const Problem::Sizes& sizes,
-        const Problem::Sizes& strides,
+        const Problem::Strides& strides,
         const Problem::Sizes& copied,
         std::size_t dimensions,
         std::size_t spatial) noexcept {
@@ -129,7 +129,7 @@ struct Plane {
 
 BandedCopy copyOf(const Problem& problem,
                   const Problem::Sizes& sizes,
-                  const Problem::Sizes& strides,
+                  const Problem::Strides& strides,
                   const Problem::Sizes& copied,
                   const Bands& bands,
                   const BandRows& rows) noexcept {
@@ -161,13 +161,14 @@ BandedCopy copyOf(const Problem& problem,
 }
 
 bool fitPlanes(const Problem::Sizes& sizes,
-               const Problem::Sizes& strides,
+               const Problem::Strides& strides,
                const Problem::Sizes& copied,
                const Problem& problem,
                std::size_t spatial) noexcept {
   const Plane plane(sizes, strides, copied, static_cast<std::size_t>(problem.dimensions), spatial);
-  return plane.exists && fits(plane.height, plane.width) && fits(plane.down, plane.across) &&
-         fits(std::max<std::int64_t>(1, plane.strideX), plane.width) &&
+  // A band's copy is as large as its rows of the tensor, or larger.
+  return plane.exists && fits(plane.down, plane.across) &&
+         fits(std::max<std::int64_t>(1, plane.strideX), plane.across) &&
          fits(plane.down * plane.across, copied[1], sizes[0]);
 }
 

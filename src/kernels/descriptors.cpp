@@ -8,17 +8,22 @@
 namespace ucudnn {
 namespace {
 
-/// Null: cuDNN has none with these values.
+/// Null: cuDNN has none with these values. REQUIRES: it spans fewer than 2^31 elements.
 TensorDescriptor makeTensor(std::int32_t type,
                             int dimensions,
                             const Problem::Sizes& sizes,
-                            const Problem::Sizes& strides) {
+                            const Problem::Strides& strides) {
+  Problem::Sizes narrow{};
+  for (std::size_t i = 0; i < narrow.size(); ++i) {
+    narrow[i] = static_cast<std::int32_t>(strides[i]);
+    if (narrow[i] != strides[i]) return nullptr;  // from the only one to none
+  }
   auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
   const cudnnStatus_t status = cudnn().setTensorNdDescriptor(descriptor.get(),
                                                              static_cast<cudnnDataType_t>(type),
                                                              dimensions,
                                                              sizes.data(),
-                                                             strides.data());
+                                                             narrow.data());
   if (isRefusal(status)) return nullptr;
   UCUDNN_CHECK_CUDNN(status);
   return descriptor;
@@ -26,9 +31,10 @@ TensorDescriptor makeTensor(std::int32_t type,
 
 }  // namespace
 
-ProblemDescriptors::ProblemDescriptors(const Problem& problem)
-    : x_(makeTensor(problem.xType, problem.dimensions, problem.xSizes, problem.xStrides)),
-      y_(makeTensor(problem.yType, problem.dimensions, problem.ySizes, problem.yStrides)) {
+ProblemDescriptors::ProblemDescriptors(const Problem& problem) {
+  if (problem.isLarge()) return;
+  x_ = makeTensor(problem.xType, problem.dimensions, problem.xSizes, problem.xStrides);
+  y_ = makeTensor(problem.yType, problem.dimensions, problem.ySizes, problem.yStrides);
   if (x_ == nullptr || y_ == nullptr) {
     x_.reset();
     y_.reset();

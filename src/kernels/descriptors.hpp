@@ -7,8 +7,8 @@
 namespace ucudnn {
 
 /// Owned; immutable once made, so threads may share them. All null where cuDNN's tensors can't have
-/// the problem's values: with more than INT_MAX elements from the first to the last (9.19) there is
-/// the graph API alone.
+/// the problem's values: for a large one (Problem::isLarge) there is the graph API alone (9.19),
+/// and cuDNN is not asked.
 class ProblemDescriptors {
  public:
   /// Throws Error.

@@ -56,7 +56,8 @@ bool Folding::savesCopies(const Problem& problem) noexcept {
 Folding::Folding(const Problem& problem) noexcept : folded(problem) {
   const auto row = static_cast<std::size_t>(problem.dimensions) - 1;
   const Taps taps(problem);
-  folded.xSizes[1] = folded.wSizes[1] = folded.xStrides[row] = taps.columns * taps.channels;
+  folded.xSizes[1] = folded.wSizes[1] = taps.columns * taps.channels;
+  folded.xStrides[row] = folded.xSizes[1];
   folded.xSizes[row] = taps.width / taps.columns;
   folded.wSizes[row] = taps.wideTaps;
   folded.pads[row - 2] = taps.widePad;

@@ -19,11 +19,13 @@ inline bool fits(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
 }
 
 /// Strides of packed sizes, of four dimensions.
-inline Problem::Sizes channelsLast(const Problem::Sizes& sizes) noexcept {
-  return {sizes[1] * sizes[2] * sizes[3], 1, sizes[3] * sizes[1], sizes[1]};
+inline Problem::Strides channelsLast(const Problem::Sizes& sizes) noexcept {
+  const std::int64_t pixel = sizes[1], row = pixel * sizes[3];
+  return {row * sizes[2], 1, row, pixel};
 }
-inline Problem::Sizes channelsFirst(const Problem::Sizes& sizes) noexcept {
-  return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+inline Problem::Strides channelsFirst(const Problem::Sizes& sizes) noexcept {
+  const std::int64_t row = sizes[3], image = row * sizes[2];
+  return {image * sizes[1], image, row, 1};
 }
 
 /// Of a tensor whose pixels become those of a tensor of `blocked` sizes; the rest is the caller's.

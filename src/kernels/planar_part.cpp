@@ -84,12 +84,12 @@ bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept {
   const bool fitDescriptors = fits(channels, perPixel) && fits(planes, down.x, across.x) &&
                               fits(problem.batch(), planes * down.x * across.x) &&
                               fits(planes, down.w, across.w);
-  const bool fitCopies =
-      fits(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
-      fits(problem.wSizes[0], channels, down.w * steps[0]) &&
-      fits(problem.xSizes[3] + across.x * steps[1], std::max(1, problem.xStrides[3])) &&
-      fits(problem.batch(), problem.ySizes[1], problem.ySizes[2]) &&
-      fits(problem.ySizes[3], std::max(1, problem.yStrides[3]));
+  const bool fitCopies = fits(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
+                         fits(problem.wSizes[0], channels, down.w * steps[0]) &&
+                         fits(problem.xSizes[3] + across.x * steps[1],
+                              std::max<std::int64_t>(1, problem.xStrides[3])) &&
+                         fits(problem.batch(), problem.ySizes[1], problem.ySizes[2]) &&
+                         fits(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
   return fitDescriptors && fitCopies;
 }
 

@@ -1,5 +1,7 @@
 #include "plan/call.hpp"
 
+#include <algorithm>
+
 namespace ucudnn {
 
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
@@ -23,7 +25,7 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
                                        sizes.data(),
                                        strides.data()) == CUDNN_STATUS_SUCCESS &&
          type == problem.yType && dimensions == problem.dimensions && sizes == problem.ySizes &&
-         strides == problem.yStrides;
+         std::equal(strides.begin(), strides.end(), problem.yStrides.begin());
 }
 
 }  // namespace ucudnn

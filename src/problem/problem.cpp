@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "cuda/cudnn.hpp"
@@ -13,9 +14,10 @@
 namespace ucudnn {
 namespace {
 
+constexpr std::size_t kMostElements = std::numeric_limits<std::int32_t>::max();
+
 static_assert(std::is_trivially_copyable_v<Problem>);
-static_assert(sizeof(Problem) % sizeof(std::int32_t) == 0);
-static_assert(alignof(Problem) == alignof(std::int32_t), "a hash over words needs no padding");
+static_assert(std::has_unique_object_representations_v<Problem>, "a hash needs no padding");
 
 const char* typeText(std::int32_t type) noexcept {
   switch (type) {
@@ -47,19 +49,25 @@ const char* mathText(std::int32_t math) noexcept {
   }
 }
 
-std::size_t spanBytes(const Problem::Sizes& sizes,
-                      const Problem::Sizes& strides,
-                      int dimensions,
-                      std::int32_t type) noexcept {
+/// From the first element to the last, gaps included.
+std::size_t spanOf(const Problem::Sizes& sizes,
+                   const Problem::Strides& strides,
+                   int dimensions) noexcept {
   std::size_t last = 0;
   for (int i = 0; i < dimensions; ++i)
     last += static_cast<std::size_t>(sizes[i] - 1) * static_cast<std::size_t>(strides[i]);
-  return (last + 1) * elementBytes(type);
+  return last + 1;
+}
+
+std::size_t elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
+  std::size_t elements = 1;
+  for (int i = 0; i < dimensions; ++i) elements *= static_cast<std::size_t>(sizes[i]);
+  return elements;
 }
 
 /// Elements of a sample whose elements fill the memory up to the next sample; 0: they don't.
 std::int64_t packedElements(const Problem::Sizes& sizes,
-                            const Problem::Sizes& strides,
+                            const Problem::Strides& strides,
                             int dimensions) noexcept {
   std::int64_t all = 1;
   for (int i = 1; i < dimensions; ++i) all *= sizes[i];
@@ -79,19 +87,21 @@ bool readTensor(cudnnTensorDescriptor_t descriptor,
                 std::int32_t& type,
                 int& dimensions,
                 Problem::Sizes& sizes,
-                Problem::Sizes& strides) noexcept {
+                Problem::Strides& strides) noexcept {
   cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
   int count = 0;
+  Problem::Sizes narrow{};
   if (cudnn().getTensorNdDescriptor(
-          descriptor, Problem::kMaxDimensions, &dataType, &count, sizes.data(), strides.data()) !=
+          descriptor, Problem::kMaxDimensions, &dataType, &count, sizes.data(), narrow.data()) !=
       CUDNN_STATUS_SUCCESS)
     return false;
+  for (std::size_t i = 0; i < narrow.size(); ++i) strides[i] = narrow[i];
   type = dataType;
   dimensions = count;
   if (count < 3 || count > Problem::kMaxDimensions || elementBytes(dataType) == 0) return false;
   // A tensor whose samples overlap, or run backwards, is not one that a batch can be cut out of.
-  return sizes[0] > 0 && strides[0] > 0 &&
-         std::all_of(strides.begin(), strides.begin() + count, [](int s) { return s >= 0; });
+  return sizes[0] > 0 && narrow[0] > 0 &&
+         std::all_of(narrow.begin(), narrow.begin() + count, [](int s) { return s >= 0; });
 }
 
 bool readFilter(cudnnFilterDescriptor_t descriptor, int& dimensions, Problem& problem) noexcept {
@@ -138,8 +148,8 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
 /// loop: gcc makes eight fills of unknown length of it, and every planned call waits for them.
 void clearUnused(Problem& problem) noexcept {
   const auto clear = [&](std::size_t i) {
-    problem.xSizes[i] = problem.xStrides[i] = problem.wSizes[i] = 0;
-    problem.ySizes[i] = problem.yStrides[i] = 0;
+    problem.xSizes[i] = problem.ySizes[i] = problem.wSizes[i] = 0;
+    problem.xStrides[i] = problem.yStrides[i] = 0;
     problem.pads[i - 2] = problem.strides[i - 2] = problem.dilations[i - 2] = 0;
   };
   static_assert(Problem::kMaxDimensions == 5);
@@ -184,15 +194,13 @@ std::size_t Problem::yBatchStrideBytes() const noexcept {
   return static_cast<std::size_t>(yStrides[0]) * elementBytes(yType);
 }
 std::size_t Problem::xBytes() const noexcept {
-  return spanBytes(xSizes, xStrides, dimensions, xType);
+  return spanOf(xSizes, xStrides, dimensions) * elementBytes(xType);
 }
 std::size_t Problem::yBytes() const noexcept {
-  return spanBytes(ySizes, yStrides, dimensions, yType);
+  return spanOf(ySizes, yStrides, dimensions) * elementBytes(yType);
 }
 std::size_t Problem::wBytes() const noexcept {
-  std::size_t elements = 1;
-  for (int i = 0; i < dimensions; ++i) elements *= static_cast<std::size_t>(wSizes[i]);
-  return elements * elementBytes(wType);
+  return elementsOf(wSizes, dimensions) * elementBytes(wType);
 }
 
 std::int32_t Problem::outputType() const noexcept {
@@ -212,6 +220,12 @@ std::size_t Problem::overwrittenSampleBytes() const noexcept {
   if (operation == Operation::kBackwardData)
     elements = packedElements(xSizes, xStrides, dimensions);
   return static_cast<std::size_t>(elements) * elementBytes(outputType());
+}
+
+bool Problem::isLarge() const noexcept {
+  return std::max({spanOf(xSizes, xStrides, dimensions),
+                   spanOf(ySizes, yStrides, dimensions),
+                   elementsOf(wSizes, dimensions)}) > kMostElements;
 }
 
 double Problem::multiplyAdds() const noexcept {

@@ -10,7 +10,7 @@
 
 namespace ucudnn {
 
-enum class Operation : std::int32_t {
+enum class Operation : std::int16_t {
   kForward,
   kBackwardData,
   kBackwardFilter,
@@ -23,7 +23,7 @@ const char* toText(Operation operation) noexcept;
 /// What a kernel does to its inputs before it multiplies: the later, the more exact. On an H200
 /// with FMA math the non-fused Winograd is off by 1e-5, or beyond 3x3 by 1e-3, Fourier's transforms
 /// by 1e-6.
-enum class Transform : std::int32_t {
+enum class Transform : std::int16_t {
   kWinograd,
   kFourier,
   kNone,
@@ -38,30 +38,31 @@ struct ConvolutionDescriptors {
   cudnnTensorDescriptor_t y;
 };
 
-/// A convolution problem. Equality and hash run over its words, so every member is a 32-bit
-/// integer, unused ones are 0, and there is no padding.
+/// A convolution problem. Equality and hash run over its words, so all members are integers, unused
+/// ones are 0, and there is no padding.
 struct Problem {
   static constexpr int kMaxDimensions = 5;  ///< batch, channels, and up to three spatial dimensions
   static constexpr int kMaxSpatial = kMaxDimensions - 2;
   using Sizes = std::array<std::int32_t, kMaxDimensions>;
+  using Strides = std::array<std::int64_t, kMaxDimensions>;
   using Spatial = std::array<std::int32_t, kMaxSpatial>;
   using FilterStrides = std::array<std::size_t, kMaxDimensions>;
 
   Operation operation = Operation::kForward;
+  Transform transform = Transform::kWinograd;    ///< the least exact that a kernel may have
   std::int32_t dimensions = 0;                   ///< of x, w and y: 3 to 5
   std::int32_t xType = 0, wType = 0, yType = 0;  ///< cudnnDataType_t
   std::int32_t wFormat = 0;                      ///< cudnnTensorFormat_t
-  Sizes xSizes{}, xStrides{};                    ///< N, C, [D,] H, W
-  Sizes wSizes{};                                ///< K, C/groups, [D,] H, W
-  Sizes ySizes{}, yStrides{};
+  Strides xStrides{}, yStrides{};                ///< N, C, [D,] H, W
+  Sizes xSizes{}, ySizes{};
+  Sizes wSizes{};  ///< K, C/groups, [D,] H, W
   Spatial pads{}, strides{}, dilations{};
   std::int32_t mode = 0;         ///< cudnnConvolutionMode_t
   std::int32_t computeType = 0;  ///< cudnnDataType_t
   std::int32_t mathType = 0;     ///< cudnnMathType_t
   std::int32_t groups = 1;
-  std::int32_t activation = 0;                 ///< of bias_activation_forward only: activation.hpp
-  std::int32_t addsZ = 0;                      ///< 1: bias_activation_forward with alpha2 != 0
-  Transform transform = Transform::kWinograd;  ///< the least exact that a kernel may have
+  std::int32_t activation = 0;  ///< of bias_activation_forward only: activation.hpp
+  std::int32_t addsZ = 0;       ///< 1: bias_activation_forward with alpha2 != 0
 
   int batch() const noexcept { return xSizes[0]; }
   bool allows(Transform kernels) const noexcept { return kernels >= transform; }
@@ -90,6 +91,9 @@ struct Problem {
   /// element to its last, sample by sample. 0: it does not (a filter's gradient, a tensor with
   /// gaps), or reads it (bias_activation_forward, whose z may be there).
   std::size_t overwrittenSampleBytes() const noexcept;
+  /// Whether x, w or y spans 2^31 elements or more: there are no such tensors in cuDNN's legacy
+  /// API, and its fast engines are for smaller ones. Such a problem is computed in parts.
+  bool isLarge() const noexcept;
   /// Multiply-adds of the whole problem.
   double multiplyAdds() const noexcept;
 

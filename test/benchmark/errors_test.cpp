@@ -47,9 +47,10 @@ Problem largeFilter(Operation operation, int batch, cudnnMathType_t math = CUDNN
 }
 
 void setNhwc(Problem& problem) {
-  for (Problem::Sizes* const strides : {&problem.xStrides, &problem.yStrides}) {
+  for (Problem::Strides* const strides : {&problem.xStrides, &problem.yStrides}) {
     const Problem::Sizes& sizes = strides == &problem.xStrides ? problem.xSizes : problem.ySizes;
-    *strides = {sizes[1] * sizes[2] * sizes[3], 1, sizes[1] * sizes[3], sizes[1], 0};
+    const std::int64_t pixel = sizes[1], row = pixel * sizes[3];
+    *strides = {row * sizes[2], 1, row, pixel, 0};
   }
   problem.wFormat = CUDNN_TENSOR_NHWC;
 }

@@ -1,5 +1,6 @@
 // Copies of tensors channels last, and back.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "block_copies.hpp"
 
@@ -203,6 +204,81 @@ TYPED_TEST(PixelCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
     launchPixels<TypeParam>(copy, false);
     ASSERT_EQ(tensor, expected) << i;
   }
+}
+
+/// Addresses, of which only those that are written take memory.
+class Addresses {
+ public:
+  explicit Addresses(std::size_t bytes)
+      : bytes_(bytes),
+        begin_(mmap(nullptr,
+                    bytes,
+                    PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1,
+                    0)) {}
+  ~Addresses() { munmap(begin_, bytes_); }
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+
+  void* begin() const { return begin_ != MAP_FAILED ? begin_ : nullptr; }
+
+ private:
+  std::size_t bytes_;
+  void* begin_;
+};
+
+// Beyond what an int counts, in numbers.
+constexpr std::int64_t kFar = (std::int64_t{1} << 31) + 8;
+
+/// Two samples, channels and rows, of which those of one dimension are far from each other.
+BlockCopy farApart(int dimension, int numberBytes) {
+  BlockCopy copy{};
+  copy.numberBytes = numberBytes;
+  copy.samples = copy.channels = copy.height = copy.down = 2;
+  copy.width = copy.across = 6;
+  copy.rows = copy.columns = 1;
+  copy.numbers = 8;
+  const std::int64_t strides[] = {24, 12, 6, 1};
+  std::copy_n(strides, 4, copy.strides);
+  copy.strides[dimension] = kFar;
+  return copy;
+}
+
+/// To blocks and back.
+template <typename Number, typename Launch>
+void expectCopied(BlockCopy copy, Launch launch) {
+  const Addresses addresses(tensorSize(copy) * sizeof(Number));
+  ASSERT_NE(addresses.begin(), nullptr);
+  auto* const tensor = static_cast<Number*>(addresses.begin());
+  std::vector<Eight> eights(numbersIn(copy) * sizeof(Number) / sizeof(Eight));
+  auto* const blocks = reinterpret_cast<Number*>(eights.data());
+  const std::vector<Number> from = numbers<Number>(numbersIn(copy));
+  forEachPixel(copy, [&](std::int64_t place, std::int64_t block) { tensor[place] = from[block]; });
+  copy.tensor = tensor;
+  copy.blocks = blocks;
+  launch(copy, true);
+  int wrong = 0;
+  forEachPixel(copy, [&](std::int64_t place, std::int64_t block) {
+    wrong += blocks[block] == from[block] ? 0 : 1;
+    tensor[place] = Number{};
+  });
+  launch(copy, false);
+  forEachPixel(copy, [&](std::int64_t place, std::int64_t block) {
+    wrong += tensor[place] == from[block] ? 0 : 1;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+TYPED_TEST(PixelCopyTest, StridesHave64Bits) {
+  for (const int dimension : {0, 1, 2})
+    expectCopied<TypeParam>(farApart(dimension, sizeof(TypeParam)), launchPixels<TypeParam>);
+}
+
+TEST(PairCopyTest, StridesHave64Bits) {
+  for (const int dimension : {0, 1, 2})
+    expectCopied<std::uint16_t>(farApart(dimension, 2),
+                                [](const BlockCopy& copy, bool to) { launchPairs(copy, to); });
 }
 
 }  // namespace

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cstdint>
 #include <new>
+
+#include "problem/part.hpp"
 
 namespace ucudnn {
 namespace {
@@ -108,6 +112,30 @@ TEST(ClientConvolution, IsKnownWithoutDescriptors) {
   EXPECT_FALSE(ClientConvolution(*read(large), {false, true}, 0).isKnown);
 }
 
+/// y[2,2,2^15,2^15] of w[2,1,1,1] and x[2,1,2^15,2^15], whose samples are four times as far apart.
+TEST(ClientGraph, StridesHave64Bits) {
+  constexpr std::int64_t kImage = std::int64_t{1} << 30, kRow = 1 << 15;
+  OperationValue images = convolution();
+  images.convolution.pads = images.convolution.endPads = {0, 0};
+  images.x = tensor(7, {2, 1, kRow, kRow}, {4 * kImage, kImage, kRow, 1});
+  images.w = tensor(8, {2, 1, 1, 1}, {1, 1, 1, 1});
+  images.y = tensor(9, {2, 2, kRow, kRow}, {2 * kImage, kImage, kRow, 1});
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+    images.operation = operation;
+    const auto graph = read(images);
+    ASSERT_TRUE(graph->isUnderstood);
+    const Problem& problem = graph->problem;
+    EXPECT_TRUE(problem.isLarge());
+    EXPECT_EQ((Problem::Strides{4 * kImage, kImage, kRow, 1}), problem.xStrides);
+    EXPECT_EQ(std::size_t{20} << 30, problem.xBytes());
+    EXPECT_EQ(std::size_t{16} << 30, problem.yBytes());
+    EXPECT_EQ(std::size_t{8} << 30, offsetsOfSample(problem, 1).y);
+    EXPECT_FALSE(areThere(ProblemDescriptors(problem).get()));
+    EXPECT_TRUE(ClientConvolution(*graph, {true, true}, 0).isKnown);
+  }
+}
+
 // The engine that the client has chosen tells what it accepts.
 TEST(ClientGraph, RunsByTensorCoresOnlyWhereTheClientsEngineDoes) {
   const auto graph = read(convolution());
@@ -203,7 +231,11 @@ TEST(ClientGraph, WhatLegacyDescriptorsCannotSayIsNotUnderstood) {
   EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.isPlain = false; }));
   EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.w.isPlain = false; }));
   EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.y.isVirtual = true; }));
-  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.strides[0] = std::int64_t{1} << 31; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.strides[0] = std::int64_t{1} << 47; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.strides[0] = INT64_MAX; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.sizes[2] = std::int64_t{1} << 31; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.sizes = {4, INT_MAX, INT_MAX, INT_MAX}; }));
+  EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.w.sizes = {INT_MAX, INT_MAX, INT_MAX, 1}; }));
   EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.strides[3] = 0; }));
   EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.x.sizes[0] = 5; }));
   EXPECT_FALSE(isUnderstood([](OperationValue& o) { o.y.sizes[1] = 5; }));

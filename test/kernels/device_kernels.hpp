@@ -23,9 +23,9 @@ namespace ucudnn::test {
 /// With sizes, strides and filters as they are packed; `gap` elements between samples besides.
 inline void setSizes(Problem& p, int channels, int filters, bool isNhwc, int gap = 0) {
   const auto spatial = static_cast<std::size_t>(p.dimensions);
-  const auto pack = [&](Problem::Sizes& sizes, Problem::Sizes& strides, int count) {
+  const auto pack = [&](Problem::Sizes& sizes, Problem::Strides& strides, int count) {
     sizes[1] = count;
-    int stride = isNhwc ? count : 1;
+    std::int64_t stride = isNhwc ? count : 1;
     for (std::size_t d = spatial - 1; d >= 2; --d) {
       strides[d] = stride;
       stride *= sizes[d];
@@ -132,8 +132,8 @@ struct Values {
 
 /// A filter gradient in double, in w's order: of four dimensions, without groups or dilation.
 inline std::vector<double> gradientOf(const Problem& p, const Values& values) {
-  const auto at = [&](const std::vector<char>& from, const Problem::Sizes& strides, auto... index) {
-    int place = 0;
+  const auto at = [&](const std::vector<char>& from, const Problem::Strides& strides, auto... index) {
+    std::int64_t place = 0;
     std::size_t dimension = 0;
     ((place += index * strides[dimension++]), ...);
     return numberAt(from, static_cast<std::size_t>(place), p.xType);

@@ -148,7 +148,8 @@ Problem large() {
 
 void layOutNhwc(Problem& problem) {
   const auto strides = [](const Problem::Sizes& sizes) {
-    return Problem::Sizes{sizes[1] * sizes[2] * sizes[3], 1, sizes[1] * sizes[3], sizes[1]};
+    const std::int64_t pixel = sizes[1], row = pixel * sizes[3];
+    return Problem::Strides{row * sizes[2], 1, row, pixel};
   };
   problem.wFormat = CUDNN_TENSOR_NHWC;
   problem.xStrides = strides(problem.xSizes);

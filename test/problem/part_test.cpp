@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -139,9 +140,9 @@ int extent(const Problem& problem, std::size_t spatial) {
 }
 
 /// Strides, sometimes with gaps.
-Problem::Sizes layOut(Random& random, const Problem& problem, const Problem::Sizes& sizes) {
-  Problem::Sizes strides{};
-  int next = 1;
+Problem::Strides layOut(Random& random, const Problem& problem, const Problem::Sizes& sizes) {
+  Problem::Strides strides{};
+  std::int64_t next = 1;
   const auto pack = [&](int i) {
     strides[i] = next;
     next = next * sizes[i] + (random.chance(0.1) ? random.between(1, 3) : 0);
@@ -400,6 +401,34 @@ TEST(PartTest, ASamplesOffsetsAreThoseOfThePartThatBeginsWithIt) {
                 std::tie(part.x, part.w, part.y, part.adds));
     }
   }
+}
+
+/// 2 x 4 x 4096 x 2048 x 1024 elements of two bytes, in groups of two channels: 64 GiB a sample.
+TEST(PartTest, OffsetsHave64Bits) {
+  Problem problem = test::sampleProblem(Operation::kForward, 2, 4, CUDNN_DATA_HALF);
+  constexpr std::int64_t kRow = 1024, kSlice = 2048 * kRow, kChannel = 4096 * kSlice;
+  constexpr std::size_t kGibibyte = std::size_t{1} << 30;
+  problem.dimensions = 5;
+  problem.xSizes = problem.ySizes = {2, 4, 4096, 2048, 1024};
+  problem.xStrides = problem.yStrides = {4 * kChannel, kChannel, kSlice, kRow, 1};
+  problem.wSizes = {4, 2, 3, 3, 3};
+  problem.groups = 2;
+  problem.pads = problem.strides = problem.dilations = {1, 1, 1};
+  const Part sample = cut(Part(problem), Direction::kBatch, {1, 1});
+  EXPECT_EQ(sample.offsets.x, 64 * kGibibyte);
+  EXPECT_EQ(sample.offsets.y, 64 * kGibibyte);
+  const Part group = cut(sample, Direction::kGroups, {1, 1});
+  EXPECT_EQ(group.offsets.x, 96 * kGibibyte);
+  EXPECT_EQ(group.offsets.w, 2U * 2 * 27 * 2);
+  const Part band = cutBand(group, 0, {2048, 512});
+  EXPECT_EQ(band.offsets.x, 96 * kGibibyte + 2047U * kSlice * 2);
+  EXPECT_EQ(band.offsets.y, 104 * kGibibyte);
+  EXPECT_TRUE(band.problem.isLarge()) << "its channels are 2^33 elements apart";
+  problem.operation = Operation::kBackwardData;
+  const Part input = cutBand(Part(problem), 0, {4000, 96});
+  EXPECT_EQ(input.offsets.x, 4000U * kSlice * 2);
+  EXPECT_EQ(input.offsets.y, 3999U * kSlice * 2);
+  EXPECT_EQ(offsetsOfSample(problem, 1).x, 64 * kGibibyte);
 }
 
 }  // namespace

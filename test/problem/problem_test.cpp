@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <set>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "support/problems.hpp"
@@ -204,6 +206,41 @@ TEST(ProblemTest, SizesBeyond32BitsDoNotWrap) {
   EXPECT_EQ(problem.xBytes(), ((std::size_t{65535} << 20) + 4 * 9 * 8) * 4);
 }
 
+/// One volume of four channels, each of so many elements.
+Problem volume(std::int64_t channelStride) {
+  Problem problem = sampleProblem(Operation::kForward, 1, 4);
+  problem.xStrides = problem.yStrides = {4 * channelStride, channelStride, 8, 1, 0};
+  return problem;
+}
+
+TEST(ProblemTest, LargeIsWhatSpansMoreThanAnIntCounts) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  Problem problem = sampleProblem(Operation::kForward, 2, 4);
+  const std::int64_t sample = 4 * 9 * 8;
+  problem.xStrides[0] = kMost - sample;
+  EXPECT_FALSE(problem.isLarge());
+  problem.xStrides[0] = kMost - sample + 1;
+  EXPECT_TRUE(problem.isLarge());
+  EXPECT_FALSE(problem.withBatch(1).isLarge());
+  std::swap(problem.xStrides, problem.yStrides);
+  EXPECT_TRUE(problem.isLarge());
+  Problem filters = sampleProblem();
+  filters.wSizes = {1 << 14, 1 << 14, 7, 1, 0};
+  EXPECT_FALSE(filters.isLarge());
+  filters.wSizes[2] = 8;
+  EXPECT_TRUE(filters.isLarge());
+}
+
+/// Volumes that differ beyond 32 bits are two problems.
+TEST(ProblemTest, StridesHave64Bits) {
+  const Problem small = volume(72), large = volume((std::int64_t{1} << 33) + 72);
+  EXPECT_NE(small, large);
+  EXPECT_NE(small.hash(), large.hash());
+  EXPECT_EQ(large.xBytes(), (3 * ((std::size_t{1} << 33) + 72) + 72) * sizeof(float));
+  EXPECT_NE(large.text().find("4,9,8/34359738656,8589934664,8,1 "), std::string::npos)
+      << large.text();
+}
+
 TEST(ProblemTest, MultiplyAddsCountEveryTap) {
   EXPECT_DOUBLE_EQ(sampleProblem(Operation::kForward, 8, 4).multiplyAdds(),
                    8.0 * 4 * 9 * 8 * (4 * 3 * 3));
@@ -249,14 +286,14 @@ TEST(ProblemTest, OnlyADenseOutputIsOverwrittenSampleBySample) {
     problem.operation = other;
     EXPECT_EQ(0U, problem.overwrittenSampleBytes()) << toText(other);
   }
-  const std::vector<Problem::Sizes> gaps = {
+  const std::vector<Problem::Strides> gaps = {
       {2161, 360, 72, 8, 1},    // between samples
       {2592, 432, 72, 8, 1},    // between channels
       {4320, 720, 144, 16, 2},  // between pixels
       {72, 360, 72, 8, 1},      // samples overlap
       {2160, 0, 72, 8, 1},      // channels do
   };
-  for (const Problem::Sizes& strides : gaps) {
+  for (const Problem::Strides& strides : gaps) {
     Problem problem = forward;
     problem.yStrides = strides;
     EXPECT_EQ(0U, problem.overwrittenSampleBytes());

@@ -94,10 +94,10 @@ TEST(ReadProblemTest, ThreeSpatialDimensionsAreRead) {
   ASSERT_TRUE(readProblem(Operation::kForward, d.get(), problem));
   EXPECT_EQ(problem.dimensions, 5);
   EXPECT_EQ(problem.xSizes, (Problem::Sizes{8, 4, 5, 9, 7}));
-  EXPECT_EQ(problem.xStrides, (Problem::Sizes{1260, 315, 63, 7, 1}));
+  EXPECT_EQ(problem.xStrides, (Problem::Strides{1260, 315, 63, 7, 1}));
   EXPECT_EQ(problem.wSizes, (Problem::Sizes{6, 4, 3, 2, 1}));
   EXPECT_EQ(problem.ySizes, (Problem::Sizes{8, 6, 4, 5, 3}));
-  EXPECT_EQ(problem.yStrides, (Problem::Sizes{360, 60, 15, 3, 1}));
+  EXPECT_EQ(problem.yStrides, (Problem::Strides{360, 60, 15, 3, 1}));
   EXPECT_EQ(problem.pads, (Problem::Spatial{0, 1, 2}));
   EXPECT_EQ(problem.strides, (Problem::Spatial{1, 2, 3}));
   EXPECT_EQ(problem.dilations, (Problem::Spatial{3, 2, 1}));

@@ -110,7 +110,7 @@ bool supportsWinograd(const ConvolutionProblem& problem) {
 bool hasGapsInSample(const TensorShape& shape) {
   std::int64_t last = 0, elements = 1;
   for (std::size_t d = 1; d < static_cast<std::size_t>(shape.rank); ++d) {
-    last += (shape.dims[d] - 1) * std::int64_t{shape.strides[d]};
+    last += (shape.dims[d] - 1) * shape.strides[d];
     elements *= shape.dims[d];
   }
   return last + 1 > elements;

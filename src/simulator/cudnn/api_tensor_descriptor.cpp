@@ -29,7 +29,7 @@ TensorShape makeShape(cudnnDataType_t type, int rank, const int* dims) {
 
 /// As cuDNN 9.19, which counts gaps, too. Filters may be larger.
 TensorShape requireExtent(TensorShape shape) {
-  requireSupported(extentCount(shape) <= INT32_MAX, "the tensor extends over 2^31 elements");
+  requireSupported(!isLarge(shape), "the tensor extends over 2^31 elements");
   return shape;
 }
 
@@ -134,7 +134,7 @@ cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc,
     for (int dim = 0; dim < nbDimsRequested && dim < shape.rank; ++dim) {
       const auto d = static_cast<std::size_t>(dim);
       if (dimA != nullptr) dimA[dim] = shape.dims[d];
-      if (strideA != nullptr) strideA[dim] = shape.strides[d];
+      if (strideA != nullptr) strideA[dim] = static_cast<int>(shape.strides[d]);
     }
   });
 }

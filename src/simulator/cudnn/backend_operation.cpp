@@ -135,7 +135,7 @@ TensorShape shapeOf(const BackendTensor::Value& tensor) {
   shape.type = tensor.type;
   shape.rank = static_cast<int>(tensor.dims.size());
   std::transform(tensor.dims.begin(), tensor.dims.end(), shape.dims.begin(), narrow);
-  std::transform(tensor.strides.begin(), tensor.strides.end(), shape.strides.begin(), narrow);
+  std::copy(tensor.strides.begin(), tensor.strides.end(), shape.strides.begin());
   require(std::count(tensor.dims.begin(), tensor.dims.end(), 0) == 0, "a dimension is 0");
   return shape;
 }

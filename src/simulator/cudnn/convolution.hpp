@@ -16,7 +16,7 @@ struct Epilogue {
   TensorShape sourceShape;
   const void* bias = nullptr;  ///< one value for each output channel, `biasType`, forward only
   cudnnDataType_t biasType = CUDNN_DATA_FLOAT;
-  int biasStride = 1;
+  std::int64_t biasStride = 1;
   cudnnActivationStruct activation{CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0};
 };
 

@@ -20,7 +20,7 @@ struct FusedTail {
   bool hasBias = false;  ///< without one no engine computes it
   GraphTensor bias;
   cudnnDataType_t biasType = CUDNN_DATA_FLOAT;
-  int biasStride = 1;
+  std::int64_t biasStride = 1;
   double zFactor = 0;  ///< 0: no z
   GraphTensor z;
   TensorShape zShape;

@@ -27,7 +27,7 @@ class Hash {
  public:
   explicit Hash(std::uint64_t seed) : state_(mix(seed)) {}
 
-  void add(int value) { state_ = mix(state_ ^ static_cast<std::uint64_t>(value)); }
+  void add(std::int64_t value) { state_ = mix(state_ ^ static_cast<std::uint64_t>(value)); }
 
   void add(const TensorShape& shape) {
     add(shape.type);

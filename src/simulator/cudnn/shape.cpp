@@ -106,13 +106,13 @@ std::size_t elementCount(const TensorShape& shape) {
 
 bool setPackedStrides(TensorShape* shape, cudnnTensorFormat_t format) {
   const auto rank = static_cast<std::size_t>(shape->rank);
-  std::array<int, kMaximumRank> strides{};
+  std::array<std::int64_t, kMaximumRank> strides{};
   std::int64_t stride = 1;
   bool fits = true;
   const auto place = [&](std::size_t dim) {
     fits = fits && stride <= INT32_MAX;
     if (!fits) return;
-    strides[dim] = static_cast<int>(stride);
+    strides[dim] = stride;
     stride *= vectorCount(*shape, dim);
   };
   // The batch comes last in both orders: its own count is no stride of anything.

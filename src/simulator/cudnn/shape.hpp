@@ -18,7 +18,7 @@ struct TensorShape {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   int rank = 0;
   std::array<int, kMaximumRank> dims{};
-  std::array<int, kMaximumRank> strides{};
+  std::array<std::int64_t, kMaximumRank> strides{};
 
   bool sameDims(const TensorShape& other) const;
   bool sameStrides(const TensorShape& other) const;
@@ -38,6 +38,11 @@ std::size_t extentBytes(const TensorShape& shape);
 
 /// Elements from the first to the last, gaps included, counted as elementCount.
 std::size_t extentCount(const TensorShape& shape);
+
+/// Whether it spans 2^31 elements or more: no legacy descriptor has it, and fast engines don't.
+inline bool isLarge(const TensorShape& shape) {
+  return extentCount(shape) > INT32_MAX;
+}
 
 /// Elements, counted in vectors for vectorized types.
 std::size_t elementCount(const TensorShape& shape);
@@ -65,7 +70,7 @@ void forEachOffset(const TensorShape& shape, F&& f) {
       const auto d = static_cast<std::size_t>(dim);
       offset += shape.strides[d];
       if (++index[d] < shape.dims[d]) break;
-      offset -= static_cast<std::int64_t>(shape.strides[d]) * shape.dims[d];
+      offset -= shape.strides[d] * shape.dims[d];
       index[d] = 0;
     }
     if (dim < 0) return;
@@ -78,7 +83,7 @@ inline std::int64_t broadcastOffset(const TensorShape& shape,
   std::int64_t offset = 0;
   for (int dim = 0; dim < shape.rank; ++dim) {
     const auto d = static_cast<std::size_t>(dim);
-    if (shape.dims[d] != 1) offset += static_cast<std::int64_t>(shape.strides[d]) * index[d];
+    if (shape.dims[d] != 1) offset += shape.strides[d] * index[d];
   }
   return offset;
 }

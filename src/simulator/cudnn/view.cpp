@@ -27,7 +27,7 @@ View::View(const TensorShape& shape) : type(shape.type), vector(vectorLength(sha
     }
     const std::size_t from = i < 2 ? i : i - missing;
     dims[i] = shape.dims[from];
-    strides[i] = static_cast<std::int64_t>(shape.strides[from]) * vector;
+    strides[i] = shape.strides[from] * vector;
   }
 }
 
