@@ -60,6 +60,7 @@ class LargestBatch {
  private:
   std::optional<std::size_t> workspaceAt(int batch) const {
     const Problem part = request_.problem.withBatch(batch);
+    if (!mayBePlanned(part, kernel_)) return std::nullopt;
     const auto offer = offeredKernel(handle_,
                                      part,
                                      std::make_shared<const ProblemDescriptors>(part),

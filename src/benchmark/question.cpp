@@ -208,14 +208,14 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   std::vector<Kernel> kernels = neighbouringKernels(measured_.atAnchors(), batch);
   for (const Kernel kernel : neighbouringKernels(measured_.everywhere(), batch))
     if (!contains(kernels, kernel)) kernels.push_back(kernel);
+  const Problem problem = request_.problem.withBatch(batch);
   const auto isSettled = [&](Kernel kernel) {
-    return measured_.isKnown(batch, kernel) || !isOffered(kernel);
+    return measured_.isKnown(batch, kernel) || !isOffered(kernel) || !mayBePlanned(problem, kernel);
   };
   kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isSettled), kernels.end());
   if (kernels.empty()) return judgement;
   judgement.isLate = isLate();
   if (judgement.isLate) return judgement;
-  const Problem problem = request_.problem.withBatch(batch);
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   const int miniBatch = request_.problem.batch();
   const bool isFast = request_.tuning == Tuning::kFast;

@@ -20,8 +20,8 @@ constexpr int kMostSums = 32;
 /// Pixels of one block. No filter's step is larger either.
 constexpr int kMostPixels = 64;
 
-/// Of one sample. More are too small for a GPU.
-constexpr int kMostBands = 256;
+/// Of one sample. More would be too small for a GPU, of all its memory.
+constexpr int kMostBands = 4096;
 
 struct EngineConfiguration {
   std::int64_t engine = 0;                          ///< cuDNN's global index

@@ -39,6 +39,10 @@ constexpr int kFewestSums = 4;
 constexpr std::size_t kKeptBanded = 3;
 // A launch takes as long as copying smaller ones.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
+// Of a problem that isn't large there are no more.
+constexpr int kMostOffered = 256;
+// Larger ones are no faster. Nothing else bounds those of a large problem without a limit.
+constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
 // Of more samples micro-batches do what bands do.
 constexpr int kMostBandedBatch = 4;
 
@@ -266,10 +270,45 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   EngineConfiguration kind;
   kind.blocks = 1;
   kind.bands = isRounded(problem.xType) ? 1 : 2;
-  for (; kind.bands <= kMostBands; kind.bands *= 2) {
+  for (; kind.bands <= kMostOffered; kind.bands *= 2) {
     if (copied / static_cast<std::size_t>(kind.bands) < kLeastBandBytes) break;
     if (ChannelsLast::exists(problem, kind.bands)) kinds.push_back(kind);
   }
+  return kinds;
+}
+
+/// The numbers of bands of a large problem, in any layout: what else there is is much slower. Each
+/// is four times the one before, as each costs several timings of a long kernel. Of bands that are
+/// all too large, or too small, there is one. Throws Error.
+std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds;
+  EngineConfiguration kind;
+  kind.blocks = 1;
+  bool isTooLarge = false;
+  for (kind.bands = 2; kind.bands <= kMostBands;
+       kind.bands *= kinds.empty() || isTooLarge ? 2 : 4) {
+    if (!ChannelsLast::exists(problem, kind.bands)) continue;
+    const std::size_t bytes = EnginePart(problem, kind).ownBytes;
+    if (!kinds.empty() && bytes < kLeastBandBytes) break;
+    if (isTooLarge) kinds.clear();
+    kinds.push_back(kind);
+    isTooLarge = bytes > kMostBandBytes;
+  }
+  return kinds;
+}
+
+/// How engines compute a large problem in parts that are not. Throws Error.
+std::vector<EngineConfiguration> partsOfLarge(const Problem& problem) {
+  std::vector<EngineConfiguration> kinds = bandsOfLarge(problem);
+  const auto isDivided = [](const std::vector<Part>& parts) {
+    return !parts.empty() && !parts.front().problem.isLarge();
+  };
+  EngineConfiguration kind;
+  for (kind.tiles = 2; kind.tiles <= kMostTiles; kind.tiles *= 2)
+    if (isDivided(cutInTiles(problem, kind.tiles))) kinds.push_back(kind);
+  kind.tiles = 1;
+  for (kind.sums = kFewestSums; kind.sums <= kMostSums; kind.sums *= 2)
+    if (isDivided(cutToSum(problem, kind.sums))) kinds.push_back(kind);
   return kinds;
 }
 
@@ -284,6 +323,13 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
     addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
+/// Adds the first few of each number of parts.
+void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
+  const auto any = [](const KernelOffer&) { return true; };
+  for (const EngineConfiguration& kind : partsOfLarge(asking.problem))
+    addEngines(asking, kind, kKeptBanded, offers, any);
+}
+
 }  // namespace
 
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
@@ -294,6 +340,10 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   if (!hasEngines(problem)) return kept;
   const Asking asking{device, problem, calls, failures};
   try {
+    if (problem.isLarge()) {
+      addLarge(asking, kept);
+      return kept;
+    }
     const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
     for (const EngineConfiguration& value :
          engineProposals(device, problem, graphs.front(), calls)) {
@@ -321,7 +371,7 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          int* failures) {
   if (!hasEngines(problem)) return std::nullopt;
   try {
-    for (EngineConfiguration kind : bandsOf(problem)) {
+    for (EngineConfiguration kind : problem.isLarge() ? partsOfLarge(problem) : bandsOf(problem)) {
       const EnginePart part(problem, kind);
       if (part.ownBytes > limitBytes) continue;
       const auto graphs = makeGraphs(device, part, calls);

@@ -95,6 +95,14 @@ class EngineSource final : public KernelSource {
     return engineInBands({handle}, problem, limitBytes, calls, failures);
   }
 
+  bool divides(const Problem& problem, Kernel kernel) const override {
+    try {
+      return !EnginePart(problem, engineConfigurationOf(kernel.id)).problem.isLarge();
+    } catch (const Error&) {  // there are no such parts
+      return false;
+    }
+  }
+
   std::unique_ptr<PreparedKernel> prepare(cudnnHandle_t handle,
                                           const Problem& problem,
                                           std::shared_ptr<const ProblemDescriptors>,

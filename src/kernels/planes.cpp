@@ -241,9 +241,10 @@ class PlaneSource final : public KernelSource {
 }  // namespace
 
 bool mayHavePlanes(const Problem& problem) noexcept {
-  return std::any_of(std::begin(kPlaneCuts), std::end(kPlaneCuts), [&](const PlaneCut& cut) {
-    return hasPlanes(problem, cut);
-  });
+  return !problem.isLarge() &&
+         std::any_of(std::begin(kPlaneCuts), std::end(kPlaneCuts), [&](const PlaneCut& cut) {
+           return hasPlanes(problem, cut);
+         });
 }
 
 std::unique_ptr<KernelSource> makePlaneSource() {

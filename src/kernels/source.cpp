@@ -54,6 +54,10 @@ bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noex
   return withEngines ? source != kPlanes || !areBlocksFaster(problem) : source != kEngines;
 }
 
+bool mayBePlanned(const Problem& problem, Kernel kernel) {
+  return !problem.isLarge() || sourceOf(kernel).divides(problem, kernel);
+}
+
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,

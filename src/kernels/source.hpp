@@ -59,6 +59,8 @@ class KernelSource {
                                                      int* failures) const {
     return offers(handle, problem, descriptors, failures);
   }
+  /// Whether it computes a large problem (Problem::isLarge) in parts that are not.
+  virtual bool divides(const Problem&, Kernel) const { return false; }
   /// Which of them computes the problem in parts of its samples within so much workspace, as fast
   /// as cuDNN expects of any. Empty: none does.
   virtual std::optional<KernelOffer> offerInBands(
@@ -93,6 +95,9 @@ void addKernelSource(std::unique_ptr<const KernelSource> source);
 /// Whether kernels of a source may be offered for the problem: of engines.hpp's only `withEngines`,
 /// of planes.hpp's then only where engines of blocks are no faster.
 bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noexcept;
+/// Whether plans may have the kernel for the problem: of a large one only if it divides that. The
+/// client's own engine runs it undivided where nothing else does.
+bool mayBePlanned(const Problem& problem, Kernel kernel);
 /// The functions of all sources, as above; of those that are asked.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,

@@ -51,8 +51,8 @@ std::vector<Part> cutToSum(const Problem& problem, int parts) {
   const bool areContiguous =
       problem.xBytes() == x * elementBytes(type) && problem.yBytes() == y * elementBytes(type) &&
       problem.xBytes() == count * second.x && problem.yBytes() == count * second.y;
-  if (!areContiguous || !areForEngines(second) || x > kMostElements || y > kMostElements ||
-      problem.wBytes() / elementBytes(type) > kMostElements)
+  if (!areContiguous || !areForEngines(second) || x / count > kMostElements ||
+      y / count > kMostElements || problem.wBytes() / elementBytes(type) > kMostElements)
     return {};
   return cutEqually(Part(problem), Direction::kBatch, parts);
 }

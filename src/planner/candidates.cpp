@@ -56,6 +56,7 @@ std::vector<Candidate> candidatesAt(int batch,
                                     const KernelErrors& largest,
                                     bool accurate,
                                     Pace pace) {
+  const Problem part = request.problem.withBatch(batch);
   const auto timeOf = [&](const Measurement& kernel) {
     if (pace == Pace::kHost) return kernel.timeMs;
     if (batch < request.problem.batch()) return kernel.deviceMs;
@@ -66,6 +67,7 @@ std::vector<Candidate> candidatesAt(int batch,
             errorOf(kernel, request.problem.operation, batch, largest) * kErrorSpread >
                 request.settings->maxError) ||
            (request.deterministic && !kernel.deterministic) || (accurate && !kernel.accurate) ||
+           !mayBePlanned(part, kernel.kernel) ||
            (request.calls == CallKind::kOther ? !kernel.anyCall : !isAmong(request, kernel.kernel));
   };
   std::vector<Candidate> list;

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kernels/engines.hpp"
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 
@@ -20,10 +21,10 @@ constexpr int kFew = 4;
 constexpr std::chrono::milliseconds kPartsRetryAfter{100};
 constexpr int kMostDoublings = 20;  // to a day
 
-/// Whether a split may run that nobody has measured.
+/// Whether a split may run that nobody has measured. Undivided a large problem is slow.
 bool mayRunInParts(const PlanRequest& request) {
-  return request.own && request.lacksWorkspace && request.withEngines() && request.suitsEngines &&
-         !request.withErrors();
+  return request.own && (request.lacksWorkspace || request.problem.isLarge()) &&
+         request.withEngines() && request.suitsEngines && !request.withErrors();
 }
 
 /// Puts together the parts of one kernel.
@@ -68,8 +69,8 @@ class Parts {
   Measurements measurements_;
 };
 
-/// The largest power of two that fits, and what is left of the batch. False: cuDNN can't run the
-/// kernel so. Throws Error.
+/// The largest power of two that fits, and what is left of the batch; in which the kernel of `own`
+/// is not slow, as of a large problem. False: cuDNN can't run the kernel so. Throws Error.
 bool divide(const PlanRequest& request, Parts& parts) {
   const int miniBatch = request.problem.batch();
   // The workspace of most kernels grows with the batch, from the size that a filter takes.
@@ -77,7 +78,9 @@ bool divide(const PlanRequest& request, Parts& parts) {
   const auto sizes = microBatchSizes(BatchSizePolicy::kPowerOfTwo, miniBatch);
   for (auto size = std::next(sizes.rbegin());; ++size) {
     if (size == sizes.rend()) return false;
-    const bool isShort = estimatedMs(request.problem.withBatch(*size)) < kShortestMs;
+    const Problem part = request.problem.withBatch(*size);
+    if (part.isLarge()) continue;
+    const bool isShort = estimatedMs(part) < kShortestMs;
     if (isShort && miniBatch > *size * kFew) return false;
     const bool mayFit = sampleBytes * static_cast<std::size_t>(*size) <= request.limitBytes;
     if (mayFit && parts.add(*size)) break;
@@ -122,10 +125,41 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels&
   return nullptr;
 }
 
+/// The first engine for the largest part of the batch that is not large: the client's own is one of
+/// the few that compute the whole, and slow. As if it were the client's, with so much workspace for
+/// each sample. Empty: there is none. Throws Error.
+std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
+  const auto sizes = request.sizes();
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
+    const Problem part = request.problem.withBatch(*size);
+    if (part.isLarge()) continue;
+    for (const KernelOffer& offer : offeredKernels(request.handle,
+                                                   part,
+                                                   ProblemDescriptors(part).get(),
+                                                   request.withEngines(),
+                                                   nullptr,
+                                                   request.callsAt(*size)))
+      if (offer.kernel.source == kEngines && (offer.deterministic || !request.deterministic))
+        return OwnKernel{offer.kernel,
+                         offer.workspaceBytes / static_cast<std::size_t>(*size) *
+                             static_cast<std::size_t>(request.problem.batch())};
+    break;
+  }
+  return std::nullopt;
+}
+
 /// The client's kernel on parts of the batch; where it has none, another's bands. Null: there are
 /// none either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
   PreparedKernels prepared(request.handle, request.problem);
+  if (request.problem.isLarge()) {
+    PlanRequest other = request;
+    other.own = firstOfPart(request);
+    if (other.own) {
+      Parts parts(request, other.own->kernel, prepared);
+      if (divide(other, parts)) return parts.plan();
+    }
+  }
   Parts parts(request, request.own->kernel, prepared);
   if (request.sizes().size() > 1 && divide(request, parts)) return parts.plan();
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");

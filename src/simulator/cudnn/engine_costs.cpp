@@ -17,6 +17,8 @@ constexpr std::uint64_t kLargeSeed = 13;
 constexpr std::uint64_t kHeuristicSeed = 17;
 constexpr std::uint64_t kVariantSeed = 19;
 constexpr double kLargeBatch = 256;
+// What engines take for large tensors (pytorch#128936: 60 times as long on 2^31 elements).
+constexpr double kBeyond32Bits = 60;
 
 /// Names the configuration; no legacy algorithm has such a number.
 int configurationKey(const EngineChoice& choice) {
@@ -161,7 +163,10 @@ double timeMs(const OperationGraph& graph, const EngineModel& engine, const Engi
   // Written and read again.
   const double copiesMs = copies ? memoryTimeMs(2 * copiesBytes(problem, engine), device) : 0;
   const double variant = isSame(proposed, choice) ? 1 : variantFactor(problem, choice);
-  return launches + std::max(work * engine.time * fit * variant, memoryTimeMs(tensors, device)) +
+  const bool isSlow = isLarge(problem.x) || isLarge(problem.w) || isLarge(problem.y);
+  const double slow = isSlow ? kBeyond32Bits : 1;
+  return launches +
+         std::max(work * engine.time * fit * variant * slow, memoryTimeMs(tensors, device)) +
          copiesMs;
 }
 

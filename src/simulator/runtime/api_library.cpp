@@ -60,12 +60,20 @@ void forEach(const std::array<std::int32_t, 4>& sizes, Function f) {
         for (i[3] = 0; i[3] < sizes[3]; ++i[3]) f(i);
 }
 
+/// How many.
+std::size_t countOf(const std::array<std::int32_t, 4>& sizes) {
+  std::size_t count = 1;
+  for (const std::int32_t size : sizes) count *= static_cast<std::size_t>(size);
+  return count;
+}
+
 /// What a kernel copies between, and how it runs.
 struct Copy {
   void* tensor;
-  std::size_t tensorBytes;
+  std::size_t tensorBytes;  ///< gaps included
   void* blocks;
   std::size_t blockBytes;
+  std::size_t movedBytes;  ///< of the tensor
   std::function<void()> toBlocks, fromBlocks;
 };
 
@@ -126,6 +134,7 @@ Copy copyOf(const BlockCopy& copy, bool inPlanes = false) {
           spanOf(copy.strides, sizes) * sizeof(Number),
           blocks,
           numbers * sizeof(Number),
+          countOf(sizes) * sizeof(Number),
           take,
           give};
 }
@@ -165,6 +174,7 @@ Copy copyOf(const FilterCopy& copy) {
           spanOf(copy.strides, sizes) * sizeof(Number),
           blocks,
           numbers * sizeof(Number),
+          countOf(sizes) * sizeof(Number),
           take,
           give};
 }
@@ -222,12 +232,11 @@ cudaError_t launch(const KernelOfOurs& kernel,
       !checkRange(copy.blocks, copy.blockBytes, "a kernel's blocks"))
     return cudaErrorIllegalAddress;
   const DeviceModel& model = deviceModel(thisThread().device);
-  const double gigabytes = static_cast<double>(copy.tensorBytes + copy.blockBytes) / 1e9;
+  const double gigabytes = static_cast<double>(copy.movedBytes + copy.blockBytes) / 1e9;
   // Where times are random, those of the convolutions are, between copies as without them.
   const double launchMs = isFirst && randomTimesSeed() == 0 ? model.launchMs : 0;
-  Work work{kernel.name,
-            launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3,
-            toBlocks ? copy.toBlocks : copy.fromBlocks};
+  Work work{kernel.name, launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3, [] {}};
+  if (arithmetic() != Arithmetic::kOff) work.execute = toBlocks ? copy.toBlocks : copy.fromBlocks;
   work.accesses = {{copy.tensor, copy.tensorBytes, !toBlocks},
                    {copy.blocks, copy.blockBytes, toBlocks}};
   return enqueue(stream, std::move(work));
