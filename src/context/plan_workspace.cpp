@@ -61,6 +61,9 @@ ToldWorkspaces& toldWorkspaces() {
   return instance;
 }
 
+// More workspace makes parts of a large problem no faster.
+constexpr std::size_t kMostForParts = std::size_t{1} << 30;
+
 /// The answer to one question.
 class Answer {
  public:
@@ -77,10 +80,12 @@ class Answer {
     const Route route = snapshot_.routeOf(problem_, plan_.descriptors, -1, plan_.capturing);
     if (route == Route::kUnshared) return std::nullopt;
     if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
+    const std::size_t mostBytes =
+        std::min(std::max(plan_.neededBytes, bytesOfLargeInParts()), capBytes_);
     if (!plan_.repeatsBits || snapshot_.frozen != nullptr)
-      if (const auto told = measuredBytes())
+      if (const auto told = measuredBytes(mostBytes))
         return PlanWorkspace{*told, algorithmWithin(*told), true};
-    if (fits_) return PlanWorkspace{plan_.neededBytes, -1};
+    if (fits_) return PlanWorkspace{mostBytes, -1};
     return unmeasured();
   }
 
@@ -92,12 +97,23 @@ class Answer {
     return wanted;
   }
 
+  /// What the parts take in which a large problem runs until it is measured: its own engine may
+  /// need nothing, and be slow. 0: it isn't large, or there are none.
+  std::size_t bytesOfLargeInParts() const {
+    if (plan_.repeatsBits || !problem_.isLarge()) return 0;
+    const auto kernel = plan_.kernel();
+    if (!kernel) return 0;
+    PlanRequest wanted = request(std::min(std::max(plan_.neededBytes, kMostForParts), capBytes_));
+    wanted.own = OwnKernel{*kernel, plan_.neededBytes};
+    const auto plan = planner().ownUnmeasured(wanted, measuringFor(false, plan_.capturing));
+    return plan ? bytesToTell(plan->workspaceBytes, capBytes_) : 0;
+  }
+
   /// Of a measured plan that is faster than the client's engine, or needs much less. No more than
   /// was told before, where that is known.
-  std::optional<std::size_t> measuredBytes() const {
+  std::optional<std::size_t> measuredBytes(std::size_t ownBytes) const {
     const ToldWorkspaces::Key key{
         snapshot_.machine, problem_, plan_.neededBytes, capBytes_, deterministic_};
-    const std::size_t ownBytes = std::min(plan_.neededBytes, capBytes_);
     PlanRequest wanted = request(ownBytes);
     const Measuring measuring = measuringFor(false, plan_.capturing);
     const auto nameOwn = [&] {

@@ -31,7 +31,8 @@ struct PlanWorkspace {
 };
 
 /// No more than the plan's own engine needs, whatever would be gained by more: clients bar plans by
-/// their workspace, and may have no memory for another size. No more than the cap, either. Empty:
+/// their workspace, and may have no memory for another size. But what parts of a large problem need
+/// (Problem::isLarge), which its own engine is slow for. No more than the cap, either. Empty:
 /// the engine's own need, as the problem is not planned, or nothing is known within the cap. Throws
 /// Error.
 std::optional<PlanWorkspace> planWorkspace(const Snapshot& snapshot, const ClientPlan& plan);
