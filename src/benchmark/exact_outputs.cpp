@@ -11,11 +11,9 @@
 namespace ucudnn {
 namespace {
 
-// The error of so many outputs repeats within 5 %, and that of the fewest within 15 %: one over the
-// root of twice their number.
-constexpr double kMostOutputs = 256;
+// The error of so few outputs repeats within 15 %: one over the root of twice their number.
 constexpr double kFewestOutputs = 24;
-// Of all outputs together: a host computes 3e8 a second.
+// Of kMostOutputs together: a host computes 3e8 a second.
 constexpr double kMostProducts = 3e7;
 
 /// All five dimensions: those that the problem does not have are 1.
@@ -224,12 +222,14 @@ bool hasExactOutputs(const Problem& problem) noexcept {
 }
 
 /// One in each of as many equal parts, wherever in it.
-std::vector<ExactOutput> exactOutputs(const Problem& problem) {
+std::vector<ExactOutput> exactOutputs(const Problem& problem, int most) {
   const Convolution convolution(problem);
   const Tensor& output = convolution.output();
   const std::int64_t all = output.sizes[0] * output.sizes[1] * output.image();
-  const double wanted =
-      std::clamp(kMostProducts / convolution.products(), kFewestOutputs, kMostOutputs);
+  const double mostProducts = kMostProducts / kMostOutputs * most;
+  const double wanted = std::clamp(mostProducts / convolution.products(),
+                                   kFewestOutputs,
+                                   std::max<double>(most, kFewestOutputs));
   const std::int64_t count = std::min(all, static_cast<std::int64_t>(wanted));
   std::vector<ExactOutput> outputs;
   std::uint64_t state = 0x9E3779B97F4A7C15u;

@@ -19,11 +19,14 @@ struct ExactOutput {
 /// False: an activation that is neither RELU nor none.
 bool hasExactOutputs(const Problem& problem) noexcept;
 
+/// The error of so many outputs repeats within 5 %.
+constexpr int kMostOutputs = 256;
+
 /// Some outputs of the problem, spread over all: enough for an error that repeats within a fifth,
-/// few enough for some 0.1 s of the host. Each tensor holds the values of fillRandom, bias is 0,
-/// alpha is 1, and so is the factor of a z that holds what y does; else beta is 0. REQUIRES:
-/// hasExactOutputs.
-std::vector<ExactOutput> exactOutputs(const Problem& problem);
+/// few enough for some 0.1 s of the host, or as much longer as more are asked for. Each tensor
+/// holds the values of fillRandom, bias is 0, alpha is 1, and so is the factor of a z that holds
+/// what y does; else beta is 0. REQUIRES: hasExactOutputs.
+std::vector<ExactOutput> exactOutputs(const Problem& problem, int most = kMostOutputs);
 
 /// What is further off than noise of the outputs' own size is of no more use.
 constexpr double kLargestError = 2;

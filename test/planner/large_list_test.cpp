@@ -1,0 +1,222 @@
+// The problems of misc/layers/larger_than_2to31.csv, unmeasured: each runs in parts, and a sample
+// of its outputs is compared with sums in double. On a GPU; on the simulator nothing is computed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "benchmark/exact_outputs.hpp"
+#include "benchmark/random_values.hpp"
+#include "executor/executor.hpp"
+#include "planner/planner.hpp"
+// Behind the settings, which have a kEngines of their own.
+#include "cuda/block_copy.hpp"
+#include "kernels/engines.hpp"
+#include "problem/numbers.hpp"
+#include "support/device.hpp"
+#include "support/simulator.hpp"
+#include "tool/layer_list.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = std::size_t{256} << 20;
+constexpr int kSampled = 4096;
+constexpr int kTimed = 3;
+
+std::vector<tool::Layer> layers() {
+  return tool::readLayers({UCUDNN_LAYERS "/larger_than_2to31.csv"}, 0);
+}
+
+/// Packed, channels first.
+void setTensor(const std::vector<int>& from, Problem::Sizes& sizes, Problem::Strides& strides) {
+  sizes = {};
+  std::copy(from.begin(), from.end(), sizes.begin());
+  std::int64_t stride = 1;
+  for (std::size_t i = from.size(); i-- > 0; stride *= from[i]) strides[i] = stride;
+}
+
+Problem problemOf(const tool::Layer& layer, Operation operation) {
+  Problem problem;
+  problem.operation = operation;
+  problem.dimensions = static_cast<std::int32_t>(layer.size.size()) + 2;
+  problem.xType = problem.wType = problem.yType =
+      layer.dataType == "half" ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+  problem.wFormat = CUDNN_TENSOR_NCHW;
+  setTensor(layer.inputSizes(), problem.xSizes, problem.xStrides);
+  setTensor(layer.outputSizes(), problem.ySizes, problem.yStrides);
+  Problem::Strides none{};
+  setTensor(layer.filterSizes(), problem.wSizes, none);
+  std::copy(layer.pad.begin(), layer.pad.end(), problem.pads.begin());
+  std::copy(layer.stride.begin(), layer.stride.end(), problem.strides.begin());
+  std::copy(layer.dilation.begin(), layer.dilation.end(), problem.dilations.begin());
+  problem.mode = CUDNN_CROSS_CORRELATION;
+  problem.computeType = CUDNN_DATA_FLOAT;
+  problem.mathType = CUDNN_DEFAULT_MATH;
+  problem.groups = layer.groups;
+  return problem;
+}
+
+/// The layer with half its samples, or half its rows or depth.
+tool::Layer halfOf(tool::Layer layer) {
+  (layer.batch > 1 ? layer.batch : layer.size.front()) /= 2;
+  return layer;
+}
+
+class LargeListTest : public ::testing::TestWithParam<std::tuple<std::size_t, Operation>> {
+ protected:
+  void SetUp() override {
+    if (!hasDevice()) GTEST_SKIP() << "no device";
+    static_cast<void>(hasBlockCopies());  // the simulator loads them with arithmetic alone
+    setArithmetic(Arithmetic::kOff);
+    handle_ = makeOwned<CudnnHandle>(cudnnCreate);
+    settings_.benchmarkShare = 0;
+    settings_.kernels = Kernels::kAll;
+  }
+  void TearDown() override { setArithmetic(Arithmetic::kFull); }
+
+  /// Tensors of random numbers, and a workspace.
+  struct Memory {
+    DeviceBuffer x, w, y, workspace;
+
+    Memory(const Problem& problem, std::size_t workspaceBytes)
+        : x(problem.xBytes()), w(problem.wBytes()), y(problem.yBytes()), workspace(workspaceBytes) {
+      fillRandom(x.get(), x.bytes(), RandomTensor::kX, problem.xType, nullptr);
+      fillRandom(w.get(), w.bytes(), RandomTensor::kW, problem.wType, nullptr);
+      fillRandom(y.get(), y.bytes(), RandomTensor::kY, problem.yType, nullptr);
+      const DeviceBuffer& output = outputOf(problem);
+      UCUDNN_CHECK_CUDA(cudaMemset(output.get(), 0xFF, output.bytes()));
+    }
+    const DeviceBuffer& outputOf(const Problem& problem) const {
+      return problem.operation == Operation::kBackwardData     ? x
+             : problem.operation == Operation::kBackwardFilter ? w
+                                                               : y;
+    }
+    ConvolutionPointers pointers(const Problem& problem) const {
+      return {Factor::one(problem).get(),
+              Factor::zero(problem).get(),
+              x.get(),
+              w.get(),
+              y.get(),
+              workspace.get(),
+              workspace.bytes()};
+    }
+  };
+
+  /// The first engine that cuDNN's heuristics name.
+  std::optional<KernelOffer> firstEngine(const Problem& problem) const {
+    const auto offers = offeredKernels(handle_.get(),
+                                       problem,
+                                       ProblemDescriptors(problem).get(),
+                                       true,
+                                       nullptr,
+                                       Calls::kOverwriting);
+    const auto first = std::find_if(offers.begin(), offers.end(), [](const KernelOffer& offer) {
+      return offer.kernel.source == kEngines;
+    });
+    return first != offers.end() ? std::optional(*first) : std::nullopt;
+  }
+
+  PlanRequest call(Planner& planner, const Problem& problem, Kernel own) const {
+    PlanRequest wanted;
+    wanted.handle = handle_.get();
+    wanted.machine = planner.machines().ofDevice(0);
+    wanted.problem = problem;
+    wanted.limitBytes = kLimit;
+    wanted.settings = &settings_;
+    wanted.benchmarkDevices = &noDevices_;
+    wanted.calls = CallKind::kOverwriting;
+    wanted.suitsEngines = true;
+    wanted.own = OwnKernel{own, 0};
+    return wanted;
+  }
+
+  /// Of one run, after one that warms up.
+  static double msOf(const std::function<cudnnStatus_t()>& run) {
+    const Event begin = makeEvent(), end = makeEvent();
+    EXPECT_EQ(run(), CUDNN_STATUS_SUCCESS);
+    UCUDNN_CHECK_CUDA(cudaEventRecord(begin.get(), nullptr));
+    for (int i = 0; i < kTimed; ++i) EXPECT_EQ(run(), CUDNN_STATUS_SUCCESS);
+    UCUDNN_CHECK_CUDA(cudaEventRecord(end.get(), nullptr));
+    UCUDNN_CHECK_CUDA(cudaEventSynchronize(end.get()));
+    float ms = 0;
+    UCUDNN_CHECK_CUDA(cudaEventElapsedTime(&ms, begin.get(), end.get()));
+    return static_cast<double>(ms) / kTimed;
+  }
+
+  static double errorOf(const Problem& problem, const Memory& memory) {
+    const auto exact = exactOutputs(problem, kSampled);
+    const std::size_t bytes = elementBytes(problem.outputType());
+    std::vector<char> result(exact.size() * bytes);
+    const char* const output = static_cast<const char*>(memory.outputOf(problem).get());
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      UCUDNN_CHECK_CUDA(cudaMemcpy(
+          &result[i * bytes], output + exact[i].offset * bytes, bytes, cudaMemcpyDeviceToHost));
+    return normalizedError(exact, toDoubles(result.data(), exact.size(), problem.outputType()));
+  }
+
+  Settings settings_;
+  std::vector<int> noDevices_;
+  CudnnHandle handle_;
+};
+
+/// What half the problem takes, by the engine that cuDNN names first, is printed beside it.
+TEST_P(LargeListTest, IsRightInParts) {
+  const auto [index, operation] = GetParam();
+  const tool::Layer layer = layers().at(index);
+  const Problem problem = problemOf(layer, operation), half = problemOf(halfOf(layer), operation);
+  ASSERT_TRUE(problem.isLarge());
+  ASSERT_LT(problem.xBytes() + problem.wBytes() + problem.yBytes(), std::size_t{40'000'000'000});
+  const auto first = firstEngine(half);
+  ASSERT_TRUE(first);
+  Planner planner;
+  const PlanRequest wanted = call(planner, problem, first->kernel);
+  const auto plan = planner.answer(wanted, Measuring::kWhenItPays).plan;
+  ASSERT_TRUE(plan) << problem.text();
+  EXPECT_LE(plan->workspaceBytes, kLimit);
+  double planMs = 0, error = 0;
+  {
+    const Memory memory(problem, plan->workspaceBytes);
+    ConvolutionCall call{};
+    call.pointers = memory.pointers(problem);
+    planMs = msOf([&] { return runPlan(handle_.get(), *plan, call).status; });
+    if (!onSimulator()) error = errorOf(problem, memory);
+  }
+  // Each output is rounded once, a filter gradient of bands, or of sums, twice.
+  EXPECT_LT(error, problem.xType == CUDNN_DATA_HALF ? 2e-3 : 1.2e-2);
+  const Memory memory(half, first->workspaceBytes);
+  const auto built = buildKernel(handle_.get(),
+                                 half,
+                                 std::make_shared<const ProblemDescriptors>(half),
+                                 first->kernel,
+                                 Calls::kOverwriting);
+  const double halfMs =
+      msOf([&] { return built->enqueue(handle_.get(), memory.pointers(half), nullptr); });
+  std::printf("%s %s: %.2f ms in %zu MiB, %s; half of it %.2f ms in %zu MiB; error %.2g\n",
+              layer.name.c_str(),
+              toText(operation),
+              planMs,
+              plan->workspaceBytes >> 20,
+              toText(*plan).c_str(),
+              halfMs,
+              first->workspaceBytes >> 20,
+              error);
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         LargeListTest,
+                         ::testing::Combine(::testing::Range<std::size_t>(0, 8),
+                                            ::testing::Values(Operation::kForward,
+                                                              Operation::kBackwardData,
+                                                              Operation::kBackwardFilter)),
+                         [](const auto& made) {
+                           std::string name = layers().at(std::get<0>(made.param)).name + "_";
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + toText(std::get<1>(made.param));
+                         });
+
+}  // namespace
+}  // namespace ucudnn::test
