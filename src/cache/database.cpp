@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "cache/database_file.hpp"
+#include "cache/kept_files.hpp"
+#include "cache/kept_rows.hpp"
 #include "cache/shared_databases.hpp"
 #include "cache/stored_rows.hpp"
-#include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
@@ -53,19 +54,20 @@ struct Pending {
 /// so that the two locks are never held together.
 class Database::Implementation final : public SharedDatabase {
  public:
-  explicit Implementation(std::string path) : path_(std::move(path)), disabled_(path_.empty()) {
+  Implementation(std::string path, DatabaseUse use, std::size_t mostBytes)
+      : path_(std::move(path)), use_(use), mostBytes_(mostBytes), disabled_(path_.empty()) {
     const std::lock_guard lock(shared().mutex);
     shared().databases.push_back(this);
   }
   ~Implementation() {
-    std::vector<std::string> warnings;
+    LateLines lines;
     {
       const std::lock_guard lock(shared().mutex);
-      finish(warnings);
+      finish(lines);
       auto& databases = shared().databases;
       databases.erase(std::remove(databases.begin(), databases.end(), this), databases.end());
     }
-    for (const std::string& warning : warnings) logWarn("{}", warning);
+    logLines(lines);
   }
   Implementation(const Implementation&) = delete;
   Implementation& operator=(const Implementation&) = delete;
@@ -77,6 +79,9 @@ class Database::Implementation final : public SharedDatabase {
         bool isValid = true;
         found = open.rows.read(machine, problem, &isValid);
         if (!isValid) warnOnce("some values in it are not valid; they are ignored");
+        const std::int64_t now = std::time(nullptr);
+        if (use_ == DatabaseUse::kKept && !found.empty() && open.rows.oldest() < now - kUseSeconds)
+          used_.push_back(problem);
       });
       if (isLocked != nullptr) *isLocked = locked;
       if (!locked && !pending_.empty()) run([this](Open& open) { storePending(open); });
@@ -88,7 +93,8 @@ class Database::Implementation final : public SharedDatabase {
              const std::string& problem,
              const StoredMeasurements& measurements) {
     attempt([&] {
-      const auto now = static_cast<std::int64_t>(std::time(nullptr));
+      if (use_ == DatabaseUse::kShipped) return;
+      const std::int64_t now = std::time(nullptr);
       pending_.push_back({machine, problem, measurements, now});
       if (pending_.size() > kMostPending) pending_.erase(pending_.begin());
       run([this](Open& open) { storePending(open); });
@@ -100,18 +106,28 @@ class Database::Implementation final : public SharedDatabase {
   }
 
   void close() noexcept override { open_.reset(); }
-  void dropPending() noexcept override { pending_.clear(); }
+  void dropPending() noexcept override {
+    pending_.clear();
+    used_.clear();
+  }
 
   /// Stores what has had to wait.
-  void finish(std::vector<std::string>& warnings) noexcept override {
+  void finish(LateLines& lines) noexcept override {
     try {
+      if (!used_.empty() && !disabled_)
+        run([this](Open& open) {
+          if (open.file.writable) dateRows(open.file, used_, std::time(nullptr));
+        });
       patience_ = Patience(kPatienceAtTheEnd, 0);
       if (!pending_.empty() && !disabled_ && run([this](Open& open) { storePending(open); }))
         warnOnce("others hold it; the latest measurements are not kept");
-      for (std::string& warning : takeWarnings()) warnings.push_back(std::move(warning));
+      // Here nobody waits, as a call does that stores: it takes 0.1 s.
+      if (hasWritten_ && use_ == DatabaseUse::kKept && !disabled_)
+        run([this](Open& open) { boundRows(open.file, mostBytes_); });
+      takeLines(lines);
     } catch (const std::bad_alloc&) {
     }
-    pending_.clear();
+    dropPending();
     close();
   }
 
@@ -127,14 +143,14 @@ class Database::Implementation final : public SharedDatabase {
   /// Runs `body` under the lock, unless there is no cache.
   template <typename Body>
   void attempt(Body body) {
-    std::vector<std::string> warnings;
+    LateLines lines;
     {
       const std::lock_guard lock(shared().mutex);
       if (disabled_) return;
       body();
-      warnings = takeWarnings();
+      takeLines(lines);
     }
-    for (const std::string& warning : warnings) logWarn("{}", warning);
+    logLines(lines);
   }
 
   /// Runs `body` with the open file. Whatever fails is warned of, once, and goes no further. True:
@@ -142,12 +158,14 @@ class Database::Implementation final : public SharedDatabase {
   template <typename Body>
   bool run(Body body) {
     try {
-      if (!open_) open_.emplace(openDatabaseFile(path_, IfMissing::kCreate, limits()));
+      if (!open_) open_.emplace(openFile());
       open_->file.connection.start();
       body(*open_);
       failuresInARow_ = 0;
     } catch (const SqliteError& error) {
       if (isLocked(error.code())) return true;
+      const bool isDamaged = error.code() == SQLITE_CORRUPT || error.code() == SQLITE_NOTADB;
+      if (isDamaged && use_ == DatabaseUse::kKept && beginAnew()) return false;
       fail(error.code() == SQLITE_INTERRUPT ? "reading it takes too long" : error.what(),
            isPassing(error.code()));
     } catch (const std::bad_alloc& error) {
@@ -158,11 +176,39 @@ class Database::Implementation final : public SharedDatabase {
     return false;
   }
 
+  DatabaseFile openFile() {
+    if (use_ == DatabaseUse::kNamed) return openDatabaseFile(path_, IfMissing::kCreate, limits());
+    if (use_ == DatabaseUse::kShipped) return openShippedFile(path_, limits());
+    const std::string reason = whyNotKept(path_);
+    if (!reason.empty()) throw DatabaseRefused(reason);
+    DatabaseFile file = openDatabaseFile(path_, IfMissing::kCreate, limits());
+    // Nobody waits for a disk: a file that a power cut has damaged begins anew.
+    if (file.writable) file.connection.execute("PRAGMA synchronous = OFF");
+    noteUse(path_);
+    return file;
+  }
+
+  /// Once: what is damaged again is left alone.
+  bool beginAnew() {
+    if (std::exchange(hasBegunAnew_, true)) return false;
+    close();
+    pending_.clear();
+    try {
+      resetDatabaseFile(path_, limits());
+    } catch (const SqliteError&) {
+      return false;
+    }
+    warnOnce("it was damaged, and begins anew");
+    return true;
+  }
+
   void storePending(Open& open) {
     if (open.file.writable) {
       try {
         write(open.file);
         pending_.clear();
+        if (use_ == DatabaseUse::kKept) boundRows(open.file, mostBytes_ + mostBytes_ / 4);
+        hasWritten_ = true;
         return;
       } catch (const SqliteError& error) {
         // The file may be written but its directory may not, so there is no place for a journal.
@@ -213,27 +259,33 @@ class Database::Implementation final : public SharedDatabase {
   }
 
   /// With the file's name.
-  std::vector<std::string> takeWarnings() {
-    std::vector<std::string> warnings;
+  void takeLines(LateLines& lines) {
+    const bool isNamed = use_ == DatabaseUse::kNamed;
     for (const std::string& warning : std::exchange(warnings_, {}))
-      warnings.push_back(fmt::format("UCUDNN_DATABASE=\"{}\": {}", path_, warning));
-    return warnings;
+      lines.emplace_back(
+          isNamed ? LogLevel::kWarn : LogLevel::kInfo,
+          fmt::format("{}\"{}\": {}", isNamed ? "UCUDNN_DATABASE=" : "database ", path_, warning));
   }
 
   SqliteLimits limits() { return {&patience_, kMostCpuTime}; }
 
   const std::string path_;
+  const DatabaseUse use_;
+  const std::size_t mostBytes_;
   Patience patience_{kPatience, kPatienceShare};
   std::optional<Open> open_;
   std::vector<Pending> pending_;
+  std::vector<std::string> used_;  ///< problems that were read and are to be dated so
+  bool hasWritten_ = false;
+  bool hasBegunAnew_ = false;
   bool disabled_;
   int failuresInARow_ = 0;
   bool warned_ = false;
   std::vector<std::string> warnings_;  ///< to be logged when the lock is released
 };
 
-Database::Database(std::string path)
-    : implementation_(std::make_unique<Implementation>(std::move(path))) {}
+Database::Database(std::string path, DatabaseUse use, std::size_t mostBytes)
+    : implementation_(std::make_unique<Implementation>(std::move(path), use, mostBytes)) {}
 Database::~Database() = default;
 
 StoredProblem Database::loadAll(const MachineKey& machine,

@@ -55,6 +55,22 @@ using StoredMeasurements = std::map<int, StoredSize>;
 /// under what follows the space.
 using StoredProblem = std::map<std::string, StoredMeasurements>;
 
+/// The file's user_version; raised when a table changes.
+constexpr int kSchemaVersion = 2;
+
+/// Who has named a database's file.
+enum class DatabaseUse {
+  kNamed,  ///< its user, who is warned where it can't be used
+  /// Nobody (kept_files.hpp): what fails is logged at level info. Its size has a bound, what is
+  /// used least goes first, and where it is damaged it begins anew.
+  kKept,
+  kShipped  ///< nobody: it is only read, as whoever installed it has left it
+};
+
+/// Of a kept file; a quarter more while it is in use. A hundred networks: a convolution takes some
+/// 10 KiB (ResNet-50's 69 of an H200 take 640).
+constexpr std::size_t kMostKeptBytes = std::size_t{64} << 20;
+
 /// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
 /// application's, of another schema, corrupt, read-only or full, or that takes long to read, is
 /// warned of once and the database then answers as if it were empty (read-only: still answers from
@@ -64,8 +80,10 @@ using StoredProblem = std::map<std::string, StoredMeasurements>;
 /// What the file says is checked for its form only: whoever wrote it may have meant no good.
 class Database {
  public:
-  /// Does not open the file yet. `path` as UCUDNN_DATABASE has it.
-  explicit Database(std::string path);
+  /// Does not open the file yet. An empty path: it remembers nothing. `mostBytes`: of a kept file.
+  explicit Database(std::string path,
+                    DatabaseUse use = DatabaseUse::kNamed,
+                    std::size_t mostBytes = kMostKeptBytes);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

@@ -123,12 +123,13 @@ std::int64_t number(const std::string& header, std::size_t offset, int bytes) {
 enum class Identity { kOurs, kOursWithLog, kEmpty };
 
 /// By the first bytes alone: SQLite, once it reads a database, rolls back its journal or writes its
-/// log into it. Throws DatabaseRefused for a file that is not ours; SqliteError.
+/// log into it. Throws DatabaseRefused for a file that is not ours; SqliteError, also where it is
+/// no database.
 Identity identify(SqliteConnection& connection) {
   const std::string header = connection.rawBytes(kHeaderBytes);
   if (header.empty()) return Identity::kEmpty;
   if (header.size() < kHeaderBytes || header.compare(0, kMagic.size(), kMagic) != 0)
-    throw DatabaseRefused("file is not a database");
+    throw SqliteError(SQLITE_NOTADB, "file is not a database");
   const bool hasLog = header[kReadVersion] == kWriteAheadLog;
   const std::int64_t version = number(header, kUserVersion, 4);
   const std::int64_t application = number(header, kApplication, 4);
@@ -208,17 +209,18 @@ std::int64_t idOf(SqliteStatement& statement) {
   return id;
 }
 
+DatabaseFile checked(DatabaseFile file) {
+  SqliteTransaction transaction(file.connection, SqliteTransaction::Kind::kRead);
+  checkSchema(file);
+  transaction.commit();
+  return file;
+}
+
 }  // namespace
 
 DatabaseFile openDatabaseFile(const std::string& path,
                               IfMissing ifMissing,
                               const SqliteLimits& limits) {
-  const auto checked = [](DatabaseFile file) {
-    SqliteTransaction transaction(file.connection, SqliteTransaction::Kind::kRead);
-    checkSchema(file);
-    transaction.commit();
-    return file;
-  };
   refuseWhatIsNoFile(path);
   try {
     return checked(openForWriting(path, ifMissing, limits));
@@ -229,10 +231,19 @@ DatabaseFile openDatabaseFile(const std::string& path,
   }
   // It can't be written, and holds a write-ahead log, or a journal of a process that died: what the
   // file itself holds is read, which may be a little less, or a mixture that looks damaged.
+  return openShippedFile(path, limits);
+}
+
+DatabaseFile openShippedFile(const std::string& path, const SqliteLimits& limits) {
+  refuseWhatIsNoFile(path);
   SqliteConnection connection(path, SqliteConnection::Access::kImmutable, limits);
   if (identify(connection) == Identity::kEmpty)
     throw DatabaseRefused("it is empty and cannot be written");
   return checked({std::move(connection), false});
+}
+
+std::string behind(const std::string& problem) {
+  return problem + static_cast<char>(' ' + 1);
 }
 
 void checkSchema(DatabaseFile& file) {

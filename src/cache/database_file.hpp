@@ -13,10 +13,8 @@ namespace ucudnn {
 
 constexpr std::int64_t kApplicationId = 0x7543444E;  ///< "uCDN", in the header of the file
 constexpr int kHeaderBytes = 108;                    ///< of the file, and the first page's own
-/// user_version; raised when a table changes.
-constexpr std::int64_t kSchemaVersion = 2;
-/// With the table of errors, which is made when the first is stored: until then an older version of
-/// this library can use the file.
+/// user_version with the table of errors, which is made when the first is stored: until then an
+/// older version of this library can use the file.
 constexpr std::int64_t kSchemaVersionWithErrors = 3;
 
 /// The file is not ours to use: another application's, of another schema, no database at all.
@@ -42,6 +40,10 @@ DatabaseFile openDatabaseFile(const std::string& path,
                               IfMissing ifMissing,
                               const SqliteLimits& limits);
 
+/// The same for a file that nobody writes, and that need not be locked. Throws DatabaseRefused,
+/// SqliteError.
+DatabaseFile openShippedFile(const std::string& path, const SqliteLimits& limits);
+
 /// Throws DatabaseRefused where the schema is not exactly ours, since the file was opened or since:
 /// a view, a trigger, another index or table. REQUIRES: inside a transaction. Throws SqliteError.
 void checkSchema(DatabaseFile& file);
@@ -50,6 +52,9 @@ void checkSchema(DatabaseFile& file);
 constexpr int kLongestKernel = 128;
 constexpr int kLongestProblem = 1000;
 constexpr int kLongestDevice = 256;  // cudaDeviceProp
+
+/// All texts that begin with the problem's and a space come before this one.
+std::string behind(const std::string& problem);
 
 /// SQLite's integers are signed: "no bound" (and all above 2^63-1) is stored as 2^63-1, and read as
 /// "no bound" again.

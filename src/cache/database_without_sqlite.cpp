@@ -8,20 +8,21 @@ namespace ucudnn {
 
 class Database::Implementation {
  public:
-  explicit Implementation(std::string path) : path_(std::move(path)) {}
+  Implementation(std::string path, DatabaseUse use) : path_(std::move(path)), use_(use) {}
 
   void warnOnce() noexcept {
-    if (path_.empty() || warned_.exchange(true)) return;
+    if (path_.empty() || use_ != DatabaseUse::kNamed || warned_.exchange(true)) return;
     logWarn("UCUDNN_DATABASE=\"{}\": this build has no SQLite; measurements are not kept", path_);
   }
 
  private:
   const std::string path_;
+  const DatabaseUse use_;
   std::atomic<bool> warned_{false};
 };
 
-Database::Database(std::string path)
-    : implementation_(std::make_unique<Implementation>(std::move(path))) {}
+Database::Database(std::string path, DatabaseUse use, std::size_t)
+    : implementation_(std::make_unique<Implementation>(std::move(path), use)) {}
 Database::~Database() = default;
 
 StoredProblem Database::loadAll(const MachineKey&, const std::string&, bool*) noexcept {

@@ -4,9 +4,11 @@
 
 #include "cache/sqlite_files.hpp"
 #include "support/fork.hpp"
-#include "support/log.hpp"
-
 namespace ucudnn {
+
+void logLines(const LateLines& lines) noexcept {
+  for (const auto& [level, text] : lines) log(level, "{}", text);
+}
 
 SharedDatabases& SharedDatabases::instance() {
   static SharedDatabases* const made = [] {
@@ -20,13 +22,13 @@ SharedDatabases& SharedDatabases::instance() {
               for (SharedDatabase* database : instance().databases) database->dropPending();
             }});
     std::atexit([] {
-      std::vector<std::string> warnings;
+      LateLines lines;
       {
         const std::lock_guard lock(instance().mutex);
-        for (SharedDatabase* database : instance().databases) database->finish(warnings);
+        for (SharedDatabase* database : instance().databases) database->finish(lines);
         forgetSafeFiles();
       }
-      for (const std::string& warning : warnings) logWarn("{}", warning);
+      logLines(lines);
     });
     return shared;
   }();

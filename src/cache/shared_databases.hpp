@@ -2,11 +2,18 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/fork.hpp"
+#include "support/log.hpp"
 
 namespace ucudnn {
+
+/// Log lines that are written when the lock is released, so that it and the log's are never held
+/// together.
+using LateLines = std::vector<std::pair<LogLevel, std::string>>;
+void logLines(const LateLines& lines) noexcept;
 
 /// A database as the others of its process know it. All are called under the lock.
 class SharedDatabase {
@@ -16,9 +23,8 @@ class SharedDatabase {
   virtual void close() noexcept = 0;
   /// In a forked child: what waits to be stored is its parent's.
   virtual void dropPending() noexcept = 0;
-  /// At the end of the process. What there is to warn of is said when the lock is released, so that
-  /// it and the log's are never held together.
-  virtual void finish(std::vector<std::string>& warnings) noexcept = 0;
+  /// At the end of the process.
+  virtual void finish(LateLines& lines) noexcept = 0;
 
  protected:
   ~SharedDatabase() = default;

@@ -17,12 +17,12 @@ constexpr std::size_t kMostRowsOfWhole = 1 << 12;
 /// Few sizes have more.
 constexpr std::size_t kKernelsOfSize = 8;
 
-enum SizeColumn { kProblemId, kProblem, kSizeId, kBatch, kCovered };
+enum SizeColumn { kProblemId, kProblem, kSizeId, kBatch, kCovered, kMeasuredAt };
 enum KernelColumn { kKernel, kTime, kWorkspace, kDeterministic, kDeviceTime, kError };
 
 /// CROSS JOIN keeps this order: by itself SQLite would read all sizes of the machine for a problem.
 constexpr char kSizes[] =
-    "SELECT problem.id, problem.text, size.id, size.batch, size.covered_bytes "
+    "SELECT problem.id, problem.text, size.id, size.batch, size.covered_bytes, size.measured_at "
     "FROM machine CROSS JOIN problem CROSS JOIN size "
     "ON size.machine_id = machine.id AND size.problem_id = problem.id "
     "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
@@ -80,11 +80,6 @@ class Reset {
  private:
   SqliteStatement& statement_;
 };
-
-/// All texts that begin with the problem's and a space come before this one.
-std::string behind(const std::string& problem) {
-  return problem + static_cast<char>(' ' + 1);
-}
 
 /// All of a problem, and whatever begins with its text and a space.
 template <typename Problems>
@@ -163,10 +158,12 @@ std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& sizes,
   Problems problems;
   StoredMeasurements* found = nullptr;
   std::int64_t id = 0;
+  oldest_ = std::numeric_limits<std::int64_t>::max();
   for (std::size_t rows = 0; sizes.step();) {
     if (found == nullptr || sizes.integer(kProblemId) != id)
       found = &problems[sizes.text(kProblem)];
     id = sizes.integer(kProblemId);
+    oldest_ = std::min(oldest_, sizes.integer(kMeasuredAt));
     StoredSize size;
     const int batch = readSize(sizes, size);
     const bool areValid = readKernels(sizes.integer(kSizeId), most, rows, size.kernels);

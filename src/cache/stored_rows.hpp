@@ -26,6 +26,9 @@ class StoredRows {
   /// that it belongs to is left out. Throws DatabaseRefused, SqliteError.
   StoredProblem read(const MachineKey& machine, const std::string& problem, bool* isValid);
 
+  /// When the oldest row was measured among those that were read with the latest problem.
+  std::int64_t oldest() const noexcept { return oldest_; }
+
  private:
   using Problems = std::map<std::string, StoredMeasurements>;
   struct Whole {
@@ -49,6 +52,7 @@ class StoredRows {
   bool hadErrors_ = false;  ///< the file, when that was made
   std::optional<Whole> whole_;
   bool mayReadWhole_ = true;
+  std::int64_t oldest_ = 0;
 };
 
 }  // namespace ucudnn

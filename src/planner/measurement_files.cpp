@@ -7,6 +7,7 @@
 #include <limits>
 #include <string_view>
 
+#include "cache/kept_files.hpp"
 #include "planner/measurement_rows.hpp"
 
 namespace ucudnn {
@@ -52,9 +53,13 @@ const std::map<std::string, QuestionKey>& questionsByText() {
 
 Database& MeasurementFiles::database(const PlanRequest& request) {
   const std::string& path = request.settings->databasePath;
+  const bool isKept = namesFolder(path);
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Database>& database = databases_[path];
-  if (!database) database = std::make_unique<Database>(path);
+  std::unique_ptr<Database>& database = databases_[{path, isKept ? request.machine : 0}];
+  if (!database)
+    database = isKept ? std::make_unique<Database>(
+                            fileOfMachine(path, machines_.key(request.machine)), DatabaseUse::kKept)
+                      : std::make_unique<Database>(path);
   return *database;
 }
 

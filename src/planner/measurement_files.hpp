@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
@@ -46,7 +47,8 @@ class MeasurementFiles {
 
   const Machines& machines_;
   ForkMutex mutex_;
-  std::map<std::string, std::unique_ptr<Database>> databases_;
+  /// By the path that a request has, and of a folder by the machine.
+  std::map<std::pair<std::string, int>, std::unique_ptr<Database>> databases_;
 };
 
 }  // namespace ucudnn

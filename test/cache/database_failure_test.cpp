@@ -1,8 +1,6 @@
 // Files that cannot be used: one warning, no cache, and the file is left as it was.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,13 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "../support/slowness.hpp"
 #include "fixture.hpp"
 
 namespace ucudnn {
 namespace {
 
+using test::becomeSomebodyElse;
 using test::describe;
+using test::inChild;
+using test::limitFileSize;
 using test::loadOwn;
 using test::machine;
 using test::sizeOf;
@@ -191,29 +191,6 @@ TEST_F(DatabaseFailureTest, SizesWithBadValuesAreIgnoredAndTheOthersKept) {
       << "measured again, a size is whole again";
 }
 
-/// Runs `body` in a child; gtest's failures there become its exit status, and its output is seen.
-void inChild(const std::function<void()>& body) {
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    constexpr unsigned kSecondsForADeadlock = 100;
-    ::alarm(kSecondsForADeadlock * test::kSlowness);
-    body();
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(child, ::waitpid(child, &status, 0));
-  EXPECT_EQ(0, status);
-}
-
-/// Permissions do not bind root, so a root that runs the tests becomes somebody else for a while.
-void becomeSomebodyElse() {
-  constexpr uid_t kNobody = 65534;
-  if (::geteuid() == 0) {
-    ASSERT_EQ(0, ::setresuid(kNobody, kNobody, kNobody));
-  }
-}
-
 class ReadOnlyDatabaseTest : public DatabaseFailureTest,
                              public ::testing::WithParamInterface<const char*> {
  protected:
@@ -286,13 +263,6 @@ TEST_F(DatabaseFailureTest, UnreadableFile) {
     Database database(path_);
     expectNoCache(database, "Permission denied");
   });
-}
-
-/// A process that may write files of so many bytes only, as if the disk were full from there on;
-/// writing more would end it by SIGXFSZ.
-void limitFileSize(rlim_t bytes) {
-  const rlimit limit{bytes, bytes};
-  ASSERT_EQ(0, ::setrlimit(RLIMIT_FSIZE, &limit));
 }
 
 TEST_F(DatabaseFailureTest, FullDiskWhileItGrows) {

@@ -4,13 +4,18 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 
 #include "../support/own_measurements.hpp"
+#include "../support/slowness.hpp"
 #include "../support/temporary_directory.hpp"
 #include "cache/database.hpp"
 #include "support/log.hpp"
@@ -103,6 +108,36 @@ inline std::string contents(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
+}
+
+/// Runs `body` in a child; gtest's failures there become its exit status, and its output is seen.
+inline void inChild(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    constexpr unsigned kSecondsForADeadlock = 100;
+    ::alarm(kSecondsForADeadlock * kSlowness);
+    body();
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_EQ(0, status);
+}
+
+/// Permissions do not bind root, so a root that runs the tests becomes somebody else for a while.
+inline void becomeSomebodyElse() {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() == 0) {
+    ASSERT_EQ(0, ::setresuid(kNobody, kNobody, kNobody));
+  }
+}
+
+/// A process that may write files of so many bytes only, as if the disk were full from there on;
+/// writing more would end it by SIGXFSZ.
+inline void limitFileSize(rlim_t bytes) {
+  const rlimit limit{bytes, bytes};
+  ASSERT_EQ(0, ::setrlimit(RLIMIT_FSIZE, &limit));
 }
 
 /// A database's path in a directory of its own, and the log in a file beside it.

@@ -1,0 +1,104 @@
+#include "cache/kept_files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <string_view>
+
+namespace ucudnn {
+namespace {
+
+constexpr std::string_view kEnding = ".db";
+constexpr std::time_t kSecondsInDay = 86400;
+constexpr std::time_t kUnusedAfter = 90 * kSecondsInDay;
+
+std::string parentOf(const std::string& path) {
+  return path.substr(0, path.find_last_not_of('/', path.rfind('/')) + 1);
+}
+
+/// Letters and digits, and a hyphen for all that is between them.
+std::string plainName(const std::string& text) {
+  constexpr std::size_t kLongest = 64;
+  std::string name;
+  for (const char c : text) {
+    const bool isPlain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (isPlain)
+      name += c;
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  name.resize(std::min(name.size(), kLongest));
+  return name.substr(0, name.find_last_not_of('-') + 1);
+}
+
+/// A folder of root's is as good as one's own. In another's, root would leave files that their
+/// owner can't remove: `sudo` may keep HOME.
+std::string whyNotIn(const std::string& folder, bool isOurs) {
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) != 0) return folder + ": " + std::strerror(errno);
+  if (!S_ISDIR(found.st_mode)) return folder + " is no folder";
+  if (found.st_uid != ::geteuid() && (isOurs || found.st_uid != 0))
+    return folder + " is another user's";
+  if (isOurs && (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return folder + " is others' to write";
+  return "";
+}
+
+}  // namespace
+
+bool namesFolder(const std::string& path) noexcept {
+  return !path.empty() && path.back() == '/';
+}
+
+std::string fileOfMachine(const std::string& folder, const MachineKey& machine) {
+  // A later schema has files of its own: both versions may be in use.
+  return fmt::format("{}{}_sm{}_{}_driver{}_cuda{}_cudnn{}{}.v{}{}",
+                     folder,
+                     plainName(machine.deviceName),
+                     machine.computeCapability,
+                     machine.multiprocessorCount,
+                     machine.driverVersion,
+                     machine.cudaVersion,
+                     machine.cudnnVersion,
+                     machine.simulated ? "_simulated" : "",
+                     kSchemaVersion,
+                     kEnding);
+}
+
+std::string whyNotKept(const std::string& file) {
+  const std::string folder = parentOf(file), around = parentOf(folder);
+  ::mkdir(around.c_str(), S_IRWXU);
+  if (const std::string reason = whyNotIn(around, false); !reason.empty()) return reason;
+  ::mkdir(folder.c_str(), S_IRWXU);
+  if (const std::string reason = whyNotIn(folder, true); !reason.empty()) return reason;
+  struct stat found {};
+  if (::lstat(file.c_str(), &found) != 0)
+    return errno == ENOENT ? "" : file + ": " + std::strerror(errno);
+  return S_ISREG(found.st_mode) && found.st_uid == ::geteuid() ? "" : "it is not this user's file";
+}
+
+void noteUse(const std::string& file) noexcept {
+  struct stat own {};
+  const std::time_t now = std::time(nullptr);
+  // Once a day: a write, if only of the folder's entry, is more than all else that a start needs.
+  if (::stat(file.c_str(), &own) != 0 || own.st_mtime > now - kSecondsInDay) return;
+  if (::utimensat(AT_FDCWD, file.c_str(), nullptr, 0) != 0) return;
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(parentOf(file))) {
+      const std::string other = entry.path().string();
+      struct stat found {};
+      if (entry.path().extension() == kEnding && ::lstat(other.c_str(), &found) == 0 &&
+          S_ISREG(found.st_mode) && found.st_mtime < now - kUnusedAfter)
+        ::unlink(other.c_str());
+    }
+  } catch (...) {  // Out of memory, or the folder is gone: they stay.
+  }
+}
+
+}  // namespace ucudnn
