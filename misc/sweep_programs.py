@@ -179,7 +179,7 @@ def command_of_ucudnn(options):
 
 def sweep(options):
     begin = time.monotonic()
-    servers = {True: Server([]), False: Server([command_of_ucudnn(options), "run"])}
+    servers = {True: Server([]), False: Server([command_of_ucudnn(options), "run", "--no-database"])}
     for server in servers.values():
         server.wait_until_ready()
     runs = []

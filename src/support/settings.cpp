@@ -165,8 +165,9 @@ std::vector<EnvironmentVariable> makeTable() {
        }},
       {"UCUDNN_DATABASE",
        "a path",
-       "none",
-       "SQLite file that keeps measurements; none: they live in memory",
+       "none; under `ucudnn run` ~/.cache/ucudnn/",
+       "SQLite file that keeps measurements, or a folder, with a slash at its end, for a file of "
+       "each machine; none: they live in memory",
        [](S& s, T text) { s.databasePath = text; },
        true},
       {"UCUDNN_PLANS",

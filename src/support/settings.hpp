@@ -35,7 +35,7 @@ struct Settings {
   /// those of a network with a hundred layers.
   std::size_t graphMemoryBytes = std::size_t{64} << 20;
   bool graphMemoryGiven = false;      ///< the user has named it
-  std::string databasePath;           ///< empty: measurements live in memory only
+  std::string databasePath;           ///< a folder ends in "/"; empty: measurements live in memory
   std::string plansPath;              ///< empty: every plan is made anew
   bool plansStrict = false;           ///< what the file has not is left to cuDNN
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device

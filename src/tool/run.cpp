@@ -25,7 +25,8 @@ namespace {
 struct RunOptions {
   std::optional<std::size_t> limitBytes, totalBytes;
   std::string database;  ///< empty: as in the environment
-  std::string trace;     ///< likewise
+  bool noDatabase = false;
+  std::string trace;  ///< as the database
   bool report = false;
   std::vector<std::string> command;  ///< split off before: for the help alone
 };
@@ -45,7 +46,13 @@ void addOptions(CLI::App& app, RunOptions& o) {
          },
          "one workspace for all; default: UCUDNN_TOTAL_WORKSPACE_SIZE, none")
       ->type_name("SIZE");
-  app.add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
+  CLI::Option* const database =
+      app.add_option("--database",
+                     o.database,
+                     "what keeps measurements; default: UCUDNN_DATABASE, else a file for each "
+                     "machine in $XDG_CACHE_HOME/ucudnn/, else in ~/.cache/ucudnn/")
+          ->type_name("FILE");
+  app.add_flag("--no-database", o.noDatabase, "keep no measurements")->excludes(database);
   app.add_flag("--report", o.report, "sum up on stderr what became of the calls");
   app.add_option("--trace", o.trace, "a line for each call; %p: the process id")->type_name("FILE");
   app.add_option("COMMAND", o.command, "the program, and arguments of its own")->type_name("");
@@ -89,12 +96,33 @@ void setFile(const char* name, const std::string& file) {
   if (!file.empty()) setVariable(name, std::filesystem::absolute(file).string());
 }
 
+/// Where measurements are kept that nobody has named a place for. Empty: there is none.
+std::string cacheFolder() {
+  const auto folderIn = [](const char* variable, const char* below) -> std::string {
+    const char* const folder = std::getenv(variable);
+    // https://specifications.freedesktop.org/basedir-spec: relative ones are ignored.
+    return folder != nullptr && folder[0] == '/' ? std::string(folder) + below : "";
+  };
+  const std::string named = folderIn("XDG_CACHE_HOME", "/ucudnn/");
+  return named.empty() ? folderIn("HOME", "/.cache/ucudnn/") : named;
+}
+
+void setDatabase(const RunOptions& options) {
+  constexpr const char* kName = "UCUDNN_DATABASE";
+  if (options.noDatabase)
+    setVariable(kName, "");
+  else if (!options.database.empty())
+    setFile(kName, options.database);
+  else if (std::getenv(kName) == nullptr)  // set to nothing: none
+    setVariable(kName, cacheFolder());
+}
+
 void setEnvironment(const RunOptions& options) {
   if (options.limitBytes)
     setVariable("UCUDNN_WORKSPACE_LIMIT", std::to_string(*options.limitBytes));
   if (options.totalBytes)
     setVariable("UCUDNN_TOTAL_WORKSPACE_SIZE", std::to_string(*options.totalBytes));
-  setFile("UCUDNN_DATABASE", options.database);
+  setDatabase(options);
   setFile("UCUDNN_TRACE", options.trace);
   if (options.report) setVariable("UCUDNN_REPORT", "1");
   // Behind others: some (AddressSanitizer's) must be the first, and a profiler's is to see the

@@ -35,7 +35,7 @@ expect() {  # expect STATUS TEXT COMMAND...
   output=$("${@:3}" 2>&1) || status=$?
   [[ $status == "$1" && $output == *"$2"* ]] || fail "status $status, expected $1; output '$output', expected '$2': ${*:3}"
 }
-export UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_ARITHMETIC=off UCUDNN_SIMULATOR_STRICT=abort
+export UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_ARITHMETIC=off UCUDNN_SIMULATOR_STRICT=abort XDG_CACHE_HOME=$where/cache
 expect 0 "LD_PRELOAD=$package/lib/libucudnn_preload.so" env -i "$command" run env
 expect 0 "workspace" env UCUDNN_DATABASE="$where/database" LD_LIBRARY_PATH="$simulator" \
   "$command" run --workspace-limit 2MiB --trace "$where/plain" "$program" find "$where/results"
@@ -45,5 +45,6 @@ expect 0 "of 64 MiB divided among 3 convolutions" env LD_LIBRARY_PATH="$simulato
   "$command" plan "$root/misc/layers/alexnet.csv" --layers conv2 --total-workspace 64MiB
 expect 0 "as they should be" "$command" run --trace "$where/trace" "$where/clean/bin/python" "$here/wheel.py" \
   "$plugin" "$where/trace" "$simulator/libcudart.so.13" "$simulator/libcudnn.so.9"
+[[ $(head -c 6 "$where"/cache/ucudnn/*.db) == SQLite ]] || fail "nothing is kept that nobody asked for"
 expect 1 "does not run under" "$where/clean/bin/python" -c 'import ucudnn; ucudnn.statistics()'
 ((failures == 0))
