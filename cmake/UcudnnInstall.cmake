@@ -51,6 +51,13 @@ if(TARGET ucudnn_tool)
   install(TARGETS ucudnn_tool ucudnn_commands RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
+# Measurements that `ucudnn run` begins with (misc/DATABASE.md); where libucudnn.so looks in the build tree, too.
+set(measurements "${PROJECT_SOURCE_DIR}/misc/package/measurements.db")
+if(TARGET ucudnn AND UCUDNN_USE_SQLITE AND EXISTS "${measurements}")
+  configure_file("${measurements}" "${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/ucudnn/measurements.db" COPYONLY)
+  install(FILES "${measurements}" DESTINATION "${CMAKE_INSTALL_DATADIR}/ucudnn")
+endif()
+
 # In the folders that they have here, so that links between them hold.
 if(EXISTS "${PROJECT_SOURCE_DIR}/misc/layers")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/misc/layers" DESTINATION "${CMAKE_INSTALL_DOCDIR}/misc")

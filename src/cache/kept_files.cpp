@@ -1,5 +1,6 @@
 #include "cache/kept_files.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -81,6 +82,16 @@ std::string whyNotKept(const std::string& file) {
   if (::lstat(file.c_str(), &found) != 0)
     return errno == ENOENT ? "" : file + ": " + std::strerror(errno);
   return S_ISREG(found.st_mode) && found.st_uid == ::geteuid() ? "" : "it is not this user's file";
+}
+
+std::string shippedFile() {
+  Dl_info self{};
+  const bool isFound = ::dladdr(reinterpret_cast<void*>(&shippedFile), &self) != 0;
+  if (!isFound || self.dli_fname == nullptr) return "";
+  const std::string library = self.dli_fname;
+  const std::string file =
+      library.substr(0, library.rfind('/') + 1) + UCUDNN_SHARE + "/measurements.db";
+  return ::access(file.c_str(), R_OK) == 0 ? file : "";
 }
 
 void noteUse(const std::string& file) noexcept {

@@ -1,4 +1,5 @@
-// The files that are kept without being asked for: a folder has one for each machine.
+// The files that nobody names: those that are kept, one for each machine, and the one that is
+// shipped.
 #pragma once
 
 #include <string>
@@ -17,6 +18,9 @@ std::string fileOfMachine(const std::string& folder, const MachineKey& machine);
 /// Returns why nothing may be kept there; empty: it may. No one but this user can have put the
 /// file there, or put another into its place.
 std::string whyNotKept(const std::string& file);
+
+/// The file of measurements that was installed with this library. Empty: none was.
+std::string shippedFile();
 
 /// Notes that the file is in use, and removes the others of its folder that were not for 90 days:
 /// of a former driver or cuDNN, which nobody has any more.

@@ -103,9 +103,12 @@ std::size_t importDatabase(const std::string& path, const std::string& jsonPath)
   return records.size();
 }
 
-std::size_t mergeDatabase(const std::string& path, const std::string& otherPath) {
-  const std::vector<SizeRecord> records = readDatabase(otherPath);
+std::size_t mergeDatabase(const std::string& path, const std::string& otherPath, Merged merged) {
+  std::vector<SizeRecord> records = readDatabase(otherPath);
+  if (merged == Merged::kForPlans) keepForPlans(records);
   addToDatabase(path, records);
+  if (merged == Merged::kForPlans)
+    naming(path, [&] { MaintainedFile(path, IfMissing::kFail).connection().execute("VACUUM"); });
   return records.size();
 }
 

@@ -33,8 +33,19 @@ std::size_t exportDatabase(const std::string& path, const std::string& jsonPath)
 /// the database when it is missing. Returns how many batch sizes were read.
 std::size_t importDatabase(const std::string& path, const std::string& jsonPath);
 
+/// How much of another file is added.
+enum class Merged {
+  kAll,
+  /// Not the kernels that no plan would have, as another of their size is no slower, in no more
+  /// workspace: but where the batch size is a mini-batch that was asked about, whose kernels are
+  /// compared with cuDNN's choice. The database takes as little space as it can.
+  kForPlans
+};
+
 /// Adds another database file's content, by the same rule. The other file is not changed.
-std::size_t mergeDatabase(const std::string& path, const std::string& otherPath);
+std::size_t mergeDatabase(const std::string& path,
+                          const std::string& otherPath,
+                          Merged merged = Merged::kAll);
 
 /// What to remove: all that matches at least one of the conditions that are set.
 struct PruneFilter {

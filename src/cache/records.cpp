@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "cache/database_file.hpp"
 #include "support/text.hpp"
@@ -71,6 +73,21 @@ void refuseTooMany(SqliteConnection& connection) {
     if (connection.integer(count.c_str()) > most)
       throw std::runtime_error("it holds more than " + std::to_string(most) + " rows of " + table);
   }
+}
+
+/// cuDNN's algorithms as they are run any call; what else there is runs calls that suit it.
+bool isAlgorithm(const std::string& kernel) {
+  const std::size_t slash = kernel.find('/');
+  return slash != std::string::npos && kernel.find('_', slash) == std::string::npos;
+}
+
+/// Whether no plan is better for having the other one, too.
+bool servesAsWell(const StoredMeasurement& one, const StoredMeasurement& other) {
+  const auto isKnown = [](const StoredMeasurement& m) { return m.deviceMs > 0; };
+  return isAlgorithm(one.kernel) == isAlgorithm(other.kernel) && isKnown(one) == isKnown(other) &&
+         one.timeMs <= other.timeMs && one.deviceMs <= other.deviceMs &&
+         one.workspaceBytes <= other.workspaceBytes && one.deterministic >= other.deterministic &&
+         one.error <= other.error && (one.error > 0 || other.error == 0);
 }
 
 std::string shortText(const SqliteStatement& row, int column, int longest) {
@@ -189,6 +206,27 @@ void validate(const SizeRecord& record) {
         refuse("kernel \"" + excerpt(name) + "\" has a time that is none");
     if (!std::isfinite(kernel.measurement.error) || kernel.measurement.error < 0)
       refuse("kernel \"" + excerpt(name) + "\" has an error that is none");
+  }
+}
+
+void keepForPlans(std::vector<SizeRecord>& records) {
+  // misc/DATABASE.md has the texts of questions.
+  std::set<std::pair<std::string, int>> asked;
+  for (const SizeRecord& record : records)
+    if (const auto place = record.problem.find(" asked "); place != std::string::npos)
+      asked.emplace(record.problem.substr(0, place), record.batch);
+  for (SizeRecord& record : records) {
+    if (asked.count({record.problem, record.batch}) > 0) continue;
+    std::vector<KernelRecord>& all = record.kernels;
+    std::vector<KernelRecord> kept;
+    for (auto kernel = all.begin(); kernel != all.end(); ++kernel) {
+      const auto isBetter = [&](const KernelRecord& other) {
+        return &other != &*kernel && servesAsWell(other.measurement, kernel->measurement) &&
+               (&other < &*kernel || !servesAsWell(kernel->measurement, other.measurement));
+      };
+      if (std::none_of(all.begin(), all.end(), isBetter)) kept.push_back(*kernel);
+    }
+    all = std::move(kept);
   }
 }
 

@@ -33,6 +33,9 @@ std::vector<SizeRecord> readRecords(DatabaseFile& file);
 /// SqliteError.
 void addRecords(DatabaseFile& file, const std::vector<SizeRecord>& records);
 
+/// Leaves out what Merged::kForPlans does.
+void keepForPlans(std::vector<SizeRecord>& records);
+
 /// Throws std::runtime_error that names the value, when one is not as database.hpp has it.
 void validate(const SizeRecord& record);
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "cache/kept_files.hpp"
+#include "planner/measured_kernels.hpp"
 #include "planner/measurement_rows.hpp"
 
 namespace ucudnn {
@@ -63,20 +64,32 @@ Database& MeasurementFiles::database(const PlanRequest& request) {
   return *database;
 }
 
-/// What is missing because it can't be true is measured, so the file has answered nothing.
+Database& MeasurementFiles::shipped() {
+  const std::lock_guard lock(mutex_);
+  if (!shipped_) shipped_ = std::make_unique<Database>(shippedFile(), DatabaseUse::kShipped);
+  return *shipped_;
+}
+
 StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
   StoredKnowledge stored;
-  Database& file = database(request);
+  // Who names a file has that alone; what was measured here takes the place of what was shipped.
+  if (namesFolder(request.settings->databasePath)) addRows(request, shipped(), stored);
+  addRows(request, database(request), stored);
+  return stored;
+}
+
+/// What is missing because it can't be true is measured, so the file has answered nothing.
+void MeasurementFiles::addRows(const PlanRequest& request,
+                               Database& file,
+                               StoredKnowledge& stored) const {
   const MachineKey machine = machines_.key(request.machine);
   const StoredProblem rows = file.loadAll(machine, request.problem.text(), &stored.isLocked);
   const auto own = rows.find("");
-  if (own == rows.end()) return stored;
+  if (own == rows.end()) return;
   int refused = 0;
-  stored.measurements = fromStored(request.problem, own->second, &refused);
-  if (refused > 0) {
-    file.warnOfLies();
-    return stored;
-  }
+  for (const auto& [batch, size] : fromStored(request.problem, own->second, &refused))
+    addMeasurements(stored.measurements[batch], size);
+  if (refused > 0) return file.warnOfLies();
   const auto accurate = rows.find(kAccurateFirst);
   if (accurate != rows.end())
     for (const auto& [miniBatch, size] : accurate->second) stored.accurateFirst.insert(miniBatch);
@@ -93,7 +106,6 @@ StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
           {question, {std::min(limitBytes, size.coveredBytes), size.coveredBytes}});
     }
   }
-  return stored;
 }
 
 void MeasurementFiles::add(const PlanRequest& request, const BenchmarkResult& result) {

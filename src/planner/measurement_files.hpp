@@ -44,11 +44,14 @@ class MeasurementFiles {
 
  private:
   Database& database(const PlanRequest& request);
+  Database& shipped();
+  void addRows(const PlanRequest& request, Database& file, StoredKnowledge& stored) const;
 
   const Machines& machines_;
   ForkMutex mutex_;
   /// By the path that a request has, and of a folder by the machine.
   std::map<std::pair<std::string, int>, std::unique_ptr<Database>> databases_;
+  std::unique_ptr<Database> shipped_;
 };
 
 }  // namespace ucudnn

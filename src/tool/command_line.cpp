@@ -259,7 +259,9 @@ void addDatabase(CLI::App& app, Parsed& parsed) {
   add("list", "what is in it, by machine", nullptr, listEntries);
   add("export", "write it as JSON", "FILE.json", exportEntries);
   add("import", "add what was exported", "FILE.json", importEntries);
-  add("merge", "add another database's content", "OTHER.db", mergeEntries);
+  CLI::App* const merge = add("merge", "add other databases' content", nullptr, mergeEntries);
+  merge->add_option("OTHER.db", o.others)->required();
+  merge->add_flag("--for-plans", o.forPlans, "but for kernels that no plan would have");
   CLI::App* const prune = add("prune", "remove what is no longer of use", nullptr, pruneEntries);
   prune->add_option("--older-than", o.olderThanDays, "what was last measured so many days ago")
       ->type_name("DAYS")

@@ -111,8 +111,13 @@ int importEntries(const DatabaseOptions& options) {
 }
 
 int mergeEntries(const DatabaseOptions& options) {
-  const auto sizes = onFile([&] { return mergeDatabase(fileOf(options), options.file); });
-  std::cout << fmt::format("{} batch sizes read from {}\n", sizes, printable(options.file));
+  for (const std::string& other : options.others) {
+    const auto sizes = onFile([&] {
+      return mergeDatabase(
+          fileOf(options), other, options.forPlans ? Merged::kForPlans : Merged::kAll);
+    });
+    std::cout << fmt::format("{} batch sizes read from {}\n", sizes, printable(other));
+  }
   return 0;
 }
 

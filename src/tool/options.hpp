@@ -54,8 +54,10 @@ struct BenchOptions : ConvolutionOptions {
 };
 
 struct DatabaseOptions {
-  std::string database;  ///< UCUDNN_DATABASE
-  std::string file;      ///< import, export, merge
+  std::string database;             ///< UCUDNN_DATABASE
+  std::string file;                 ///< import, export
+  std::vector<std::string> others;  ///< merge
+  bool forPlans = false;            ///< likewise
   std::optional<int> olderThanDays;
   bool otherMachines = false;
   int device = 0;

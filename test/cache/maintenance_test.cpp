@@ -128,6 +128,30 @@ TEST_F(MaintenanceTest, MergeKeepsTheLaterMeasurementOfEachKernel) {
   EXPECT_EQ(2000, listDatabase(path_)[0].measuredAt);
 }
 
+TEST_F(MaintenanceTest, MergedForPlansLacksWhatNoPlanWouldHave) {
+  const std::vector<StoredMeasurement> all = {
+      {"FFT/default", 2, 100, true, 2},
+      {"GEMM/default", 3, 100, true, 3},                  // slower
+      {"GEMM/fma", 3, 50, true, 3},                       // but in less
+      {"WINOGRAD/default", 1, 100, false, 1},             // but it may be all that is deterministic
+      {"WINOGRAD/fma", 1, 100, false, 0},                 // of which less is known
+      {"FFT/fma_planes", 2, 100, true, 2},                // but it isn't for all calls
+      {"FFT/fma_planes_bands=2", 2, 100, true, 2, 1e-6},  // of which more is known
+      {"eng1_k2=0", 2, 100, true, 2},
+      {"eng1_k2=1", 2, 100, true, 1.9},  // replayed it isn't slower
+      {"eng2", 2, 100, true, 2},         // no better than eng1_k2=1
+  };
+  std::filesystem::remove(path_);
+  Database(path_).store(machine(), "p", {{4, {100, all}}, {8, {100, all}}});
+  Database(path_).store(machine(), "p asked all", {{8, {100, {}}}});
+  const std::string merged = directory_.file("merged.db");
+  EXPECT_EQ(3U, mergeDatabase(merged, path_, Merged::kForPlans));
+  StoredMeasurements expected = {{4, {100, {}}}, {8, {100, all}}};
+  for (const std::size_t kept : {0, 2, 3, 4, 6, 8}) expected[4].kernels.push_back(all[kept]);
+  EXPECT_EQ(describe(expected), describe(loadOwn(Database(merged), machine(), "p")));
+  EXPECT_EQ("0", test::sql(merged, "PRAGMA freelist_count"));
+}
+
 TEST_F(MaintenanceTest, PrunesByMachineByAgeAndByBoth) {
   dateAll(path_, 1000);
   test::sql(path_, "UPDATE size SET measured_at = 2000 WHERE batch = 2");

@@ -25,10 +25,11 @@ class KeptRunTest : public ::testing::Test {
   std::string file(const std::string& name) const { return directory_.file(name); }
 
   /// The shell's words that run a program with a home of its own. `variables` come last.
+  virtual std::string tool() const { return UCUDNN_TOOL; }
   std::string run(const std::string& options, const std::string& variables = "") const {
     return "env -u XDG_CACHE_HOME -u UCUDNN_DATABASE HOME=" + home_ +
            " UCUDNN_KERNELS=legacy UCUDNN_BENCHMARK_SHARE=always UCUDNN_SIMULATOR_ARITHMETIC=off " +
-           preloading("") + variables + " " UCUDNN_TOOL " run --workspace-limit 2MiB " + options +
+           preloading("") + variables + " " + tool() + " run --workspace-limit 2MiB " + options +
            " " PLAIN " find " + file("results");
   }
 
@@ -218,6 +219,98 @@ TEST_F(KeptRunTest, ManyProcessesThatAreKilledLoseNothing) {
   const std::string before = readText(kept());
   expectRuns();
   EXPECT_EQ(before, readText(kept())) << "what the others have measured is known";
+}
+
+/// An installation with measurements of its own.
+class ShippedTest : public KeptRunTest {
+ protected:
+  void SetUp() override {
+    namespace fs = std::filesystem;
+    for (const char* const folder : {"bin", "bin/" UCUDNN_LIBRARIES, "share/ucudnn"})
+      fs::create_directories(file(std::string("installed/") + folder));
+    fs::copy_file(UCUDNN_TOOL, tool());
+    for (const auto& library : fs::directory_iterator(fs::path(UCUDNN_PRELOAD).parent_path())) {
+      const std::string name = library.path().filename().string();
+      if (name.rfind("libucudnn", 0) == 0)
+        fs::create_symlink(library.path(), file("installed/bin/" UCUDNN_LIBRARIES "/" + name));
+    }
+    expectRuns("--database " + file("measured"));
+    ASSERT_NE("0", kernelsIn(file("measured")));
+  }
+
+  std::string tool() const override { return file("installed/bin/ucudnn"); }
+  std::string shipped() const { return file("installed/share/ucudnn/measurements.db"); }
+
+  /// What is shipped is what was measured, with `change` (an expression of sed's) in its JSON.
+  void ship(const std::string& change = "") const {
+    std::filesystem::remove(shipped());
+    const std::string json = file("shipped.json"), database = " --database ",
+                      db = UCUDNN_TOOL " db ", changed = file("changed");
+    std::filesystem::remove(changed);
+    const std::string line = db + "export " + json + database + file("measured") + " && sed -i '" +
+                             change + "' " + json + " && " + db + "import " + json + database +
+                             changed + " && " + db + "merge --for-plans " + changed + database +
+                             shipped();
+    const Outcome outcome = shell(line);
+    EXPECT_EQ(0, outcome.status) << outcome.error;
+  }
+
+  /// As `ucudnn db list` counts them.
+  static std::string kernelsIn(const std::string& database) {
+    const std::string list = shell(UCUDNN_TOOL " db list --database " + database).output;
+    const auto end = list.rfind(" kernels\n");
+    if (end == std::string::npos) return "none: " + list;
+    return list.substr(list.rfind(' ', end - 1) + 1, end - list.rfind(' ', end - 1) - 1);
+  }
+};
+
+TEST_F(ShippedTest, WhatIsShippedIsNotMeasured) {
+  ship();
+  const std::string before = readText(shipped());
+  expectRuns();
+  EXPECT_EQ("0", kernelsIn(kept()));
+  EXPECT_EQ(before, readText(shipped()));
+  std::filesystem::permissions(shipped(), std::filesystem::perms::owner_read);
+  expectRuns("", "HOME=/nonexistent");
+}
+
+TEST_F(ShippedTest, OnlyWhoNamesNoFileHasIt) {
+  ship();
+  expectRuns("--database " + file("named"));
+  EXPECT_EQ(kernelsIn(file("measured")), kernelsIn(file("named")));
+}
+
+TEST_F(ShippedTest, OfAnotherVersionItAnswersNothing) {
+  for (const char* const key : {"driver_version", "cudnn_version", "cuda_version"}) {
+    SCOPED_TRACE(key);
+    ship("s/\"" + std::string(key) + "\": [0-9]*/\"" + key + "\": 90100/");
+    expectRuns();
+    EXPECT_EQ(kernelsIn(file("measured")), kernelsIn(kept()));
+    std::filesystem::remove_all(home_ + "/.cache");
+  }
+}
+
+TEST_F(ShippedTest, IsBelievedNoMoreThanAnyOther) {
+  // cuDNN says what workspace a kernel needs, and whether it is deterministic.
+  ship(
+      "s/\"workspace_bytes\": [0-9]*/\"workspace_bytes\": 0/; s/\"deterministic\": [a-z]*/"
+      "\"deterministic\": true/");
+  expectRuns();
+  std::filesystem::remove_all(home_ + "/.cache");
+  // No kernel is so fast.
+  ship("s/\"time_ms\": [-0-9.e]*/\"time_ms\": 1e-9/");
+  expectRuns();
+  EXPECT_EQ(kernelsIn(file("measured")), kernelsIn(kept()));
+}
+
+TEST_F(ShippedTest, DamagedFileIsNoTrouble) {
+  for (const std::string& bytes : {std::string(), std::string(8192, 'x')}) {
+    std::ofstream(shipped()) << bytes;
+    expectRuns();
+    EXPECT_EQ(kernelsIn(file("measured")), kernelsIn(kept()));
+    EXPECT_EQ(bytes, readText(shipped()));
+    std::filesystem::remove_all(home_ + "/.cache");
+  }
 }
 
 }  // namespace

@@ -305,6 +305,15 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
   const Json warm = run("bench --no-check --layers conv2 " + kAlexNet, "UCUDNN_DATABASE=" + third);
   EXPECT_EQ(warm.at("totals").at("kernels_measured"), 0);
 
+  const std::string plans = directory_.file("plans.db");
+  EXPECT_EQ(runTool("db merge --for-plans " + first + " " + third + " --database " + plans).status,
+            0);
+  EXPECT_NE(runTool("db list --database " + plans).output, list.output);  // it has fewer kernels
+  const Json lean = run("bench --no-check --layers conv2 " + kAlexNet, "UCUDNN_DATABASE=" + plans);
+  EXPECT_EQ(lean.at("totals").at("kernels_measured"), 0);
+  for (std::size_t i = 0; i < warm.at("rows").size(); ++i)
+    EXPECT_EQ(lean.at("rows").at(i).at("configuration"), warm.at("rows").at(i).at("configuration"));
+
   // The tool and the library name this machine alike.
   const Outcome kept = runTool("db prune --other-machines --database " + third);
   EXPECT_EQ(kept.output, "0 batch sizes removed\n") << kept.error;
