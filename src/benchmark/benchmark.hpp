@@ -22,8 +22,11 @@ struct BenchmarkRequest {
   Calls calls = Calls::kAll;    ///< kOverwriting: kernels may be timed that can't add to the output
   /// One that is timed at the mini-batch whatever cuDNN offers: what a client runs by itself.
   std::optional<Kernel> own;
-  WorkspaceRoom room;                       ///< kernels that need more are not tried
-  const Measurements* known = nullptr;      ///< kernels found here are not timed again (any size)
+  WorkspaceRoom room;                   ///< kernels that need more are not tried
+  const Measurements* known = nullptr;  ///< kernels found here are not timed again (any size)
+  /// What the device takes with other versions: the fastest are timed first. Else it counts for
+  /// nothing.
+  const Measurements* elsewhere = nullptr;
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
   const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
                                             ///< device; null: scratch memory

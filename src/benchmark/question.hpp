@@ -85,6 +85,7 @@ class Question {
   bool isRest(int batch) const noexcept;
   bool areEnginesAlone() const noexcept;
   void addAnchor(cudnnHandle_t handle, int batch);
+  void putFastestElsewhereFirst(Anchor& anchor) const;
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void dropLongest(std::vector<TimingTask>& tasks) const;
   void beginInTheMiddle();

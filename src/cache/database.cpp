@@ -89,6 +89,18 @@ class Database::Implementation final : public SharedDatabase {
     return found;
   }
 
+  StoredProblem loadElsewhere(const MachineKey& machine, const std::string& problem) {
+    StoredProblem found;
+    attempt([&] {
+      run([&](Open& open) {
+        bool isValid = true;
+        if (const auto other = open.rows.machineLike(machine))
+          found = open.rows.read(*other, problem, &isValid);
+      });
+    });
+    return found;
+  }
+
   void store(const MachineKey& machine,
              const std::string& problem,
              const StoredMeasurements& measurements) {
@@ -295,6 +307,15 @@ StoredProblem Database::loadAll(const MachineKey& machine,
   try {
     return implementation_->load(machine, problem, isLocked);
   } catch (...) {  // Out of memory while reporting that memory ran out.
+    return {};
+  }
+}
+
+StoredProblem Database::loadElsewhere(const MachineKey& machine,
+                                      const std::string& problem) noexcept {
+  try {
+    return implementation_->loadElsewhere(machine, problem);
+  } catch (...) {  // As above.
     return {};
   }
 }

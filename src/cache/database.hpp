@@ -94,6 +94,10 @@ class Database {
                         const std::string& problem,
                         bool* isLocked = nullptr) noexcept;
 
+  /// The same of another machine than this one: of the same device, whose cuDNN has the same major
+  /// version, the one with the nearest versions in the file.
+  StoredProblem loadElsewhere(const MachineKey& machine, const std::string& problem) noexcept;
+
   /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.
   void store(const MachineKey& machine,
              const std::string& problem,

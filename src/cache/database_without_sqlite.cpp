@@ -30,6 +30,10 @@ StoredProblem Database::loadAll(const MachineKey&, const std::string&, bool*) no
   return {};
 }
 
+StoredProblem Database::loadElsewhere(const MachineKey&, const std::string&) noexcept {
+  return {};
+}
+
 void Database::store(const MachineKey&, const std::string&, const StoredMeasurements&) noexcept {
   implementation_->warnOnce();
 }

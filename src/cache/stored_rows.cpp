@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace ucudnn {
@@ -142,6 +143,36 @@ StoredProblem StoredRows::read(const MachineKey& machine,
   }
   if (transaction) transaction->commit();
   return found;
+}
+
+std::optional<MachineKey> StoredRows::machineLike(const MachineKey& machine) {
+  SqliteStatement others(file_.connection,
+                         "SELECT driver_version, cuda_version, cudnn_version FROM machine "
+                         "WHERE device_name = ? AND compute_capability = ? "
+                         "AND multiprocessor_count = ? AND simulated = ?");
+  others.bind(machine.deviceName,
+              std::int64_t{machine.computeCapability},
+              std::int64_t{machine.multiprocessorCount},
+              std::int64_t{machine.simulated});
+  // The kernels are cuDNN's: its version counts first.
+  const auto distance = [&](const MachineKey& other) {
+    const auto apart = [](auto a, auto b) { return a < b ? b - a : a - b; };
+    return std::make_tuple(apart(other.cudnnVersion, machine.cudnnVersion),
+                           apart(other.driverVersion, machine.driverVersion),
+                           apart(other.cudaVersion, machine.cudaVersion));
+  };
+  constexpr std::size_t kMajor = 10000;
+  std::optional<MachineKey> nearest;
+  while (others.step()) {
+    MachineKey other = machine;
+    other.driverVersion = static_cast<int>(others.integer(0));
+    other.cudaVersion = static_cast<int>(others.integer(1));
+    other.cudnnVersion = fromStoredBytes(others.integer(2));
+    const bool isLike =
+        other != machine && other.cudnnVersion / kMajor == machine.cudnnVersion / kMajor;
+    if (isLike && (!nearest || distance(other) < distance(*nearest))) nearest = other;
+  }
+  return nearest;
 }
 
 void StoredRows::prepareKernels() {

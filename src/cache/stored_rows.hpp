@@ -26,6 +26,9 @@ class StoredRows {
   /// that it belongs to is left out. Throws DatabaseRefused, SqliteError.
   StoredProblem read(const MachineKey& machine, const std::string& problem, bool* isValid);
 
+  /// As Database::loadElsewhere has it. Throws SqliteError.
+  std::optional<MachineKey> machineLike(const MachineKey& machine);
+
   /// When the oldest row was measured among those that were read with the latest problem.
   std::int64_t oldest() const noexcept { return oldest_; }
 

@@ -121,9 +121,10 @@ struct KnownQuestion {
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
-  KernelsAtSizes refused;                          ///< kernels that cuDNN names but does not run
-  std::string loadedFrom;                          ///< the database that was asked
-  bool isLoading = false;                          ///< a thread is asking one
+  Measurements elsewhere;  ///< with another driver or cuDNN: worth trying first, no answer
+  KernelsAtSizes refused;  ///< kernels that cuDNN names but does not run
+  std::string loadedFrom;  ///< the database that was asked
+  bool isLoading = false;  ///< a thread is asking one
   KnownQuestion::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
   std::vector<KnownQuestion> questions;
   /// Kernels of clients that were faster than plans where both were called in turns.

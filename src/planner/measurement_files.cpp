@@ -7,7 +7,6 @@
 #include <limits>
 #include <string_view>
 
-#include "cache/kept_files.hpp"
 #include "planner/measured_kernels.hpp"
 #include "planner/measurement_rows.hpp"
 
@@ -64,17 +63,18 @@ Database& MeasurementFiles::database(const PlanRequest& request) {
   return *database;
 }
 
-Database& MeasurementFiles::shipped() {
-  const std::lock_guard lock(mutex_);
-  if (!shipped_) shipped_ = std::make_unique<Database>(shippedFile(), DatabaseUse::kShipped);
-  return *shipped_;
-}
-
 StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
   StoredKnowledge stored;
   // Who names a file has that alone; what was measured here takes the place of what was shipped.
-  if (namesFolder(request.settings->databasePath)) addRows(request, shipped(), stored);
+  const bool isKept = namesFolder(request.settings->databasePath);
+  if (isKept) addRows(request, shipped_, stored);
   addRows(request, database(request), stored);
+  if (isKept && stored.measurements.empty()) {
+    const StoredProblem rows =
+        shipped_.loadElsewhere(machines_.key(request.machine), request.problem.text());
+    if (const auto own = rows.find(""); own != rows.end())
+      stored.elsewhere = fromStored(request.problem, own->second);
+  }
   return stored;
 }
 

@@ -10,6 +10,7 @@
 
 #include "benchmark/benchmark.hpp"
 #include "cache/database.hpp"
+#include "cache/kept_files.hpp"
 #include "planner/knowledge.hpp"
 #include "planner/machines.hpp"
 #include "planner/request.hpp"
@@ -27,13 +28,16 @@ struct StoredKnowledge {
   };
   std::vector<Answered> answered;
   std::set<int> accurateFirst;
+  /// Of the same device with another driver or cuDNN: what is worth trying first, and no answer.
+  Measurements elsewhere;
 };
 
 /// The databases that requests name: questions and results as their rows. Of them only times and
 /// errors are taken over, and only possible ones (measurement_rows.hpp). Thread-safe.
 class MeasurementFiles {
  public:
-  explicit MeasurementFiles(const Machines& machines) : machines_(machines) {}
+  explicit MeasurementFiles(const Machines& machines, const std::string& shipped = shippedFile())
+      : machines_(machines), shipped_(shipped, DatabaseUse::kShipped) {}
 
   StoredKnowledge read(const PlanRequest& request);
   /// What could not be tried for want of time the database does not learn of.
@@ -44,14 +48,13 @@ class MeasurementFiles {
 
  private:
   Database& database(const PlanRequest& request);
-  Database& shipped();
   void addRows(const PlanRequest& request, Database& file, StoredKnowledge& stored) const;
 
   const Machines& machines_;
   ForkMutex mutex_;
   /// By the path that a request has, and of a folder by the machine.
   std::map<std::pair<std::string, int>, std::unique_ptr<Database>> databases_;
-  std::unique_ptr<Database> shipped_;
+  Database shipped_;
 };
 
 }  // namespace ucudnn

@@ -99,6 +99,7 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
       if (!lacksReplays && !(question.errors && lacksErrors))
         known.question(question).addCoverage(coverage);
     known.accurateFirst.insert(stored.accurateFirst.begin(), stored.accurateFirst.end());
+    known.elsewhere = stored.elsewhere;
     known.dropPlans();  // made without the file, by whoever found it locked or did not wait
     known.loadAgainAt = {};
     return known.question(request.question()).answersClosely(request.limitBytes);

@@ -131,28 +131,24 @@ void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
     measureSlice(request);
 }
 
-/// What is known of the problem before it is measured. Whether the question is answered: then
-/// little is timed but the client's own kernel.
-bool Measurer::prepare(const PlanRequest& request, Measurements& known, KernelsAtSizes& refused) {
-  bool isAnswered = false;
+KnownBefore Measurer::knownBefore(const PlanRequest& request) {
+  KnownBefore before;
   store_.update(request, [&](const Known& problem, const KnownQuestion& asked) {
-    isAnswered = asked.answers(request.limitBytes);
-    known = problem.measurements;
-    refused = problem.refused;
+    before.isAnswered = asked.answers(request.limitBytes);
+    before.measurements = problem.measurements;
+    before.elsewhere = problem.elsewhere;
+    before.refused = problem.refused;
   });
-  if (!request.withEngines()) dropEngines(known);
+  if (!request.withEngines()) dropEngines(before.measurements);
   PreparedKernels prepared(request.handle, request.problem);
-  confirmAll(store_, request, prepared, known);
-  return isAnswered;
+  confirmAll(store_, request, prepared, before.measurements);
+  return before;
 }
 
 void Measurer::measure(const PlanRequest& request) {
-  Measurements known;
-  KernelsAtSizes refused;
+  const KnownBefore before = knownBefore(request);
   BenchmarkRequest benchmark = benchmarkRequestOf(request, false);
-  benchmark.known = &known;
-  benchmark.refused = &refused;
-  const bool wasAnswered = prepare(request, known, refused);
+  before.addTo(benchmark);
   BenchmarkResult result;
   std::string why;
   const auto begin = Clock::now();
@@ -163,7 +159,7 @@ void Measurer::measure(const PlanRequest& request) {
     result.failures = 1;
   }
   result.spentMs = std::max(result.spentMs, msSince(begin));
-  conclude(request, std::move(result), benchmark.own, std::move(why), wasAnswered);
+  conclude(request, std::move(result), benchmark.own, std::move(why), before.isAnswered);
 }
 
 Measurer::Ongoing& Measurer::ongoingOn(int device) {
@@ -179,12 +175,9 @@ Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
     if (one.measurement.isOf(request, benchmark)) return &one;
   for (const Begun& one : all)
     if (now - one.wanted < kWantedWithin) return nullptr;
-  Measurements known;
-  KernelsAtSizes refused;
-  const bool wasAnswered = prepare(request, known, refused);
+  KnownBefore before = knownBefore(request);
   if (all.size() >= kMostOngoing) all.pop_front();
-  Begun& begun = all.emplace_back(request, benchmark, std::move(known), std::move(refused));
-  begun.wasAnswered = wasAnswered;
+  Begun& begun = all.emplace_back(request, benchmark, std::move(before));
   store_.update(request, [](const Known&, KnownQuestion& asked) { asked.isOngoing = true; });
   return &begun;
 }
@@ -221,7 +214,7 @@ void Measurer::measureSlice(const PlanRequest& request) {
   store_.update(request, [&](const Known&, KnownQuestion& asked) { asked.spentMs += sliceMs; });
   if (isLeft) return;
   result.spentMs = measurement.spentMs();
-  const bool wasAnswered = begun->wasAnswered;
+  const bool wasAnswered = measurement.wasAnswered();
   ongoingOn(request.device).remove_if([&](const Begun& one) { return &one == begun; });
   conclude(request, std::move(result), benchmark.own, std::move(why), wasAnswered);
 }

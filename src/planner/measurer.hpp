@@ -45,13 +45,9 @@ class Measurer {
  private:
   using Clock = KnownQuestion::Clock;
   struct Begun {
-    explicit Begun(const PlanRequest& request,
-                   const BenchmarkRequest& benchmark,
-                   Measurements known,
-                   KernelsAtSizes refused)
-        : measurement(request, benchmark, std::move(known), std::move(refused)) {}
+    Begun(const PlanRequest& request, const BenchmarkRequest& benchmark, KnownBefore before)
+        : measurement(request, benchmark, std::move(before)) {}
     OngoingMeasurement measurement;
-    bool wasAnswered = false;
     Clock::time_point wanted{};  ///< by a call, the last time
   };
   /// The latest begun last. Of a device, for whoever has reserved it.
@@ -64,7 +60,7 @@ class Measurer {
   /// Null: another problem's measurement comes first.
   Begun* ongoingOf(const PlanRequest& request, const BenchmarkRequest& benchmark);
   Ongoing& ongoingOn(int device);
-  bool prepare(const PlanRequest& request, Measurements& known, KernelsAtSizes& refused);
+  KnownBefore knownBefore(const PlanRequest& request);
   void conclude(const PlanRequest& request,
                 BenchmarkResult result,
                 const std::optional<Kernel>& own,

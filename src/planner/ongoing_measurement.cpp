@@ -19,19 +19,16 @@ double msSince(Clock::time_point begin) {
 
 OngoingMeasurement::OngoingMeasurement(const PlanRequest& request,
                                        BenchmarkRequest benchmark,
-                                       Measurements known,
-                                       KernelsAtSizes refused)
+                                       KnownBefore before)
     : settings_(*request.settings),
       request_(request),
-      known_(std::move(known)),
-      refused_(std::move(refused)),
+      before_(std::move(before)),
       benchmark_(std::move(benchmark)) {
   request_.settings = &settings_;
   request_.benchmarkDevices = &noDevices_;
   request_.frozen = nullptr;
   request_.buffers = nullptr;
-  benchmark_.known = &known_;
-  benchmark_.refused = &refused_;
+  before_.addTo(benchmark_);
   if (benchmark_.buffers == nullptr) return;
   buffers_ = *benchmark_.buffers;
   benchmark_.buffers = &buffers_;

@@ -10,14 +10,26 @@
 
 namespace ucudnn {
 
+/// What is known of a problem before it is measured.
+struct KnownBefore {
+  Measurements measurements;
+  Measurements elsewhere;  ///< of another version of cuDNN or the driver
+  KernelsAtSizes refused;
+  bool isAnswered = false;  ///< the question: then little is timed but the client's own kernel
+
+  /// REQUIRES: this outlives what is asked.
+  void addTo(BenchmarkRequest& benchmark) const noexcept {
+    benchmark.known = &measurements;
+    benchmark.elsewhere = &elsewhere;
+    benchmark.refused = &refused;
+  }
+};
+
 /// Holds no device memory between two slices. Not thread-safe.
 class OngoingMeasurement {
  public:
   /// `benchmark`: of the request, without further devices and known kernels, which are the others.
-  OngoingMeasurement(const PlanRequest& request,
-                     BenchmarkRequest benchmark,
-                     Measurements known,
-                     KernelsAtSizes refused);
+  OngoingMeasurement(const PlanRequest& request, BenchmarkRequest benchmark, KnownBefore before);
   OngoingMeasurement(const OngoingMeasurement&) = delete;
   OngoingMeasurement& operator=(const OngoingMeasurement&) = delete;
 
@@ -35,14 +47,14 @@ class OngoingMeasurement {
   /// Whom it was begun for: the handle and the memory are not that call's any more.
   const PlanRequest& request() const noexcept { return request_; }
   double spentMs() const noexcept { return spentMs_; }
+  bool wasAnswered() const noexcept { return before_.isAnswered; }
 
  private:
   Settings settings_;
   std::vector<int> noDevices_;
   PlanRequest request_;
   TensorBuffers buffers_;
-  Measurements known_;
-  KernelsAtSizes refused_;
+  KnownBefore before_;
   BenchmarkRequest benchmark_;
   std::optional<BenchmarkRun> run_;
   double spentMs_ = 0;  ///< of the host's or the device's time, in all slices

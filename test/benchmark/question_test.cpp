@@ -1,7 +1,9 @@
 // What fast tuning's rules are asked about, and of which sizes.
 #include "benchmark/question.hpp"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "benchmark_fixture.hpp"
 #include "kernels/algorithms.hpp"
@@ -52,6 +54,29 @@ class QuestionTest : public BenchmarkTest {
     return !asked.judge(anchor).tasks.empty();
   }
 };
+
+TEST_F(QuestionTest, WhatIsFastestElsewhereComesFirst) {
+  BenchmarkRequest request = fast(64);
+  const auto kernelsOf = [&] {
+    std::vector<Kernel> kernels;
+    const Question asked(handle_.get(), request);
+    for (const KernelOffer& offer : asked.anchors().front().offers) kernels.push_back(offer.kernel);
+    return kernels;
+  };
+  std::vector<Kernel> expected = kernelsOf();
+  const std::size_t count = expected.size();
+  ASSERT_LT(3U, count);
+  Measurements elsewhere;
+  request.elsewhere = &elsewhere;
+  EXPECT_EQ(expected, kernelsOf());
+  const int batch = Question(handle_.get(), request).anchors().front().batch;
+  for (const auto& [kernel, ms] : {std::pair(expected[2], 2.0), {expected[count - 1], 1.0}})
+    elsewhere[batch].kernels.push_back({{{0, true, true}, kernel}, {ms, ms}, true, true});
+  elsewhere[2 * batch].kernels.push_back({{{0, true, true}, expected[1]}, {0.1, 0.1}, true, true});
+  std::rotate(expected.begin(), expected.begin() + 2, expected.begin() + 3);
+  std::rotate(expected.begin(), expected.end() - 1, expected.end());
+  EXPECT_EQ(expected, kernelsOf());
+}
 
 TEST_F(QuestionTest, FastTuningBeginsWhereSamplesFillTheDevice) {
   EXPECT_EQ(anchorsOf(fast(256)), (Sizes{32, 16, 8, 4, 2, 1, 64, 128, 256}));

@@ -261,6 +261,46 @@ TEST_F(KeptTest, WhatIsUsedLeastGoesFirst) {
   expectNoWarning();
 }
 
+TEST_F(KeptTest, ElsewhereIsTheSameDeviceWithTheNearestVersions) {
+  const auto store = [&](const char* device, std::size_t cudnn, int driver, int kernels) {
+    MachineKey key = machine(device);
+    key.cudnnVersion = cudnn, key.driverVersion = driver;
+    Database(path_).store(key, "problem", {{1, sizeOf(kernels)}});
+  };
+  const auto kernelsElsewhere = [&] {
+    StoredProblem rows = Database(path_, DatabaseUse::kShipped).loadElsewhere(machine(), "problem");
+    return rows[""][1].kernels.size();
+  };
+  store("NVIDIA H200", 91900, 13000, 1);
+  store("NVIDIA H100", 91900, 13001, 2);
+  store("NVIDIA H200", 81900, 13000, 3);
+  EXPECT_EQ(0U, kernelsElsewhere());
+  store("NVIDIA H200", 91000, 13000, 4);
+  EXPECT_EQ(4U, kernelsElsewhere());
+  store("NVIDIA H200", 92000, 12000, 5);
+  EXPECT_EQ(5U, kernelsElsewhere());
+  store("NVIDIA H200", 91900, 14000, 6);
+  EXPECT_EQ(6U, kernelsElsewhere());
+  store("NVIDIA H200", 91900, 12080, 7);
+  EXPECT_EQ(7U, kernelsElsewhere());
+}
+
+TEST_F(KeptTest, ShippedFileIsNeverWritten) {
+  Database(path_).store(machine(), "problem", {{1, sizeOf(2)}});
+  const std::string before = contents(path_);
+  {
+    Database database(path_, DatabaseUse::kShipped);
+    database.store(machine(), "new", {{1, sizeOf(2)}});
+    EXPECT_EQ(1U, loadOwn(database, machine(), "problem").size());
+    EXPECT_TRUE(loadOwn(database, machine(), "new").empty());
+  }
+  EXPECT_EQ(before, contents(path_));
+  std::filesystem::remove(path_);
+  EXPECT_TRUE(loadOwn(Database(path_, DatabaseUse::kShipped), machine(), "problem").empty());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  expectNoWarning();
+}
+
 TEST_F(KeptTest, FilesOfFormerMachinesGo) {
   expectKeeps();
   const std::string unused = folder_ + "unused.db", other = folder_ + "other.db",

@@ -11,6 +11,7 @@
 #include "cache/shared_databases.hpp"
 #include "changed_database.hpp"
 #include "cuda/calling_threads.hpp"
+#include "planner/measurement_files.hpp"
 #include "planner_fixture.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/waits.hpp"
@@ -48,6 +49,30 @@ TEST_F(PlannerDatabaseTest, ASecondStartMeasuresNothing) {
   EXPECT_EQ(measured(planner), 0);
   EXPECT_EQ(planner.statistics().kernelsLoaded, kernels);
   EXPECT_EQ(callCount("cudnnConvolutionForward"), forwards);
+}
+
+// Of what is shipped.
+TEST_F(PlannerDatabaseTest, OfAnotherVersionOnlyTheOrderIsTaken) {
+  Planner planner;
+  planner.plan(request(planner, kDividedLimit));
+  const std::string shipped = settings_.databasePath;
+  settings_.databasePath = directory_.path() + "/kept/";
+  const PlanRequest asked = request(planner, kDividedLimit);
+  const StoredKnowledge same = MeasurementFiles(planner.machines(), shipped).read(asked);
+  EXPECT_FALSE(same.measurements.empty());
+  EXPECT_FALSE(same.answered.empty());
+  EXPECT_TRUE(same.elsewhere.empty());
+  changeDatabase(shipped, "UPDATE machine SET driver_version = driver_version - 10");
+  const StoredKnowledge other = MeasurementFiles(planner.machines(), shipped).read(asked);
+  EXPECT_TRUE(other.measurements.empty());
+  EXPECT_TRUE(other.answered.empty());
+  EXPECT_TRUE(other.accurateFirst.empty());
+  ASSERT_EQ(same.measurements.size(), other.elsewhere.size());
+  const int batch = asked.problem.batch();
+  EXPECT_EQ(same.measurements.at(batch).kernels.size(), other.elsewhere.at(batch).kernels.size());
+  settings_.databasePath = shipped;  // by name it is what it was
+  EXPECT_TRUE(
+      MeasurementFiles(planner.machines(), shipped).read(request(planner, 1)).elsewhere.empty());
 }
 
 // A question takes cuDNN 0.1 to 0.4 ms, its ranking longer.
