@@ -74,10 +74,12 @@ std::string fileOfMachine(const std::string& folder, const MachineKey& machine) 
 
 std::string whyNotKept(const std::string& file) {
   const std::string folder = parentOf(file), around = parentOf(folder);
-  ::mkdir(around.c_str(), S_IRWXU);
-  if (const std::string reason = whyNotIn(around, false); !reason.empty()) return reason;
-  ::mkdir(folder.c_str(), S_IRWXU);
-  if (const std::string reason = whyNotIn(folder, true); !reason.empty()) return reason;
+  for (const std::string& missing : {around, folder}) {
+    if (::access(missing.c_str(), F_OK) == 0) continue;
+    if (std::string reason = whyNotIn(parentOf(missing), false); !reason.empty()) return reason;
+    ::mkdir(missing.c_str(), S_IRWXU);
+  }
+  if (std::string reason = whyNotIn(folder, true); !reason.empty()) return reason;
   struct stat found {};
   if (::lstat(file.c_str(), &found) != 0)
     return errno == ENOENT ? "" : file + ": " + std::strerror(errno);
