@@ -139,7 +139,10 @@ UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
  */
 UCUDNN_API cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes);
 
-/** An SQLite file that keeps measurements; NULL or "": they live in memory only. UCUDNN_DATABASE */
+/**
+ * An SQLite file that keeps measurements, or a folder, with a slash at its end, for a file of each
+ * machine; NULL or "": they live in memory only. UCUDNN_DATABASE
+ */
 UCUDNN_API cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path);
 
 /**

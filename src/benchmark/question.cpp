@@ -12,6 +12,19 @@
 #include "kernels/engines.hpp"
 
 namespace ucudnn {
+namespace {
+
+void putFastestFirst(const Measurements& elsewhere, int batch, std::vector<KernelOffer>& offers) {
+  const auto timeMs = [&](const KernelOffer& offer) {
+    const Measurement* const m = findKernel(elsewhere, batch, offer.kernel);
+    return m != nullptr ? m->timeMs : std::numeric_limits<double>::infinity();
+  };
+  std::stable_sort(offers.begin(), offers.end(), [&](const KernelOffer& a, const KernelOffer& b) {
+    return timeMs(a) < timeMs(b);
+  });
+}
+
+}  // namespace
 
 Question::Question(const BenchmarkRequest& request)
     : request_(request),
@@ -53,21 +66,9 @@ void Question::addAnchor(cudnnHandle_t handle, int batch) {
     else if (!measured_.isKnown(batch, offer.kernel))
       anchor.offers.push_back(offer);
   }
-  putFastestElsewhereFirst(anchor);
+  if (request_.elsewhere != nullptr) putFastestFirst(*request_.elsewhere, batch, anchor.offers);
   if (batch == request_.problem.batch()) undivided_ = offers;
   anchors_.push_back(std::move(anchor));
-}
-
-void Question::putFastestElsewhereFirst(Anchor& anchor) const {
-  if (request_.elsewhere == nullptr) return;
-  const auto timeMs = [&](const KernelOffer& offer) {
-    const Measurement* const m = findKernel(*request_.elsewhere, anchor.batch, offer.kernel);
-    return m != nullptr ? m->timeMs : std::numeric_limits<double>::infinity();
-  };
-  std::stable_sort(
-      anchor.offers.begin(), anchor.offers.end(), [&](const KernelOffer& a, const KernelOffer& b) {
-        return timeMs(a) < timeMs(b);
-      });
 }
 
 /// At the mini-batch itself, where cuDNN does not name it now.

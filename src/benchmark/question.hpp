@@ -85,7 +85,6 @@ class Question {
   bool isRest(int batch) const noexcept;
   bool areEnginesAlone() const noexcept;
   void addAnchor(cudnnHandle_t handle, int batch);
-  void putFastestElsewhereFirst(Anchor& anchor) const;
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void dropLongest(std::vector<TimingTask>& tasks) const;
   void beginInTheMiddle();
