@@ -59,7 +59,7 @@ TEST_F(QuestionTest, WhatIsFastestElsewhereComesFirst) {
   BenchmarkRequest request = fast(64);
   const auto kernelsOf = [&] {
     std::vector<Kernel> kernels;
-    const Question asked(handle_.get(), request);
+    const Question asked = questionOf(request);
     for (const KernelOffer& offer : asked.anchors().front().offers) kernels.push_back(offer.kernel);
     return kernels;
   };
@@ -69,7 +69,7 @@ TEST_F(QuestionTest, WhatIsFastestElsewhereComesFirst) {
   Measurements elsewhere;
   request.elsewhere = &elsewhere;
   EXPECT_EQ(expected, kernelsOf());
-  const int batch = Question(handle_.get(), request).anchors().front().batch;
+  const int batch = questionOf(request).anchors().front().batch;
   for (const auto& [kernel, ms] : {std::pair(expected[2], 2.0), {expected[count - 1], 1.0}})
     elsewhere[batch].kernels.push_back({{{0, true, true}, kernel}, {ms, ms}, true, true});
   elsewhere[2 * batch].kernels.push_back({{{0, true, true}, expected[1]}, {0.1, 0.1}, true, true});
