@@ -132,12 +132,13 @@ struct Values {
 
 /// A filter gradient in double, in w's order: of four dimensions, without groups or dilation.
 inline std::vector<double> gradientOf(const Problem& p, const Values& values) {
-  const auto at = [&](const std::vector<char>& from, const Problem::Strides& strides, auto... index) {
-    std::int64_t place = 0;
-    std::size_t dimension = 0;
-    ((place += index * strides[dimension++]), ...);
-    return numberAt(from, static_cast<std::size_t>(place), p.xType);
-  };
+  const auto at =
+      [&](const std::vector<char>& from, const Problem::Strides& strides, auto... index) {
+        std::int64_t place = 0;
+        std::size_t dimension = 0;
+        ((place += index * strides[dimension++]), ...);
+        return numberAt(from, static_cast<std::size_t>(place), p.xType);
+      };
   const auto [filters, channels, height, width, none] = p.wSizes;
   const bool isNhwc = p.wFormat == CUDNN_TENSOR_NHWC;
   std::vector<double> result(p.wBytes() / elementBytes(p.wType));
