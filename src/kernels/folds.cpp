@@ -43,7 +43,7 @@ bool Folding::exists(const Problem& problem, int columns) noexcept {
   return problem.ySizes[row] == steps + 1 && problem.dilations[row - 2] == 1 &&
          taps.width % columns == 0 && problem.xStrides[1] == 1 &&
          problem.xStrides[row] == taps.channels &&
-         problem.xStrides[row - 1] == taps.width * taps.channels;
+         problem.xStrides[row - 1] == std::int64_t{taps.width} * taps.channels;
 }
 
 bool Folding::savesCopies(const Problem& problem) noexcept {
