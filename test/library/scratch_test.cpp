@@ -48,7 +48,7 @@ class ScratchTest : public LibraryTest {
     return convolution.x().bytes() + convolution.w().bytes() + convolution.y().bytes();
   }
 
-  static constexpr int kCalls = 12;  // three would do, and three more for a settled program
+  static constexpr int kCalls = 20000;
   std::atomic<bool> meanwhile_{false};
   std::size_t live_ = 0, peak_ = 0;
 };
