@@ -17,7 +17,7 @@ namespace ucudnn {
 void boundRows(DatabaseFile& file, std::size_t mostBytes);
 
 /// Rows count as used to the week: a start that finds all it needs seldom writes.
-constexpr std::int64_t kUseSeconds = 7 * 86400;
+constexpr std::int64_t kUseSeconds = std::int64_t{7} * 86400;
 
 /// Dates what is known of the problems as used `now`. Throws SqliteError.
 void dateRows(DatabaseFile& file, const std::vector<std::string>& problems, std::int64_t now);
