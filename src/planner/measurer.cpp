@@ -51,8 +51,10 @@ double msSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
+/// A call that lacks workspace has lost as long as it takes already.
 double sliceMsOf(const PlanRequest& request) noexcept {
-  return request.settings->benchmarkStallMs / kSlicesOfStall;
+  const double shortMs = request.settings->benchmarkStallMs / kSlicesOfStall;
+  return request.lacksWorkspace ? std::max(shortMs, estimatedMs(request.problem)) : shortMs;
 }
 
 /// But for what is known of the problem.
@@ -104,13 +106,13 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const double callsMs = static_cast<double>(asked.calls) * timeMs;
   const bool hasShare = budget_.has(sliceMsOf(request), share);
   const bool isSlow = request.lacksWorkspace && !asked.runsUnmeasured(request);
-  if (asked.isOngoing) return hasShare || (isSlow && asked.spentMs < callsMs);
+  // Calls pay for one attempt.
+  const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
+  if (isSlow && isFirst && asked.spentMs + sliceMsOf(request) <= callsMs) return true;
+  if (asked.isOngoing) return hasShare;
   const double gain =
       request.lacksWorkspace ? MeasuringBudget::kHopedGainInParts : MeasuringBudget::kHopedGain;
-  if (hasShare && budget_.isWorth(callsMs, timeMs, gain)) return true;
-  // Calls pay for one attempt.
-  const bool isNew = !asked.isAnswered() && !asked.isIncomplete();
-  return isNew && isSlow && budget_.isWorth(callsMs, timeMs, 1);
+  return hasShare && budget_.isWorth(callsMs, timeMs, gain);
 }
 
 bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {

@@ -15,8 +15,8 @@ namespace ucudnn {
 ///  2. Only what repeats is worth it, and what can gain: a problem whose calls have taken so long
 ///     that the hoped part of their time, kHopedGain, pays for measuring it.
 ///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
-///     problem may be measured for as long as its calls have taken: whatever comes, the program
-///     then spends at most twice what it had to. Not where its own kernel runs on parts of the
+///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
+///     the program then spends at most twice what it had to. Not where its own kernel runs on parts of the
 ///     batch, or another in bands, which is about as fast.
 ///
 /// Thread-safe.

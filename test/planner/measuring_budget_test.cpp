@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
 namespace ucudnn {
 namespace {
 
@@ -43,6 +48,81 @@ TEST(MeasuringBudgetTest, WhatWasAskedForLeavesTheRestItsShare) {
   EXPECT_TRUE(budget.has(5, kShare));
   budget.spend(kShare * 1e5);
   EXPECT_FALSE(budget.has(5, kShare));
+}
+
+/// A problem of a random program, which the rule knows nothing of but a call's time.
+struct RandomProblem {
+  double timeMs, gain;  ///< of its calls; the part of that which its plan saves
+  double costMs;        ///< of measuring it
+  bool isSlow;          ///< its calls lack workspace, and nothing stands in for their kernel
+  double callsMs = 0, spentMs = 0;
+  bool isBegun = false;
+};
+
+/// Measures in slices as Measurer does. The time of all calls and measurements.
+double costOfRule(std::vector<RandomProblem> problems, const std::vector<std::size_t>& calls) {
+  constexpr double kSliceMs = 5;
+  MeasuringBudget budget;
+  double allMs = 0;
+  for (const std::size_t call : calls) {
+    RandomProblem& problem = problems[call];
+    const bool isMeasured = problem.spentMs >= problem.costMs;
+    const double callMs = problem.timeMs * (isMeasured ? 1 - problem.gain : 1);
+    allMs += callMs;
+    budget.addTime(callMs);
+    problem.callsMs += callMs;
+    if (isMeasured) continue;
+    const bool hasShare = budget.has(kSliceMs, kShare);
+    problem.isBegun |= budget.isWorth(problem.callsMs, problem.timeMs, MeasuringBudget::kHopedGain);
+    const double mostMs = problem.isSlow ? std::max(kSliceMs, problem.timeMs) : kSliceMs;
+    const bool isDue = problem.isSlow && problem.spentMs + mostMs <= problem.callsMs;
+    if (!isDue && !(problem.isBegun && hasShare)) continue;
+    const double sliceMs = std::min(mostMs, problem.costMs - problem.spentMs);
+    problem.spentMs += sliceMs;
+    allMs += sliceMs;
+    budget.spend(sliceMs);
+  }
+  return allMs;
+}
+
+/// Whoever knows how often each problem will be called measures it before the first call, or never.
+double costOfOracle(const std::vector<RandomProblem>& problems,
+                    const std::vector<std::size_t>& calls) {
+  std::vector<double> callsMs(problems.size());
+  for (const std::size_t call : calls) callsMs[call] += problems[call].timeMs;
+  double allMs = 0;
+  for (std::size_t i = 0; i < problems.size(); ++i)
+    allMs += std::min(callsMs[i], problems[i].costMs + (1 - problems[i].gain) * callsMs[i]);
+  return allMs;
+}
+
+TEST(MeasuringBudgetTest, RandomProgramsTakeAtMostTwiceWhatTheyWouldHadTheyKnownTheFuture) {
+  std::mt19937_64 random(1);
+  const auto uniform = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  double worst = 0, sum = 0;
+  constexpr int kPrograms = 2000;
+  for (int program = 0; program < kPrograms; ++program) {
+    std::vector<RandomProblem> problems(1 + random() % 30);
+    std::vector<double> weights;
+    const MeasuringBudget thumb;
+    for (RandomProblem& problem : problems) {
+      problem.timeMs = std::exp(uniform(std::log(0.01), std::log(20)));
+      problem.isSlow = random() % 4 == 0;
+      problem.gain = problem.isSlow ? uniform(0, 0.98) : uniform(0, 0.5);
+      problem.costMs = thumb.expectedCostMs(problem.timeMs) * uniform(0.3, 1);
+      weights.push_back(std::exp(uniform(0, 5)));
+    }
+    std::discrete_distribution<std::size_t> next(weights.begin(), weights.end());
+    std::vector<std::size_t> calls(static_cast<std::size_t>(std::exp(uniform(3, 10))));
+    for (std::size_t& call : calls) call = next(random);
+    const double ratio = costOfRule(problems, calls) / costOfOracle(problems, calls);
+    worst = std::max(worst, ratio);
+    sum += ratio;
+  }
+  EXPECT_LE(worst, 2);
+  EXPECT_LE(sum / kPrograms, 1.2);
 }
 
 TEST(MeasuringBudgetTest, CostsAreLearned) {
