@@ -1,5 +1,7 @@
 #include "benchmark/benchmark_run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -38,7 +40,9 @@ BenchmarkRun::~BenchmarkRun() {
 }
 
 bool BenchmarkRun::advance() {
+  lastTimed_.reset();
   if (const auto task = queue_.take(0)) {
+    if (task->timing) lastTimed_ = {task->timing->call.batch, task->timing->call.offer.kernel};
     runTask(*task, 0, timer_, handle_);
     queue_.done();
     return true;
@@ -76,6 +80,19 @@ bool BenchmarkRun::beginStage() {
     default:
       return false;
   }
+}
+
+std::string BenchmarkRun::lastStep() const {
+  static constexpr const char* kStages[] = {"asking cuDNN what it has",
+                                            "judging sizes",
+                                            "judging what is near the front",
+                                            "judging what the host paces",
+                                            "looking for sizes between",
+                                            "a variant",
+                                            "the end"};
+  if (!lastTimed_) return kStages[static_cast<std::size_t>(stage_)];
+  return fmt::format(
+      "{} at N={}", toText(request_.problem.operation, lastTimed_->second), lastTimed_->first);
 }
 
 BenchmarkResult BenchmarkRun::finish() {

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmark/device_timer.hpp"
@@ -29,6 +31,8 @@ class BenchmarkRun {
 
   /// Takes one step. False: there was none left. Throws Error where no kernel can be timed.
   bool advance();
+  /// The last step, for the log: a kernel's, or of the stage.
+  std::string lastStep() const;
   /// Gives back all device memory and waits for the device: `advance` goes on later, on a handle
   /// that may be another, in buffers that may be elsewhere (null where the request has none). What
   /// was spent since the last time, in the device's time. REQUIRES: the request has no further
@@ -119,6 +123,7 @@ class BenchmarkRun {
   std::size_t anchorTasks_ = 0;  ///< of the anchor that was begun last
   bool isAnchorLate_ = false;
   std::optional<VariantSearch> search_;
+  std::optional<std::pair<int, Kernel>> lastTimed_;  ///< batch and kernel, if that was the step
   Question question_;
   DeviceTimer timer_;
   TaskQueue queue_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/owners.hpp"
+#include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
@@ -61,7 +62,15 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
   };
   try {
     do {
+      const auto stepBegin = Clock::now();
       isLeft = run_->advance();
+      const double stepMs = msSince(stepBegin);
+      if (stepMs > settings_.benchmarkStallMs)  // run-time compilation, mostly
+        logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
+                request_.problem.text(),
+                request_.problem.batch(),
+                stepMs,
+                run_->lastStep());
     } while (isLeft && msSince(begin) < sliceMs);
   } catch (...) {
     end();
