@@ -16,8 +16,8 @@ namespace ucudnn {
 ///     that the hoped part of their time, kHopedGain, pays for measuring it.
 ///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
-///     the program then spends at most twice what it had to. Not where its own kernel runs on parts of the
-///     batch, or another in bands, which is about as fast.
+///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
+///     of the batch, or another in bands, which is about as fast.
 ///
 /// Thread-safe.
 class MeasuringBudget {
