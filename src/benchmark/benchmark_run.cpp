@@ -32,7 +32,11 @@ BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request
     : handle_(handle),
       request_(request),
       question_(request),
-      timer_(handle, request, request.buffers, question_) {}
+      timer_(handle, request, request.buffers, question_),
+      variants_(request, question_, findings_, [this](const TimingTask& task) {
+        timer_.prepare();
+        return time(task, 0, timer_);
+      }) {}
 
 BenchmarkRun::~BenchmarkRun() {
   queue_.close();
@@ -75,7 +79,7 @@ bool BenchmarkRun::beginStage() {
       return true;
     case Stage::kVariants:
       queue_.close();
-      if (!stepVariants()) stage_ = Stage::kDone;
+      if (!variants_.step(handle_)) stage_ = Stage::kDone;
       return true;
     default:
       return false;
@@ -97,12 +101,13 @@ std::string BenchmarkRun::lastStep() const {
 
 BenchmarkResult BenchmarkRun::finish() {
   queue_.close();
-  if (stage_ != Stage::kDone) lacksTime_ = true;
-  if (stage_ < Stage::kRefining) incomplete_.insert(request_.problem.batch());
+  if (stage_ != Stage::kDone) findings_.noteLate();
+  if (stage_ < Stage::kRefining) findings_.noteIncomplete(request_.problem.batch());
   const double ownMs = timer_.finish();
   for (const auto& invitation : invitations_) invitation->close();
-  deviceMs_ = std::max(deviceMs_, ownMs);
-  return result();
+  findings_.noteDeviceTime(ownMs);
+  const std::chrono::duration<double, std::milli> wall = Clock::now() - begin_;
+  return findings_.result(request_, question_, wall.count());
 }
 
 double BenchmarkRun::pause() noexcept {
@@ -132,7 +137,7 @@ bool BenchmarkRun::measureNextAnchor() {
   Question::Judgement judgement = question_.judge(anchor);
   anchorTasks_ = judgement.tasks.size();
   isAnchorLate_ = judgement.isLate;
-  note(anchor.batch, judgement);
+  findings_.note(anchor.batch, judgement);
   addTimings(std::move(judgement.tasks));
   return true;
 }
@@ -140,9 +145,10 @@ bool BenchmarkRun::measureNextAnchor() {
 void BenchmarkRun::endAnchor() {
   const Question::Anchor& anchor = question_.anchors()[anchorsBegun_ - 1];
   std::vector<Measurement> measured;
-  for (const Found& found : found_[anchor.batch]) measured.push_back(found.measurement);
+  for (const Found& found : findings_.at(anchor.batch)) measured.push_back(found.measurement);
   question_.addKnown(anchor);
-  const bool isTried = !isAnchorLate_ && (anchorTasks_ == 0 || !lacksMemory_ || !measured.empty());
+  const bool isTried =
+      !isAnchorLate_ && (anchorTasks_ == 0 || !findings_.lacksMemory() || !measured.empty());
   if (isTried) question_.add(anchor.batch, measured);
 }
 
@@ -150,7 +156,7 @@ void BenchmarkRun::endAnchor() {
 void BenchmarkRun::refineAnchors() {
   std::vector<TimingTask> tasks;
   for (const Question::Anchor& anchor : question_.anchors())
-    for (const Found& found : found_[anchor.batch])
+    for (const Found& found : findings_.at(anchor.batch))
       if (question_.isWorthRefining(anchor.batch, found.measurement))
         tasks.push_back(question_.refinement(anchor, found.measurement, found.device));
   addTimings(std::move(tasks));
@@ -160,7 +166,7 @@ void BenchmarkRun::refineAnchors() {
 void BenchmarkRun::lookAgain() {
   std::vector<TimingTask> tasks;
   for (const Question::Anchor& anchor : question_.anchors())
-    for (const Found& found : found_[anchor.batch]) {
+    for (const Found& found : findings_.at(anchor.batch)) {
       const Measurement& measured = found.measurement;
       const bool isPaced =
           !measured.isReplayTimed || measured.deviceMs < kHostPaced * measured.timeMs;
@@ -199,8 +205,7 @@ void BenchmarkRun::help(int device, cudnnHandle_t handle) noexcept {
     queue_.done();
   }
   const double spentMs = timer.finish();
-  const std::lock_guard lock(mutex_);
-  deviceMs_ = std::max(deviceMs_, spentMs);
+  findings_.noteDeviceTime(spentMs);
 }
 
 void BenchmarkRun::giveBack(TimingTask task) {
@@ -215,7 +220,7 @@ void BenchmarkRun::runTask(const TaskQueue::Task& task,
   if (!task.timing) {
     Question::Judgement judgement = question_.judgeBetween(handle, task.batch);
     for (TimingTask& timing : judgement.tasks) timing.device = device;
-    note(task.batch, judgement);
+    findings_.note(task.batch, judgement);
     queue_.add(std::move(judgement.tasks));
     return;
   }
@@ -225,7 +230,7 @@ void BenchmarkRun::runTask(const TaskQueue::Task& task,
   if (device != 0 && (outcome.status == Status::kFailed || outcome.status == Status::kNoMemory))
     giveBack(*task.timing);
   else
-    note(*task.timing, outcome, device);
+    findings_.note(*task.timing, outcome, device);
 }
 
 TimingOutcome BenchmarkRun::time(const TimingTask& task, int device, DeviceTimer& timer) const {
@@ -242,94 +247,6 @@ TimingOutcome BenchmarkRun::time(const TimingTask& task, int device, DeviceTimer
             error.what());
     return {isRefused ? TimingOutcome::Status::kRefused : TimingOutcome::Status::kFailed};
   }
-}
-
-void BenchmarkRun::note(int batch, const Question::Judgement& judgement) {
-  const std::lock_guard lock(mutex_);
-  result_.failures += judgement.failures;
-  everyOfferFits_ = everyOfferFits_ && judgement.everyOfferFits && judgement.failures == 0;
-  if (!judgement.isLate) return;
-  lacksTime_ = true;
-  incomplete_.insert(batch);
-}
-
-void BenchmarkRun::note(const TimingTask& task, const TimingOutcome& outcome, int device) {
-  using Status = TimingOutcome::Status;
-  const int batch = task.call.batch;
-  const KernelOffer& offer = task.call.offer;
-  const std::lock_guard lock(mutex_);
-  if (outcome.lacksMemory) result_.replaysUntried = true;
-  std::vector<Found>& found = found_[batch];
-  const auto before = std::find_if(found.begin(), found.end(), [&](const Found& other) {
-    return other.measurement.kernel == offer.kernel;
-  });
-  if (before != found.end()) {  // timed again: what is known stays where that fails
-    if (outcome.status == Status::kTimed) update(before->measurement, task, outcome);
-    return;
-  }
-  switch (outcome.status) {
-    case Status::kTimed:
-      ++result_.kernelsMeasured;
-      found.push_back(
-          {{offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed}, device});
-      if (task.withError) found.back().measurement.error = outcome.error;
-      return;
-    case Status::kRefused:
-      result_.refused[batch].push_back(offer.kernel);
-      return;
-    case Status::kFailed:
-      ++result_.failures;
-      break;
-    case Status::kNoMemory:
-      lacksMemory_ = true;
-      break;
-  }
-  incomplete_.insert(batch);
-}
-
-void BenchmarkRun::update(Measurement& measurement,
-                          const TimingTask& task,
-                          const TimingOutcome& outcome) {
-  if (task.how == TimingTask::How::kAgain) {
-    measurement.timeMs = std::clamp(outcome.timeMs, measurement.deviceMs, measurement.timeMs);
-    return;
-  }
-  measurement.timeMs = outcome.timeMs;
-  measurement.deviceMs = outcome.deviceMs;
-  measurement.isReplayTimed = outcome.isReplayTimed;
-}
-
-BenchmarkResult BenchmarkRun::result() {
-  const std::lock_guard lock(mutex_);
-  int elsewhere = 0;
-  for (const auto& [batch, found] : found_) {
-    if (found.empty()) continue;
-    std::vector<Measurement>& kernels = result_.measurements[batch].kernels;
-    for (const Found& one : found) {
-      kernels.push_back(one.measurement);
-      if (one.device != 0) ++elsewhere;
-    }
-    // Whichever device was first.
-    std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
-      return a.kernel < b.kernel;
-    });
-  }
-  result_.failures += question_.failures();
-  result_.everyOfferFits =
-      everyOfferFits_ && question_.everyOfferFits() && question_.failures() == 0 && !lacksTime_;
-  result_.untried = lacksMemory_ ? Untried::kMemory : lacksTime_ ? Untried::kTime : Untried::kNone;
-  result_.undividedMeasured =
-      incomplete_.count(request_.problem.batch()) == 0 && question_.failures() == 0;
-  const std::chrono::duration<double, std::milli> wall = Clock::now() - begin_;
-  result_.spentMs = std::max(wall.count(), deviceMs_);
-  if (result_.kernelsMeasured > 0)
-    logInfo("{} N={}: {} kernels timed in {:.1f} ms, {} of them on further devices",
-            request_.problem.text(),
-            request_.problem.batch(),
-            result_.kernelsMeasured,
-            result_.spentMs,
-            elsewhere);
-  return std::move(result_);
 }
 
 }  // namespace ucudnn

@@ -24,6 +24,18 @@ void putFastestFirst(const Measurements& elsewhere, int batch, std::vector<Kerne
   });
 }
 
+/// What would hold up a call that did not ask for it, and is in no plan.
+void dropLongest(const BenchmarkRequest& request, std::vector<TimingTask>& tasks) {
+  double leastMs = std::numeric_limits<double>::infinity();
+  for (const TimingTask& task : tasks)
+    if (task.expectedMs > 0) leastMs = std::min(leastMs, task.expectedMs);
+  const auto isTooLong = [&](const TimingTask& task) {
+    const bool isOwn = request.own && task.call.offer.kernel == *request.own;
+    return !isOwn && task.expectedMs > std::max(request.longestMs, 2 * leastMs);
+  };
+  tasks.erase(std::remove_if(tasks.begin(), tasks.end(), isTooLong), tasks.end());
+}
+
 }  // namespace
 
 Question::Question(const BenchmarkRequest& request)
@@ -173,23 +185,11 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
     task.expectedMs = expectedMs(measured_.everywhere(), offer.kernel, anchor.batch);
     judgement.tasks.push_back(std::move(task));
   }
-  if (request_.longestMs > 0) dropLongest(judgement.tasks);
+  if (request_.longestMs > 0) dropLongest(request_, judgement.tasks);
   if (isWhole || judgement.tasks.empty() || !isLate()) return judgement;
   judgement.tasks.clear();
   judgement.isLate = true;
   return judgement;
-}
-
-/// What would hold up a call that did not ask for it, and is in no plan.
-void Question::dropLongest(std::vector<TimingTask>& tasks) const {
-  double leastMs = std::numeric_limits<double>::infinity();
-  for (const TimingTask& task : tasks)
-    if (task.expectedMs > 0) leastMs = std::min(leastMs, task.expectedMs);
-  const auto isTooLong = [&](const TimingTask& task) {
-    const bool isOwn = request_.own && task.call.offer.kernel == *request_.own;
-    return !isOwn && task.expectedMs > std::max(request_.longestMs, 2 * leastMs);
-  };
-  tasks.erase(std::remove_if(tasks.begin(), tasks.end(), isTooLong), tasks.end());
 }
 
 void Question::addKnown(const Anchor& anchor) {

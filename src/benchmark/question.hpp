@@ -86,7 +86,6 @@ class Question {
   bool areEnginesAlone() const noexcept;
   void addAnchor(cudnnHandle_t handle, int batch);
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
-  void dropLongest(std::vector<TimingTask>& tasks) const;
   void beginInTheMiddle();
   void takeOver(const Measurements& known);
 

@@ -1,10 +1,10 @@
-// Kernels that nobody proposes: variants of those that have been found to be the fastest.
+#include "benchmark/variant_search.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <utility>
 
-#include "benchmark/benchmark_run.hpp"
 #include "benchmark/timing_limits.hpp"
 #include "support/log.hpp"
 
@@ -40,19 +40,20 @@ int fastestSize(const Measurements& measured) {
 }  // namespace
 
 /// What fails leaves what has been measured: plans can do without.
-bool BenchmarkRun::stepVariants() {
+bool VariantSearch::step(cudnnHandle_t handle) {
+  handle_ = handle;
   try {
-    if (!search_) return wantsVariants() && beginSearch();
-    if (search_->climb) {
-      if (stepClimb(*search_->climb)) return true;
-      endClimb(*search_->climb);
-      search_->climb.reset();
+    if (batch_ == 0) return isWanted() && begin();
+    if (climb_) {
+      if (stepClimb(*climb_)) return true;
+      endClimb(*climb_);
+      climb_.reset();
       return true;
     }
-    if (search_->nearby.empty() || question_.isLate()) return beginNextClimb();
-    const int size = search_->nearby.front();
-    search_->nearby.erase(search_->nearby.begin());
-    timeNearby(size, search_->batch, search_->best);
+    if (nearby_.empty() || question_.isLate()) return beginNextClimb();
+    const int size = nearby_.front();
+    nearby_.erase(nearby_.begin());
+    timeNearby(size);
     return true;
   } catch (const Error& error) {
     logInfo("{} N={}: no further variants are timed: {}",
@@ -63,64 +64,61 @@ bool BenchmarkRun::stepVariants() {
   }
 }
 
-bool BenchmarkRun::wantsVariants() const {
+bool VariantSearch::isWanted() const {
   // What a client runs by itself says nothing new of a question that is answered.
-  const bool isOwnAlone = request_.own && result_.kernelsMeasured == 1 &&
-                          isFound(request_.problem.batch(), *request_.own);
-  return request_.withEngines() && result_.kernelsMeasured > 0 && !isOwnAlone;
+  const bool isOwnAlone = request_.own && findings_.kernelsMeasured() == 1 &&
+                          findings_.has(request_.problem.batch(), *request_.own);
+  return request_.withEngines() && findings_.kernelsMeasured() > 0 && !isOwnAlone;
 }
 
 /// Of the size at which a kernel takes least for a sample: it makes up most of a plan.
-bool BenchmarkRun::beginSearch() {
+bool VariantSearch::begin() {
   const Measurements measured = measuredForPlans();
-  const int batch = fastestSize(measured);
-  if (batch == 0) return false;
-  search_.emplace();
-  search_->batch = batch;
-  search_->kernels = measured.at(batch).kernels;
+  batch_ = fastestSize(measured);
+  if (batch_ == 0) return false;
+  kernels_ = measured.at(batch_).kernels;
   return true;
 }
 
 /// From the next kernel near the fastest that has variants. False: there is none.
-bool BenchmarkRun::beginNextClimb() {
-  VariantSearch& search = *search_;
-  const Problem problem = request_.problem.withBatch(search.batch);
-  const double enoughMs = kNearFastest * search.kernels.front().deviceMs;
-  while (search.next < search.kernels.size()) {
-    const Measurement& start = search.kernels[search.next++];
+bool VariantSearch::beginNextClimb() {
+  const Problem problem = request_.problem.withBatch(batch_);
+  const double enoughMs = kNearFastest * kernels_.front().deviceMs;
+  while (next_ < kernels_.size()) {
+    const Measurement& start = kernels_[next_++];
     const bool isNear = start.deviceMs <= enoughMs && start.timeMs <= kLongWholeMs;
-    if (!isNear || search.kinds.size() == kMostKinds) return false;
+    if (!isNear || kinds_.size() == kMostKinds) return false;
     const Kernel kind = kindOf(start.kernel);
-    if (contains(search.kinds, kind)) continue;
+    if (contains(kinds_, kind)) continue;
     auto variants = variantsOf(handle_, problem, start.kernel);
     if (variants.empty()) continue;
-    search.kinds.push_back(kind);
-    Climb& climb = search.climb.emplace();
+    kinds_.push_back(kind);
+    Climb& climb = climb_.emplace();
     climb.descriptors = std::make_shared<const ProblemDescriptors>(problem);
-    climb.batch = search.batch;
+    climb.batch = batch_;
     climb.start = climb.best = start;
     climb.before = start.kernel;
     climb.variants = std::move(variants);
-    for (const Measurement& m : search.kernels) climb.tried.push_back(m.kernel);
+    for (const Measurement& m : kernels_) climb.tried.push_back(m.kernel);
     return true;
   }
   return false;
 }
 
 /// All that splits may have, at each size the fastest first.
-Measurements BenchmarkRun::measuredForPlans() const {
+Measurements VariantSearch::measuredForPlans() const {
   Measurements all;
   const auto add = [&](int size, const Measurement& m) {
     if (question_.isOffered(m.kernel) && m.workspaceBytes <= request_.limitAt(size) && m.accurate)
       all[size].kernels.push_back(question_.measured().asAsked(m));
   };
-  for (const auto& [size, found] : found_)
+  for (const auto& [size, found] : findings_.all())
     for (const Found& one : found) add(size, one.measurement);
   if (request_.known != nullptr)
     for (const auto& [size, known] : *request_.known)
       if (question_.mayBeAsked(size))
         for (const Measurement& m : known.kernels)
-          if (!isFound(size, m.kernel)) add(size, m);
+          if (!findings_.has(size, m.kernel)) add(size, m);
   for (auto& [size, measured] : all)
     std::sort(measured.kernels.begin(),
               measured.kernels.end(),
@@ -129,7 +127,7 @@ Measurements BenchmarkRun::measuredForPlans() const {
 }
 
 /// Times one variant, if one is left.
-bool BenchmarkRun::stepClimb(Climb& climb) {
+bool VariantSearch::stepClimb(Climb& climb) {
   const Problem problem = request_.problem.withBatch(climb.batch);
   for (;;) {
     if (climb.choice >= climb.variants.size() || question_.isLate()) {
@@ -157,7 +155,7 @@ bool BenchmarkRun::stepClimb(Climb& climb) {
 }
 
 /// Adds what was found, which is timed at sizes nearby, too.
-void BenchmarkRun::endClimb(const Climb& climb) {
+void VariantSearch::endClimb(const Climb& climb) {
   logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
            request_.problem.text(),
            climb.batch,
@@ -166,16 +164,13 @@ void BenchmarkRun::endClimb(const Climb& climb) {
            toText(request_.problem.operation, climb.best.kernel),
            climb.best.deviceMs);
   if (climb.best.kernel == climb.start.kernel) return;
-  if (!known(climb.batch, climb.best.kernel)) {
-    found_[climb.batch].push_back({climb.best, 0});
-    ++result_.kernelsMeasured;
-  }
-  search_->best = climb.best;
-  search_->nearby = sizesNear(climb.batch);
+  if (!known(climb.batch, climb.best.kernel)) findings_.add(climb.batch, climb.best);
+  best_ = climb.best;
+  nearby_ = sizesNear(climb.batch);
 }
 
 /// Whether the variant can take the best one's place, and is faster: then it does.
-bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
+bool VariantSearch::isFaster(Climb& climb, const KernelOffer& variant) {
   const bool isAsGood = variant.workspaceBytes <= request_.limitAt(climb.batch) &&
                         (variant.deterministic || !climb.best.deterministic) &&
                         (variant.accurate || !climb.best.accurate);
@@ -195,7 +190,7 @@ bool BenchmarkRun::isFaster(Climb& climb, const KernelOffer& variant) {
 }
 
 /// Measured for another question, with all that this one asks for.
-std::optional<Measurement> BenchmarkRun::known(int batch, Kernel kernel) const {
+std::optional<Measurement> VariantSearch::known(int batch, Kernel kernel) const {
   if (request_.known == nullptr || !question_.measured().isKnown(batch, kernel))
     return std::nullopt;
   const Measurement* const before = findKernel(*request_.known, batch, kernel);
@@ -203,34 +198,25 @@ std::optional<Measurement> BenchmarkRun::known(int batch, Kernel kernel) const {
   return question_.measured().asAsked(*before);
 }
 
-bool BenchmarkRun::isFound(int batch, Kernel kernel) const {
-  const auto size = found_.find(batch);
-  return size != found_.end() &&
-         std::any_of(size->second.begin(), size->second.end(), [&](const Found& one) {
-           return one.measurement.kernel == kernel;
-         });
-}
-
 /// A few calls: comparable with one another alone.
-std::optional<double> BenchmarkRun::glance(const Climb& climb, const KernelOffer& offer) {
-  timer_.prepare();
+std::optional<double> VariantSearch::glance(const Climb& climb, const KernelOffer& offer) {
   TimingTask task;
   task.call = {climb.descriptors, climb.batch, offer};
   task.how = TimingTask::How::kGlance;
   task.expectedMs = climb.best.timeMs;
-  const TimingOutcome outcome = time(task, 0, timer_);
+  const TimingOutcome outcome = time_(task);
   if (outcome.status != TimingOutcome::Status::kTimed) return std::nullopt;
   return outcome.timeMs;
 }
 
-std::optional<Measurement> BenchmarkRun::timeCarefully(const KernelCall& call, double expectedMs) {
+std::optional<Measurement> VariantSearch::timeCarefully(const KernelCall& call, double expectedMs) {
   TimingTask task;
   task.call = call;
   task.how = TimingTask::How::kCareful;
   task.expectedMs = expectedMs;
   task.limits = kBetween;
   task.withError = request_.errors;
-  const TimingOutcome outcome = time(task, 0, timer_);
+  const TimingOutcome outcome = time_(task);
   if (outcome.status != TimingOutcome::Status::kTimed) return std::nullopt;
   Measurement measured{call.offer, {outcome.timeMs, outcome.deviceMs}, true, outcome.isReplayTimed};
   if (task.withError) measured.error = outcome.error;
@@ -238,9 +224,9 @@ std::optional<Measurement> BenchmarkRun::timeCarefully(const KernelCall& call, d
 }
 
 /// The sizes next to it, and the mini-batch.
-std::vector<int> BenchmarkRun::sizesNear(int batch) const {
+std::vector<int> VariantSearch::sizesNear(int batch) const {
   std::vector<int> sizes;
-  for (const auto& [size, found] : found_)
+  for (const auto& [size, found] : findings_.all())
     if (size != batch && 2 * size > batch) sizes.push_back(size);
   std::sort(sizes.begin(), sizes.end(), [&](int a, int b) {
     return std::abs(a - batch) < std::abs(b - batch);
@@ -252,19 +238,16 @@ std::vector<int> BenchmarkRun::sizesNear(int batch) const {
   return sizes;
 }
 
-/// What is the best at `batch`.
-void BenchmarkRun::timeNearby(int size, int batch, const Measurement& best) {
-  if (isFound(size, best.kernel) || question_.measured().isKnown(size, best.kernel)) return;
+/// What was found last.
+void VariantSearch::timeNearby(int size) {
+  if (findings_.has(size, best_.kernel) || question_.measured().isKnown(size, best_.kernel)) return;
   const Problem problem = request_.problem.withBatch(size);
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   const auto offer =
-      offeredKernel(handle_, problem, descriptors, best.kernel, nullptr, request_.callsAt(size));
+      offeredKernel(handle_, problem, descriptors, best_.kernel, nullptr, request_.callsAt(size));
   if (!offer || offer->workspaceBytes > request_.limitAt(size)) return;
-  timer_.prepare();
-  const auto measured = timeCarefully({descriptors, size, *offer}, best.timeMs * size / batch);
-  if (!measured) return;
-  found_[size].push_back({*measured, 0});
-  ++result_.kernelsMeasured;
+  const auto measured = timeCarefully({descriptors, size, *offer}, best_.timeMs * size / batch_);
+  if (measured) findings_.add(size, *measured);
 }
 
 }  // namespace ucudnn

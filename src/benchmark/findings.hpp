@@ -1,0 +1,57 @@
+// What a benchmark has found so far, on all its devices.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/device_timer.hpp"
+#include "benchmark/question.hpp"
+#include "support/fork.hpp"
+
+namespace ucudnn {
+
+/// A kernel that has been measured now, and where.
+struct Found {
+  Measurement measurement;
+  int device = 0;
+};
+
+/// What is noted may come from several threads; the rest is for the thread that runs the benchmark,
+/// while no other notes anything of the size.
+class Findings {
+ public:
+  void note(int batch, const Question::Judgement& judgement);
+  void note(const TimingTask& task, const TimingOutcome& outcome, int device);
+  /// On the benchmark's own device.
+  void add(int batch, const Measurement& measured);
+  /// What was to be tried has not been, for want of time; of a size.
+  void noteLate();
+  void noteIncomplete(int batch);
+  void noteDeviceTime(double ms);
+
+  const std::vector<Found>& at(int batch) { return found_[batch]; }
+  const std::map<int, std::vector<Found>>& all() const noexcept { return found_; }
+  bool has(int batch, Kernel kernel) const;
+  bool lacksMemory() const noexcept { return lacksMemory_; }
+  long long kernelsMeasured() const noexcept { return result_.kernelsMeasured; }
+
+  /// Once. `wallMs`: since the benchmark began.
+  BenchmarkResult result(const BenchmarkRequest& request, const Question& question, double wallMs);
+
+ private:
+  static void update(Measurement& measurement,
+                     const TimingTask& task,
+                     const TimingOutcome& outcome);
+
+  ForkMutex mutex_;
+  std::map<int, std::vector<Found>> found_;
+  BenchmarkResult result_;
+  std::set<int> incomplete_;  ///< sizes of which something is untried or has failed
+  bool everyOfferFits_ = true, lacksMemory_ = false, lacksTime_ = false;
+  double deviceMs_ = 0;  ///< of the device that took longest
+};
+
+}  // namespace ucudnn

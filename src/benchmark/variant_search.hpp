@@ -1,0 +1,75 @@
+// Kernels that nobody proposes: variants of those that have been found to be the fastest.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "benchmark/benchmark.hpp"
+#include "benchmark/findings.hpp"
+#include "benchmark/question.hpp"
+
+namespace ucudnn {
+
+/// Climbs from the kernels that are fastest at one size, one choice after the other, and times what
+/// it finds at sizes nearby. Not thread-safe.
+class VariantSearch {
+ public:
+  using Time = std::function<TimingOutcome(const TimingTask&)>;
+  /// All outlive the search.
+  VariantSearch(const BenchmarkRequest& request,
+                const Question& question,
+                Findings& findings,
+                Time time)
+      : request_(request), question_(question), findings_(findings), time_(std::move(time)) {}
+
+  /// Times one variant, or nothing. False: it is over. REQUIRES: all else has been measured.
+  bool step(cudnnHandle_t handle);
+
+ private:
+  /// The variants of one kernel at one size, from the best so far.
+  struct Climb {
+    std::shared_ptr<const ProblemDescriptors> descriptors;
+    int batch = 0;
+    Measurement start, best;
+    double glancedMs = 0;  ///< the best one's; 0: not yet
+    std::vector<Kernel> tried;
+    std::vector<std::vector<Kernel>> variants;  ///< of the best when its choice was come to
+    Kernel before;                              ///< the best then
+    int round = 0;
+    std::size_t choice = 0, place = 0;
+    bool gains = false;  ///< in this round
+  };
+
+  bool isWanted() const;
+  bool begin();
+  bool beginNextClimb();
+  /// False: it is at its end.
+  bool stepClimb(Climb& climb);
+  void endClimb(const Climb& climb);
+  Measurements measuredForPlans() const;
+  bool isFaster(Climb& climb, const KernelOffer& variant);
+  std::optional<Measurement> known(int batch, Kernel kernel) const;
+  std::optional<double> glance(const Climb& climb, const KernelOffer& offer);
+  std::optional<Measurement> timeCarefully(const KernelCall& call, double expectedMs);
+  std::vector<int> sizesNear(int batch) const;
+  void timeNearby(int size);
+
+  const BenchmarkRequest& request_;
+  const Question& question_;
+  Findings& findings_;
+  const Time time_;
+  cudnnHandle_t handle_ = nullptr;  ///< of this step
+
+  int batch_ = 0;                     ///< the size; 0: not begun
+  std::vector<Measurement> kernels_;  ///< there, the fastest first
+  std::size_t next_ = 0;
+  std::vector<Kernel> kinds_;  ///< begun with
+  std::optional<Climb> climb_;
+  Measurement best_;         ///< of the last climb
+  std::vector<int> nearby_;  ///< where that is to be timed
+};
+
+}  // namespace ucudnn
