@@ -45,6 +45,7 @@ struct BenchmarkRequest {
                         ///< none
 
   bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
+  bool enginesAlone() const noexcept { return kernels == Kernels::kEngines; }
   /// What calls of a batch size do: a filter gradient's micro-batches add up.
   Calls callsAt(int batch) const noexcept {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();

@@ -36,6 +36,12 @@ void dropLongest(const BenchmarkRequest& request, std::vector<TimingTask>& tasks
   tasks.erase(std::remove_if(tasks.begin(), tasks.end(), isTooLong), tasks.end());
 }
 
+/// The offer as if it took all that there may be: less workspace is no merit then.
+KernelOffer withinLimit(const BenchmarkRequest& request, int batch, KernelOffer offer) {
+  offer.workspaceBytes = request.limitAt(batch);
+  return offer;
+}
+
 }  // namespace
 
 Question::Question(const BenchmarkRequest& request)
@@ -140,23 +146,13 @@ bool Question::isLate() const {
   return Clock::now() > deadline_;
 }
 
-bool Question::areEnginesAlone() const noexcept {
-  return request_.kernels == Kernels::kEngines;
-}
-
-/// The offer as if it took all that there may be: less workspace is no merit then.
-KernelOffer Question::withinLimit(int batch, KernelOffer offer) const {
-  offer.workspaceBytes = request_.limitAt(batch);
-  return offer;
-}
-
 /// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
 /// sum. Of the algorithms always: Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (isWhole && request_.own && offer.kernel == *request_.own) return true;
   if (request_.tuning == Tuning::kFast) {
-    if (isWhole && (offer.kernel.source == kAlgorithms || areEnginesAlone())) return true;
+    if (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone())) return true;
     const Measurements& rivals = measured_.rivalsOf(offer.kernel);
     // What runs undivided may still be the best within much less.
     const double factor = isWhole ? kHopeless : kFarBehind;
@@ -254,7 +250,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
       continue;
     hopes.push_back({*offer, hoped, true, true});
   }
-  if (isFast && batch > middle_) keepMostHopeful(hopes, areEnginesAlone());
+  if (isFast && batch > middle_) keepMostHopeful(hopes, request_.enginesAlone());
   for (const Measurement& hope : hopes) {
     judgement.tasks.push_back(
         {{descriptors, batch, hope}, TimingTask::How::kCareful, hope.timeMs, kBetween});
@@ -270,7 +266,8 @@ bool Question::isWorthRefining(int batch, const Measurement& measured) const {
     return measured.timeMs <= kLongMs;  // plans are compared with it
   const double leastMs = withoutGap(measured.timeMs);
   const bool savesNothing = request_.tuning == Tuning::kFast && !isRest(batch);
-  const KernelOffer offer = savesNothing ? withinLimit(batch, measured) : KernelOffer(measured);
+  const KernelOffer offer =
+      savesNothing ? withinLimit(request_, batch, measured) : KernelOffer(measured);
   const bool isListed = isWhole && measured.kernel.source == kAlgorithms;
   return measured.timeMs <= kLongMs && !isOffFront(measured_.rivalsOf(measured.kernel),
                                                    batch,

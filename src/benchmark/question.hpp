@@ -80,10 +80,8 @@ class Question {
  private:
   bool isAnchor(int batch) const noexcept;
   bool isAsked(int batch) const;
-  KernelOffer withinLimit(int batch, KernelOffer offer) const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
-  bool areEnginesAlone() const noexcept;
   void addAnchor(cudnnHandle_t handle, int batch);
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void beginInTheMiddle();

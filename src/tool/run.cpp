@@ -28,6 +28,7 @@ struct RunOptions {
   bool noDatabase = false;
   std::string trace;  ///< as the database
   bool report = false;
+  bool tune = false;
   std::vector<std::string> command;  ///< split off before: for the help alone
 };
 
@@ -53,6 +54,8 @@ void addOptions(CLI::App& app, RunOptions& o) {
                      "machine in $XDG_CACHE_HOME/ucudnn/, else in ~/.cache/ucudnn/")
           ->type_name("FILE");
   app.add_flag("--no-database", o.noDatabase, "keep no measurements")->excludes(database);
+  app.add_flag(
+      "--tune", o.tune, "measure each convolution when it is first seen, however long that takes");
   app.add_flag("--report", o.report, "sum up on stderr what became of the calls");
   app.add_option("--trace", o.trace, "a line for each call; %p: the process id")->type_name("FILE");
   app.add_option("COMMAND", o.command, "the program, and arguments of its own")->type_name("");
@@ -125,6 +128,7 @@ void setEnvironment(const RunOptions& options) {
   setDatabase(options);
   setFile("UCUDNN_TRACE", options.trace);
   if (options.report) setVariable("UCUDNN_REPORT", "1");
+  if (options.tune) setVariable("UCUDNN_BENCHMARK_SHARE", "always");
   // Behind others: some (AddressSanitizer's) must be the first, and a profiler's is to see the
   // program's calls.
   const char* const others = std::getenv("LD_PRELOAD");

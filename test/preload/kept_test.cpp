@@ -102,6 +102,14 @@ TEST_F(KeptRunTest, WhoAsksForNoneHasNone) {
   EXPECT_EQ(2, shell(run("--no-database --database x")).status);
 }
 
+TEST_F(KeptRunTest, TuneMeasuresAtOnce) {
+  for (const std::string options : {"", "--tune "}) {
+    const Outcome outcome = shell("UCUDNN_BENCHMARK_SHARE=0 " + preloading("") + tool() + " run " +
+                                  options + "--no-database printenv UCUDNN_BENCHMARK_SHARE");
+    EXPECT_EQ(options.empty() ? "0\n" : "always\n", outcome.output);
+  }
+}
+
 TEST_F(KeptRunTest, NamedFileAndFolderAreUsedInstead) {
   expectRuns("--database " + file("named"));
   EXPECT_TRUE(std::filesystem::is_regular_file(file("named")));
