@@ -93,7 +93,7 @@ bool VariantSearch::beginNextClimb() {
     auto variants = variantsOf(handle_, problem, start.kernel);
     if (variants.empty()) continue;
     kinds_.push_back(kind);
-    Climb& climb = climb_.emplace();
+    VariantClimb& climb = climb_.emplace();
     climb.descriptors = std::make_shared<const ProblemDescriptors>(problem);
     climb.batch = batch_;
     climb.start = climb.best = start;
@@ -127,7 +127,7 @@ Measurements VariantSearch::measuredForPlans() const {
 }
 
 /// Times one variant, if one is left.
-bool VariantSearch::stepClimb(Climb& climb) {
+bool VariantSearch::stepClimb(VariantClimb& climb) {
   const Problem problem = request_.problem.withBatch(climb.batch);
   for (;;) {
     if (climb.choice >= climb.variants.size() || question_.isLate()) {
@@ -155,7 +155,7 @@ bool VariantSearch::stepClimb(Climb& climb) {
 }
 
 /// Adds what was found, which is timed at sizes nearby, too.
-void VariantSearch::endClimb(const Climb& climb) {
+void VariantSearch::endClimb(const VariantClimb& climb) {
   logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
            request_.problem.text(),
            climb.batch,
@@ -170,7 +170,7 @@ void VariantSearch::endClimb(const Climb& climb) {
 }
 
 /// Whether the variant can take the best one's place, and is faster: then it does.
-bool VariantSearch::isFaster(Climb& climb, const KernelOffer& variant) {
+bool VariantSearch::isFaster(VariantClimb& climb, const KernelOffer& variant) {
   const bool isAsGood = variant.workspaceBytes <= request_.limitAt(climb.batch) &&
                         (variant.deterministic || !climb.best.deterministic) &&
                         (variant.accurate || !climb.best.accurate);
@@ -199,7 +199,7 @@ std::optional<Measurement> VariantSearch::known(int batch, Kernel kernel) const 
 }
 
 /// A few calls: comparable with one another alone.
-std::optional<double> VariantSearch::glance(const Climb& climb, const KernelOffer& offer) {
+std::optional<double> VariantSearch::glance(const VariantClimb& climb, const KernelOffer& offer) {
   TimingTask task;
   task.call = {climb.descriptors, climb.batch, offer};
   task.how = TimingTask::How::kGlance;

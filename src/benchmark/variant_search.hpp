@@ -13,6 +13,20 @@
 
 namespace ucudnn {
 
+/// The variants of one kernel at one size, from the best so far.
+struct VariantClimb {
+  std::shared_ptr<const ProblemDescriptors> descriptors;
+  int batch = 0;
+  Measurement start, best;
+  double glancedMs = 0;  ///< the best one's; 0: not yet
+  std::vector<Kernel> tried;
+  std::vector<std::vector<Kernel>> variants;  ///< of the best when its choice was come to
+  Kernel before;                              ///< the best then
+  int round = 0;
+  std::size_t choice = 0, place = 0;
+  bool gains = false;  ///< in this round
+};
+
 /// Climbs from the kernels that are fastest at one size, one choice after the other, and times what
 /// it finds at sizes nearby. Not thread-safe.
 class VariantSearch {
@@ -29,30 +43,16 @@ class VariantSearch {
   bool step(cudnnHandle_t handle);
 
  private:
-  /// The variants of one kernel at one size, from the best so far.
-  struct Climb {
-    std::shared_ptr<const ProblemDescriptors> descriptors;
-    int batch = 0;
-    Measurement start, best;
-    double glancedMs = 0;  ///< the best one's; 0: not yet
-    std::vector<Kernel> tried;
-    std::vector<std::vector<Kernel>> variants;  ///< of the best when its choice was come to
-    Kernel before;                              ///< the best then
-    int round = 0;
-    std::size_t choice = 0, place = 0;
-    bool gains = false;  ///< in this round
-  };
-
   bool isWanted() const;
   bool begin();
   bool beginNextClimb();
   /// False: it is at its end.
-  bool stepClimb(Climb& climb);
-  void endClimb(const Climb& climb);
+  bool stepClimb(VariantClimb& climb);
+  void endClimb(const VariantClimb& climb);
   Measurements measuredForPlans() const;
-  bool isFaster(Climb& climb, const KernelOffer& variant);
+  bool isFaster(VariantClimb& climb, const KernelOffer& variant);
   std::optional<Measurement> known(int batch, Kernel kernel) const;
-  std::optional<double> glance(const Climb& climb, const KernelOffer& offer);
+  std::optional<double> glance(const VariantClimb& climb, const KernelOffer& offer);
   std::optional<Measurement> timeCarefully(const KernelCall& call, double expectedMs);
   std::vector<int> sizesNear(int batch) const;
   void timeNearby(int size);
@@ -67,7 +67,7 @@ class VariantSearch {
   std::vector<Measurement> kernels_;  ///< there, the fastest first
   std::size_t next_ = 0;
   std::vector<Kernel> kinds_;  ///< begun with
-  std::optional<Climb> climb_;
+  std::optional<VariantClimb> climb_;
   Measurement best_;         ///< of the last climb
   std::vector<int> nearby_;  ///< where that is to be timed
 };
