@@ -26,6 +26,17 @@ void print() noexcept {
   }
 }
 
+/// Of what nobody asked for.
+std::string measuringText(const Statistics& statistics) {
+  if (statistics.slices == 0) return {};
+  return fmt::format(
+      "ucudnn: measuring that nobody asked for took {:.1f} s in {} of the calls, {:.0f} ms in the "
+      "longest\n",
+      static_cast<double>(statistics.sliceMicroseconds) / 1e6,
+      statistics.slices.load(),
+      static_cast<double>(statistics.longestSliceMicroseconds) / 1e3);
+}
+
 }  // namespace
 
 void Report::add(const Problem* problem, const CallRecord& record) noexcept {
@@ -95,6 +106,7 @@ std::string Report::text() const {
       all_.left,
       all_.replayed,
       static_cast<double>(statistics.planningMicroseconds) / 1e6);
+  text += measuringText(statistics);
   if (all_.left + all_.unmeasured < all_.count)
     text += fmt::format(
         "ucudnn: planned calls take {:.1f} ms; undivided, by the fastest kernels within the same "

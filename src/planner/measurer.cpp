@@ -213,6 +213,7 @@ void Measurer::measureSlice(const PlanRequest& request) {
   }
   const double sliceMs = measurement.spentMs() - before;
   budget_.spend(sliceMs);
+  addSlice(statistics_, sliceMs);
   store_.update(request, [&](const Known&, KnownQuestion& asked) { asked.spentMs += sliceMs; });
   if (isLeft) return;
   result.spentMs = measurement.spentMs();

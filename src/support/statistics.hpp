@@ -11,9 +11,22 @@ struct Statistics {
   std::atomic<long long> kernelsMeasured{0}, kernelsLoaded{0}, plans{0};
   std::atomic<long long> splitCalls{0}, undividedCalls{0}, bypassedCalls{0};
   std::atomic<long long> planningMicroseconds{0};
+  /// Of measuring that nobody asked for: the calls that waited for it, and for how long.
+  std::atomic<long long> slices{0}, sliceMicroseconds{0}, longestSliceMicroseconds{0};
   std::atomic<long long> replayedCalls{0};          ///< of splitCalls and undividedCalls
   std::atomic<long long> graphs{0}, graphBytes{0};  ///< kept now; device memory, as estimated
 };
+
+/// Counts one more slice.
+inline void addSlice(Statistics& statistics, double ms) {
+  const auto microseconds = static_cast<long long>(ms * 1000);
+  ++statistics.slices;
+  statistics.sliceMicroseconds += microseconds;
+  long long longest = statistics.longestSliceMicroseconds;
+  while (longest < microseconds &&
+         !statistics.longestSliceMicroseconds.compare_exchange_weak(longest, microseconds)) {
+  }
+}
 
 /// Adds its own lifetime to a counter.
 class PlanningTime {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "planner/planner.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn {
@@ -54,6 +55,20 @@ TEST(ReportTest, SaysNothingOfPlansWhereThereAreNone) {
   EXPECT_EQ("", report.text());
   report.add(nullptr, native);
   EXPECT_EQ(std::string::npos, report.text().find("planned calls")) << report.text();
+}
+
+TEST(ReportTest, SaysWhatMeasuringUnaskedHasTaken) {
+  CallRecord native;
+  native.why = "not measured yet";
+  Report report;
+  report.add(nullptr, native);
+  EXPECT_EQ(std::string::npos, report.text().find("nobody asked for")) << report.text();
+  addSlice(planner().statistics(), 1500);
+  addSlice(planner().statistics(), 500);
+  EXPECT_NE(std::string::npos,
+            report.text().find("ucudnn: measuring that nobody asked for took 2.0 s in 2 of the "
+                               "calls, 1500 ms in the longest\n"))
+      << report.text();
 }
 
 // Their workspace is the program's.

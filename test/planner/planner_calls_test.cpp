@@ -56,7 +56,11 @@ TEST_F(PlannerCallsTest, ACallTakesAMeasurementNoFurtherThanItsSlice) {
     }
   }
   ASSERT_TRUE(answer.plan);
-  EXPECT_LT(measured(planner), ongoing) << "a kernel a call at most";
+  const Statistics& said = planner.statistics();
+  EXPECT_LT(measured(planner), said.slices) << "a kernel a call at most";
+  EXPECT_GE(ongoing + 1, said.slices) << "others wait for the share";
+  EXPECT_LT(0, said.longestSliceMicroseconds);
+  EXPECT_LE(said.longestSliceMicroseconds, said.sliceMicroseconds);
   Planner alone;
   EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
 }
