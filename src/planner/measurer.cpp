@@ -128,7 +128,7 @@ void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
   // Another thread may have measured meanwhile.
   if (!isToBeMeasured(request, measuring)) return;
   if (measuring == Measuring::kNow)
-    measure(request);
+    measure(request, reserved != nullptr);
   else
     measureSlice(request);
 }
@@ -147,7 +147,7 @@ KnownBefore Measurer::knownBefore(const PlanRequest& request) {
   return before;
 }
 
-void Measurer::measure(const PlanRequest& request) {
+void Measurer::measure(const PlanRequest& request, bool isReserved) {
   const KnownBefore before = knownBefore(request);
   BenchmarkRequest benchmark = benchmarkRequestOf(request, false);
   before.addTo(benchmark);
@@ -162,6 +162,12 @@ void Measurer::measure(const PlanRequest& request) {
   }
   result.spentMs = std::max(result.spentMs, msSince(begin));
   conclude(request, std::move(result), benchmark.own, std::move(why), before.isAnswered);
+  // What was begun in slices is not wanted any more. Another thread may be at it otherwise.
+  if (isReserved)
+    ongoingOn(request.device).remove_if([&](const Begun& one) {
+      return one.measurement.request().problem == request.problem &&
+             one.measurement.request().question() == request.question();
+    });
 }
 
 Measurer::Ongoing& Measurer::ongoingOn(int device) {
@@ -244,10 +250,6 @@ void Measurer::conclude(const PlanRequest& request,
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
     asked.isOngoing = false;
     asked.spentMs = 0;
-  });
-  ongoingOn(request.device).remove_if([&](const Begun& one) {
-    return one.measurement.request().problem == request.problem &&
-           one.measurement.request().question() == request.question();
   });
   store_.addResult(request, result, why);
 }

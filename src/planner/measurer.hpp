@@ -54,8 +54,8 @@ class Measurer {
   using Ongoing = std::list<Begun>;
 
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
-  /// All at once.
-  void measure(const PlanRequest& request);
+  /// All at once. Who has waited for the device long enough has not reserved it.
+  void measure(const PlanRequest& request, bool isReserved);
   void measureSlice(const PlanRequest& request);
   /// Null: another problem's measurement comes first.
   Begun* ongoingOf(const PlanRequest& request, const BenchmarkRequest& benchmark);
