@@ -47,10 +47,6 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-double msSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
 /// A call that lacks workspace has lost as long as it takes already.
 double sliceMsOf(const PlanRequest& request) noexcept {
   const double shortMs = request.settings->benchmarkStallMs / kSlicesOfStall;
@@ -160,13 +156,13 @@ void Measurer::measure(const PlanRequest& request, bool isReserved) {
     why = error.what();
     result.failures = 1;
   }
-  result.spentMs = std::max(result.spentMs, msSince(begin));
+  const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
+  result.spentMs = std::max(result.spentMs, wall.count());
   conclude(request, std::move(result), benchmark.own, std::move(why), before.isAnswered);
   // What was begun in slices is not wanted any more. Another thread may be at it otherwise.
   if (isReserved)
     ongoingOn(request.device).remove_if([&](const Begun& one) {
-      return one.measurement.request().problem == request.problem &&
-             one.measurement.request().question() == request.question();
+      return one.measurement.answers(request);
     });
 }
 

@@ -21,14 +21,12 @@ double msSince(Clock::time_point begin) {
 OngoingMeasurement::OngoingMeasurement(const PlanRequest& request,
                                        BenchmarkRequest benchmark,
                                        KnownBefore before)
-    : settings_(*request.settings),
-      request_(request),
+    : machine_(request.machine),
+      device_(request.device),
+      question_(request.question()),
+      limitBytes_(request.limitBytes),
       before_(std::move(before)),
       benchmark_(std::move(benchmark)) {
-  request_.settings = &settings_;
-  request_.benchmarkDevices = &noDevices_;
-  request_.frozen = nullptr;
-  request_.buffers = nullptr;
   before_.addTo(benchmark_);
   if (benchmark_.buffers == nullptr) return;
   buffers_ = *benchmark_.buffers;
@@ -37,9 +35,8 @@ OngoingMeasurement::OngoingMeasurement(const PlanRequest& request,
 
 bool OngoingMeasurement::isOf(const PlanRequest& request,
                               const BenchmarkRequest& benchmark) const noexcept {
-  return request.machine == request_.machine && request.device == request_.device &&
-         request.problem == request_.problem && request.question() == request_.question() &&
-         request.limitBytes == request_.limitBytes && benchmark.own == benchmark_.own &&
+  return request.machine == machine_ && request.device == device_ && answers(request) &&
+         request.limitBytes == limitBytes_ && benchmark.own == benchmark_.own &&
          benchmark.calls == benchmark_.calls && benchmark.replays == benchmark_.replays &&
          (benchmark.buffers == nullptr) == (benchmark_.buffers == nullptr);
 }
@@ -65,10 +62,10 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
       const auto stepBegin = Clock::now();
       isLeft = run_->advance();
       const double stepMs = msSince(stepBegin);
-      if (stepMs > settings_.benchmarkStallMs)  // run-time compilation, mostly
+      if (stepMs > request.settings->benchmarkStallMs)  // run-time compilation, mostly
         logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
-                request_.problem.text(),
-                request_.problem.batch(),
+                request.problem.text(),
+                request.problem.batch(),
                 stepMs,
                 run_->lastStep());
     } while (isLeft && msSince(begin) < sliceMs);
@@ -77,7 +74,7 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
     throw;
   }
   end();
-  const double mostMs = settings_.benchmarkBudgetMs;
+  const double mostMs = request.settings->benchmarkBudgetMs;
   return isLeft && (mostMs == 0 || spentMs_ < mostMs);
 }
 

@@ -1,9 +1,8 @@
 // A measurement that nobody asked for: it goes on a slice at a time, in calls of its problem.
 #pragma once
 
-#include <memory>
+#include <cstddef>
 #include <optional>
-#include <vector>
 
 #include "benchmark/benchmark_run.hpp"
 #include "planner/request.hpp"
@@ -44,15 +43,17 @@ class OngoingMeasurement {
   /// What has been found, once.
   BenchmarkResult finish();
 
-  /// Whom it was begun for: the handle and the memory are not that call's any more.
-  const PlanRequest& request() const noexcept { return request_; }
+  /// Whether it answers the request's question, for whatever limit and calls it was begun.
+  bool answers(const PlanRequest& request) const noexcept {
+    return request.problem == benchmark_.problem && request.question() == question_;
+  }
   double spentMs() const noexcept { return spentMs_; }
   bool wasAnswered() const noexcept { return before_.isAnswered; }
 
  private:
-  Settings settings_;
-  std::vector<int> noDevices_;
-  PlanRequest request_;
+  const int machine_, device_;
+  const QuestionKey question_;
+  const std::size_t limitBytes_;
   TensorBuffers buffers_;
   KnownBefore before_;
   BenchmarkRequest benchmark_;
