@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bands_of.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
 #include "planner_fixture.hpp"
@@ -44,14 +45,6 @@ class PlannerBandsTest : public PlannerTest {
         wanted.own = OwnKernel{offer.kernel, offer.workspaceBytes};
     wanted.lacksWorkspace = wanted.own.has_value();
     return wanted;
-  }
-
-  static int bandsOf(const Plan& plan) {
-    int bands = 1;
-    for (const Plan::Step& step : plan.steps)
-      if (step.kernel.source == kEngines)
-        bands = std::max(bands, engineConfigurationOf(step.kernel.id).bands);
-    return bands;
   }
 };
 

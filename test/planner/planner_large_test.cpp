@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/engine_configuration.hpp"
+#include "bands_of.hpp"
 #include "kernels/engines.hpp"
 #include "planner_fixture.hpp"
 #include "support/simulator.hpp"
@@ -60,14 +60,6 @@ class PlannerLargeTest : public PlannerTest {
     for (const Plan::Step& step : plan.steps)
       EXPECT_TRUE(mayBePlanned(plan.problem.withBatch(step.batch), step.kernel))
           << plan.problem.text() << " " << toText(plan);
-  }
-
-  static int bandsOf(const Plan& plan) {
-    int bands = 1;
-    for (const Plan::Step& step : plan.steps)
-      if (step.kernel.source == kEngines)
-        bands = std::max(bands, engineConfigurationOf(step.kernel.id).bands);
-    return bands;
   }
 };
 
