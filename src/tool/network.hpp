@@ -59,6 +59,7 @@ struct NetworkReport {
   std::size_t eachBytes = 0;  ///< a convolution's equal part
   std::vector<NetworkRow> rows;
   std::array<std::optional<NetworkTotals>, kWays.size()> totals;
+  double planningMs = 0;  ///< host time of plan(): all is measured there
   long long kernelsMeasured = 0, kernelsLoaded = 0;
   long long replayedCalls = 0;  ///< of all calls, timed or not
   long long graphs = 0, graphBytes = 0;

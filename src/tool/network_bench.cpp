@@ -18,6 +18,11 @@
 namespace ucudnn::tool {
 namespace {
 
+double msSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
 /// What the host takes to enqueue an iteration: the least, for what disturbs it only adds.
 double hostMs(cudaStream_t stream, int repeats, const Trainer& trainer) {
   double least = std::numeric_limits<double>::infinity();
@@ -25,9 +30,7 @@ double hostMs(cudaStream_t stream, int repeats, const Trainer& trainer) {
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     const auto begin = std::chrono::steady_clock::now();
     trainer.iterate();
-    const std::chrono::duration<double, std::milli> elapsed =
-        std::chrono::steady_clock::now() - begin;
-    least = std::min(least, elapsed.count());
+    least = std::min(least, msSince(begin));
   }
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   return least;
@@ -91,7 +94,9 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
     const Handles handles(stream.get());
     check(handles.ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
     configure(handles.ours(), options);
+    const auto begin = std::chrono::steady_clock::now();
     report = network.plan(handles.ours(), ways, options.totalBytes);
+    report.planningMs = msSince(begin);
   }
   report.machine = describeMachine(options.device, command);
   report.settings = toJson(options);

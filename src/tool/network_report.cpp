@@ -112,6 +112,7 @@ Json toJson(const NetworkReport& report) {
            {{"convolutions", report.rows.size()},
             {"total_workspace_bytes", report.totalBytes},
             {"wr_limit_bytes", report.eachBytes},
+            {"planning_ms", report.planningMs},
             {"kernels_measured", report.kernelsMeasured},
             {"kernels_loaded", report.kernelsLoaded},
             {"replayed_calls", report.replayedCalls},
@@ -152,6 +153,10 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
   writeTimes(stream, report, "one iteration after another", &NetworkTotals::iteration);
   if (report.totals[static_cast<std::size_t>(Way::kDivide)] && !report.optimal)
     stream << "the division is the best found in time, not proven to be the best\n";
+  stream << fmt::format("planning {:.0f} ms: {} kernels measured, {} loaded from the database\n",
+                        report.planningMs,
+                        report.kernelsMeasured,
+                        report.kernelsLoaded);
 }
 
 void writeBars(std::ostream& stream, const NetworkReport& report) {
