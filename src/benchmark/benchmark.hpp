@@ -41,6 +41,9 @@ struct BenchmarkRequest {
   /// A kernel that is expected to take longer is left out, unless none is expected to take half as
   /// long, or it is `own`; 0: none is.
   double longestMs = 0;
+  /// What cuDNN compiles is built by another thread; meanwhile steps take what else there is, or
+  /// nothing (BenchmarkRun::isWaiting).
+  bool compilesAside = false;
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none
 

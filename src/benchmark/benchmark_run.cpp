@@ -33,10 +33,18 @@ BenchmarkRun::BenchmarkRun(cudnnHandle_t handle, const BenchmarkRequest& request
       request_(request),
       question_(request),
       timer_(handle, request, request.buffers, question_),
-      variants_(request, question_, findings_, [this](const TimingTask& task) {
-        timer_.prepare();
-        return time(task, 0, timer_);
-      }) {}
+      variants_(
+          request,
+          question_,
+          findings_,
+          [this](const KernelCall& call) {
+            isWaiting_ = !timer_.isReady(call);
+            return !isWaiting_;
+          },
+          [this](const TimingTask& task) {
+            timer_.prepare();
+            return time(task, 0, timer_);
+          }) {}
 
 BenchmarkRun::~BenchmarkRun() {
   queue_.close();
@@ -45,13 +53,25 @@ BenchmarkRun::~BenchmarkRun() {
 
 bool BenchmarkRun::advance() {
   lastTimed_.reset();
-  if (const auto task = queue_.take(0)) {
+  isWaiting_ = false;
+  if (const auto task = takeReady()) {
     if (task->timing) lastTimed_ = {task->timing->call.batch, task->timing->call.offer.kernel};
     runTask(*task, 0, timer_, handle_);
     queue_.done();
     return true;
   }
-  return beginStage();
+  return isWaiting_ || beginStage();
+}
+
+std::optional<TaskQueue::Task> BenchmarkRun::takeReady() {
+  queue_.add(std::exchange(beingBuilt_, {}));
+  while (auto task = queue_.take(0)) {
+    if (!task->timing || timer_.isReady(task->timing->call)) return task;
+    beingBuilt_.push_back(*std::move(task->timing));
+    queue_.done();
+  }
+  isWaiting_ = !beingBuilt_.empty();
+  return std::nullopt;
 }
 
 bool BenchmarkRun::beginStage() {

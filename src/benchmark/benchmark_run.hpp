@@ -29,6 +29,8 @@ class BenchmarkRun {
 
   /// Takes one step. False: there was none left. Throws Error where no kernel can be timed.
   bool advance();
+  /// Whether the last step did nothing, as all that is left of its stage is being built.
+  bool isWaiting() const noexcept { return isWaiting_; }
   /// The last step, for the log: a kernel's, or of the stage.
   std::string lastStep() const;
   /// Gives back all device memory and waits for the device: `advance` goes on later, on a handle
@@ -43,6 +45,8 @@ class BenchmarkRun {
  private:
   enum class Stage { kAsking, kAnchors, kRefining, kAgain, kBetween, kVariants, kDone };
 
+  /// The next task, unless what is left is being built.
+  std::optional<TaskQueue::Task> takeReady();
   /// What follows once no task is left. False: nothing.
   bool beginStage();
   void invite();
@@ -66,6 +70,8 @@ class BenchmarkRun {
   std::size_t anchorsBegun_ = 0;
   std::size_t anchorTasks_ = 0;  ///< of the anchor that was begun last
   bool isAnchorLate_ = false;
+  bool isWaiting_ = false;
+  std::vector<TimingTask> beingBuilt_;               ///< or waiting for that
   std::optional<std::pair<int, Kernel>> lastTimed_;  ///< batch and kernel, if that was the step
   Question question_;
   DeviceTimer timer_;

@@ -23,6 +23,26 @@ DeviceTimer::DeviceTimer(cudnnHandle_t handle,
                          const Question& question)
     : handle_(handle), request_(request), buffers_(buffers), question_(question) {}
 
+bool DeviceTimer::isReady(const KernelCall& call) {
+  const KernelOffer& offer = call.offer;
+  if (!request_.compilesAside || !offer.compiled || built_.count({call.batch, offer.kernel}) != 0)
+    return true;
+  if (!background_)
+    background_.emplace(request_.problem.withBatch(call.batch), offer.kernel, offer.calls);
+  return background_->isOf(call.batch, offer.kernel, offer.calls) && background_->isDone();
+}
+
+/// What another thread has built. Throws Error as building does.
+void DeviceTimer::takeBuilt(const KernelCall& call) {
+  const KernelOffer& offer = call.offer;
+  if (!background_ || !background_->isOf(call.batch, offer.kernel, offer.calls) ||
+      !background_->isDone())
+    return;
+  BackgroundBuild build = *std::move(background_);
+  background_.reset();
+  built_[{call.batch, offer.kernel}] = build.kernel();
+}
+
 void DeviceTimer::prepare() {
   if (timer_) return;
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle_, &stream_));
@@ -115,6 +135,7 @@ TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
 }
 
 TimingOutcome DeviceTimer::run(const TimingTask& task) {
+  takeBuilt(task.call);
   const auto placed = place(task);
   if (!placed) return {TimingOutcome::Status::kNoMemory};
   using How = TimingTask::How;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmark/background_build.hpp"
 #include "benchmark/kernel_timer.hpp"
 #include "benchmark/question.hpp"
 #include "benchmark/task_queue.hpp"
@@ -38,6 +39,9 @@ class DeviceTimer {
               const TensorBuffers* buffers,
               const Question& question);
 
+  /// Whether nothing has to be compiled to time it: else another thread does that, one kernel at a
+  /// time, and it is to be asked again. Touches no device. Throws Error.
+  bool isReady(const KernelCall& call);
   /// Throws Error where no kernel can be timed.
   void prepare();
   /// Throws Error for a failed CUDA call. REQUIRES: prepare.
@@ -53,6 +57,7 @@ class DeviceTimer {
   bool mayTakeMemoryFor(const KernelCall& call) const;
   void takeMemory(std::size_t workspaceBytes);
   std::optional<PlacedCall> place(const TimingTask& task);
+  void takeBuilt(const KernelCall& call);
   std::shared_ptr<const BuiltKernel> build(const TimingTask& task);
   Timing glance(const TimingTask& task, const PlacedCall& placed);
   Timing timeAs(const TimingTask& task, const PlacedCall& placed);
@@ -74,6 +79,7 @@ class DeviceTimer {
   std::map<int, std::vector<ExactOutput>> exact_;  ///< by batch size
   /// What may be timed again: an engine takes the host as long to build as a timing takes.
   std::map<std::pair<int, Kernel>, std::shared_ptr<const BuiltKernel>> built_;
+  std::optional<BackgroundBuild> background_;  ///< that is under way, or done and not taken yet
 };
 
 }  // namespace ucudnn

@@ -71,6 +71,7 @@ class HelperDevice {
   /// Null: only gets ready.
   void invite(std::shared_ptr<Invitation> invitation) {
     const std::lock_guard lock(mutex_);
+    if (ended_) return;
     invitations_.push_back(std::move(invitation));
     changed_.notify_all();
   }
@@ -90,6 +91,7 @@ class HelperDevice {
     work();
     const std::lock_guard lock(mutex_);
     ended_ = true;
+    invitations_.clear();  // whoever waits for one learns that
     changed_.notify_all();
   }
 
@@ -103,8 +105,11 @@ class HelperDevice {
       const std::shared_ptr<Invitation> invitation = std::move(invitations_.front());
       invitations_.pop_front();
       lock.unlock();
-      if (!tools) tools = makeTools();
-      if (tools && invitation) invitation->accept(tools->handle.get());
+      if (!tools) tools = makeTools(!invitation || invitation->isSetting());
+      if (tools && invitation) {
+        invitation->accept(tools->handle.get());
+        HelperDevices::stopBeforeLoadedCode();
+      }
       lock.lock();
     }
     lock.unlock();
@@ -114,12 +119,14 @@ class HelperDevice {
   }
 
   /// Null: tried again at the next invitation, as memory may be short only now.
-  std::unique_ptr<Tools> makeTools() noexcept {
+  std::unique_ptr<Tools> makeTools(bool isSetting) noexcept {
     try {
       return std::make_unique<Tools>(device_);
     } catch (const std::exception& error) {
-      if (!std::exchange(hasFailed_, true))
+      if (isSetting && !std::exchange(hasFailed_, true))
         logWarn("benchmark device {} failed: {}", device_, error.what());
+      else
+        logInfo("no thread helps on device {}: {}", device_, error.what());
       return nullptr;
     }
   }
@@ -133,18 +140,24 @@ class HelperDevice {
   std::thread thread_;  ///< the last: it uses the others
 };
 
+/// Ends the threads with the process or the library. A forked child has none of them.
+struct HelperDevices::StopAtEnd {
+  pid_t process = getpid();
+  ~StopAtEnd() {
+    if (getpid() == process) instance().stop();
+  }
+};
+
 HelperDevices& HelperDevices::instance() {
   static HelperDevices& devices = *new HelperDevices;
-  // Made after CUDA's own, so run before them; also when the library is unloaded. A forked child
-  // has none of the threads.
-  struct StopAtEnd {
-    pid_t process = getpid();
-    ~StopAtEnd() {
-      if (getpid() == process) devices.stop();
-    }
-  };
-  static const StopAtEnd stopAtEnd;
+  static const StopAtEnd stopAtEnd;  // made after CUDA's own, so run before them
   return devices;
+}
+
+/// Once more: what cuDNN has loaded for the first work, as a compiler, ends before what was made
+/// earlier, and threads may be in it.
+void HelperDevices::stopBeforeLoadedCode() {
+  static const StopAtEnd stopAtEnd;
 }
 
 void HelperDevices::invite(int device, std::shared_ptr<Invitation> invitation) noexcept try {
@@ -163,7 +176,7 @@ void HelperDevices::prepare(int device) noexcept {
 
 void HelperDevices::stop() noexcept {
   const std::lock_guard lock(mutex_);
-  stopped_ = true;
+  if (std::exchange(stopped_, true)) return;
   for (auto& [device, helper] : devices_)
     if (helper) helper->stop();
 }

@@ -1,4 +1,4 @@
-// Threads that help with a benchmark on further devices.
+// Threads that help with a benchmark on further devices, or build what takes long.
 #pragma once
 
 #include <cudnn.h>
@@ -14,8 +14,12 @@ namespace ucudnn {
 /// Work that helpers may join for as long as it is open. Thread-safe.
 class Invitation {
  public:
-  /// What a helper does, with its own handle.
-  explicit Invitation(std::function<void(cudnnHandle_t)> work) : work_(std::move(work)) {}
+  /// What a helper does, with its own handle. `isSetting`: the device helps because a setting says
+  /// so, which is warned of where it can't.
+  explicit Invitation(std::function<void(cudnnHandle_t)> work, bool isSetting = true)
+      : isSetting_(isSetting), work_(std::move(work)) {}
+
+  bool isSetting() const noexcept { return isSetting_; }
 
   /// Called by a helper: works, unless the invitation has been closed.
   void accept(cudnnHandle_t handle) noexcept;
@@ -23,6 +27,7 @@ class Invitation {
   void close() noexcept;
 
  private:
+  const bool isSetting_;
   std::function<void(cudnnHandle_t)> work_;
   ForkMutex mutex_;
   ForkCondition left_;
@@ -46,7 +51,10 @@ class HelperDevices {
   void prepare(int device) noexcept;
 
  private:
+  friend class HelperDevice;
   HelperDevices() = default;
+  struct StopAtEnd;
+  static void stopBeforeLoadedCode();
   void stop() noexcept;
 
   ForkMutex mutex_;

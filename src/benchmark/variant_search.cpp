@@ -51,9 +51,7 @@ bool VariantSearch::step(cudnnHandle_t handle) {
       return true;
     }
     if (nearby_.empty() || question_.isLate()) return beginNextClimb();
-    const int size = nearby_.front();
-    nearby_.erase(nearby_.begin());
-    timeNearby(size);
+    if (timeNearby(nearby_.front())) nearby_.erase(nearby_.begin());
     return true;
   } catch (const Error& error) {
     logInfo("{} N={}: no further variants are timed: {}",
@@ -142,14 +140,19 @@ bool VariantSearch::stepClimb(VariantClimb& climb) {
       climb.place = 0;
       ++climb.choice;
     } else {
-      const Kernel variant = climb.variants[climb.choice][climb.place++];
-      if (contains(climb.tried, variant)) continue;
-      climb.tried.push_back(variant);
-      if (question_.measured().isRefused(climb.batch, variant)) continue;
-      const auto offer = offeredKernel(
-          handle_, problem, climb.descriptors, variant, nullptr, request_.callsAt(climb.batch));
-      if (offer && isFaster(climb, *offer)) climb.gains = true;
-      return true;
+      const Kernel variant = climb.variants[climb.choice][climb.place];
+      const bool isOut =
+          contains(climb.tried, variant) || question_.measured().isRefused(climb.batch, variant);
+      if (!isOut) {
+        const auto offer = offeredKernel(
+            handle_, problem, climb.descriptors, variant, nullptr, request_.callsAt(climb.batch));
+        const bool isTimed = offer && isAsGood(climb, *offer);
+        if (isTimed && !isReady_({climb.descriptors, climb.batch, *offer})) return true;
+        climb.tried.push_back(variant);
+        if (isTimed && isFaster(climb, *offer)) climb.gains = true;
+      }
+      ++climb.place;
+      if (!isOut) return true;
     }
   }
 }
@@ -169,12 +172,15 @@ void VariantSearch::endClimb(const VariantClimb& climb) {
   nearby_ = sizesNear(climb.batch);
 }
 
-/// Whether the variant can take the best one's place, and is faster: then it does.
+/// Whether the variant can take the best one's place.
+bool VariantSearch::isAsGood(const VariantClimb& climb, const KernelOffer& variant) const {
+  return variant.workspaceBytes <= request_.limitAt(climb.batch) &&
+         (variant.deterministic || !climb.best.deterministic) &&
+         (variant.accurate || !climb.best.accurate);
+}
+
+/// Whether it is faster, too: then it takes that place.
 bool VariantSearch::isFaster(VariantClimb& climb, const KernelOffer& variant) {
-  const bool isAsGood = variant.workspaceBytes <= request_.limitAt(climb.batch) &&
-                        (variant.deterministic || !climb.best.deterministic) &&
-                        (variant.accurate || !climb.best.accurate);
-  if (!isAsGood) return false;
   if (climb.glancedMs == 0) climb.glancedMs = glance(climb, climb.best).value_or(0);
   const auto glancedMs = glance(climb, variant);
   if (!glancedMs || *glancedMs >= kGain * climb.glancedMs) return false;
@@ -239,15 +245,18 @@ std::vector<int> VariantSearch::sizesNear(int batch) const {
 }
 
 /// What was found last.
-void VariantSearch::timeNearby(int size) {
-  if (findings_.has(size, best_.kernel) || question_.measured().isKnown(size, best_.kernel)) return;
+bool VariantSearch::timeNearby(int size) {
+  if (findings_.has(size, best_.kernel) || question_.measured().isKnown(size, best_.kernel))
+    return true;
   const Problem problem = request_.problem.withBatch(size);
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   const auto offer =
       offeredKernel(handle_, problem, descriptors, best_.kernel, nullptr, request_.callsAt(size));
-  if (!offer || offer->workspaceBytes > request_.limitAt(size)) return;
+  if (!offer || offer->workspaceBytes > request_.limitAt(size)) return true;
+  if (!isReady_({descriptors, size, *offer})) return false;
   const auto measured = timeCarefully({descriptors, size, *offer}, best_.timeMs * size / batch_);
   if (measured) findings_.add(size, *measured);
+  return true;
 }
 
 }  // namespace ucudnn

@@ -31,13 +31,19 @@ struct VariantClimb {
 /// it finds at sizes nearby. Not thread-safe.
 class VariantSearch {
  public:
+  using IsReady = std::function<bool(const KernelCall&)>;
   using Time = std::function<TimingOutcome(const TimingTask&)>;
-  /// All outlive the search.
+  /// All outlive the search. What isn't ready is asked about again at the next step.
   VariantSearch(const BenchmarkRequest& request,
                 const Question& question,
                 Findings& findings,
+                IsReady isReady,
                 Time time)
-      : request_(request), question_(question), findings_(findings), time_(std::move(time)) {}
+      : request_(request),
+        question_(question),
+        findings_(findings),
+        isReady_(std::move(isReady)),
+        time_(std::move(time)) {}
 
   /// Times one variant, or nothing. False: it is over. REQUIRES: all else has been measured.
   bool step(cudnnHandle_t handle);
@@ -50,16 +56,19 @@ class VariantSearch {
   bool stepClimb(VariantClimb& climb);
   void endClimb(const VariantClimb& climb);
   Measurements measuredForPlans() const;
+  bool isAsGood(const VariantClimb& climb, const KernelOffer& variant) const;
   bool isFaster(VariantClimb& climb, const KernelOffer& variant);
   std::optional<Measurement> known(int batch, Kernel kernel) const;
   std::optional<double> glance(const VariantClimb& climb, const KernelOffer& offer);
   std::optional<Measurement> timeCarefully(const KernelCall& call, double expectedMs);
   std::vector<int> sizesNear(int batch) const;
-  void timeNearby(int size);
+  /// False: the kernel is not ready.
+  bool timeNearby(int size);
 
   const BenchmarkRequest& request_;
   const Question& question_;
   Findings& findings_;
+  const IsReady isReady_;
   const Time time_;
   cudnnHandle_t handle_ = nullptr;  ///< of this step
 

@@ -108,6 +108,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
                        false},
                       {idOf(engine.value()), problem.mathType, kEngines}};
     if (overwrites) offer.calls = Calls::kOverwriting;
+    offer.compiled = notes.isCompiled;
     return offer;
   } catch (const Error& error) {
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
@@ -380,7 +381,7 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
         kind.knobs = std::move(value.knobs);
         ConfiguredEngine engine(device, graphs, kind);
         const auto offer = offerOf(problem, engine, calls, failures);
-        if (offer && offer->workspaceBytes <= limitBytes && !isCompiled(engine.at(0))) return offer;
+        if (offer && offer->workspaceBytes <= limitBytes && !offer->compiled) return offer;
       }
     }
   } catch (const Error& error) {

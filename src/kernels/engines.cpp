@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/built_engine.hpp"
+#include "kernels/compiled_engines.hpp"
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_offers.hpp"
@@ -40,7 +41,10 @@ class PreparedEngine final : public PreparedKernel {
 
   std::shared_ptr<const BuiltKernel> build(Calls calls) {
     const EnginePart part(problem_, value_);
-    return buildEngine(device_, part, engine(part, calls));
+    ConfiguredEngine& configured = engine(part, calls);
+    const auto build = [&] { return buildEngine(device_, part, configured); };
+    if (!notesOf(configured.at(0)).isCompiled) return build();
+    return compiledOnce(problem_, value_, calls, build);
   }
 
   ConfiguredEngine& engine(const EnginePart& part, Calls calls) {

@@ -168,18 +168,13 @@ bool EngineNotes::has(cudnnBackendNumericalNote_t note) const noexcept {
 EngineNotes notesOf(const BackendDescriptor& configuration) {
   const auto engine =
       getUpTo(1, configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  const auto behavior = getUpTo<cudnnBackendBehaviorNote_t>(
+      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
   return {get<std::int64_t>(engine.at(0), CUDNN_ATTR_ENGINE_GLOBAL_INDEX),
           getUpTo<cudnnBackendNumericalNote_t>(
-              CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE)};
-}
-
-bool isCompiled(const BackendDescriptor& configuration) {
-  const auto engine =
-      getUpTo(1, configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  const auto notes = getUpTo<cudnnBackendBehaviorNote_t>(
-      CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
-  return std::find(notes.begin(), notes.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) !=
-         notes.end();
+              CUDNN_NUMERICAL_NOTE_TYPE_COUNT, engine.at(0), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE),
+          std::find(behavior.begin(), behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) !=
+              behavior.end()};
 }
 
 // cuDNN 9.19 on an H200 notes FFT of forward's engine 3, backward data's 50 and backward filter's

@@ -71,6 +71,7 @@ EngineConfiguration configurationOf(const BackendDescriptor& configuration);
 struct EngineNotes {
   std::int64_t index = -1;  ///< the engine's
   std::vector<cudnnBackendNumericalNote_t> numerical;
+  bool isCompiled = false;  ///< its code, when an execution plan of it is made
 
   bool has(cudnnBackendNumericalNote_t note) const noexcept;
 };
@@ -78,8 +79,6 @@ struct EngineNotes {
 /// Of a configuration. Throws Error.
 EngineNotes notesOf(const BackendDescriptor& configuration);
 std::size_t workspaceOf(const BackendDescriptor& configuration);
-/// Whether its code is compiled when an execution plan of it is made.
-bool isCompiled(const BackendDescriptor& configuration);
 
 /// What an engine of that operation computes by.
 Transform transformOf(Operation operation, const EngineNotes& engine) noexcept;

@@ -62,13 +62,13 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
       const auto stepBegin = Clock::now();
       isLeft = run_->advance();
       const double stepMs = msSince(stepBegin);
-      if (stepMs > request.settings->benchmarkStallMs)  // run-time compilation, mostly
+      if (stepMs > request.settings->benchmarkStallMs)  // code that is loaded, mostly
         logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
                 request.problem.text(),
                 request.problem.batch(),
                 stepMs,
                 run_->lastStep());
-    } while (isLeft && msSince(begin) < sliceMs);
+    } while (isLeft && !run_->isWaiting() && msSince(begin) < sliceMs);
   } catch (...) {
     end();
     throw;

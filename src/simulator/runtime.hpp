@@ -31,6 +31,13 @@ struct DeviceModel {
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
 enum class Arithmetic { kFull, kSampled, kOff };
 
+/// What becomes of engines that are compiled at run time.
+enum class Compiling {
+  kWorks,
+  kHeld,   ///< whoever compiles waits until this changes
+  kFails,  ///< INTERNAL_ERROR_COMPILATION_FAILED
+};
+
 /// How kernels round: UCUDNN_SIMULATOR_ROUNDING.
 enum class Rounding {
   kExact,
@@ -142,6 +149,11 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// An engine configuration, which must be finalized, takes so much of its time with its graph: as
 /// when a program's own kernel is the fastest by far. (Of the simulated cuDNN.)
 UCUDNN_SIMULATOR_API void ucudnnSimulatorScaleTime(void* configuration, double factor);
+/// What becomes of engines that are compiled at run time, from now on: a Compiling. (Of the
+/// simulated cuDNN, as the next.)
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetCompiling(int compiling);
+/// How many are held now.
+UCUDNN_SIMULATOR_API int ucudnnSimulatorHeldCompilations();
 /// As UCUDNN_SIMULATOR_MEASURING_COST; 1 also forgets which kernels are loaded, as a new process
 /// would.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMeasuringCost(int on);

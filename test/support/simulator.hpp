@@ -93,6 +93,17 @@ inline void scaleTime(void* configuration, double factor) {
   detail::callSimulator<void>("ucudnnSimulatorScaleTime", configuration, factor);
 }
 
+enum class Compiling { kWorks, kHeld, kFails };  // as ucudnn::simulator::Compiling
+
+/// Engines that cuDNN compiles are compiled, or wait for another word, or can't be compiled.
+inline void setCompiling(Compiling compiling) {
+  detail::callSimulator<void>("ucudnnSimulatorSetCompiling", static_cast<int>(compiling));
+}
+/// How many wait.
+inline int heldCompilations() {
+  return detail::callSimulator<int>("ucudnnSimulatorHeldCompilations");
+}
+
 /// What calls take of the host's virtual time, as on an H200; on also forgets which kernels are
 /// loaded.
 inline void setMeasuringCost(bool on) {

@@ -1,9 +1,52 @@
 // Execution plans and variant packs of the backend API.
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 
 #include "simulator/cudnn/backend_plans.hpp"
 
 namespace ucudnn::simulator {
+
+namespace {
+
+// Never torn down: a thread may be held when the process ends.
+struct Compilations {
+  static Compilations& instance() {
+    static Compilations* const all = new Compilations;
+    return *all;
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  Compiling compiling = Compiling::kWorks;
+  int held = 0;
+};
+
+void compile() {
+  Compilations& all = Compilations::instance();
+  std::unique_lock<std::mutex> lock(all.mutex);
+  ++all.held;
+  all.changed.wait(lock, [&] { return all.compiling != Compiling::kHeld; });
+  --all.held;
+  if (all.compiling == Compiling::kFails) {
+    refuse(CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED, "a test lets compiling fail");
+  }
+}
+
+}  // namespace
+
+extern "C" void ucudnnSimulatorSetCompiling(int compiling) {
+  Compilations& all = Compilations::instance();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  all.compiling = static_cast<Compiling>(compiling);
+  all.changed.notify_all();
+}
+
+extern "C" int ucudnnSimulatorHeldCompilations() {
+  Compilations& all = Compilations::instance();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  return all.held;
+}
 
 void BackendPlan::setAttribute(cudnnBackendAttributeName_t name, const AttributeInput& input) {
   switch (name) {
@@ -47,6 +90,7 @@ void BackendPlan::complete() {
   }
   require(handle_ == nullptr || handle_->device == graph_->device,
           "the handle is of another device than the graph");
+  if (isCompiled(*graph_, choice_.engine)) compile();
   hostSpends(buildMicroseconds(*graph_, choice_.engine));
   Cost cost;
   const cudnnStatus_t status = configure(*graph_, choice_, &cost);

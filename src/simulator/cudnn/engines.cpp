@@ -238,9 +238,13 @@ std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& gr
   return notes;
 }
 
+bool isCompiled(const OperationGraph& graph, std::int64_t index) {
+  return (findEngine(graph, index)->traits & kCompiled) != 0;
+}
+
 std::vector<cudnnBackendBehaviorNote_t> behaviorNotes(const OperationGraph& graph,
                                                       std::int64_t index) {
-  if ((findEngine(graph, index)->traits & kCompiled) == 0) return {};
+  if (!isCompiled(graph, index)) return {};
   return {CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION,
           CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API};
 }
@@ -269,11 +273,10 @@ std::size_t clearedBytes(const OperationGraph& graph, std::int64_t index) {
 }
 
 double buildMicroseconds(const OperationGraph& graph, std::int64_t index) {
-  const EngineModel& engine = *findEngine(graph, index);
   constexpr double kCompileMicroseconds = 150e3;
   constexpr double kLeastMicroseconds = 200;
   constexpr double kKernelMicroseconds = 700;
-  if ((engine.traits & kCompiled) != 0) return kCompileMicroseconds;
+  if (isCompiled(graph, index)) return kCompileMicroseconds;
   return kLeastMicroseconds + kKernelMicroseconds * (kernelCount(graph, index) - 1);
 }
 

@@ -70,6 +70,8 @@ std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& gr
                                                         std::int64_t engine);
 std::vector<cudnnBackendBehaviorNote_t> behaviorNotes(const OperationGraph& graph,
                                                       std::int64_t engine);
+/// At run time, when a plan is built.
+bool isCompiled(const OperationGraph& graph, std::int64_t engine);
 std::vector<KnobRange> knobRanges(const OperationGraph& graph, std::int64_t engine);
 
 /// Kernels that one call launches.

@@ -1,0 +1,41 @@
+// A kernel that another thread builds, while calls go on.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "cuda/error.hpp"
+#include "kernels/source.hpp"
+
+namespace ucudnn {
+
+/// Built by the device's thread of HelperDevices, on its handle: no handle may be used by two
+/// threads at once (cuDNN's developer guide, "Thread Safety"). What is built runs on any handle of
+/// the device. If nobody is left to want it before it is begun, it isn't begun. Not thread-safe.
+class BackgroundBuild {
+ public:
+  /// On the device that is current. Throws Error. REQUIRES: a kernel without legacy descriptors.
+  BackgroundBuild(const Problem& problem, Kernel kernel, Calls calls);
+
+  bool isOf(int batch, Kernel kernel, Calls calls) const noexcept {
+    return batch == batch_ && kernel == kernel_ && calls == calls_;
+  }
+  bool isDone() const;
+  /// Once. Throws Error as building does, and where there was no thread for it. REQUIRES: isDone.
+  std::shared_ptr<const BuiltKernel> kernel();
+
+ private:
+  struct Built {
+    std::shared_ptr<const BuiltKernel> kernel;
+    std::optional<Error> error;
+  };
+
+  const int batch_;
+  const Kernel kernel_;
+  const Calls calls_;
+  const std::shared_ptr<const bool> isWanted_ = std::make_shared<const bool>(true);
+  std::future<Built> built_;  ///< waits for nothing when it is destroyed
+};
+
+}  // namespace ucudnn

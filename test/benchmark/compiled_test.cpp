@@ -1,0 +1,241 @@
+// Engines that cuDNN compiles: a benchmark in steps has another thread build them.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "benchmark/benchmark_run.hpp"
+#include "benchmark_fixture.hpp"
+#include "kernels/engines.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+constexpr std::size_t kLimit = 64 * kMebibyte;
+
+/// By which engine a program of the graph API runs each operation; cuDNN notes that it is compiled.
+Kernel compiledEngine(const Problem& problem) {
+  const bool isForward = problem.operation == Operation::kForward;
+  const bool isData = problem.operation == Operation::kBackwardData;
+  const auto offer = parseKernel(problem, isForward ? "eng71" : isData ? "eng78" : "eng70");
+  EXPECT_TRUE(offer);
+  return offer->kernel;
+}
+
+class CompiledTest : public BenchmarkTest {
+ protected:
+  void TearDown() override {
+    setCompiling(Compiling::kWorks);
+    setMeasuringCost(false);
+    BenchmarkTest::TearDown();
+  }
+
+  /// Each test has a batch size of its own: what was compiled once is kept.
+  static BenchmarkRequest ofProgram(int batch, Operation operation = Operation::kForward) {
+    BenchmarkRequest request = question(batch, kLimit);
+    request.problem = conv2(batch, operation);
+    request.problem.mathType = CUDNN_DEFAULT_MATH;
+    request.kernels = Kernels::kAll;
+    request.tuning = Tuning::kFast;
+    request.calls = Calls::kOverwriting;
+    request.own = compiledEngine(request.problem);
+    request.compilesAside = true;
+    return request;
+  }
+
+  static void waitForHeld(int count) {
+    while (heldCompilations() < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  static void waitFor(const BackgroundBuild& build) {
+    while (!build.isDone()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  /// Until it waits for nothing but what is compiled.
+  static void advanceUntilWaiting(BenchmarkRun& run) {
+    do {
+      ASSERT_TRUE(run.advance());
+    } while (!run.isWaiting());
+  }
+
+  /// To the end.
+  static BenchmarkResult finish(BenchmarkRun& run) {
+    while (run.advance())
+      if (run.isWaiting()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return run.finish();
+  }
+
+  static bool isMeasured(const BenchmarkResult& result, const BenchmarkRequest& request) {
+    return findKernel(result.measurements, request.problem.batch(), *request.own) != nullptr;
+  }
+};
+
+TEST_F(CompiledTest, ItFindsWhatIsFoundAtOnce) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+    BenchmarkRequest request = ofProgram(40, operation);
+    BenchmarkRun aside(handle_.get(), request);
+    const BenchmarkResult inSteps = finish(aside);
+    request.compilesAside = false;
+    const BenchmarkResult atOnce = run(request);
+    EXPECT_TRUE(isMeasured(inSteps, request));
+    EXPECT_EQ(0, inSteps.failures);
+    EXPECT_TRUE(inSteps.undividedMeasured);
+    EXPECT_EQ(atOnce.kernelsMeasured, inSteps.kernelsMeasured);
+    ASSERT_EQ(kernelsOf(atOnce.measurements), kernelsOf(inSteps.measurements));
+    for (const auto& [batch, size] : atOnce.measurements)
+      for (const Measurement& m : size.kernels)
+        EXPECT_EQ(m.timeMs, findKernel(inSteps.measurements, batch, m.kernel)->timeMs);
+  }
+}
+
+TEST_F(CompiledTest, NoStepWaitsForTheCompiler) {
+  constexpr double kStallMs = 20;
+  setMeasuringCost(true);
+  for (const bool aside : {true, false}) {
+    BenchmarkRequest request = ofProgram(aside ? 41 : 42);
+    request.compilesAside = aside;
+    if (aside) setCompiling(Compiling::kHeld);
+    BenchmarkRun run(handle_.get(), request);
+    double longestMs = 0;
+    int waits = 0;
+    bool isLeft = true;
+    while (isLeft) {
+      const double beginMs = hostClockMs();
+      isLeft = run.advance();
+      longestMs = std::max(longestMs, hostClockMs() - beginMs);
+      if (run.isWaiting() && ++waits == 10) setCompiling(Compiling::kWorks);
+    }
+    EXPECT_TRUE(isMeasured(run.finish(), request));
+    EXPECT_EQ(aside, waits >= 10);
+    EXPECT_EQ(aside, longestMs < kStallMs) << longestMs;
+  }
+}
+
+TEST_F(CompiledTest, WhatElseThereIsIsMeasuredMeanwhile) {
+  setCompiling(Compiling::kHeld);
+  const BenchmarkRequest request = ofProgram(43);
+  BenchmarkRun run(handle_.get(), request);
+  advanceUntilWaiting(run);
+  waitForHeld(1);
+  run.pause();
+  EXPECT_EQ(0U, liveBytes()) << "it waits without memory";
+  const BenchmarkResult early = run.finish();
+  EXPECT_FALSE(isMeasured(early, request));
+  EXPECT_LT(0, early.kernelsMeasured);
+  EXPECT_FALSE(early.undividedMeasured);
+  EXPECT_EQ(Untried::kTime, early.untried);
+}
+
+TEST_F(CompiledTest, WhatCannotBeCompiledIsRefused) {
+  for (const bool aside : {true, false}) {
+    setCompiling(Compiling::kFails);
+    BenchmarkRequest request = ofProgram(aside ? 44 : 49);
+    request.compilesAside = aside;
+    BenchmarkRun run(handle_.get(), request);
+    const BenchmarkResult result = finish(run);
+    EXPECT_FALSE(isMeasured(result, request));
+    EXPECT_LT(0, result.kernelsMeasured);
+    EXPECT_EQ(Untried::kNone, result.untried);
+    EXPECT_EQ(1U, result.refused.at(request.problem.batch()).size());
+    setCompiling(Compiling::kWorks);
+    BenchmarkRun again(handle_.get(), request);
+    EXPECT_TRUE(isMeasured(finish(again), request)) << "no failure is kept";
+  }
+}
+
+/// A process's first build fails here where the thread makes its handle, others where it builds.
+TEST_F(CompiledTest, WithoutAHandleForItTheKernelFails) {
+  const Problem problem = ofProgram(45).problem;
+  failCall(3);
+  BackgroundBuild build(problem, compiledEngine(problem), Calls::kOverwriting);
+  waitFor(build);
+  failCall(0);
+  EXPECT_THROW(build.kernel(), Error);
+  BackgroundBuild again(problem, compiledEngine(problem), Calls::kOverwriting);
+  waitFor(again);
+  EXPECT_TRUE(again.kernel());
+}
+
+TEST_F(CompiledTest, WhatNobodyWantsAnyMoreIsNotBegun) {
+  const auto build = [](int batch) {
+    const Problem problem = ofProgram(batch).problem;
+    return std::make_unique<BackgroundBuild>(problem, compiledEngine(problem), Calls::kOverwriting);
+  };
+  const auto finalized = [] { return callCount("cudnnBackendFinalize"); };
+  const auto before = finalized();
+  waitFor(*build(50));
+  const auto each = finalized() - before;
+  setCompiling(Compiling::kHeld);
+  const auto first = build(46);
+  waitForHeld(1);
+  const auto held = finalized();
+  build(47);
+  const auto last = build(48);
+  setCompiling(Compiling::kWorks);
+  waitFor(*last);
+  EXPECT_TRUE(first->isDone());
+  EXPECT_EQ(held + each, finalized());
+}
+
+/// The child has none of the threads, and locks that are free.
+TEST_F(CompiledTest, AForkMeanwhileEndsAsUsual) {
+  setCompiling(Compiling::kHeld);
+  const BenchmarkRequest request = ofProgram(51);
+  BenchmarkRun run(handle_.get(), request);
+  advanceUntilWaiting(run);
+  waitForHeld(1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool isWaiting = run.advance() && run.isWaiting();  // for ever
+    std::exit(isWaiting ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_EQ(0, status);
+  setCompiling(Compiling::kWorks);
+  EXPECT_TRUE(isMeasured(finish(run), request));
+}
+
+/// Made before what ends the threads, so asked after that.
+struct AtEnd {
+  std::unique_ptr<BackgroundBuild> begun, waiting;
+
+  static bool isBuilt(BackgroundBuild& build) {
+    if (!build.isDone()) return false;
+    try {
+      return build.kernel() != nullptr;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+  ~AtEnd() {
+    if (begun && (!isBuilt(*begun) || isBuilt(*waiting))) ::_exit(1);
+  }
+};
+
+/// It waits for what is being compiled, and not for what has not been begun.
+TEST_F(CompiledTest, AProcessEndsMeanwhile) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto end = [] {
+    static AtEnd atEnd;
+    setCompiling(Compiling::kHeld);
+    const Problem problem = ofProgram(52).problem;
+    const Kernel kernel = compiledEngine(problem);
+    atEnd.begun = std::make_unique<BackgroundBuild>(problem, kernel, Calls::kOverwriting);
+    atEnd.waiting =
+        std::make_unique<BackgroundBuild>(problem.withBatch(53), kernel, Calls::kOverwriting);
+    waitForHeld(1);
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      setCompiling(Compiling::kWorks);
+    }).detach();
+    std::exit(0);
+  };
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace ucudnn::test
