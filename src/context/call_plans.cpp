@@ -64,7 +64,10 @@ PlanAnswer CallPlans::lookUp() {
     return {nullptr, true};
   if (const HotPlans::Entry* const hot = context_.hotPlans_.find(key_, context_.limits_.epoch()))
     wanted.callsSince = std::max(1u, hot->uses);
-  if (isCapturing(context_.handle_)) return planner().answer(wanted, Measuring::kNever);
+  if (isCapturing(context_.handle_)) {
+    planner().waitFor(wanted);  // what is captured now runs for long
+    return planner().answer(wanted, Measuring::kNever);
+  }
   const TensorBuffers buffers{const_cast<void*>(call_.pointers.x),
                               const_cast<void*>(call_.pointers.w),
                               const_cast<void*>(call_.pointers.y),

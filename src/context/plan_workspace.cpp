@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/algorithms.hpp"
+#include "planner/configuration_times.hpp"
 #include "support/bounded_map.hpp"
 #include "support/fork.hpp"
 
@@ -82,9 +83,10 @@ class Answer {
     if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
     const std::size_t mostBytes =
         std::min(std::max(plan_.neededBytes, bytesOfLargeInParts()), capBytes_);
-    if (!plan_.repeatsBits || snapshot_.frozen != nullptr)
+    const bool isPlanned = !plan_.repeatsBits || snapshot_.frozen != nullptr;
+    if (isPlanned && !mayWait())
       if (const auto told = measuredBytes(mostBytes))
-        return PlanWorkspace{*told, algorithmWithin(*told), true};
+        return PlanWorkspace{*told, plan_.neededBytes <= *told ? -1 : algorithmWithin(*told), true};
     if (fits_) return PlanWorkspace{mostBytes, -1};
     return unmeasured();
   }
@@ -95,6 +97,14 @@ class Answer {
     wanted.suitsEngines = plan_.suitsEngines;
     wanted.mayTellLess = true;
     return wanted;
+  }
+
+  /// A plan would save too little memory to hold up the client: it is made when calls have come.
+  bool mayWait() const {
+    const Settings& settings = snapshot_.settings;
+    return settings.backgroundPlanning && settings.benchmarkShare != kMeasureAlways &&
+           snapshot_.frozen == nullptr && fits_ && plan_.neededBytes < kWorthSaving &&
+           !problem_.isLarge();
   }
 
   /// What the parts take in which a large problem runs until it is measured: its own engine may

@@ -191,7 +191,7 @@ void Measurer::measureSlice(const PlanRequest& request) {
   benchmark.devices.clear();  // they would be waited for
   benchmark.budgetMs = 0;     // it is looked to slice by slice
   benchmark.longestMs = request.settings->benchmarkStallMs;
-  benchmark.compilesAside = true;
+  benchmark.compilesAside = request.settings->backgroundPlanning;
   std::string why;
   // Without it cuDNN isn't even asked what it has.
   if (!hasMemoryToBenchmark(benchmark)) {

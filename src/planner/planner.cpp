@@ -85,11 +85,36 @@ PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuri
   if (measuring != Measuring::kNever && request.settings->benchmarkShare == kMeasureAlways)
     measuring = Measuring::kNow;
   if (const auto known = knownAnswer(request, measuring)) return *known;
+  if (const auto meanwhile = answerMeanwhile(request, measuring)) return *meanwhile;
   const PlanningTime time(statistics_.planningMicroseconds);
   if (measuring != Measuring::kNever) measurer_.measureIfDue(request, measuring);
   PlanAnswer found = makePlan(request, measuring);
   found.isOngoing = isOngoing(request);
   return found;
+}
+
+std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
+                                                   Measuring measuring) {
+  if (!BackgroundPlans::mayWait(request, measuring)) return std::nullopt;
+  PlanAnswer none;
+  const auto isToLoad = [&] {
+    return store_.read(request, [&](const Known* known, const KnownQuestion*) {
+      return known == nullptr || known->mayLoad(request.settings->databasePath);
+    });
+  };
+  if (!isToLoad()) {
+    // A slice is the call's own.
+    const PlanningTime time(statistics_.planningMicroseconds);
+    measurer_.measureIfDue(request, measuring);
+    none.isOngoing = isOngoing(request);
+    if (none.isOngoing || !store_.answers(request)) return none;
+  }
+  const auto make = [this](const PlanRequest& wanted) {
+    static_cast<void>(answer(wanted, Measuring::kIfKnown));
+  };
+  if (!background_.begin(request, make)) return std::nullopt;
+  none.isOngoing = true;  // the next call asks again
+  return none;
 }
 
 bool Planner::isOngoing(const PlanRequest& request) const {

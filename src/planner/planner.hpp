@@ -10,6 +10,7 @@
 
 #include "optimizer/configuration.hpp"
 #include "plan/plan.hpp"
+#include "planner/background_plans.hpp"
 #include "planner/confirmation.hpp"
 #include "planner/machines.hpp"
 #include "planner/measurement_store.hpp"
@@ -36,8 +37,11 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
-  /// The fastest plan within the limit that may be had so. Throws Error.
+  /// The fastest plan within the limit that may be had so. A call that can do without gets none
+  /// that is yet to be made, which another thread begins then. Throws Error.
   PlanAnswer answer(const PlanRequest& request, Measuring measuring);
+  /// Until a plan is not being made any more that a call has begun.
+  void waitFor(const PlanRequest& request) noexcept { background_.wait(request); }
 
   /// The client's own kernel on parts of the batch, where it lacks workspace: whatever has been
   /// measured. Null: it lacks none, or does not run so. Throws Error.
@@ -96,6 +100,8 @@ class Planner {
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
+  /// What a call goes on with that need not wait. Empty: it has to.
+  std::optional<PlanAnswer> answerMeanwhile(const PlanRequest& request, Measuring measuring);
   bool isOngoing(const PlanRequest& request) const;
   /// From what has been measured, now or before.
   PlanAnswer answerMeasured(const PlanRequest& request, Measuring measuring);
@@ -112,6 +118,7 @@ class Planner {
   MeasurementStore store_{machines_, statistics_};
   Measurer measurer_{store_, statistics_};
   UnmeasuredPlans unmeasured_{store_, statistics_};
+  BackgroundPlans background_;
 };
 
 /// The process's planner: never destroyed, since handles are used in static destructors.

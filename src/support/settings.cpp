@@ -243,6 +243,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "Device memory that benchmarking may take for a moment, where the caller's does not "
        "serve; unasked, at most a quarter of what is free",
        [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
+      {"UCUDNN_BACKGROUND_PLANNING",
+       "0 or 1",
+       "1",
+       "1: plans of what is known are made on a thread of their own, and engines compiled there, "
+       "while calls run their program's own kernels; 0: calls wait for that",
+       [](S& s, T text) { s.backgroundPlanning = parseSwitch(text); }},
       {"UCUDNN_BENCHMARK_SHARE",
        "0 to 1, or always",
        "0.03",

@@ -42,8 +42,9 @@ struct Settings {
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
   double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own
   std::size_t benchmarkMemoryBytes = std::size_t{8} << 30;
-  double benchmarkStallMs = 20;  ///< what a call may wait for measuring that nobody asked for
-  double benchmarkShare = 0.03;  ///< kMeasureAlways: each problem when it is first seen
+  double benchmarkStallMs = 20;    ///< what a call may wait for measuring that nobody asked for
+  bool backgroundPlanning = true;  ///< what is known is made ready beside calls that can do without
+  double benchmarkShare = 0.03;    ///< kMeasureAlways: each problem when it is first seen
   LogLevel logLevel = LogLevel::kWarn;
   std::string logFile;
   bool borrowOutput = true;  ///< memory of outputs is workspace until results are written there

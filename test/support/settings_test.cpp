@@ -32,7 +32,7 @@ Settings read(const Environment& environment) {
 // As many as Settings has members: it does not compile where one is missing.
 #define UCUDNN_MEMBERS                                                                           \
   m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, \
-      m21, m22, m23, m24, m25, m26, m27, m28
+      m21, m22, m23, m24, m25, m26, m27, m28, m29
 auto membersOf(const Settings& settings) {
   const auto& [UCUDNN_MEMBERS] = settings;
   return std::tie(UCUDNN_MEMBERS);
@@ -103,6 +103,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_DISABLE", "1"},
                                   {"UCUDNN_TRACE", "/tmp/trace.%p"},
                                   {"UCUDNN_REPORT", "1"},
+                                  {"UCUDNN_BACKGROUND_PLANNING", "0"},
                                   {"UCUDNN_BENCHMARK_BUDGET", "12.5"}});
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
@@ -124,6 +125,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ("/tmp/trace.%p", settings.tracePath);
   EXPECT_TRUE(settings.report);
   EXPECT_EQ(12.5, settings.benchmarkBudgetMs);
+  EXPECT_FALSE(settings.backgroundPlanning);
 }
 
 TEST(SettingsTest, AllDevices) {
@@ -263,7 +265,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(26U, count.size());
+  EXPECT_EQ(27U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWhereItIsLeftOutWithTheWayToRebuild) {
