@@ -51,7 +51,7 @@ if(TARGET ucudnn_tool)
   install(TARGETS ucudnn_tool ucudnn_commands RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-# Measurements that `ucudnn run` begins with (misc/DATABASE.md); where libucudnn.so looks in the build tree, too.
+# Measurements that `ucudnn run` begins with (misc/docs/DATABASE.md); where libucudnn.so looks in the build tree, too.
 set(measurements "${PROJECT_SOURCE_DIR}/misc/package/measurements.db")
 if(TARGET ucudnn AND UCUDNN_USE_SQLITE AND EXISTS "${measurements}")
   configure_file("${measurements}" "${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_DATADIR}/ucudnn/measurements.db" COPYONLY)
@@ -62,10 +62,14 @@ endif()
 if(EXISTS "${PROJECT_SOURCE_DIR}/misc/layers")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/misc/layers" DESTINATION "${CMAKE_INSTALL_DOCDIR}/misc")
 endif()
-foreach(document IN ITEMS LICENSE README.md CHANGELOG.md misc/ARCHITECTURE.md misc/CLIENTS.md misc/CONTRIBUTING.md
-                          misc/DATABASE.md misc/RESULTS.md misc/SECURITY.md misc/SIMULATOR.md
-                          misc/figures/alexnet_h200.png misc/figures/network_alexnet_h200.png
-                          misc/figures/network_resnet18_h200.png)
+set(documents LICENSE README.md)
+foreach(name IN ITEMS ARCHITECTURE CHANGELOG CLIENTS CONTRIBUTING DATABASE RESULTS SECURITY SIMULATOR)
+  list(APPEND documents misc/docs/${name}.md)
+endforeach()
+foreach(name IN ITEMS alexnet_h200 network_alexnet_h200 network_resnet18_h200)
+  list(APPEND documents misc/figures/${name}.png)
+endforeach()
+foreach(document IN LISTS documents)
   if(EXISTS "${PROJECT_SOURCE_DIR}/${document}")
     get_filename_component(folder "${document}" DIRECTORY)
     install(FILES "${PROJECT_SOURCE_DIR}/${document}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")

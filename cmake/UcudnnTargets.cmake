@@ -9,7 +9,7 @@ target_compile_options(ucudnn_flags INTERFACE
   $<$<BOOL:${UCUDNN_WERROR}>:-Werror>)
 target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags
   -gz)  # compresses debug information: else it is more than half of a build folder
-# What makes a mistake of ours harder to exploit (misc/SECURITY.md); checked on the installed files.
+# What makes a mistake of ours harder to exploit (misc/docs/SECURITY.md); checked on the installed files.
 target_compile_options(ucudnn_flags INTERFACE -fstack-protector-strong)
 target_link_options(ucudnn_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 if(NOT UCUDNN_SANITIZE)  # They check more, and miss what the fortified functions do.
@@ -27,7 +27,7 @@ endif()
 
 set(UCUDNN_SIMULATOR_DIR "${PROJECT_BINARY_DIR}/simulator")
 
-# A room (misc/ARCHITECTURE.md): a static library ucudnn_NAME, position
+# A room (misc/docs/ARCHITECTURE.md): a static library ucudnn_NAME, position
 # independent and hidden, so that libucudnn.so exports nothing of it and the unit tests can link it.
 #   ucudnn_add_room(NAME SOURCES file... [LINK target...] [PRIVATE_LINK target...])
 function(ucudnn_add_room name)

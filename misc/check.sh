@@ -35,15 +35,15 @@ build_and_test() {  # directory, CMake options...
 
 step "format" format
 step "lengths" lengths
-step "include arrows" misc/check_includes.py
-step "warnings" misc/check_warnings.py
+step "include arrows" misc/scripts/check_includes.py
+step "warnings" misc/scripts/check_warnings.py
 # The next ones read clang++'s command lines, which nothing needs to be built for.
 step "configuration for clang++" configure build-clang "${clang_options[@]}"
-step "classes" misc/check_classes.py build-clang
-step "clang-tidy" misc/for_each_command.py build-clang 'src/(?!simulator/).*\.cpp' clang-tidy-14 --quiet -p build-clang
+step "classes" misc/scripts/check_classes.py build-clang
+step "clang-tidy" misc/scripts/for_each_command.py build-clang 'src/(?!simulator/).*\.cpp' clang-tidy-14 --quiet -p build-clang
 if ((full)); then
   step "clang++" build_and_test build-clang "${clang_options[@]}"
   step "g++" build_and_test build-werror -DUCUDNN_WERROR=ON
 else
-  step "clang++ -fsyntax-only" misc/for_each_command.py build-clang '(src/simulator|test)/.*'
+  step "clang++ -fsyntax-only" misc/scripts/for_each_command.py build-clang '(src/simulator|test)/.*'
 fi

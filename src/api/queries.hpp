@@ -38,7 +38,7 @@ inline cudnnStatus_t convolve(Context* context,
 }
 
 /// Writes at most `requested` entries. One that needs no memory is among them where there is one at
-/// all and room for two (misc/CLIENTS.md, "At run time", 10).
+/// all and room for two (misc/docs/CLIENTS.md, "At run time", 10).
 template <typename Performance>
 int writePerformances(const std::vector<AlgorithmPerformance>& answer,
                       int requested,

@@ -25,8 +25,8 @@ struct DatabaseEntry {
 /// By machine, then by problem.
 std::vector<DatabaseEntry> listDatabase(const std::string& path);
 
-/// Writes all that a database holds as JSON (misc/DATABASE.md). Returns how many batch sizes that
-/// is.
+/// Writes all that a database holds as JSON (misc/docs/DATABASE.md). Returns how many batch sizes
+/// that is.
 std::size_t exportDatabase(const std::string& path, const std::string& jsonPath);
 
 /// Adds what exportDatabase wrote; of a kernel measured in both, the later measurement stays. Makes

@@ -210,7 +210,7 @@ void validate(const SizeRecord& record) {
 }
 
 void keepForPlans(std::vector<SizeRecord>& records) {
-  // misc/DATABASE.md has the texts of questions.
+  // misc/docs/DATABASE.md has the texts of questions.
   std::set<std::pair<std::string, int>> asked;
   for (const SizeRecord& record : records)
     if (const auto place = record.problem.find(" asked "); place != std::string::npos)

@@ -42,8 +42,8 @@ void validate(const SizeRecord& record);
 /// More than the export of any network's measurements.
 constexpr std::size_t kMostJsonBytes = std::size_t{256} << 20;
 
-/// JSON as misc/DATABASE.md has it. `recordsFromJson` throws std::runtime_error that says what is
-/// wrong.
+/// JSON as misc/docs/DATABASE.md has it. `recordsFromJson` throws std::runtime_error that says what
+/// is wrong.
 std::string recordsToJson(const std::vector<SizeRecord>& records);
 std::vector<SizeRecord> recordsFromJson(const std::string& text);
 

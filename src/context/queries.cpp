@@ -11,7 +11,7 @@
 namespace ucudnn {
 namespace {
 
-// Some clients without a limit keep bytes / 4 in an int (misc/CLIENTS.md, "At run time", 12).
+// Some clients without a limit keep bytes / 4 in an int (misc/docs/CLIENTS.md, "At run time", 12).
 constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kMemoryAlignment;
 
 /// Without a time: it is unknown, as cuDNN's heuristics leave it.

@@ -6,7 +6,8 @@
 namespace ucudnn {
 
 /// What cudaMalloc's blocks are aligned to at least. Workspace sizes are reported as multiples of
-/// it: clients round them down to 4 or 8 bytes, and up to 512 (misc/CLIENTS.md, "At run time", 12).
+/// it: clients round them down to 4 or 8 bytes, and up to 512 (misc/docs/CLIENTS.md, "At run time",
+/// 12).
 constexpr std::size_t kMemoryAlignment = 512;
 
 constexpr std::size_t roundUpToAlignment(std::size_t bytes) noexcept {

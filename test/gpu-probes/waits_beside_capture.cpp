@@ -1,5 +1,5 @@
 // Which calls fail while another thread captures a stream, and which void the capture: asks a GPU.
-// Knows nothing of μ-cuDNN. What it prints is what misc/ARCHITECTURE.md ("Captures") and the
+// Knows nothing of μ-cuDNN. What it prints is what misc/docs/ARCHITECTURE.md ("Captures") and the
 // simulator's captures are to say.
 //
 //   build/bin/probe_waits_beside_capture, or where nothing of ours is built:

@@ -1,4 +1,4 @@
-"""check_classes_test.py SCRIPT: misc/check_classes.py must count what is a method in small trees, and nothing else."""
+"""check_classes_test.py SCRIPT: misc/scripts/check_classes.py must count what is a method in small trees, and nothing else."""
 import json
 import pathlib
 import subprocess

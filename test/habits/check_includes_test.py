@@ -1,4 +1,4 @@
-"""check_includes_test.py SCRIPT: misc/check_includes.py must find what is wrong in small trees, and nothing else."""
+"""check_includes_test.py SCRIPT: misc/scripts/check_includes.py must find what is wrong in small trees, and nothing else."""
 import pathlib
 import subprocess
 import sys
@@ -18,8 +18,8 @@ class CheckIncludesTest(unittest.TestCase):
             for path, includes in tree.items():
                 text = "".join(f"#include {include}\n" for include in includes.split(", ") if include)
                 (pathlib.Path(root) / "src" / path).write_text(text)
-            (pathlib.Path(root) / "misc").mkdir()
-            (pathlib.Path(root) / "misc" / "ARCHITECTURE.md").write_text(
+            (pathlib.Path(root) / "misc" / "docs").mkdir(parents=True)
+            (pathlib.Path(root) / "misc" / "docs" / "ARCHITECTURE.md").write_text(
                 "# Title\n\n`b` -> `a`\n\n## Arrows\n\nWords.\n\n" + "\n".join(arrows) + "\n\n## Next\n\n`c` -> `a`\n")
             done = subprocess.run([sys.executable, SCRIPT, root], capture_output=True, text=True, check=False)
             return done.returncode, done.stdout + done.stderr
@@ -27,7 +27,7 @@ class CheckIncludesTest(unittest.TestCase):
     def test_listed_arrows_pass(self):
         status, output = self.check(["`c` -> `a`, `b`", "`b` -> `a`"], a__a="<vector>",
                                     b__b='"a/a.hpp", "b/own.hpp"', b__own="", c__c='"a/a.hpp", "../b/b.hpp"')
-        self.assertEqual((0, "3 arrows, as misc/ARCHITECTURE.md has them\n"), (status, output))
+        self.assertEqual((0, "3 arrows, as misc/docs/ARCHITECTURE.md has them\n"), (status, output))
 
     def test_new_arrow(self):
         for include in '"a/a.hpp"', "<a/a.hpp>", '"../a/a.hpp"':
@@ -36,7 +36,7 @@ class CheckIncludesTest(unittest.TestCase):
 
     def test_arrow_that_is_no_more(self):
         status, output = self.check(["`c` -> `a`, `b`"], a__a="", b__b="", c__c='"a/a.hpp"')
-        self.assertEqual((1, "misc/ARCHITECTURE.md: the arrow c -> b is no more\n"), (status, output))
+        self.assertEqual((1, "misc/docs/ARCHITECTURE.md: the arrow c -> b is no more\n"), (status, output))
 
     def test_cycle_even_where_its_arrows_are_listed(self):
         status, output = self.check(["`a` -> `c`", "`b` -> `a`", "`c` -> `b`"],

@@ -1,4 +1,4 @@
-"""check_warnings_test.py SCRIPT: misc/check_warnings.py must find a line that nobody has asked for, and nothing else."""
+"""check_warnings_test.py SCRIPT: misc/scripts/check_warnings.py must find a line that nobody has asked for, and nothing else."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""labels_test.py CTEST BUILD: every test has one of the labels of misc/CONTRIBUTING.md, and no other.
+"""labels_test.py CTEST BUILD: every test has one of the labels of misc/docs/CONTRIBUTING.md, and no other.
 
 Without one a test is left out by `misc/test.sh --sanitize` and `misc/check.sh --full`, which choose by labels.
 """

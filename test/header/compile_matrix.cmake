@@ -1,4 +1,4 @@
-# The header under every compiler and standard of misc/CLIENTS.md, "At compile time", 3: one test for each pair, which
+# The header under every compiler and standard of misc/docs/CLIENTS.md, "At compile time", 3: one test for each pair, which
 # compiles the sources of compile/ and every public header alone. A compiler that is absent is a skipped test.
 find_program(UCUDNN_TEST_GCC gcc)
 find_program(UCUDNN_TEST_GXX g++)

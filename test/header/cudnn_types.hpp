@@ -8,7 +8,7 @@
 #include <cudnn.h>
 
 // Written out here, not taken from ucudnn/functions.h: a function missing there must be missed
-// here. misc/CLIENTS.md, "At compile time", 2.
+// here. misc/docs/CLIENTS.md, "At compile time", 2.
 #define UCUDNN_TEST_FOR_EACH_FUNCTION(X)          \
   X(ConvolutionForward, 12)                       \
   X(ConvolutionBackwardData, 12)                  \

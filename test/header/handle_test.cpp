@@ -1,4 +1,4 @@
-// UcudnnHandle_t in all the places where real clients put a cudnnHandle_t: misc/CLIENTS.md,
+// UcudnnHandle_t in all the places where real clients put a cudnnHandle_t: misc/docs/CLIENTS.md,
 // "At compile time", 4.
 #include <gtest/gtest.h>
 #include <ucudnn/ucudnn.h>

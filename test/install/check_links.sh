@@ -4,9 +4,9 @@
 set -eu
 cd "$1"
 failures=0
-for document in *.md misc/*.md; do
+for document in *.md misc/docs/*.md; do
   for link in $(grep -o '](\([^)]*\))' "$document" | sed 's/](//; s/)//; s/#.*//'); do
-    case $link in http* | results) continue ;; esac
+    case $link in http* | ../results) continue ;; esac
     [ -e "$(dirname "$document")/$link" ] || { echo "$document links to $link"; failures=$((failures + 1)); }
   done
 done

@@ -1,4 +1,4 @@
-// CUDA graph capture, and what a planned call costs: misc/ARCHITECTURE.md, "Invariants", 3.
+// CUDA graph capture, and what a planned call costs: misc/docs/ARCHITECTURE.md, "Invariants", 3.
 #include <set>
 
 #include "../support/simulator.hpp"

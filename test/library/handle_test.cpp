@@ -1,4 +1,5 @@
-// What clients do to handles, streams and threads: misc/CLIENTS.md, "At run time", 1, 2, 3, 13.
+// Handles, streams and threads as clients use them: misc/docs/CLIENTS.md, "At run time", 1, 2,
+// 3, 13.
 #include <thread>
 
 #include "../support/simulator.hpp"

@@ -1,4 +1,4 @@
-// What holds of queries and their perfResults: misc/CLIENTS.md, "At run time", 10, 11, 13, 15, 16.
+// Queries and their perfResults: misc/docs/CLIENTS.md, "At run time", 10, 11, 13, 15, 16.
 #include <algorithm>
 
 #include "../support/simulator.hpp"

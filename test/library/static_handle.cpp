@@ -1,6 +1,6 @@
-// Handles with static storage (misc/CLIENTS.md, "At run time", 3 and 4): made before main without a
-// CUDA call, used and destroyed after it. Prints "ok" last; skipped (exit status 77) without a
-// device.
+// Handles with static storage (misc/docs/CLIENTS.md, "At run time", 3 and 4): made before main
+// without a CUDA call, used and destroyed after it. Prints "ok" last; skipped (exit status 77)
+// without a device.
 #include <unistd.h>
 
 #include <cstdio>

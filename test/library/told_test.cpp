@@ -8,7 +8,7 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kGranularity = 512;  // misc/CLIENTS.md, "At run time", 12
+constexpr std::size_t kGranularity = 512;  // misc/docs/CLIENTS.md, "At run time", 12
 constexpr std::size_t kAllMemory = std::size_t{64} << 30;
 constexpr int kAlgorithms = 8;  // cuDNN has at most 8 of an operation
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;

@@ -1,4 +1,4 @@
-// What holds of the workspace: misc/CLIENTS.md, "At run time", 7, 8, 9, 12, 14.
+// What holds of the workspace: misc/docs/CLIENTS.md, "At run time", 7, 8, 9, 12, 14.
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -6,7 +6,7 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kGranularity = 512;  // misc/CLIENTS.md, "At run time", 12
+constexpr std::size_t kGranularity = 512;  // misc/docs/CLIENTS.md, "At run time", 12
 constexpr int kNoWorkspace = 0;            // the preferences of the removed queries
 constexpr int kSpecifyLimit = 2;
 constexpr std::size_t kLimit = std::size_t{64} << 20;

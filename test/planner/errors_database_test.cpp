@@ -89,7 +89,7 @@ TEST_F(ErrorsDatabaseTest, ErrorsThatCantBeAreMeasuredAgain) {
 }
 
 // That a kernel is less accurate than it is costs time alone. The other way round nobody notices:
-// misc/SECURITY.md says so.
+// misc/docs/SECURITY.md says so.
 TEST_F(ErrorsDatabaseTest, ALieThatCouldBeIsBelieved) {
   {
     Planner planner;

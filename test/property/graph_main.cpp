@@ -71,7 +71,7 @@ bool run(const Seeds& seeds, unsigned long long seed, GraphCounts& counts) {
       scenario,
       [&](const GraphScenario& each) { return complaints(each, seeds, counts); },
       scenario.text(),
-      "misc/property.sh --graphs " + std::to_string(kGraphClients));
+      "misc/scripts/property.sh --graphs " + std::to_string(kGraphClients));
 }
 
 }  // namespace

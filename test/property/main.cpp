@@ -42,7 +42,7 @@ bool run(const Seeds& seeds, unsigned long long seed) {
       scenario,
       [&](const Scenario& each) { return complaints(each, seeds.traces); },
       text,
-      "misc/property.sh " + std::to_string(kProblemsPerClient));
+      "misc/scripts/property.sh " + std::to_string(kProblemsPerClient));
 }
 
 }  // namespace

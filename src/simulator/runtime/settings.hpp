@@ -1,4 +1,4 @@
-// What the environment chooses, read once. The variables are described in misc/SIMULATOR.md.
+// What the environment chooses, read once. The variables are described in misc/docs/SIMULATOR.md.
 #pragma once
 
 #include <cstdint>
