@@ -1,8 +1,8 @@
 #!/bin/sh
-# build_by_hand.sh HOW PREFIX LIBDIR CONSUMERS OUT CC CXX CUDA_INCLUDE CUDA_LIB...: builds the two consumers into OUT without CMake.
-# HOW: pkg-config, or flags (plain -lucudnn, as frameworks with their own makefiles link it).
+# build_by_hand.sh HOW PREFIX LIBDIR EXAMPLES OUT CC CXX CUDA_INCLUDE CUDA_LIB...: builds the examples in C++ and C into OUT
+# without CMake. HOW: pkg-config, or flags (plain -lucudnn, as frameworks with their own makefiles link it).
 set -eu
-how=$1 prefix=$2 libdir=$3 consumers=$4 out=$5 cc=$6 cxx=$7 cuda_include=$8
+how=$1 prefix=$2 libdir=$3 examples=$4 out=$5 cc=$6 cxx=$7 cuda_include=$8
 shift 8
 mkdir -p "$out"
 case $how in
@@ -16,5 +16,5 @@ case $how in
     flags="$flags -lcudnn -lcudart" ;;
 esac
 # Unquoted: the flags are words.
-"$cxx" "$consumers/consumer.cpp" -o "$out/consumer" $flags
-"$cc" "$consumers/consumer.c" -o "$out/consumer_c" $flags
+"$cxx" "$examples/convolution.cpp" -o "$out/convolution" $flags
+"$cc" "$examples/convolution.c" -o "$out/convolution_c" $flags
