@@ -1,0 +1,578 @@
+#!/usr/bin/env python3
+"""Fills the tables of README.md and misc/docs/RESULTS.md from misc/results/.
+
+usage: misc/scripts/results_tables.py [--check]
+
+A table stands between "<!-- table: NAME -->" and "<!-- end of table -->", its footer included; NAME is a function
+below. --check changes nothing, and says which table is not what the files say (exit status 1).
+"""
+import functools
+import json
+import pathlib
+import re
+import statistics
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+RESULTS = ROOT / "misc" / "results"
+PAGES = ("README.md", "misc/docs/RESULTS.md")
+# Programs don't know which revision they run: who recorded a file said so.
+REVISIONS = {
+    "programs_measured_h100": "bc64f1a",
+    "programs_host_paced_h100": "b600a7b",
+    "programs_resnet50_h100": "b6aa90b",
+    "one_sample_default_h100": "d2daeb5",
+    "one_sample_host_paced_h100": "d0fe47f",
+    "one_sample_layers_h100": "7229b6a",
+    "one_sample_layers_limits_h100": "d2daeb5",
+    "one_sample_programs_h100": "ab73d02",
+    "unasked_h100": "8ffdc81",
+    "unasked_measuring_h100": "efc84c8",
+    "preload_planned_h100": "b6aa90b",
+    "hot_path_legacy_h100": "b6aa90b",
+    "hot_path_engines_h200": "16580fb",
+    "replay_h200": "71710bf",
+    "shapes_300_h200": "16580fb",
+    # These name the revision that was configured before, or a tree that became the one here.
+    "conv3d_tf32_1gib_engines_fast_h200": "ac86d29",
+    "conv3d_tf32_64mib_engines_fast_h200": "ac86d29",
+    "network_alexnet_tf32_120mib_h100": "b6aa90b",
+    "streams_alexnet_tf32_120mib_layer_engines_h200": "16580fb",
+    "streams_resnet18_tf32_480mib_one_engines_h200": "16580fb",
+    "streams_resnet18_tf32_480mib_layer_engines_h200": "16580fb",
+    "streams_resnet18_n32_240mib_operation_h200": "16580fb",
+    "streams_resnet18_n8_60mib_operation_h200": "16580fb",
+}
+
+
+@functools.lru_cache(maxsize=None)
+def load(name):
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def revision(name):
+    return REVISIONS.get(name) or load(name)["machine"].get("git_revision")
+
+
+def day(name):
+    content = load(name)
+    return (content["machine"]["date"] if "machine" in content else content["context"]["date"])[:10]
+
+
+def days(names):
+    found = sorted({day(name) for name in names})
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def number(value):
+    """Three digits, as a person would write them."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+
+
+def ratio(value):
+    """A time or memory as a part of plain's; a loss of 1 % or more in bold."""
+    text = f"{value:.2f}"
+    return f"**{text}**" if value >= 1.01 else text
+
+
+def mib(value):
+    return f"{value:,.0f}"
+
+
+def table(header, rows, footer):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([*lines, "", footer])
+
+
+# Convolutions, each with its own limit
+
+
+CONVOLUTIONS = (
+    ("alexnet_tf32_8mib_engines_fast_h200", "AlexNet, N=256, TF32", "8 MiB"),
+    ("alexnet_tf32_64mib_engines_fast_h200", "AlexNet, N=256, TF32", "64 MiB"),
+    ("alexnet_tf32_256mib_engines_fast_h200", "AlexNet, N=256, TF32", "256 MiB"),
+    ("alexnet_tf32_24gib_engines_fast_h200", "AlexNet, N=256, TF32", "24 GiB"),
+    ("alexnet_fma_64mib_engines_fast_h200", "AlexNet, N=256, FMA", "64 MiB"),
+    ("alexnet_bf16_nhwc_8mib_engines_fast_h200", "AlexNet, N=256, bfloat16, NHWC", "8 MiB"),
+    ("alexnet_bf16_nhwc_24gib_engines_fast_h200", "AlexNet, N=256, bfloat16, NHWC", "24 GiB"),
+    ("resnet18_tf32_8mib_engines_fast_h200", "ResNet-18, N=128, TF32", "8 MiB"),
+    ("resnet18_tf32_64mib_engines_fast_h200", "ResNet-18, N=128, TF32", "64 MiB"),
+    ("resnet18_tf32_24gib_engines_fast_h200", "ResNet-18, N=128, TF32", "24 GiB"),
+    ("resnet18_bf16_nhwc_8mib_engines_fast_h200", "ResNet-18, N=128, bfloat16, NHWC", "8 MiB"),
+    ("vgg16_n64_tf32_64mib_engines_fast_h200", "VGG-16, N=64, TF32", "64 MiB"),
+    ("resnet50_bf16_nhwc_8mib_engines_fast_h200", "ResNet-50, N=128, bfloat16, NHWC", "8 MiB"),
+    ("resnet50_bf16_nhwc_24gib_engines_fast_h200", "ResNet-50, N=128, bfloat16, NHWC", "24 GiB"),
+    ("resnet50_half_nhwc_8mib_engines_fast_h200", "ResNet-50, N=128, half, NHWC", "8 MiB"),
+    ("resnet50_half_nhwc_24gib_engines_fast_h200", "ResNet-50, N=128, half, NHWC", "24 GiB"),
+    ("deepbench_fma_256mib_engines_fast_h200", "DeepBench 3x3 and 5x5, N=256, FMA", "256 MiB"),
+    ("conv3d_tf32_64mib_engines_fast_h200", "3-D, N=8, TF32", "64 MiB"),
+    ("conv3d_tf32_1gib_engines_fast_h200", "3-D, N=8, TF32", "1 GiB"),
+)
+IN_README = {
+    "alexnet_tf32_8mib_engines_fast_h200",
+    "alexnet_tf32_64mib_engines_fast_h200",
+    "alexnet_tf32_24gib_engines_fast_h200",
+    "resnet18_tf32_8mib_engines_fast_h200",
+    "resnet18_tf32_64mib_engines_fast_h200",
+    "resnet18_tf32_24gib_engines_fast_h200",
+    "alexnet_fma_64mib_engines_fast_h200",
+}
+BENCH = "`ucudnn bench misc/layers/LIST.csv --workspace-limit LIMIT --kernels all --tuning fast`"
+
+
+def sums(name):
+    totals = load(name)["totals"]
+    return [totals[key] for key in ("cudnn_ms", "undivided_ms", "ucudnn_ms", "unlimited_ms")]
+
+
+def by_gain(chosen):
+    """The least gain over the fastest undivided kernel comes first."""
+    return sorted(chosen, key=lambda each: sums(each[0])[1] / sums(each[0])[2])
+
+
+def convolution_cells(name):
+    cudnn, undivided, ours, unlimited = sums(name)
+    times = [number(value) for value in (cudnn, undivided, ours)]
+    gains = [f"**{gain:.2f}**" if gain < 0.995 else number(gain) for gain in (cudnn / ours, undivided / ours)]
+    return [*times, *gains, number(unlimited)]
+
+
+def convolutions():
+    rows = []
+    for name, what, limit in by_gain(CONVOLUTIONS):
+        speedups = [row["speedup"] for row in load(name)["rows"]]
+        slower = sum(speedup < 0.99 for speedup in speedups)
+        rows.append([what, limit, *convolution_cells(name), f"{slower} of {len(speedups)}", revision(name)])
+    header = ["convolutions", "limit", "cuDNN ms", "undivided ms", "μ-cuDNN ms", "over cuDNN",
+              "over undivided", "no limit ms", "slower", "revision"]
+    names = [each[0] for each in CONVOLUTIONS]
+    footer = f"One NVIDIA H200, cuDNN 9.19.0, CUDA 13.0, {days(names)}.\n{BENCH}"
+    return table(header, rows, footer)
+
+
+def convolutions_short():
+    chosen = [each for each in CONVOLUTIONS if each[0] in IN_README]
+    rows = [[what, limit, *convolution_cells(name)] for name, what, limit in by_gain(chosen)]
+    header = ["convolutions", "limit", "cuDNN ms", "undivided ms", "μ-cuDNN ms", "over cuDNN",
+              "over undivided", "no limit ms"]
+    names = [each[0] for each in chosen]
+    revisions = ", ".join(sorted({revision(name) for name in names}))
+    return table(header, rows, f"One NVIDIA H200, cuDNN 9.19.0, CUDA 13.0, {days(names)}, revisions {revisions}.\n{BENCH}")
+
+
+def accuracy():
+    rows = []
+    for name, what, limit in CONVOLUTIONS:
+        keys = ("relative_error", "cudnn_relative_error", "picked_relative_error")
+        errors = [[row[key] for row in load(name)["rows"] if row.get(key) is not None] for key in keys]
+        if all(errors):
+            rows.append((max(errors[0]), [what, limit, *[f"{max(each):.1e}" for each in errors]]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["convolutions", "limit", "μ-cuDNN", "cuDNN within the limit", "cuDNN's heuristics"]
+    return table(header, [row for _, row in rows], f"The runs of the table above; those with `--no-check` are left out.\n{BENCH}")
+
+
+# Programs
+
+
+def runs(name):
+    return {run["name"]: run for run in load(name)["runs"] if "failed" not in run}
+
+
+def median(name, names, key):
+    return statistics.median(runs(name)[each][key] for each in names.split())
+
+
+PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: file, plain runs, runs with us
+    ("StyleGAN2-like, half",
+     ("one_sample_host_paced_h100", "stylegan_plain stylegan_again1 stylegan_again2"),
+     [("one_sample_programs_h100", "stylegan_plain", "stylegan_ucudnn")],
+     [("one_sample_host_paced_h100", "stylegan_plain stylegan_again1 stylegan_again2",
+       "stylegan_256MiB_0 stylegan_256MiB_1 stylegan_256MiB_2")],
+     [("one_sample_stylegan_h100", "stylegan_plain stylegan_again1 stylegan_again2",
+       "stylegan_64MiB_0_0 stylegan_64MiB_0_1 stylegan_64MiB_0_2")]),
+    ("EfficientNet training, N=128, bfloat16",
+     ("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2"),
+     [("programs_host_paced_h100", "efficientnet_plain efficientnet_again", "efficientnet_ucudnn")],
+     [("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2",
+       "efficientnet_256MiB_0 efficientnet_256MiB_1 efficientnet_256MiB_2")],
+     []),
+    ("Stable Diffusion 1.5 UNet, N=8, half",
+     ("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2"),
+     [("one_sample_uncapped_h100", "sd15_unet_plain", "sd15_unet_ucudnn"),
+      ("one_sample_programs_h100", "sd15_unet_plain", "sd15_unet_ucudnn")],
+     [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
+       "sd15_unet_256MiB_0 sd15_unet_256MiB_1 sd15_unet_256MiB_2")],
+     [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
+       "sd15_unet_64MiB_0 sd15_unet_64MiB_1 sd15_unet_64MiB_2")]),
+    ("DynUNet training, 2 x 128^3, half",
+     ("one_sample_programs_h100", "dynunet_plain dynunet_again"),
+     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_ucudnn")],
+     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_256MiB")],
+     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_64MiB")]),
+    ("SDXL decoder, 4 x 1024x1024, half",
+     ("one_sample_default_h100", "sdxl_decoder_plain"),
+     [("one_sample_default_h100", "sdxl_decoder_plain", "sdxl_decoder_ucudnn")],
+     [("one_sample_programs_h100", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_256MiB")],
+     [("one_sample_programs_h100", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_64MiB")]),
+    ("ResNet-50 training, N=128, bfloat16",
+     ("one_sample_default_h100", "resnet50_plain"),
+     [("one_sample_uncapped_h100", "resnet50_plain", "resnet50_ucudnn")],
+     [("one_sample_uncapped_h100", "resnet50_plain", "resnet50_256MiB")],
+     [("one_sample_default_h100", "resnet50_plain", "resnet50_64MiB")]),
+    ("Wan 2.1 decoder, 17 x 832x480, bfloat16",
+     ("one_sample_default_h100", "wan_decoder_plain"),
+     [("one_sample_default_h100", "wan_decoder_plain", "wan_decoder_ucudnn")],
+     [("one_sample_programs_h100", "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB")],
+     [("one_sample_programs_h100", "wan_decoder_plain wan_decoder_again", "wan_decoder_64MiB")]),
+    ("one 3-D convolution, bfloat16",
+     ("one_sample_default_h100", "conv3d_plain"),
+     [("one_sample_default_h100", "conv3d_plain", "conv3d_ucudnn")],
+     [("one_sample_programs_h100", "conv3d_plain conv3d_again", "conv3d_256MiB")],
+     [("one_sample_programs_h100", "conv3d_plain conv3d_again", "conv3d_64MiB")]),
+)
+
+
+def compared(sources, key):
+    return [median(name, ours, key) / median(name, plain, key) for name, plain, ours in sources]
+
+
+def time_and_memory(sources):
+    if not sources:
+        return "not run"
+    times = sorted(compared(sources, "step_of_median_ms"))
+    shown = ratio(times[0]) if len(times) == 1 else f"{ratio(times[0])} to {ratio(times[-1])}"
+    return f"{shown}, {ratio(max(compared(sources, 'reserved_mib')))}"
+
+
+def programs():
+    rows = []
+    for what, (name, plain), *limits in PROGRAMS:
+        worst = max(time for sources in limits for time in compared(sources, "step_of_median_ms"))
+        step, memory = median(name, plain, "step_of_median_ms"), median(name, plain, "reserved_mib")
+        rows.append((worst, [what, f"{number(step)} ({mib(memory)})", *[time_and_memory(each) for each in limits]]))
+    rows.sort(key=lambda each: -each[0])
+    names = sorted({source[0] for _, _, *limits in PROGRAMS for sources in limits for source in sources})
+    footer = (f"One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, {days(names)}; revisions b600a7b to d2daeb5.\n"
+              "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`")
+    return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
+
+
+TRAINING = (  # what, cap, plain run, run with us
+    ("AlexNet, N=256", "256 MiB", "alexnet_plain", "alexnet_256MiB"),
+    ("AlexNet, N=256", "64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_89fc817"),
+    ("AlexNet, N=256", "8 MiB", "alexnet_plain", "alexnet_8MiB"),
+    ("AlexNet, N=256, `cudnn.benchmark`", "64 MiB", "alexnet_plain_benchmark", "alexnet_64MiB_benchmark_89fc817"),
+    ("AlexNet, N=256, cuDNN's legacy API", "64 MiB", "alexnet_legacy_plain", "alexnet_legacy"),
+    ("AlexNet, N=256, DDP on two H100", "64 MiB", "ddp_plain_alexnet_256_30", "ddp_64MiB_alexnet_256_30"),
+    ("ResNet-18, N=128", "256 MiB", "resnet18_plain_89fc817", "resnet18_256MiB_89fc817"),
+    ("ResNet-18, N=128", "64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_89fc817"),
+    ("ResNet-18, N=128", "8 MiB", "resnet18_plain", "resnet18_8MiB"),
+    ("ResNet-18, N=128, bfloat16, channels last", "64 MiB", "resnet18_bf16_plain", "resnet18_bf16"),
+    ("ResNet-18, N=128, `torch.cuda.graph`", "64 MiB", "resnet18_graph_plain", "resnet18_graph"),
+    ("ResNet-18, N=128, `torch.compile`", "64 MiB", "resnet18_compile_plain", "resnet18_compile"),
+    ("ResNet-18, N=128, DDP on two H100", "64 MiB", "ddp_plain_resnet18_128_30", "ddp_64MiB_resnet18_128_30"),
+    ("ResNet-50, N=64", "64 MiB", "resnet50_plain", "resnet50"),
+    ("VGG-16, N=64", "256 MiB", "vgg16_plain", "vgg16_256MiB"),
+    ("VGG-16, N=64", "64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
+    ("3-D network, N=8", "1 GiB", "volume_plain", "volume_1GiB"),
+    ("3-D network, N=8, `cudnn.benchmark`", "1 GiB", "volume_plain_benchmark", "volume_1GiB_benchmark"),
+)
+
+
+def training():
+    rows = []
+    for what, cap, plain, ours in TRAINING:
+        before, after = runs("pytorch_h100")[plain], runs("pytorch_h100")[ours]
+        time = after["later_step_ms"] / before["later_step_ms"]
+        memory = after["reserved_mib"] / before["reserved_mib"]
+        rows.append((time, [what, cap, number(before["later_step_ms"]), number(after["later_step_ms"]), ratio(time),
+                            mib(before["reserved_mib"]), mib(after["reserved_mib"]), ratio(memory), after["git_revision"]]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["training", "cap", "plain ms", "capped ms", "time", "plain MiB", "capped MiB", "memory", "revision"]
+    footer = ("One NVIDIA H100 where nothing else is said, PyTorch 2.11, cuDNN 9.19, TF32, 2026-11-25.\n"
+              "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json` under the variables of `ucudnn run`,\n"
+              "and `UCUDNN_GRAPH_MEMORY=64MiB`")
+    return table(header, [row for _, row in rows], footer)
+
+
+def alexnet():
+    plain, first, later = (runs("pytorch_h100")[f"alexnet_{which}_89fc817"] for which in ("plain", "64MiB_fill", "64MiB"))
+    rows = [["a step", f"{number(plain['later_step_ms'])} ms", f"{number(later['later_step_ms'])} ms"],
+            ["memory that PyTorch reserves", f"{mib(plain['reserved_mib'])} MiB", f"{mib(later['reserved_mib'])} MiB"],
+            ["the first step", f"{plain['first_step_ms'] / 1e3:.1f} s",
+             f"{first['first_step_ms'] / 1e3:.1f} s; from the next start on {later['first_step_ms'] / 1e3:.1f} s"]]
+    return table(["AlexNet, N=256", "without μ-cuDNN", "within 64 MiB"], rows,
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, 89fc817, `misc/scripts/train_pytorch.py`.")
+
+
+FIRST_STEPS = (  # what, plain, nothing measured before, from a database
+    ("AlexNet, 64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_cold_89fc817", "alexnet_64MiB_fill_89fc817",
+     "alexnet_64MiB_89fc817"),
+    ("ResNet-18, 64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_cold_89fc817", "resnet18_64MiB_fill_89fc817",
+     "resnet18_64MiB_89fc817"),
+    ("VGG-16, 64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_cold", "vgg16_64MiB_fill_89fc817", "vgg16_64MiB_89fc817"),
+    ("3-D network, 1 GiB", "volume_plain", None, "volume_1GiB_fill", "volume_1GiB"),
+)
+
+
+def first_steps():
+    rows = []
+    for what, *names in FIRST_STEPS:
+        steps = [runs("pytorch_h100")[name]["first_step_ms"] / 1e3 if name else None for name in names]
+        rows.append((steps[2] / steps[0], [what, *[number(step) or "not run" for step in steps]]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["first step, s", "plain", "measured as the program runs", "measured at once (`--tune`)", "from a database"]
+    return table(header, [row for _, row in rows],
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, 89fc817; VGG-16's second and the 3-D network: c02ce7c.\n"
+                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json`")
+
+
+MEASURING = (
+    ("AlexNet training, within 64 MiB", "unasked_h100", "alexnet"),
+    ("ResNet-18 training, within 64 MiB", "unasked_h100", "resnet18"),
+    ("HiFi-GAN, N=8", "unasked_h100", "hifigan"),
+    ("DeepLab training", "unasked_h100", "deeplab"),
+    ("ResNet-50 inference, N=64, half", "unasked_h100", "resnet50_inference"),
+    ("R3D-18 training", "unasked_h100", "r3d18"),
+    ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes"),
+)
+
+
+def measuring():
+    rows = []
+    for what, name, program in MEASURING:
+        plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", "ucudnn"))
+        count = min(len(plain), len(ours))
+        time = sum(ours[:count]) / sum(plain[:count])
+        beyond = max(ours[i] - plain[i] for i in range(1, count))
+        rows.append((time, [what, str(count), mib(sum(plain[:count])), ratio(sum(ours[:100]) / sum(plain[:100])),
+                            ratio(time), number(beyond), revision(name)]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["program", "steps", "plain, all ms", "time to the 100th", "time of all", "most beyond plain, a step, ms", "revision"]
+    return table(header, [row for _, row in rows],
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, default settings, no database, 2026-11-26.\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
+
+
+HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
+    ("StyleGAN2-like inference, half", "64 MiB", "one_sample_stylegan_h100", "step_of_median_ms",
+     "stylegan_plain stylegan_again1 stylegan_again2", "stylegan_64MiB_0_0 stylegan_64MiB_0_1 stylegan_64MiB_0_2"),
+    ("Stable Diffusion 1.5 UNet, half", "none", "one_sample_programs_h100", "step_of_median_ms", "sd15_unet_plain",
+     "sd15_unet_ucudnn"),
+    ("VGG-16 training, N=64", "64 MiB", "pytorch_h100", "later_step_ms", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
+    ("ResNet-18 training, N=128", "64 MiB", "pytorch_h100", "later_step_ms", "resnet18_plain_89fc817",
+     "resnet18_64MiB_89fc817"),
+    ("ResNet-50 training, N=128, bfloat16", "64 MiB", "one_sample_default_h100", "step_of_median_ms", "resnet50_plain",
+     "resnet50_64MiB"),
+    ("SDXL decoder, half", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
+     "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_256MiB"),
+    ("AlexNet training, N=256", "64 MiB", "pytorch_h100", "later_step_ms", "alexnet_plain_89fc817", "alexnet_64MiB_89fc817"),
+    ("Wan 2.1 decoder, bfloat16", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
+     "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB"),
+    ("3-D network, training, N=8", "1 GiB", "pytorch_h100", "later_step_ms", "volume_plain", "volume_1GiB"),
+    ("one 3-D convolution, bfloat16", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
+     "conv3d_plain conv3d_again", "conv3d_256MiB"),
+)
+
+
+def helps():
+    rows = []
+    for what, cap, name, key, plain, ours in HELPS:
+        times = [median(name, each, key) for each in (plain, ours)]
+        memory = median(name, ours, "reserved_mib") / median(name, plain, "reserved_mib")
+        rows.append((times[1] / times[0], [what, cap, *[number(time) for time in times], ratio(times[1] / times[0]),
+                                           ratio(memory)]))
+    rows.sort(key=lambda each: -each[0])
+    return table(["program", "cap", "plain, ms a step", "with μ-cuDNN", "time", "memory"], [row for _, row in rows],
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25 and 26, everything measured before. *Time* and\n"
+                 "*memory* (what PyTorch reserves) are parts of the plain program's, losses in bold. AlexNet, VGG-16,\n"
+                 "ResNet-18 and the 3-D network ran with `UCUDNN_GRAPH_MEMORY=64MiB`.")
+
+
+def one_sample_layers():
+    rows = []
+    for name, limits in (("one_sample_layers_limits_h100", (64, 256, 1024)), ("one_sample_layers_h100", (256,))):
+        for limit in limits:
+            chosen = [row for row in load(name)["rows"] if row["limit_bytes"] == limit << 20]
+            speedups = {f"{row['layer']} {row['operation'].replace('_', ' ')}": row["best_speedup"] for row in chosen}
+            least = min(speedups, key=speedups.get)
+            mean = statistics.geometric_mean(speedups.values())
+            layers = len({row["layer"] for row in chosen})
+            rows.append((mean, [f"{limit} MiB" if limit < 1024 else "1 GiB", f"{layers} layers, {len(chosen)} rows",
+                                f"**{mean:.2f}**" if mean < 0.995 else f"{mean:.2f}",
+                                str(sum(each < 0.95 for each in speedups.values())),
+                                f"{speedups[least]:.2f} ({least})", revision(name)]))
+    rows.sort(key=lambda each: each[0])
+    header = ["limit", "of the list", "geometric mean", "rows below 0.95", "least", "revision"]
+    return table(header, [row for _, row in rows],
+                 "One NVIDIA H100, cuDNN 9.19, 2026-11-25 and 26.\n`ucudnn bench misc/layers/one_sample.csv --layers LAYER "
+                 "--workspace-limit LIMIT --no-check --repeats 1`")
+
+
+def large_tensors():
+    pattern = re.compile(r"^(\S+) (forward|backward_data|backward_filter): ([\d.]+) ms .* half of it ([\d.]+) ms")
+    times = {}
+    for line in (RESULTS / "larger_than_2to31_h100.txt").read_text(encoding="utf-8").splitlines():
+        if found := pattern.match(line):
+            times.setdefault(found[1], {})[found[2]] = float(found[3]) / (2 * float(found[4]))
+    rows = sorted(times.items(), key=lambda each: -max(each[1].values()))
+    cells = [[name, *[ratio(each[way]) for way in ("forward", "backward_data", "backward_filter")]] for name, each in rows]
+    return table(["problem", "forward", "backward data", "backward filter"], cells,
+                 "One NVIDIA H100, cuDNN 9.19, 2026-11-26, efc84c8.\n`build/bin/planner_large_list_test`: 8 problems of "
+                 "`misc/layers/larger_than_2to31.csv`, within 256 MiB, unmeasured")
+
+
+# One total for a network
+
+
+NETWORKS = (
+    ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100, engines"),
+    ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "engines"),
+    ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "engines"),
+    ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "engines"),
+    ("streams_resnet18_tf32_480mib_layer_engines_h200", "ResNet-18, N=128", "480 MiB", "layer", "engines"),
+    ("streams_resnet18_n32_240mib_operation_h200", "ResNet-18, N=32", "240 MiB", "operation", "engines"),
+    ("streams_resnet18_n8_60mib_operation_h200", "ResNet-18, N=8", "60 MiB", "operation", "engines"),
+    *((f"network_alexnet_tf32_{total}mib_h200", "AlexNet, N=256", f"{total} MiB", "one", "legacy")
+      for total in (30, 60, 240, 480, 960)),
+    *((f"network_resnet18_tf32_{total}mib_h200", "ResNet-18, N=128", f"{total} MiB", "one", "legacy")
+      for total in (120, 240, 480, 960, 1920)),
+)
+
+
+def networks():
+    rows = []
+    for name, what, total, streams, kernels in NETWORKS:
+        totals = load(name)["network"]["totals"]
+        times = [totals[way]["iteration"]["measured_ms"] for way in ("wr", "divide", "share")]
+        rows.append((times[0] / times[2], [what, total, streams, *[number(time) for time in times],
+                                           f"{times[0] / times[2]:.2f}", kernels, revision(name)]))
+    rows.sort(key=lambda each: each[0])
+    header = ["network, TF32", "total", "streams", "equal parts, ms", "`divide`, ms", "`share`, ms", "gain of `share`",
+              "kernels", "revision"]
+    return table(header, [row for _, row in rows],
+                 f"One NVIDIA H200 where nothing else is said, cuDNN 9.19.0, {days([each[0] for each in NETWORKS])}.\n"
+                 "`ucudnn bench misc/layers/LIST.csv --total-workspace TOTAL [--streams WAY]`")
+
+
+# What the library costs
+
+
+def benchmark(name, which):
+    return next(each for each in load(name)["benchmarks"] if each["name"].startswith(which + "/"))
+
+
+CALLS = (
+    ("legacy call of a plan of one kernel", "hot_path_legacy_h100", "plannedCall/0"),
+    ("legacy split call, for each micro-batch", "hot_path_legacy_h100", "splitCall"),
+    ("legacy call under a total", "hot_path_legacy_h100", "ownedCall"),
+    ("graph API: left alone, one sample", "preload_planned_h100", "leftAlone/one_sample"),
+    ("graph API: left alone, a graph that is not split", "preload_planned_h100", "leftAlone/unknown_graph"),
+    ("graph API: left alone, its workspace was not asked for", "preload_planned_h100", "leftAlone/not_asked"),
+    ("graph API: a plan of one kernel, least", "preload_planned_h100", "execute/1"),
+    ("graph API: a plan of one kernel, most", "preload_planned_h100", "execute/2"),
+    ("graph API: a question for a plan's workspace", "preload_planned_h100", "askWorkspace"),
+)
+
+
+def calls():
+    rows = sorted(((benchmark(name, which)["overhead_ns"], what, benchmark(name, which)["bare_ns"], name)
+                   for what, name, which in CALLS), key=lambda each: -each[0])
+    cells = [[what, f"{bare:,.0f}", f"{added:.0f}"] for added, what, bare, _ in rows]
+    return table(["call", "cuDNN alone, ns", "added, ns"], cells,
+                 f"One NVIDIA H100 and its host, cuDNN 9.19, {day('preload_planned_h100')}, b6aa90b; medians.\n"
+                 "`ucudnn_hot_path_benchmark` with `UCUDNN_KERNELS=legacy`, `ucudnn_preload_benchmark`")
+
+
+def replay():
+    rows = []
+    for limit in (64, 16, 8):
+        cells = [f"{limit} MiB"]
+        for name in ("replay_h200", "replay_legacy_h200"):
+            found = benchmark(name, f"hostTime/{limit}")
+            batches = sum(int(count) for count in re.findall(r"(\d+) x ", found["label"]))
+            cells += [str(batches), number(found["planned_ns"] / 1e3), number(found["bare_ns"] / 1e3)]
+        rows.append(cells)
+    header = ["limit", "engines: micro-batches", "replayed µs", "enqueued µs", "legacy: micro-batches", "replayed µs",
+              "enqueued µs"]
+    return table(header, rows, f"One NVIDIA H200 and its host, cuDNN 9.19.0, {day('replay_h200')}, 71710bf.\n"
+                 "`ucudnn_replay_benchmark`: AlexNet's second convolution, forward; host time of a call")
+
+
+def shapes():
+    rows = []
+    for line in (RESULTS / "shapes_300_h200.json").read_text(encoding="utf-8").splitlines():
+        run = json.loads(line)
+        new, known = run["passes"]
+        rows.append((new["ratio"], [str(run["seed"]), number(new["cudnn_ms"]), number(new["ucudnn_ms"]), ratio(new["ratio"]),
+                                    number(known["cudnn_ms"]), number(known["ucudnn_ms"]), ratio(known["ratio"])]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["seed", "new shapes: cuDNN ms", "μ-cuDNN ms", "time", "known shapes: cuDNN ms", "μ-cuDNN ms", "time"]
+    return table(header, [row for _, row in rows],
+                 "One NVIDIA H200, cuDNN 9.19.0, 2026-11-23, 16580fb.\n"
+                 "`ucudnn_shapes_benchmark --sizes 300 --passes 2 --seed SEED`")
+
+
+def second_start():
+    rows = []
+    for what, name in (("AlexNet, legacy kernels", "alexnet_tf32_64mib_warm_h200"),
+                       ("AlexNet, legacy kernels, every batch size", "alexnet_tf32_64mib_all_warm_h200"),
+                       ("AlexNet, engines too", "alexnet_tf32_64mib_engines_warm_h200"),
+                       ("ResNet-50, N=16, legacy kernels", "resnet50_n16_tf32_64mib_warm_h200")):
+        totals = load(name)["totals"]
+        rows.append((totals["planning_ms"], [what, str(totals["kernels_measured"]), str(totals["kernels_loaded"]),
+                                             number(totals["planning_ms"]), revision(name)]))
+    rows.sort(key=lambda each: -each[0])
+    return table(["convolutions, 64 MiB", "kernels timed", "from the database", "planning ms", "revision"],
+                 [row for _, row in rows], "One NVIDIA H200, cuDNN 9.19.0, 2026-11-21 to 22.\n"
+                 "`ucudnn bench misc/layers/LIST.csv --workspace-limit 64MiB`, twice with the same `UCUDNN_DATABASE`")
+
+
+def two_devices():
+    rows = []
+    for policy in ("powerOfTwo", "all"):
+        cells = [f"`{policy}`"]
+        for way in ("alone", "all"):
+            totals = load(f"alexnet_planning_devices_{way}_{policy}_h200x2")["totals"]
+            cells += [number(totals["planning_ms"]), str(totals["kernels_measured"])]
+        rows.append(cells)
+    return table(["batch sizes", "one device: ms", "kernels timed", "two devices: ms", "kernels timed"], rows,
+                 "Two NVIDIA H200, cuDNN 9.19.0, 2026-11-23, a02e839.\n`ucudnn bench misc/layers/alexnet.csv --workspace-limit "
+                 "64MiB --kernels legacy --tuning exhaustive`,\nwith and without `UCUDNN_BENCHMARK_DEVICES=all`")
+
+
+def filled(text, page):
+    def fill(found):
+        name = found[1]
+        make = globals().get(name)
+        if not callable(make):
+            sys.exit(f"{page}: there is no table {name}")
+        return f"<!-- table: {name} -->\n{make()}\n<!-- end of table -->"
+
+    return re.sub(r"<!-- table: (\w+) -->\n.*?<!-- end of table -->", fill, text, flags=re.DOTALL)
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--check"]):
+        sys.exit(__doc__)
+    wrong = []
+    for page in PAGES:
+        before = (ROOT / page).read_text(encoding="utf-8")
+        after = filled(before, page)
+        if before == after:
+            continue
+        if not sys.argv[1:]:
+            (ROOT / page).write_text(after, encoding="utf-8")
+            continue
+        pairs = zip(before.splitlines(), after.splitlines())
+        first = next((f"has {old!r}, and not {new!r}" for old, new in pairs if old != new), "ends too early")
+        wrong.append(f"{page}: {first}; misc/scripts/results_tables.py writes it anew")
+    sys.exit("\n".join(wrong) or 0)
+
+
+if __name__ == "__main__":
+    main()
