@@ -13,36 +13,11 @@ import re
 import statistics
 import sys
 
+import results_lists as lists
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "misc" / "results"
 PAGES = ("README.md", "misc/docs/RESULTS.md")
-# Programs don't know which revision they run: who recorded a file said so.
-REVISIONS = {
-    "programs_measured_h100": "bc64f1a",
-    "programs_host_paced_h100": "b600a7b",
-    "programs_resnet50_h100": "b6aa90b",
-    "one_sample_default_h100": "d2daeb5",
-    "one_sample_host_paced_h100": "d0fe47f",
-    "one_sample_layers_h100": "7229b6a",
-    "one_sample_layers_limits_h100": "d2daeb5",
-    "one_sample_programs_h100": "ab73d02",
-    "unasked_h100": "8ffdc81",
-    "unasked_measuring_h100": "efc84c8",
-    "preload_planned_h100": "b6aa90b",
-    "hot_path_legacy_h100": "b6aa90b",
-    "hot_path_engines_h200": "16580fb",
-    "replay_h200": "71710bf",
-    "shapes_300_h200": "16580fb",
-    # These name the revision that was configured before, or a tree that became the one here.
-    "conv3d_tf32_1gib_engines_fast_h200": "ac86d29",
-    "conv3d_tf32_64mib_engines_fast_h200": "ac86d29",
-    "network_alexnet_tf32_120mib_h100": "b6aa90b",
-    "streams_alexnet_tf32_120mib_layer_engines_h200": "16580fb",
-    "streams_resnet18_tf32_480mib_one_engines_h200": "16580fb",
-    "streams_resnet18_tf32_480mib_layer_engines_h200": "16580fb",
-    "streams_resnet18_n32_240mib_operation_h200": "16580fb",
-    "streams_resnet18_n8_60mib_operation_h200": "16580fb",
-}
 
 
 @functools.lru_cache(maxsize=None)
@@ -51,7 +26,7 @@ def load(name):
 
 
 def revision(name):
-    return REVISIONS.get(name) or load(name)["machine"].get("git_revision")
+    return lists.REVISIONS.get(name) or load(name)["machine"].get("git_revision")
 
 
 def day(name):
@@ -90,36 +65,6 @@ def table(header, rows, footer):
 # Convolutions, each with its own limit
 
 
-CONVOLUTIONS = (
-    ("alexnet_tf32_8mib_engines_fast_h200", "AlexNet, N=256, TF32", "8 MiB"),
-    ("alexnet_tf32_64mib_engines_fast_h200", "AlexNet, N=256, TF32", "64 MiB"),
-    ("alexnet_tf32_256mib_engines_fast_h200", "AlexNet, N=256, TF32", "256 MiB"),
-    ("alexnet_tf32_24gib_engines_fast_h200", "AlexNet, N=256, TF32", "24 GiB"),
-    ("alexnet_fma_64mib_engines_fast_h200", "AlexNet, N=256, FMA", "64 MiB"),
-    ("alexnet_bf16_nhwc_8mib_engines_fast_h200", "AlexNet, N=256, bfloat16, NHWC", "8 MiB"),
-    ("alexnet_bf16_nhwc_24gib_engines_fast_h200", "AlexNet, N=256, bfloat16, NHWC", "24 GiB"),
-    ("resnet18_tf32_8mib_engines_fast_h200", "ResNet-18, N=128, TF32", "8 MiB"),
-    ("resnet18_tf32_64mib_engines_fast_h200", "ResNet-18, N=128, TF32", "64 MiB"),
-    ("resnet18_tf32_24gib_engines_fast_h200", "ResNet-18, N=128, TF32", "24 GiB"),
-    ("resnet18_bf16_nhwc_8mib_engines_fast_h200", "ResNet-18, N=128, bfloat16, NHWC", "8 MiB"),
-    ("vgg16_n64_tf32_64mib_engines_fast_h200", "VGG-16, N=64, TF32", "64 MiB"),
-    ("resnet50_bf16_nhwc_8mib_engines_fast_h200", "ResNet-50, N=128, bfloat16, NHWC", "8 MiB"),
-    ("resnet50_bf16_nhwc_24gib_engines_fast_h200", "ResNet-50, N=128, bfloat16, NHWC", "24 GiB"),
-    ("resnet50_half_nhwc_8mib_engines_fast_h200", "ResNet-50, N=128, half, NHWC", "8 MiB"),
-    ("resnet50_half_nhwc_24gib_engines_fast_h200", "ResNet-50, N=128, half, NHWC", "24 GiB"),
-    ("deepbench_fma_256mib_engines_fast_h200", "DeepBench 3x3 and 5x5, N=256, FMA", "256 MiB"),
-    ("conv3d_tf32_64mib_engines_fast_h200", "3-D, N=8, TF32", "64 MiB"),
-    ("conv3d_tf32_1gib_engines_fast_h200", "3-D, N=8, TF32", "1 GiB"),
-)
-IN_README = {
-    "alexnet_tf32_8mib_engines_fast_h200",
-    "alexnet_tf32_64mib_engines_fast_h200",
-    "alexnet_tf32_24gib_engines_fast_h200",
-    "resnet18_tf32_8mib_engines_fast_h200",
-    "resnet18_tf32_64mib_engines_fast_h200",
-    "resnet18_tf32_24gib_engines_fast_h200",
-    "alexnet_fma_64mib_engines_fast_h200",
-}
 BENCH = "`ucudnn bench misc/layers/LIST.csv --workspace-limit LIMIT --kernels all --tuning fast`"
 
 
@@ -142,22 +87,21 @@ def convolution_cells(name):
 
 def convolutions():
     rows = []
-    for name, what, limit in by_gain(CONVOLUTIONS):
+    for name, what, limit in by_gain(lists.CONVOLUTIONS):
         speedups = [row["speedup"] for row in load(name)["rows"]]
         slower = sum(speedup < 0.99 for speedup in speedups)
         rows.append([what, limit, *convolution_cells(name), f"{slower} of {len(speedups)}", revision(name)])
-    header = ["convolutions", "limit", "cuDNN ms", "undivided ms", "μ-cuDNN ms", "over cuDNN",
-              "over undivided", "no limit ms", "slower", "revision"]
-    names = [each[0] for each in CONVOLUTIONS]
+    header = ["convolutions, ms", "limit", "cuDNN", "undivided", "μ-cuDNN", "over cuDNN", "over undivided", "no limit",
+              "slower", "revision"]
+    names = [each[0] for each in lists.CONVOLUTIONS]
     footer = f"One NVIDIA H200, cuDNN 9.19.0, CUDA 13.0, {days(names)}.\n{BENCH}"
     return table(header, rows, footer)
 
 
 def convolutions_short():
-    chosen = [each for each in CONVOLUTIONS if each[0] in IN_README]
+    chosen = [each for each in lists.CONVOLUTIONS if each[0] in lists.IN_README]
     rows = [[what, limit, *convolution_cells(name)] for name, what, limit in by_gain(chosen)]
-    header = ["convolutions", "limit", "cuDNN ms", "undivided ms", "μ-cuDNN ms", "over cuDNN",
-              "over undivided", "no limit ms"]
+    header = ["convolutions, ms", "limit", "cuDNN", "undivided", "μ-cuDNN", "over cuDNN", "over undivided", "no limit"]
     names = [each[0] for each in chosen]
     revisions = ", ".join(sorted({revision(name) for name in names}))
     return table(header, rows, f"One NVIDIA H200, cuDNN 9.19.0, CUDA 13.0, {days(names)}, revisions {revisions}.\n{BENCH}")
@@ -165,7 +109,7 @@ def convolutions_short():
 
 def accuracy():
     rows = []
-    for name, what, limit in CONVOLUTIONS:
+    for name, what, limit in lists.CONVOLUTIONS:
         keys = ("relative_error", "cudnn_relative_error", "picked_relative_error")
         errors = [[row[key] for row in load(name)["rows"] if row.get(key) is not None] for key in keys]
         if all(errors):
@@ -186,56 +130,6 @@ def median(name, names, key):
     return statistics.median(runs(name)[each][key] for each in names.split())
 
 
-PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: file, plain runs, runs with us
-    ("StyleGAN2-like, half",
-     ("one_sample_host_paced_h100", "stylegan_plain stylegan_again1 stylegan_again2"),
-     [("one_sample_programs_h100", "stylegan_plain", "stylegan_ucudnn")],
-     [("one_sample_host_paced_h100", "stylegan_plain stylegan_again1 stylegan_again2",
-       "stylegan_256MiB_0 stylegan_256MiB_1 stylegan_256MiB_2")],
-     [("one_sample_stylegan_h100", "stylegan_plain stylegan_again1 stylegan_again2",
-       "stylegan_64MiB_0_0 stylegan_64MiB_0_1 stylegan_64MiB_0_2")]),
-    ("EfficientNet training, N=128, bfloat16",
-     ("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2"),
-     [("programs_host_paced_h100", "efficientnet_plain efficientnet_again", "efficientnet_ucudnn")],
-     [("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2",
-       "efficientnet_256MiB_0 efficientnet_256MiB_1 efficientnet_256MiB_2")],
-     []),
-    ("Stable Diffusion 1.5 UNet, N=8, half",
-     ("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2"),
-     [("one_sample_uncapped_h100", "sd15_unet_plain", "sd15_unet_ucudnn"),
-      ("one_sample_programs_h100", "sd15_unet_plain", "sd15_unet_ucudnn")],
-     [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
-       "sd15_unet_256MiB_0 sd15_unet_256MiB_1 sd15_unet_256MiB_2")],
-     [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
-       "sd15_unet_64MiB_0 sd15_unet_64MiB_1 sd15_unet_64MiB_2")]),
-    ("DynUNet training, 2 x 128^3, half",
-     ("one_sample_programs_h100", "dynunet_plain dynunet_again"),
-     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_ucudnn")],
-     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_256MiB")],
-     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_64MiB")]),
-    ("SDXL decoder, 4 x 1024x1024, half",
-     ("one_sample_default_h100", "sdxl_decoder_plain"),
-     [("one_sample_default_h100", "sdxl_decoder_plain", "sdxl_decoder_ucudnn")],
-     [("one_sample_programs_h100", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_256MiB")],
-     [("one_sample_programs_h100", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_64MiB")]),
-    ("ResNet-50 training, N=128, bfloat16",
-     ("one_sample_default_h100", "resnet50_plain"),
-     [("one_sample_uncapped_h100", "resnet50_plain", "resnet50_ucudnn")],
-     [("one_sample_uncapped_h100", "resnet50_plain", "resnet50_256MiB")],
-     [("one_sample_default_h100", "resnet50_plain", "resnet50_64MiB")]),
-    ("Wan 2.1 decoder, 17 x 832x480, bfloat16",
-     ("one_sample_default_h100", "wan_decoder_plain"),
-     [("one_sample_default_h100", "wan_decoder_plain", "wan_decoder_ucudnn")],
-     [("one_sample_programs_h100", "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB")],
-     [("one_sample_programs_h100", "wan_decoder_plain wan_decoder_again", "wan_decoder_64MiB")]),
-    ("one 3-D convolution, bfloat16",
-     ("one_sample_default_h100", "conv3d_plain"),
-     [("one_sample_default_h100", "conv3d_plain", "conv3d_ucudnn")],
-     [("one_sample_programs_h100", "conv3d_plain conv3d_again", "conv3d_256MiB")],
-     [("one_sample_programs_h100", "conv3d_plain conv3d_again", "conv3d_64MiB")]),
-)
-
-
 def compared(sources, key):
     return [median(name, ours, key) / median(name, plain, key) for name, plain, ours in sources]
 
@@ -250,42 +144,20 @@ def time_and_memory(sources):
 
 def programs():
     rows = []
-    for what, (name, plain), *limits in PROGRAMS:
+    for what, (name, plain), *limits in lists.PROGRAMS:
         worst = max(time for sources in limits for time in compared(sources, "step_of_median_ms"))
         step, memory = median(name, plain, "step_of_median_ms"), median(name, plain, "reserved_mib")
         rows.append((worst, [what, f"{number(step)} ({mib(memory)})", *[time_and_memory(each) for each in limits]]))
     rows.sort(key=lambda each: -each[0])
-    names = sorted({source[0] for _, _, *limits in PROGRAMS for sources in limits for source in sources})
+    names = sorted({source[0] for _, _, *limits in lists.PROGRAMS for sources in limits for source in sources})
     footer = (f"One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, {days(names)}; revisions b600a7b to d2daeb5.\n"
               "`misc/scripts/sweep_programs.py misc/scripts/one_sample_runs.txt OUT.json`")
     return table(["program", "plain ms (MiB)", "no cap", "256 MiB", "64 MiB"], [row for _, row in rows], footer)
 
 
-TRAINING = (  # what, cap, plain run, run with us
-    ("AlexNet, N=256", "256 MiB", "alexnet_plain", "alexnet_256MiB"),
-    ("AlexNet, N=256", "64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_89fc817"),
-    ("AlexNet, N=256", "8 MiB", "alexnet_plain", "alexnet_8MiB"),
-    ("AlexNet, N=256, `cudnn.benchmark`", "64 MiB", "alexnet_plain_benchmark", "alexnet_64MiB_benchmark_89fc817"),
-    ("AlexNet, N=256, cuDNN's legacy API", "64 MiB", "alexnet_legacy_plain", "alexnet_legacy"),
-    ("AlexNet, N=256, DDP on two H100", "64 MiB", "ddp_plain_alexnet_256_30", "ddp_64MiB_alexnet_256_30"),
-    ("ResNet-18, N=128", "256 MiB", "resnet18_plain_89fc817", "resnet18_256MiB_89fc817"),
-    ("ResNet-18, N=128", "64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_89fc817"),
-    ("ResNet-18, N=128", "8 MiB", "resnet18_plain", "resnet18_8MiB"),
-    ("ResNet-18, N=128, bfloat16, channels last", "64 MiB", "resnet18_bf16_plain", "resnet18_bf16"),
-    ("ResNet-18, N=128, `torch.cuda.graph`", "64 MiB", "resnet18_graph_plain", "resnet18_graph"),
-    ("ResNet-18, N=128, `torch.compile`", "64 MiB", "resnet18_compile_plain", "resnet18_compile"),
-    ("ResNet-18, N=128, DDP on two H100", "64 MiB", "ddp_plain_resnet18_128_30", "ddp_64MiB_resnet18_128_30"),
-    ("ResNet-50, N=64", "64 MiB", "resnet50_plain", "resnet50"),
-    ("VGG-16, N=64", "256 MiB", "vgg16_plain", "vgg16_256MiB"),
-    ("VGG-16, N=64", "64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
-    ("3-D network, N=8", "1 GiB", "volume_plain", "volume_1GiB"),
-    ("3-D network, N=8, `cudnn.benchmark`", "1 GiB", "volume_plain_benchmark", "volume_1GiB_benchmark"),
-)
-
-
 def training():
     rows = []
-    for what, cap, plain, ours in TRAINING:
+    for what, cap, plain, ours in lists.TRAINING:
         before, after = runs("pytorch_h100")[plain], runs("pytorch_h100")[ours]
         time = after["later_step_ms"] / before["later_step_ms"]
         memory = after["reserved_mib"] / before["reserved_mib"]
@@ -309,19 +181,9 @@ def alexnet():
                  "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, 89fc817, `misc/scripts/train_pytorch.py`.")
 
 
-FIRST_STEPS = (  # what, plain, nothing measured before, from a database
-    ("AlexNet, 64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_cold_89fc817", "alexnet_64MiB_fill_89fc817",
-     "alexnet_64MiB_89fc817"),
-    ("ResNet-18, 64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_cold_89fc817", "resnet18_64MiB_fill_89fc817",
-     "resnet18_64MiB_89fc817"),
-    ("VGG-16, 64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_cold", "vgg16_64MiB_fill_89fc817", "vgg16_64MiB_89fc817"),
-    ("3-D network, 1 GiB", "volume_plain", None, "volume_1GiB_fill", "volume_1GiB"),
-)
-
-
 def first_steps():
     rows = []
-    for what, *names in FIRST_STEPS:
+    for what, *names in lists.FIRST_STEPS:
         steps = [runs("pytorch_h100")[name]["first_step_ms"] / 1e3 if name else None for name in names]
         rows.append((steps[2] / steps[0], [what, *[number(step) or "not run" for step in steps]]))
     rows.sort(key=lambda each: -each[0])
@@ -331,20 +193,51 @@ def first_steps():
                  "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json`")
 
 
-MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_h100", "alexnet"),
-    ("ResNet-18 training, within 64 MiB", "unasked_h100", "resnet18"),
-    ("HiFi-GAN, N=8", "unasked_h100", "hifigan"),
-    ("DeepLab training", "unasked_h100", "deeplab"),
-    ("ResNet-50 inference, N=64, half", "unasked_h100", "resnet50_inference"),
-    ("R3D-18 training", "unasked_h100", "r3d18"),
-    ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes"),
-)
+def losses():
+    def apart(one, other):
+        pairs = list(zip(*(runs("pytorch_h100")[name]["losses"] for name in (one, other))))
+        return max(abs(a - b) for a, b in pairs), len(pairs)
+
+    rows = []
+    for what, plain, ours, other in lists.LOSSES:
+        distance, steps = apart(plain, ours)
+        rows.append((distance, [what, str(steps), f"{distance:.1e}", f"{apart(plain, other)[0]:.1e}" if other else "not run"]))
+    rows.sort(key=lambda each: -each[0])
+    header = ["training", "steps", "with μ-cuDNN, from plain", "plain with `cudnn.benchmark`, from plain"]
+    return table(header, [row for _, row in rows],
+                 "Largest distance of a step's loss. One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, TF32, 2026-11-25, c02ce7c.\n"
+                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json`")
+
+
+def gradients():
+    rows = []
+    for what, model in (("AlexNet", "alexnet"), ("ResNet-18", "resnet18")):
+        found = runs("pytorch_h100")
+        distances = [found[f"{model}_gradients{way}"]["distance_of_gradients"][0] for way in ("", "_plain_benchmark")]
+        rows.append([what, *[f"{distance:.1e}" for distance in distances]])
+    return table(["gradients, 64 MiB", "with μ-cuDNN, from plain", "plain with `cudnn.benchmark`, from plain"], rows,
+                 "Largest normalized L2 distance of a parameter's gradient after two steps, FMA math, deterministic\n"
+                 "algorithms, softplus for ReLU. One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, c02ce7c.\n"
+                 "`misc/scripts/train_pytorch.py MODEL BATCH 2 --deterministic --smooth --gradients FILE`")
+
+
+def batches():
+    rows = []
+    for what, (fits, fails) in lists.BATCHES:
+        run = runs("pytorch_h100")[fits]
+        batch = run["line"].split("|")[2].split()[1]
+        if fails:
+            line = next(each["line"] for each in load("pytorch_h100")["runs"] if each["name"] == fails and "failed" in each)
+            fails = line.split("|")[2].split()[1]
+        rows.append([what, batch, fails or "not tried", number(run["later_step_ms"]), run["git_revision"]])
+    return table(["in 16 GiB", "trains N", "out of memory at N", "ms a step", "revision"], rows,
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, TF32, 2026-11-25.\n"
+                 "`misc/scripts/train_pytorch.py MODEL N STEPS --gib 16`")
 
 
 def measuring():
     rows = []
-    for what, name, program in MEASURING:
+    for what, name, program in lists.MEASURING:
         plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", "ucudnn"))
         count = min(len(plain), len(ours))
         time = sum(ours[:count]) / sum(plain[:count])
@@ -358,30 +251,9 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
-HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
-    ("StyleGAN2-like inference, half", "64 MiB", "one_sample_stylegan_h100", "step_of_median_ms",
-     "stylegan_plain stylegan_again1 stylegan_again2", "stylegan_64MiB_0_0 stylegan_64MiB_0_1 stylegan_64MiB_0_2"),
-    ("Stable Diffusion 1.5 UNet, half", "none", "one_sample_programs_h100", "step_of_median_ms", "sd15_unet_plain",
-     "sd15_unet_ucudnn"),
-    ("VGG-16 training, N=64", "64 MiB", "pytorch_h100", "later_step_ms", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
-    ("ResNet-18 training, N=128", "64 MiB", "pytorch_h100", "later_step_ms", "resnet18_plain_89fc817",
-     "resnet18_64MiB_89fc817"),
-    ("ResNet-50 training, N=128, bfloat16", "64 MiB", "one_sample_default_h100", "step_of_median_ms", "resnet50_plain",
-     "resnet50_64MiB"),
-    ("SDXL decoder, half", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
-     "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_256MiB"),
-    ("AlexNet training, N=256", "64 MiB", "pytorch_h100", "later_step_ms", "alexnet_plain_89fc817", "alexnet_64MiB_89fc817"),
-    ("Wan 2.1 decoder, bfloat16", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
-     "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB"),
-    ("3-D network, training, N=8", "1 GiB", "pytorch_h100", "later_step_ms", "volume_plain", "volume_1GiB"),
-    ("one 3-D convolution, bfloat16", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
-     "conv3d_plain conv3d_again", "conv3d_256MiB"),
-)
-
-
 def helps():
     rows = []
-    for what, cap, name, key, plain, ours in HELPS:
+    for what, cap, name, key, plain, ours in lists.HELPS:
         times = [median(name, each, key) for each in (plain, ours)]
         memory = median(name, ours, "reserved_mib") / median(name, plain, "reserved_mib")
         rows.append((times[1] / times[0], [what, cap, *[number(time) for time in times], ratio(times[1] / times[0]),
@@ -429,33 +301,18 @@ def large_tensors():
 # One total for a network
 
 
-NETWORKS = (
-    ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100, engines"),
-    ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "engines"),
-    ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "engines"),
-    ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "engines"),
-    ("streams_resnet18_tf32_480mib_layer_engines_h200", "ResNet-18, N=128", "480 MiB", "layer", "engines"),
-    ("streams_resnet18_n32_240mib_operation_h200", "ResNet-18, N=32", "240 MiB", "operation", "engines"),
-    ("streams_resnet18_n8_60mib_operation_h200", "ResNet-18, N=8", "60 MiB", "operation", "engines"),
-    *((f"network_alexnet_tf32_{total}mib_h200", "AlexNet, N=256", f"{total} MiB", "one", "legacy")
-      for total in (30, 60, 240, 480, 960)),
-    *((f"network_resnet18_tf32_{total}mib_h200", "ResNet-18, N=128", f"{total} MiB", "one", "legacy")
-      for total in (120, 240, 480, 960, 1920)),
-)
-
-
 def networks():
     rows = []
-    for name, what, total, streams, kernels in NETWORKS:
+    for name, what, total, streams, kernels in lists.NETWORKS:
         totals = load(name)["network"]["totals"]
         times = [totals[way]["iteration"]["measured_ms"] for way in ("wr", "divide", "share")]
         rows.append((times[0] / times[2], [what, total, streams, *[number(time) for time in times],
                                            f"{times[0] / times[2]:.2f}", kernels, revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["network, TF32", "total", "streams", "equal parts, ms", "`divide`, ms", "`share`, ms", "gain of `share`",
-              "kernels", "revision"]
+    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain of `share`", "kernels",
+              "revision"]
     return table(header, [row for _, row in rows],
-                 f"One NVIDIA H200 where nothing else is said, cuDNN 9.19.0, {days([each[0] for each in NETWORKS])}.\n"
+                 f"One NVIDIA H200 where nothing else is said, cuDNN 9.19.0, {days([each[0] for each in lists.NETWORKS])}.\n"
                  "`ucudnn bench misc/layers/LIST.csv --total-workspace TOTAL [--streams WAY]`")
 
 
@@ -466,22 +323,9 @@ def benchmark(name, which):
     return next(each for each in load(name)["benchmarks"] if each["name"].startswith(which + "/"))
 
 
-CALLS = (
-    ("legacy call of a plan of one kernel", "hot_path_legacy_h100", "plannedCall/0"),
-    ("legacy split call, for each micro-batch", "hot_path_legacy_h100", "splitCall"),
-    ("legacy call under a total", "hot_path_legacy_h100", "ownedCall"),
-    ("graph API: left alone, one sample", "preload_planned_h100", "leftAlone/one_sample"),
-    ("graph API: left alone, a graph that is not split", "preload_planned_h100", "leftAlone/unknown_graph"),
-    ("graph API: left alone, its workspace was not asked for", "preload_planned_h100", "leftAlone/not_asked"),
-    ("graph API: a plan of one kernel, least", "preload_planned_h100", "execute/1"),
-    ("graph API: a plan of one kernel, most", "preload_planned_h100", "execute/2"),
-    ("graph API: a question for a plan's workspace", "preload_planned_h100", "askWorkspace"),
-)
-
-
 def calls():
     rows = sorted(((benchmark(name, which)["overhead_ns"], what, benchmark(name, which)["bare_ns"], name)
-                   for what, name, which in CALLS), key=lambda each: -each[0])
+                   for what, name, which in lists.CALLS), key=lambda each: -each[0])
     cells = [[what, f"{bare:,.0f}", f"{added:.0f}"] for added, what, bare, _ in rows]
     return table(["call", "cuDNN alone, ns", "added, ns"], cells,
                  f"One NVIDIA H100 and its host, cuDNN 9.19, {day('preload_planned_h100')}, b6aa90b; medians.\n"

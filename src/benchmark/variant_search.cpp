@@ -12,7 +12,7 @@ namespace ucudnn {
 namespace {
 
 // Other knobs than cuDNN's heuristics set make AlexNet's and ResNet-18's convolutions faster by up
-// to 17 % on an H200: misc/docs/RESULTS.md, "Each convolution with its own limit".
+// to 17 % on an H200: misc/RESULTS.md at 7ba7ca8.
 constexpr int kRounds = 2;
 // So many kinds, where they are so near the fastest: its best variant may be slower than another's.
 constexpr std::size_t kMostKinds = 3;

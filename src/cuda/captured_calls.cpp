@@ -105,7 +105,7 @@ std::optional<std::vector<cudaGraphNode_t>> neighboursOf(cudaGraphNode_t node, F
 
 /// Puts cuDNN's kernel in the place of memset nodes that clear a few bytes, as many of its kernels
 /// want before them. CUDA launches a line of nothing but kernels in constant time, and takes longer
-/// for each memset among them (misc/docs/RESULTS.md, "Replay").
+/// for each memset among them (misc/RESULTS.md at 7ba7ca8, "Replay").
 class ClearingKernels {
  public:
   /// REQUIRES: the handle is on the stream.

@@ -1,7 +1,7 @@
 // Copies of tensors channels first to tensors channels last, which are blocks of one pixel, and
 // back: a part of block_copy.cu, whose kernels use them. They are as fast as the memory: engines
-// that make such copies themselves take longer for them (misc/docs/RESULTS.md). The blocks may be
-// more than the tensor's pixels and channels: then zeros surround it.
+// that make such copies themselves take longer for them (misc/RESULTS.md at 7ba7ca8). The blocks
+// may be more than the tensor's pixels and channels: then zeros surround it.
 #pragma once
 
 #include "cuda/block_copy.hpp"

@@ -1,6 +1,6 @@
 // Copies of blocks of two by two pixels and back: a part of block_copy.cu, whose kernels use them.
 // A block's four numbers of a channel are moved at once. So ResNet-18's first forward pass takes an
-// H200 0.74 ms within 64 MiB; by a Tile's copies it took 0.85 (misc/docs/RESULTS.md).
+// H200 0.74 ms within 64 MiB; by a Tile's copies it took 0.85 (misc/RESULTS.md at 7ba7ca8).
 #pragma once
 
 #include "cuda/block_copy.hpp"

@@ -124,7 +124,7 @@ bool isSame(const EngineChoice& a, const EngineChoice& b) {
 }
 
 /// What other knobs than the proposed ones take: 0.85 to 1.85 times as long, mostly more. On an
-/// H200 the best of a kernel's took 0.83 to 1 times as long (misc/docs/RESULTS.md).
+/// H200 the best of a kernel's took 0.83 to 1 times as long (misc/RESULTS.md at 7ba7ca8).
 double variantFactor(const ConvolutionProblem& problem, const EngineChoice& choice) {
   constexpr double kLeast = 0.85;
   const double unit = (std::log2(luck(problem, configurationKey(choice), kVariantSeed, 1)) + 1) / 2;

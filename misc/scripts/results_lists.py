@@ -1,0 +1,218 @@
+"""Which runs of misc/results/ the tables of misc/scripts/results_tables.py show: the newest of each kind.
+
+Who records a result puts it here in the place of the older one.
+"""
+
+# Programs don't know which revision they run: who recorded a file said so.
+REVISIONS = {
+    "programs_measured_h100": "bc64f1a",
+    "programs_host_paced_h100": "b600a7b",
+    "programs_resnet50_h100": "b6aa90b",
+    "one_sample_default_h100": "d2daeb5",
+    "one_sample_host_paced_h100": "d0fe47f",
+    "one_sample_layers_h100": "7229b6a",
+    "one_sample_layers_limits_h100": "d2daeb5",
+    "one_sample_programs_h100": "ab73d02",
+    "unasked_h100": "8ffdc81",
+    "unasked_measuring_h100": "efc84c8",
+    "preload_planned_h100": "b6aa90b",
+    "hot_path_legacy_h100": "b6aa90b",
+    "hot_path_engines_h200": "16580fb",
+    "replay_h200": "71710bf",
+    "shapes_300_h200": "16580fb",
+    # These name the revision that was configured before, or a tree that became the one here.
+    "conv3d_tf32_1gib_engines_fast_h200": "ac86d29",
+    "conv3d_tf32_64mib_engines_fast_h200": "ac86d29",
+    "network_alexnet_tf32_120mib_h100": "b6aa90b",
+    "streams_alexnet_tf32_120mib_layer_engines_h200": "16580fb",
+    "streams_resnet18_tf32_480mib_one_engines_h200": "16580fb",
+    "streams_resnet18_tf32_480mib_layer_engines_h200": "16580fb",
+    "streams_resnet18_n32_240mib_operation_h200": "16580fb",
+    "streams_resnet18_n8_60mib_operation_h200": "16580fb",
+}
+
+CONVOLUTIONS = (
+    ("alexnet_tf32_8mib_engines_fast_h200", "AlexNet, N=256, TF32", "8 MiB"),
+    ("alexnet_tf32_64mib_engines_fast_h200", "AlexNet, N=256, TF32", "64 MiB"),
+    ("alexnet_tf32_256mib_engines_fast_h200", "AlexNet, N=256, TF32", "256 MiB"),
+    ("alexnet_tf32_24gib_engines_fast_h200", "AlexNet, N=256, TF32", "24 GiB"),
+    ("alexnet_fma_64mib_engines_fast_h200", "AlexNet, N=256, FMA", "64 MiB"),
+    ("alexnet_bf16_nhwc_8mib_engines_fast_h200", "AlexNet, N=256, bfloat16, NHWC", "8 MiB"),
+    ("alexnet_bf16_nhwc_24gib_engines_fast_h200", "AlexNet, N=256, bfloat16, NHWC", "24 GiB"),
+    ("resnet18_tf32_8mib_engines_fast_h200", "ResNet-18, N=128, TF32", "8 MiB"),
+    ("resnet18_tf32_64mib_engines_fast_h200", "ResNet-18, N=128, TF32", "64 MiB"),
+    ("resnet18_tf32_24gib_engines_fast_h200", "ResNet-18, N=128, TF32", "24 GiB"),
+    ("resnet18_bf16_nhwc_8mib_engines_fast_h200", "ResNet-18, N=128, bfloat16, NHWC", "8 MiB"),
+    ("vgg16_n64_tf32_64mib_engines_fast_h200", "VGG-16, N=64, TF32", "64 MiB"),
+    ("resnet50_bf16_nhwc_8mib_engines_fast_h200", "ResNet-50, N=128, bfloat16, NHWC", "8 MiB"),
+    ("resnet50_bf16_nhwc_24gib_engines_fast_h200", "ResNet-50, N=128, bfloat16, NHWC", "24 GiB"),
+    ("resnet50_half_nhwc_8mib_engines_fast_h200", "ResNet-50, N=128, half, NHWC", "8 MiB"),
+    ("resnet50_half_nhwc_24gib_engines_fast_h200", "ResNet-50, N=128, half, NHWC", "24 GiB"),
+    ("deepbench_fma_256mib_engines_fast_h200", "DeepBench 3x3 and 5x5, N=256, FMA", "256 MiB"),
+    ("conv3d_tf32_64mib_engines_fast_h200", "3-D, N=8, TF32", "64 MiB"),
+    ("conv3d_tf32_1gib_engines_fast_h200", "3-D, N=8, TF32", "1 GiB"),
+)
+
+IN_README = {
+    "alexnet_tf32_8mib_engines_fast_h200",
+    "alexnet_tf32_64mib_engines_fast_h200",
+    "alexnet_tf32_24gib_engines_fast_h200",
+    "resnet18_tf32_8mib_engines_fast_h200",
+    "resnet18_tf32_64mib_engines_fast_h200",
+    "resnet18_tf32_24gib_engines_fast_h200",
+    "alexnet_fma_64mib_engines_fast_h200",
+}
+
+PROGRAMS = (  # the program; plain time and memory; for no cap, 256 and 64 MiB: file, plain runs, runs with us
+    ("StyleGAN2-like, half",
+     ("one_sample_host_paced_h100", "stylegan_plain stylegan_again1 stylegan_again2"),
+     [("one_sample_programs_h100", "stylegan_plain", "stylegan_ucudnn")],
+     [("one_sample_host_paced_h100", "stylegan_plain stylegan_again1 stylegan_again2",
+       "stylegan_256MiB_0 stylegan_256MiB_1 stylegan_256MiB_2")],
+     [("one_sample_stylegan_h100", "stylegan_plain stylegan_again1 stylegan_again2",
+       "stylegan_64MiB_0_0 stylegan_64MiB_0_1 stylegan_64MiB_0_2")]),
+    ("EfficientNet training, N=128, bfloat16",
+     ("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2"),
+     [("programs_host_paced_h100", "efficientnet_plain efficientnet_again", "efficientnet_ucudnn")],
+     [("one_sample_host_paced_h100", "efficientnet_plain efficientnet_again1 efficientnet_again2",
+       "efficientnet_256MiB_0 efficientnet_256MiB_1 efficientnet_256MiB_2")],
+     []),
+    ("Stable Diffusion 1.5 UNet, N=8, half",
+     ("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2"),
+     [("one_sample_uncapped_h100", "sd15_unet_plain", "sd15_unet_ucudnn"),
+      ("one_sample_programs_h100", "sd15_unet_plain", "sd15_unet_ucudnn")],
+     [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
+       "sd15_unet_256MiB_0 sd15_unet_256MiB_1 sd15_unet_256MiB_2")],
+     [("one_sample_host_paced_h100", "sd15_unet_plain sd15_unet_again1 sd15_unet_again2",
+       "sd15_unet_64MiB_0 sd15_unet_64MiB_1 sd15_unet_64MiB_2")]),
+    ("DynUNet training, 2 x 128^3, half",
+     ("one_sample_programs_h100", "dynunet_plain dynunet_again"),
+     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_ucudnn")],
+     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_256MiB")],
+     [("one_sample_programs_h100", "dynunet_plain dynunet_again", "dynunet_64MiB")]),
+    ("SDXL decoder, 4 x 1024x1024, half",
+     ("one_sample_default_h100", "sdxl_decoder_plain"),
+     [("one_sample_default_h100", "sdxl_decoder_plain", "sdxl_decoder_ucudnn")],
+     [("one_sample_programs_h100", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_256MiB")],
+     [("one_sample_programs_h100", "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_64MiB")]),
+    ("ResNet-50 training, N=128, bfloat16",
+     ("one_sample_default_h100", "resnet50_plain"),
+     [("one_sample_uncapped_h100", "resnet50_plain", "resnet50_ucudnn")],
+     [("one_sample_uncapped_h100", "resnet50_plain", "resnet50_256MiB")],
+     [("one_sample_default_h100", "resnet50_plain", "resnet50_64MiB")]),
+    ("Wan 2.1 decoder, 17 x 832x480, bfloat16",
+     ("one_sample_default_h100", "wan_decoder_plain"),
+     [("one_sample_default_h100", "wan_decoder_plain", "wan_decoder_ucudnn")],
+     [("one_sample_programs_h100", "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB")],
+     [("one_sample_programs_h100", "wan_decoder_plain wan_decoder_again", "wan_decoder_64MiB")]),
+    ("one 3-D convolution, bfloat16",
+     ("one_sample_default_h100", "conv3d_plain"),
+     [("one_sample_default_h100", "conv3d_plain", "conv3d_ucudnn")],
+     [("one_sample_programs_h100", "conv3d_plain conv3d_again", "conv3d_256MiB")],
+     [("one_sample_programs_h100", "conv3d_plain conv3d_again", "conv3d_64MiB")]),
+)
+
+TRAINING = (  # what, cap, plain run, run with us
+    ("AlexNet, N=256", "256 MiB", "alexnet_plain", "alexnet_256MiB"),
+    ("AlexNet, N=256", "64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_89fc817"),
+    ("AlexNet, N=256", "8 MiB", "alexnet_plain", "alexnet_8MiB"),
+    ("AlexNet, N=256, `cudnn.benchmark`", "64 MiB", "alexnet_plain_benchmark", "alexnet_64MiB_benchmark_89fc817"),
+    ("AlexNet, N=256, cuDNN's legacy API", "64 MiB", "alexnet_legacy_plain", "alexnet_legacy"),
+    ("AlexNet, N=256, DDP on two H100", "64 MiB", "ddp_plain_alexnet_256_30", "ddp_64MiB_alexnet_256_30"),
+    ("ResNet-18, N=128", "256 MiB", "resnet18_plain_89fc817", "resnet18_256MiB_89fc817"),
+    ("ResNet-18, N=128", "64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_89fc817"),
+    ("ResNet-18, N=128", "8 MiB", "resnet18_plain", "resnet18_8MiB"),
+    ("ResNet-18, N=128, bfloat16, channels last", "64 MiB", "resnet18_bf16_plain", "resnet18_bf16"),
+    ("ResNet-18, N=128, `torch.cuda.graph`", "64 MiB", "resnet18_graph_plain", "resnet18_graph"),
+    ("ResNet-18, N=128, `torch.compile`", "64 MiB", "resnet18_compile_plain", "resnet18_compile"),
+    ("ResNet-18, N=128, DDP on two H100", "64 MiB", "ddp_plain_resnet18_128_30", "ddp_64MiB_resnet18_128_30"),
+    ("ResNet-50, N=64", "64 MiB", "resnet50_plain", "resnet50"),
+    ("VGG-16, N=64", "256 MiB", "vgg16_plain", "vgg16_256MiB"),
+    ("VGG-16, N=64", "64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
+    ("3-D network, N=8", "1 GiB", "volume_plain", "volume_1GiB"),
+    ("3-D network, N=8, `cudnn.benchmark`", "1 GiB", "volume_plain_benchmark", "volume_1GiB_benchmark"),
+)
+
+FIRST_STEPS = (  # what, plain, nothing measured before, from a database
+    ("AlexNet, 64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_cold_89fc817", "alexnet_64MiB_fill_89fc817",
+     "alexnet_64MiB_89fc817"),
+    ("ResNet-18, 64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_cold_89fc817", "resnet18_64MiB_fill_89fc817",
+     "resnet18_64MiB_89fc817"),
+    ("VGG-16, 64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_cold", "vgg16_64MiB_fill_89fc817", "vgg16_64MiB_89fc817"),
+    ("3-D network, 1 GiB", "volume_plain", None, "volume_1GiB_fill", "volume_1GiB"),
+)
+
+LOSSES = (  # what, plain, with us, plain with another choice of kernels
+    ("VGG-16, 64 MiB", "vgg16_plain", "vgg16_64MiB", "vgg16_plain_benchmark"),
+    ("ResNet-18, 64 MiB, bfloat16", "resnet18_bf16_plain", "resnet18_bf16", None),
+    ("ResNet-18, 64 MiB, `torch.cuda.graph`", "resnet18_graph_plain", "resnet18_graph", None),
+    ("ResNet-18, 64 MiB, `torch.compile`", "resnet18_compile_plain", "resnet18_compile", None),
+    ("ResNet-18, 64 MiB", "resnet18_plain", "resnet18_64MiB", "resnet18_plain_benchmark"),
+    ("ResNet-18, 64 MiB, DDP on two H100", "ddp_plain_resnet18_128_30", "ddp_64MiB_resnet18_128_30", None),
+    ("3-D network, 1 GiB", "volume_plain", "volume_1GiB", "volume_plain_benchmark"),
+    ("AlexNet, 64 MiB", "alexnet_plain", "alexnet_64MiB", "alexnet_plain_benchmark"),
+)
+
+BATCHES = (  # what, cap, then in each column: run, batch
+    ("VGG-16, plain", ("vgg16_16gib_168_plain", "vgg16_16gib_184_plain")),
+    ("VGG-16, plain with `cudnn.benchmark`", ("vgg16_16gib_160_plain_benchmark", None)),
+    ("VGG-16, within 64 MiB", ("vgg16_16gib_200_long_89fc817", None)),
+    ("3-D network, plain", ("volume_16gib_14_plain", "volume_16gib_16_plain")),
+    ("3-D network, within 1 GiB", ("volume_16gib_16_long", "volume_16gib_17")),
+)
+
+MEASURING = (
+    ("AlexNet training, within 64 MiB", "unasked_h100", "alexnet"),
+    ("ResNet-18 training, within 64 MiB", "unasked_h100", "resnet18"),
+    ("HiFi-GAN, N=8", "unasked_h100", "hifigan"),
+    ("DeepLab training", "unasked_h100", "deeplab"),
+    ("ResNet-50 inference, N=64, half", "unasked_h100", "resnet50_inference"),
+    ("R3D-18 training", "unasked_h100", "r3d18"),
+    ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes"),
+)
+
+HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
+    ("StyleGAN2-like inference, half", "64 MiB", "one_sample_stylegan_h100", "step_of_median_ms",
+     "stylegan_plain stylegan_again1 stylegan_again2", "stylegan_64MiB_0_0 stylegan_64MiB_0_1 stylegan_64MiB_0_2"),
+    ("Stable Diffusion 1.5 UNet, half", "none", "one_sample_programs_h100", "step_of_median_ms", "sd15_unet_plain",
+     "sd15_unet_ucudnn"),
+    ("VGG-16 training, N=64", "64 MiB", "pytorch_h100", "later_step_ms", "vgg16_plain_89fc817", "vgg16_64MiB_89fc817"),
+    ("ResNet-18 training, N=128", "64 MiB", "pytorch_h100", "later_step_ms", "resnet18_plain_89fc817",
+     "resnet18_64MiB_89fc817"),
+    ("ResNet-50 training, N=128, bfloat16", "64 MiB", "one_sample_default_h100", "step_of_median_ms", "resnet50_plain",
+     "resnet50_64MiB"),
+    ("SDXL decoder, half", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
+     "sdxl_decoder_plain sdxl_decoder_again", "sdxl_decoder_256MiB"),
+    ("AlexNet training, N=256", "64 MiB", "pytorch_h100", "later_step_ms", "alexnet_plain_89fc817", "alexnet_64MiB_89fc817"),
+    ("Wan 2.1 decoder, bfloat16", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
+     "wan_decoder_plain wan_decoder_again", "wan_decoder_256MiB"),
+    ("3-D network, training, N=8", "1 GiB", "pytorch_h100", "later_step_ms", "volume_plain", "volume_1GiB"),
+    ("one 3-D convolution, bfloat16", "256 MiB", "one_sample_programs_h100", "step_of_median_ms",
+     "conv3d_plain conv3d_again", "conv3d_256MiB"),
+)
+
+NETWORKS = (
+    ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100, engines"),
+    ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "engines"),
+    ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "engines"),
+    ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "engines"),
+    ("streams_resnet18_tf32_480mib_layer_engines_h200", "ResNet-18, N=128", "480 MiB", "layer", "engines"),
+    ("streams_resnet18_n32_240mib_operation_h200", "ResNet-18, N=32", "240 MiB", "operation", "engines"),
+    ("streams_resnet18_n8_60mib_operation_h200", "ResNet-18, N=8", "60 MiB", "operation", "engines"),
+    *((f"network_alexnet_tf32_{total}mib_h200", "AlexNet, N=256", f"{total} MiB", "one", "legacy")
+      for total in (30, 60, 240, 480, 960)),
+    *((f"network_resnet18_tf32_{total}mib_h200", "ResNet-18, N=128", f"{total} MiB", "one", "legacy")
+      for total in (120, 240, 480, 960, 1920)),
+)
+
+CALLS = (
+    ("legacy call of a plan of one kernel", "hot_path_legacy_h100", "plannedCall/0"),
+    ("legacy split call, for each micro-batch", "hot_path_legacy_h100", "splitCall"),
+    ("legacy call under a total", "hot_path_legacy_h100", "ownedCall"),
+    ("graph API: left alone, one sample", "preload_planned_h100", "leftAlone/one_sample"),
+    ("graph API: left alone, a graph that is not split", "preload_planned_h100", "leftAlone/unknown_graph"),
+    ("graph API: left alone, its workspace was not asked for", "preload_planned_h100", "leftAlone/not_asked"),
+    ("graph API: a plan of one kernel, least", "preload_planned_h100", "execute/1"),
+    ("graph API: a plan of one kernel, most", "preload_planned_h100", "execute/2"),
+    ("graph API: a question for a plan's workspace", "preload_planned_h100", "askWorkspace"),
+)
