@@ -7,6 +7,7 @@ torchvision are imported inside the functions, so that each program needs only i
 
 import dataclasses
 import math
+import random
 from typing import Callable
 
 import torch
@@ -19,6 +20,8 @@ class Program:
 
     compute: Callable[[], torch.Tensor]
     update: Callable[[], None] = lambda: None
+    skip: Callable[[], None] = lambda: None  # leaves out a step's input
+    period_s: float = 0  # a step begins so often, as requests arrive; 0: when the one before has ended
     parameters: list = dataclasses.field(default_factory=list)  # those that are trained
 
 
@@ -280,6 +283,35 @@ def changing_sizes(device, is_tiny):
         images.append(images.pop(0))
         return model(images[0])
 
+    program = inference(call)
+    program.skip = lambda: images.append(images.pop(0))
+    return program
+
+
+def server(device, is_tiny):
+    """The same six layers as a server has them: a request each 20 ms, each of one of 16 widths, drawn at random."""
+    program = changing_sizes(device, is_tiny)
+    draw = random.Random(43)
+
+    def call():
+        for _ in range(draw.randrange(15)):
+            program.skip()
+        return program.compute()
+
+    return Program(call, period_s=0.02)
+
+
+def shapes(device, is_tiny):
+    """One layer of 64 channels on images of 300 widths in turn, half."""
+    dtype = in_type(torch.half, device)
+    layer = made_on(device, dtype, lambda: torch.nn.Conv2d(64, 64, 3, padding=1)).eval()
+    batch, count = (1, 4) if is_tiny else (16, 300)
+    images = [torch.randn(batch, 64, 64, 64 + 4 * i, device=device, dtype=dtype) for i in range(count)]
+
+    def call():
+        images.append(images.pop(0))
+        return layer(images[0])
+
     return inference(call)
 
 
@@ -365,6 +397,8 @@ PROGRAMS = {
     "efficientnet": efficientnet,
     "stylegan": stylegan,
     "changing_sizes": changing_sizes,
+    "server": server,
+    "shapes": shapes,
     "resnet50_inference": resnet50_inference,
     "hifigan": hifigan,
     "r3d18": r3d18,

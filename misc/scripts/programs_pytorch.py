@@ -62,10 +62,20 @@ class Measurement:
     def __init__(self, program, device):
         self.program_, self.synchronize_ = program, torch.cuda.synchronize if device == "cuda" else lambda: None
         self.step_ms, self.host_ms, self.values = [], [], []
+        self.arrival_ = None  # of the request before
+
+    def begin(self):
+        """Waits for the step's request, if they arrive by the clock: it may have come while the one before was served."""
+        period = self.program_.period_s
+        if not period:
+            return time.perf_counter()
+        self.arrival_ = time.perf_counter() if self.arrival_ is None else self.arrival_ + period
+        time.sleep(max(0, self.arrival_ - time.perf_counter()))
+        return self.arrival_
 
     def step(self, is_last=False):
         self.synchronize_()
-        begin = time.perf_counter()
+        begin = self.begin()
         output = self.program_.compute()
         self.program_.update()
         self.host_ms.append((time.perf_counter() - begin) * 1e3)

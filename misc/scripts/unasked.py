@@ -22,6 +22,28 @@ def row(name, plain, ours):
     )
 
 
+def quantile(steps, part):
+    return sorted(steps)[min(len(steps) - 1, int(part * len(steps)))]
+
+
+def latencies(name, plain, ours):
+    """But for the first request, which loads cuDNN."""
+    cells = [name, f"{len(ours)}"]
+    for part in (0.5, 0.99, 0.999):
+        a, b = quantile(plain[1:], part), quantile(ours[1:], part)
+        cells.append(f"{a:.2f}, {b:.2f}: {b / a:.2f}")
+    return "| " + " | ".join(cells) + " |"
+
+
+def passes(name, plain, ours, length):
+    """The first pass over all shapes, and the last."""
+    cells = [name]
+    for part in (slice(0, length), slice(-length, None)):
+        a, b = sum(plain[part]), sum(ours[part])
+        cells.append(f"{a:.1f}, {b:.1f}: {b / a:.3f}")
+    return "| " + " | ".join(cells) + " |"
+
+
 def main():
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
@@ -39,6 +61,14 @@ def main():
         program, _, way = name.rpartition("_")
         if way != "plain" and program + "_plain" in steps:
             print(row(name, steps[program + "_plain"], steps[name]))
+    print("\n| requests, plain and with us, ms | count | p50 | p99 | p99.9 |\n|---|---|---|---|---|")
+    for name in steps:
+        if name.startswith("server_") and name != "server_plain":
+            print(latencies(name, steps["server_plain"], steps[name]))
+    print("\n| shapes, plain and with us, ms | first pass | last pass |\n|---|---|---|")
+    for name in steps:
+        if name.startswith("shapes_") and name != "shapes_plain":
+            print(passes(name, steps["shapes_plain"], steps[name], 300))
 
 
 if __name__ == "__main__":
