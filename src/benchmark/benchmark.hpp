@@ -27,6 +27,9 @@ struct BenchmarkRequest {
   /// What the device takes with other versions: the fastest are timed first. Else it counts for
   /// nothing.
   const Measurements* elsewhere = nullptr;
+  /// What is fastest at another image size; null: not known. Else little is timed but these and
+  /// `own`, and the question has no full answer.
+  const std::vector<Kernel>* neighbour = nullptr;
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
   const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
                                             ///< device; null: scratch memory

@@ -94,6 +94,10 @@ bool BenchmarkRun::beginStage() {
       stage_ = Stage::kBetween;
       return true;
     case Stage::kBetween:
+      if (request_.neighbour != nullptr) {
+        stage_ = Stage::kDone;
+        return false;
+      }
       queue_.addSizes(question_.between(handle_));
       stage_ = Stage::kVariants;
       return true;
@@ -121,7 +125,7 @@ std::string BenchmarkRun::lastStep() const {
 
 BenchmarkResult BenchmarkRun::finish() {
   queue_.close();
-  if (stage_ != Stage::kDone) findings_.noteLate();
+  if (stage_ != Stage::kDone || request_.neighbour != nullptr) findings_.noteLate();
   if (stage_ < Stage::kRefining) findings_.noteIncomplete(request_.problem.batch());
   const double ownMs = timer_.finish();
   for (const auto& invitation : invitations_) invitation->close();

@@ -70,12 +70,7 @@ bool Question::askNext(cudnnHandle_t handle) {
 void Question::addAnchor(cudnnHandle_t handle, int batch) {
   const Problem problem = request_.problem.withBatch(batch);
   Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
-  std::vector<KernelOffer> offers = offeredKernels(handle,
-                                                   problem,
-                                                   anchor.descriptors->get(),
-                                                   request_.withEngines(),
-                                                   &failures_,
-                                                   request_.callsAt(batch));
+  std::vector<KernelOffer> offers = offersAt(handle, anchor);
   addOwn(handle, anchor, offers);
   for (const KernelOffer& offer : offers) {
     offered_.insert(offer.kernel);
@@ -87,6 +82,21 @@ void Question::addAnchor(cudnnHandle_t handle, int batch) {
   if (request_.elsewhere != nullptr) putFastestFirst(*request_.elsewhere, batch, anchor.offers);
   if (batch == request_.problem.batch()) undivided_ = offers;
   anchors_.push_back(std::move(anchor));
+}
+
+/// What cuDNN names, or of the neighbour's kernels those that run.
+std::vector<KernelOffer> Question::offersAt(cudnnHandle_t handle, const Anchor& anchor) {
+  const Problem problem = request_.problem.withBatch(anchor.batch);
+  const Calls calls = request_.callsAt(anchor.batch);
+  if (request_.neighbour == nullptr)
+    return offeredKernels(
+        handle, problem, anchor.descriptors->get(), request_.withEngines(), &failures_, calls);
+  std::vector<KernelOffer> offers;
+  for (const Kernel kernel : *request_.neighbour)
+    if (const auto offer =
+            offeredKernel(handle, problem, anchor.descriptors, kernel, &failures_, calls))
+      offers.push_back(*offer);
+  return offers;
 }
 
 /// At the mini-batch itself, where cuDNN does not name it now.

@@ -84,6 +84,7 @@ struct KnownQuestion {
   std::optional<std::size_t> wholeBytes;  ///< within so much nothing was left out
   Clock::time_point retryAt{};            ///< of what could not be tried
   std::string why;                        ///< what stood in the way, for the log
+  bool isOfNeighbour = false;             ///< what is fastest was looked for among few kernels
   bool isOngoing = false;                 ///< it is being measured, slice by slice
   double spentMs = 0;                     ///< on that, so far
   std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table

@@ -34,6 +34,23 @@ bool MeasurementStore::answers(const PlanRequest& request) const {
   });
 }
 
+std::vector<Kernel> MeasurementStore::kernelsOfNeighbour(const PlanRequest& request) const {
+  std::vector<Kernel> kernels;
+  QuestionKey wanted = request.question();
+  wanted.miniBatch = 0;
+  neighbours_.forEach(keyOf(request), [&](const KnownKey& key) {
+    const Known* const known = known_.peek(key);
+    if (known == nullptr) return false;
+    for (const KnownQuestion& asked : known->questions) {
+      QuestionKey other = asked.key;
+      other.miniBatch = 0;
+      if (kernels.empty() && other == wanted) kernels = kernelsOfPlans(asked, request.limitBytes);
+    }
+    return !kernels.empty();
+  });
+  return kernels;
+}
+
 Measurements MeasurementStore::measurements(const PlanRequest& request) const {
   const int miniBatch = request.problem.batch();
   const bool isSplit = request.sizes().size() > 1;
@@ -98,6 +115,7 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
     for (const auto& [question, coverage] : stored.answered)
       if (!lacksReplays && !(question.errors && lacksErrors))
         known.question(question).addCoverage(coverage);
+    if (!stored.answered.empty()) neighbours_.add(keyOf(request));
     known.accurateFirst.insert(stored.accurateFirst.begin(), stored.accurateFirst.end());
     known.elsewhere = stored.elsewhere;
     known.dropPlans();  // made without the file, by whoever found it locked or did not wait
@@ -118,6 +136,7 @@ void MeasurementStore::addResult(const PlanRequest& request,
     }
     asked.addAttempt(result, request.limitBytes);
     asked.why = why;
+    if (asked.isAnswered()) neighbours_.add(keyOf(request));
   });
   files_.add(request, result);
 }

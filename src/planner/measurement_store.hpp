@@ -8,6 +8,7 @@
 #include "benchmark/benchmark.hpp"
 #include "planner/knowledge.hpp"
 #include "planner/measurement_files.hpp"
+#include "planner/neighbours.hpp"
 #include "planner/request.hpp"
 #include "support/fork.hpp"
 #include "support/statistics.hpp"
@@ -43,6 +44,10 @@ class MeasurementStore {
       for (const KnownQuestion& asked : known.questions) read(key.machine, asked);
     });
   }
+
+  /// What plans of the nearest problem run that differs in the image's size alone, and was asked
+  /// the same. Empty: there is none. REQUIRES: the lock, as within `update` or `read`.
+  std::vector<Kernel> kernelsOfNeighbour(const PlanRequest& request) const;
 
   /// Whether a plan within the limit can be made.
   bool answers(const PlanRequest& request) const;
@@ -83,6 +88,7 @@ class MeasurementStore {
   mutable ForkMutex mutex_;
   ForkCondition loadEnded_;
   Knowledge known_{kMostProblems};
+  Neighbours neighbours_;  ///< some may be forgotten
 };
 
 }  // namespace ucudnn

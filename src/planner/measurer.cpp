@@ -90,7 +90,9 @@ bool Measurer::mustMeasure(const PlanRequest& request,
                            const Known& known,
                            const KnownQuestion& asked) const {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  if (asked.isComplete(request.limitBytes) && asked.answersClosely(request.limitBytes) &&
+  const bool isForNow = asked.isOfNeighbour && measuring == Measuring::kNow;
+  if (!isForNow && asked.isComplete(request.limitBytes) &&
+      asked.answersClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
     return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
@@ -106,9 +108,24 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
   if (isSlow && isFirst && asked.spentMs + sliceMsOf(request) <= callsMs) return true;
   if (asked.isOngoing) return hasShare;
-  const double gain =
+  if (!hasShare) return false;
+  double gain =
       request.lacksWorkspace ? MeasuringBudget::kHopedGainInParts : MeasuringBudget::kHopedGain;
-  return hasShare && budget_.isWorth(callsMs, timeMs, gain);
+  if (const auto hopes = hopesOf(request)) {
+    if (!hopes->empty()) return MeasuringBudget::isWorthALook(callsMs, timeMs, gain);
+    gain = MeasuringBudget::kLeastGain;
+  }
+  return budget_.isWorth(callsMs, timeMs, gain);
+}
+
+std::optional<std::vector<Kernel>> Measurer::hopesOf(const PlanRequest& request) const {
+  if (!request.own || !request.suitsEngines || !request.withEngines() || request.withErrors())
+    return std::nullopt;
+  std::vector<Kernel> kernels = store_.kernelsOfNeighbour(request);
+  if (kernels.empty()) return std::nullopt;
+  if (request.runsOwn())
+    kernels.erase(std::remove(kernels.begin(), kernels.end(), request.own->kernel), kernels.end());
+  return kernels;
 }
 
 bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
@@ -158,7 +175,7 @@ void Measurer::measure(const PlanRequest& request, bool isReserved) {
   }
   const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
   result.spentMs = std::max(result.spentMs, wall.count());
-  conclude(request, std::move(result), benchmark.own, std::move(why), before.isAnswered);
+  conclude(request, std::move(result), benchmark.own, std::move(why), before);
   // What was begun in slices is not wanted any more. Another thread may be at it otherwise.
   if (isReserved)
     ongoingOn(request.device).remove_if([&](const Begun& one) {
@@ -180,6 +197,9 @@ Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
   for (const Begun& one : all)
     if (now - one.wanted < kWantedWithin) return nullptr;
   KnownBefore before = knownBefore(request);
+  store_.update(request, [&](const Known&, const KnownQuestion&) {
+    if (auto hopes = hopesOf(request)) before.neighbour = *std::move(hopes);
+  });
   if (all.size() >= kMostOngoing) all.pop_front();
   Begun& begun = all.emplace_back(request, benchmark, std::move(before));
   store_.update(request, [](const Known&, KnownQuestion& asked) { asked.isOngoing = true; });
@@ -197,7 +217,7 @@ void Measurer::measureSlice(const PlanRequest& request) {
   if (!hasMemoryToBenchmark(benchmark)) {
     BenchmarkResult result;
     result.untried = Untried::kMemory;
-    conclude(request, std::move(result), benchmark.own, std::move(why), false);
+    conclude(request, std::move(result), benchmark.own, std::move(why), {});
     return;
   }
   Begun* const begun = ongoingOf(request, benchmark);
@@ -220,9 +240,9 @@ void Measurer::measureSlice(const PlanRequest& request) {
   store_.update(request, [&](const Known&, KnownQuestion& asked) { asked.spentMs += sliceMs; });
   if (isLeft) return;
   result.spentMs = measurement.spentMs();
-  const bool wasAnswered = measurement.wasAnswered();
+  const KnownBefore known = measurement.before();
   ongoingOn(request.device).remove_if([&](const Begun& one) { return &one == begun; });
-  conclude(request, std::move(result), benchmark.own, std::move(why), wasAnswered);
+  conclude(request, std::move(result), benchmark.own, std::move(why), known);
 }
 
 /// Takes over what was found.
@@ -230,12 +250,13 @@ void Measurer::conclude(const PlanRequest& request,
                         BenchmarkResult result,
                         const std::optional<Kernel>& own,
                         std::string why,
-                        bool wasAnswered) {
+                        const KnownBefore& before) {
   if (result.untried == Untried::kMemory) why = "device memory is short";
   if (result.failures > 0 && why.empty()) why = fmt::format("{} kernels failed", result.failures);
   statistics_.kernelsMeasured += result.kernelsMeasured;
-  // What was put off says nothing of what measuring costs.
-  if (result.kernelsMeasured > 0 && !wasAnswered)
+  // What was put off says nothing of what measuring costs, nor does a look at few kernels.
+  const bool isLook = !before.neighbour.empty();
+  if (result.kernelsMeasured > 0 && !before.isAnswered && !isLook)
     budget_.learn(estimatedMs(request.problem), result.spentMs);
   // What can't be timed is never replaced.
   if (own && result.untried == Untried::kNone && result.failures == 0 &&
@@ -246,6 +267,7 @@ void Measurer::conclude(const PlanRequest& request,
   store_.update(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
     asked.isOngoing = false;
+    asked.isOfNeighbour = isLook && result.failures == 0;
     asked.spentMs = 0;
   });
   store_.addResult(request, result, why);

@@ -65,7 +65,10 @@ class Measurer {
                 BenchmarkResult result,
                 const std::optional<Kernel>& own,
                 std::string why,
-                bool wasAnswered);
+                const KnownBefore& before);
+  /// Of a problem like it, what may be faster than the call's own kernel. Empty: nothing is known.
+  /// REQUIRES: the store's lock.
+  std::optional<std::vector<Kernel>> hopesOf(const PlanRequest& request) const;
 
   MeasurementStore& store_;
   Statistics& statistics_;

@@ -14,6 +14,8 @@ namespace ucudnn {
 ///     asked for is not counted, nor what could not run otherwise.
 ///  2. Only what repeats is worth it, and what can gain: a problem whose calls have taken so long
 ///     that the hoped part of their time, kHopedGain, pays for measuring it.
+///     Where a problem of another image size has been measured, that one's few kernels are looked
+///     at, which costs little; where those are the client's own, little is hoped for.
 ///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
 ///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
@@ -27,6 +29,9 @@ class MeasuringBudget {
   static constexpr double kHopedGain = 0.1;
   /// What runs in parts for want of workspace has lost some already.
   static constexpr double kHopedGainInParts = 0.3;
+
+  /// Where a problem like it runs by the client's own kernel.
+  static constexpr double kLeastGain = 0.02;
 
   /// In convolutions.
   void addTime(double timeMs) {
@@ -46,6 +51,10 @@ class MeasuringBudget {
   bool isWorth(double callsMs, double timeMs, double gain) const {
     return gain * callsMs >= expectedCostMs(timeMs);
   }
+  /// The same of a neighbour's few kernels.
+  static bool isWorthALook(double callsMs, double timeMs, double gain) {
+    return gain * callsMs >= kLookMs + kCallsOfALook * timeMs;
+  }
   /// Whether the share has `costMs` left.
   bool has(double costMs, double share) const;
 
@@ -53,6 +62,10 @@ class MeasuringBudget {
   double expectedCostMs(double timeMs) const;
 
  private:
+  // Some ten engines are built and timed, for 1 to 3 ms each.
+  static constexpr double kLookMs = 20;
+  static constexpr double kCallsOfALook = 10;
+
   double expected(double timeMs) const;
 
   mutable ForkMutex mutex_;

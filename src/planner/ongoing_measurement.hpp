@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "benchmark/benchmark_run.hpp"
 #include "planner/request.hpp"
@@ -14,6 +15,7 @@ struct KnownBefore {
   Measurements measurements;
   Measurements elsewhere;  ///< of another version of cuDNN or the driver
   KernelsAtSizes refused;
+  std::vector<Kernel> neighbour;  ///< BenchmarkRequest::neighbour; empty: all kernels are looked at
   bool isAnswered = false;  ///< the question: then little is timed but the client's own kernel
 
   /// REQUIRES: this outlives what is asked.
@@ -21,6 +23,7 @@ struct KnownBefore {
     benchmark.known = &measurements;
     benchmark.elsewhere = &elsewhere;
     benchmark.refused = &refused;
+    if (!neighbour.empty()) benchmark.neighbour = &neighbour;
   }
 };
 
@@ -48,7 +51,7 @@ class OngoingMeasurement {
     return request.problem == benchmark_.problem && request.question() == question_;
   }
   double spentMs() const noexcept { return spentMs_; }
-  bool wasAnswered() const noexcept { return before_.isAnswered; }
+  const KnownBefore& before() const noexcept { return before_; }
 
  private:
   const int machine_, device_;
