@@ -180,6 +180,37 @@ TEST_F(CompiledTest, WhatNobodyWantsAnyMoreIsNotBegun) {
   EXPECT_EQ(held + each, finalized());
 }
 
+TEST_F(CompiledTest, EachDeviceHasAThreadOfItsOwn) {
+  const Problem problem = ofProgram(54).problem;
+  const auto begin = [&](int device) {
+    const DeviceScope scope(device);
+    return std::make_unique<BackgroundBuild>(problem, compiledEngine(problem), Calls::kOverwriting);
+  };
+  setCompiling(Compiling::kHeld);
+  const auto first = begin(0), second = begin(1);
+  waitForHeld(2);
+  setCompiling(Compiling::kWorks);
+  waitFor(*first);
+  waitFor(*second);
+  EXPECT_NE(first->kernel(), second->kernel());
+}
+
+TEST_F(CompiledTest, StepsOnOtherHandlesGoOn) {
+  const CudnnHandle other = makeOwned<CudnnHandle>(cudnnCreate);
+  const BenchmarkRequest request = ofProgram(55);
+  BenchmarkRun run(handle_.get(), request);
+  bool isLeft = true;
+  for (int step = 0; isLeft; ++step) {
+    run.resume(step % 2 == 1 ? other.get() : handle_.get(), nullptr);
+    isLeft = run.advance();
+    run.pause();
+    if (run.isWaiting()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const BenchmarkResult result = run.finish();
+  EXPECT_TRUE(isMeasured(result, request));
+  EXPECT_EQ(0, result.failures);
+}
+
 /// The child has none of the threads, and locks that are free.
 TEST_F(CompiledTest, AForkMeanwhileEndsAsUsual) {
   setCompiling(Compiling::kHeld);
