@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the sources themselves:
-#   misc/check.sh          format, lengths, include arrows, who warns, sizes of classes, clang-tidy (src/ without the simulator,
-#                          and include/), and the rest of the tree past clang++'s warnings; installs what is missing
+#   misc/check.sh          format, lengths, include arrows, who warns, pages, sizes of classes, clang-tidy (src/ without the
+#                          simulator, and include/), and the rest of the tree past clang++'s warnings; installs what is missing
 #   misc/check.sh --full   builds all of it with clang++ (build-clang/) and g++ (build-werror/) besides, warnings being
 #                          errors, and runs the unit tests of both
 set -euo pipefail
@@ -22,6 +22,10 @@ format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
 lengths() {
   sources | xargs -0 awk 'FNR == 501 { print FILENAME ": more than 500 lines"; long = 1 } END { exit long }' >&2
 }
+# README.md and misc/docs: widths, links, sentences; tables and the picture as misc/results says.
+pages() {
+  misc/scripts/check_pages.py && misc/scripts/results_tables.py --check && misc/scripts/draw_split.py --check
+}
 configure() {  # directory, CMake options...
   local generator=()
   [[ -f $1/CMakeCache.txt ]] || generator=(-G Ninja)
@@ -37,6 +41,7 @@ step "format" format
 step "lengths" lengths
 step "include arrows" misc/scripts/check_includes.py
 step "warnings" misc/scripts/check_warnings.py
+step "pages" pages
 # The next ones read clang++'s command lines, which nothing needs to be built for.
 step "configuration for clang++" configure build-clang "${clang_options[@]}"
 step "classes" misc/scripts/check_classes.py build-clang

@@ -6,6 +6,7 @@ usage: [ucudnn run --report] misc/examples/train_pytorch.py [--batch N] [--steps
 Nothing in it is about μ-cuDNN but the last lines, which ask what it did. Prints the median time of a step, and on a GPU
 the memory that PyTorch has reserved.
 """
+
 import argparse
 import statistics
 import sys
@@ -64,6 +65,7 @@ def main():
         print(f"{torch.cuda.max_memory_reserved() / 2**20:.0f} MiB reserved")
     try:
         import ucudnn  # there after `pip install ./misc/python`
+
         print(ucudnn.statistics())
     except (ImportError, RuntimeError):
         pass  # without μ-cuDNN, or not under `ucudnn run`

@@ -5,6 +5,7 @@ usage: misc/scripts/draw_split.py [--check]
 
 The numbers are a row's of misc/results/. --check writes nothing, and fails where the file is another.
 """
+
 import json
 import pathlib
 import sys
@@ -19,8 +20,10 @@ GRAY, BLUE, RED = "#b8bcc2", "#2f6fb0", "#c0392b"
 
 
 def text(x, y, words, size=13, anchor="start", color="#222", weight="normal"):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{color}" '
-            f'font-weight="{weight}">{words}</text>')
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{color}" '
+        f'font-weight="{weight}">{words}</text>'
+    )
 
 
 def bar(x, y, width, color):
@@ -32,8 +35,13 @@ def cases(row):
     parts = [each["batch"] for each in row["configuration"] for _ in range(each["count"])]
     return (
         ("cuDNN's choice within 64 MiB", row["cudnn_ms"], row["cudnn_workspace_bytes"], [sum(parts)], GRAY),
-        ("the fastest undivided kernel within 64 MiB", row["undivided_ms"], row["undivided_workspace_bytes"],
-         [sum(parts)], GRAY),
+        (
+            "the fastest undivided kernel within 64 MiB",
+            row["undivided_ms"],
+            row["undivided_workspace_bytes"],
+            [sum(parts)],
+            GRAY,
+        ),
         (f"μ-cuDNN within 64 MiB: {len(parts)} micro-batches", row["ucudnn_ms"], row["workspace_bytes"], parts, BLUE),
         ("cuDNN's choice without a limit", row["unlimited_ms"], row["unlimited_workspace_bytes"], [sum(parts)], GRAY),
     )
@@ -60,23 +68,44 @@ def drawing(content):
             x += width
         samples = " + ".join(str(part) for part in parts)
         inside = x + 8 > LEFT + TIME_WIDTH
-        lines.append(text(x - 8 if inside else x + 8, y + 16, f"{time:.2f} ms: {samples} samples",
-                          anchor="end" if inside else "start"))
+        lines.append(
+            text(
+                x - 8 if inside else x + 8,
+                y + 16,
+                f"{time:.2f} ms: {samples} samples",
+                anchor="end" if inside else "start",
+            )
+        )
         width = MEMORY_WIDTH * workspace / largest
         lines.append(bar(MEMORY_LEFT, y, width, color))
         beside = max(width, limit - MEMORY_LEFT) if workspace <= row["limit_bytes"] else width
         lines.append(text(MEMORY_LEFT + beside + 6, y + 16, f"{workspace / MEBIBYTE:.0f}"))
     bottom = TOP + (len(shown) - 1) * STEP + HEIGHT
-    lines.append(f'<line x1="{limit:.1f}" y1="72" x2="{limit:.1f}" y2="{bottom + 8}" stroke="{RED}" '
-                 'stroke-dasharray="4 3"/>')
+    lines.append(
+        f'<line x1="{limit:.1f}" y1="72" x2="{limit:.1f}" y2="{bottom + 8}" stroke="{RED}" ' 'stroke-dasharray="4 3"/>'
+    )
     lines.append(text(limit + 5, 82, "limit", 12, color=RED))
-    lines.append(text(LEFT, bottom + 34, f'{machine["device"]}, cuDNN {machine["cudnn"]}, CUDA {machine["cuda"]}, '
-                      f'{machine["date"][:10]}, revision {machine["git_revision"]}', 11, color="#555"))
+    lines.append(
+        text(
+            LEFT,
+            bottom + 34,
+            f'{machine["device"]}, cuDNN {machine["cudnn"]}, CUDA {machine["cuda"]}, '
+            f'{machine["date"][:10]}, revision {machine["git_revision"]}',
+            11,
+            color="#555",
+        )
+    )
     width, height = MEMORY_LEFT + MEMORY_WIDTH + 60, bottom + 50
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        'font-family="Helvetica, Arial, sans-serif">',
-        f'<rect width="{width}" height="{height}" fill="white"/>', *lines, "</svg>", ""])
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+            'font-family="Helvetica, Arial, sans-serif">',
+            f'<rect width="{width}" height="{height}" fill="white"/>',
+            *lines,
+            "</svg>",
+            "",
+        ]
+    )
 
 
 def main():

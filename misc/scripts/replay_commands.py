@@ -14,6 +14,7 @@ Each block of a page that begins with ```console or ```cpp has one of these comm
 A line "..." of the output stands for any lines. BUILD takes the place of build/. --update writes into the page what was
 printed. Status 77: there is a GPU, where the simulator's numbers are not printed.
 """
+
 import json
 import os
 import pathlib
@@ -39,13 +40,23 @@ def commands(body):
 
 def run(command, build, home):
     """What it prints, by line."""
-    for ours, built in (("./misc/demo.sh", f"./misc/demo.sh --build {build}"),
-                        ("misc/with-simulator", f"misc/with-simulator --build {build}"), ("build/bin/", f"{build}/bin/")):
+    for ours, built in (
+        ("./misc/demo.sh", f"./misc/demo.sh --build {build}"),
+        ("misc/with-simulator", f"misc/with-simulator --build {build}"),
+        ("build/bin/", f"{build}/bin/"),
+    ):
         command = re.sub(rf"(?<![\w/.]){re.escape(ours)}", built, command)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("UCUDNN_", "XDG_"))}
     environment["HOME"] = home
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     lines = [line.rstrip() for line in done.stdout.splitlines()]
     return lines if done.returncode == 0 else [*lines, f"exit status {done.returncode}"]
 
@@ -76,8 +87,9 @@ def replay(body, varies, build):
 
 
 def recorded(body, file, name):
-    report = next(run["report"] for run in json.loads((ROOT / file).read_text(encoding="utf-8"))["runs"]
-                  if run["name"] == name)
+    report = next(
+        run["report"] for run in json.loads((ROOT / file).read_text(encoding="utf-8"))["runs"] if run["name"] == name
+    )
     shown = commands(body)[-1][1]
     return [] if matches(shown, report) else [f"{file}, {name}, has another report:\n" + "\n".join(report)]
 
@@ -129,8 +141,12 @@ def main():
     words = [word for word in sys.argv[1:] if word != "--update"]
     if len(words) < 2 or any(word.startswith("-") for word in words):
         sys.exit(__doc__)
-    if subprocess.run(["bash", "-c", "nvidia-smi -L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                      check=False).returncode == 0:
+    if (
+        subprocess.run(
+            ["bash", "-c", "nvidia-smi -L"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        ).returncode
+        == 0
+    ):
         print("skipped: there is a GPU")
         sys.exit(77)
     build, problems = pathlib.Path(words[0]).resolve(), []

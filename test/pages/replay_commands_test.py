@@ -1,4 +1,5 @@
 """replay_commands_test.py SCRIPTS: misc/scripts/replay_commands.py must find what a page shows and nobody prints."""
+
 import pathlib
 import sys
 import tempfile
@@ -43,20 +44,31 @@ class ReplayCommandsTest(unittest.TestCase):
         self.expect_wrong("otherwise", block("replayed", "$ seq 5\n1\n...\n6\n"))
 
     def test_what_varies(self):
-        self.expect_right(block(r"replayed; varies: in \d+ ms", "$ echo done in 7 ms, 3 times\ndone in 9 ms, 3 times\n"))
-        self.expect_wrong("otherwise", block(r"replayed; varies: in \d+ ms", "$ echo in 7 ms, 3 times\nin 9 ms, 4 times\n"))
+        self.expect_right(
+            block(r"replayed; varies: in \d+ ms", "$ echo done in 7 ms, 3 times\ndone in 9 ms, 3 times\n")
+        )
+        self.expect_wrong(
+            "otherwise", block(r"replayed; varies: in \d+ ms", "$ echo in 7 ms, 3 times\nin 9 ms, 4 times\n")
+        )
 
     def test_status(self):
         self.expect_wrong("exit status 3", block("replayed", "$ exit 3\n"))
 
     def test_excerpt(self):
         self.expect_right(block(f"from: {EXAMPLE}", "UcudnnHandle_t handle;  // was: cudnnHandle_t\n", "cpp"))
-        self.expect_wrong("has no line 'UcudnnHandle_t wrong;'", block(f"from: {EXAMPLE}", "UcudnnHandle_t wrong;\n", "cpp"))
+        self.expect_wrong(
+            "has no line 'UcudnnHandle_t wrong;'", block(f"from: {EXAMPLE}", "UcudnnHandle_t wrong;\n", "cpp")
+        )
 
     def test_recording(self):
         name = "recorded: misc/results/pytorch_h100.json alexnet_64MiB_fill_89fc817"
-        self.expect_right(block(name, "$ train\nucudnn: 84 convolution calls: 84 split, 0 undivided, 0 left to cuDNN; "
-                                "56 replayed; planning took 4.6 s\n...\n"))
+        self.expect_right(
+            block(
+                name,
+                "$ train\nucudnn: 84 convolution calls: 84 split, 0 undivided, 0 left to cuDNN; "
+                "56 replayed; planning took 4.6 s\n...\n",
+            )
+        )
         self.expect_wrong("another report", block(name, "$ train\nucudnn: 85 convolution calls\n...\n"))
 
     def test_comments(self):

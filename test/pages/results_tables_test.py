@@ -1,4 +1,5 @@
-"""results_tables_test.py SCRIPTS: misc/scripts/results_tables.py must fill tables, and find one that is not the files'."""
+"""results_tables_test.py SCRIPTS: it must fill tables, and find one that is not the files'."""
+
 import sys
 import unittest
 
@@ -29,8 +30,10 @@ class ResultsTablesTest(unittest.TestCase):
         self.assertTrue(all(row[4].startswith("**") == (time >= 1.01) for row, time in zip(rows, times)))
 
     def test_numbers(self):
-        self.assertEqual(["0.44", "7.86", "10.0", "46.9", "100", "1411"],
-                         [results_tables.number(value) for value in (0.44, 7.86, 9.996, 46.94, 99.96, 1410.7)])
+        self.assertEqual(
+            ["0.44", "7.86", "10.0", "46.9", "100", "1411"],
+            [results_tables.number(value) for value in (0.44, 7.86, 9.996, 46.94, 99.96, 1410.7)],
+        )
 
 
 if __name__ == "__main__":
