@@ -22,9 +22,10 @@ format() { sources | xargs -0 clang-format-14 --dry-run --Werror; }
 lengths() {
   sources | xargs -0 awk 'FNR == 501 { print FILENAME ": more than 500 lines"; long = 1 } END { exit long }' >&2
 }
-# README.md and misc/docs: widths, links, sentences; tables and the picture as misc/results says.
+# README.md and misc/docs: widths, links, sentences; tables and pictures as misc/results says.
 pages() {
-  misc/scripts/check_pages.py && misc/scripts/results_tables.py --check && misc/scripts/draw_split.py --check
+  misc/scripts/check_pages.py && misc/scripts/results_tables.py --check &&
+    misc/scripts/draw_split.py --check && misc/scripts/draw_programs.py --check
 }
 configure() {  # directory, CMake options...
   local generator=()
