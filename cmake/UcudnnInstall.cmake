@@ -48,7 +48,7 @@ if(TARGET ucudnn_tool)
   file(RELATIVE_PATH bindir_to_libdir "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(ucudnn_commands PROPERTIES INSTALL_RPATH "$ORIGIN/${bindir_to_libdir}"
                                                    INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
-  install(TARGETS ucudnn_tool ucudnn_commands RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS ucudnn_tool ucudnn_commands ucudnn_database RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
 # Measurements that `ucudnn run` begins with (misc/docs/DATABASE.md); where libucudnn.so looks in the build tree, too.

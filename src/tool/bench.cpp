@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "support/sizes.hpp"
 #include "tool/bench_row.hpp"
@@ -47,7 +48,8 @@ nlohmann::ordered_json settingsOf(const BenchOptions& options) {
       !onSimulator()
           ? nlohmann::ordered_json(nullptr)
           : nlohmann::ordered_json(options.arithmetic ? toText(*options.arithmetic) : "auto");
-  const std::string database = settingsFromEnvironment(Reporting::kNever).databasePath;
+  const std::string database =
+      options.database.value_or(settingsFromEnvironment(Reporting::kNever).databasePath);
   settings["database"] =
       database.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(database);
   return settings;
@@ -64,6 +66,15 @@ void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
   configure(handle, undivided);
   check(handle.setPlans(""), "ucudnnSetPlans");
   check(handle.setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
+}
+
+/// Of files that are separated by commas.
+std::string fileNames(const std::string& paths) {
+  std::string names;
+  std::istringstream stream(paths);
+  for (std::string path; std::getline(stream, path, ',');)
+    names += (names.empty() ? "" : ", ") + path.substr(path.rfind('/') + 1);
+  return names;
 }
 
 /// What a reader of the table must know.
@@ -86,8 +97,9 @@ std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
                                                   options.graphMemoryBytes > 0 ? "on" : "off")};
   if (!onSimulator()) return remarks;
   const std::string profile = simulatorProfile();
-  remarks.push_back("simulated: times are virtual, " +
-                    (profile.empty() ? "from a model" : "recorded on a GPU: " + profile));
+  remarks.push_back(
+      "simulated: times are virtual, " +
+      (profile.empty() ? "from a model" : "recorded on a GPU: " + fileNames(profile)));
   std::size_t sampled = 0;
   std::size_t off = 0;
   for (const Layer& layer : layers) {
@@ -112,7 +124,6 @@ int bench(const BenchOptions& options, const std::string& command) {
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);
-  OutputFile csv("--csv", options.csvFile);
   useDevice(options.device);
 
   Report report;
@@ -148,9 +159,8 @@ int bench(const BenchOptions& options, const std::string& command) {
     for (const Row& row : report.rows) report.kernelsMeasured -= row.comparedKernels;
   }
 
-  if (!json.isStandardOutput() && !csv.isStandardOutput()) writeTable(std::cout, report);
+  if (!json.isStandardOutput()) writeTable(std::cout, report, options.verbose);
   json.write([&](std::ostream& stream) { stream << toText(toJson(report)); });
-  csv.write([&](std::ostream& stream) { writeCsv(stream, report.rows); });
   return computeTotals(report.rows).failed == 0 ? 0 : 1;
 }
 

@@ -1,17 +1,15 @@
 #include "tool/command_line.hpp"
 
 #include <fmt/format.h>
-#include <ucudnn/ucudnn.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <iostream>
-#include <memory>
+#include <sstream>
 
 #include "support/text.hpp"
-#include "tool/commands.hpp"
 #include "tool/failure.hpp"
+#include "tool/help.hpp"
 #include "tool/run.hpp"
 
 namespace ucudnn::tool {
@@ -19,258 +17,291 @@ namespace {
 
 constexpr const char* kDescription =
     "μ-cuDNN: cuDNN's convolutions, split into micro-batches that fit the workspace limit";
-constexpr const char* kExitStatus =
-    "Exit status: 0 all went well, 1 a layer failed, 2 a bad file, option or setting.";
-constexpr const char* kBenchFooter =
-    "cuDNN ms: the algorithm that cudnnFindConvolution*AlgorithmEx finds fastest with the limit's\n"
-    "workspace. undivided, with engines: the fastest kernel within it that is not split, engines\n"
-    "included, as an autotuner could pick. unlimited: cuDNN's without a limit (24 GiB at most). "
-    "best:\n"
-    "that, or the fastest of cuDNN's own engines without a limit, where engines are asked for. All "
-    "are\n"
-    "timed back to back in turns; the median counts. replayed: the part of μ-cuDNN's timed calls "
-    "that ran as one\n"
-    "launch of a CUDA graph. error (relative_error): normalized L2 distance of μ-cuDNN's output to "
-    "the\n"
-    "plainest kernel's with FMA math (IMPLICIT_GEMM, or ALGO_1 backward). cuDNN's\n"
-    "(cudnn_relative_error): the distance to it of what cuDNN picks without a limit.";
 
-/// What is needed for the life of the parsed command.
-struct Parsed {
-  BenchOptions bench;
-  ConvolutionOptions plan;
-  DatabaseOptions database;
-  Command command;
-};
+// Groups of options, in the order of the help text.
+constexpr const char* kConvolutions = "Convolutions";
+constexpr const char* kWorkspace = "Workspace";
+constexpr const char* kPlanner = "Planner (defaults: the UCUDNN_* settings)";
+constexpr const char* kMeasuring = "Measuring";
+constexpr const char* kOutput = "Output";
+constexpr const char* kDevelopment = "Development";
 
-constexpr const char* kLimit = "--workspace-limit";
+constexpr const char* kLimit = "--limit";
+constexpr const char* kFormerLimit = "--workspace-limit";  // recorded command lines have it
+
+template <typename Parse>
+CLI::Option* addOption(CLI::App& app,
+                       const char* group,
+                       const char* name,
+                       const char* type,
+                       const std::string& help,
+                       Parse parse) {
+  return app.add_option_function<std::string>(name, parse, help)->type_name(type)->group(group);
+}
+
 constexpr const char* kLimitHelp =
-    "bytes, also as 64MiB; default: UCUDNN_DEFAULT_WORKSPACE_LIMIT, 64MiB";
+    "the workspace that the query allows, as 64MiB; default: UCUDNN_DEFAULT_WORKSPACE_LIMIT, 64MiB";
 
 void addLimit(CLI::App& app, ConvolutionOptions& o) {
-  app.add_option_function<std::string>(
-         kLimit,
-         [&o](const std::string& text) { o.limitBytes = parseSizeOption(kLimit, text); },
-         kLimitHelp)
-      ->type_name("SIZE");
+  for (const char* name : {kLimit, kFormerLimit})
+    addOption(app,
+              name == kLimit ? kWorkspace : "",
+              name,
+              "SIZE",
+              kLimitHelp,
+              [&o, name](const std::string& text) { o.limitBytes = parseSizeOption(name, text); });
 }
 
 void addLimits(CLI::App& app, BenchOptions& o) {
-  app.add_option_function<std::vector<std::string>>(
-         kLimit,
-         [&o](const std::vector<std::string>& texts) {
-           o.limitsBytes.clear();
-           for (const std::string& text : texts)
-             o.limitsBytes.push_back(parseSizeOption(kLimit, text));
-           o.limitBytes = o.limitsBytes.front();
-         },
-         std::string(kLimitHelp) + "; several, separated by commas: one after another")
-      ->type_name("SIZE")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-}
-
-void addPlanningOptions(CLI::App& app, ConvolutionOptions& o) {
-  app.add_option_function<std::string>(
-         "--policy",
-         [&o](const std::string& text) { o.policy = parsePolicy(text); },
-         "undivided, powerOfTwo or all; default: UCUDNN_BATCH_SIZE_POLICY, powerOfTwo")
-      ->type_name("POLICY");
-  app.add_option_function<std::string>(
-         "--kernels",
-         [&o](const std::string& text) { o.kernels = parseKernels(text); },
-         "legacy, engines or all; default: UCUDNN_KERNELS, all")
-      ->type_name("KERNELS");
-  app.add_option_function<std::string>(
-         "--tuning",
-         [&o](const std::string& text) { o.tuning = parseTuning(text); },
-         "exhaustive or fast; default: UCUDNN_TUNING, fast")
-      ->type_name("TUNING");
-  app.add_option_function<std::string>(
-         "--max-error",
-         [&o](const std::string& text) { o.maxError = parseMaxError(text); },
-         "largest normalized L2 error of a plan's kernels, as 1e-5; default: UCUDNN_MAX_ERROR, "
-         "none")
-      ->type_name("ERROR");
-  app.add_option_function<std::string>(
-         "--replay",
-         [&o](const std::string& text) {
-           if (!parseReplay(text))
-             o.graphMemoryBytes = 0;
-           else if (o.graphMemoryBytes == 0)
-             o.graphMemoryBytes = Settings().graphMemoryBytes;
-         },
-         "on or off: calls that repeat are launched as CUDA graphs; default: on, unless "
-         "UCUDNN_GRAPH_MEMORY is 0")
-      ->type_name("SWITCH");
+  for (const char* name : {kLimit, kFormerLimit})
+    app.add_option_function<std::vector<std::string>>(
+           name,
+           [&o, name](const std::vector<std::string>& texts) {
+             o.limitsBytes.clear();
+             for (const std::string& text : texts)
+               o.limitsBytes.push_back(parseSizeOption(name, text));
+             o.limitBytes = o.limitsBytes.front();
+           },
+           std::string(kLimitHelp) + "; several, separated by commas, are compared")
+        ->type_name("SIZE")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->group(name == kLimit ? kWorkspace : "");
 }
 
 CLI::Validator namesFile() {
   return {[](std::string& name) { return std::string(name.empty() ? "names no file" : ""); }, ""};
 }
 
-void addNumericsOptions(CLI::App& app, ConvolutionOptions& o) {
-  app.add_option_function<std::string>(
-         "--operations",
-         [&o](const std::string& text) { o.operations = parseOperations(text); },
-         "of forward,backward_data,backward_filter; default: all")
-      ->type_name("LIST");
-  app.add_option_function<std::string>(
-         "--data-type",
-         [&o](const std::string& text) {
-           o.numerics.dataType = parseDataType(text);
-           o.dataTypeName = text;
-         },
-         "float (default), half, bfloat16 or double")
-      ->type_name("TYPE");
-  app.add_option_function<std::string>(
-         "--math",
-         [&o](const std::string& text) {
-           o.numerics.math = parseMath(text);
-           o.mathName = text;
-         },
-         "fma, tf32 (default; cuDNN's default math) or tensor")
-      ->type_name("MATH");
-  app.add_option_function<std::string>(
-         "--layout",
-         [&o](const std::string& text) {
-           o.numerics.layout = parseLayout(text);
-           o.layoutName = text;
-         },
-         "nchw (default) or nhwc")
-      ->type_name("LAYOUT");
+void addFile(
+    CLI::App& app, const char* group, const char* name, std::string& file, const char* help) {
+  app.add_option(name, file, help)->type_name("FILE")->check(namesFile())->group(group);
 }
 
-void addConvolutionOptions(CLI::App& app, ConvolutionOptions& o) {
-  app.add_option("LAYERS.csv", o.files, "layer lists")->required();
-  addPlanningOptions(app, o);
-  addNumericsOptions(app, o);
-  app.add_option("--batch-size", o.batchSize, "in place of each N in the files")
-      ->check(CLI::Range(1, 1 << 20).description(""));
-  app.add_option(
-         "--layers",
-         o.patterns,
-         "only layers whose name matches, as a shell matches files; several: separated by commas")
+void addListOptions(CLI::App& app, ConvolutionOptions& o) {
+  app.add_option("LAYERS.csv", o.files, "layer lists (see below)")->required()->type_name("");
+  app.add_option("--layers", o.patterns, "only layers whose name matches, as conv*; several: a,b")
       ->type_name("PATTERN")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->take_all();
-  app.add_option_function<std::string>(
-         "--total-workspace",
-         [&o](const std::string& text) {
-           o.totalBytes = parseSizeOption("--total-workspace", text);
-         },
-         "one workspace of so many bytes for all layers as one network; default: each has its own "
-         "limit")
-      ->type_name("SIZE");
-  app.add_option("--device", o.device, "CUDA device; default: 0")
-      ->check(CLI::NonNegativeNumber.description(""));
-  app.add_option("--json", o.jsonFile, "write the results there; -: to stdout, instead of a table")
-      ->type_name("FILE")
-      ->check(namesFile());
+      ->take_all()
+      ->group(kConvolutions);
+  app.add_option("--batch-size", o.batchSize, "instead of each N of the lists")
+      ->check(CLI::Range(1, 1 << 20).description(""))
+      ->type_name("N")
+      ->group(kConvolutions);
+  addOption(app,
+            kConvolutions,
+            "--operations",
+            "LIST",
+            "forward,backward_data,backward_filter (default), or some of them",
+            [&o](const std::string& text) { o.operations = parseOperations(text); });
+  addOption(app,
+            kConvolutions,
+            "--data-type",
+            "TYPE",
+            "float (default), half, bfloat16 or double",
+            [&o](const std::string& text) {
+              o.numerics.dataType = parseDataType(text);
+              o.dataTypeName = text;
+            });
+  addOption(app,
+            kConvolutions,
+            "--math",
+            "MATH",
+            "fma, tf32 (default; cuDNN's default math) or tensor",
+            [&o](const std::string& text) {
+              o.numerics.math = parseMath(text);
+              o.mathName = text;
+            });
+  addOption(app,
+            kConvolutions,
+            "--layout",
+            "LAYOUT",
+            "nchw (default) or nhwc",
+            [&o](const std::string& text) {
+              o.numerics.layout = parseLayout(text);
+              o.layoutName = text;
+            });
 }
 
-void addBench(CLI::App& app, Parsed& parsed, const std::string& command) {
+void addTotal(CLI::App& app, ConvolutionOptions& o) {
+  addOption(
+      app,
+      kWorkspace,
+      "--total-workspace",
+      "SIZE",
+      "one workspace for all layers, which are one network; default: each has its own",
+      [&o](const std::string& text) { o.totalBytes = parseSizeOption("--total-workspace", text); });
+}
+
+void addPlannerOptions(CLI::App& app, ConvolutionOptions& o) {
+  addOption(app,
+            kPlanner,
+            "--policy",
+            "POLICY",
+            "micro-batch sizes to try: undivided, powerOfTwo (default) or all",
+            [&o](const std::string& text) { o.policy = parsePolicy(text); });
+  addOption(app,
+            kPlanner,
+            "--kernels",
+            "KERNELS",
+            "legacy (algorithms), engines (of the graph API) or all (default)",
+            [&o](const std::string& text) { o.kernels = parseKernels(text); });
+  addOption(app,
+            kPlanner,
+            "--tuning",
+            "TUNING",
+            "how many kernels to measure: exhaustive or fast (default)",
+            [&o](const std::string& text) { o.tuning = parseTuning(text); });
+  addOption(app,
+            kPlanner,
+            "--max-error",
+            "ERROR",
+            "the largest normalized L2 error of a plan's kernels, as 1e-5; default: none",
+            [&o](const std::string& text) { o.maxError = parseMaxError(text); });
+  addOption(app,
+            kPlanner,
+            "--replay",
+            "SWITCH",
+            "on or off: launch calls that repeat as CUDA graphs; default: on, unless "
+            "UCUDNN_GRAPH_MEMORY is 0",
+            [&o](const std::string& text) {
+              if (!parseReplay(text))
+                o.graphMemoryBytes = 0;
+              else if (o.graphMemoryBytes == 0)
+                o.graphMemoryBytes = Settings().graphMemoryBytes;
+            });
+  CLI::Option* const database =
+      addOption(app,
+                kPlanner,
+                "--database",
+                "FILE",
+                "where to keep measurements: an SQLite file, or a folder, with a slash at its end",
+                [&o](const std::string& text) { o.database = text; })
+          ->check(namesFile());
+  app.add_flag_callback(
+         "--no-database", [&o] { o.database = ""; }, "keep no measurements")
+      ->group(kPlanner)
+      ->excludes(database);
+}
+
+void addOutputOptions(CLI::App& app, ConvolutionOptions& o) {
+  app.add_option("--device", o.device, "CUDA device; default: 0")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("N")
+      ->group(kMeasuring);
+  app.add_flag("-v,--verbose", o.verbose, "print more about each plan (see below)")->group(kOutput);
+  addFile(app, kOutput, "--json", o.jsonFile, "write the results there; -: to stdout, no table");
+}
+
+void addBench(CLI::App& app, CommandLine& line) {
   CLI::App* const bench =
       app.add_subcommand("bench", "plan and run each layer's convolutions, and compare with cuDNN");
-  BenchOptions& o = parsed.bench;
+  BenchOptions& o = line.bench;
+  addListOptions(*bench, o);
   addLimits(*bench, o);
-  addConvolutionOptions(*bench, o);
+  addTotal(*bench, o);
+  addOption(*bench,
+            kWorkspace,
+            "--total-workspace-policy",
+            "POLICY",
+            "with a total: divide, share, or auto (default), which compares both",
+            [&o](const std::string& text) { o.totalPolicy = parseTotalPolicy(text); });
+  addOption(*bench,
+            kWorkspace,
+            "--streams",
+            "WHAT",
+            "with a total, how many streams the network uses: one in all (default); operation: one "
+            "for each operation; layer: one for each layer and operation",
+            [&o](const std::string& text) { o.streams = parseStreams(text); });
+  addPlannerOptions(*bench, o);
+  bench->add_option("--repeats", o.repeats, "how often to time each kernel; default: 5")
+      ->check(CLI::Range(1, 10000).description(""))
+      ->type_name("N")
+      ->group(kMeasuring);
+  addOutputOptions(*bench, o);
   bench
-      ->add_option(
-          "--repeats", o.repeats, "timings of each, of which the median counts; default: 5")
-      ->check(CLI::Range(1, 10000).description(""));
-  bench->add_option("--csv", o.csvFile, "write the rows there")
-      ->type_name("FILE")
-      ->check(namesFile());
-  bench
-      ->add_option_function<std::string>(
-          "--arithmetic",
-          [&o](const std::string& text) { o.arithmetic = parseArithmetic(text); },
-          "on the simulator: what is computed to be compared: auto (default: sampled for large "
-          "layers), full, sampled or off")
-      ->type_name("MODE");
-  bench
-      ->add_option_function<std::string>(
-          "--total-workspace-policy",
-          [&o](const std::string& text) { o.totalPolicy = parseTotalPolicy(text); },
-          "with a total: divide or share; auto, the default: both, side by side")
-      ->type_name("POLICY");
-  bench
-      ->add_option_function<std::string>(
-          "--streams",
-          [&o](const std::string& text) { o.streams = parseStreams(text); },
-          "with a total, what has a stream and a handle of its own: one (default: nothing), "
-          "operation (the three overlap) or layer (each layer's operation, one behind the other)")
-      ->type_name("WHAT");
-  bench->add_flag_callback(
-      "--no-check", [&o] { o.check = false; }, "do not compare results");
-  bench->footer(kBenchFooter);
-  bench->callback([&parsed, command] {
-    if (parsed.bench.totalBytes > 0 && parsed.bench.limitsBytes.size() > 1)
-      throw BadInput(fmt::format("{}: of several none goes with --total-workspace", kLimit));
-    parsed.command = [&parsed, command] {
-      return parsed.bench.totalBytes > 0 ? benchNetwork(parsed.bench, command)
-                                         : tool::bench(parsed.bench, command);
-    };
+      ->add_flag_callback(
+          "--no-check", [&o] { o.check = false; }, "do not compare results with cuDNN's")
+      ->group(kDevelopment);
+  addOption(*bench,
+            kDevelopment,
+            "--arithmetic",
+            "MODE",
+            "on the simulator, which results to compute: full, sampled, off, or auto (default): "
+            "sampled for large layers",
+            [&o](const std::string& text) { o.arithmetic = parseArithmetic(text); });
+  bench->footer(benchFooter());
+  bench->callback([&line] {
+    if (line.bench.totalBytes > 0 && line.bench.limitsBytes.size() > 1)
+      throw BadInput(fmt::format("{}: name one limit where there is a --total-workspace", kLimit));
+    line.task = Task::kBench;
   });
 }
 
-void addPlan(CLI::App& app, Parsed& parsed, const std::string& command) {
+void addPlan(CLI::App& app, CommandLine& line) {
   CLI::App* const plan = app.add_subcommand(
-      "plan", "show candidates, Pareto front and choice, without running the choice");
-  addLimit(*plan, parsed.plan);
-  addConvolutionOptions(*plan, parsed.plan);
-  plan->add_option("--lp",
-                   parsed.plan.lpFile,
-                   "with --total-workspace: write the division's 0-1 program in CPLEX LP format")
-      ->type_name("FILE")
-      ->check(namesFile());
+      "plan", "show each layer's plan and its Pareto front, without running the plan");
+  ConvolutionOptions& o = line.plan;
+  addListOptions(*plan, o);
+  addLimit(*plan, o);
+  addTotal(*plan, o);
+  addPlannerOptions(*plan, o);
+  addOutputOptions(*plan, o);
   plan->add_flag_callback(
-      "--accuracy",
-      [&parsed] { parsed.plan.accuracy = true; },
-      "measure kernels' errors, and show the fastest plan for each; not with --total-workspace");
-  plan->add_option("--save", parsed.plan.plansFile, "write the choices there, for UCUDNN_PLANS")
-      ->type_name("FILE")
-      ->check(namesFile());
-  plan->callback([&parsed, command] {
-    parsed.command = [&parsed, command] {
-      return parsed.plan.totalBytes > 0 ? planNetwork(parsed.plan, command)
-                                        : tool::plan(parsed.plan, command);
-    };
-  });
+          "--accuracy",
+          [&o] { o.accuracy = true; },
+          "measure kernels' errors, and show the fastest plan for each; not with --total-workspace")
+      ->group(kOutput);
+  addFile(*plan, kOutput, "--save", o.plansFile, "write the plans there, for UCUDNN_PLANS");
+  addFile(*plan,
+          kDevelopment,
+          "--lp",
+          o.lpFile,
+          "with --total-workspace: write the division's 0-1 program in CPLEX LP format");
+  plan->footer(planFooter());
+  plan->callback([&line] { line.task = Task::kPlan; });
 }
 
-void addDatabase(CLI::App& app, Parsed& parsed) {
+void addDatabase(CLI::App& app, CommandLine& line) {
   CLI::App* const db = app.add_subcommand("db", "look after the database of measurements");
-  DatabaseOptions& o = parsed.database;
-  const auto add = [&](const char* name,
-                       const char* description,
-                       const char* file,
-                       int (*function)(const DatabaseOptions&)) {
-    CLI::App* const command = db->add_subcommand(name, description);
-    command->add_option("--database", o.database, "default: UCUDNN_DATABASE")->type_name("FILE");
-    if (file != nullptr) command->add_option(file, o.file)->required();
-    command->callback([&parsed, function] {
-      parsed.command = [&parsed, function] { return function(parsed.database); };
+  DatabaseOptions& o = line.database;
+  const auto add = [&](const char* name, const char* help, const char* file, DatabaseTask task) {
+    CLI::App* const command = db->add_subcommand(name, help);
+    command
+        ->add_option("--database",
+                     o.database,
+                     "an SQLite file, or a folder of them; default: UCUDNN_DATABASE, else the "
+                     "folder of `ucudnn run`")
+        ->type_name("FILE");
+    if (file != nullptr) command->add_option(file, o.file)->required()->type_name("");
+    command->callback([&line, task] {
+      line.task = Task::kDatabase;
+      line.database.task = task;
     });
     return command;
   };
-  add("list", "what is in it, by machine", nullptr, listEntries);
-  add("export", "write it as JSON", "FILE.json", exportEntries);
-  add("import", "add what was exported", "FILE.json", importEntries);
-  CLI::App* const merge = add("merge", "add other databases' content", nullptr, mergeEntries);
-  merge->add_option("OTHER.db", o.others)->required();
-  merge->add_flag("--for-plans", o.forPlans, "but for kernels that no plan would have");
-  CLI::App* const prune = add("prune", "remove what is no longer of use", nullptr, pruneEntries);
-  prune->add_option("--older-than", o.olderThanDays, "what was last measured so many days ago")
+  add("list", "print what is in it, by machine", nullptr, DatabaseTask::kList);
+  add("export", "write it as JSON; -: to stdout", "FILE.json", DatabaseTask::kExport);
+  add("import", "add what was exported", "FILE.json", DatabaseTask::kImport);
+  CLI::App* const merge =
+      add("merge", "add the content of other databases", nullptr, DatabaseTask::kMerge);
+  merge->add_option("OTHER.db", o.others, "files or folders")->required()->type_name("");
+  merge->add_flag("--for-plans", o.forPlans, "leave out kernels that no plan would have");
+  CLI::App* const prune = add("prune",
+                              "remove old measurements, or those of other machines",
+                              nullptr,
+                              DatabaseTask::kPrune);
+  prune->add_option("--older-than", o.olderThanDays, "remove what was last measured so long ago")
       ->type_name("DAYS")
       ->check(CLI::Range(0, 100000).description(""));
   prune->add_flag("--other-machines",
                   o.otherMachines,
-                  "what was measured on another device model or with other versions");
+                  "remove what was measured on another device model or with other versions");
   prune->add_option("--device", o.device, "with --other-machines: the device to keep; default: 0")
-      ->check(CLI::NonNegativeNumber.description(""));
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("N");
   db->require_subcommand(1);
 }
 
@@ -298,15 +329,13 @@ std::string oneLine(std::string text) {
     for (const CLI::App* subcommand : all) names += " " + subcommand->get_name();
     throw BadInput(fmt::format("\"{}\" is no command; there are{}", excerpt(argument), names));
   }
-  throw BadInput(oneLine(error.what()) +
-                 (innermost->get_subcommands([](const CLI::App*) { return true; }).empty()
-                      ? ""
-                      : fmt::format(" ({} --help lists them)", innermost->get_display_name())));
+  throw BadInput(fmt::format("{} ({} --help says more)",
+                             excerpt(oneLine(error.what()), 300),
+                             innermost->get_display_name()));
 }
 
-void readEnvironment(Parsed& parsed, Reporting reporting) {
-  const Settings settings = settingsFromEnvironment(reporting);
-  for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&parsed.bench), &parsed.plan}) {
+void setDefaults(CommandLine& line, const Settings& settings) {
+  for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&line.bench), &line.plan}) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
     o->kernels = settings.kernels;
@@ -314,36 +343,35 @@ void readEnvironment(Parsed& parsed, Reporting reporting) {
     o->maxError = settings.maxError;
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
-  parsed.bench.limitsBytes = {parsed.bench.limitBytes};
-  parsed.database.database = settings.databasePath;
+  line.bench.limitsBytes = {line.bench.limitBytes};
+  line.database.database = settings.databasePath;
 }
 
 }  // namespace
 
-Command parseCommandLine(std::vector<std::string> arguments) {
-  const auto parsed = std::make_shared<Parsed>();
-  std::string command = "ucudnn";
-  for (const std::string& argument : arguments) command += " " + argument;
+CommandLine parseCommandLine(const std::vector<std::string>& arguments,
+                             const std::function<Settings()>& environment) {
+  CommandLine line;
+  line.words = "ucudnn";
+  for (const std::string& argument : arguments) line.words += " " + argument;
 
   CLI::App app(kDescription, "ucudnn");
+  app.formatter(helpFormatter());
   app.footer(kExitStatus);
-  app.set_version_flag("--version", std::string("ucudnn ") + ucudnnGetVersionString());
+  app.set_version_flag("--version", "ucudnn " UCUDNN_VERSION_STRING, "print the version");
+  app.set_help_flag("-h,--help", "print this help");
   app.require_subcommand(1);
-  addBench(app, *parsed, command);
-  addPlan(app, *parsed, command);
-  // Shows bad settings rather than refuse them, so it reads the environment on its own.
-  app.add_subcommand("info", "show versions, devices and settings")->callback([&] {
-    parsed->command = tool::info;
-  });
-  addDatabase(app, *parsed);
+  addBench(app, line);
+  addPlan(app, line);
+  CLI::App* const info = app.add_subcommand("info", "show versions, devices and settings");
+  info->add_flag("-v,--verbose", line.verboseInfo, "say what each setting means");
+  info->callback([&] { line.task = Task::kInfo; });
+  addDatabase(app, line);
   app.add_subcommand("run", kRunDescription)->callback([] {  // listed with the others
     throw BadInput("run: only `ucudnn` itself runs programs");
   });
 
-  const std::string first = arguments.empty() ? std::string() : arguments.front();
-  // Only `db` creates no handle, which would report.
-  if (first != "info")
-    readEnvironment(*parsed, first == "db" ? Reporting::kOnce : Reporting::kNever);
+  if (arguments.empty() || arguments.front() != "info") setDefaults(line, environment());
   // CLI11 takes them from the end.
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
@@ -352,13 +380,10 @@ Command parseCommandLine(std::vector<std::string> arguments) {
     if (error.get_exit_code() != 0) refuse(app, arguments, error);
     std::ostringstream text;
     app.exit(error, text, text);
-    return [text = text.str()] {
-      std::cout << text;
-      return 0;
-    };
+    line.task = Task::kPrint;
+    line.text = text.str();
   }
-  // The options live as long as the command does.
-  return [parsed] { return parsed->command(); };
+  return line;
 }
 
 }  // namespace ucudnn::tool

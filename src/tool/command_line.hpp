@@ -5,14 +5,27 @@
 #include <string>
 #include <vector>
 
+#include "tool/options.hpp"
+
 namespace ucudnn::tool {
 
-/// What the command line asks for: to be called once; returns the exit status.
-using Command = std::function<int()>;
+enum class Task { kPrint, kInfo, kBench, kPlan, kDatabase };
+
+/// What the command line asks for.
+struct CommandLine {
+  Task task = Task::kPrint;
+  std::string text;   ///< of kPrint: the help, or the version
+  std::string words;  ///< the command line itself, for reports
+  BenchOptions bench;
+  ConvolutionOptions plan;
+  DatabaseOptions database;
+  bool verboseInfo = false;
+};
 
 /// Throws BadInput, one line that names the option; BadSetting where a UCUDNN_* variable is bad.
-/// For
-/// --help and --version the command prints them.
-Command parseCommandLine(std::vector<std::string> arguments);
+/// `environment` reads the settings that are defaults, and is not called for `info`, which shows
+/// bad ones rather than refuse them.
+CommandLine parseCommandLine(const std::vector<std::string>& arguments,
+                             const std::function<Settings()>& environment);
 
 }  // namespace ucudnn::tool

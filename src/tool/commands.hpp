@@ -1,5 +1,5 @@
-// The commands: each does its work, writes its results and returns the exit status. They throw
-// BadInput, DeviceError and other std::exceptions, which main() reports.
+// The commands that need cuDNN: each does its work, writes its results and returns the exit status.
+// They throw BadInput, DeviceError and other std::exceptions, which main() reports.
 #pragma once
 
 #include <string>
@@ -21,13 +21,7 @@ int benchNetwork(const BenchOptions& options, const std::string& command);
 /// How the total would be divided. 0: there is a division.
 int planNetwork(const ConvolutionOptions& options, const std::string& command);
 
-/// 0, with or without a GPU.
-int info();
-
-int listEntries(const DatabaseOptions& options);
-int exportEntries(const DatabaseOptions& options);
-int importEntries(const DatabaseOptions& options);
-int mergeEntries(const DatabaseOptions& options);
-int pruneEntries(const DatabaseOptions& options);
+/// Of `ucudnn info`: prints the versions, and the devices if there are any. 0.
+int describeHere();
 
 }  // namespace ucudnn::tool

@@ -1,4 +1,5 @@
-// `ucudnn db`
+#include "tool/database.hpp"
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,12 +10,10 @@
 
 #include "cache/maintenance.hpp"
 #include "support/text.hpp"
-#include "tool/commands.hpp"
-#include "tool/device.hpp"
+#include "tool/columns.hpp"
 #include "tool/failure.hpp"
-#include "tool/machine.hpp"
 #include "tool/output_file.hpp"
-#include "tool/report.hpp"
+#include "tool/version_text.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -56,8 +55,6 @@ std::string date(std::int64_t time) {
   if (gmtime_r(&seconds, &parts) == nullptr) return "no time";
   return fmt::format("{:%Y-%m-%d %H:%M}", parts);
 }
-
-}  // namespace
 
 int listEntries(const DatabaseOptions& options) {
   const auto entries = onFile([&] { return listDatabase(fileOf(options)); });
@@ -121,20 +118,36 @@ int mergeEntries(const DatabaseOptions& options) {
   return 0;
 }
 
-int pruneEntries(const DatabaseOptions& options) {
+int pruneEntries(const DatabaseOptions& options,
+                 const std::function<MachineKey(int device)>& machineOf) {
   PruneFilter filter;
   if (!options.olderThanDays && !options.otherMachines)
     throw BadInput("db prune: say what to remove: --older-than DAYS, --other-machines, or both");
   if (options.olderThanDays)
     filter.measuredBefore =
         static_cast<std::int64_t>(std::time(nullptr)) - *options.olderThanDays * kSecondsInDay;
-  if (options.otherMachines) {
-    useDevice(options.device);
-    filter.otherThan = machineKey(options.device);
-  }
+  if (options.otherMachines) filter.otherThan = machineOf(options.device);
   const auto sizes = onFile([&] { return pruneDatabase(fileOf(options), filter); });
   std::cout << fmt::format("{} batch sizes removed\n", sizes);
   return 0;
+}
+
+}  // namespace
+
+int maintainDatabase(const DatabaseOptions& options,
+                     const std::function<MachineKey(int device)>& machineOf) {
+  switch (options.task) {
+    case DatabaseTask::kList:
+      return listEntries(options);
+    case DatabaseTask::kExport:
+      return exportEntries(options);
+    case DatabaseTask::kImport:
+      return importEntries(options);
+    case DatabaseTask::kMerge:
+      return mergeEntries(options);
+    default:
+      return pruneEntries(options, machineOf);
+  }
 }
 
 }  // namespace ucudnn::tool

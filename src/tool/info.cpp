@@ -1,82 +1,120 @@
-// `ucudnn info`
-#include <fmt/format.h>
+#include "tool/info.hpp"
 
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <iostream>
+#include <stdexcept>
 
 #include "support/settings.hpp"
-#include "support/sizes.hpp"
 #include "support/text.hpp"
-#include "tool/commands.hpp"
-#include "tool/device.hpp"
-#include "tool/failure.hpp"
-#include "tool/machine.hpp"
-#include "tool/report.hpp"
+#include "tool/columns.hpp"
+#include "tool/run.hpp"
 
 namespace ucudnn::tool {
 namespace {
 
-void printVersions() {
-  const nlohmann::ordered_json versions = describeVersions();
-  const auto text = [&](const char* key) {
-    return versions.at(key).is_null() ? std::string("none") : versions.at(key).get<std::string>();
-  };
-  writeColumns(std::cout,
-               {{"μ-cuDNN", text("ucudnn")},
-                {"cuDNN", text("cudnn")},
-                {"CUDA runtime", text("cuda")},
-                {"CUDA driver", text("cuda_driver")},
-                {"GPU driver", text("driver")},
-                {"git revision", text("git_revision")}},
-               1);
+/// What another program of ours says on stdout and stderr, and how it ends.
+struct Answer {
+  int status = -1;  ///< as waitpid gives it
+  std::string text;
+};
+
+Answer ask(const char* name, const char* argument) {
+  const std::string program = besideThisProgram(".", name);
+  int ends[2];
+  if (::pipe(ends) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
+  if (child == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    ::execl(program.c_str(), name, argument, nullptr);
+    const char* const why = std::strerror(errno);
+    static_cast<void>(!::write(STDOUT_FILENO, why, std::strlen(why)));
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  Answer answer;
+  char buffer[4096];
+  for (ssize_t read = 1; read != 0;) {
+    read = ::read(ends[0], buffer, sizeof(buffer));
+    if (read > 0)
+      answer.text.append(buffer, static_cast<std::size_t>(read));
+    else if (read < 0 && errno != EINTR)
+      break;
+  }
+  ::close(ends[0]);
+  while (::waitpid(child, &answer.status, 0) < 0 && errno == EINTR) {
+  }
+  return answer;
 }
 
-void printDevices() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    cudaGetLastError();
-    std::cout << fmt::format(
-        "\nno CUDA device: {}\n",
-        status != cudaSuccess ? cudaGetErrorString(status) : "the driver sees none");
+/// The program that asks cuDNN and CUDA starts only where the loader finds both.
+void printVersionsAndDevices() {
+  const Answer answer = ask("ucudnn-commands", "info");
+  if (answer.status == 0) {
+    std::cout << answer.text;
     return;
   }
-  std::cout << '\n';
-  std::vector<std::vector<std::string>> lines = {{"device", "name", "capability", "SMs", "memory"}};
-  for (int device = 0; device < count; ++device) {
-    const nlohmann::ordered_json properties = describeDevice(device);
-    lines.push_back({fmt::format("{}", device),
-                     properties.at("device").get<std::string>(),
-                     properties.at("compute_capability").get<std::string>(),
-                     fmt::format("{}", properties.at("multiprocessors").get<int>()),
-                     formatSize(properties.at("memory_bytes").get<std::size_t>())});
-  }
-  writeColumns(std::cout, lines, 2);
-  if (onSimulator()) std::cout << "simulated: results are computed by the CPU, times are virtual\n";
+  std::string why(trimmed(answer.text, " \n"));
+  // The loader: "PROGRAM: error while loading shared libraries: WHY".
+  constexpr std::string_view kLoader = "error while loading shared libraries: ";
+  if (const auto found = why.find(kLoader); found != std::string::npos)
+    why.erase(0, found + kLoader.size());
+  std::cout << fmt::format(
+      "μ-cuDNN       {}\ncuDNN, CUDA   not found: {}\n"
+      "              bench, plan and programs need them: name their folders in LD_LIBRARY_PATH\n",
+      UCUDNN_VERSION_STRING,
+      excerpt(why, 200));
 }
 
-void printSettings() {
-  std::vector<std::vector<std::string>> lines = {{"setting", "value", "default", "meaning"}};
-  for (const EnvironmentVariable& variable : environmentVariables()) {
-    const char* const value = environmentValue(variable);
-    std::string text = value != nullptr && *value != '\0' ? value : "-";
-    if (text != "-") try {
-        Settings scratch;
-        variable.parse(scratch, text);
-      } catch (const std::invalid_argument& reason) {
-        text += fmt::format(" (refused: {})", reason.what());
-      }
-    lines.push_back({variable.name, excerpt(text, 200), variable.defaultValue, variable.help});
+std::string valueOf(const EnvironmentVariable& variable) {
+  constexpr std::size_t kMostBytes = 200;  // of a value
+  const char* const value = environmentValue(variable);
+  if (value == nullptr || *value == '\0') return "-";
+  try {
+    Settings scratch;
+    variable.parse(scratch, value);
+  } catch (const std::invalid_argument& reason) {
+    return fmt::format("{} (refused: {})", excerpt(value, kMostBytes), reason.what());
   }
+  return excerpt(value, kMostBytes);
+}
+
+void printSettings(bool verbose) {
+  constexpr const char* kIndent = "    ";
+  std::vector<std::vector<std::string>> lines = {{"setting", "default", "value"}};
   std::cout << '\n';
-  writeColumns(std::cout, lines, 3);
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    if (!verbose) {
+      lines.push_back({variable.name, variable.defaultValue, valueOf(variable)});
+      continue;
+    }
+    std::string meaning = wrapped(
+        fmt::format(
+            "{}. Accepted: {}. Default: {}", variable.help, variable.type, variable.defaultValue),
+        kMostColumns - std::strlen(kIndent));
+    for (std::size_t end = 0; (end = meaning.find('\n', end)) != std::string::npos;)
+      meaning.insert(++end, kIndent);
+    std::cout << variable.name << " = " << printable(valueOf(variable)) << '\n'
+              << kIndent << meaning << '\n';
+  }
+  if (verbose) return;
+  writeColumns(std::cout, lines, lines.front().size());
+  std::cout << "\n`ucudnn info --verbose` says what each setting means.\n";
 }
 
 }  // namespace
 
-int info() {
-  printVersions();
-  printDevices();
-  printSettings();
+int info(bool verbose) {
+  printVersionsAndDevices();
+  printSettings(verbose);
   return 0;
 }
 

@@ -132,11 +132,18 @@ std::vector<std::string> readHeader(const std::string& text, const Line& line) {
     const auto names = [&](const char* known) { return column == known; };
     if (std::none_of(kRequired.begin(), kRequired.end(), names) &&
         std::none_of(kOptional.begin(), kOptional.end(), names))
-      line.refuse(fmt::format("unknown column \"{}\"", excerpt(column)));
+      line.refuse(fmt::format("unknown column \"{}\"; the columns are {},{}",
+                              excerpt(column, 30),
+                              fmt::join(kRequired, ","),
+                              fmt::join(kOptional, ",")));
     if (!seen.insert(column).second) line.refuse(fmt::format("column {} stands twice", column));
   }
   for (const char* column : kRequired)
-    if (seen.count(column) == 0) line.refuse(fmt::format("column {} is missing", column));
+    if (seen.count(column) == 0)
+      line.refuse(
+          fmt::format("column {} is missing; the columns are {}; `ucudnn bench --help` says more",
+                      column,
+                      fmt::join(kRequired, ",")));
   if (seen.count("D") != seen.count("kernel_d")) line.refuse("columns D and kernel_d go together");
   return header;
 }

@@ -8,10 +8,6 @@
 
 namespace ucudnn::tool {
 
-/// "9.19.0" for what cudnnGetVersion answers, "13.0" for what CUDA's version functions do.
-std::string cudnnVersionText(std::size_t version);
-std::string cudaVersionText(int version);
-
 /// The versions of μ-cuDNN, cuDNN, the CUDA runtime and the driver; needs no device.
 nlohmann::ordered_json describeVersions();
 

@@ -101,7 +101,7 @@ std::vector<Way> waysOf(TotalWorkspacePolicy policy);
 nlohmann::ordered_json toJson(const NetworkReport& report);
 /// Per convolution, then the totals side by side.
 void writeTable(std::ostream& stream, const NetworkReport& report);
-/// The division as bars.
-void writeBars(std::ostream& stream, const NetworkReport& report);
+/// The division as bars. `verbose`: its kernels, too.
+void writeBars(std::ostream& stream, const NetworkReport& report, bool verbose);
 
 }  // namespace ucudnn::tool

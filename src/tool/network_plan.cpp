@@ -31,7 +31,8 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   report.machine = describeMachine(options.device, command);
   report.settings = toJson(options);
   addStatistics(report);
-  if (!json.isStandardOutput() && !lp.isStandardOutput()) writeBars(std::cout, report);
+  if (!json.isStandardOutput() && !lp.isStandardOutput())
+    writeBars(std::cout, report, options.verbose);
   json.write([&](std::ostream& out) { out << toText(toJson(report)); });
   lp.write([&](std::ostream& out) {
     DivisionSettings settings;

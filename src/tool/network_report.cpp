@@ -7,6 +7,8 @@
 
 #include "support/settings.hpp"
 #include "support/sizes.hpp"
+#include "support/text.hpp"
+#include "tool/columns.hpp"
 #include "tool/network.hpp"
 
 namespace ucudnn::tool {
@@ -14,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kBarColumns = 40;  // with names and numbers beside it, a line of a terminal
+constexpr std::size_t kBarColumns = 20;  // with names and numbers beside it, a line of a terminal
 
 Json toJson(const NetworkChoice& choice) {
   const PlanDescription& plan = choice.plan;
@@ -52,14 +54,8 @@ void writeTimes(std::ostream& stream,
                 const NetworkReport& report,
                 const char* title,
                 NetworkTimes NetworkTotals::*times) {
-  std::vector<std::vector<std::string>> lines = {{title,
-                                                  "predicted ms",
-                                                  "measured ms",
-                                                  "prediction",
-                                                  "of wr",
-                                                  "replayed",
-                                                  "workspace",
-                                                  "host ms"}};
+  std::vector<std::vector<std::string>> lines = {
+      {title, "predicted", "measured", "off by", "of wr", "replayed", "workspace", "host"}};
   const auto& reuse = report.totals[static_cast<std::size_t>(Way::kReuse)];
   for (const Way way : kWays) {
     const auto& totals = report.totals[static_cast<std::size_t>(way)];
@@ -80,6 +76,15 @@ void writeTimes(std::ostream& stream,
     for (auto& line : lines) line.pop_back();
   stream << '\n';
   writeColumns(stream, lines, 1);
+}
+
+/// The kernels of the division's plans.
+void writeKernels(std::ostream& stream, const NetworkReport& report) {
+  for (const NetworkRow& row : report.rows) {
+    stream << fmt::format("\n{} {} ({})\n", printable(row.layer), row.operation, row.shape);
+    writeConfiguration(
+        stream, row.choices[static_cast<std::size_t>(Way::kDivide)]->plan.configuration, "    ");
+  }
 }
 
 }  // namespace
@@ -128,13 +133,13 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
   std::vector<std::string> header = {"layer", "operation"};
   for (const Way way : kWays)
     if (report.totals[static_cast<std::size_t>(way)]) {
-      header.push_back(fmt::format("{} ms", toText(way)));
+      header.emplace_back(toText(way));
       header.emplace_back("workspace");
     }
   std::vector<std::vector<std::string>> lines = {header};
   for (const NetworkRow& row : report.rows) {
     std::vector<std::string>& line = lines.emplace_back();
-    line = {row.layer, row.operation};
+    line = {layerName(row.layer), operationName(row.operation)};
     for (const auto& choice : row.choices)
       if (choice) {
         line.push_back(milliseconds(choice->measuredMs.value()));
@@ -144,47 +149,54 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
   writeRemarks(stream, report);
   writeColumns(stream, lines, 2);
 
-  stream << fmt::format("\n{} convolutions, {} in all; wr: {} each; streams: {}\n",
-                        report.rows.size(),
-                        formatSize(report.totalBytes),
-                        formatSize(report.eachBytes),
-                        report.settings.at("streams").get<std::string>());
-  writeTimes(stream, report, "sum of all, each by itself", &NetworkTotals::summed);
-  writeTimes(stream, report, "one iteration after another", &NetworkTotals::iteration);
+  stream << fmt::format(
+      "\n{} convolutions, {} in all. Times are ms. wr: an equal part of {} for each. divide: a\n"
+      "part for each, by its gain. share: all of it for each in turn. Streams: {}.\n",
+      report.rows.size(),
+      formatSize(report.totalBytes),
+      formatSize(report.eachBytes),
+      report.settings.at("streams").get<std::string>());
+  writeTimes(stream, report, "sum, each by itself", &NetworkTotals::summed);
+  writeTimes(stream, report, "iterations in a row", &NetworkTotals::iteration);
   if (report.totals[static_cast<std::size_t>(Way::kDivide)] && !report.optimal)
-    stream << "the division is the best found in time, not proven to be the best\n";
-  stream << fmt::format("planning {:.0f} ms: {} kernels measured, {} loaded from the database\n",
+    stream << "The division is the best that was found in time; a better one may exist.\n";
+  stream << fmt::format("Planning took {:.0f} ms: {} kernels measured, {} from the database.\n",
                         report.planningMs,
                         report.kernelsMeasured,
                         report.kernelsLoaded);
 }
 
-void writeBars(std::ostream& stream, const NetworkReport& report) {
+void writeBars(std::ostream& stream, const NetworkReport& report, bool verbose) {
   constexpr auto kDivide = static_cast<std::size_t>(Way::kDivide);
   writeRemarks(stream, report);
   std::size_t most = 1;
   for (const NetworkRow& row : report.rows)
     most = std::max(most, row.choices[kDivide]->plan.workspaceBytes);
   std::vector<std::vector<std::string>> lines = {
-      {"layer", "operation", "", "workspace", "of total", "ms", "configuration"}};
+      {"layer", "operation", "", "workspace", "of total", "ms"}};
   for (const NetworkRow& row : report.rows) {
     const PlanDescription& choice = row.choices[kDivide]->plan;
     const double length = static_cast<double>(kBarColumns) *
                           static_cast<double>(choice.workspaceBytes) / static_cast<double>(most);
     std::string bar(static_cast<std::size_t>(std::lround(length)), '#');
     bar.resize(kBarColumns, ' ');
-    lines.push_back({row.layer,
-                     row.operation,
+    lines.push_back({layerName(row.layer),
+                     operationName(row.operation),
                      "|" + bar + "|",
                      formatSize(choice.workspaceBytes),
                      percent(static_cast<double>(choice.workspaceBytes) /
                              static_cast<double>(report.totalBytes)),
-                     milliseconds(choice.predictedMs),
-                     toText(choice.configuration)});
+                     milliseconds(choice.predictedMs)});
   }
+  const std::size_t left = columnsLeft(lines);
+  lines.front().emplace_back("split");
+  for (std::size_t i = 0; i < report.rows.size(); ++i)
+    lines[i + 1].push_back(splitText(report.rows[i].choices[kDivide]->plan.configuration, left));
   writeColumns(stream, lines, 3);
+  if (verbose) writeKernels(stream, report);
   stream << fmt::format(
-      "\n{} of {} divided among {} convolutions{}: {} ms; wr with {} each: {} ms; shared: {} ms\n",
+      "\n{} of {} divided among {} convolutions{}: {} ms.\n"
+      "wr, an equal part of {} for each: {} ms. share, all of it for each in turn: {} ms.\n",
       formatSize(report.totals[kDivide]->workspaceBytes),
       formatSize(report.totalBytes),
       report.rows.size(),

@@ -35,9 +35,11 @@ struct ConvolutionOptions {
   std::size_t totalBytes = 0;
   TotalWorkspacePolicy totalPolicy = Settings().totalWorkspacePolicy;
   int device = 0;
-  std::string jsonFile;   ///< empty: none; "-": stdout, in the table's place
-  std::string plansFile;  ///< of `plan`: the choices, for UCUDNN_PLANS; empty: none
-  std::string lpFile;     ///< of `plan` with a total: the division as a CPLEX LP file
+  std::optional<std::string> database;  ///< empty: the environment's; "": none
+  bool verbose = false;                 ///< the table says more
+  std::string jsonFile;                 ///< empty: none; "-": stdout, in the table's place
+  std::string plansFile;                ///< of `plan`: the choices, for UCUDNN_PLANS; empty: none
+  std::string lpFile;                   ///< of `plan` with a total: the division as a CPLEX LP file
 };
 
 /// What runs on a stream of its own, in a network.
@@ -50,10 +52,12 @@ struct BenchOptions : ConvolutionOptions {
   int repeats = 5;
   std::optional<Arithmetic> arithmetic;  ///< empty: auto
   bool check = true;
-  std::string csvFile;
 };
 
+enum class DatabaseTask { kList, kExport, kImport, kMerge, kPrune };
+
 struct DatabaseOptions {
+  DatabaseTask task = DatabaseTask::kList;
   std::string database;             ///< UCUDNN_DATABASE
   std::string file;                 ///< import, export
   std::vector<std::string> others;  ///< merge

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "support/sizes.hpp"
+#include "tool/columns.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/machine.hpp"
@@ -15,11 +17,20 @@
 namespace ucudnn::tool {
 namespace {
 
+constexpr std::size_t kSplitColumns = 70;  // what is left beside workspace and time
+
+/// A point of the front, and the plan that has it.
+struct Point {
+  double timeMs = 0;
+  std::size_t workspaceBytes = 0;
+  std::vector<MicroBatches> configuration;
+};
+
 /// What μ-cuDNN knows of one layer's operation.
 struct Planned {
   std::string layer, operation, shape;
   std::vector<ucudnnMicroBatches_t> candidates;
-  std::vector<ucudnnParetoPoint_t> front;
+  std::vector<Point> front;
   std::optional<PlanDescription> choice;
   std::vector<PlanDescription> accuracy;  ///< the front of time and error, if it is asked for
   std::string error;
@@ -57,12 +68,35 @@ Planned planRow(UcudnnHandle_t handle,
     planned.candidates = askAll<ucudnnMicroBatches_t>(
         ucudnnGetConvolutionCandidates, "ucudnnGetConvolutionCandidates", handle, convolution);
     planned.choice->error = errorOf(*planned.choice, planned.candidates);
-    planned.front = askAll<ucudnnParetoPoint_t>(
-        ucudnnGetConvolutionParetoFront, "ucudnnGetConvolutionParetoFront", handle, convolution);
   } catch (const DeviceError& error) {
     planned.error = error.what();
   }
   return planned;
+}
+
+/// Each point's plan is made, too: after those that are chosen have been saved.
+void addFront(UcudnnHandle_t handle,
+              const Layer& layer,
+              ucudnnOperation_t operation,
+              const ConvolutionOptions& options,
+              Planned& planned) {
+  if (!planned.error.empty()) return;
+  try {
+    const Convolution convolution(layer, operation, options.numerics);
+    for (const ucudnnParetoPoint_t& point :
+         askAll<ucudnnParetoPoint_t>(ucudnnGetConvolutionParetoFront,
+                                     "ucudnnGetConvolutionParetoFront",
+                                     handle,
+                                     convolution)) {
+      auto plan = describePlan(handle, convolution, point.workspaceBytes);
+      planned.front.push_back(
+          {point.timeMs,
+           point.workspaceBytes,
+           plan ? std::move(plan->configuration) : std::vector<MicroBatches>()});
+    }
+  } catch (const DeviceError& error) {
+    planned.error = error.what();
+  }
 }
 
 nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
@@ -77,8 +111,10 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
                           {"deterministic", entry.deterministic != 0},
                           {"error", entry.error >= 0 ? Json(entry.error) : Json(nullptr)}});
   Json front = Json::array();
-  for (const ucudnnParetoPoint_t& point : planned.front)
-    front.push_back({{"time_ms", point.timeMs}, {"workspace_bytes", point.workspaceBytes}});
+  for (const Point& point : planned.front)
+    front.push_back({{"time_ms", point.timeMs},
+                     {"workspace_bytes", point.workspaceBytes},
+                     {"configuration", toJson(point.configuration)}});
   const PlanDescription choice = planned.choice.value_or(PlanDescription());
   Json accuracy = Json::array();
   for (const PlanDescription& point : planned.accuracy)
@@ -100,45 +136,91 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
           {"error", planned.error.empty() ? Json(nullptr) : Json(planned.error)}};
 }
 
-void print(std::ostream& stream, const Planned& planned, std::size_t limitBytes) {
-  stream << fmt::format("{} {} ({})\n", planned.layer, planned.operation, planned.shape);
-  if (!planned.error.empty()) {
-    stream << fmt::format("  FAILED: {}\n\n", planned.error);
-    return;
+/// What a repeated call takes of its micro-batches: the one kind of time that is printed.
+double printedMs(const ucudnnMicroBatches_t& entry, const ConvolutionOptions& options) {
+  return options.graphMemoryBytes > 0 ? entry.deviceMs : entry.timeMs;
+}
+
+void printFront(std::ostream& stream,
+                const Planned& planned,
+                std::size_t limitBytes,
+                bool verbose) {
+  stream << "  Pareto front\n";
+  std::vector<std::vector<std::string>> lines = {{"    ", "workspace", "ms", "split"}};
+  const auto beyond = std::find_if(planned.front.begin(), planned.front.end(), [&](const Point& p) {
+    return p.workspaceBytes > limitBytes;
+  });
+  for (const Point& point : planned.front) {
+    const bool isChoice = beyond != planned.front.begin() && &point == &*(beyond - 1);
+    lines.push_back({isChoice ? "   *" : "",
+                     formatSize(point.workspaceBytes),
+                     fmt::format("{:.4f}", point.timeMs),
+                     splitText(point.configuration, kSplitColumns)});
   }
-  stream << "  candidates\n";
+  writeColumns(stream, lines, 1);
+  if (!verbose) return;
+  for (const Point& point : planned.front) {
+    stream << fmt::format("  {}\n", formatSize(point.workspaceBytes));
+    writeConfiguration(stream, point.configuration, "    ");
+  }
+}
+
+void printCandidates(std::ostream& stream,
+                     const Planned& planned,
+                     const ConvolutionOptions& options) {
+  stream << "  kernels\n";
   std::vector<std::vector<std::string>> lines = {
       {"    batch", "ms", "ms a sample", "workspace", "kernel"}};
   for (const ucudnnMicroBatches_t& entry : planned.candidates)
     lines.push_back(
         {fmt::format("{}", entry.batch),
-         fmt::format("{:.4f}", entry.timeMs),
-         fmt::format("{:.5f}", entry.timeMs / entry.batch),
+         fmt::format("{:.4f}", printedMs(entry, options)),
+         fmt::format("{:.5f}", printedMs(entry, options) / entry.batch),
          formatSize(entry.workspaceBytes),
          fmt::format(
              "{}{}", entry.kernel, entry.deterministic != 0 ? "" : " (not deterministic)")});
   writeColumns(stream, lines, 0);
-  stream << "  Pareto front\n";
-  lines = {{"    workspace", "ms"}};
-  for (const ucudnnParetoPoint_t& point : planned.front)
-    lines.push_back({formatSize(point.workspaceBytes), fmt::format("{:.4f}", point.timeMs)});
+}
+
+void printAccuracy(std::ostream& stream, const Planned& planned, bool verbose) {
+  stream << "  accuracy\n";
+  std::vector<std::vector<std::string>> lines = {{"    error", "ms", "split"}};
+  for (const PlanDescription& point : planned.accuracy)
+    lines.push_back({fmt::format("{:.1e}", point.error.value()),
+                     fmt::format("{:.4f}", point.predictedMs),
+                     splitText(point.configuration, kSplitColumns)});
   writeColumns(stream, lines, 0);
-  if (!planned.accuracy.empty()) {
-    stream << "  accuracy\n";
-    lines = {{"    error", "ms", "configuration"}};
-    for (const PlanDescription& point : planned.accuracy)
-      lines.push_back({fmt::format("{:.1e}", point.error.value()),
-                       fmt::format("{:.4f}", point.predictedMs),
-                       toText(point.configuration)});
-    writeColumns(stream, lines, 0);
+  if (!verbose) return;
+  for (const PlanDescription& point : planned.accuracy) {
+    stream << fmt::format("  {:.1e}\n", point.error.value());
+    writeConfiguration(stream, point.configuration, "    ");
   }
-  stream << fmt::format(
-      "  choice within {}: {}, {:.4f} ms{}{}\n\n",
-      formatSize(limitBytes),
-      toText(planned.choice->configuration),
-      planned.choice->predictedMs,
-      planned.choice->replayed ? " when replayed" : "",
-      planned.choice->error ? fmt::format(", error {:.1e}", *planned.choice->error) : "");
+}
+
+void print(std::ostream& stream, const Planned& planned, const ConvolutionOptions& options) {
+  stream << fmt::format("{} {} ({})\n", planned.layer, planned.operation, planned.shape);
+  if (!planned.error.empty()) {
+    stream << fmt::format("  FAILED: {}\n\n", planned.error);
+    return;
+  }
+  const PlanDescription& choice = *planned.choice;
+  stream << fmt::format("  within {}: {:.4f} ms, {} of workspace{}\n",
+                        formatSize(options.limitBytes),
+                        choice.predictedMs,
+                        formatSize(choice.workspaceBytes),
+                        choice.error ? fmt::format(", error {:.1e}", *choice.error) : "");
+  if (options.verbose)
+    writeConfiguration(stream, choice.configuration, "    ");
+  else
+    stream << fmt::format("    {}\n", splitText(choice.configuration, kMostColumns));
+  printFront(stream, planned, options.limitBytes, options.verbose);
+  if (!planned.accuracy.empty()) printAccuracy(stream, planned, options.verbose);
+  if (options.verbose)
+    printCandidates(stream, planned, options);
+  else
+    stream << fmt::format("  {} kernels measured; --verbose lists them\n",
+                          planned.candidates.size());
+  stream << '\n';
 }
 
 }  // namespace
@@ -165,17 +247,21 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
         rows.push_back(planRow(handles.ours(), layer, operation, options));
       }
   }
+  savePlans(options);
+  auto row = rows.begin();
+  for (const Layer& layer : layers)
+    for (const ucudnnOperation_t operation : options.operations)
+      addFront(handles.ours(), layer, operation, options, *row++);
   if (!json.isStandardOutput())
-    for (const Planned& row : rows) print(std::cout, row, options.limitBytes);
+    for (const Planned& planned : rows) print(std::cout, planned, options);
   json.write([&](std::ostream& out) {
     nlohmann::ordered_json all = {{"machine", describeMachine(options.device, command)},
                                   {"settings", toJson(options)},
                                   {"rows", nlohmann::ordered_json::array()}};
-    for (const Planned& row : rows) all["rows"].push_back(toJson(row, options.limitBytes));
+    for (const Planned& planned : rows) all["rows"].push_back(toJson(planned, options.limitBytes));
     out << toText(all);
   });
-  savePlans(options);
-  const auto failed = [](const Planned& row) { return !row.error.empty(); };
+  const auto failed = [](const Planned& planned) { return !planned.error.empty(); };
   return std::any_of(rows.begin(), rows.end(), failed) ? 1 : 0;
 }
 

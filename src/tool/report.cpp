@@ -1,7 +1,6 @@
 #include "tool/report.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -82,21 +81,6 @@ Json toJson(const Row& row) {
           {"error", orNull(row.error)}};
 }
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + '"';
-}
-
-/// A value of a row's JSON. Numbers with a fraction are rounded.
-std::string cellOf(const std::string& column, const Json& value, const Row& row) {
-  if (column == "configuration") return quoted(toText(row.configuration));
-  if (value.is_string()) return quoted(value.get<std::string>());
-  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.is_null() ? std::string() : value.dump();
-}
-
 }  // namespace
 
 std::optional<double> Row::speedup() const {
@@ -150,6 +134,7 @@ Totals computeTotals(const std::vector<Row>& rows) {
     totals.cudnnMs += *row.cudnnMs;
     totals.ucudnnMs += *row.ucudnnMs;
     totals.unlimitedMs += *row.unlimitedMs;
+    totals.bestMs += *row.bestMs();
     if (row.undividedMs) ++undivided;
     undividedMs += row.undividedMs.value_or(0);
     totals.predictedMs += row.predictedMs.value_or(*row.ucudnnMs);
@@ -193,16 +178,6 @@ std::vector<AgainstBest> compareWithBest(const std::vector<Row>& rows) {
   return limits;
 }
 
-std::string toText(const std::vector<MicroBatches>& configuration) {
-  std::string text;
-  for (const MicroBatches& part : configuration) {
-    if (!text.empty()) text += " + ";
-    text += fmt::format(
-        "{}x{} {}{}", part.count, part.batch, part.kernel, part.borrows ? " in its output" : "");
-  }
-  return text;
-}
-
 std::string toText(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
@@ -237,19 +212,6 @@ Json toJson(const Report& report) {
             {"prediction_maximum_error", orNull(totals.predictionMaximumError)}}},
           {"against_best", std::move(limits)},
           {"rows", std::move(rows)}};
-}
-
-void writeCsv(std::ostream& stream, const std::vector<Row>& rows) {
-  std::vector<std::string> cells;
-  const Json none = toJson(Row());
-  for (const auto& column : none.items()) cells.push_back(column.key());
-  stream << fmt::format("{}\n", fmt::join(cells, ","));
-  for (const Row& row : rows) {
-    cells.clear();
-    const Json json = toJson(row);
-    for (const auto& [column, value] : json.items()) cells.push_back(cellOf(column, value, row));
-    stream << fmt::format("{}\n", fmt::join(cells, ","));
-  }
 }
 
 }  // namespace ucudnn::tool

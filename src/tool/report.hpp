@@ -1,4 +1,4 @@
-// What `ucudnn bench` found out, and its three forms: a table, JSON, CSV.
+// What `ucudnn bench` found out, and its two forms: a table and JSON.
 #pragma once
 
 #include <cstddef>
@@ -74,6 +74,7 @@ struct Totals {
   std::size_t lessAccurate = 0;  ///< of Row::isLessAccurate
   double cudnnMs = 0, ucudnnMs = 0, unlimitedMs = 0, predictedMs = 0;
   std::optional<double> undividedMs;  ///< where all of these rows have it
+  double bestMs = 0;                  ///< of Row::bestMs
   std::optional<double> speedup, geometricMeanSpeedup, maximumSpeedup;
   double planningMs = 0;                                                ///< over all rows
   std::optional<double> predictionMedianError, predictionMaximumError;  ///< of absolute values
@@ -108,20 +109,18 @@ nlohmann::ordered_json orNull(const std::string& text);
 /// As it is written to files. What is not UTF-8, as a file's name may be, is replaced: no result is
 /// lost for it.
 std::string toText(const nlohmann::ordered_json& json);
-void writeCsv(std::ostream& stream, const std::vector<Row>& rows);
-void writeTable(std::ostream& stream, const Report& report);
+/// No wider than kMostColumns, but for names and errors. `verbose`: each row's kernels, too.
+void writeTable(std::ostream& stream, const Report& report, bool verbose);
 
-/// "4x64 FFT_TILING/default + 1x8 ..."
-std::string toText(const std::vector<MicroBatches>& configuration);
-
-/// "1.234" and "12.3 %", of a part; "-": not known.
-std::string milliseconds(const std::optional<double>& value);
-std::string percent(const std::optional<double>& value);
-
-/// Lines of cells, made printable, under a header, columns as wide as their widest cell. The first
-/// `leftColumns` and the last are left-aligned.
-void writeColumns(std::ostream& stream,
-                  const std::vector<std::vector<std::string>>& cells,
-                  std::size_t leftColumns);
+/// What a table calls them: at most 16 and 10 columns.
+std::string layerName(const std::string& layer);
+std::string operationName(const std::string& operation);
+/// "88 + 2 x 84", without the kernels; "undivided". "88 + 5 more" where it would be wider than
+/// `columns`.
+std::string splitText(const std::vector<MicroBatches>& configuration, std::size_t columns);
+/// A line for each part, with its kernel.
+void writeConfiguration(std::ostream& stream,
+                        const std::vector<MicroBatches>& configuration,
+                        const std::string& indent);
 
 }  // namespace ucudnn::tool

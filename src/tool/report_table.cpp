@@ -7,10 +7,15 @@
 #include "support/settings.hpp"
 #include "support/sizes.hpp"
 #include "support/text.hpp"
+#include "tool/columns.hpp"
 #include "tool/report.hpp"
 
 namespace ucudnn::tool {
 namespace {
+
+using Lines = std::vector<std::vector<std::string>>;
+
+constexpr std::size_t kNameColumns = 16;  // of a layer; most names are shorter
 
 std::string factor(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f}x", *value) : "-";
@@ -20,16 +25,8 @@ std::string distance(const std::optional<double>& value) {
   return value ? fmt::format("{:.1e}", *value) : "-";
 }
 
-/// Columns on a terminal: UTF-8's continuation bytes take none.
-std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 /// Takes away the columns that say nothing.
-void eraseColumns(std::vector<std::vector<std::string>>& lines,
-                  const std::vector<std::string>& headers) {
+void eraseColumns(Lines& lines, const std::vector<std::string>& headers) {
   for (const std::string& header : headers) {
     const auto found = std::find(lines.front().begin(), lines.front().end(), header);
     const auto column = found - lines.front().begin();
@@ -43,93 +40,93 @@ bool haveSeveralLimits(const std::vector<Row>& rows) {
   });
 }
 
-std::vector<std::vector<std::string>> linesOf(const std::vector<Row>& rows, const Totals& totals) {
-  std::vector<std::vector<std::string>> lines = {{"layer",
-                                                  "operation",
-                                                  "limit",
-                                                  "cuDNN ms",
-                                                  "μ-cuDNN ms",
-                                                  "predicted",
-                                                  "undivided",
-                                                  "unlimited",
-                                                  "best",
-                                                  "speed-up",
-                                                  "replayed",
-                                                  "workspace",
-                                                  "error",
-                                                  "cuDNN's",
-                                                  "configuration"}};
+template <typename Value>
+bool haveNone(const std::vector<Row>& rows, std::optional<Value> Row::*value) {
+  return std::none_of(rows.begin(), rows.end(), [&](const Row& row) { return row.*value; });
+}
+
+Lines linesOf(const std::vector<Row>& rows, const Totals& totals) {
+  Lines lines = {{"layer",
+                  "operation",
+                  "limit",
+                  "cuDNN",
+                  "undivided",
+                  "best",
+                  "μ-cuDNN",
+                  "speed-up",
+                  "workspace"}};
   for (const Row& row : rows)
-    lines.push_back({row.layer,
-                     row.operation,
+    lines.push_back({layerName(row.layer),
+                     operationName(row.operation),
                      formatSize(row.limitBytes),
                      milliseconds(row.cudnnMs),
-                     milliseconds(row.ucudnnMs),
-                     milliseconds(row.predictedMs),
                      milliseconds(row.undividedMs),
-                     milliseconds(row.unlimitedMs),
                      milliseconds(row.bestMs()),
+                     milliseconds(row.ucudnnMs),
                      factor(row.speedup()),
-                     percent(row.replayed),
-                     row.ucudnnMs ? formatSize(row.workspaceBytes) : "-",
-                     distance(row.relativeError),
-                     distance(row.pickedRelativeError),
-                     row.error.empty() ? toText(row.configuration) : "FAILED: " + row.error});
+                     row.ucudnnMs ? formatSize(row.workspaceBytes) : "-"});
   lines.push_back({"total",
                    "",
                    "",
                    milliseconds(totals.cudnnMs),
-                   milliseconds(totals.ucudnnMs),
-                   milliseconds(totals.predictedMs),
                    milliseconds(totals.undividedMs),
-                   milliseconds(totals.unlimitedMs),
-                   "",
+                   milliseconds(totals.bestMs),
+                   milliseconds(totals.ucudnnMs),
                    factor(totals.speedup),
-                   "",
-                   "",
-                   "",
-                   "",
                    ""});
-  const auto hasNone = [&](std::optional<double> Row::*time) {
-    return std::none_of(rows.begin(), rows.end(), [&](const Row& row) { return row.*time; });
-  };
   std::vector<std::string> unused;
   if (!haveSeveralLimits(rows)) unused.emplace_back("limit");
-  if (hasNone(&Row::undividedMs)) unused.emplace_back("undivided");
-  if (hasNone(&Row::engineMs)) unused.emplace_back("best");
+  if (haveNone(rows, &Row::undividedMs)) unused.emplace_back("undivided");
   eraseColumns(lines, unused);
+  const std::size_t left = columnsLeft(lines);
+  lines.front().emplace_back("split");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    lines[i + 1].push_back(rows[i].error.empty() ? splitText(rows[i].configuration, left)
+                                                 : "FAILED");
   return lines;
 }
 
-void writeSums(std::ostream& stream, const Report& report, const Totals& totals) {
-  stream << fmt::format(
-      "\nspeed-up {} in total, geometric mean {}, largest {}; prediction off by {} (median), {} "
-      "(largest)\n",
-      factor(totals.speedup),
-      factor(totals.geometricMeanSpeedup),
-      factor(totals.maximumSpeedup),
-      percent(totals.predictionMedianError),
-      percent(totals.predictionMaximumError));
+std::string nameOf(const Row& row, bool severalLimits) {
+  return printable(fmt::format("{} {}{}",
+                               row.layer,
+                               row.operation,
+                               severalLimits ? " within " + formatSize(row.limitBytes) : ""));
+}
+
+/// The rows with the largest and the least speed-up.
+void writeExtremes(std::ostream& stream, const std::vector<Row>& rows) {
+  const Row* best = nullptr;
+  const Row* worst = nullptr;
+  for (const Row& row : rows) {
+    if (!row.speedup()) continue;
+    if (best == nullptr || row.speedup() > best->speedup()) best = &row;
+    if (worst == nullptr || row.speedup() < worst->speedup()) worst = &row;
+  }
+  if (best == worst) return;
+  const bool severalLimits = haveSeveralLimits(rows);
+  for (const auto& [label, row] : {std::pair("best", best), {"worst", worst}})
+    stream << fmt::format("  {:5} {:>7}  {}\n",
+                          label,
+                          factor(row->speedup()),
+                          shortened(nameOf(*row, severalLimits), 80));
+}
+
+/// All that a hurried reader needs.
+void writeSummary(std::ostream& stream, const Report& report, const Totals& totals) {
+  stream << fmt::format("speed-up over cuDNN: {} in all, geometric mean {}\n",
+                        factor(totals.speedup),
+                        factor(totals.geometricMeanSpeedup));
+  writeExtremes(stream, report.rows);
   for (const AgainstBest& limit : compareWithBest(report.rows))
     if (limit.rows > 0)
       stream << fmt::format(
-          "within {}, against cuDNN's best at any workspace: geometric mean {} of {} rows, least "
-          "{} "
-          "({})\n",
+          "within {}, over cuDNN's best without a limit: geometric mean {} of {} rows\n"
+          "  worst {:>7}  {}\n",
           formatSize(limit.limitBytes),
           factor(limit.geometricMean),
           limit.rows,
           factor(limit.minimum),
-          printable(limit.minimumRow));
-  stream << fmt::format("planning {:.1f} ms: {} kernels measured, {} loaded from the database\n",
-                        totals.planningMs,
-                        report.kernelsMeasured,
-                        report.kernelsLoaded);
-  if (report.graphs > 0)
-    stream << fmt::format("{} calls were replayed; {} graphs are kept, which take {}\n",
-                          report.replayedCalls,
-                          report.graphs,
-                          formatSize(static_cast<std::size_t>(report.graphBytes)));
+          shortened(printable(limit.minimumRow), 80));
   if (totals.lessAccurate > 0)
     stream << fmt::format(
         "{} of {} rows are split with an error above that of what cuDNN picks without a limit\n",
@@ -139,45 +136,109 @@ void writeSums(std::ostream& stream, const Report& report, const Totals& totals)
     stream << fmt::format("{} of {} rows failed\n", totals.failed, totals.rows);
 }
 
+void writeLegend(std::ostream& stream, const std::vector<Row>& rows) {
+  std::string text = "Times are ms. cuDNN: its fastest algorithm within the limit. ";
+  if (!haveNone(rows, &Row::undividedMs)) text += "undivided: the fastest kernel within it. ";
+  text += "best: cuDNN's fastest without a limit. `ucudnn bench --help` says more.";
+  stream << wrapped(text, kMostColumns) << '\n';
+}
+
+void writeFailures(std::ostream& stream, const std::vector<Row>& rows) {
+  for (const Row& row : rows)
+    if (!row.error.empty())
+      stream << fmt::format(
+          "{} failed: {}\n", nameOf(row, haveSeveralLimits(rows)), printable(row.error));
+}
+
+void writeDetails(std::ostream& stream, const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    stream << fmt::format("\n{} ({})\n", nameOf(row, haveSeveralLimits(rows)), row.shape);
+    stream << fmt::format(
+        "  unlimited {} ms, predicted {} ms, replayed {}, error {} (cuDNN's {})\n  plan\n",
+        milliseconds(row.unlimitedMs),
+        milliseconds(row.predictedMs),
+        percent(row.replayed),
+        distance(row.relativeError),
+        distance(row.pickedRelativeError));
+    writeConfiguration(stream, row.configuration, "    ");
+  }
+}
+
+void writeCounters(std::ostream& stream, const Report& report, const Totals& totals) {
+  stream << fmt::format("\nPlanning took {:.1f} ms: {} kernels measured, {} from the database.\n",
+                        totals.planningMs,
+                        report.kernelsMeasured,
+                        report.kernelsLoaded);
+  stream << fmt::format("Predictions are off by {} (median), {} (largest).\n",
+                        percent(totals.predictionMedianError),
+                        percent(totals.predictionMaximumError));
+  if (report.graphs > 0)
+    stream << fmt::format("{} calls were replayed; {} graphs are kept, which take {}.\n",
+                          report.replayedCalls,
+                          report.graphs,
+                          formatSize(static_cast<std::size_t>(report.graphBytes)));
+}
+
 }  // namespace
 
-std::string milliseconds(const std::optional<double>& value) {
-  return value ? fmt::format("{:.3f}", *value) : "-";
+std::string layerName(const std::string& layer) {
+  return shortened(printable(layer), kNameColumns);
 }
 
-std::string percent(const std::optional<double>& value) {
-  return value ? fmt::format("{:.1f} %", 100 * *value) : "-";
+std::string operationName(const std::string& operation) {
+  constexpr const char kBackward[] = "backward_";
+  return operation.rfind(kBackward, 0) == 0 ? "bwd " + operation.substr(sizeof(kBackward) - 1)
+                                            : operation;
 }
 
-void writeColumns(std::ostream& stream,
-                  const std::vector<std::vector<std::string>>& cells,
-                  std::size_t leftColumns) {
-  std::vector<std::size_t> widths;
-  std::vector<std::vector<std::string>> lines = cells;
-  for (auto& line : lines) {
-    // Names come from databases and from drivers, too.
-    for (std::string& cell : line) cell = printable(cell);
-    widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+std::string splitText(const std::vector<MicroBatches>& configuration, std::size_t columns) {
+  if (configuration.size() == 1 && configuration.front().count == 1) return "undivided";
+  int left = 0;
+  for (const MicroBatches& part : configuration) left += part.count;
+  std::string text;
+  for (std::size_t i = 0; i < configuration.size();) {
+    int count = 0;
+    const int batch = configuration[i].batch;
+    for (; i < configuration.size() && configuration[i].batch == batch; ++i)
+      count += configuration[i].count;
+    left -= count;
+    const std::string part =
+        (text.empty() ? "" : " + ") +
+        (count == 1 ? fmt::format("{}", batch) : fmt::format("{} x {}", count, batch));
+    const std::string rest = left > 0 ? fmt::format(" + {} more", left) : "";
+    if (!text.empty() && text.size() + part.size() + rest.size() > columns)
+      return text + fmt::format(" + {} more", left + count);
+    text += part;
   }
-  for (const auto& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string padding(widths[i] - width(line[i]), ' ');
-      const bool left = i < leftColumns || i + 1 == widths.size();
-      text += (i == 0 ? "" : "  ") + (left ? line[i] + padding : padding + line[i]);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    stream << text << '\n';
-  }
+  return text;
 }
 
-void writeTable(std::ostream& stream, const Report& report) {
+void writeConfiguration(std::ostream& stream,
+                        const std::vector<MicroBatches>& configuration,
+                        const std::string& indent) {
+  for (const MicroBatches& part : configuration)
+    stream << fmt::format("{}{}{:>3} x {:<4} {}{}\n",
+                          indent,
+                          &part == configuration.data() ? "  " : "+ ",
+                          part.count,
+                          part.batch,
+                          printable(part.kernel),
+                          part.borrows ? " in its output" : "");
+}
+
+void writeTable(std::ostream& stream, const Report& report, bool verbose) {
   for (const std::string& remark : report.remarks) stream << printable(remark) << '\n';
   if (!report.remarks.empty()) stream << '\n';
   const Totals totals = computeTotals(report.rows);
+  writeSummary(stream, report, totals);
+  stream << '\n';
   writeColumns(stream, linesOf(report.rows, totals), 2);
-  writeSums(stream, report, totals);
+  stream << '\n';
+  writeLegend(stream, report.rows);
+  writeFailures(stream, report.rows);
+  if (!verbose) return;
+  writeDetails(stream, report.rows);
+  writeCounters(stream, report, totals);
 }
 
 }  // namespace ucudnn::tool

@@ -17,6 +17,7 @@
 #include "support/sizes.hpp"
 #include "support/text.hpp"
 #include "tool/failure.hpp"
+#include "tool/help.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -33,33 +34,53 @@ struct RunOptions {
 };
 
 void addOptions(CLI::App& app, RunOptions& o) {
+  constexpr const char* kWorkspace = "Workspace";
+  constexpr const char* kMeasuring = "Measuring";
+  constexpr const char* kOutput = "Output";
   app.add_option_function<std::string>(
          "--workspace-limit",
          [&o](const std::string& text) {
            o.limitBytes = parseSizeOption("--workspace-limit", text);
          },
-         "the most for each convolution; default: UCUDNN_WORKSPACE_LIMIT, none")
-      ->type_name("SIZE");
+         "a cap on each convolution's workspace, whatever the program asks for or passes, as "
+         "256MiB; default: UCUDNN_WORKSPACE_LIMIT, none")
+      ->type_name("SIZE")
+      ->group(kWorkspace);
   app.add_option_function<std::string>(
          "--total-workspace",
          [&o](const std::string& text) {
            o.totalBytes = parseSizeOption("--total-workspace", text);
          },
-         "one workspace for all; default: UCUDNN_TOTAL_WORKSPACE_SIZE, none")
-      ->type_name("SIZE");
+         "one workspace that all convolutions share, which μ-cuDNN allocates; default: "
+         "UCUDNN_TOTAL_WORKSPACE_SIZE, none")
+      ->type_name("SIZE")
+      ->group(kWorkspace);
   CLI::Option* const database =
       app.add_option("--database",
                      o.database,
-                     "what keeps measurements; default: UCUDNN_DATABASE, else a file for each "
-                     "machine in $XDG_CACHE_HOME/ucudnn/, else in ~/.cache/ucudnn/")
-          ->type_name("FILE");
-  app.add_flag("--no-database", o.noDatabase, "keep no measurements")->excludes(database);
-  app.add_flag(
-      "--tune", o.tune, "measure each convolution when it is first seen, however long that takes");
-  app.add_flag("--report", o.report, "sum up on stderr what became of the calls");
-  app.add_option("--trace", o.trace, "a line for each call; %p: the process id")->type_name("FILE");
-  app.add_option("COMMAND", o.command, "the program, and arguments of its own")->type_name("");
-  app.footer("Exit status: the command's; 127 where there is none, 126 where it can't be run.");
+                     "where to keep measurements: an SQLite file, or a folder, with a slash at its "
+                     "end; default: UCUDNN_DATABASE, else $XDG_CACHE_HOME/ucudnn/, else "
+                     "~/.cache/ucudnn/")
+          ->type_name("FILE")
+          ->group(kMeasuring);
+  app.add_flag("--no-database", o.noDatabase, "keep no measurements")
+      ->excludes(database)
+      ->group(kMeasuring);
+  app.add_flag("--tune",
+               o.tune,
+               "measure each convolution when it is first seen, however long that takes")
+      ->group(kMeasuring);
+  app.add_flag("--report", o.report, "when the program ends, sum up on stderr what calls did")
+      ->group(kOutput);
+  app.add_option("--trace", o.trace, "write a line for each call there; %p: the process id")
+      ->type_name("FILE")
+      ->group(kOutput);
+  app.add_option("COMMAND", o.command, "the program and its arguments")->type_name("");
+  app.footer(
+      "--workspace-limit is a cap. The --limit of `ucudnn bench` and `ucudnn plan` is what a "
+      "query\n"
+      "asks for.\n\n"
+      "Exit status: the program's; 127 if there is no such program, 126 if it cannot be run.");
 }
 
 /// Splits off the program that is to be run, and its arguments: they are its own, whatever we would
@@ -165,6 +186,8 @@ std::size_t parseSizeOption(const char* option, const std::string& text) {
 int run(std::vector<std::string> arguments) {
   RunOptions options;
   CLI::App app(kRunDescription, "ucudnn run");
+  app.formatter(helpFormatter());
+  app.set_help_flag("-h,--help", "print this help");
   addOptions(app, options);
   // Refused before the program starts, which would go on without us.
   static_cast<void>(settingsFromEnvironment(Reporting::kNever));
@@ -174,10 +197,11 @@ int run(std::vector<std::string> arguments) {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
-      throw BadInput(fmt::format("{} (ucudnn run --help lists them)", error.what()));
+      throw BadInput(fmt::format("{} (ucudnn run --help says more)", error.what()));
     return app.exit(error, std::cout, std::cout);
   }
-  if (command.empty()) throw BadInput("run: the command is missing");
+  if (command.empty())
+    throw BadInput("run: name the program to run, as in: ucudnn run python train.py");
   setEnvironment(options);
   return become(command);
 }

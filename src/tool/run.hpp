@@ -8,7 +8,7 @@
 namespace ucudnn::tool {
 
 constexpr const char* kRunDescription =
-    "run a program that knows nothing of μ-cuDNN with it: ucudnn run [OPTIONS] COMMAND...";
+    "run an unmodified program with μ-cuDNN: ucudnn run [OPTIONS] COMMAND...";
 
 /// Becomes the command that the arguments behind "run" name. 127: there is no such command; 126: it
 /// can't be run; 0: --help. Throws BadInput, BadSetting.

@@ -114,8 +114,11 @@ TEST(Run, StartsWhereThereIsNoCudnn) {
     EXPECT_EQ(std::string::npos, outcome.error.find(other)) << other;
 
   const Outcome rest = shell("env -i " + program + " info");
-  EXPECT_EQ(1, rest.status);
-  EXPECT_NE(std::string::npos, rest.error.find("ucudnn-commands: No such file")) << rest.error;
+  EXPECT_EQ(0, rest.status) << rest.error;
+  EXPECT_NE(std::string::npos, rest.output.find("not found: No such file")) << rest.output;
+  const Outcome bench = shell("env -i " + program + " db list --database a.db");
+  EXPECT_EQ(1, bench.status);
+  EXPECT_NE(std::string::npos, bench.error.find("ucudnn-database: No such file")) << bench.error;
 }
 
 TEST(Run, FindsACudnnWhereTheLoaderDoesNotLook) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tool/failure.hpp"
 #include "tool/options.hpp"
 #include "tool/run.hpp"
@@ -10,6 +12,10 @@ namespace ucudnn::tool {
 namespace {
 
 const char* const kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
+
+CommandLine parse(const std::vector<std::string>& arguments) {
+  return parseCommandLine(arguments, [] { return Settings(); });
+}
 
 TEST(CommandLine, OneLineNamesWhatIsBad) {
   const struct {
@@ -40,26 +46,27 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
        "--arithmetic: \"x\" is none of auto, full, sampled, off"},
       {{"bench", kAlexNet, "--operations", "forward,backwards"},
        "--operations: \"backwards\" is none of forward, backward_data, backward_filter"},
-      {{"bench", kAlexNet, "--workspace-limit", "64 XB"}, "--workspace-limit: \"64 XB\""},
+      {{"bench", kAlexNet, "--limit", "64 XB"}, "--limit: \"64 XB\""},
       {{"bench", kAlexNet, "--workspace-limit", "-1"}, "--workspace-limit"},
-      {{"bench", kAlexNet, "--workspace-limit", "1MiB,2XB"}, "--workspace-limit: \"2XB\""},
-      {{"plan", kAlexNet, "--workspace-limit", "1MiB,2MiB"}, "--workspace-limit: \"1MiB,2MiB\""},
-      {{"bench", kAlexNet, "--workspace-limit", "1MiB,2MiB", "--total-workspace", "1MiB"},
-       "--workspace-limit: of several none goes with --total-workspace"},
+      {{"bench", kAlexNet, "--limit", "1MiB,2XB"}, "--limit: \"2XB\""},
+      {{"plan", kAlexNet, "--limit", "1MiB,2MiB"}, "--limit: \"1MiB,2MiB\""},
+      {{"bench", kAlexNet, "--limit", "1MiB,2MiB", "--total-workspace", "1MiB"},
+       "--limit: name one limit where there is a --total-workspace"},
       {{"bench", kAlexNet, "--repeats", "0"}, "--repeats"},
       {{"bench", kAlexNet, "--batch-size", "many"}, "--batch-size"},
       {{"bench", kAlexNet, "--device", "-1"}, "--device"},
       {{"plan", kAlexNet, "--repeats", "3"}, "--repeats"},
       {{"plan", kAlexNet, "--save", ""}, "--save: names no file"},
       {{"bench", kAlexNet, "--json", ""}, "--json: names no file"},
-      {{"bench", kAlexNet, "--csv", ""}, "--csv: names no file"},
+      {{"bench", kAlexNet, "--database", ""}, "--database: names no file"},
+      {{"plan", kAlexNet, "--database", "a.db", "--no-database"}, "--no-database"},
       {{"plan", kAlexNet, "--lp", ""}, "--lp: names no file"},
       {{"db", "prune", "--older-than", "soon"}, "--older-than"},
       {{"db", "export"}, "FILE.json"},
   };
   for (const auto& test : kCases) {
     try {
-      parseCommandLine(test.arguments);
+      parse(test.arguments);
       ADD_FAILURE() << "accepted: " << test.part;
     } catch (const BadInput& error) {
       const std::string message = error.what();
@@ -69,12 +76,48 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
   }
 }
 
-TEST(CommandLine, BadFilesAreFoundWhenTheCommandRuns) {
-  EXPECT_THROW(parseCommandLine({"bench", "/nonexistent.csv"})(), BadInput);
-  EXPECT_THROW(parseCommandLine({"bench", kAlexNet, "--layers", "fc*"})(), BadInput);
-  EXPECT_THROW(parseCommandLine({"bench", kAlexNet, "--json", "/nonexistent/file.json"})(),
-               BadInput);
-  EXPECT_THROW(parseCommandLine({"plan", "/nonexistent.csv"})(), BadInput);
+TEST(CommandLine, SaysWhatIsAskedFor) {
+  const CommandLine bench =
+      parse({"bench", kAlexNet, "--limit", "1MiB,64MiB", "--database", "a/", "-v"});
+  EXPECT_EQ(bench.task, Task::kBench);
+  EXPECT_EQ(bench.bench.limitsBytes, (std::vector<std::size_t>{1 << 20, 64 << 20}));
+  EXPECT_EQ(bench.bench.database, "a/");
+  EXPECT_TRUE(bench.bench.verbose);
+  EXPECT_EQ(bench.words,
+            std::string("ucudnn bench ") + kAlexNet + " --limit 1MiB,64MiB --database a/ -v");
+  const CommandLine plan = parse({"plan", kAlexNet, "--no-database"});
+  EXPECT_EQ(plan.task, Task::kPlan);
+  EXPECT_EQ(plan.plan.database, "");
+  EXPECT_EQ(parse({"plan", kAlexNet}).plan.database, std::nullopt);
+  // The former name, which recorded command lines have.
+  EXPECT_EQ(parse({"plan", kAlexNet, "--workspace-limit", "8MiB"}).plan.limitBytes,
+            std::size_t{8} << 20);
+  EXPECT_EQ(parse({"info"}).task, Task::kInfo);
+  const CommandLine merge = parse({"db", "merge", "a.db", "b.db", "c.db"});
+  EXPECT_EQ(merge.task, Task::kDatabase);
+  EXPECT_EQ(merge.database.task, DatabaseTask::kMerge);
+  EXPECT_EQ(merge.database.others, (std::vector<std::string>{"a.db", "b.db", "c.db"}));
+}
+
+TEST(CommandLine, HelpExplainsOptionsInGroupsAndFitsATerminal) {
+  for (const char* const command : {"", "bench", "plan", "db", "info"}) {
+    std::vector<std::string> arguments = {command, "-h"};
+    if (arguments.front().empty()) arguments.erase(arguments.begin());
+    const CommandLine line = parse(arguments);
+    EXPECT_EQ(line.task, Task::kPrint);
+    std::istringstream lines(line.text);
+    for (std::string text; std::getline(lines, text);)
+      EXPECT_LE(text.size(), 102U) << command;  // "μ-cuDNN" has a byte more
+  }
+  const std::string bench = parse({"bench", "--help"}).text;
+  for (const char* const part : {"Planner (defaults: the UCUDNN_* settings):",
+                                 "Development:",
+                                 "source,W,H,C_in,N,C_out,kernel_w,kernel_h",
+                                 "dilation_w,dilation_h,groups,data_type",
+                                 "undivided  the fastest kernel",
+                                 "--limit SIZE"})
+    EXPECT_NE(bench.find(part), std::string::npos) << part << bench;
+  EXPECT_EQ(bench.find("--workspace-limit SIZE"), std::string::npos) << bench;
 }
 
 TEST(Options, ParseTheirNames) {

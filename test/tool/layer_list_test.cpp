@@ -86,6 +86,12 @@ TEST(LayerList, ALayerMayHaveADataTypeOfItsOwn) {
   EXPECT_EQ(layers[1].shape(), "1x1x8x8 k1 3x3 pad 1x1 stride 1x1");
 }
 
+const std::string kRequiredColumns =
+    "; the columns are source,W,H,C_in,N,C_out,kernel_w,kernel_h,pad_w,pad_h,stride_w,stride_h";
+const std::string kAllColumns =
+    kRequiredColumns +
+    ",dilation_w,dilation_h,groups,data_type,D,kernel_d,pad_d,stride_d,dilation_d";
+
 TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
   const struct {
     std::string text;
@@ -93,8 +99,10 @@ TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
   } kCases[] = {
       {"", "net.csv: no header line"},
       {kHeader, "net.csv: no layers"},
-      {"source,W\n", "net.csv, line 1: column H is missing"},
-      {"source,w\n", "net.csv, line 1: unknown column \"w\""},
+      {"source,W\n",
+       "net.csv, line 1: column H is missing" + kRequiredColumns +
+           "; `ucudnn bench --help` says more"},
+      {"source,w\n", "net.csv, line 1: unknown column \"w\"" + kAllColumns},
       {"source,source\n", "net.csv, line 1: column source stands twice"},
       {kHeader.substr(0, kHeader.size() - 1) + ",D\n",
        "net.csv, line 1: columns D and kernel_d go together"},
@@ -123,7 +131,7 @@ TEST(LayerList, NamesFileLineAndColumnOfWhatIsBad) {
            "...\" has 201 bytes, more than 200"},
       {kHeader + "\"a\"\",8,8\n", "net.csv, line 2: a quote is not closed: \"a\"\",8,8"},
       {kHeader + std::string(10001, ','), "net.csv, line 2: it has 10001 bytes, more than 10000"},
-      {"\x1b]0;title\a\n", "net.csv, line 1: unknown column \"\\x1b]0;title\\x07\""},
+      {"\x1b]0;title\a\n", "net.csv, line 1: unknown column \"\\x1b]0;title\\x07\"" + kAllColumns},
       {kHeader + "\na,8,8,1,0,1,3,3,1,1,1,1\n", "net.csv, line 3, column N: 0 is less than 1"},
       {kHeader + "a,8,8,1,1,1,3,3,-1,1,1,1\n", "net.csv, line 2, column pad_w: -1 is less than 0"},
       {kHeader + "a,8,8,1,1,1,3,3,1,1,1,0\n", "net.csv, line 2, column stride_h: 0 is less than 1"},

@@ -231,7 +231,7 @@ double leastTime(const std::vector<std::vector<Option>>& items, std::size_t unit
 TEST_F(SimulatedNetwork, EqualPartsAreAsFastAsWithoutATotalAndADivisionIsFaster) {
   for (const char* const kernels : {"legacy", "all"}) {
     const std::string list = kLists + "alexnet.csv --kernels " + kernels;
-    const Json alone = run("bench " + list + " --repeats 1 --no-check --workspace-limit 8MiB");
+    const Json alone = run("bench " + list + " --repeats 1 --no-check --limit 8MiB");
     const Json totals =
         run("plan " + list + " --total-workspace 120MiB").at("network").at("totals");
     const double aloneMs = alone.at("totals").at("predicted_ms");
@@ -278,8 +278,7 @@ TEST_F(SimulatedNetwork, PlanDrawsTheDivisionAndWritesTheProgram) {
   const Outcome outcome =
       runTool("plan " + kLists + "alexnet.csv --total-workspace 120MiB --lp " + program);
   EXPECT_EQ(outcome.status, 0) << outcome.error;
-  EXPECT_NE(outcome.output.find("|########################################|"), std::string::npos)
-      << outcome.output;
+  EXPECT_NE(outcome.output.find("|####################|"), std::string::npos) << outcome.output;
   EXPECT_NE(outcome.output.find("of 120 MiB divided among 15 convolutions"), std::string::npos);
   const std::string text = readFile(program);
   for (const char* const part : {"Minimize", "Subject To", "End"})

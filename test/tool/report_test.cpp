@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cmath>
 #include <limits>
 #include <sstream>
+
+#include "tool/columns.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -26,11 +30,18 @@ Row makeRow(double cudnnMs, double ucudnnMs, double predictedMs) {
   return row;
 }
 
+std::string tableOf(const Report& report, bool verbose = false) {
+  std::ostringstream stream;
+  writeTable(stream, report, verbose);
+  return stream.str();
+}
+
 Row makeFailure() {
   Row row;
   row.layer = "broken, \"quite\"";
   row.operation = "backward_data";
   row.planningMs = 5;
+  row.limitBytes = 1024;
   row.error = "out of memory";
   return row;
 }
@@ -55,11 +66,7 @@ TEST(Report, TotalsSumAndAverage) {
 TEST(Report, TheUndividedAreSummedWhereAllRowsHaveThem) {
   Report report;
   report.rows = {makeRow(8, 2, 2), makeRow(3, 3, 3), makeFailure()};
-  const auto table = [&] {
-    std::ostringstream stream;
-    writeTable(stream, report);
-    return stream.str();
-  };
+  const auto table = [&] { return tableOf(report); };
   EXPECT_EQ(table().find("undivided"), std::string::npos) << table();
   report.rows[0].undividedMs = 4;
   EXPECT_FALSE(computeTotals(report.rows).undividedMs);
@@ -131,17 +138,16 @@ TEST(Report, EachLimitIsComparedWithTheBest) {
   ASSERT_EQ(json.size(), 2U);
   EXPECT_EQ(json.at(1).at("limit_bytes"), 2048);
   EXPECT_EQ(json.at(1).at("minimum_best_speedup"), 0.5);
-  std::ostringstream table;
-  writeTable(table, report);
-  EXPECT_NE(table.str().find("within 1 KiB, against cuDNN's best at any workspace: geometric mean "
-                             "1.26x of 3 rows, least 0.50x (conv2 forward)\n"),
+  const std::string table = tableOf(report);
+  EXPECT_NE(table.find("within 1 KiB, over cuDNN's best without a limit: geometric mean 1.26x of 3 "
+                       "rows\n  worst   0.50x  conv2 forward\n"),
             std::string::npos)
-      << table.str();
-  EXPECT_NE(table.str().find("  limit"), std::string::npos) << table.str();
+      << table;
+  EXPECT_NE(table.find("  best   32.00x  conv1 forward within 1 KiB\n"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("  limit"), std::string::npos) << table;
   report.rows.resize(4);
-  std::ostringstream one;
-  writeTable(one, report);
-  EXPECT_EQ(one.str().find("  limit"), std::string::npos) << one.str();
+  EXPECT_EQ(tableOf(report).find("  limit"), std::string::npos) << tableOf(report);
 }
 
 TEST(Report, NoRowsHaveNoMeans) {
@@ -230,9 +236,7 @@ TEST(Report, ASplitIsLessAccurateWhenItsErrorIsAboveThatOfCudnnsPicks) {
   Report report;
   report.rows = {row, makeRow(8, 2, 2)};
   EXPECT_EQ(toJson(report).at("totals").at("less_accurate"), 1);
-  std::ostringstream table;
-  writeTable(table, report);
-  EXPECT_NE(table.str().find("1 of 2 rows are split with an error above"), std::string::npos);
+  EXPECT_NE(tableOf(report).find("1 of 2 rows are split with an error above"), std::string::npos);
   Row small = row;
   small.unlimitedRelativeError = small.pickedRelativeError = 0;
   small.relativeError = 0.9e-6;
@@ -241,57 +245,113 @@ TEST(Report, ASplitIsLessAccurateWhenItsErrorIsAboveThatOfCudnnsPicks) {
   EXPECT_FALSE(row.isLessAccurate()) << "undivided it is what cuDNN runs";
 }
 
-TEST(Report, CsvQuotesAndKeepsItsColumns) {
-  std::ostringstream stream;
-  Row row = makeRow(8, 2, 2);
-  row.undividedMs = 3;
-  row.undividedKernel = "eng1";
-  row.undividedWorkspaceBytes = 64;
-  writeCsv(stream, {row, makeFailure()});
-  std::istringstream lines(stream.str());
-  std::string header, first, second;
-  std::getline(lines, header);
-  std::getline(lines, first);
-  std::getline(lines, second);
-  EXPECT_EQ(
-      first,
-      "conv,forward,,8,2,2,3,1,4,0,0.75,10,1024,512,,0,eng1,64,,0,1,0.5,,0,1e-06,,,,,3x64 FFT/fma "
-      "+ 1x32 GEMM/fma,");
-  EXPECT_EQ(
-      second,
-      "\"broken, \"\"quite\"\"\",backward_data,,,,,,,,,,5,0,0,,0,,0,,0,,,,0,,,,,,,out of memory");
-  EXPECT_EQ(std::count(header.begin(), header.end(), ','),
-            std::count(first.begin(), first.end(), ','));
-}
-
-TEST(Report, TableAlignsColumnsAndEndsWithTheTotals) {
+TEST(Report, TableBeginsWithTheSumAndTheExtremes) {
   Report report;
   report.remarks = {"a remark"};
-  report.rows = {makeRow(8, 2, 2.2), makeFailure()};
-  std::ostringstream stream;
-  writeTable(stream, report);
-  const std::string text = stream.str();
-  EXPECT_EQ(text.find("a remark\n\n"), 0U);
-  EXPECT_NE(text.find("3x64 FFT/fma + 1x32 GEMM/fma\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("FAILED: out of memory\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("speed-up 4.00x in total, geometric mean 4.00x, largest 4.00x; prediction "
-                      "off by 10.0 % (median), 10.0 % (largest)\n"),
-            std::string::npos)
+  report.rows = {makeRow(8, 2, 2.2), makeRow(3, 3, 3), makeFailure()};
+  report.rows[1].layer = "conv2";
+  const std::string text = tableOf(report);
+  EXPECT_EQ(text.find("a remark\n\nspeed-up over cuDNN: 2.20x in all, geometric mean 2.00x\n"
+                      "  best    4.00x  conv forward\n  worst   1.00x  conv2 forward\n"),
+            0U)
       << text;
-  EXPECT_NE(text.find("1 of 2 rows failed\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("4.00x    75.0 %"), std::string::npos) << text;
-  EXPECT_EQ(text.find("graphs"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 of 3 rows failed\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("broken, \"quite\" backward_data failed: out of memory\n"), std::string::npos)
+      << text;
+  for (const char* const word : {"FFT", "graphs", "0.750", "75.0 %"})
+    EXPECT_EQ(text.find(word), std::string::npos) << word << "\n" << text;
+}
+
+TEST(Report, VerboseSaysHowEachRowRuns) {
+  Report report;
+  report.rows = {makeRow(8, 2, 2.2), makeFailure()};
+  report.kernelsMeasured = 7;
   report.replayedCalls = 30;
   report.graphs = 2;
   report.graphBytes = 4096;
-  std::ostringstream replayed;
-  writeTable(replayed, report);
-  EXPECT_NE(replayed.str().find("\n30 calls were replayed; 2 graphs are kept, which take 4 KiB\n"),
-            std::string::npos)
-      << replayed.str();
+  report.rows[0].configuration[1].borrows = true;
+  const std::string text = tableOf(report, true);
+  for (const char* const line :
+       {"  unlimited 1.000 ms, predicted 2.200 ms, replayed 75.0 %, error 1.0e-06 (cuDNN's -)\n",
+        "      3 x 64   FFT/fma\n",
+        "    +   1 x 32   GEMM/fma in its output\n",
+        "Planning took 15.0 ms: 7 kernels measured, 0 from the database.\n",
+        "Predictions are off by 10.0 % (median), 10.0 % (largest).\n",
+        "30 calls were replayed; 2 graphs are kept, which take 4 KiB.\n"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 
-TEST(Report, ControlCharactersReachNoTerminal) {
+// Names, numbers and splits as wide as they get.
+TEST(Report, NoLineIsWiderThanATerminal) {
+  Report report;
+  for (int i = 0; i < 3; ++i) {
+    Row row = makeRow(12345.678, 1234.567, 1234.567);
+    row.layer = "features.denseblock3.denselayer12.conv2";
+    row.operation = "backward_filter";
+    row.undividedMs = row.engineMs = 12345.678;
+    row.limitBytes = row.workspaceBytes = 1023 * 1024;
+    row.configuration.clear();
+    for (int batch = 250; batch > 100; batch -= 7)
+      row.configuration.push_back({batch, std::string(60, 'k'), 1 + batch % 3, true});
+    report.rows.push_back(row);
+  }
+  const auto widest = [](const std::string& text) {
+    std::size_t most = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      most = std::max(most, line.size() - std::count(line.begin(), line.end(), '\xCE'));
+    return most;
+  };
+  EXPECT_LE(widest(tableOf(report, true)), 105U) << tableOf(report);
+  EXPECT_NE(tableOf(report).find("feature....conv2"), std::string::npos) << tableOf(report);
+  report.rows[0].limitBytes = 1024;
+  EXPECT_LE(widest(tableOf(report)), 120U) << tableOf(report);
+}
+
+TEST(Report, UsualLinesFitATerminal) {
+  Report report;
+  report.rows = {makeRow(8, 2, 2.2)};
+  report.rows[0].layer = "layer4.0.conv2";
+  report.rows[0].operation = "backward_filter";
+  report.rows[0].undividedMs = 100;
+  report.rows[0].workspaceBytes = 1023 * 1024;
+  report.rows[0].configuration = {{128, "A", 1}, {64, "A", 1}, {32, "A", 1}, {16, "A", 2}};
+  const std::string table = tableOf(report);
+  EXPECT_NE(table.find(" 128 + 64 + 3 more\n"), std::string::npos) << table;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 101U) << line;
+}
+
+TEST(Report, SplitsAreShort) {
+  EXPECT_EQ(splitText({{256, "GEMM", 1}}, 20), "undivided");
+  EXPECT_EQ(splitText({{64, "GEMM", 4}}, 20), "4 x 64");
+  EXPECT_EQ(splitText({{88, "A", 1, true}, {84, "B", 1}, {84, "C", 1}}, 20), "88 + 2 x 84");
+  const std::vector<MicroBatches> many = {{90, "A", 1}, {50, "A", 2}, {30, "A", 1}, {9, "A", 4}};
+  EXPECT_EQ(splitText(many, 30), "90 + 2 x 50 + 30 + 4 x 9");
+  EXPECT_EQ(splitText(many, 22), "90 + 2 x 50 + 5 more");
+  EXPECT_EQ(splitText(many, 1), "90 + 7 more");
+}
+
+TEST(Report, NamesAreShort) {
+  EXPECT_EQ(layerName("conv1"), "conv1");
+  EXPECT_EQ(layerName("block12/unit_3/bottleneck"), "block12...leneck");
+  EXPECT_EQ(operationName("forward"), "forward");
+  EXPECT_EQ(operationName("backward_filter"), "bwd filter");
+}
+
+TEST(Columns, TextsAreShortenedInTheMiddle) {
+  EXPECT_EQ(shortened("abcdefghij", 10), "abcdefghij");
+  EXPECT_EQ(shortened("abcdefghijk", 10), "abcd...ijk");
+  EXPECT_EQ(shortened("μμμμμμ", 5), "μ...μ");
+}
+
+TEST(Columns, TextsAreWrappedBetweenWords) {
+  EXPECT_EQ(wrapped("one two  three", 7), "one two\nthree");
+  EXPECT_EQ(wrapped("a longerthanseven b", 7), "a\nlongerthanseven\nb");
+  EXPECT_EQ(wrapped("", 7), "");
+}
+
+TEST(Columns, ControlCharactersReachNoTerminal) {
   std::ostringstream stream;
   writeColumns(stream, {{"a\x1b[31m\n", "\xff", "\xe2\x80\xae", "μ"}}, 4);
   EXPECT_EQ(stream.str(), "a\\x1b[31m\\x0a  \\xff  \\xe2\\x80\\xae  μ\n");
@@ -302,7 +362,7 @@ TEST(Report, NoTextLosesTheJson) {
   EXPECT_EQ(toText(json), "{\n  \"command\": \"ucudnn \xef\xbf\xbd\\u001b\"\n}\n");
 }
 
-TEST(Report, ColumnsCountCharactersNotBytes) {
+TEST(Columns, CountCharactersNotBytes) {
   std::ostringstream stream;
   writeColumns(stream, {{"μ", "1", "x"}, {"ab", "22", ""}}, 1);
   EXPECT_EQ(stream.str(), "μ    1  x\nab  22\n");

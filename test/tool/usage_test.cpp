@@ -1,8 +1,13 @@
 // The whole tool where no device is needed.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "support/temporary_directory.hpp"
 #include "tool/process.hpp"
@@ -56,7 +61,7 @@ TEST(Usage, MessagesAreBoundedAndPrintable) {
                                        "bench " + kAlexNet + " --policy " + longText,
                                        "bench " + kAlexNet + " --batch-size " + longText,
                                        "bench " + kAlexNet + " --layers " + longText,
-                                       "bench " + kAlexNet + " --workspace-limit " + longText,
+                                       "bench " + kAlexNet + " --limit " + longText,
                                        "bench " + kAlexNet + " --json " + longText,
                                        "db list --database " + longText}) {
     const Outcome outcome = runTool(arguments);
@@ -90,9 +95,58 @@ TEST(Usage, InfoSucceedsWithoutADevice) {
       runTool("info", "CUDA_VISIBLE_DEVICES= UCUDNN_BATCH_SIZE_POLICY=all UCUDNN_LOG_LEVEL=loud");
   EXPECT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_NE(outcome.output.find("no CUDA device"), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find("UCUDNN_BATCH_SIZE_POLICY        all"), std::string::npos)
+  EXPECT_NE(outcome.output.find(
+                "UCUDNN_BATCH_SIZE_POLICY        powerOfTwo                                  all"),
+            std::string::npos)
       << outcome.output;
   EXPECT_NE(outcome.output.find("loud (refused: "), std::string::npos) << outcome.output;
+}
+
+// The loader finds neither: `ucudnn` itself is linked with none of them.
+TEST(Usage, HelpInfoAndDatabasesNeedNoCudnn) {
+  const TemporaryDirectory directory;
+  const std::string tool = UCUDNN_TOOL;
+  const std::string folder = tool.substr(0, tool.rfind('/'));
+  for (const char* const name : {"ucudnn", "ucudnn-database"})
+    std::filesystem::copy_file(folder + "/" + name, directory.file(name));
+  std::ofstream(directory.file("ucudnn-commands"))
+      << "#!/bin/sh\necho \"$0: error while loading shared libraries: libcudnn.so.9: cannot open "
+         "shared object file\" >&2\nexit 127\n";
+  std::filesystem::permissions(directory.file("ucudnn-commands"), std::filesystem::perms::all);
+  const auto run = [&](const std::string& arguments) {
+    const std::string out = directory.file("out");
+    const int status =
+        std::system((directory.file("ucudnn") + " " + arguments + " >" + out + " 2>&1").c_str());
+    return std::make_pair(WEXITSTATUS(status), readFile(out));
+  };
+  for (const char* const help : {"--help", "-h", "--version", "bench -h", "plan --help", "db -h"})
+    EXPECT_EQ(run(help).first, 0) << help;
+  const auto [status, text] = run("info");
+  EXPECT_EQ(status, 0);
+  EXPECT_NE(text.find("not found: libcudnn.so.9: cannot open shared object file\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nUCUDNN_WORKSPACE_LIMIT"), std::string::npos) << text;
+  EXPECT_EQ(run("bench " + kAlexNet + " --policy some").first, 2);
+#if UCUDNN_HAVE_SQLITE
+  EXPECT_NE(run("db list --database /nonexistent/a.db").second.find("/nonexistent/a.db"),
+            std::string::npos);
+#endif
+}
+
+TEST(Usage, InfoIsNoWiderThanATerminalAndExplainsWhenAsked) {
+  const auto widest = [](const std::string& text) {
+    std::size_t most = 0;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+    return most;
+  };
+  const Outcome brief = runTool("info", "CUDA_VISIBLE_DEVICES=");
+  EXPECT_LE(widest(brief.output), 100U) << brief.output;
+  EXPECT_EQ(brief.output.find("Most workspace"), std::string::npos) << brief.output;
+  const Outcome full = runTool("info --verbose", "CUDA_VISIBLE_DEVICES=");
+  EXPECT_LE(widest(full.output), 101U) << full.output;  // "μ-cuDNN" has a byte more
+  EXPECT_NE(full.output.find("Accepted: undivided, powerOfTwo or all."), std::string::npos);
 }
 
 TEST(Usage, BenchWithoutADeviceSaysSo) {

@@ -1,0 +1,19 @@
+// What --help says.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+namespace ucudnn::tool {
+
+/// Breaks descriptions where lines would be wider than kMostColumns.
+std::shared_ptr<CLI::Formatter> helpFormatter();
+
+/// What follows the options: what is printed, and what a layer list holds.
+std::string benchFooter();
+std::string planFooter();
+constexpr const char* kExitStatus =
+    "Exit status: 0 success; 1 a layer failed; 2 a bad file, option or setting.";
+
+}  // namespace ucudnn::tool
