@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -116,7 +117,8 @@ void Question::addOwn(cudnnHandle_t handle,
   if (own) offers.push_back(*own);
 }
 
-/// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
+/// Then down: where a kernel did not fit, or might need less workspace. Then the mini-batch, which
+/// says what may be faster with fewer samples; then up to it.
 void Question::beginInTheMiddle() {
   const int miniBatch = request_.problem.batch();
   const double samples =
@@ -128,6 +130,7 @@ void Question::beginInTheMiddle() {
   });
   std::reverse(anchors_.begin(), end);
   middle_ = anchors_.front().batch;
+  if (end != anchors_.end()) std::rotate(end, std::prev(anchors_.end()), anchors_.end());
 }
 
 void Question::takeOver(const Measurements& known) {
@@ -164,11 +167,17 @@ bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   if (request_.tuning == Tuning::kFast) {
     if (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone())) return true;
     const Measurements& rivals = measured_.rivalsOf(offer.kernel);
+    const std::size_t limit = request_.room.limitBytes;
+    if (!mayJoinFront(rivals, offer, batch, middle_, isRest(batch))) return false;
+    if (isRest(batch)) return true;
+    if (batch < middle_ && fitsWithMore(rivals, offer.kernel, batch, limit / kMuchLess))
+      return false;
+    if (batch > middle_ && !isWhole &&
+        isNoFasterThanWhole(rivals, offer.kernel, batch, request_.problem.batch(), limit / 2))
+      return false;
     // What runs undivided may still be the best within much less.
-    const double factor = isWhole ? kHopeless : kFarBehind;
-    return mayJoinFront(rivals, offer, batch, middle_, isRest(batch)) &&
-           (isRest(batch) ||
-            !isFarBehind(rivals, offer, batch, middle_, request_.room.limitBytes, factor));
+    const double factor = isWhole ? kHopeless : batch < middle_ ? kBehindWithFewer : kFarBehind;
+    return !isFarBehind(rivals, offer, batch, middle_, limit, factor);
   }
   return isWhole || isWorthTrying(measured_.rivalsOf(offer.kernel), offer, batch);
 }

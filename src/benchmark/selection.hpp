@@ -38,6 +38,21 @@ bool isFarBehind(const Measurements& measured,
                  std::size_t limitBytes,
                  double factor);
 
+/// Fast tuning: whether the kernel was timed with more samples, and needs no more than so much
+/// there: then no plan within that or more wants fewer of it.
+bool fitsWithMore(const Measurements& measured,
+                  Kernel kernel,
+                  int batch,
+                  std::size_t workspaceBytes);
+
+/// Fast tuning: whether the whole mini-batch needs no more than so much workspace, and for a sample
+/// no more time than fewer samples than `batch`: then `batch` samples gain nothing.
+bool isNoFasterThanWhole(const Measurements& measured,
+                         Kernel kernel,
+                         int batch,
+                         int miniBatch,
+                         std::size_t workspaceBytes);
+
 /// Whether the kernel took so long at the two largest smaller sizes where it was measured, and
 /// others take so much less in more workspace, that no plan wants more samples of it.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 
 #include "benchmark/stop_rule.hpp"
 
@@ -67,6 +68,15 @@ constexpr double kFasterAtLargerBatches = 1.25;
 // And how many times as long as others one may take that need half of the workspace, where only a
 // part of the batch would be run.
 constexpr double kFarBehind = 2;
+// With fewer samples no kernel gets faster: so few percent are the noise of timings, and what is
+// slower than others in half the limit is in no plan within so much. With recorded times of an H200
+// a quarter fewer kernels are timed for AlexNet in 120 MiB, for plans as fast, than with
+// kFarBehind.
+constexpr double kBehindWithFewer = 1.02;
+// Within so much less than the limit plans are looked for anew before they need fewer samples of
+// what fits. Without it a tenth more is timed; with half of it, plans from what is known within a
+// sixteenth of the limit are slower by more than 5 %.
+constexpr std::size_t kMuchLess = 16;
 // A kernel of more than kLongMs is not called at more samples where it would take so many times as
 // long as the fastest in any workspace: some take 100 ms, 25 times as long. What needs no workspace
 // may take 10 times as long as an FFT, and be the best within less.
