@@ -33,6 +33,7 @@ int carryOut(const CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ignoreBrokenPipes();
   return exitStatusOf([&] {
     return carryOut(parseCommandLine({argv + 1, argv + argc}, [] {
       return ucudnn::settingsFromEnvironment(ucudnn::Reporting::kNever);

@@ -6,6 +6,7 @@
 int main(int argc, char** argv) {
   using namespace ucudnn;
   using namespace ucudnn::tool;
+  ignoreBrokenPipes();
   return exitStatusOf([&] {
     const CommandLine line = parseCommandLine({argv + 1, argv + argc}, [] {
       return settingsFromEnvironment(Reporting::kOnce);  // there is no handle, which would report

@@ -1,8 +1,11 @@
 #include "tool/failure.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -25,10 +28,19 @@ int report(std::string message, int status) {
 /// Results that could not be written are a failure, whichever command wrote them.
 void flushResults() {
   std::cout.flush();
-  if (!std::cout) throw BadInput("stdout cannot be written");
+  if (!std::cout && !isReaderGone()) throw BadInput("stdout cannot be written");
 }
 
 }  // namespace
+
+void ignoreBrokenPipes() noexcept {
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool isReaderGone() noexcept {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
 
 int exitStatusOf(const std::function<int()>& command) {
   try {

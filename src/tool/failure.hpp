@@ -25,6 +25,12 @@ class OutOfMemory : public DeviceError {
   using DeviceError::DeviceError;
 };
 
+/// `| head` ends nothing, so that what goes to files is still written. Not for a process that
+/// becomes a program of the user's, which would inherit it.
+void ignoreBrokenPipes() noexcept;
+/// Stdout is a pipe from which nobody reads any more, which is no failure.
+bool isReaderGone() noexcept;
+
 /// Carries out a command, whose results are on stdout, and turns what it throws into one line on
 /// stderr and the exit status.
 int exitStatusOf(const std::function<int()>& command);

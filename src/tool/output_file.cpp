@@ -29,7 +29,8 @@ void OutputFile::write(const std::function<void(std::ostream&)>& content) {
   content(stream);
   stream.flush();
   if (!isStandardOutput()) stream_.close();
-  if (!stream) throw BadInput(fmt::format("{}: {}: cannot be written", option_, excerpt(path_)));
+  if (!stream && !(isStandardOutput() && isReaderGone()))
+    throw BadInput(fmt::format("{}: {}: cannot be written", option_, excerpt(path_)));
 }
 
 std::string whatIsWritten(const std::function<bool(const std::string& path)>& write) {

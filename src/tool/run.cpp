@@ -198,6 +198,7 @@ int run(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
       throw BadInput(fmt::format("{} (ucudnn run --help says more)", error.what()));
+    ignoreBrokenPipes();
     return app.exit(error, std::cout, std::cout);
   }
   if (command.empty())

@@ -379,6 +379,16 @@ TEST_F(SimulatedTool, ResultsThatCannotBeWrittenAreAFailure) {
   EXPECT_NE(table.output.find("Pareto front"), std::string::npos);
 }
 
+TEST_F(SimulatedTool, AReaderThatHasEnoughCostsNoResults) {
+  const std::string json = directory_.file("results.json"), status = directory_.file("status");
+  const std::string command = "{ UCUDNN_KERNELS=legacy '" UCUDNN_TOOL
+                              "' plan --layers conv2 --batch-size 4 " +
+                              kAlexNet + " --json " + json + "; echo $? >" + status + "; } | true";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(readFile(status), "0\n");
+  EXPECT_EQ(Json::parse(readFile(json)).at("rows").size(), 3U);
+}
+
 // Ctrl-C, or `timeout`, in the midst of a list.
 TEST_F(SimulatedTool, AnInterruptedBenchWritesWhatItHas) {
   const std::string json = directory_.file("results.json"), log = directory_.file("log");

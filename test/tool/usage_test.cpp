@@ -53,6 +53,20 @@ TEST(Usage, WhatCannotBeWrittenIsAFailure) {
     expectRefused(runTool(arguments, "", "/dev/full"), "stdout cannot be written");
 }
 
+// `| head` closes the pipe, which is no failure, whoever ignores the signal.
+TEST(Usage, AReaderThatHasEnoughIsNoFailure) {
+  const TemporaryDirectory directory;
+  for (const char* const before : {"", "trap '' PIPE; "})
+    for (const char* const arguments : {"--help", "info --verbose", "bench --help", "run --help"}) {
+      const std::string error = directory.file("error"), status = directory.file("status");
+      const std::string line = std::string(before) + "{ sleep 0.1; '" UCUDNN_TOOL "' " + arguments +
+                               " 2>" + error + "; echo $? >" + status + "; } | true";
+      ASSERT_EQ(std::system(line.c_str()), 0);
+      EXPECT_EQ(readFile(status), "0\n") << line;
+      EXPECT_EQ(readFile(error), "") << line;
+    }
+}
+
 TEST(Usage, MessagesAreBoundedAndPrintable) {
   const std::string longText(100000, 'a');
   expectRefused(runTool(longText), "\"" + std::string(97, 'a') + "...\" is no command");
