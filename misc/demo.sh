@@ -23,7 +23,7 @@ else
   export UCUDNN_SIMULATOR_PROFILE=misc/profiles/h200_legacy_algorithms.csv,misc/profiles/h200_engines.csv
   run=(misc/with-simulator --build "$build")
 fi
-"${run[@]}" "$build/bin/ucudnn" bench misc/layers/alexnet.csv --workspace-limit 64MiB "$@"
+"${run[@]}" "$build/bin/ucudnn" bench misc/layers/alexnet.csv --limit 64MiB "$@"
 
 echo
 echo '== A program that knows nothing of μ-cuDNN: ucudnn run --report'

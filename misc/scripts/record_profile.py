@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes a profile for the simulator (misc/docs/SIMULATOR.md) of what `ucudnn plan` measured on a GPU.
 
-    ucudnn plan LAYERS.csv --batch-size 128 --workspace-limit 32GiB --json tf32.json
+    ucudnn plan LAYERS.csv --batch-size 128 --limit 32GiB --json tf32.json
     misc/scripts/record_profile.py tf32.json [MORE.json...] -o misc/profiles/NAME.csv
 
 A limit above every workspace that is wanted makes the mini-batch complete; at smaller batch sizes kernels are left out

@@ -11,7 +11,8 @@ Each block of a page that begins with ```console or ```cpp has one of these comm
   <!-- from: FILE -->                   each line is one of FILE
   <!-- not replayed: REASON -->
 
-A line "..." of the output stands for any lines. BUILD takes the place of build/. --update writes into the page what was
+A line "..." of the output stands for any lines. BUILD takes the place of build/. The simulator has the recorded profiles
+of an H200, and computes nothing unless a command says so. --update writes into the page what was
 printed. Status 77: there is a GPU, where the simulator's numbers are not printed.
 """
 
@@ -24,6 +25,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PROFILES = "misc/profiles/h200_legacy_algorithms.csv,misc/profiles/h200_engines.csv"
 BLOCK = re.compile(r"(?:^<!-- ([^\n]*) -->\n)?^```(console|cpp)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -48,6 +50,8 @@ def run(command, build, home):
         command = re.sub(rf"(?<![\w/.]){re.escape(ours)}", built, command)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("UCUDNN_", "XDG_"))}
     environment["HOME"] = home
+    environment["UCUDNN_SIMULATOR_PROFILE"] = PROFILES
+    environment["UCUDNN_SIMULATOR_ARITHMETIC"] = "off"
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=ROOT,

@@ -65,7 +65,7 @@ def table(header, rows, footer):
 # Convolutions, each with its own limit
 
 
-BENCH = "`ucudnn bench misc/layers/LIST.csv --workspace-limit LIMIT --kernels all --tuning fast`"
+BENCH = "`ucudnn bench misc/layers/LIST.csv --limit LIMIT --kernels all --tuning fast`"
 
 
 def sums(name):
@@ -282,7 +282,7 @@ def one_sample_layers():
     header = ["limit", "of the list", "geometric mean", "rows below 0.95", "least", "revision"]
     return table(header, [row for _, row in rows],
                  "One NVIDIA H100, cuDNN 9.19, 2026-11-25 and 26.\n`ucudnn bench misc/layers/one_sample.csv --layers LAYER "
-                 "--workspace-limit LIMIT --no-check --repeats 1`")
+                 "--limit LIMIT --no-check --repeats 1`")
 
 
 def large_tensors():
@@ -373,7 +373,7 @@ def second_start():
     rows.sort(key=lambda each: -each[0])
     return table(["convolutions, 64 MiB", "kernels timed", "from the database", "planning ms", "revision"],
                  [row for _, row in rows], "One NVIDIA H200, cuDNN 9.19.0, 2026-11-21 to 22.\n"
-                 "`ucudnn bench misc/layers/LIST.csv --workspace-limit 64MiB`, twice with the same `UCUDNN_DATABASE`")
+                 "`ucudnn bench misc/layers/LIST.csv --limit 64MiB`, twice with the same `UCUDNN_DATABASE`")
 
 
 def two_devices():
@@ -385,7 +385,7 @@ def two_devices():
             cells += [number(totals["planning_ms"]), str(totals["kernels_measured"])]
         rows.append(cells)
     return table(["batch sizes", "one device: ms", "kernels timed", "two devices: ms", "kernels timed"], rows,
-                 "Two NVIDIA H200, cuDNN 9.19.0, 2026-11-23, a02e839.\n`ucudnn bench misc/layers/alexnet.csv --workspace-limit "
+                 "Two NVIDIA H200, cuDNN 9.19.0, 2026-11-23, a02e839.\n`ucudnn bench misc/layers/alexnet.csv --limit "
                  "64MiB --kernels legacy --tuning exhaustive`,\nwith and without `UCUDNN_BENCHMARK_DEVICES=all`")
 
 
