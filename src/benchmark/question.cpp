@@ -25,6 +25,9 @@ void putFastestFirst(const Measurements& elsewhere, int batch, std::vector<Kerne
   });
 }
 
+// A call that may load the kernel's code, and the one that is timed.
+constexpr int kQuickCalls = 2;
+
 /// What would hold up a call that did not ask for it, and is in no plan.
 void dropLongest(const BenchmarkRequest& request, std::vector<TimingTask>& tasks) {
   double leastMs = std::numeric_limits<double>::infinity();
@@ -32,7 +35,7 @@ void dropLongest(const BenchmarkRequest& request, std::vector<TimingTask>& tasks
     if (task.expectedMs > 0) leastMs = std::min(leastMs, task.expectedMs);
   const auto isTooLong = [&](const TimingTask& task) {
     const bool isOwn = request.own && task.call.offer.kernel == *request.own;
-    return !isOwn && task.expectedMs > std::max(request.longestMs, 2 * leastMs);
+    return !isOwn && task.expectedMs > std::max(request.longestMs / kQuickCalls, 2 * leastMs);
   };
   tasks.erase(std::remove_if(tasks.begin(), tasks.end(), isTooLong), tasks.end());
 }
