@@ -15,6 +15,9 @@ REVISIONS = {
     "one_sample_programs_h100": "ab73d02",
     "unasked_h100": "8ffdc81",
     "unasked_measuring_h100": "efc84c8",
+    "unasked_server_shapes_h100": "7b6a04b",
+    "programs_second_start_h100": "7b6a04b",
+    "programs_shipped_h100": "7ba7ca8",
     "preload_planned_h100": "b6aa90b",
     "hot_path_legacy_h100": "b6aa90b",
     "hot_path_engines_h200": "16580fb",
@@ -166,9 +169,16 @@ MEASURING = (
     ("ResNet-18 training, within 64 MiB", "unasked_h100", "resnet18"),
     ("HiFi-GAN, N=8", "unasked_h100", "hifigan"),
     ("DeepLab training", "unasked_h100", "deeplab"),
-    ("ResNet-50 inference, N=64, half", "unasked_h100", "resnet50_inference"),
+    ("ResNet-50 inference, N=64, half", "unasked_server_shapes_h100", "resnet50_inference"),
     ("R3D-18 training", "unasked_h100", "r3d18"),
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes"),
+)
+
+STARTS = (  # what, file, plain runs, with us
+    ("ResNet-50 training, shipped measurements", "programs_second_start_h100", "resnet50_again", "resnet50_ucudnn"),
+    ("the same, its second start", "programs_second_start_h100", "resnet50_again", "resnet50_second"),
+    ("Wan 2.1 decoder, shipped measurements", "programs_shipped_h100", "wan_decoder_plain", "wan_decoder_ucudnn"),
+    ("StyleGAN2-like, shipped measurements", "programs_shipped_h100", "stylegan_plain", "stylegan_ucudnn"),
 )
 
 HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us

@@ -251,6 +251,45 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
+def starts():
+    rows = []
+    for what, name, plain, ours in lists.STARTS:
+        plain, ours = runs(name)[plain], runs(name)[ours]
+        rows.append([what, mib(plain["first_step_ms"]), mib(ours["first_step_ms"]), number(plain["step_of_median_ms"]),
+                     number(ours["step_of_median_ms"]), ratio(ours["step_of_median_ms"] / plain["step_of_median_ms"]),
+                     ratio(ours["reserved_mib"] / plain["reserved_mib"]), revision(name)])
+    header = ["program", "first step, plain ms", "with us", "a step, plain ms", "with us", "time", "memory", "revision"]
+    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, `ucudnn run` without options, 2026-11-26.\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/start_runs.txt OUT.json`")
+
+
+def requests():
+    settled = 500  # requests: the first wait for those that load cuDNN
+
+    def quantile(name, part):
+        steps = sorted(runs("unasked_server_shapes_h100")[name]["step_ms"][settled:])
+        return steps[min(len(steps) - 1, int(part * len(steps)))]
+
+    rows = []
+    for what, part in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
+        plain, ours = quantile("server_plain", part), quantile("server_ucudnn", part)
+        rows.append([what, number(plain), number(ours), ratio(ours / plain)])
+    return table(["latency, 500th to 3,000th request", "plain ms", "with us", "time"], rows,
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 50 requests a second of 16 sizes, 2026-11-26, 7b6a04b.\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only server`")
+
+
+def image_widths():
+    rows = []
+    for what, name in (("no limit", "shapes_ucudnn"), ("64 MiB", "shapes_64MiB")):
+        plain, ours = (runs("unasked_server_shapes_h100")[each]["step_ms"] for each in ("shapes_plain", name))
+        passes = [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
+        rows.append([what, *[cell for a, b in passes for cell in (number(a), number(b), ratio(b / a))]])
+    header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time"]
+    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 7b6a04b.\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`")
+
+
 def helps():
     rows = []
     for what, cap, name, key, plain, ours in lists.HELPS:
