@@ -258,9 +258,11 @@ void Measurer::conclude(const PlanRequest& request,
   const bool isLook = !before.neighbour.empty();
   if (result.kernelsMeasured > 0 && !before.isAnswered && !isLook)
     budget_.learn(estimatedMs(request.problem), result.spentMs);
+  const Measurement* const timedOwn =
+      own ? findKernel(result.measurements, request.problem.batch(), *own) : nullptr;
+  if (timedOwn != nullptr) budget_.learnTime(estimatedMs(request.problem), timedOwn->timeMs);
   // What can't be timed is never replaced.
-  if (own && result.untried == Untried::kNone && result.failures == 0 &&
-      findKernel(result.measurements, request.problem.batch(), *own) == nullptr)
+  if (own && result.untried == Untried::kNone && result.failures == 0 && timedOwn == nullptr)
     result.refused[request.problem.batch()].push_back(*own);
   const auto spent = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double, std::milli>(result.spentMs));

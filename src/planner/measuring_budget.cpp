@@ -25,6 +25,12 @@ void MeasuringBudget::learn(double timeMs, double costMs) {
   costRatio_ += kLearningRate * (ratio - costRatio_);
 }
 
+void MeasuringBudget::learnTime(double estimatedMs, double timeMs) {
+  const std::lock_guard lock(mutex_);
+  const double ratio = std::clamp(timeMs / estimatedMs, 0.25, 4.0);
+  timeRatio_ += kLearningRate * (ratio - timeRatio_);
+}
+
 double MeasuringBudget::expectedCostMs(double timeMs) const {
   const std::lock_guard lock(mutex_);
   return expected(timeMs);

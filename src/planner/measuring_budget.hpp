@@ -33,11 +33,13 @@ class MeasuringBudget {
   /// Where a problem like it runs by the client's own kernel.
   static constexpr double kLeastGain = 0.02;
 
-  /// In convolutions.
+  /// Adds estimated time in convolutions, corrected by what estimates were wrong so far.
   void addTime(double timeMs) {
     const std::lock_guard lock(mutex_);
-    convolutionMs_ += timeMs;
+    convolutionMs_ += timeRatio_ * timeMs;
   }
+  /// A call that was estimated to take `estimatedMs` takes `timeMs`.
+  void learnTime(double estimatedMs, double timeMs);
   /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
   void learn(double timeMs, double costMs);
   /// Nobody asked for it.
@@ -71,6 +73,7 @@ class MeasuringBudget {
   mutable ForkMutex mutex_;
   double convolutionMs_ = 0;
   double spentMs_ = 0;
+  double timeRatio_ = 1;  ///< of what calls take to what is estimated
   double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says
 };
 

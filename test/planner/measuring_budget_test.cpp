@@ -41,6 +41,20 @@ TEST(MeasuringBudgetTest, MeasuringTakesAShareOfTheTime) {
   EXPECT_FALSE(budget.has(kSliceMs, 0));
 }
 
+TEST(MeasuringBudgetTest, TheShareIsOfWhatCallsTakeNotOfEstimates) {
+  for (const double ratio : {0.5, 1.7}) {
+    MeasuringBudget budget;
+    for (int i = 0; i < 20; ++i) budget.learnTime(1, ratio);
+    budget.addTime(1000);
+    EXPECT_TRUE(budget.has(0.98 * kShare * ratio * 1000, kShare));
+    EXPECT_FALSE(budget.has(1.02 * kShare * ratio * 1000, kShare));
+  }
+  MeasuringBudget budget;  // a kernel that is out of the ordinary decides little
+  budget.learnTime(1, 1e6);
+  budget.addTime(1000);
+  EXPECT_FALSE(budget.has(2 * kShare * 1000, kShare));
+}
+
 TEST(MeasuringBudgetTest, WhatWasAskedForLeavesTheRestItsShare) {
   MeasuringBudget budget;
   budget.addTime(1e5);
