@@ -71,7 +71,8 @@ class NeighboursPlanTest : public PlannerEnginesTest {
     PlannerEnginesTest::SetUp();
     settings_.databasePath.clear();
     settings_.backgroundPlanning = false;
-    settings_.benchmarkShare = 1;  // what is due is done
+    // What is due is done, however slow the machine is.
+    settings_.benchmarkShare = 1e6;
   }
 
   /// The slowest engine that cuDNN offers, or the fastest.
@@ -94,15 +95,14 @@ class NeighboursPlanTest : public PlannerEnginesTest {
   static PlanAnswer after(Planner& planner, PlanRequest wanted, std::uint32_t calls) {
     PlanAnswer found;
     wanted.callsSince = calls;
-    for (int i = 0; i < 400; ++i) {
+    do {
       found = planner.answer(wanted, Measuring::kWhenItPays);
       wanted.callsSince = 1;
-    }
-    EXPECT_FALSE(found.isOngoing);
+    } while (found.isOngoing);
     return found;
   }
 
-  static constexpr std::uint32_t kFew = 1500, kMany = 1000000;
+  static constexpr std::uint32_t kFew = 1500, kMany = 100000000;
 };
 
 TEST_F(NeighboursPlanTest, ItsKernelsAreLookedAtSoonAndAlone) {
