@@ -20,6 +20,9 @@ namespace ucudnn {
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
 ///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
 ///     of the batch, or another in bands, which is about as fast.
+///  4. Under a total a client is told of no workspace, so its calls run by what cuDNN proposes
+///     within the total until they are measured. They pay for one another, as one network: what
+///     all have taken, kShareOfTotal, goes into each one's first measurement.
 ///
 /// Thread-safe.
 class MeasuringBudget {
@@ -29,6 +32,8 @@ class MeasuringBudget {
   static constexpr double kHopedGain = 0.1;
   /// What runs in parts for want of workspace has lost some already.
   static constexpr double kHopedGainInParts = 0.3;
+  /// Of what convolutions were estimated to take; unmeasured ones take several times as long.
+  static constexpr double kShareOfTotal = 1;
 
   /// Where a problem like it runs by the client's own kernel.
   static constexpr double kLeastGain = 0.02;
