@@ -71,6 +71,13 @@ std::string wrapped(const std::string& text, std::size_t columns) {
   return lines;
 }
 
+std::string indented(const std::string& text, const std::string& indent) {
+  std::string lines = indent + wrapped(text, kMostColumns - indent.size());
+  for (std::size_t end = 0; (end = lines.find('\n', end)) != std::string::npos;)
+    lines.insert(++end, indent);
+  return lines;
+}
+
 std::string milliseconds(const std::optional<double>& value) {
   constexpr double kManyDigits = 1000;  // no timing is known to a part in a million
   return !value ? "-" : fmt::format("{:.{}f}", *value, *value < kManyDigits ? 3 : 1);

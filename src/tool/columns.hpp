@@ -32,4 +32,7 @@ std::string shortened(const std::string& text, std::size_t columns);
 /// has a line of its own.
 std::string wrapped(const std::string& text, std::size_t columns);
 
+/// The same with `indent` before each line, which fits kMostColumns with it.
+std::string indented(const std::string& text, const std::string& indent);
+
 }  // namespace ucudnn::tool

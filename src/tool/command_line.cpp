@@ -344,7 +344,9 @@ void setDefaults(CommandLine& line, const Settings& settings) {
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
   line.bench.limitsBytes = {line.bench.limitBytes};
-  line.database.database = settings.databasePath;
+  // Set to nothing: none.
+  line.database.database =
+      std::getenv("UCUDNN_DATABASE") == nullptr ? cacheFolder() : settings.databasePath;
 }
 
 }  // namespace

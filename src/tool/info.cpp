@@ -88,7 +88,6 @@ std::string valueOf(const EnvironmentVariable& variable) {
 }
 
 void printSettings(bool verbose) {
-  constexpr const char* kIndent = "    ";
   std::vector<std::vector<std::string>> lines = {{"setting", "default", "value"}};
   std::cout << '\n';
   for (const EnvironmentVariable& variable : environmentVariables()) {
@@ -96,14 +95,13 @@ void printSettings(bool verbose) {
       lines.push_back({variable.name, variable.defaultValue, valueOf(variable)});
       continue;
     }
-    std::string meaning = wrapped(
-        fmt::format(
-            "{}. Accepted: {}. Default: {}", variable.help, variable.type, variable.defaultValue),
-        kMostColumns - std::strlen(kIndent));
-    for (std::size_t end = 0; (end = meaning.find('\n', end)) != std::string::npos;)
-      meaning.insert(++end, kIndent);
     std::cout << variable.name << " = " << printable(valueOf(variable)) << '\n'
-              << kIndent << meaning << '\n';
+              << indented(fmt::format("{}. Accepted: {}. Default: {}",
+                                      variable.help,
+                                      variable.type,
+                                      variable.defaultValue),
+                          "    ")
+              << '\n';
   }
   if (verbose) return;
   writeColumns(std::cout, lines, lines.front().size());

@@ -120,17 +120,6 @@ void setFile(const char* name, const std::string& file) {
   if (!file.empty()) setVariable(name, std::filesystem::absolute(file).string());
 }
 
-/// Where measurements are kept that nobody has named a place for. Empty: there is none.
-std::string cacheFolder() {
-  const auto folderIn = [](const char* variable, const char* below) -> std::string {
-    const char* const folder = std::getenv(variable);
-    // https://specifications.freedesktop.org/basedir-spec: relative ones are ignored.
-    return folder != nullptr && folder[0] == '/' ? std::string(folder) + below : "";
-  };
-  const std::string named = folderIn("XDG_CACHE_HOME", "/ucudnn/");
-  return named.empty() ? folderIn("HOME", "/.cache/ucudnn/") : named;
-}
-
 void setDatabase(const RunOptions& options) {
   constexpr const char* kName = "UCUDNN_DATABASE";
   if (options.noDatabase)
@@ -173,6 +162,16 @@ int become(const std::vector<std::string>& command) {
 std::string besideThisProgram(const std::string& folder, const std::string& file) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   return (program.parent_path() / folder / file).lexically_normal().string();
+}
+
+std::string cacheFolder() {
+  const auto folderIn = [](const char* variable, const char* below) -> std::string {
+    const char* const folder = std::getenv(variable);
+    // https://specifications.freedesktop.org/basedir-spec: relative ones are ignored.
+    return folder != nullptr && folder[0] == '/' ? std::string(folder) + below : "";
+  };
+  const std::string named = folderIn("XDG_CACHE_HOME", "/ucudnn/");
+  return named.empty() ? folderIn("HOME", "/.cache/ucudnn/") : named;
 }
 
 std::size_t parseSizeOption(const char* option, const std::string& text) {

@@ -17,6 +17,10 @@ int run(std::vector<std::string> arguments);
 /// A file that lies in `folder`, seen from the folder of this program. Throws std::runtime_error.
 std::string besideThisProgram(const std::string& folder, const std::string& file);
 
+/// The folder in which `ucudnn run` keeps measurements that nobody has named a place for. Empty:
+/// there is none.
+std::string cacheFolder();
+
 /// The value of an option. Throws BadInput.
 std::size_t parseSizeOption(const char* option, const std::string& text);
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #if UCUDNN_HAVE_SQLITE
 #include <sqlite3.h>
@@ -328,6 +330,45 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
   EXPECT_EQ(removed.status, 0) << removed.error;
   EXPECT_NE(removed.output, "0 batch sizes removed\n");
   EXPECT_EQ(runTool("db list --database " + third).output, "0 problems, 0 kernels\n");
+}
+
+// What `ucudnn run` keeps: a file for each machine.
+TEST_F(SimulatedTool, ADatabaseMayBeAFolder) {
+  const std::string home = directory_.path(), folder = home + "/ucudnn/";
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  const std::string bench = "bench --no-check --layers conv2 --batch-size 8 " + kAlexNet;
+  EXPECT_GT(run(bench + " --database " + folder).at("totals").at("kernels_measured"), 0);
+  EXPECT_EQ(run(bench + " --database " + folder).at("totals").at("kernels_measured"), 0);
+  EXPECT_GT(run(bench + " --no-database", "UCUDNN_DATABASE=" + folder)
+                .at("totals")
+                .at("kernels_measured"),
+            0);
+  run(bench + " --database " + folder, "UCUDNN_SIMULATOR_DEVICES=P100-SXM2");
+  const std::string kept =
+      "env -u UCUDNN_DATABASE XDG_CACHE_HOME=" + home;  // as `ucudnn run` has it
+  const Outcome list = runTool("db list", kept);
+  EXPECT_NE(list.output.find("NVIDIA H200 (simulated)"), std::string::npos) << list.error;
+  EXPECT_NE(list.output.find("P100"), std::string::npos) << list.output;
+  EXPECT_NE(list.output.find("\n6 problems, "), std::string::npos) << list.output;
+
+  std::istringstream lines(list.output);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+
+  const std::string all = directory_.file("all.db"), json = directory_.file("all.json");
+  EXPECT_EQ(runTool("db merge " + folder + " --database " + all).status, 0);
+  EXPECT_EQ(runTool("db list --database " + all).output, list.output);
+  EXPECT_EQ(runTool("db export " + json + " --database " + folder).status, 0);
+  EXPECT_EQ(runTool("db export - --database " + all).output, readFile(json));
+  const Outcome merged = runTool("db merge " + all, kept);
+  EXPECT_EQ(merged.status, 2);
+  EXPECT_NE(merged.error.find(folder + " is a folder: name one of its files"), std::string::npos)
+      << merged.error;
+  EXPECT_EQ(runTool("db prune --other-machines", kept).status, 0);
+  EXPECT_NE(runTool("db list", kept).output.find("\n3 problems, "), std::string::npos);
+  std::filesystem::create_directory(home + "/empty");
+  EXPECT_NE(runTool("db list --database " + home + "/empty").error.find("there is no database"),
+            std::string::npos);
 }
 
 TEST_F(SimulatedTool, ATimeOutOfRangeDoesNotStopTheList) {
