@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -26,18 +27,50 @@ void print() noexcept {
   }
 }
 
-/// Of what nobody asked for.
 std::string measuringText(const Statistics& statistics) {
   if (statistics.slices == 0) return {};
   return fmt::format(
-      "ucudnn: measuring that nobody asked for took {:.1f} s in {} of the calls, {:.0f} ms in the "
-      "longest\n",
+      "ucudnn: {:.1f} s of measuring was not asked for: {} calls waited for it, {:.0f} ms at "
+      "most\n",
       static_cast<double>(statistics.sliceMicroseconds) / 1e6,
       statistics.slices.load(),
       static_cast<double>(statistics.longestSliceMicroseconds) / 1e3);
 }
 
+std::string duration(double seconds) {
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86400, kYear = 365 * kDay;
+  if (seconds < 2 * kMinute) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 2 * kHour) return fmt::format("{:.0f} minutes", seconds / kMinute);
+  if (seconds < 2 * kDay) return fmt::format("{:.0f} hours", seconds / kHour);
+  return seconds < kYear ? fmt::format("{:.0f} days", seconds / kDay) : "more than a year";
+}
+
+constexpr const char* kNoCalls =
+    "ucudnn: no convolution call came by: the program made a cuDNN handle, but no convolution. "
+    "Compiled models, and other libraries, compute convolutions without cuDNN\n";
+
 }  // namespace
+
+std::string payBackText(double spentSeconds, double gainedSeconds, double runningSeconds) {
+  constexpr double kLeastSeconds = 0.05;  // less is printed as 0.0
+  const std::string gained = gainedSeconds < kLeastSeconds
+                                 ? "nothing so far"
+                                 : fmt::format("{:.1f} s so far", gainedSeconds);
+  if (spentSeconds < kLeastSeconds)
+    return fmt::format("ucudnn: measuring and planning took no time; the plans have gained {}\n",
+                       gained);
+  const std::string begin =
+      fmt::format("ucudnn: measuring and planning took {:.1f} s; the plans have gained {}",
+                  spentSeconds,
+                  gained);
+  const double missing = spentSeconds - gainedSeconds;
+  if (missing <= 0) return begin + ", which has paid for it\n";
+  if (gainedSeconds < kLeastSeconds) return begin + "\n";
+  const double runSeconds = std::max(runningSeconds - spentSeconds, gainedSeconds);
+  return fmt::format("{}, which pays for it after {} more\n",
+                     begin,
+                     duration(missing / gainedSeconds * runSeconds));
+}
 
 void Report::add(const Problem* problem, const CallRecord& record) noexcept {
   try {
@@ -47,6 +80,7 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
       all_ = {};
       convolutions_.clear();
       reasons_.clear();
+      begin_ = std::chrono::steady_clock::now();
       process_ = process;
     }
     const auto count = [&](Calls& calls) {
@@ -59,7 +93,9 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
       calls.beyondBytes = std::max(calls.beyondBytes, record.beyondBytes);
       if (!record.isPlanned()) return;
       calls.predictedMs += record.predictedMs;
-      calls.undividedMs += record.undividedMs > 0 ? record.undividedMs : record.predictedMs;
+      const double undividedMs = record.undividedMs > 0 ? record.undividedMs : record.predictedMs;
+      calls.undividedMs += undividedMs;
+      calls.ownMs += record.ownMs > 0 ? record.ownMs : undividedMs;
     };
     count(all_);
     if (!record.isPlanned()) ++reasons_[record.why];
@@ -93,39 +129,46 @@ std::string Report::textOf(const Convolutions::value_type& convolution) const {
       problem.batch());
 }
 
-std::string Report::text() const {
-  if (process_ != fork_gate::generation()) return {};
-  const std::lock_guard lock(mutex_);
+std::string Report::sumsText() const {
   const auto& statistics = planner().statistics();
   std::string text = fmt::format(
-      "ucudnn: {} convolution calls: {} split, {} undivided, {} left to cuDNN; {} replayed; "
-      "planning took {:.1f} s\n",
+      "ucudnn: {} convolution calls: {} split, {} undivided, {} left to cuDNN; {} replayed\n",
       all_.count,
       all_.split,
       all_.count - all_.split - all_.left,
       all_.left,
-      all_.replayed,
-      static_cast<double>(statistics.planningMicroseconds) / 1e6);
+      all_.replayed);
+  const std::chrono::duration<double> running = std::chrono::steady_clock::now() - begin_;
+  text += payBackText(static_cast<double>(statistics.planningMicroseconds) / 1e6,
+                      (all_.ownMs - all_.predictedMs) / 1e3,
+                      running.count());
   text += measuringText(statistics);
   if (all_.left + all_.unmeasured < all_.count)
     text += fmt::format(
-        "ucudnn: planned calls take {:.1f} ms; undivided, by the fastest kernels within the same "
-        "limits, {:.1f} ms (measured kernels, added up)\n",
+        "ucudnn: planned calls take {:.1f} ms, as measured; the program's own kernels {:.1f} ms, "
+        "the fastest undivided ones within the limits {:.1f} ms\n",
         all_.predictedMs,
+        all_.ownMs,
         all_.undividedMs);
   if (all_.unmeasured > 0)
-    text += fmt::format("ucudnn: {} by the program's own kernel on parts of the batch: {}\n",
+    text += fmt::format("ucudnn: {} ran the program's own kernel on parts of the batch: {}\n",
                         all_.unmeasured,
                         reason::kNotMeasured);
   for (const auto& [why, count] : reasons_)
     text += fmt::format("ucudnn: {} left to cuDNN: {}\n", count, why);
   if (all_.beyond > 0)
     text += fmt::format(
-        "ucudnn: {} of them by graphs that are left alone, which were told of up to {} of "
-        "workspace "
-        "beyond UCUDNN_WORKSPACE_LIMIT\n",
+        "ucudnn: {} of these belong to graphs that cuDNN runs alone; they need up to {} more "
+        "workspace than UCUDNN_WORKSPACE_LIMIT\n",
         all_.beyond,
         formatSize(all_.beyondBytes));
+  return text;
+}
+
+std::string Report::text() const {
+  if (process_ != fork_gate::generation()) return maker_ == fork_gate::generation() ? kNoCalls : "";
+  const std::lock_guard lock(mutex_);
+  std::string text = sumsText();
   std::vector<const Convolutions::value_type*> longest;
   for (const auto& convolution : convolutions_) longest.push_back(&convolution);
   const auto isLonger = [](const auto* a, const auto* b) {

@@ -46,6 +46,7 @@ class CallRecord {
   double predictedMs = 0;
   double undividedMs = 0;  ///< of the fastest kernel that is not split; 0: not known
   std::size_t undividedBytes = 0;
+  double ownMs = 0;  ///< of the program's own kernel, as measured; 0: not known
   bool divided = false, replayed = false, measured = true;
   std::size_t beyondBytes = 0;  ///< so much more than the cap a plan that is left alone was told
 
@@ -63,6 +64,7 @@ class CallRecord {
     predictedMs = by.predictedMs;
     undividedMs = by.undividedMs;
     undividedBytes = by.undividedBytes;
+    ownMs = by.ownMs;
     divided = by.isDivided();
     replayed = asGraph;
     measured = by.measured;

@@ -71,6 +71,7 @@ struct Plan {
   /// known, as of a plan from a file.
   double undividedMs = 0;
   std::size_t undividedBytes = 0;
+  double ownMs = 0;  ///< of the client's own kernel, likewise; 0: not measured
 
   bool isDivided() const noexcept { return divided; }
   /// Which of these runs calls of a kind; null: none. Of other calls that leaves cuDNN as it is:

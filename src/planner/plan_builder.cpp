@@ -68,6 +68,9 @@ std::shared_ptr<const Plan> buildPlan(PreparedKernels& kernels,
     plan->undividedMs = undivided->timeMs;
     plan->undividedBytes = undivided->workspaceBytes;
   }
+  if (request.own)
+    if (const auto* own = findKernel(measurements, problem.batch(), request.own->kernel))
+      plan->ownMs = itsPace == Pace::kDevice ? own->deviceMs : own->timeMs;
   if (!plan->divided) plan->callersAlgorithm = algorithmOf(first.kernel).value_or(-1);
   nameAlgorithm(*plan, request, measurements);
   return plan;

@@ -2,6 +2,7 @@
 // and the one of CUDA's that must not come beside a capture.
 #include "preload/functions.hpp"
 #include "preload/objects.hpp"
+#include "preload/silence.hpp"
 
 using ucudnn::preload::Functions;
 using ucudnn::preload::Route;
@@ -52,6 +53,7 @@ cudnnStatus_t create(cudnnHandle_t* handle, const void* caller) noexcept {
   if (to != nullptr && to->planned != nullptr && depth == 0)
     to->planned->KnowDeviceWaits(ucudnn::preload::seesDeviceWaits(caller) ? 1 : 0);
   const cudnnStatus_t status = call<&Functions::Create>(caller, handle);
+  if (status == CUDNN_STATUS_SUCCESS && to->planned != nullptr) ucudnn::preload::noteHandle();
   if (status == CUDNN_STATUS_SUCCESS || to == nullptr || to->planned == nullptr) return status;
   const CallScope scope;
   return callNative<&Functions::Create>(*to, handle);

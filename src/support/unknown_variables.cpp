@@ -13,10 +13,10 @@
 namespace ucudnn {
 namespace {
 
-/// What a variable may be when it is no setting: the simulator's and the fault injection's. A
-/// trailing underscore makes it a prefix.
-constexpr std::array<std::string_view, 2> kOthersVariables = {"UCUDNN_SIMULATOR_",
-                                                              "UCUDNN_SQLITE_"};
+/// What a variable may be when it is no setting: the simulator's, the fault injection's, and
+/// what `ucudnn run` tells libucudnn_preload.so. A trailing underscore makes it a prefix.
+constexpr std::array<std::string_view, 3> kOthersVariables = {
+    "UCUDNN_SIMULATOR_", "UCUDNN_SQLITE_", "UCUDNN_RUN_PROCESS"};
 constexpr std::string_view kPrefix = "UCUDNN_";
 
 /// Levenshtein's: the fewest letters to insert, delete or replace.

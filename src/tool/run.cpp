@@ -115,6 +115,17 @@ void setVariable(const char* name, const std::string& value) {
   if (::setenv(name, value.c_str(), 1) != 0) throw std::bad_alloc();
 }
 
+/// A place for a file must be there before the program starts, which would go on without one.
+void expectFolderOf(const char* name, std::string path) {
+  if (path.empty()) return;
+  // A folder of databases is made, and one around it.
+  if (path.back() == '/') path = std::filesystem::path(path).parent_path().parent_path();
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw BadInput(fmt::format("{}: there is no folder {}", name, excerpt(folder.string(), 200)));
+}
+
 /// The program may change its folder.
 void setFile(const char* name, const std::string& file) {
   if (!file.empty()) setVariable(name, std::filesystem::absolute(file).string());
@@ -137,7 +148,10 @@ void setEnvironment(const RunOptions& options) {
     setVariable("UCUDNN_TOTAL_WORKSPACE_SIZE", std::to_string(*options.totalBytes));
   setDatabase(options);
   setFile("UCUDNN_TRACE", options.trace);
-  if (options.report) setVariable("UCUDNN_REPORT", "1");
+  if (options.report) {
+    setVariable("UCUDNN_REPORT", "1");
+    setVariable("UCUDNN_RUN_PROCESS", std::to_string(::getpid()));  // the program's, too
+  }
   if (options.tune) setVariable("UCUDNN_BENCHMARK_SHARE", "always");
   // Behind others: some (AddressSanitizer's) must be the first, and a profiler's is to see the
   // program's calls.
@@ -189,7 +203,7 @@ int run(std::vector<std::string> arguments) {
   app.set_help_flag("-h,--help", "print this help");
   addOptions(app, options);
   // Refused before the program starts, which would go on without us.
-  static_cast<void>(settingsFromEnvironment(Reporting::kNever));
+  const Settings settings = settingsFromEnvironment(Reporting::kNever);
   const std::vector<std::string> command = takeCommand(arguments, app);
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end
   try {
@@ -202,6 +216,11 @@ int run(std::vector<std::string> arguments) {
   }
   if (command.empty())
     throw BadInput("run: name the program to run, as in: ucudnn run python train.py");
+  if (options.database.empty() && !options.noDatabase)
+    expectFolderOf("UCUDNN_DATABASE", settings.databasePath);
+  expectFolderOf("--database", options.database);
+  if (options.trace.empty()) expectFolderOf("UCUDNN_TRACE", settings.tracePath);
+  expectFolderOf("--trace", options.trace);
   setEnvironment(options);
   return become(command);
 }

@@ -38,6 +38,11 @@ TEST(Run, BadOptionsAndSettingsAreRefusedBeforeTheProgramStarts) {
                                   kRun + "--workspace-limit much echo",
                                   kRun + "--total-workspace -1 echo",
                                   kRun + "--nonsense echo",
+                                  kRun + "--database /nonexistent/a.db echo",
+                                  kRun + "--database /nonexistent/a/b/ echo",
+                                  kRun + "--trace /nonexistent/a echo",
+                                  "UCUDNN_DATABASE=/nonexistent/a.db " + kRun + "echo",
+                                  "UCUDNN_TRACE=/nonexistent/a " + kRun + "echo",
                                   "UCUDNN_KERNELS=some " + kRun + "echo"}) {
     const Outcome outcome = shell(line);
     EXPECT_EQ(2, outcome.status) << line;
@@ -71,6 +76,21 @@ TEST(Run, LibraryIsPreloadedBehindOthers) {
   EXPECT_EQ(preloading(own), preloadOf(kRun));
   EXPECT_EQ(preloading(OTHER_CUDNN ":" + own),
             preloadOf(preloading(OTHER_CUDNN) + UCUDNN_TOOL " run "));
+}
+
+TEST(Run, AReportSaysWhyThereWereNoCalls) {
+  const std::string begin = "ucudnn: no convolution call came by: the program ";
+  const Outcome none = shell(kRun + "--report true");
+  EXPECT_EQ(0, none.status);
+  EXPECT_EQ(0U, none.error.find(begin + "did not load cuDNN")) << none.error;
+  EXPECT_EQ(1, std::count(none.error.begin(), none.error.end(), '\n')) << none.error;
+  // The shell's children are not what was started. (dash ends by _exit, and so without a word.)
+  const Outcome children = shell(kRun + "--report bash -c '/bin/true; /bin/true; :'");
+  EXPECT_EQ(1, std::count(children.error.begin(), children.error.end(), '\n')) << children.error;
+  EXPECT_EQ("", shell(kRun + "true").error);
+  const Outcome disabled = shell("UCUDNN_DISABLE=1 UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun +
+                                 "--report " PLAIN " fixed /dev/null");
+  EXPECT_EQ(0U, disabled.error.find(begin + "loaded cuDNN, but made no handle")) << disabled.error;
 }
 
 TEST(Run, TheProgramsArgumentsAreItsOwn) {
