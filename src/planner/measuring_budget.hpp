@@ -1,4 +1,4 @@
-// When measuring a problem pays that no query asked to measure. Plain arithmetic over times.
+// Decides when it pays to measure a problem unasked. Plain arithmetic over times.
 #pragma once
 
 #include <cstdint>
@@ -8,57 +8,58 @@
 
 namespace ucudnn {
 
-/// What a program has spent in convolutions and on measuring them, and whether to spend more.
+/// The time that a program has spent in convolutions and on measuring them, and whether to spend
+/// more.
 ///
-///  1. Over a program's life measuring takes at most a share of the time in convolutions. What was
-///     asked for is not counted, nor what could not run otherwise.
-///  2. Only what repeats is worth it, and what can gain: a problem whose calls have taken so long
-///     that the hoped part of their time, kHopedGain, pays for measuring it.
-///     Where a problem of another image size has been measured, that one's few kernels are looked
-///     at, which costs little; where those are the client's own, little is hoped for.
-///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
-///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
-///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
-///     of the batch, or another in bands, which is about as fast.
+/// 1. Over a program's life measuring takes at most a share of the time in convolutions. This does
+///    not bound measuring that was asked for, nor rule 3.
+/// 2. A problem is worth measuring if it repeats and can gain: the hoped part of its calls' time,
+///    kHopedGain, must pay for measuring it. If a problem of another image size has been measured,
+///    only that one's few kernels are timed, which costs little; if they are the client's own,
+///    little is hoped for.
+/// 3. A call whose own kernel has too little workspace may run a much slower one. Such a problem is
+///    measured from its first calls on, for as long as they have taken, so the program spends at
+///    most twice what it had to. This does not apply if its own kernel runs on parts of the batch,
+///    or another one in bands, which is about as fast.
 ///
 /// Thread-safe.
 class MeasuringBudget {
  public:
-  /// Unmodified programs on an H100 gain 0 to 20 % of their convolutions' time by what is measured:
+  /// Unmodified programs on an H100 gain 0 to 20 % of their convolutions' time by measured plans:
   /// misc/RESULTS.md at 7ba7ca8, "Programs that nobody here wrote".
   static constexpr double kHopedGain = 0.1;
-  /// What runs in parts for want of workspace has lost some already.
+  /// A kernel that runs in parts for lack of workspace has lost some time already.
   static constexpr double kHopedGainInParts = 0.3;
 
-  /// Where a problem like it runs by the client's own kernel.
+  /// For a problem whose neighbour runs by the client's own kernel.
   static constexpr double kLeastGain = 0.02;
 
-  /// In convolutions.
+  /// Adds time in convolutions.
   void addTime(double timeMs) {
     const std::lock_guard lock(mutex_);
     convolutionMs_ += timeMs;
   }
-  /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
+  /// Corrects `expectedCostMs(timeMs)`: such a measurement has cost `costMs`.
   void learn(double timeMs, double costMs);
-  /// Nobody asked for it.
+  /// Counts measuring that nobody asked for.
   void spend(double costMs) {
     const std::lock_guard lock(mutex_);
     spentMs_ += costMs;
   }
 
-  /// Whether a problem whose calls have taken `callsMs`, each `timeMs`, is worth measuring, where
+  /// Whether a problem is worth measuring if its calls have taken `callsMs`, each `timeMs`, and
   /// `gain` of that time is hoped for.
   bool isWorth(double callsMs, double timeMs, double gain) const {
     return gain * callsMs >= expectedCostMs(timeMs);
   }
-  /// The same of a neighbour's few kernels.
+  /// The same for timing only a neighbour's few kernels.
   static bool isWorthALook(double callsMs, double timeMs, double gain) {
     return gain * callsMs >= kLookMs + kCallsOfALook * timeMs;
   }
   /// Whether the share has `costMs` left.
   bool has(double costMs, double share) const;
 
-  /// What measuring a problem costs that takes `timeMs` a call: learned from those measured.
+  /// Expected cost of measuring a problem that takes `timeMs` a call, learned from those measured.
   double expectedCostMs(double timeMs) const;
 
  private:
@@ -71,7 +72,7 @@ class MeasuringBudget {
   mutable ForkMutex mutex_;
   double convolutionMs_ = 0;
   double spentMs_ = 0;
-  double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says
+  double costRatio_ = 1;  ///< of measuring's cost to the rule of thumb
 };
 
 }  // namespace ucudnn
