@@ -13,9 +13,9 @@
 namespace ucudnn {
 namespace {
 
-// What a screen of 24 lines has beside the sums.
+// A screen of 24 lines has room for so many beside the sums.
 constexpr std::size_t kMostConvolutions = 17;
-// A program whose shapes change for ever: the sums go on.
+// A program's shapes may change for ever. Further ones are counted in the sums only.
 constexpr std::size_t kMostKept = kMostProblems;
 
 void print() noexcept {
@@ -26,7 +26,7 @@ void print() noexcept {
   }
 }
 
-/// Of what nobody asked for.
+/// The line about measuring that nobody asked for.
 std::string measuringText(const Statistics& statistics) {
   if (statistics.slices == 0) return {};
   return fmt::format(
@@ -149,7 +149,7 @@ std::string Report::text() const {
 
 Report& report() {
   static Report& instance = [&]() -> Report& {
-    auto* const made = new Report;  // never destroyed: handles are used in static destructors
+    auto* const made = new Report;  // never destroyed: static destructors use handles
     std::atexit(print);
     return *made;
   }();

@@ -1,4 +1,4 @@
-// What became of a process's convolution calls, on one screen at its end: UCUDNN_REPORT.
+// Sums up a process's convolution calls, on one screen at its end: UCUDNN_REPORT.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,11 @@ namespace ucudnn {
 /// Thread-safe.
 class Report {
  public:
-  /// `problem`: null where it could not be read. Out of memory: the call is not counted.
+  /// `problem` is null if it could not be read. If memory runs out, the call is not counted.
   void add(const Problem* problem, const CallRecord& record) noexcept;
 
-  /// A line that sums up, one that says why calls were left to cuDNN, and one for each of the
-  /// convolutions that took longest. Empty: there were no calls. Throws std::bad_alloc.
+  /// A line with the sums, lines that say why calls were left to cuDNN, and a line for each of the
+  /// convolutions that took longest. Empty if this process made no calls. Throws std::bad_alloc.
   std::string text() const;
 
  private:
@@ -28,15 +28,15 @@ class Report {
     long long count = 0, split = 0, replayed = 0, unmeasured = 0, left = 0, beyond = 0;
     std::size_t beyondBytes = 0;  ///< the most that one of `beyond` was told beyond the cap
     double predictedMs = 0;
-    double undividedMs = 0;  ///< as predictedMs where it is not known
+    double undividedMs = 0;  ///< as predictedMs if it is not known
     CallRecord last;
   };
   using Convolutions = std::unordered_map<Problem, Calls, ProblemHash>;
 
   std::string textOf(const Convolutions::value_type& convolution) const;
 
-  /// Whose calls these are, as fork_gate::generation, or none: a forked child begins anew. Read
-  /// without the lock, which another thread of the parent may have held at the fork.
+  /// The process whose calls these are, as fork_gate::generation, or none: a forked child begins
+  /// anew. Read without the lock, which another thread of the parent may have held at the fork.
   std::atomic<std::uint64_t> process_{~std::uint64_t{0}};
   mutable ForkMutex mutex_;  ///< guards what follows
   Calls all_;
@@ -44,7 +44,7 @@ class Report {
   std::map<std::string_view, long long> reasons_;  ///< why calls were left to cuDNN
 };
 
-/// The process's, printed to stderr when the process ends by `exit`.
+/// The process's report. Printed to stderr when the process ends by `exit`.
 Report& report();
 
 }  // namespace ucudnn
