@@ -9,7 +9,7 @@
 
 namespace ucudnn {
 
-/// Whether the call's own algorithm fits.
+/// Whether `bytes` are enough for the call's own algorithm.
 bool CallPlans::fits(std::size_t bytes) const {
   return fitsWorkspace(
       context_.handle_, key_.problem.operation, call_.descriptors, call_.algorithm, bytes);

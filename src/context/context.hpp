@@ -67,7 +67,7 @@ class Context {
   /// Moves an adopted handle to the current device, if that is another one. False: it can't.
   bool followDevice() noexcept;
 
-  /// Whether to read a file of plans again that the settings named before.
+  /// Whether to read the file of plans again if the settings have named it before.
   enum class PlansFile { kKept, kRead };
 
   /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting; then nothing has

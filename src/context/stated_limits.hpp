@@ -19,7 +19,7 @@ struct StatedLimit {
   }
 };
 
-/// Not thread-safe, like the handle. As many as the planner's problems.
+/// Holds as many limits as the planner holds problems. Not thread-safe, like the handle.
 class StatedLimits {
  public:
   /// Changes with a limit that calls may have used. Plans looked up before are void then.

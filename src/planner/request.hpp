@@ -88,7 +88,7 @@ struct PlanRequest {
   std::uint32_t callsSince = 1;  ///< calls that were made since the planner was asked last
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
-  FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
+  FrozenPlans* frozen = nullptr;                       ///< null: no file of plans
   /// The caller's buffers, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 

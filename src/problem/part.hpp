@@ -53,10 +53,10 @@ enum class Direction {
 /// The number of samples, groups, filters or channels.
 std::int32_t sizeOf(const Problem& problem, Direction direction) noexcept;
 
-/// The part with these samples, groups, filters or channels. Parts of one output add up: backward
-/// filter's of samples, backward data's of filters, forward's of channels. REQUIRES for filters and
-/// channels: one group. REQUIRES for bias_activation_forward: kBatch, for its bias is not cut, and
-/// its parts can't add up.
+/// The part with these samples, groups, filters or channels. Parts of the same output add up: in
+/// backward filter those of samples, in backward data those of filters, in forward those of
+/// channels. REQUIRES for filters and channels: one group. REQUIRES for bias_activation_forward:
+/// kBatch, because its bias is not cut, and its parts can't add up.
 Part cut(const Part& whole, Direction direction, Range range) noexcept;
 /// `count` equal parts. REQUIRES: `count` divides the size.
 std::vector<Part> cutEqually(const Part& whole, Direction direction, int count);

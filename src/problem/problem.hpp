@@ -80,7 +80,7 @@ struct Problem {
   /// Bytes from one sample to the next in x and y.
   std::size_t xBatchStrideBytes() const noexcept;
   std::size_t yBatchStrideBytes() const noexcept;
-  /// Bytes that the tensor spans, from its first element to behind its last.
+  /// Bytes that the tensor spans, from its first element to the end of its last.
   std::size_t xBytes() const noexcept;
   std::size_t wBytes() const noexcept;
   std::size_t yBytes() const noexcept;

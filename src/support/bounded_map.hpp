@@ -1,4 +1,4 @@
-// A hash map that forgets what has not been used for longest.
+// A hash map that forgets the entries that have not been used for longest.
 #pragma once
 
 #include <cstddef>

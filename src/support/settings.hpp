@@ -44,7 +44,7 @@ struct Settings {
   std::size_t benchmarkMemoryBytes = std::size_t{8} << 30;
   double benchmarkStallMs = 20;    ///< longest wait of a call for measuring that nobody asked for
   bool backgroundPlanning = true;  ///< a helper thread makes plans while calls do without them
-  double benchmarkShare = 0.03;    ///< kMeasureAlways: each problem when it is first seen
+  double benchmarkShare = 0.03;    ///< kMeasureAlways: measures each problem when first seen
   LogLevel logLevel = LogLevel::kWarn;
   std::string logFile;
   bool borrowOutput = true;  ///< an output's memory is workspace until results are written there
