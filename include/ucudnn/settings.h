@@ -135,8 +135,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
  * UCUDNN_GRAPH_MEMORY
  *
  * While a call is captured, cudaDeviceSynchronize and cuCtxSynchronize fail in other threads, and
- * the captured call may crash. Threads that call μ-cuDNN on the device are waited for. If a thread
- * calls these functions but never μ-cuDNN, set 0.
+ * the captured call may crash. A thread that calls μ-cuDNN on the device waits until the capture
+ * has ended. If a thread calls these functions but never μ-cuDNN, set 0.
  *
  * A call of several kernels that repeats with the same pointers and factors becomes one launch of a
  * graph. The graphs that were used least recently make room for new ones.
