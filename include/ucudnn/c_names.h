@@ -1,8 +1,8 @@
 /*
- * C has no overloads, so a C client's calls reach μ-cuDNN by name. Object-like, so that function
- * pointers follow too. In a C source the raw cudnnHandle_t is the same type and follows as well; a
- * source that wants plain cuDNN beside μ-cuDNN defines UCUDNN_NO_C_NAMES and calls the ucudnn*
- * functions itself. Empty in C++.
+ * C has no overloads, so a C client's calls reach μ-cuDNN by name. The macros are object-like, so
+ * that function pointers follow, too. In a C source the raw cudnnHandle_t is the same type, so its
+ * calls follow as well. A source that wants plain cuDNN beside μ-cuDNN defines UCUDNN_NO_C_NAMES
+ * and calls the ucudnn* functions itself. Empty in C++.
  */
 #ifndef UCUDNN_C_NAMES_H_
 #define UCUDNN_C_NAMES_H_

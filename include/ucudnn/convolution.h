@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 /*
- * ucudnnConvolutionForward(handle, alpha, ..., y) and so on; what they take and do is said in
- * functions.h. And each for a layer: ucudnnConvolutionForwardLayer(handle, alpha, ..., y, layerId).
- * UCUDNN_LAYER_ANY makes it the function without one.
+ * ucudnnConvolutionForward(handle, alpha, ..., y) and so on; functions.h says what they take and
+ * do. Each has a variant for a layer: ucudnnConvolutionForwardLayer(handle, alpha, ..., y,
+ * layerId). With UCUDNN_LAYER_ANY it does the same as without a layer.
  */
 UCUDNN_FOR_EACH_FUNCTION(UCUDNN_DECLARE_WITH_LAYER)
 

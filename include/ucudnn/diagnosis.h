@@ -1,5 +1,5 @@
-/* What μ-cuDNN decided, and from what: for tools, tests and the curious. A framework needs none of
- * it. */
+/* The decisions of μ-cuDNN and their grounds, for tools, tests and the curious. A framework needs
+ * none of it. */
 #ifndef UCUDNN_DIAGNOSIS_H_
 #define UCUDNN_DIAGNOSIS_H_
 
@@ -21,9 +21,9 @@ typedef enum {
 typedef struct {
   int batch;
   int count;
-  double timeMs;   /* of one micro-batch among many, back to back, measured */
-  double deviceMs; /* what the device needs of it: less where enqueueing a call takes longer */
-  size_t workspaceBytes; /* of one micro-batch; more than the plan's: it borrows that of the output
+  double timeMs;         /* of one micro-batch among many, back to back, measured */
+  double deviceMs;       /* the device's part of it: less if enqueueing a call takes longer */
+  size_t workspaceBytes; /* of one micro-batch; if above the plan's, it borrows the output
                             (UCUDNN_BORROW_OUTPUT) */
   int deterministic;
   char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example
@@ -37,7 +37,7 @@ typedef struct {
   size_t workspaceBytes; /* the largest micro-batch's that does not borrow, or what other calls
                             need; what GetWorkspaceSize reports is this rounded up to 512 */
   double predictedMs;
-  int replayed; /* 1: predictedMs is that of a repeated call, launched as a CUDA graph */
+  int replayed; /* 1: predictedMs is the time of a repeated call, launched as a CUDA graph */
 } ucudnnPlan_t;
 
 /** A point of the Pareto front: the fastest time within that much workspace. */
@@ -46,7 +46,7 @@ typedef struct {
   size_t workspaceBytes;
 } ucudnnParetoPoint_t;
 
-/** What the library has done in this process so far. */
+/** The library's work in this process so far. */
 typedef struct {
   long long kernelsMeasured; /* (problem, batch size, kernel) triples timed on a device */
   long long kernelsLoaded;   /* the same, answered by the database */
@@ -62,14 +62,14 @@ typedef struct {
 } ucudnnStatistics_t;
 
 /**
- * Plans a convolution under `limitBytes` (measuring what is not known yet) without making that
- * limit the one that a later call runs under.
+ * Plans a convolution under `limitBytes`, and measures what is not known yet. Later calls don't run
+ * under this limit.
  *
  * x is x or dx, w is w or dw, y is y or dy. At most `requestedCount` entries are written, largest
- * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL when 0 are
+ * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL if 0 are
  * requested. CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN
- * as it is; or, for all three functions, the handle's stream is being captured and something would
- * have to be measured.
+ * as it is. All three functions also return it if the handle's stream is being captured and
+ * something would have to be measured.
  */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                                   ucudnnOperation_t operation,
@@ -95,8 +95,8 @@ UCUDNN_API cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
                                                         int* returnedCount,
                                                         ucudnnMicroBatches_t* entries);
 
-/** The Pareto front, by ascending workspace. ucudnnGetConvolutionPlan at a point's workspace gives
- * its plan. */
+/** The Pareto front, by ascending workspace. ucudnnGetConvolutionPlan gives a point's plan if it is
+ * asked for the point's workspace. */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                                          ucudnnOperation_t operation,
                                                          cudnnTensorDescriptor_t xDesc,
@@ -108,13 +108,13 @@ UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                                          ucudnnParetoPoint_t* points);
 
 /**
- * Writes the plans that the process has made and used so far to a file for UCUDNN_PLANS, in the
- * place of what the file had. Needs no handle. CUDNN_STATUS_BAD_PARAM: `path` is NULL or empty, or
- * the file can't be written, which the log says.
+ * Writes the plans that the process has made and used so far to a file for UCUDNN_PLANS, in place
+ * of the file's content. Needs no handle. CUDNN_STATUS_BAD_PARAM: `path` is NULL or empty, or the
+ * file can't be written, which the log says.
  */
 UCUDNN_API cudnnStatus_t ucudnnSavePlans(const char* path);
 
-/** What the library has done in this process. Needs no handle. */
+/** The library's work in this process so far. Needs no handle. */
 UCUDNN_API cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
 
 /** "0.1.0" */

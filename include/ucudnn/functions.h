@@ -1,8 +1,8 @@
 /*
- * The functions that μ-cuDNN answers in cuDNN's place, for whoever declares, defines or forwards
+ * The functions that μ-cuDNN answers in cuDNN's place, for code that declares, defines or forwards
  * them: X(name without its prefix, (parameters after the handle), (the same as arguments)). The C
  * functions (convolution.h), their variants with a layer id and the C++ overloads are all made from
- * this one list, so that none can lack a function: a client's call to a missing overload would
+ * this one list, so that none can lack a function. A client's call to a missing overload would
  * compile, and silently bypass μ-cuDNN.
  */
 #ifndef UCUDNN_FUNCTIONS_H_
@@ -20,21 +20,22 @@
 /* clang-format off */
 
 /*
- * y = alpha * convolution(x, w) + beta * y, and likewise dx and dw: the caller's tensors, algorithm
- * and workspace.
+ * y = alpha * convolution(x, w) + beta * y, and likewise dx and dw, with the caller's tensors,
+ * algorithm and workspace.
  *
  * Runs as planned for `workSpaceSizeInBytes` on the handle's stream, without synchronization or
  * allocation. `algo` is accepted whether or not a query returned it, and does not bind the plan.
  * `workSpace` may be NULL with 0 bytes. alpha and beta are `float`, for double tensors `double`. dw
- * is summed over the micro-batches. Whatever can't be planned or split runs through cuDNN with
+ * is summed over the micro-batches. A call that can't be planned or split runs through cuDNN with
  * these very arguments. Returns what cuDNN returns.
  *
- * Any workspace runs. Where there is no plan and `algo` does not fit it, the best algorithm by
- * cuDNN's heuristics that fits stands in; if `algo` is deterministic, a deterministic one where one
- * fits, else another with one warning. With UCUDNN_DETERMINISTIC only deterministic ones stand in;
- * where none fits, the call gets cuDNN's own error. A plan is checked before its first use on a
- * handle; a micro-batch that cuDNN refuses all the same is made up for where the output still
- * allows it, warned of once, and its plan not used again by the handle.
+ * Any workspace is enough. If there is no plan and `algo` does not fit the workspace, the best
+ * algorithm by cuDNN's heuristics that fits stands in. If `algo` is deterministic, a deterministic
+ * one stands in if one fits, else another, which is logged. With UCUDNN_DETERMINISTIC only
+ * deterministic ones stand in; if none fits, the call gets cuDNN's own error. A plan is checked
+ * before its first use on a handle. If cuDNN still refuses a micro-batch, the result is computed in
+ * another way if the output still allows it. This is logged, and the handle does not use the plan
+ * again.
  * https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-cnn-library.html
  */
 #define UCUDNN_FOR_EACH_CONVOLUTION(X)                                                             \
@@ -69,11 +70,11 @@
      z, biasDesc, bias, activationDesc, yDesc, y))
 
 /*
- * The algorithms to use where the client names no limit, best first: μ-cuDNN's choice, then
- * cuDNN's own. `memory` of the first is what its plan needs, in bytes, a multiple of 512; `time` in
- * ms. At most `requestedAlgoCount` entries are written, `*returnedAlgoCount` says how many.
- * Measures nothing (but see ucudnnSetBenchmarkShare): a problem that has not been measured yet gets
- * cuDNN's heuristics, with `time` -1, and as much `memory` for the first as a plan may use later.
+ * The algorithms to use if the client names no limit, best first: μ-cuDNN's choice, then cuDNN's
+ * own. `memory` of the first is what its plan needs, in bytes, a multiple of 512; `time` is in ms.
+ * At most `requestedAlgoCount` entries are written; `*returnedAlgoCount` says how many. Measures
+ * nothing (but see ucudnnSetBenchmarkShare): a problem that has not been measured yet gets the
+ * answer of cuDNN's heuristics, with `time` -1 and each algorithm's own need as `memory`.
  * CUDNN_STATUS_BAD_PARAM: as cuDNN.
  */
 #define UCUDNN_FOR_EACH_ALGORITHM_QUERY(X)                                                         \
@@ -97,7 +98,7 @@
     (srcDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults))
 
 /*
- * The same, measured now, without a limit but what is free on the device, or the default limit if
+ * The same, measured now, limited only by the free memory of the device, or by the default limit if
  * one has been set. Scratch memory: ucudnnSetBenchmarkMemory.
  */
 #define UCUDNN_FOR_EACH_FIND(X)                                                                    \
@@ -120,7 +121,7 @@
     (xDesc, dyDesc, convDesc, dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults))
 
 /*
- * The same under `workSpaceSizeInBytes`, measured on the caller's buffers; only the output and the
+ * The same under `workSpaceSizeInBytes`, measured on the caller's buffers. Only the output and the
  * workspace are overwritten, and no other memory is taken. The limit holds for the problem's later
  * calls on this handle until a query names another.
  */
@@ -151,8 +152,8 @@
 
 /*
  * The bytes that the problem's plan needs, a multiple of 512, under the latest limit that a query
- * on this handle named, else the default. Not measured yet: what cuDNN needs for `algo`, or, if it
- * is more, what a plan may use later. `algo` is accepted whether or not a query returned it.
+ * on this handle named, else the default. If the problem is not measured yet, it is what cuDNN
+ * needs for `algo`. `algo` is accepted whether or not a query returned it.
  */
 #define UCUDNN_FOR_EACH_WORKSPACE_SIZE(X)                                                          \
   X(GetConvolutionForwardWorkspaceSize,                                                            \

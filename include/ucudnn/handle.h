@@ -49,8 +49,8 @@ using namespace ucudnn_published;
 
 /**
  * A native cuDNN handle in a type of its own, so that overloads can tell it apart. It owns nothing:
- * cudnnCreate and cudnnDestroy do what they do to a cudnnHandle_t. Thread safety is the native
- * handle's.
+ * cudnnCreate and cudnnDestroy do to it what they do to a cudnnHandle_t. It is as thread-safe as
+ * the native handle.
  *
  *  1. One pointer in size and layout, trivially copyable and destructible: a view, passed by value.
  *  2. Null by default. The price: a union that has it as a member needs an initializer, `U u = {}`,

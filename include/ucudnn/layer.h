@@ -1,4 +1,4 @@
-/* Layer ids: what tells two convolutions of the same shape apart in a network. */
+/* Layer ids tell two convolutions of the same shape in a network apart. */
 #ifndef UCUDNN_LAYER_H_
 #define UCUDNN_LAYER_H_
 
@@ -9,7 +9,7 @@ UCUDNN_QUIET_BEGIN
 /** A layer of the client's network. Workspace division (WD) gives each its own share. */
 typedef long long ucudnnLayerId_t;
 
-/** No layer in particular: what a call without a layer id means. */
+/** No layer in particular, as for a call without a layer id. */
 #define UCUDNN_LAYER_ANY (-1LL)
 
 #ifdef __cplusplus
@@ -22,8 +22,9 @@ extern "C++" {
 
 /**
  * The id of a layer's name: the same in every process. Never negative, so never UCUDNN_LAYER_ANY.
- * FNV-1a with 64 bits (offset basis and prime from http://www.isthe.com/chongo/tech/comp/fnv/), the
- * sign bit cleared. REQUIRES: `name` is a C string.
+ * It is the 64-bit FNV-1a hash (offset basis and prime from
+ * http://www.isthe.com/chongo/tech/comp/fnv/), with the sign bit cleared. REQUIRES: `name` is a C
+ * string.
  */
 UCUDNN_INLINE ucudnnLayerId_t ucudnnStringToLayerId(const char* name) {
   unsigned long long hash = 14695981039346656037ULL;

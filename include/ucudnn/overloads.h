@@ -27,8 +27,9 @@ inline cudnnStatus_t cudnnDestroy(UcudnnHandle_t handle) {
 }
 
 /*
- * cudnnConvolutionForward(UcudnnHandle_t, ...) and its sisters: one with exactly cuDNN's
- * parameters, so that typed function pointers work, and one with a layer id behind them.
+ * cudnnConvolutionForward(UcudnnHandle_t, ...) and the other functions. Each has an overload with
+ * exactly cuDNN's parameters, so that typed function pointers work, and one with a layer id after
+ * them.
  */
 #define UCUDNN_OVERLOAD(NAME, PARAMETERS, ARGUMENTS)                                  \
   inline cudnnStatus_t cudnn##NAME(UcudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) { \

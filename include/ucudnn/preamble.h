@@ -1,4 +1,4 @@
-/* What every public header begins with: cuDNN itself, and how our declarations are marked. */
+/* The beginning of every public header: cuDNN itself, and the marks of our declarations. */
 #ifndef UCUDNN_PREAMBLE_H_
 #define UCUDNN_PREAMBLE_H_
 
@@ -24,9 +24,9 @@ extern "C++" {
 #endif
 
 /*
- * cuDNN marks its convolution API deprecated when a client defines CUDNN_WARN_DEPRECATED. The
- * client asked to hear of its own uses of it; between these two, ours stay silent. So do the casts
- * of the few functions that C and C++ share.
+ * cuDNN marks its convolution API deprecated if a client defines CUDNN_WARN_DEPRECATED. The client
+ * asked about its own uses; between these two, ours stay silent. So do the casts of the few
+ * functions that C and C++ share.
  */
 #if defined(__NVCC_DIAG_PRAGMA_SUPPORT__)
 #define UCUDNN_QUIET_NVCC_BEGIN _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 1215,1444")

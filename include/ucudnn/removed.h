@@ -1,6 +1,6 @@
 /*
- * What cuDNN 8 and 9 dropped from the API but older clients still call. A fork that brought its own
- * defines UCUDNN_NO_REMOVED_API before it includes us.
+ * Functions that cuDNN 8 and 9 dropped from the API but older clients still call. A fork that
+ * brought its own defines UCUDNN_NO_REMOVED_API before it includes us.
  */
 #ifndef UCUDNN_REMOVED_H_
 #define UCUDNN_REMOVED_H_
@@ -9,7 +9,7 @@
 #include <ucudnn/layer.h>
 #include <ucudnn/preamble.h>
 
-/* Formatted by hand, as functions.h. The overloads are made of it; empty where switched off. */
+/* Formatted by hand, like functions.h. The overloads are made of it; empty if switched off. */
 /* clang-format off */
 #ifdef UCUDNN_NO_REMOVED_API
 #define UCUDNN_FOR_EACH_REMOVED_FUNCTION(X)
@@ -69,10 +69,11 @@ typedef enum {
 #endif /* CUDNN_MAJOR >= 8 */
 
 /*
- * cuDNN 7's way to ask for one algorithm: `memoryLimitInBytes` counts only with
- * SPECIFY_WORKSPACE_LIMIT. It holds for the problem's later calls on this handle until a query
- * names another; NO_WORKSPACE means a plan of 0 bytes. CUDNN_STATUS_BAD_PARAM: `algo` is NULL, or
- * `preference` is none of the three. CUDNN_STATUS_NOT_SUPPORTED: no algorithm within the limit.
+ * cuDNN 7's way to ask for one algorithm. `memoryLimitInBytes` counts only with
+ * SPECIFY_WORKSPACE_LIMIT; NO_WORKSPACE means a plan of 0 bytes. The limit holds for the problem's
+ * later calls on this handle until a query names another. CUDNN_STATUS_BAD_PARAM: `algo` is NULL,
+ * or `preference` is none of the three. CUDNN_STATUS_NOT_SUPPORTED: no algorithm is within the
+ * limit.
  * https://docs.nvidia.com/deeplearning/cudnn/archives/cudnn_765/cudnn-api/index.html#cudnnGetConvolutionForwardAlgorithm
  */
 UCUDNN_FOR_EACH_REMOVED_FUNCTION(UCUDNN_DECLARE_WITH_LAYER)
@@ -90,8 +91,8 @@ extern "C++" {
 #define UCUDNN_INLINE static inline
 #endif
 
-/** The limit that a preference means, in bytes. The three enums have the same values. False: it is
- * none of them. */
+/** The limit that a preference means, in bytes. The three enums have the same values. Returns 0 if
+ * it is none of them. */
 UCUDNN_INLINE int ucudnnPreferredLimit(int preference, size_t memoryLimitInBytes, size_t* limit) {
   switch (preference) {
     case CUDNN_CONVOLUTION_FWD_NO_WORKSPACE:
@@ -111,8 +112,8 @@ UCUDNN_INLINE int ucudnnPreferredLimit(int preference, size_t memoryLimitInBytes
 /*
  * The same for a raw cudnnHandle_t: plain cuDNN's best algorithm within the limit. cuDNN is asked
  * what each needs with the descriptor as it stands, because an entry's own `memory` may be that of
- * another math type. Twice the algorithm count, because cuDNN returns each with and without tensor
- * cores (cudnnGet...AlgorithmMaxCount).
+ * another math type. The array has twice the algorithm count, because cuDNN returns each with and
+ * without tensor cores (cudnnGet...AlgorithmMaxCount).
  */
 #define UCUDNN_DEFINE_PLAIN(OPERATION, TYPE, CONSTANT, DESCRIPTORS, ARGUMENTS)                   \
   UCUDNN_INLINE cudnnStatus_t cudnnGetConvolution##OPERATION##Algorithm(                         \

@@ -19,18 +19,18 @@
 namespace ucudnn {
 namespace {
 
-/// What one use of a file may take: a thousand times what reading a problem does.
+/// CPU time of one use of a file: a thousand times what reading a problem takes.
 constexpr std::chrono::milliseconds kMostCpuTime{500};
-/// A stalled start is worse than measuring again.
+/// Short, because a stalled start is worse than measuring again.
 constexpr std::chrono::milliseconds kPatience{100};
 constexpr double kPatienceShare = 0.01;
-/// Nothing is stalled but the end of the process, and what was measured would be lost.
+/// Longer, because only the end of the process waits, and measurements would be lost.
 constexpr std::chrono::milliseconds kPatienceAtTheEnd{1000};
-/// Problems that wait to be stored.
+/// Problems that may wait to be stored.
 constexpr std::size_t kMostPending = 1024;
 
-/// Another attempt may succeed after an error like these; after all others it would repeat them.
-/// CANTOPEN: an older version of this library has made it a write-ahead log again.
+/// Whether another attempt may succeed after the error. After all other errors it would fail again.
+/// CANTOPEN: an older version of this library has made the file a write-ahead log again.
 bool isPassing(int code) {
   return code == SQLITE_NOMEM || code == SQLITE_IOERR || code == SQLITE_CANTOPEN ||
          code == SQLITE_PROTOCOL || code == SQLITE_SCHEMA;
@@ -40,7 +40,7 @@ bool isLocked(int code) {
   return code == SQLITE_BUSY || code == SQLITE_LOCKED;
 }
 
-/// What is to be stored.
+/// A problem's measurements that wait to be stored.
 struct Pending {
   MachineKey machine;
   std::string problem;
@@ -50,8 +50,8 @@ struct Pending {
 
 }  // namespace
 
-/// Everything below is guarded by SharedDatabases::mutex. Warnings are logged after it is released,
-/// so that the two locks are never held together.
+/// SharedDatabases::mutex guards everything below. Warnings are logged after it is released, so
+/// that the two locks are never held together.
 class Database::Implementation final : public SharedDatabase {
  public:
   Implementation(std::string path, DatabaseUse use, std::size_t mostBytes)
@@ -123,7 +123,7 @@ class Database::Implementation final : public SharedDatabase {
     used_.clear();
   }
 
-  /// Stores what has had to wait.
+  /// Stores the pending measurements.
   void finish(LateLines& lines) noexcept override {
     try {
       if (!used_.empty() && !disabled_)
@@ -133,7 +133,7 @@ class Database::Implementation final : public SharedDatabase {
       patience_ = Patience(kPatienceAtTheEnd, 0);
       if (!pending_.empty() && !disabled_ && run([this](Open& open) { storePending(open); }))
         warnOnce("others hold it; the latest measurements are not kept");
-      // Here nobody waits, as a call does that stores: it takes 0.1 s.
+      // Bounded here, because it takes 0.1 s and no call waits.
       if (hasWritten_ && use_ == DatabaseUse::kKept && !disabled_)
         run([this](Open& open) { boundRows(open.file, mostBytes_); });
       takeLines(lines);
@@ -165,8 +165,8 @@ class Database::Implementation final : public SharedDatabase {
     logLines(lines);
   }
 
-  /// Runs `body` with the open file. Whatever fails is warned of, once, and goes no further. True:
-  /// others hold the file.
+  /// Runs `body` with the open file. A failure is logged as a warning, once, and goes no further.
+  /// Returns true if others hold the file.
   template <typename Body>
   bool run(Body body) {
     try {
@@ -194,13 +194,13 @@ class Database::Implementation final : public SharedDatabase {
     const std::string reason = whyNotKept(path_);
     if (!reason.empty()) throw DatabaseRefused(reason);
     DatabaseFile file = openDatabaseFile(path_, IfMissing::kCreate, limits());
-    // Nobody waits for a disk: a file that a power cut has damaged begins anew.
+    // Doesn't wait for the disk: a file that a power cut has damaged begins anew.
     if (file.writable) file.connection.execute("PRAGMA synchronous = OFF");
     noteUse(path_);
     return file;
   }
 
-  /// Once: what is damaged again is left alone.
+  /// Only once: a file that is damaged again is left alone.
   bool beginAnew() {
     if (std::exchange(hasBegunAnew_, true)) return false;
     close();
@@ -223,7 +223,7 @@ class Database::Implementation final : public SharedDatabase {
         hasWritten_ = true;
         return;
       } catch (const SqliteError& error) {
-        // The file may be written but its directory may not, so there is no place for a journal.
+        // The file may be written but not its directory, so there is no place for a journal.
         if (error.code() != SQLITE_READONLY && error.code() != SQLITE_CANTOPEN) throw;
         open.file.writable = false;
       }
@@ -256,7 +256,7 @@ class Database::Implementation final : public SharedDatabase {
   }
 
   void fail(const std::string& reason, bool passing) {
-    // A device that keeps failing is left alone after as many attempts.
+    // A device that keeps failing is left alone after this many attempts.
     constexpr int kMostFailuresInARow = 3;
     close();
     pending_.clear();
@@ -264,13 +264,13 @@ class Database::Implementation final : public SharedDatabase {
     warnOnce(reason + (disabled_ ? "; measurements are not kept" : "; a measurement is not kept"));
   }
 
-  /// A file is warned of once, whatever comes after.
+  /// Warns of a file once, whatever comes after.
   void warnOnce(std::string text) {
     if (!warned_) warnings_.push_back(std::move(text));
     warned_ = true;
   }
 
-  /// With the file's name.
+  /// Moves the warnings to `lines`, with the file's name.
   void takeLines(LateLines& lines) {
     const bool isNamed = use_ == DatabaseUse::kNamed;
     for (const std::string& warning : std::exchange(warnings_, {}))
@@ -287,7 +287,7 @@ class Database::Implementation final : public SharedDatabase {
   Patience patience_{kPatience, kPatienceShare};
   std::optional<Open> open_;
   std::vector<Pending> pending_;
-  std::vector<std::string> used_;  ///< problems that were read and are to be dated so
+  std::vector<std::string> used_;  ///< problems that were read, to be dated as used
   bool hasWritten_ = false;
   bool hasBegunAnew_ = false;
   bool disabled_;

@@ -10,7 +10,7 @@
 
 namespace ucudnn {
 
-/// What a measurement depends on besides the problem.
+/// The conditions of a measurement, besides the problem.
 struct MachineKey {
   std::string deviceName;
   int computeCapability = 0;  ///< major * 10 + minor
@@ -35,11 +35,11 @@ struct StoredMeasurement {
   double timeMs;
   std::size_t workspaceBytes;
   bool deterministic;
-  double deviceMs = 0;  ///< what the device needs of timeMs when replayed; 0: not known
-  double error = 0;     ///< of its output, normalized; 0: not known
+  double deviceMs = 0;  ///< the device's part of timeMs when replayed; 0: not known
+  double error = 0;     ///< normalized error of its output; 0: not known
 };
 
-/// What is known of one batch size.
+/// All that is known of one batch size.
 struct StoredSize {
   /// Every kernel that needs at most this much workspace was tried; kernels above it may be
   /// missing. Stored values never shrink: storing a size adds or replaces its kernels one by one
@@ -51,8 +51,8 @@ struct StoredSize {
 /// Batch size -> what is known of it.
 using StoredMeasurements = std::map<int, StoredSize>;
 
-/// A problem's measurements under "", and those of texts that begin with the problem's and a space
-/// under what follows the space.
+/// A problem's measurements are under "". Those of texts that begin with the problem's and a space
+/// are under the rest of the text.
 using StoredProblem = std::map<std::string, StoredMeasurements>;
 
 /// The file's user_version; raised when a table changes.
@@ -60,27 +60,29 @@ constexpr int kSchemaVersion = 2;
 
 /// Who has named a database's file.
 enum class DatabaseUse {
-  kNamed,  ///< its user, who is warned where it can't be used
-  /// Nobody (kept_files.hpp): what fails is logged at level info. Its size has a bound, what is
-  /// used least goes first, and where it is damaged it begins anew.
+  kNamed,  ///< its user, who is warned if it can't be used
+  /// Nobody (kept_files.hpp): failures are logged at level info. Its size is bounded, and the rows
+  /// used least recently go first. If it is damaged, it begins anew.
   kKept,
-  kShipped  ///< nobody: it is only read, as whoever installed it has left it
+  kShipped  ///< nobody: it is only read, as it was installed
 };
 
-/// Of a kept file; a quarter more while it is in use. A hundred networks: a convolution takes some
-/// 10 KiB (ResNet-50's 69 of an H200 take 640).
+/// Bound of a kept file; a quarter more while it is in use. Room for a hundred networks: a
+/// convolution takes some 10 KiB (ResNet-50's 69 on an H200 take 640).
 constexpr std::size_t kMostKeptBytes = std::size_t{64} << 20;
 
-/// Thread-safe. Never throws and never fails a caller: a file that cannot be opened, is another
-/// application's, of another schema, corrupt, read-only or full, or that takes long to read, is
-/// warned of once and the database then answers as if it were empty (read-only: still answers from
-/// what it holds). Others' locks hold it up for 100 ms, and after that for a hundredth of the time
-/// that passes; what could not be stored meanwhile is stored later, at the latest at the end.
+/// Thread-safe. Never throws and never fails a caller. A file may be of no use: it cannot be
+/// opened, belongs to another application, has another schema, is corrupt, read-only or full, or
+/// takes long to read. Then one warning says so, and the database answers as if it were empty. A
+/// read-only file still answers from its content. Locks of others hold the database up for 100 ms,
+/// and after that for a hundredth of the time that passes. Measurements that could not be stored
+/// meanwhile are stored later, at the latest at the end.
 ///
-/// What the file says is checked for its form only: whoever wrote it may have meant no good.
+/// Only the form of the file's content is checked, because whoever wrote it may have meant no good.
 class Database {
  public:
-  /// Does not open the file yet. An empty path: it remembers nothing. `mostBytes`: of a kept file.
+  /// Does not open the file yet. With an empty path it remembers nothing. `mostBytes` bounds a kept
+  /// file.
   explicit Database(std::string path,
                     DatabaseUse use = DatabaseUse::kNamed,
                     std::size_t mostBytes = kMostKeptBytes);
@@ -89,21 +91,21 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   /// Everything known of a problem on a machine, at one moment. `isLocked`, if not null, tells that
-  /// nothing could be read for now, since others hold the file.
+  /// nothing could be read for now, because others hold the file.
   StoredProblem loadAll(const MachineKey& machine,
                         const std::string& problem,
                         bool* isLocked = nullptr) noexcept;
 
-  /// The same of another machine than this one: of the same device, whose cuDNN has the same major
-  /// version, the one with the nearest versions in the file.
+  /// The same for another machine: the same device, with the same major version of cuDNN. Among
+  /// these, it is the one with the nearest versions in the file.
   StoredProblem loadElsewhere(const MachineKey& machine, const std::string& problem) noexcept;
 
-  /// Adds the given sizes of one problem, in one transaction; what others stored meanwhile is kept.
+  /// Adds the given sizes of one problem, in one transaction. Sizes that others stored are kept.
   void store(const MachineKey& machine,
              const std::string& problem,
              const StoredMeasurements& measurements) noexcept;
 
-  /// Warns, unless this file has been warned of, that some of what it says can't be true.
+  /// Warns that some of the file's content can't be true, unless this file has been warned of.
   void warnOfLies() noexcept;
 
  private:

@@ -10,7 +10,7 @@
 namespace ucudnn {
 namespace {
 
-/// A table or an index as we make it, and as SQLite keeps its text.
+/// A table or an index, with the text that SQLite keeps of it.
 struct SchemaEntry {
   const char* type;
   const char* name;
@@ -92,10 +92,11 @@ bool isOurs(const SqliteStatement& row, bool hasErrors) {
          });
 }
 
-/// Returns whether it has the table of errors.
+/// Returns whether the schema has the table of errors.
 bool checkWholeSchema(SqliteConnection& connection) {
   const bool hasErrors = connection.integer("PRAGMA user_version") == kSchemaVersionWithErrors;
-  // Names are unique in a schema that SQLite accepts: so many that are each one of ours are ours.
+  // Names are unique in a schema that SQLite accepts. So if as many entries are each one of ours,
+  // the schema is ours.
   SqliteStatement rows(connection, "SELECT type, name, tbl_name, sql FROM sqlite_schema");
   std::size_t found = 0;
   while (rows.step()) {
@@ -122,8 +123,8 @@ std::int64_t number(const std::string& header, std::size_t offset, int bytes) {
 
 enum class Identity { kOurs, kOursWithLog, kEmpty };
 
-/// By the first bytes alone: SQLite, once it reads a database, rolls back its journal or writes its
-/// log into it. Throws DatabaseRefused for a file that is not ours; SqliteError, also where it is
+/// Reads the first bytes only: once SQLite reads a database, it rolls back its journal or writes
+/// its log into it. Throws DatabaseRefused for a file that is not ours; SqliteError, also if it is
 /// no database.
 Identity identify(SqliteConnection& connection) {
   const std::string header = connection.rawBytes(kHeaderBytes);
@@ -146,11 +147,11 @@ Identity identify(SqliteConnection& connection) {
   return Identity::kEmpty;
 }
 
-/// Needs the file for itself alone for a moment. REQUIRES: it is ours. Throws SqliteError.
+/// Needs the file for itself for a moment. REQUIRES: the file is ours. Throws SqliteError.
 void replaceLog(SqliteConnection& connection, const std::string& path) {
   connection.execute("PRAGMA locking_mode = EXCLUSIVE");
   connection.execute("PRAGMA journal_mode = DELETE");
-  // Nobody else has the file open as a log: what they shared is of no use any more.
+  // Nobody else has the file open as a log, so the shared memory beside it is of no use any more.
   ::unlink((path + "-shm").c_str());
   connection.execute("PRAGMA locking_mode = NORMAL");
   connection.integer("SELECT count(*) FROM sqlite_schema");  // gives the lock back
@@ -192,7 +193,7 @@ bool holdsSomething(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && status.st_size > 0;
 }
 
-/// Makes the table of errors where it is missing.
+/// Makes the table of errors if it is missing.
 void makeErrors(DatabaseFile& file) {
   if (file.hasErrors) return;
   file.connection.execute(kErrors.sql);
@@ -201,7 +202,7 @@ void makeErrors(DatabaseFile& file) {
   file.hasErrors = true;
 }
 
-/// Runs a statement that gives the id of one row.
+/// Runs a statement that returns the id of one row.
 std::int64_t idOf(SqliteStatement& statement) {
   statement.step();
   const std::int64_t id = statement.integer(0);
@@ -229,8 +230,8 @@ DatabaseFile openDatabaseFile(const std::string& path,
                         error.code() == SQLITE_PERM;
     if (!denied || !holdsSomething(path)) throw;
   }
-  // It can't be written, and holds a write-ahead log, or a journal of a process that died: what the
-  // file itself holds is read, which may be a little less, or a mixture that looks damaged.
+  // The file can't be written, and has a write-ahead log, or a journal of a process that died. Only
+  // the file itself is read, which may lack a little, or be a mixture that looks damaged.
   return openShippedFile(path, limits);
 }
 
@@ -289,7 +290,7 @@ SizeWriter::SizeWriter(DatabaseFile& file, bool withErrors)
 }
 
 std::int64_t SizeWriter::machineId(const MachineKey& machine) {
-  // An update that changes nothing, because RETURNING is silent about a row that is left alone.
+  // An update that changes nothing, because RETURNING omits a row that is left alone.
   SqliteStatement statement(
       connection_,
       "INSERT INTO machine (device_name, compute_capability, multiprocessor_count, driver_version, "

@@ -12,12 +12,12 @@
 namespace ucudnn {
 
 constexpr std::int64_t kApplicationId = 0x7543444E;  ///< "uCDN", in the header of the file
-constexpr int kHeaderBytes = 108;                    ///< of the file, and the first page's own
-/// user_version with the table of errors, which is made when the first is stored: until then an
-/// older version of this library can use the file.
+constexpr int kHeaderBytes = 108;  ///< the file's header, and the first page's own
+/// user_version of a file with the table of errors. The table is made when the first error is
+/// stored: until then an older version of this library can use the file.
 constexpr std::int64_t kSchemaVersionWithErrors = 3;
 
-/// The file is not ours to use: another application's, of another schema, no database at all.
+/// The file is not ours to use: another application's, of another schema, or no database at all.
 class DatabaseRefused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -32,23 +32,24 @@ struct DatabaseFile {
   bool hasErrors = false;          ///< that schema has the table of errors
 };
 
-/// Opens the database, creates its tables in a new or empty file, and falls back to reading alone
-/// where the file or its directory cannot be written. Leaves a file that it refuses as it is, and
-/// makes no file beside it. A write-ahead log, which older versions left, becomes a rollback
-/// journal. Throws DatabaseRefused, SqliteError.
+/// Opens the database, and creates its tables in a new or empty file. Opens it for reading alone if
+/// the file or its directory cannot be written. Leaves a file that it refuses as it is, and makes
+/// no file beside it. Turns a write-ahead log, which older versions left, into a rollback journal.
+/// Throws DatabaseRefused, SqliteError.
 DatabaseFile openDatabaseFile(const std::string& path,
                               IfMissing ifMissing,
                               const SqliteLimits& limits);
 
-/// The same for a file that nobody writes, and that need not be locked. Throws DatabaseRefused,
+/// The same for a file that nobody writes, so that it need not be locked. Throws DatabaseRefused,
 /// SqliteError.
 DatabaseFile openShippedFile(const std::string& path, const SqliteLimits& limits);
 
-/// Throws DatabaseRefused where the schema is not exactly ours, since the file was opened or since:
-/// a view, a trigger, another index or table. REQUIRES: inside a transaction. Throws SqliteError.
+/// Throws DatabaseRefused if the schema is not exactly ours, or was changed since the file was
+/// opened: a view, a trigger, another index or table. REQUIRES: inside a transaction. Throws
+/// SqliteError.
 void checkSchema(DatabaseFile& file);
 
-// What a row may hold; longer texts are no row of ours.
+// The longest texts in a row; longer ones are no row of ours.
 constexpr int kLongestKernel = 128;
 constexpr int kLongestProblem = 1000;
 constexpr int kLongestDevice = 256;  // cudaDeviceProp
@@ -61,7 +62,7 @@ std::string behind(const std::string& problem);
 std::int64_t toStoredBytes(std::size_t bytes) noexcept;
 std::size_t fromStoredBytes(std::int64_t stored) noexcept;
 
-/// Binds a machine in the order of its table's columns, and then others.
+/// Binds a machine in the order of its table's columns, and then the other values.
 template <typename... Others>
 void bindMachine(SqliteStatement& statement, const MachineKey& machine, const Others&... others) {
   statement.bind(machine.deviceName,
@@ -74,18 +75,18 @@ void bindMachine(SqliteStatement& statement, const MachineKey& machine, const Ot
                  others...);
 }
 
-/// Whether an error is among them.
+/// Whether one of them has an error.
 bool hasErrors(const StoredMeasurements& measurements) noexcept;
 
-/// Adds one batch size's kernels to the tables: kernels that were there are replaced unless theirs
-/// is the later measurement, the covered workspace never shrinks. REQUIRES: inside a transaction.
+/// Adds one batch size's kernels to the tables. They replace stored kernels, unless a stored
+/// measurement is later. The covered workspace never shrinks. REQUIRES: inside a transaction.
 /// Throws SqliteError.
 class SizeWriter {
  public:
-  /// `withErrors`: makes the table of errors where it is missing.
+  /// `withErrors`: makes the table of errors if it is missing.
   SizeWriter(DatabaseFile& file, bool withErrors);
 
-  /// The row of a machine or problem, made when it is missing.
+  /// The row of a machine or problem, which is made if it is missing.
   std::int64_t machineId(const MachineKey& machine);
   std::int64_t problemId(const std::string& problem);
 
@@ -95,7 +96,7 @@ class SizeWriter {
                        int batch,
                        std::size_t coveredBytes,
                        std::int64_t measuredAt);
-  /// REQUIRES: where the kernel has an error, the writer is with errors.
+  /// REQUIRES: if the kernel has an error, the writer was made with errors.
   void addKernel(std::int64_t size, const StoredMeasurement& kernel, std::int64_t measuredAt);
 
  private:

@@ -24,7 +24,7 @@ std::string parentOf(const std::string& path) {
   return path.substr(0, path.find_last_not_of('/', path.rfind('/')) + 1);
 }
 
-/// Letters and digits, and a hyphen for all that is between them.
+/// The text's letters and digits, with a hyphen for everything between them.
 std::string plainName(const std::string& text) {
   constexpr std::size_t kLongest = 64;
   std::string name;
@@ -39,8 +39,8 @@ std::string plainName(const std::string& text) {
   return name.substr(0, name.find_last_not_of('-') + 1);
 }
 
-/// A folder of root's is as good as one's own. In another's, root would leave files that their
-/// owner can't remove: `sudo` may keep HOME.
+/// Returns why nothing may be kept in the folder. A folder of root's is as good as one's own. In
+/// another user's, root would leave files that their owner can't remove: `sudo` may keep HOME.
 std::string whyNotIn(const std::string& folder, bool isOurs) {
   struct stat found {};
   if (::stat(folder.c_str(), &found) != 0) return folder + ": " + std::strerror(errno);
@@ -58,7 +58,7 @@ bool namesFolder(const std::string& path) noexcept {
 }
 
 std::string fileOfMachine(const std::string& folder, const MachineKey& machine) {
-  // A later schema has files of its own: both versions may be in use.
+  // A later schema has files of its own, because both versions may be in use.
   return fmt::format("{}{}_sm{}_{}_driver{}_cuda{}_cudnn{}{}.v{}{}",
                      folder,
                      plainName(machine.deviceName),
@@ -99,7 +99,8 @@ std::string shippedFile() {
 void noteUse(const std::string& file) noexcept {
   struct stat own {};
   const std::time_t now = std::time(nullptr);
-  // Once a day: a write, if only of the folder's entry, is more than all else that a start needs.
+  // Once a day, because a write, if only of the folder's entry, is more than all else that a start
+  // needs.
   if (::stat(file.c_str(), &own) != 0 || own.st_mtime > now - kSecondsInDay) return;
   if (::utimensat(AT_FDCWD, file.c_str(), nullptr, 0) != 0) return;
   try {

@@ -1,5 +1,4 @@
-// The files that nobody names: those that are kept, one for each machine, and the one that is
-// shipped.
+// The files that nobody names: the kept ones, one for each machine, and the shipped one.
 #pragma once
 
 #include <string>
@@ -8,22 +7,22 @@
 
 namespace ucudnn {
 
-/// Whether a path as UCUDNN_DATABASE has it names a folder: it ends in a slash.
+/// Whether a path in UCUDNN_DATABASE names a folder: it ends in a slash.
 bool namesFolder(const std::string& path) noexcept;
 
-/// The file of a machine in a folder. Two machines may have the same one: its rows name theirs.
+/// The file of a machine in a folder. Two machines may share one, because its rows name theirs.
 std::string fileOfMachine(const std::string& folder, const MachineKey& machine);
 
-/// Makes the file's folder where that is missing, and the folder around it, for their owner only.
-/// Returns why nothing may be kept there; empty: it may. No one but this user can have put the
-/// file there, or put another into its place.
+/// Makes the file's folder, and the folder around it, if they are missing, for their owner only.
+/// Returns why nothing may be kept there; empty: it may. Nobody but this user can then have put the
+/// file there, or replaced it.
 std::string whyNotKept(const std::string& file);
 
-/// The file of measurements that was installed with this library. Empty: none was.
+/// The file of measurements that was installed with this library. Empty if there is none.
 std::string shippedFile();
 
-/// Notes that the file is in use, and removes the others of its folder that were not for 90 days:
-/// of a former driver or cuDNN, which nobody has any more.
+/// Notes that the file is in use. Removes the other files of its folder that have not been used for
+/// 90 days: they belong to a former driver or cuDNN, which nobody has any more.
 void noteUse(const std::string& file) noexcept;
 
 }  // namespace ucudnn

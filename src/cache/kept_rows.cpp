@@ -12,7 +12,8 @@ std::size_t bytesOfRows(SqliteConnection& connection) {
   return static_cast<std::size_t>(pages * connection.integer("PRAGMA page_size"));
 }
 
-/// By the time of their last use, or that of what begins with their text and a space.
+/// Problems by the time of their last use. Uses of texts that begin with theirs and a space count,
+/// too.
 std::multimap<std::int64_t, std::string> problemsByUse(SqliteConnection& connection) {
   std::multimap<std::int64_t, std::string> problems;
   std::string problem;
@@ -39,7 +40,7 @@ void boundRows(DatabaseFile& file, std::size_t mostBytes) {
   SqliteTransaction transaction(connection, SqliteTransaction::Kind::kWrite);
   checkSchema(file);
   constexpr std::size_t kParts = 16;
-  // All that is about a problem begins with its text.
+  // All texts about a problem begin with its own.
   SqliteStatement remove(connection, "DELETE FROM problem WHERE text >= ? AND text < ?");
   for (const auto& [used, problem] : problemsByUse(connection)) {
     if (bytesOfRows(connection) <= mostBytes - mostBytes / kParts) break;

@@ -15,7 +15,7 @@
 namespace ucudnn {
 namespace {
 
-/// Runs `body`, and puts the file's name before what it throws.
+/// Runs `body`, and puts the file's name before the message of an exception.
 template <typename Body>
 auto naming(const std::string& path, Body body) {
   try {
@@ -26,9 +26,9 @@ auto naming(const std::string& path, Body body) {
   }
 }
 
-// Somebody waits for the command, and may end it: long enough for a hundred writers in turn.
+// Somebody waits for the command, and may end it. Long enough for a hundred writers in turn.
 constexpr std::chrono::seconds kPatience{10};
-// A million measurements take half of it.
+// A million measurements take half of this.
 constexpr std::chrono::seconds kMostCpuTime{4};
 
 /// A file that is used for one command.

@@ -1,4 +1,4 @@
-// What `ucudnn db` does with benchmark databases: list, export, import, merge, prune.
+// The work of `ucudnn db` on benchmark databases: list, export, import, merge, prune.
 //
 // Every function throws std::runtime_error whose message names the file and the reason, and changes
 // a file either wholly or not at all.
@@ -13,7 +13,7 @@
 
 namespace ucudnn {
 
-/// What a database holds of one problem on one machine.
+/// Sums up a database's rows about one problem on one machine.
 struct DatabaseEntry {
   MachineKey machine;
   std::string problem;
@@ -22,23 +22,22 @@ struct DatabaseEntry {
   std::int64_t measuredAt = 0;  ///< the latest measurement, in seconds since 1970 (UTC)
 };
 
-/// By machine, then by problem.
+/// Ordered by machine, then by problem.
 std::vector<DatabaseEntry> listDatabase(const std::string& path);
 
-/// Writes all that a database holds as JSON (misc/docs/DATABASE.md). Returns how many batch sizes
-/// that is.
+/// Writes the whole database as JSON (misc/docs/DATABASE.md). Returns the number of batch sizes.
 std::size_t exportDatabase(const std::string& path, const std::string& jsonPath);
 
-/// Adds what exportDatabase wrote; of a kernel measured in both, the later measurement stays. Makes
-/// the database when it is missing. Returns how many batch sizes were read.
+/// Adds what exportDatabase wrote. If a kernel was measured in both, the later measurement stays.
+/// Makes the database if it is missing. Returns the number of batch sizes that were read.
 std::size_t importDatabase(const std::string& path, const std::string& jsonPath);
 
 /// How much of another file is added.
 enum class Merged {
   kAll,
-  /// Not the kernels that no plan would have, as another of their size is no slower, in no more
-  /// workspace: but where the batch size is a mini-batch that was asked about, whose kernels are
-  /// compared with cuDNN's choice. The database takes as little space as it can.
+  /// Leaves out kernels that no plan would have, because another one of their size is no slower, in
+  /// no more workspace. Keeps them if the batch size is a mini-batch that was asked about, because
+  /// its kernels are compared with cuDNN's choice. The database takes as little space as it can.
   kForPlans
 };
 
@@ -47,14 +46,14 @@ std::size_t mergeDatabase(const std::string& path,
                           const std::string& otherPath,
                           Merged merged = Merged::kAll);
 
-/// What to remove: all that matches at least one of the conditions that are set.
+/// Removes all that matches at least one of the conditions that are set.
 struct PruneFilter {
   std::optional<MachineKey> otherThan;         ///< measured on any other machine
   std::optional<std::int64_t> measuredBefore;  ///< batch sizes last measured before this time
 };
 
-/// Removes what the filter says and gives the space back to the filesystem. Returns how many batch
-/// sizes were removed.
+/// Removes what matches the filter, and gives the space back to the filesystem. Returns the number
+/// of batch sizes that were removed.
 std::size_t pruneDatabase(const std::string& path, const PruneFilter& filter);
 
 }  // namespace ucudnn

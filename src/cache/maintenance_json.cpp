@@ -1,4 +1,4 @@
-// A database's content as JSON and back.
+// Converts a database's content to JSON and back.
 #include <fmt/format.h>
 
 #include <cstdint>

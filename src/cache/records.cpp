@@ -18,7 +18,7 @@ bool isTime(std::int64_t seconds) {
   return seconds >= 0 && seconds <= kEndOfYear9999;
 }
 
-/// When a row was measured is for people alone: one that says nonsense stays, with the epoch.
+/// A measurement's time is for people only. A row with an impossible one stays, with the epoch.
 std::int64_t measuredAt(std::int64_t stored) {
   return isTime(stored) ? stored : 0;
 }
@@ -60,7 +60,7 @@ enum ReadAllColumn {
   kError
 };
 
-/// Some 300 MB of memory: 10000 convolutions as a framework makes them.
+/// The limits allow some 300 MB of memory: 10000 convolutions as a framework makes them.
 void refuseTooMany(SqliteConnection& connection) {
   const struct {
     const char* table;
@@ -75,13 +75,14 @@ void refuseTooMany(SqliteConnection& connection) {
   }
 }
 
-/// cuDNN's algorithms as they are run any call; what else there is runs calls that suit it.
+/// Whether the kernel is one of cuDNN's algorithms as they are, which run any call. Other kernels
+/// only run calls that suit them.
 bool isAlgorithm(const std::string& kernel) {
   const std::size_t slash = kernel.find('/');
   return slash != std::string::npos && kernel.find('_', slash) == std::string::npos;
 }
 
-/// Whether no plan is better for having the other one, too.
+/// Whether no plan gets better by the other kernel.
 bool servesAsWell(const StoredMeasurement& one, const StoredMeasurement& other) {
   const auto isKnown = [](const StoredMeasurement& m) { return m.deviceMs > 0; };
   return isAlgorithm(one.kernel) == isAlgorithm(other.kernel) && isKnown(one) == isKnown(other) &&

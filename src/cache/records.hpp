@@ -1,4 +1,4 @@
-// The content of a database as values: what export, import, merge and list have in common.
+// The content of a database as values, for export, import, merge and list.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +26,24 @@ struct SizeRecord {
 };
 
 /// Everything, ordered by machine, problem and batch size. Throws SqliteError; std::runtime_error
-/// for a value that is not valid.
+/// if a value is not valid.
 std::vector<SizeRecord> readRecords(DatabaseFile& file);
 
-/// Adds the records in one transaction: later measurements replace earlier ones. Throws
+/// Adds the records in one transaction. Later measurements replace earlier ones. Throws
 /// SqliteError.
 void addRecords(DatabaseFile& file, const std::vector<SizeRecord>& records);
 
-/// Leaves out what Merged::kForPlans does.
+/// Leaves out the kernels that Merged::kForPlans excludes.
 void keepForPlans(std::vector<SizeRecord>& records);
 
-/// Throws std::runtime_error that names the value, when one is not as database.hpp has it.
+/// Throws std::runtime_error that names the value if one is not as database.hpp has it.
 void validate(const SizeRecord& record);
 
-/// More than the export of any network's measurements.
+/// Larger than the export of any network's measurements.
 constexpr std::size_t kMostJsonBytes = std::size_t{256} << 20;
 
-/// JSON as misc/docs/DATABASE.md has it. `recordsFromJson` throws std::runtime_error that says what
-/// is wrong.
+/// JSON as in misc/docs/DATABASE.md. `recordsFromJson` throws std::runtime_error that says what is
+/// wrong.
 std::string recordsToJson(const std::vector<SizeRecord>& records);
 std::vector<SizeRecord> recordsFromJson(const std::string& text);
 

@@ -1,4 +1,4 @@
-// What the databases of a process share: one lock, and what happens at a fork and at the end.
+// The shared state of a process's databases: one lock, and the actions at a fork and at the end.
 #pragma once
 
 #include <string>
@@ -10,33 +10,33 @@
 
 namespace ucudnn {
 
-/// Log lines that are written when the lock is released, so that it and the log's are never held
-/// together.
+/// Log lines that are written when the lock is released, so that it is never held together with the
+/// log's.
 using LateLines = std::vector<std::pair<LogLevel, std::string>>;
 void logLines(const LateLines& lines) noexcept;
 
-/// A database as the others of its process know it. All are called under the lock.
+/// A database as the others of its process know it. Its functions are called under the lock.
 class SharedDatabase {
  public:
-  /// Before a fork: SQLite's record of the locks that a process holds on a file would be wrong in
-  /// the child. Either side opens again when it needs to.
+  /// Called before a fork: SQLite's record of the locks that a process holds on a file would be
+  /// wrong in the child. Either side opens the file again when it needs to.
   virtual void close() noexcept = 0;
-  /// In a forked child: what waits to be stored is its parent's.
+  /// Called in a forked child. Pending measurements belong to its parent.
   virtual void dropPending() noexcept = 0;
-  /// At the end of the process.
+  /// Called at the end of the process.
   virtual void finish(LateLines& lines) noexcept = 0;
 
  protected:
   ~SharedDatabase() = default;
 };
 
-/// `mutex` guards everything in every database of the process, and is held across fork(): SQLite is
-/// then idle in all threads, and the child inherits none of its locks.
+/// `mutex` guards everything in every database of the process. It is held across fork(), so that
+/// SQLite is idle in all threads, and the child inherits none of its locks.
 struct SharedDatabases {
   ForkMutex mutex;
   std::vector<SharedDatabase*> databases;
 
-  /// Never destroyed: a framework may destroy handles, or fork, in its static destructors.
+  /// Never destroyed, because a framework may destroy handles, or fork, in its static destructors.
   static SharedDatabases& instance();
 };
 

@@ -12,19 +12,19 @@
 namespace ucudnn {
 namespace {
 
-/// Not the time that passes: a busy machine or a slow disk is no hostile file.
+/// CPU time, not elapsed time, because a busy machine or a slow disk is no hostile file.
 std::chrono::nanoseconds threadTime() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-/// SQLite's words for the code, with what it and the system add where they add anything.
+/// SQLite's text for the code, with details that it and the system add.
 SqliteError errorOf(sqlite3* connection, int code) {
   std::string message = sqlite3_errstr(code);
   if (connection != nullptr && sqlite3_errcode(connection) == code) {
     const std::string detail = sqlite3_errmsg(connection);
-    // It may hold names and texts from the file.
+    // The detail may hold names and texts from the file.
     constexpr std::size_t kMostOfDetail = 200;
     if (detail != message) message += " (" + excerpt(detail, kMostOfDetail) + ")";
     const int primary = code & 0xff;
@@ -40,7 +40,7 @@ SqliteError errorOf(sqlite3* connection, int code) {
   throw errorOf(connection, code);
 }
 
-/// As a "file:" URI, so that no path is taken for a URI or for ":memory:".
+/// The path as a "file:" URI, so that no path is taken for another URI or for ":memory:".
 std::string uriOf(const std::string& path, bool immutable) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string uri = path[0] == '/' ? "file://" : "file:";
@@ -144,7 +144,7 @@ void SqliteConnection::harden() {
       [](void* limits) { return threadTime() > static_cast<Limits*>(limits)->deadline ? 1 : 0; },
       limits_.get());
   start();
-  execute("PRAGMA cell_size_check = ON");  // Of a page that lies about itself, too.
+  execute("PRAGMA cell_size_check = ON");  // Also for a page that lies about itself.
 }
 
 void SqliteConnection::start() noexcept {

@@ -36,7 +36,7 @@ class Patience {
   Patience(Clock::duration atOnce, double share) noexcept
       : atOnce_(atOnce), left_(atOnce), share_(share) {}
 
-  /// Sleeps a little; false when nothing is left.
+  /// Sleeps a little. Returns false if nothing is left.
   bool wait(int attempt) noexcept;
 
  private:
@@ -46,10 +46,10 @@ class Patience {
   Clock::time_point last_ = Clock::now();
 };
 
-/// What a connection may cost.
+/// Limits of a connection.
 struct SqliteLimits {
   Patience* patience;                 ///< REQUIRES: outlives the connection
-  std::chrono::milliseconds cpuTime;  ///< of each `start()`; what takes longer is interrupted
+  std::chrono::milliseconds cpuTime;  ///< of each `start()`; longer work is interrupted
 };
 
 class SqliteConnection;
@@ -68,7 +68,7 @@ class SqliteStatement {
     return *this;
   }
 
-  /// True: there is a row; false: done. Throws SqliteError, and is reset then.
+  /// Returns true if there is a row, false at the end. If it throws SqliteError, it has been reset.
   bool step();
 
   /// Steps to the end, for statements without rows of interest.
@@ -82,9 +82,9 @@ class SqliteStatement {
     return sqlite3_column_int64(handle_.get(), column);
   }
   double real(int column) const noexcept { return sqlite3_column_double(handle_.get(), column); }
-  /// Throws SqliteError when memory runs out. REQUIRES: the column is not NULL.
+  /// Throws SqliteError if memory runs out. REQUIRES: the column is not NULL.
   std::string text(int column) const { return std::string(view(column)); }
-  /// The same, until the next step.
+  /// The same, valid until the next step.
   std::string_view view(int column) const;
   /// The length of a text or a blob, in bytes.
   int bytes(int column) const noexcept { return sqlite3_column_bytes(handle_.get(), column); }
@@ -120,22 +120,22 @@ class SqliteConnection {
   /// `path` is taken literally, whatever characters it has. Throws SqliteError.
   SqliteConnection(const std::string& path, Access access, const SqliteLimits& limits);
 
-  /// Begins anew to count the time that the connection may take.
+  /// Restarts the count of the time that the connection may take.
   void start() noexcept;
 
-  /// The first bytes of the file as they are, without SQLite's reading them as a database: fewer
-  /// where it has no more. Throws SqliteError.
+  /// The first bytes of the file as they are, before SQLite reads them as a database. Fewer if the
+  /// file is shorter. Throws SqliteError.
   std::string rawBytes(int count);
 
   /// Runs statements that return nothing of interest. Throws SqliteError.
   void execute(const char* sql);
-  /// One of them, which stays prepared. Throws SqliteError.
+  /// Runs one such statement, which stays prepared. Throws SqliteError.
   void repeat(const char* sql) { prepared(sql).run(); }
 
   /// The first column of a query's first row. The query stays prepared. Throws SqliteError.
   std::int64_t integer(const char* sql);
 
-  /// Whether writing is out of the question, as the file's permissions are.
+  /// Whether the file's permissions forbid writing.
   bool readOnly() const noexcept { return sqlite3_db_readonly(get(), "main") != 0; }
 
   sqlite3* get() const noexcept { return handle_.get(); }
@@ -147,7 +147,7 @@ class SqliteConnection {
   void harden();
   SqliteStatement& prepared(const char* sql);
 
-  /// At a fixed address: SQLite's callbacks know it.
+  /// At a fixed address, because SQLite's callbacks know it.
   struct Limits {
     SqliteLimits given;
     std::chrono::nanoseconds deadline{};  ///< of this thread's time
@@ -161,7 +161,7 @@ class SqliteConnection {
 class SqliteTransaction {
  public:
   enum class Kind { kRead, kWrite };
-  /// Waits for others as the connection's patience says. Throws SqliteError.
+  /// Waits for others as long as the connection's patience allows. Throws SqliteError.
   SqliteTransaction(SqliteConnection& connection, Kind kind);
   ~SqliteTransaction();
   SqliteTransaction(const SqliteTransaction&) = delete;

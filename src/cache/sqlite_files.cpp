@@ -8,7 +8,7 @@
 namespace ucudnn {
 namespace {
 
-/// SQLite's own file lies behind it in the same memory.
+/// SQLite's own file lies behind this one in the same memory.
 struct SafeFile {
   sqlite3_file base;
   sqlite3_file* own() noexcept { return reinterpret_cast<sqlite3_file*>(this + 1); }
@@ -43,7 +43,7 @@ int truncate(sqlite3_file* file, sqlite3_int64 size) {
 }
 
 int control(sqlite3_file* file, int operation, void* argument) {
-  // Either may map the file.
+  // Either of them may map the file.
   if (operation == SQLITE_FCNTL_MMAP_SIZE) return SQLITE_NOTFOUND;
   if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
   return forward<&sqlite3_io_methods::xFileControl>(file, operation, argument);
@@ -77,7 +77,7 @@ int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   return code;
 }
 
-// All else does not concern open files: SQLite's own, called as what they are.
+// All other methods don't concern open files. They are SQLite's own, called with SQLite's own VFS.
 sqlite3_vfs* baseOf(sqlite3_vfs* vfs) noexcept {
   return static_cast<sqlite3_vfs*>(vfs->pAppData);
 }

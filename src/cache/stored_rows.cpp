@@ -10,9 +10,9 @@
 namespace ucudnn {
 namespace {
 
-/// Of one problem: all sizes of a mini-batch of 4096, with several kernels each.
+/// For one problem: all sizes of a mini-batch of 4096, with several kernels each.
 constexpr std::size_t kMostRows = 1 << 16;
-/// Of a file that is read as a whole, which takes a millisecond or two then: six AlexNets.
+/// For a file that is read as a whole, which then takes a millisecond or two: six AlexNets.
 constexpr std::int64_t kMostPagesOfWhole = 128;
 constexpr std::size_t kMostRowsOfWhole = 1 << 12;
 /// Few sizes have more.
@@ -29,7 +29,7 @@ constexpr char kSizes[] =
     "WHERE device_name = ? AND compute_capability = ? AND multiprocessor_count = ? "
     "AND driver_version = ? AND cuda_version = ? AND cudnn_version = ? AND simulated = ?";
 constexpr char kOfProblem[] = " AND problem.text >= ? AND problem.text < ?";
-// Of a size. One statement for both would give the size, and the problem's long text, with each.
+// The kernels of a size. One statement for both would repeat the size, and the problem's long text.
 constexpr char kKernels[] =
     "SELECT kernel, time_ms, workspace_bytes, deterministic, device_ms "
     "FROM measurement WHERE size_id = ?";
@@ -37,7 +37,7 @@ constexpr char kKernelsWithErrors[] =
     "SELECT kernel, time_ms, workspace_bytes, deterministic, device_ms, error.value "
     "FROM measurement LEFT JOIN error USING (size_id, kernel) WHERE size_id = ?";
 
-/// False: a value is not what it should be.
+/// Returns false if a value is not what it should be.
 bool readKernel(const SqliteStatement& row,
                 bool withErrors,
                 std::vector<StoredMeasurement>& kernels) {
@@ -60,7 +60,7 @@ bool readKernel(const SqliteStatement& row,
   return isPossible(kernels.back());
 }
 
-/// Returns the batch size; 0: a value is not what it should be.
+/// Returns the batch size, or 0 if a value is not what it should be.
 int readSize(const SqliteStatement& row, StoredSize& size) {
   if (!row.has(kBatch, SQLITE_INTEGER) || !row.has(kCovered, SQLITE_INTEGER)) return 0;
   const std::int64_t batch = row.integer(kBatch);
@@ -82,21 +82,21 @@ class Reset {
   SqliteStatement& statement_;
 };
 
-/// All of a problem, and whatever begins with its text and a space.
+/// The problem, and all texts that begin with its text and a space.
 template <typename Problems>
 auto rangeOf(Problems& problems, const std::string& problem) {
   return std::make_pair(problems.lower_bound(problem), problems.lower_bound(behind(problem)));
 }
 
-/// Whether a part of it has been taken, if only with a problem that its text begins with: nothing
-/// is left there.
+/// Whether a part of the range has been taken, perhaps with a problem that its text begins with.
+/// Such an entry is empty.
 bool isTaken(const std::map<std::string, StoredMeasurements>& problems,
              const std::string& problem) {
   const auto [begin, end] = rangeOf(problems, problem);
   return std::any_of(begin, end, [](const auto& each) { return each.second.empty(); });
 }
 
-/// Takes it out of `problems`.
+/// Takes the problem's range out of `problems`.
 StoredProblem takePart(std::map<std::string, StoredMeasurements>& problems,
                        const std::string& problem) {
   StoredProblem part;
@@ -123,7 +123,7 @@ bool isPossible(const StoredMeasurement& measurement) {
 StoredProblem StoredRows::read(const MachineKey& machine,
                                const std::string& problem,
                                bool* isValid) {
-  // One transaction: each locks the file anew and looks at its schema.
+  // One transaction, because each locks the file anew and looks at its schema.
   std::optional<SqliteTransaction> transaction;
   if (!whole_ || whole_->machine != machine || isTaken(whole_->problems, problem) ||
       whole_->header != file_.connection.rawBytes(kHeaderBytes)) {
@@ -131,7 +131,7 @@ StoredProblem StoredRows::read(const MachineKey& machine,
     transaction.emplace(file_.connection, SqliteTransaction::Kind::kRead);
     checkSchema(file_);
     prepareKernels();
-    // Once: a file that changes would be read over and over.
+    // Only once, because a file that changes would be read over and over.
     if (std::exchange(mayReadWhole_, false)) whole_ = readWhole(machine, isValid);
   }
   StoredProblem found;
@@ -154,7 +154,7 @@ std::optional<MachineKey> StoredRows::machineLike(const MachineKey& machine) {
               std::int64_t{machine.computeCapability},
               std::int64_t{machine.multiprocessorCount},
               std::int64_t{machine.simulated});
-  // The kernels are cuDNN's: its version counts first.
+  // cuDNN's version counts first, because the kernels are cuDNN's.
   const auto distance = [&](const MachineKey& other) {
     const auto apart = [](auto a, auto b) { return a < b ? b - a : a - b; };
     return std::make_tuple(apart(other.cudnnVersion, machine.cudnnVersion),
@@ -181,7 +181,7 @@ void StoredRows::prepareKernels() {
   kernels_.emplace(file_.connection, hadErrors_ ? kKernelsWithErrors : kKernels);
 }
 
-/// Empty: there are more rows than `most`.
+/// Empty if there are more rows than `most`.
 std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& sizes,
                                                         std::size_t most,
                                                         bool* isValid) {
@@ -208,8 +208,8 @@ std::optional<StoredRows::Problems> StoredRows::collect(SqliteStatement& sizes,
   return problems;
 }
 
-/// Adds what it reads to `rows`, and ends when these are more than `most`. False when a value is
-/// not what it should be: the size is then not to be trusted.
+/// Reads a size's kernels and counts them in `rows`. Stops when it has counted more than `most`.
+/// Returns false if a value is not what it should be: the size must not be trusted then.
 bool StoredRows::readKernels(std::int64_t sizeId,
                              std::size_t most,
                              std::size_t& rows,
@@ -223,7 +223,7 @@ bool StoredRows::readKernels(std::int64_t sizeId,
   return areValid;
 }
 
-/// Empty where the file is too large, or damaged: the problem that is asked for may still be there.
+/// Empty if the file is too large, or damaged. The problem that is asked for may still be there.
 std::optional<StoredRows::Whole> StoredRows::readWhole(const MachineKey& machine, bool* isValid) {
   SqliteConnection& connection = file_.connection;
   try {

@@ -1,4 +1,4 @@
-// What a database's file holds of problems, read and checked for its form.
+// Reads problems from a database's file, and checks their form.
 #pragma once
 
 #include <map>
@@ -10,34 +10,33 @@
 
 namespace ucudnn {
 
-/// Whether a kernel has a name, times and an error that are numbers.
+/// Whether a kernel has a name, and whether its times and error are numbers.
 bool isPossible(const StoredMeasurement& measurement);
 
-/// Reads a file's measurements. A small file is read as a whole at first: each use costs locks,
-/// looks for journals and SQLite's code, which is in no cache by the next problem. What was read so
-/// is the answer for as long as the file is the same, to the first question about each problem.
-/// Not thread-safe.
+/// Reads a file's measurements. A small file is first read as a whole: each use costs locks, looks
+/// for journals and SQLite's code, which is in no cache by the next problem. As long as the file is
+/// the same, these rows answer the first question about each problem. Not thread-safe.
 class StoredRows {
  public:
   /// REQUIRES: the file outlives it, at the same address.
   explicit StoredRows(DatabaseFile& file) noexcept : file_(file) {}
 
-  /// As Database::load. `isValid` becomes false where a value is not what it should be: the size
-  /// that it belongs to is left out. Throws DatabaseRefused, SqliteError.
+  /// As Database::load. If a value is not what it should be, `isValid` becomes false and the
+  /// value's size is left out. Throws DatabaseRefused, SqliteError.
   StoredProblem read(const MachineKey& machine, const std::string& problem, bool* isValid);
 
-  /// As Database::loadElsewhere has it. Throws SqliteError.
+  /// As Database::loadElsewhere. Throws SqliteError.
   std::optional<MachineKey> machineLike(const MachineKey& machine);
 
-  /// When the oldest row was measured among those that were read with the latest problem.
+  /// When the oldest row was measured, among those that were read with the latest problem.
   std::int64_t oldest() const noexcept { return oldest_; }
 
  private:
   using Problems = std::map<std::string, StoredMeasurements>;
   struct Whole {
-    std::string header;  ///< of the file: its change counter is another after each transaction
+    std::string header;  ///< the file's; its change counter differs after each transaction
     MachineKey machine;
-    Problems problems;  ///< those that were asked for are here no more: empty
+    Problems problems;  ///< those that were asked for are left empty
   };
 
   void prepareKernels();
@@ -52,7 +51,7 @@ class StoredRows {
   DatabaseFile& file_;
   std::optional<SqliteStatement> ofProblem_;
   std::optional<SqliteStatement> kernels_;
-  bool hadErrors_ = false;  ///< the file, when that was made
+  bool hadErrors_ = false;  ///< the file had errors when kernels_ was prepared
   std::optional<Whole> whole_;
   bool mayReadWhole_ = true;
   std::int64_t oldest_ = 0;

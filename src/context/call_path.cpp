@@ -10,7 +10,7 @@
 namespace ucudnn {
 namespace {
 
-// But for the workspace.
+// The terms without the workspace, which the caller sets.
 HotPlans::Terms termsOf(const ClientExecution& execution) noexcept {
   HotPlans::Terms terms;
   terms.deterministic = execution.deterministic;
@@ -82,7 +82,8 @@ void CallPath::tell(Context& context,
   }
 }
 
-/// Neither the pack nor the problem is read: a call that is left alone costs next to nothing.
+/// Reads neither the pack nor the problem, because a call that is left alone must cost next to
+/// nothing.
 std::optional<cudnnStatus_t> CallPath::leaveAgain(Context& context,
                                                   const ClientExecution& execution,
                                                   std::size_t grantedBytes) noexcept {
@@ -94,7 +95,8 @@ std::optional<cudnnStatus_t> CallPath::leaveAgain(Context& context,
       context.hotPlans_.find(*execution.ticket, terms, context.limits_.epoch());
   if (hot == nullptr || hot->plan || hot->isUsedUp()) return std::nullopt;
   const cudnnStatus_t status = runExecution(context.handle_, execution);
-  // Something else may run what cuDNN has refused; what may have run is not run twice.
+  // If cuDNN has refused the call, something else may run it. A call that may have run isn't run
+  // twice.
   if (status != CUDNN_STATUS_SUCCESS && !mayHaveRun(status)) return std::nullopt;
   static_cast<void>(hot->use());
   planner().statistics().bypassedCalls.fetch_add(1, std::memory_order_relaxed);
@@ -135,14 +137,14 @@ cudnnStatus_t CallPath::runKnown() noexcept {
   const char* why = nullptr;
   std::shared_ptr<const Plan> plan;
   CallPlans plans(context_, key_, call_);
-  // The table is cleared where the handle moves to another device.
+  // Holds the plan, because the table is cleared if the handle moves to another device.
   if (isAdded) plan = plans.complete(*std::shared_ptr(hot->plan));
   if (!plan) plan = plans.find(&why);
   return plan ? runPlan(*plan) : descend(kAll, why);
 }
 
-/// A plan's call, or one of the client's own kernel in its place, which is timed; or the end of
-/// that. The entry may be gone once something has run.
+/// Runs a plan's call, or the client's own kernel in its place, and times it; or ends the check.
+/// The entry may be gone once something has run.
 cudnnStatus_t CallPath::runChecked(HotPlans::Entry& hot) noexcept {
   const std::shared_ptr<const Plan> plan = hot.plan;
   const auto leaveOff = [&] {
@@ -170,7 +172,7 @@ cudnnStatus_t CallPath::runChecked(HotPlans::Entry& hot) noexcept {
         next == SpeedCheck::Next::kPlan ? runPlan(*plan) : descend(kCudnn, reason::kTimed);
     if (isTimed) static_cast<void>(check->end(stream.stream));
     return status;
-  } catch (const std::exception&) {  // out of memory; the call itself says what else is wrong
+  } catch (const std::exception&) {  // out of memory; the call itself reports other errors
     return runPlan(*plan);
   }
 }
@@ -179,13 +181,13 @@ cudnnStatus_t CallPath::runPlan(const Plan& plan) noexcept {
   const Plan* const chosen = choose(plan, call_, key_.problem);
   if (chosen == nullptr) return descend(kAll, reason::kNoPlan);
   if (chosen != &plan) return runGeneral(*chosen);
-  bool isGraph = false;  // the client's own: there, too, the device sets the pace
+  bool isGraph = false;  // the client's graph: there, too, the device sets the pace
   if (plan.replayed && now().replays && !now().settings.equivalenceTest && replay(plan, &isGraph))
     return CUDNN_STATUS_SUCCESS;
   return enqueue(plan.at(isGraph));
 }
 
-/// A call that suits no engine, if cuDNN has what the plan for those runs.
+/// Runs a call that suits no engine, if cuDNN has the kernels of the plan for such calls.
 cudnnStatus_t CallPath::runGeneral(const Plan& plan) noexcept {
   try {
     const DeviceScope scope(now().device);
@@ -196,8 +198,8 @@ cudnnStatus_t CallPath::runGeneral(const Plan& plan) noexcept {
   return descend(static_cast<Rungs>(kCudnn | kParts), reason::kRefused);
 }
 
-/// Launches a call that repeats as a CUDA graph. False: it is to be enqueued, perhaps into a graph
-/// of the client's.
+/// Launches a call that repeats as a CUDA graph. Returns false if it must be enqueued, perhaps into
+/// a graph of the client's.
 bool CallPath::replay(const Plan& plan, bool* clientsGraph) noexcept {
   try {
     const CallStream stream = streamOf(context_.handle_);
@@ -217,7 +219,7 @@ bool CallPath::replay(const Plan& plan, bool* clientsGraph) noexcept {
   return true;
 }
 
-/// A cuDNN call for each micro-batch.
+/// Makes a cuDNN call for each micro-batch.
 cudnnStatus_t CallPath::enqueue(const Plan& plan) noexcept {
   const PlanRun run = now().settings.equivalenceTest && plan.isDivided()
                           ? runTested(context_.handle_, now().device, plan, call_)
@@ -227,7 +229,7 @@ cudnnStatus_t CallPath::enqueue(const Plan& plan) noexcept {
   return run.status;
 }
 
-/// Out of memory: what the trace and the report say is incomplete.
+/// If memory runs out, the trace and the report are incomplete.
 void CallPath::noteRun(const Plan& plan, bool replayed) noexcept {
   Statistics& statistics = planner().statistics();
   auto& counter = plan.isDivided() ? statistics.splitCalls : statistics.undividedCalls;
@@ -240,17 +242,17 @@ void CallPath::noteRun(const Plan& plan, bool replayed) noexcept {
   }
 }
 
-/// After cuDNN has refused a micro-batch: the right result all the same where it can still be had,
-/// else the refusal.
+/// Continues after cuDNN has refused a micro-batch: gets the right result if that is still
+/// possible, else returns the refusal.
 cudnnStatus_t CallPath::recover(const Plan& plan, const PlanRun& run) noexcept {
   const cudnnStatus_t refusal = run.status;
   cudnnStatus_t status = refusal;
-  // Of an engine's tiles, some may have been added already.
+  // Some of an engine's tiles may have been added already.
   const bool hasBegun = run.done > 0 || (plan.runs != CallKind::kOther && mayHaveRun(refusal));
   if (!hasBegun || isRepeatable(plan.problem, clients_)) {
     status = descend(kCudnn, reason::kRefused);
     const bool fits = clients_.execution == nullptr || clients_.execution->fits(clients_.pointers);
-    // Where cuDNN alone refuses it too, the call is at fault and not the plan.
+    // If cuDNN alone refuses it, too, the call is at fault and not the plan.
     const bool lacksWorkspace = !fits && isRefusal(status);
     if (!hasBegun && status != CUDNN_STATUS_SUCCESS && !lacksWorkspace) return status;
     if (lacksWorkspace) status = runParts() && status_ == CUDNN_STATUS_SUCCESS ? status_ : refusal;
@@ -265,7 +267,7 @@ cudnnStatus_t CallPath::recover(const Plan& plan, const PlanRun& run) noexcept {
   return status;
 }
 
-/// The plan is not used again by this handle. Ends the life of plans that only it holds.
+/// This handle does not use the plan again. Plans that only this handle holds are destroyed.
 void CallPath::giveUp(const Plan& plan, cudnnStatus_t refusal) noexcept {
   try {
     logInfo("{} N={}: {} was refused ({}): left to cuDNN",
@@ -324,7 +326,7 @@ bool CallPath::runParts() noexcept {
   return true;
 }
 
-/// Of what stands in for the call's kernels, if it must.
+/// Whether a kernel that stands in for the call's own must be deterministic.
 Determinism CallPath::determinism() const noexcept {
   if (now().settings.deterministic) return Determinism::kRequired;
   return key_.deterministic ? Determinism::kPreferred : Determinism::kAny;

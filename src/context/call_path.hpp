@@ -1,4 +1,4 @@
-// What becomes of a convolution call.
+// Decides how a convolution call runs, and runs it.
 #pragma once
 
 #include "context/context.hpp"
@@ -6,31 +6,33 @@
 
 namespace ucudnn {
 
-/// The way of one call, from top to bottom: what can't run it hands it to what is below.
+/// The way of one call, from top to bottom. A step that can't run it hands it to the next.
 ///
-///  1. `run` reads the problem. What μ-cuDNN doesn't know is cuDNN's.
-///  2. `OwnedCall`, where μ-cuDNN owns the workspace.
-///  3. `runKnown`: the plan that the handle has at hand; now and then `runChecked`. `CallPlans`
-///     looks for one that it doesn't have.
-///  4. `runPlan`: of the plan's alternatives the one for such calls, replayed or enqueued.
-///  5. `recover`, where cuDNN refuses a part of it.
-///  6. `descend`: the rungs of calls without a plan, which are a table.
+/// 1. `run` reads the problem. cuDNN runs problems that μ-cuDNN doesn't know.
+/// 2. `OwnedCall`, if μ-cuDNN owns the workspace.
+/// 3. `runKnown`: the plan that the handle has at hand; now and then `runChecked`. If it has none,
+///    `CallPlans` looks for one.
+/// 4. `runPlan`: the plan's alternative for such calls, replayed or enqueued.
+/// 5. `recover`, if cuDNN refuses a part of it.
+/// 6. `descend`: the rungs of calls without a plan, which are a table.
 class CallPath {
  public:
-  /// Runs a convolution: its plan, or, where there is none or it cannot be started, cuDNN as it is.
+  /// Runs a convolution by its plan. Without one, or if it cannot be started, cuDNN runs the call
+  /// as it is.
   static cudnnStatus_t run(Context& context,
                            Operation operation,
                            const ConvolutionCall& call,
                            LayerId layer) noexcept;
 
-  /// Leaves a client's plan to cuDNN if its last call was, for a reason that still holds, and cuDNN
-  /// runs it. Empty: all is to be looked up. `grantedBytes`: what the client was told.
+  /// Leaves a client's plan to cuDNN if its last call was left, for a reason that still holds, and
+  /// cuDNN runs it. Empty: everything must be looked up. `grantedBytes`: the workspace that the
+  /// client was told.
   static std::optional<cudnnStatus_t> leaveAgain(Context& context,
                                                  const ClientExecution& execution,
                                                  std::size_t grantedBytes) noexcept;
   /// Runs a client's execution plan as it is.
   static cudnnStatus_t leave(Context& context, const ClientExecution& execution) noexcept;
-  /// For the trace and the report. `problem`: null where its graph is not understood.
+  /// Notes a call for the trace and the report. `problem` is null if its graph is not understood.
   static void noteLeft(Context& context,
                        Operation operation,
                        const Problem* problem,
@@ -38,7 +40,7 @@ class CallPath {
                        const char* why,
                        cudnnStatus_t status) noexcept;
 
-  /// `call` with the workspace that a plan has; `clients` with the one that others have. All must
+  /// `call` has the workspace for a plan, `clients` the workspace for everything else. All must
   /// outlive the path.
   CallPath(Context& context,
            const HotPlans::Key& key,
@@ -52,13 +54,14 @@ class CallPath {
   /// The rungs of a call without a plan.
   enum Rungs : unsigned {
     kAsItIs = 1,      ///< by the client's own kernel
-    kSubstitute = 2,  ///< by another algorithm, where its own lacks workspace
+    kSubstitute = 2,  ///< by another algorithm, if its own lacks workspace
     kOthersPlan = 4,  ///< by a plan that fits, made for another policy or limit
-    kParts = 8,       ///< what was promised of a split before it could be measured
+    kParts = 8,       ///< in parts, as was promised before a split could be measured
     kCudnn = kAsItIs | kSubstitute,
     kAll = kCudnn | kOthersPlan | kParts
   };
-  /// Tries them from top to bottom, the next where cuDNN refuses one. `why`: there is no plan.
+  /// Tries the rungs from top to bottom, the next one if cuDNN refuses one. `why`: the lack of a
+  /// plan.
   cudnnStatus_t descend(Rungs rungs, const char* why) noexcept;
 
  private:
@@ -67,7 +70,7 @@ class CallPath {
                                Operation operation,
                                const ConvolutionCall& call,
                                LayerId layer) noexcept;
-  /// By cuDNN alone.
+  /// Runs the call by cuDNN alone.
   static cudnnStatus_t runNoted(Context& context,
                                 Operation operation,
                                 const ConvolutionCall& call,
@@ -77,7 +80,7 @@ class CallPath {
                    const Problem* problem,
                    cudnnStatus_t status) noexcept;
 
-  /// It changes where the handle moves to another device.
+  /// Changes if the handle moves to another device.
   const Snapshot& now() const noexcept { return *context_.now_; }
   cudnnStatus_t runKnown() noexcept;
   cudnnStatus_t runChecked(HotPlans::Entry& hot) noexcept;
@@ -89,7 +92,7 @@ class CallPath {
   void noteRun(const Plan& plan, bool replayed) noexcept;
   Determinism determinism() const noexcept;
 
-  // True: the call has run, or failed for good. `status_` says which.
+  // These return true if the call has run, or failed for good. `status_` says which.
   bool runAsItIs() noexcept;
   bool runSubstitute() noexcept;
   bool runOthersPlan() noexcept;

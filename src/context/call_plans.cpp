@@ -9,26 +9,27 @@
 
 namespace ucudnn {
 
-/// Whether the call's own algorithm does.
+/// Whether `bytes` are enough for the call's own algorithm.
 bool CallPlans::fits(std::size_t bytes) const {
   return fitsWorkspace(
       context_.handle_, key_.problem.operation, call_.descriptors, call_.algorithm, bytes);
 }
 
-/// Whether cuDNN can't run the call either. It was told of no more workspace than the cap; cuDNN
-/// has no other algorithm without activation, nor one that is deterministic.
+/// Whether cuDNN can't run the call either, because its client was told of no more workspace than
+/// the cap. For a fused call without an activation cuDNN has no other algorithm, nor another
+/// deterministic one.
 bool CallPlans::hasTooLittle(const PlanRequest& wanted) const {
   const bool mayLack = call_.execution != nullptr ? wanted.lacksWorkspace : call_.fused != nullptr;
   return now().isCapped() && mayLack && !fits(wanted.limitBytes);
 }
 
-/// What is passed at the call bounds the plan, and so does a limit that this handle's client has
-/// named; another handle's limit does not.
+/// The workspace that is passed at the call bounds the plan, and so does a limit that this handle's
+/// client has named. Another handle's limit does not.
 PlanRequest CallPlans::request() {
   std::size_t limitBytes = key_.workspaceBytes;
   const StatedLimit* const stated = context_.limits_.findForCall(key_.problem);
   if (stated != nullptr && stated->isNamed) limitBytes = std::min(limitBytes, stated->bytes);
-  // A client's plan may need a few bytes less than the cap, which is not what is told then.
+  // A client may have been told the cap as it is, so the limit of its plan isn't rounded down.
   limitBytes = key_.isExecution ? std::min(limitBytes, now().settings.workspaceLimitBytes)
                                 : now().capped(limitBytes);
   PlanRequest wanted = now().request(key_.problem, limitBytes, key_.deterministic);
@@ -42,7 +43,7 @@ PlanRequest CallPlans::request() {
   return wanted;
 }
 
-/// Of a program whose bits don't depend on what has been measured.
+/// For a program whose bits must not depend on what has been measured.
 PlanAnswer CallPlans::unmeasured(const PlanRequest& wanted) {
   PlanAnswer found;
   found.isFinal = found.ownIsBest = !wanted.lacksWorkspace;
@@ -65,7 +66,7 @@ PlanAnswer CallPlans::lookUp() {
   if (const HotPlans::Entry* const hot = context_.hotPlans_.find(key_, context_.limits_.epoch()))
     wanted.callsSince = std::max(1u, hot->uses);
   if (isCapturing(context_.handle_)) {
-    planner().waitFor(wanted);  // what is captured now runs for long
+    planner().waitFor(wanted);  // the client's graph will run it for long
     return planner().answer(wanted, Measuring::kNever);
   }
   const TensorBuffers buffers{const_cast<void*>(call_.pointers.x),
@@ -73,10 +74,10 @@ PlanAnswer CallPlans::lookUp() {
                               const_cast<void*>(call_.pointers.y),
                               call_.pointers.workspace,
                               key_.workspaceBytes};
-  // The output is about to be overwritten: what is measured may write it as well.
+  // The output is about to be overwritten, so measuring may write it as well.
   const bool overwrites = call_.fused == nullptr && isZero(call_.pointers.beta, key_.problem);
   if (overwrites) wanted.buffers = &buffers;
-  // A query could not measure what its client wants planned, for want of memory; this call can.
+  // A query lacked the memory to measure what its client wants planned; this call can measure.
   const bool owed = isNamed && overwrites && call_.pointers.workspace != nullptr;
   Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
@@ -90,8 +91,8 @@ PlanAnswer CallPlans::lookUp() {
     measuring = Measuring::kNow;
     found = planner().answer(wanted, measuring);
   }
-  // As workspaceBytes decides: where no deterministic kernel fits, another runs. A client's plan
-  // can run instead.
+  // As in Queries::workspaceBytes: if no deterministic kernel fits, another one runs. A client's
+  // plan doesn't need that, because it can run itself.
   if (!found.plan && (found.isFinal || found.isFromOtherLimit) && key_.deterministic &&
       !key_.isExecution && !now().settings.deterministic) {
     wanted.deterministic = false;
@@ -100,7 +101,8 @@ PlanAnswer CallPlans::lookUp() {
   return found;
 }
 
-/// Not what would be chosen now: a call that adds would change what those that overwrite compute.
+/// Completes the plan instead of choosing again, so that a call that adds does not change the
+/// results of calls that overwrite.
 std::shared_ptr<const Plan> CallPlans::complete(const Plan& plan) noexcept {
   try {
     const DeviceScope scope = context_.useDevice();
@@ -114,16 +116,16 @@ std::shared_ptr<const Plan> CallPlans::complete(const Plan& plan) noexcept {
   }
 }
 
-/// Unless it says nothing of the calls that the table serves.
+/// Remembers an answer, unless it says nothing about the calls that the table serves.
 void CallPlans::remember(const PlanAnswer& found, const char* why) {
   HotPlans& table = context_.hotPlans_;
   const std::uint64_t epoch = context_.limits_.epoch();
-  // Calls that overwrite keep theirs where those that add have none, or none that borrows.
+  // Calls that overwrite keep their plan if calls that add get none, or if that plan borrows.
   const HotPlans::Entry* const hot = table.find(key_, epoch);
   const bool servesOthers =
       hot != nullptr && hot->plan && hot->plan->runs == CallKind::kOverwriting;
   const bool isKept = servesOthers && (!found.plan || hot->plan->borrows());
-  // That there is none for a call that suits no engine says nothing of those that do.
+  // No plan for a call that suits no engine does not mean that engine calls have none.
   const bool isForAll =
       found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
   if (isKept || !isForAll) return;

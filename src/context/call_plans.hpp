@@ -1,4 +1,4 @@
-// Where a call's plan comes from, when the handle has none at hand.
+// Finds a call's plan if the handle has none at hand.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace ucudnn {
 
-/// The planner's answers for one call, which must outlive this.
+/// Asks the planner for one call, which must outlive this.
 class CallPlans {
  public:
   CallPlans(Context& context, const HotPlans::Key& key, const ConvolutionCall& call) noexcept
@@ -15,9 +15,9 @@ class CallPlans {
 
   /// The plan for the call; null: run cuDNN. Remembers an answer that lasts.
   std::shared_ptr<const Plan> find(const char** why) noexcept;
-  /// The plan of calls that overwrite, for those that add too; null: it can't be.
+  /// Extends a plan of calls that overwrite to calls that add. Null if that can't be.
   std::shared_ptr<const Plan> complete(const Plan& plan) noexcept;
-  /// What is known to fit the call's workspace under any policy.
+  /// A known plan of any policy that fits the call's workspace. Null if there is none.
   std::shared_ptr<const Plan> ofOthers() noexcept;
 
  private:

@@ -22,7 +22,7 @@ void Context::setSettings(Settings settings, PlansFile file) {
   replaceSnapshot(now_->device, std::move(settings), file);
 }
 
-/// The former one ends with the last question that holds it.
+/// The former snapshot is destroyed with the last question that holds it.
 void Context::replaceSnapshot(int device, Settings settings, PlansFile file) {
   std::shared_ptr<const Snapshot> other = std::make_shared<const Snapshot>(
       handle_, device, std::move(settings), now_.get(), file == PlansFile::kKept);
@@ -74,8 +74,8 @@ bool Context::followDevice() noexcept {
   }
 }
 
-/// Nothing that is remembered of the handle holds on another device but what the client has said:
-/// its settings, and the limits that its queries named.
+/// On another device only what the client has said holds: its settings, and the limits that its
+/// queries named. Everything else about the handle is forgotten.
 void Context::moveTo(int device) {
   replaceSnapshot(device, now_->settings, PlansFile::kKept);
   noteThread();
@@ -88,7 +88,7 @@ PlanQuestion::PlanQuestion(std::shared_ptr<Context> context)
       lock_(context_->questions_),
       snapshot_(context_->isRetired_ ? nullptr : context_->snapshot()) {}
 
-/// Another thread may set the handle's stream meanwhile, and end the one that it had.
+/// Another thread may set the handle's stream meanwhile, and destroy the one that it had.
 bool PlanQuestion::isCapturing() const {
   const bool isOwn = context_->thread_.load(std::memory_order_relaxed) == snapshot_->threads.note();
   return isOwn && ucudnn::isCapturing(snapshot_->handle);

@@ -1,4 +1,4 @@
-// What lives behind one handle: its settings, and what its queries and calls have found.
+// The state behind one handle: its settings, and what its queries and calls have found.
 #pragma once
 
 #include <atomic>
@@ -19,15 +19,15 @@ namespace ucudnn {
 /// Whether μ-cuDNN has made a handle, or was handed one.
 enum class Origin { kCreated, kAdopted };
 
-/// What ucudnnSetProcessWorkspaceLimit has said last.
+/// The latest value of ucudnnSetProcessWorkspaceLimit.
 struct WorkspaceLimit {
   std::size_t bytes = 0;
-  std::uint64_t changes = 0;  ///< how often it has said something
+  std::uint64_t changes = 0;  ///< how often it has been set
 };
 
-/// The context of one native handle. It keeps, and classes that borrow it do: CallPath what a call
-/// takes, Queries what is asked before. Not thread-safe, as the handle is not, but for `snapshot`
-/// and PlanQuestion; what contexts share is the planner's.
+/// The context of one native handle. It keeps the state, and classes that borrow it do the work:
+/// CallPath runs calls, Queries answers queries. Not thread-safe, like the handle, except
+/// `snapshot` and PlanQuestion. The planner has what contexts share.
 class Context {
  public:
   /// `device` is the one that the handle was made on. Throws Error, BadSetting.
@@ -36,7 +36,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// A call of the client's on the handle, by this thread.
+  /// Notes that this thread makes a client's call on the handle.
   void noteThread() noexcept {
     const std::uintptr_t thread = now_->threads.note();
     if (thread_.load(std::memory_order_relaxed) != thread)
@@ -45,7 +45,7 @@ class Context {
 
   const Settings& settings() const noexcept { return now_->settings; }
   bool isDisabled() const noexcept { return now_->isDisabled; }
-  /// Calls are, for the trace or the report.
+  /// Whether calls are recorded, for the trace or the report.
   bool isRecorded() const noexcept { return now_->isRecorded; }
 
   /// Whether cuDNN's own answers to queries may name what the settings forbid.
@@ -53,30 +53,30 @@ class Context {
     return !isDisabled() && (settings().deterministic || now_->isCapped());
   }
 
-  /// What it goes by now. On any thread. Throws std::system_error.
+  /// The current snapshot. May be called on any thread. Throws std::system_error.
   std::shared_ptr<const Snapshot> snapshot() const;
 
-  /// Before its handle is destroyed: waits until no question about a client's plan uses it; none
-  /// begins from here on.
+  /// To be called before the handle is destroyed. Waits until no question about a client's plan
+  /// uses it; none begins from then on.
   void retire() noexcept;
 
-  /// Makes the handle's device current, for whatever is done besides the client's calls. An adopted
-  /// handle is one of the device that is current, each time: it may have been destroyed by plain
-  /// cudnnDestroy, and another one have got its address. Throws Error, BadSetting.
+  /// Makes the handle's device current, for work besides the client's calls. An adopted handle
+  /// belongs to the device that is current at each use: plain cudnnDestroy may have destroyed it,
+  /// and another handle may have got its address. Throws Error, BadSetting.
   DeviceScope useDevice();
-  /// To the current device, if it is another one and the handle is adopted; false: it can't.
+  /// Moves an adopted handle to the current device, if that is another one. False: it can't.
   bool followDevice() noexcept;
 
-  /// Whether a file of plans is read again that the settings named before.
+  /// Whether to read the file of plans again if the settings have named it before.
   enum class PlansFile { kKept, kRead };
 
-  /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting (nothing has changed
-  /// then).
+  /// Replaces the settings; plans are looked up anew. Throws Error, BadSetting; then nothing has
+  /// changed.
   void setSettings(Settings settings, PlansFile file = PlansFile::kKept);
-  /// Sets a limit that this handle has not had yet. Throws Error, BadSetting.
+  /// Applies the limit, unless it has been applied already. Throws Error, BadSetting.
   void follow(const WorkspaceLimit& limit);
 
-  /// Gives back the workspace of what the handle's network has captured.
+  /// Frees the workspace of the graphs that the handle's network has captured.
   void releaseGraphs() {
     if (now_->owner) now_->owner->releaseGraphs();
   }
@@ -88,54 +88,54 @@ class Context {
   friend class PlanQuestion;
   friend class Queries;
 
-  /// Names it to what contexts share. None outlives its context there.
+  /// Names this context in objects that contexts share. None of these keeps the name when it ends.
   std::uint64_t owner() const noexcept { return reinterpret_cast<std::uintptr_t>(this); }
   void replaceSnapshot(int device, Settings settings, PlansFile file);
   void moveTo(int device);
 
   const cudnnHandle_t handle_;
   const Origin origin_;
-  /// Read on other threads under the lock, and only there; the handle's own calls exchange it.
+  /// Other threads only read it, under the lock. The handle's own calls exchange it.
   std::shared_ptr<const Snapshot> now_;
   mutable ForkMutex exchanging_;  ///< guards `now_` on other threads
   std::atomic<std::uintptr_t> thread_{
-      0};                           ///< that used the handle last, as CallingThreads knows it
+      0};  ///< the thread that used the handle last, as CallingThreads knows it
   std::uint64_t limitChanges_ = 0;  ///< of the last limit that was followed
-  /// Held by all contexts: what graphs use outlives the handles that captured them.
+  /// Held by all contexts, because graphs' memory outlives the handles that captured them.
   std::shared_ptr<CapturedMemory> captured_ = capturedMemory();
   StatedLimits limits_;
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
-  /// Held as long as a question about a client's plan takes: calls don't wait for it.
+  /// Held while a question about a client's plan is answered. Calls don't wait for it.
   LongForkMutex questions_;
-  bool isRetired_ = false;  ///< guarded by it
-  /// Of a client that states none.
+  bool isRetired_ = false;  ///< guarded by questions_
+  /// The limit of a client that states none.
   struct DefaultLimit {
     std::size_t bytes = 0, findBytes = 0;  ///< 0: not asked yet, or none
     bool memoryWasShort = false;
   };
-  // As many as the planner remembers problems.
+  // The same capacity as the planner's problems.
   BoundedMap<Problem, DefaultLimit, ProblemHash> defaultLimits_{kMostProblems};
 
-  // Of the call under way.
-  Problem problem_;  ///< a legacy one's: readProblem writes it all, so it need not be cleared
+  // State of the current call.
+  Problem problem_;  ///< of a legacy call; readProblem writes all of it, so it need not be cleared
   CallRecord record_;
   double unreportedMs_ = 0;  ///< predicted time of hot calls that the planner has not heard of
 };
 
-/// A question about a client's plan. It needs no handle by cuDNN's rules: so any thread may ask it,
-/// while another calls with the handle, changes its settings or destroys it. It is answered by the
-/// context's snapshot as it was when it began, and the handle stays until it ends.
+/// A question about a client's plan. By cuDNN's rules it needs no handle. So any thread may ask it
+/// while another thread calls with the handle, changes its settings or destroys it. It is answered
+/// by the snapshot that the context had when it began, and the handle stays until it ends.
 class PlanQuestion {
  public:
   /// Waits for the context's other questions. Throws std::system_error.
   explicit PlanQuestion(std::shared_ptr<Context> context);
 
-  /// Null: its handle is destroyed. What it names is valid as long as the question.
+  /// Null if the handle is destroyed. Its contents are valid as long as the question.
   const Snapshot* snapshot() const noexcept { return snapshot_.get(); }
-  /// Whether the handle's stream is captured, as far as this thread may ask that: the handle is
-  /// another thread's perhaps. REQUIRES: a snapshot. Throws Error.
+  /// Whether the handle's stream is captured, as far as this thread may ask: another thread may use
+  /// the handle. REQUIRES: a snapshot. Throws Error.
   bool isCapturing() const;
 
  private:

@@ -1,4 +1,4 @@
-// The plans that one handle has run lately: what a planned call looks up, without a lock.
+// The plans that one handle has run lately. A planned call looks them up without a lock.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,19 @@
 
 namespace ucudnn {
 
-/// A direct-mapped table: from a problem, the workspace at the call and whether a deterministic
-/// algorithm was named, to the plan; where μ-cuDNN owns the workspace, from a problem, its layer
-/// and the stream, to the plan and its region. Not thread-safe: cuDNN forbids two threads to use
-/// one handle at the same time.
+/// A direct-mapped table. Its key is a problem, the workspace at the call and whether a
+/// deterministic algorithm was named; its value is the plan. If μ-cuDNN owns the workspace, the key
+/// is a problem, its layer and the stream, and the value is the plan and its region. Not
+/// thread-safe, because cuDNN forbids two threads to use one handle at the same time.
 class HotPlans {
  public:
-  /// What decides on a plan besides the problem.
+  /// Terms of a call, besides its problem, that decide on its plan.
   struct Terms {
     std::size_t workspaceBytes = 0;
     bool deterministic = false;
-    bool isExecution = false;  ///< of a client's plan: what is deterministic must stay so
-    bool repeatsBits = false;  ///< in each run: its plan depends on no measurement
-    std::int32_t own = -1;     ///< that plan's kernel, which ours are compared with
+    bool isExecution = false;  ///< the call runs a client's plan; a deterministic one must stay so
+    bool repeatsBits = false;  ///< all runs have equal bits: the plan depends on no measurement
+    std::int32_t own = -1;     ///< the kernel of the client's plan, which ours are compared with
     long long layer = 0;
     std::uint64_t stream = 0;
 
@@ -50,18 +50,18 @@ class HotPlans {
   static constexpr std::uint32_t kForever = UINT32_MAX;  ///< until the epoch changes
 
   struct Entry {
-    /// Names this entry as long as it is its key's, unlike all others of the process: whoever has
+    /// Names this entry among all of the process, as long as it belongs to its key. Whoever has
     /// found it by the key may find it by the ticket.
     std::uint64_t ticket = 0;
     Terms terms;
-    std::shared_ptr<const Plan> plan;  ///< null: known to have none
+    std::shared_ptr<const Plan> plan;  ///< null: known to have no plan
     std::shared_ptr<WorkspaceRegion> region = nullptr;
-    std::size_t next = 0;              ///< the slot that was looked for after this one
-    const char* why = "";              ///< without a plan: a string for ever
+    std::size_t next = 0;              ///< the slot that was looked up after this one the last time
+    const char* why = "";              ///< the reason if there is no plan; never freed
     std::uint32_t uses = 0;            ///< since it was put
-    std::uint32_t goodFor = kForever;  ///< so many uses
-    /// Of a plan beside the client's own kernel: calls so far, the one with the next check, and
-    /// that one while it lasts.
+    std::uint32_t goodFor = kForever;  ///< so many uses, then the planner is asked again
+    /// For a plan beside the client's own kernel: the calls so far, the call of the next check, and
+    /// the check while it lasts.
     std::uint32_t calls = 0, checkAt = SpeedCheck::kFirst;
     std::shared_ptr<SpeedCheck> check = nullptr;
     std::uint32_t asked = 0;  ///< how often the planner has been asked in a row
@@ -69,13 +69,13 @@ class HotPlans {
 
     bool isOf(const Key& key) const noexcept { return terms == key && problem == key.problem; }
     bool isUsedUp() const noexcept { return goodFor != kForever && uses >= goodFor; }
-    /// Counts a use. False: the planner is to be asked again.
+    /// Counts a use. Returns false if the planner must be asked again.
     bool use() noexcept { return goodFor == kForever || ++uses <= goodFor; }
   };
 
-  /// Null when the key is not there, or the table is of another epoch. Programs call the same
-  /// convolutions in the same order: what came next the last time is tried before the hash, which
-  /// takes three times as long as a comparison.
+  /// Null if the key is not there, or the table is of another epoch. Programs call the same
+  /// convolutions in the same order. So the entry that came next the last time is tried before the
+  /// hash, which takes three times as long as a comparison.
   Entry* find(const Key& key, std::uint64_t epoch) noexcept {
     if (epoch != epoch_) return nullptr;
     std::size_t slot = entries_[last_].next;
@@ -88,14 +88,16 @@ class HotPlans {
     return &entries_[slot];
   }
 
-  /// The same by a ticket that a call of the same problem has left, if its entry is still there.
+  /// Finds an entry by a ticket that a call of the same problem has left, if the entry is still
+  /// there.
   Entry* find(const Ticket& kept, const Terms& terms, std::uint64_t epoch) noexcept {
     const std::uint64_t ticket = kept.load(std::memory_order_relaxed);
     if (epoch != epoch_ || ticket == 0) return nullptr;
     Entry& entry = entries_[ticket % kSlots];
     return entry.ticket == ticket && entry.terms == terms ? &entry : nullptr;
   }
-  /// By the ticket, if it finds one, else by the key; then the ticket is left. Null: there is none.
+  /// Finds an entry by the ticket, else by the key, and then leaves the ticket. Null: there is
+  /// none.
   Entry* find(Ticket* ticket, const Key& key, std::uint64_t epoch) noexcept {
     Entry* found = ticket != nullptr ? find(*ticket, key, epoch) : nullptr;
     if (found != nullptr) return found;
@@ -117,9 +119,9 @@ class HotPlans {
     place(key, epoch, std::move(entry));
   }
 
-  /// What may be another answer before long. The first calls ask each time, as they may be all
-  /// that there are; later ones more and more seldom, up to every kMostUses-th. Those of a problem
-  /// that is being measured ask each time.
+  /// Puts an answer that may change before long. The first calls ask again each time, because there
+  /// may be no more than these; later ones more and more seldom, up to every kMostUses-th. Calls of
+  /// a problem that is being measured ask each time.
   void putForNow(const Key& key,
                  std::uint64_t epoch,
                  std::shared_ptr<const Plan> plan,

@@ -10,7 +10,7 @@ namespace ucudnn {
 namespace {
 
 // The layout may change between the look-up and the turn, each time because another convolution or
-// stream has come; a call that meets that many changes in a row runs without workspace.
+// stream has come. A call that meets so many changes in a row runs without workspace.
 constexpr int kAttempts = 16;
 
 ConvolutionCall withWorkspace(const ConvolutionCall& call, void* memory, std::size_t bytes) {
@@ -60,8 +60,8 @@ std::optional<cudnnStatus_t> OwnedCall::run() noexcept {
   return runWithoutRegion();
 }
 
-/// One that cuDNN cannot run without workspace keeps the caller's, and has no grant. Of a fused
-/// call nobody can ask before: it has one whatever it needs.
+/// A convolution that cuDNN cannot run without workspace keeps the caller's, and gets no grant. No
+/// query comes before a fused call, so it gets a grant whatever it needs.
 WorkspaceOwner::Grant OwnedCall::lookUpGrant() {
   const Snapshot& now = *context_.now_;
   const DeviceScope scope(now.device);
@@ -99,8 +99,8 @@ WorkspaceOwner::Grant OwnedCall::findGrant(std::uint64_t epoch) noexcept {
   }
 }
 
-/// What a call needs that is captured before it has been planned: nothing, or workspace for the
-/// deterministic algorithm that it names, where others would not do.
+/// The region of a call that is captured before it has been planned. Null, unless the call must be
+/// deterministic and that needs workspace: for the algorithm that it names, else for another one.
 std::shared_ptr<WorkspaceRegion> OwnedCall::regionForUnplanned() const {
   const Snapshot& now = *context_.now_;
   if (!key_.deterministic && !now.settings.deterministic) return nullptr;

@@ -1,4 +1,4 @@
-// The way of a call where μ-cuDNN owns the workspace.
+// The way of a call if μ-cuDNN owns the workspace.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace ucudnn {
 
-/// One call's, which must outlive this.
+/// Runs one call, which must outlive this.
 class OwnedCall {
  public:
   OwnedCall(Context& context,
@@ -19,13 +19,13 @@ class OwnedCall {
     key_.layer = layer;
   }
 
-  /// Empty: the memory could not be had, the caller's workspace is to be used.
+  /// Empty if the memory could not be had: the caller's workspace is to be used.
   std::optional<cudnnStatus_t> run() noexcept;
 
  private:
   WorkspaceOwner& owner() const noexcept { return *context_.now_->owner; }
   PlanRequest request() const;
-  /// What the call runs with; remembered where it is stable.
+  /// The call's plan and region; remembered if they are stable.
   WorkspaceOwner::Grant findGrant(std::uint64_t epoch) noexcept;
   WorkspaceOwner::Grant lookUpGrant();
   std::shared_ptr<WorkspaceRegion> regionForUnplanned() const;

@@ -14,8 +14,9 @@
 namespace ucudnn {
 namespace {
 
-/// What clients were told of measured plans. One that builds its plan again may have no more memory
-/// than it was told first, so it is never told more, whatever has been measured since. Thread-safe.
+/// The workspace that clients were told for measured plans. A client that builds its plan again may
+/// have no more memory than it was told first. So it is never told more, whatever has been measured
+/// since. Thread-safe.
 class ToldWorkspaces {
  public:
   struct Key {
@@ -36,7 +37,7 @@ class ToldWorkspaces {
     const std::lock_guard lock(mutex_);
     return told_.peek(key) != nullptr;
   }
-  /// What is told: `bytes`, or what was before; SIZE_MAX: nothing.
+  /// The size to tell: `bytes`, or the smaller one that was told before. SIZE_MAX: none.
   std::size_t least(const Key& key, std::optional<Kernel> own, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (bytes == SIZE_MAX && told_.peek(key) == nullptr) return bytes;
@@ -52,20 +53,20 @@ class ToldWorkspaces {
   };
 
   ForkMutex mutex_;
-  /// By the client's kernel; empty: it does not run within the cap.
+  /// By the client's kernel. Empty if that does not run within the cap.
   BoundedMap<Key, std::map<std::optional<Kernel>, std::size_t>, KeyHash> told_{kMostProblems};
 };
 
-/// Never destroyed, as the planner.
+/// Never destroyed, like the planner.
 ToldWorkspaces& toldWorkspaces() {
   static ToldWorkspaces& instance = *new ToldWorkspaces;
   return instance;
 }
 
-// More workspace makes parts of a large problem no faster.
+// More workspace than this makes parts of a large problem no faster.
 constexpr std::size_t kMostForParts = std::size_t{1} << 30;
 
-/// The answer to one question.
+/// Answers one question.
 class Answer {
  public:
   Answer(const Snapshot& snapshot, const ClientPlan& plan)
@@ -99,7 +100,7 @@ class Answer {
     return wanted;
   }
 
-  /// A plan would save too little memory to hold up the client: it is made when calls have come.
+  /// Whether a plan would save too little memory to hold up the client. Then calls have it made.
   bool mayWait() const {
     const Settings& settings = snapshot_.settings;
     return settings.backgroundPlanning && settings.benchmarkShare != kMeasureAlways &&
@@ -107,8 +108,8 @@ class Answer {
            !problem_.isLarge();
   }
 
-  /// What the parts take in which a large problem runs until it is measured: its own engine may
-  /// need nothing, and be slow. 0: it isn't large, or there are none.
+  /// Workspace of the parts in which a large problem runs until it is measured. Its own engine may
+  /// need none, and be slow. 0 if the problem isn't large, or there are no such parts.
   std::size_t bytesOfLargeInParts() const {
     if (plan_.repeatsBits || !problem_.isLarge()) return 0;
     const auto kernel = plan_.kernel();
@@ -119,8 +120,8 @@ class Answer {
     return plan ? bytesToTell(plan->workspaceBytes, capBytes_) : 0;
   }
 
-  /// Of a measured plan that is faster than the client's engine, or needs much less. No more than
-  /// was told before, where that is known.
+  /// Workspace of a measured plan that is faster than the client's engine, or needs much less. No
+  /// more than was told before.
   std::optional<std::size_t> measuredBytes(std::size_t ownBytes) const {
     const ToldWorkspaces::Key key{
         snapshot_.machine, problem_, plan_.neededBytes, capBytes_, deterministic_};
@@ -130,7 +131,7 @@ class Answer {
       if (const auto kernel = plan_.kernel()) wanted.own = OwnKernel{*kernel, plan_.neededBytes};
       return wanted.own.has_value();
     };
-    // What is measured now is measured beside it.
+    // A plan that is measured now is measured beside the client's engine.
     const bool isMeasuredNow = snapshot_.settings.benchmarkShare == kMeasureAlways;
     if (fits_ && (isMeasuredNow || toldWorkspaces().knows(key))) static_cast<void>(nameOwn());
     PlanAnswer found = planner().answer(wanted, measuring);
@@ -148,13 +149,13 @@ class Answer {
     return bytes == SIZE_MAX ? std::nullopt : std::optional<std::size_t>(bytes);
   }
 
-  /// The client's engine needs more than the cap, and nothing is measured: that engine runs on
-  /// parts of the batch, or what the first call finds. So the client is told the cap, which is less
-  /// than cuDNN tells it.
+  /// For an engine of the client's that needs more than the cap, before anything is measured. The
+  /// engine runs on parts of the batch, or the first call finds a kernel. So the client is told the
+  /// cap, which is less than cuDNN tells it.
   std::optional<PlanWorkspace> unmeasured() const {
     if (const KernelOffer* const fallback = firstWithin(capBytes_))
       return PlanWorkspace{capBytes_, fallback->kernel.id};
-    // There must be a split. What the settings might forbid is looked for now.
+    // Only a split can run. If the settings might forbid it, it is looked for now.
     const bool mayForbid = snapshot_.settings.plansStrict || snapshot_.settings.maxError > 0;
     const bool runs =
         mayForbid
@@ -165,7 +166,7 @@ class Answer {
     return PlanWorkspace{capBytes_, algorithmWithin(capBytes_)};
   }
 
-  /// In which any kernel runs the smallest part of the problem.
+  /// The least workspace within which some kernel runs the smallest part of the problem.
   std::size_t leastBytes() const {
     const auto sizes = sizesFor(problem_, snapshot_.settings.batchSizePolicy);
     const Problem part = problem_.withBatch(sizes.front());
@@ -178,7 +179,7 @@ class Answer {
     return least;
   }
 
-  /// The first of cuDNN's algorithms by its heuristics that needs no more; null: there is none.
+  /// The first of cuDNN's algorithms, by its heuristics, that needs no more. Null if there is none.
   const KernelOffer* firstWithin(std::size_t bytes) const {
     if (!ranked_) ranked_ = snapshot_.rankedOf(problem_, plan_.descriptors);
     for (const KernelOffer& offer : *ranked_)
@@ -197,7 +198,7 @@ class Answer {
   const ClientPlan& plan_;
   const Problem& problem_;
   const std::size_t capBytes_;
-  const bool fits_;  ///< the client's engine, within the cap
+  const bool fits_;  ///< whether the client's engine fits the cap
   const bool deterministic_;
   mutable Offers ranked_;
 };

@@ -14,7 +14,7 @@ namespace {
 // Some clients without a limit keep bytes / 4 in an int (misc/docs/CLIENTS.md, "At run time", 12).
 constexpr std::size_t kMaximumDefaultLimit = (std::size_t{8} << 30) - kMemoryAlignment;
 
-/// Without a time: it is unknown, as cuDNN's heuristics leave it.
+/// A time of -1 is unknown, as in the answers of cuDNN's heuristics.
 AlgorithmPerformance entryOf(const KernelOffer& offer,
                              std::size_t memory,
                              double timeMs = -1) noexcept {
@@ -28,13 +28,13 @@ AlgorithmPerformance entryOf(const KernelOffer& offer,
 
 }  // namespace
 
-/// The limit of a client that states none. As long as nobody has set the default, it is no less
-/// than what cuDNN's own choice needs, and for Find all that is free: a client must not get less
+/// The limit of a client that states none. Unless somebody has set the default, it is no less than
+/// what cuDNN's own choice needs, and for Find it is all free memory: a client must not get less
 /// than plain cuDNN gives it.
 std::size_t Queries::unstatedLimit(bool find) {
   Context::DefaultLimit& limit = context_.defaultLimits_[problem_];
   std::size_t& known = find ? limit.findBytes : limit.bytes;
-  // What was free may have changed since.
+  // The free memory may have changed since.
   if (known != 0 && !limit.memoryWasShort) return known;
   std::size_t freeBytes = 0;
   std::size_t totalBytes = 0;
@@ -65,7 +65,7 @@ std::vector<AlgorithmPerformance> Queries::algorithms(const AlgorithmQuery& quer
   if (!isRead_) return {};
   const bool isNamed = query.limitBytes.has_value();
   if (route() != Snapshot::Route::kCallers) {
-    // It holds from when the workspace is the caller's again: without the total, or elsewhere.
+    // The limit holds once the workspace is the caller's again: without the total, or elsewhere.
     if (isNamed)
       context_.limits_.state(problem_, {roundDownToAlignment(*query.limitBytes), true, true});
     else
@@ -83,7 +83,7 @@ std::vector<AlgorithmPerformance> Queries::algorithms(const AlgorithmQuery& quer
   return isNamed || query.find ? std::vector<AlgorithmPerformance>() : answerUnmeasured(limitBytes);
 }
 
-/// Ours first, then cuDNN's own by time: no more than `most` matter.
+/// Our plan first, then cuDNN's own algorithms by time. The client reads no more than `most`.
 std::vector<AlgorithmPerformance> Queries::answerFrom(const Plan& plan,
                                                       const PlanRequest& query,
                                                       int most) const {
@@ -111,7 +111,8 @@ std::vector<AlgorithmPerformance> Queries::answerFrom(const Plan& plan,
   return answer;
 }
 
-/// What cuDNN's heuristics say: each needs what it needs, for nobody knows what a plan would.
+/// The answer of cuDNN's heuristics. Each algorithm has its own need, because nobody knows a
+/// plan's.
 std::vector<AlgorithmPerformance> Queries::answerUnmeasured(std::size_t limitBytes) const {
   const Offers ranked = now().rankedOf(problem_, descriptors_);
   std::vector<AlgorithmPerformance> answer;
@@ -123,8 +124,8 @@ std::vector<AlgorithmPerformance> Queries::answerUnmeasured(std::size_t limitByt
   return answer;
 }
 
-/// Where μ-cuDNN owns the workspace: without measuring, first one without workspace. Empty: there
-/// is none.
+/// The answer if μ-cuDNN owns the workspace. Measures nothing; an algorithm without workspace comes
+/// first. Empty if there is none.
 std::vector<AlgorithmPerformance> Queries::answerOwned(std::size_t limitBytes) const {
   const Offers offers = now().offersOf(problem_, descriptors_);
   const KernelOffer* const first = now().offerWithoutWorkspace(*offers);
@@ -137,12 +138,12 @@ std::vector<AlgorithmPerformance> Queries::answerOwned(std::size_t limitBytes) c
   return answer;
 }
 
-/// What the algorithm itself needs; but that which a query has named for a plan is told what the
-/// plan takes, and so is one beyond a limit: there, the plan runs in its place.
+/// The algorithm's own need. Two kinds of algorithms are told the plan's workspace instead: one
+/// that a query has named for a plan, and one beyond a limit, because the plan runs in its place.
 std::optional<std::size_t> Queries::workspaceBytes(int algorithm) {
   if (!isRead_) return std::nullopt;
   const Snapshot::Route route = this->route();
-  // The fused call may need it: cuDNN has no other algorithm for it without an activation.
+  // The fused call may need workspace: without an activation cuDNN has no other algorithm for it.
   if (route == Snapshot::Route::kOwned) return toName(descriptors_, algorithm, 0);
   const StatedLimit* const stated = context_.limits_.find(problem_);
   if (route == Snapshot::Route::kUnshared)
@@ -162,19 +163,19 @@ std::optional<std::size_t> Queries::workspaceBytes(int algorithm) {
   return keepWithin(mostBytes, algorithm, own);
 }
 
-/// What a call of such an algorithm runs within the limit. Null: nothing is known.
+/// The plan for a call of such an algorithm within the limit. Null if nothing is known.
 std::shared_ptr<const Plan> Queries::planFor(const StatedLimit& limit, bool deterministic) const {
   const Measuring measuring = measuringFor(limit.mayMeasure);
   auto plan =
       planner().answer(now().queryFor(problem_, limit.bytes, deterministic), measuring).plan;
-  // A call within the limit runs all the same, if need be with another kernel.
+  // A call within the limit runs anyway, if need be with another kernel.
   if (!plan && deterministic && !now().settings.deterministic)
     plan = planner().answer(now().queryFor(problem_, limit.bytes, false), measuring).plan;
   return plan;
 }
 
-/// What cuDNN needs for an algorithm of a convolution that cannot do without the caller's
-/// workspace. Empty: cuDNN's own answer is within the cap, or there is none.
+/// cuDNN's need for an algorithm of a convolution that cannot do without the caller's workspace.
+/// Empty if cuDNN's own answer is within the cap, or if it has none.
 std::optional<std::size_t> Queries::unplannedBytes(int algorithm, std::size_t limitBytes) const {
   if (limitBytes == SIZE_MAX && !now().isCapped()) return std::nullopt;
   const auto native = nativeBytes(algorithm);
@@ -195,7 +196,7 @@ std::size_t Queries::toName(const ConvolutionDescriptors& descriptors,
   return bytesToName(context_.handle_, problem_.operation, descriptors, algorithm, bytes);
 }
 
-/// No more than a limit that somebody has named, if cuDNN has anything within it: a call in less
+/// No more than a limit that somebody has named, if cuDNN has anything within it. A call with less
 /// than its algorithm needs runs another.
 std::size_t Queries::keepWithin(std::size_t limitBytes, int algorithm, std::size_t bytes) const {
   limitBytes = now().capped(limitBytes);
@@ -206,13 +207,13 @@ std::size_t Queries::keepWithin(std::size_t limitBytes, int algorithm, std::size
     if (offer.deterministic || !now().settings.deterministic)
       least = std::min(least, offer.workspaceBytes);
   if (least == SIZE_MAX) return bytes;
-  // Not rounded up: the limit may be less than what sizes are rounded to.
+  // Not rounded up, because the limit may be below the unit of rounding.
   const std::size_t within = std::max(limitBytes, least);
   return std::max(least, withinCap(algorithm, toName(descriptors_, algorithm, within)));
 }
 
-/// What the fused call may need (bytesToName) goes by the cap where a batch of one does: then a
-/// split has it.
+/// Replaces the fused call's need (bytesToName) by the cap if a batch of one fits the cap: then a
+/// split does, too.
 std::size_t Queries::withinCap(int algorithm, std::size_t bytes) const {
   const std::size_t cap = now().capped(bytes);
   if (bytes <= cap) return bytes;

@@ -1,4 +1,4 @@
-// What queries are answered.
+// Answers queries.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace ucudnn {
 
-/// One entry of a query's answer: what cudnnConvolution*AlgoPerf_t holds, for all three operations.
+/// One entry of a query's answer, as cudnnConvolution*AlgoPerf_t, for all three operations.
 struct AlgorithmPerformance {
   int algorithm = 0;
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
@@ -20,15 +20,15 @@ struct AlgorithmPerformance {
   cudnnMathType_t mathType = CUDNN_DEFAULT_MATH;
 };
 
-/// What a client asks for by Get*Algorithm_v7, Find* and Find*Ex.
+/// A client's query by Get*Algorithm_v7, Find* or Find*Ex.
 struct AlgorithmQuery {
   std::optional<std::size_t> limitBytes;   ///< empty: the client named none
-  bool find = false;                       ///< it expects to wait for measurements
+  bool find = false;                       ///< the client expects to wait for measurements
   const TensorBuffers* buffers = nullptr;  ///< FindEx's
-  int most = 1;                            ///< entries that are read
+  int most = 1;                            ///< entries that the client reads
 };
 
-/// What is asked of one problem on one handle. An empty answer: cuDNN is to be asked. All throw
+/// Answers questions about one problem on one handle. An empty answer means: ask cuDNN. All throw
 /// Error. REQUIRES: Context::useDevice.
 class Queries {
  public:
@@ -44,9 +44,9 @@ class Queries {
   bool isRead() const noexcept { return isRead_; }
   const Problem& problem() const noexcept { return problem_; }
 
-  /// Ours first, then cuDNN's own by time; remembers the limit for later calls on this handle.
+  /// Our plan first, then cuDNN's own by time. Remembers the limit for later calls on this handle.
   std::vector<AlgorithmPerformance> algorithms(const AlgorithmQuery& query);
-  /// What GetWorkspaceSize answers for an algorithm.
+  /// The answer of GetWorkspaceSize for an algorithm.
   std::optional<std::size_t> workspaceBytes(int algorithm);
 
   // For the functions of diagnosis.h.

@@ -15,9 +15,9 @@ namespace {
 
 struct Registry {
   SharedForkMutex mutex;  ///< guards `contexts` and `limit`
-  /// Null: adoption failed.
+  /// Null if adoption failed.
   std::unordered_map<cudnnHandle_t, std::shared_ptr<Context>> contexts;
-  /// Changes when a handle is forgotten, or all are limited: what threads remember is then void.
+  /// Changes when a handle is forgotten, or all are limited. It voids what threads remember.
   std::atomic<std::uint64_t> generation{1};
   WorkspaceLimit limit;
   std::atomic<bool> isUnmodified{false};  ///< the program, or a part of it
@@ -50,7 +50,7 @@ std::shared_ptr<Context> adopt(cudnnHandle_t handle) noexcept {
   }
 }
 
-/// Empty: it has none. Null: it could not be adopted.
+/// Empty if it has no context. Null if it could not be adopted.
 std::optional<std::shared_ptr<Context>> findKnown(cudnnHandle_t handle) {
   Registry& all = registry();
   const std::shared_lock lock(all.mutex);
@@ -66,7 +66,7 @@ Context* findOrAdopt(cudnnHandle_t handle) {
   return all.contexts.try_emplace(handle, std::move(adopted)).first->second.get();
 }
 
-/// A context is its handle's user's alone: so the limit reaches it here, and not where it is set.
+/// Only a handle's user may use its context. So the limit reaches it here, and not where it is set.
 Context* findLimited(cudnnHandle_t handle) {
   Context* const context = findOrAdopt(handle);
   if (context == nullptr) return nullptr;
@@ -113,7 +113,7 @@ void addContext(cudnnHandle_t handle, Settings settings) {
 
 void removeContext(cudnnHandle_t handle) noexcept {
   Registry& all = registry();
-  std::shared_ptr<Context> removed;  // ends without the lock: its graphs take a while
+  std::shared_ptr<Context> removed;  // destroyed without the lock, because its graphs take a while
   {
     const std::unique_lock lock(all.mutex);
     if (const auto place = all.contexts.find(handle); place != all.contexts.end()) {

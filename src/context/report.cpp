@@ -14,9 +14,9 @@
 namespace ucudnn {
 namespace {
 
-// What a screen of 24 lines has beside the sums.
+// A screen of 24 lines has room for so many beside the sums.
 constexpr std::size_t kMostConvolutions = 17;
-// A program whose shapes change for ever: the sums go on.
+// A program's shapes may change for ever. Further ones are counted in the sums only.
 constexpr std::size_t kMostKept = kMostProblems;
 
 void print() noexcept {
@@ -192,7 +192,7 @@ std::string Report::text() const {
 
 Report& report() {
   static Report& instance = [&]() -> Report& {
-    auto* const made = new Report;  // never destroyed: handles are used in static destructors
+    auto* const made = new Report;  // never destroyed: static destructors use handles
     std::atexit(print);
     return *made;
   }();

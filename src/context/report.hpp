@@ -1,4 +1,4 @@
-// What became of a process's convolution calls, on one screen at its end: UCUDNN_REPORT.
+// Sums up a process's convolution calls, on one screen at its end: UCUDNN_REPORT.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace ucudnn {
 /// Thread-safe.
 class Report {
  public:
-  /// `problem`: null where it could not be read. Out of memory: the call is not counted.
+  /// `problem` is null if it could not be read. If memory runs out, the call is not counted.
   void add(const Problem* problem, const CallRecord& record) noexcept;
 
   /// A line that sums up, what measuring has cost and gained, why calls were left to cuDNN, and a
@@ -39,8 +39,8 @@ class Report {
   std::string sumsText() const;
   std::string textOf(const Convolutions::value_type& convolution) const;
 
-  /// Whose calls these are, as fork_gate::generation, or none: a forked child begins anew. Read
-  /// without the lock, which another thread of the parent may have held at the fork.
+  /// The process whose calls these are, as fork_gate::generation, or none: a forked child begins
+  /// anew. Read without the lock, which another thread of the parent may have held at the fork.
   std::atomic<std::uint64_t> process_{~std::uint64_t{0}};
   const std::uint64_t maker_ = fork_gate::generation();  ///< the process that made this
   mutable ForkMutex mutex_;                              ///< guards what follows

@@ -95,8 +95,6 @@ Offers Snapshot::offersOf(const Problem& problem, const ConvolutionDescriptors& 
                               [&] { return offeredAlgorithms(handle, problem, descriptors); });
 }
 
-/// One that leaves the choice of kernels open where there is one: naming a deterministic algorithm
-/// at the call asks for a deterministic plan.
 Offers Snapshot::kernelsOf(const Problem& part, bool withEngines, Calls calls) const {
   return offers_->kernels[withEngines ? 1 : 0][calls == Calls::kAll ? 0 : 1].get(part, [&] {
     return offeredKernels(
@@ -104,6 +102,8 @@ Offers Snapshot::kernelsOf(const Problem& part, bool withEngines, Calls calls) c
   });
 }
 
+/// Prefers an algorithm that isn't deterministic, because naming a deterministic one at the call
+/// asks for a deterministic plan.
 const KernelOffer* Snapshot::offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const {
   const KernelOffer* found = nullptr;
   for (const KernelOffer& offer : offers) {

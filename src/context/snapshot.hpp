@@ -1,4 +1,4 @@
-// What a context goes by: its settings, and what they stand for on one device.
+// A context's settings, and what they stand for on one device.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ namespace ucudnn {
 
 using Offers = std::shared_ptr<const std::vector<KernelOffer>>;
 
-/// What cuDNN has for problems, asked once for each. Thread-safe.
+/// cuDNN's offers for problems, asked for once each. Thread-safe.
 class KnownOffers {
  public:
-  /// `ask` may be called by several threads at a time. Throws what it throws.
+  /// Several threads may call `ask` at a time. Throws its exceptions.
   template <typename Ask>
   Offers get(const Problem& problem, Ask ask) {
     if (Offers known = find(problem)) return known;
@@ -48,13 +48,13 @@ class KnownOffers {
   BoundedMap<Problem, Offers, ProblemHash> known_{kMostProblems};
 };
 
-/// Immutable: other settings, or another device, are another snapshot, which takes the place of the
-/// former as a whole. So a question on another thread than the handle's is answered by one of them.
-/// Thread-safe; what it holds is so, too.
+/// Immutable: other settings, or another device, make another snapshot, which replaces the former
+/// as a whole. So one snapshot answers a question on another thread than the handle's. Thread-safe,
+/// and so is all that it holds.
 class Snapshot {
  public:
-  /// `former`: of the same handle; null: it is the first. `isFrozenKept`: what it has read of the
-  /// file of plans still holds. Throws Error, BadSetting, std::bad_alloc.
+  /// `former` is the same handle's; null: this is the first. `isFrozenKept`: what `former` has read
+  /// of the file of plans still holds. Throws Error, BadSetting, std::bad_alloc.
   Snapshot(cudnnHandle_t handle,
            int device,
            Settings settings,
@@ -63,37 +63,37 @@ class Snapshot {
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  /// The client's, which ends behind each question.
+  /// The client's handle. It is destroyed after all questions.
   const cudnnHandle_t handle;
   const int device;
   const int machine;
   CallingThreads& threads;  ///< the device's
   const Settings settings;
-  const std::shared_ptr<FrozenPlans> frozen;  ///< null: nothing is frozen
+  const std::shared_ptr<FrozenPlans> frozen;  ///< null: no file of plans
   const std::vector<int> benchmarkDevices;
-  const std::shared_ptr<WorkspaceOwner> owner;  ///< null: each convolution has its caller's
+  const std::shared_ptr<WorkspaceOwner> owner;  ///< null: each convolution uses its caller's
   const std::shared_ptr<Replays> replays;       ///< null: nothing is replayed
-  TraceFile* const trace;                       ///< null: nobody wants one
-  const bool isRecorded;                        ///< calls are, for the trace or the report
-  const bool isDisabled;                        ///< cuDNN answers everything
+  TraceFile* const trace;                       ///< null: nobody wants a trace
+  const bool isRecorded;                        ///< calls are recorded, for the trace or the report
+  const bool isDisabled;                        ///< every call is left to cuDNN
 
   PlanRequest request(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
-  /// What is asked before a call: whether that will add to its output is not known, and few do.
+  /// A query's request. Whether the call will add to its output is not known yet, and few calls do.
   PlanRequest queryFor(const Problem& problem, std::size_t limitBytes, bool deterministic) const;
 
   bool isCapped() const noexcept {
     return settings.workspaceLimitBytes < std::numeric_limits<std::size_t>::max();
   }
-  /// No more than UCUDNN_WORKSPACE_LIMIT.
+  /// At most UCUDNN_WORKSPACE_LIMIT.
   std::size_t capped(std::size_t bytes) const noexcept {
     return isCapped() ? std::min(bytes, roundDownToAlignment(settings.workspaceLimitBytes)) : bytes;
   }
   bool ownsWorkspace() const noexcept { return owner && owner->works(); }
 
-  /// By time.
+  /// Ordered by time.
   Offers rankedOf(const Problem& problem, const ConvolutionDescriptors& descriptors) const;
   Offers offersOf(const Problem& problem, const ConvolutionDescriptors& descriptors) const;
-  /// Null: there is none.
+  /// Null if there is none.
   const KernelOffer* offerWithoutWorkspace(const std::vector<KernelOffer>& offers) const;
 
   /// Whose workspace a convolution runs in.
@@ -102,17 +102,17 @@ class Snapshot {
     kOwned,
     kUnshared,  ///< the caller's, though there is an owned one: cuDNN has nothing without workspace
   };
-  /// Of one that was asked about: the network learns of it. `capturing`: the handle's stream is.
+  /// The route of a convolution, of which the network learns. `capturing`: the handle's stream is.
   Route routeOf(const Problem& problem,
                 const ConvolutionDescriptors& descriptors,
                 LayerId layer,
                 bool capturing) const;
 
-  /// All that runs a problem's part: algorithms, engines too where `withEngines`.
+  /// All kernels that run a problem's part: algorithms, and engines if `withEngines`.
   Offers kernelsOf(const Problem& part, bool withEngines, Calls calls) const;
 
  private:
-  /// Those of a handle on a device.
+  /// Shared by the snapshots of a handle on one device.
   struct DeviceOffers {
     KnownOffers ranked, offered;
     KnownOffers kernels[2][2];  ///< without and with engines, for all calls and to overwrite
@@ -120,7 +120,7 @@ class Snapshot {
   const std::shared_ptr<DeviceOffers> offers_;
 };
 
-/// While something is captured, nothing is measured.
+/// Nothing is measured during a capture.
 inline Measuring measuringFor(bool mayMeasure, bool capturing) noexcept {
   if (capturing) return Measuring::kNever;
   return mayMeasure ? Measuring::kNow : Measuring::kIfKnown;

@@ -11,7 +11,7 @@ SpeedCheck::Next SpeedCheck::next() noexcept {
   if (failed_ || isOver_) return Next::kOver;
   const std::size_t calls = events_.size() / 2;
   if (calls < std::size_t{2} * kCalls) return calls % 2 == 0 ? Next::kPlan : Next::kOwn;
-  if (cudaPeekAtLastError() != cudaSuccess) return Next::kWait;  // the client's, to be found by it
+  if (cudaPeekAtLastError() != cudaSuccess) return Next::kWait;  // an error for the client to find
   const cudaError_t error = cudaEventQuery(events_.back().get());
   if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
   if (error == cudaErrorNotReady) return Next::kWait;

@@ -12,23 +12,23 @@ namespace ucudnn {
 
 struct StatedLimit {
   std::size_t bytes = 0;
-  bool isNamed = false;     ///< by the client; else it is the default, or what Find may use
+  bool isNamed = false;     ///< the client named it; else it is the default, or what Find may use
   bool mayMeasure = false;  ///< the query was one that measures
   bool operator==(const StatedLimit& other) const noexcept {
     return bytes == other.bytes && isNamed == other.isNamed && mayMeasure == other.mayMeasure;
   }
 };
 
-/// Not thread-safe, as the handle is not. As many as the planner remembers problems.
+/// Holds as many limits as the planner holds problems. Not thread-safe, like the handle.
 class StatedLimits {
  public:
-  /// Changes when a limit does that calls have gone by: plans looked up before are void.
+  /// Changes with a limit that calls may have used. Plans looked up before are void then.
   std::uint64_t epoch() const noexcept { return epoch_; }
 
-  /// Null: no query has stated one.
+  /// Null if no query has stated one.
   const StatedLimit* find(const Problem& problem) { return limits_.find(problem); }
 
-  /// The same for a call, which runs without one.
+  /// The same for a call. Notes that it runs without a limit if there is none.
   const StatedLimit* findForCall(const Problem& problem) {
     const StatedLimit* const stated = find(problem);
     if (stated == nullptr) ranWithoutLimit_ = true;

@@ -16,7 +16,7 @@
 namespace ucudnn {
 namespace {
 
-/// 0: it is no file.
+/// 0 if it is no file.
 std::uint64_t identityOf(int descriptor) noexcept {
   struct stat file {};
   if (::fstat(descriptor, &file) != 0) return 0;
@@ -46,8 +46,8 @@ void TraceFile::open() {
   descriptor_ = descriptor;
 }
 
-/// A program that becomes a daemon closes all descriptors, and the next file that it opens has
-/// ours.
+/// Whether the descriptor is still our file's. A program that becomes a daemon closes all
+/// descriptors, and the next file that it opens gets ours.
 bool TraceFile::isOurs(int descriptor) const noexcept {
   return identityOf(descriptor) == file_;
 }
@@ -55,7 +55,7 @@ bool TraceFile::isOurs(int descriptor) const noexcept {
 void TraceFile::write(std::string_view line) noexcept {
   const int process = ::getpid();
   int known = process_.load(std::memory_order_acquire);
-  // A forked child begins a file of its own. Of its threads one does; the parent's stays open
+  // A forked child begins a file of its own. One of its threads opens it; the parent's stays open
   // there.
   const bool isChild =
       ofProcess_ && known != process && process_.compare_exchange_strong(known, process);
@@ -74,7 +74,7 @@ TraceFile& traceFile(const std::string& path) {
     ForkMutex mutex;
     std::map<std::string, std::unique_ptr<TraceFile>> files;
   };
-  static Files& all = *new Files;  // never destroyed: handles are used in static destructors
+  static Files& all = *new Files;  // never destroyed: static destructors use handles
   const std::lock_guard lock(all.mutex);
   auto& file = all.files[path];
   if (!file) file = std::make_unique<TraceFile>(path);

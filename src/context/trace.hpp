@@ -1,4 +1,4 @@
-// What became of each convolution call, a line each: UCUDNN_TRACE.
+// Writes a line for each convolution call: UCUDNN_TRACE.
 #pragma once
 
 #include <atomic>
@@ -29,26 +29,26 @@ constexpr const char* kRefused = "cuDNN refuses a kernel of the plan";
 constexpr const char* kFailed = "planning failed, which the log tells";
 }  // namespace reason
 
-/// How a call ran; what its context notes on the way.
+/// How a call ran. Its context notes that on the way.
 class CallRecord {
  public:
-  /// As Plan::Step, without what is built: a record may outlive its plan.
+  /// Like Plan::Step, without what is built: a record may outlive its plan.
   struct Step {
     Kernel kernel;
     int batch, count;
     bool borrows;
   };
 
-  const char* why = "";     ///< it was left to cuDNN, a string for ever; "": it ran by its plan
+  const char* why = "";     ///< why it was left to cuDNN, never freed; "": it ran by its plan
   std::vector<Step> steps;  ///< the plan's; texts are made when they are read
   std::size_t workspaceBytes = 0;  ///< the plan's
   std::size_t grantedBytes = 0;
   double predictedMs = 0;
-  double undividedMs = 0;  ///< of the fastest kernel that is not split; 0: not known
+  double undividedMs = 0;  ///< of the fastest undivided kernel; 0: not known
   std::size_t undividedBytes = 0;
   double ownMs = 0;  ///< of the program's own kernel, as measured; 0: not known
   bool divided = false, replayed = false, measured = true;
-  std::size_t beyondBytes = 0;  ///< so much more than the cap a plan that is left alone was told
+  std::size_t beyondBytes = 0;  ///< the plan was left alone and told so much more than the cap
 
   bool isPlanned() const noexcept { return *why == '\0'; }
   std::string planText(Operation operation) const { return toText(operation, steps); }
@@ -82,11 +82,10 @@ class CallRecord {
   }
 };
 
-/// One file, to which lines are appended. Thread-safe; takes no lock, so a forked child may write
-/// too.
+/// A file that lines are appended to. Thread-safe; takes no lock, so a forked child may write, too.
 class TraceFile {
  public:
-  /// "%p" in the path stands for the process id. Throws BadSetting: it can't be opened.
+  /// "%p" in the path stands for the process id. Throws BadSetting if the file can't be opened.
   explicit TraceFile(std::string path);
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
@@ -100,15 +99,15 @@ class TraceFile {
   std::string path_;
   bool ofProcess_;  ///< the path has a %p
   std::atomic<int> descriptor_{-1};
-  std::atomic<std::uint64_t> file_{0};  ///< which one that was, when it was opened
-  std::atomic<int> process_{0};         ///< whose file it is
+  std::atomic<std::uint64_t> file_{0};  ///< the file's identity when it was opened
+  std::atomic<int> process_{0};         ///< the process that opened it
 };
 
-/// The process's for a path, never closed. Throws BadSetting.
+/// The process's file for a path. Never closed. Throws BadSetting.
 TraceFile& traceFile(const std::string& path);
 
 /// "forward N=4 x=... | split, replayed | 2 x 2 FFT/fma | stream 0x0 | 1774080 of 2097152 bytes",
-/// with tabs for the bars. `problem`: null where it could not be read. Throws std::bad_alloc.
+/// with tabs for the bars. `problem` is null if it could not be read. Throws std::bad_alloc.
 std::string traceLine(Operation operation,
                       const Problem* problem,
                       const CallRecord& record,

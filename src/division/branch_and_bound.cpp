@@ -11,16 +11,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Hundreds of convolutions keep some ten thousands. A program that would need more than 0.2 GB is
-// left to its incumbent.
+// Hundreds of convolutions need some ten thousand states. A program that would need more than 0.2
+// GB keeps its incumbent.
 constexpr std::size_t kMostStates = std::size_t{1} << 23;
 
-/// What the members so far take.
+/// The totals of the members so far.
 struct State {
   std::int64_t units;
   double timeMs;
   std::uint32_t former;  ///< state of the members before
-  std::uint32_t choice;  ///< the latest member's
+  std::uint32_t choice;  ///< the latest member's choice
 };
 
 class Search {
@@ -32,7 +32,7 @@ class Search {
            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(mostSeconds));
     for (std::size_t g = 0; g < problem.groups.size(); ++g)
       groupOf_.insert(groupOf_.end(), problem.groups[g].members.size(), g);
-    // What has little choice first: what is kept branches late.
+    // Members with few choices come first, so that the states branch late.
     const auto alive = [&](std::size_t g) {
       const std::vector<DivisionChoice>& choices = problem.groups[g].choices;
       return std::count_if(
@@ -56,7 +56,7 @@ class Search {
     if (stages.back().empty()) return DivisionSolution{problem_.incumbent, true};
     DivisionCounts counts;
     for (const DivisionGroup& group : problem_.groups) counts.emplace_back(group.choices.size(), 0);
-    State state = stages.back().back();  // the fastest: it takes the most
+    State state = stages.back().back();  // the fastest, which takes the most workspace
     for (std::size_t member = groupOf_.size(); member-- > 0;) {
       ++counts[groupOf_[member]][state.choice];
       state = stages[member][state.former];
@@ -65,7 +65,7 @@ class Search {
   }
 
  private:
-  /// What the members from each on take at least.
+  /// The least totals of the members from each one on.
   struct Rest {
     std::int64_t units = 0;
     double pricedMs = 0;
@@ -91,11 +91,11 @@ class Search {
     return timeMs + problem_.multiplier * static_cast<double>(units);
   }
 
-  /// By ascending units and descending time.
+  /// Sorted by ascending units and descending time.
   std::vector<State> branch(const std::vector<State>& states, std::size_t member) const {
     const std::vector<DivisionChoice>& choices = choicesOf(member);
     const Rest& rest = rests_[member + 1];
-    // Less would be rounding.
+    // A smaller gain would be rounding.
     const double wantedMs =
         incumbentMs_ - 1e-12 * (1 + incumbentMs_) - rest.pricedMs + priced(0, problem_.totalUnits);
     std::vector<State> next;

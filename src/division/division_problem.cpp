@@ -9,10 +9,10 @@
 namespace ucudnn {
 namespace {
 
-/// Sums of it over 2000 convolutions stay within int64, each single one is exact as a double.
+/// Sums over 2000 convolutions stay within int64, and each single number is exact as a double.
 constexpr std::int64_t kMostUnits = std::int64_t{1} << 52;
 
-/// The options that fit and that no other beats, by ascending workspace.
+/// The options that fit and that no other option beats, by ascending workspace.
 std::vector<DivisionChoice> undominated(const DivisionItem& item,
                                         std::size_t alignmentBytes,
                                         std::int64_t totalUnits) {
@@ -38,7 +38,7 @@ struct Move {
   std::size_t group;
   std::size_t from;
   std::size_t to;
-  double timeMs;  ///< what it adds
+  double timeMs;  ///< the time that it adds
   std::int64_t units;
 };
 
@@ -70,14 +70,14 @@ std::vector<Move> hullSteps(const DivisionProblem& problem) {
     }
     steps.insert(steps.end(), hull.begin(), hull.end());
   }
-  // Stable: the steps of one group stay in their order even where they save the same.
+  // Stable, so that the steps of one group stay in their order even if they save the same.
   std::stable_sort(
       steps.begin(), steps.end(), [](const Move& a, const Move& b) { return saved(a) > saved(b); });
   return steps;
 }
 
-/// Takes each hull step for as many members as it fits; the first that does not fit for all gives
-/// the multiplier.
+/// Takes each hull step for as many members as fit. The first step that does not fit for all
+/// members gives the multiplier.
 void takeHullSteps(DivisionProblem& problem) {
   problem.incumbent.clear();
   problem.multiplier = 0;
@@ -159,7 +159,7 @@ void boundDivision(DivisionProblem& problem) {
     bound += static_cast<double>(group.members.size()) * priced(*least, multiplier);
   }
   const double incumbentMs = summedTimeMs(problem, problem.incumbent);
-  // Widened by far more than the sums can have been rounded by.
+  // Widened by far more than the rounding of the sums.
   const double gap = incumbentMs - bound + 1e-9 * (1 + incumbentMs);
   for (DivisionGroup& group : problem.groups) {
     const auto least = std::min_element(group.choices.begin(), group.choices.end(), cheaper);

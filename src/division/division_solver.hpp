@@ -1,4 +1,4 @@
-// What solves the program of a division: the build's solvers, behind one type.
+// The build's solvers for the program of a division, behind one type.
 #pragma once
 
 #include <optional>
@@ -10,28 +10,28 @@ namespace ucudnn {
 
 struct DivisionSolution {
   DivisionCounts counts;
-  bool optimal;  ///< proven; else the best that was found when the time was over
+  bool optimal;  ///< proven; else the best that was found in time
 };
 
 struct DivisionSolver {
   const char* name;
-  /// Solves within each choice's `most`, and the settings' time. Empty: it found nothing (time,
+  /// Solves within each choice's `most` and the settings' time. Empty if it found nothing (time,
   /// failure). Thread-safe. REQUIRES: boundDivision has been called.
   std::optional<DivisionSolution> (*solve)(const DivisionProblem& problem,
                                            const DivisionSettings& settings);
 };
 
-/// That of the GNU Linear Programming Kit, in a build with it.
+/// The solver of the GNU Linear Programming Kit, in a build with it.
 extern const DivisionSolver kGlpkSolver;
 
-/// Our own, exact: one member after another, it keeps what no other choice of those before beats in
-/// both time and workspace, and what by the Lagrangian bound may yet beat the incumbent.
+/// Our own exact solver. It takes one member after another. It keeps the states that no other one
+/// beats in both time and workspace, and that by the Lagrangian bound may still beat the incumbent.
 extern const DivisionSolver kBranchAndBound;
 
 /// The first is the default.
 const std::vector<DivisionSolver>& divisionSolvers();
 
-/// As divideWorkspace.
+/// See divideWorkspace above.
 std::optional<Division> divideWorkspace(const std::vector<DivisionItem>& items,
                                         const DivisionSettings& settings,
                                         const DivisionSolver& solver);

@@ -23,8 +23,8 @@ bool run(void (*work)(void*), void* argument) {
   const bool ownEnvironment = glp_config("TLS") != nullptr;
   std::jmp_buf target;
   const int terminal = glp_term_out(GLP_OFF);
-  // An error message is printed even with the terminal off; the hook can't be put back as it was,
-  // so a shared environment keeps the host's.
+  // GLPK prints error messages even with the terminal off. The hook can't be put back as it was, so
+  // a shared environment keeps the host's.
   if (ownEnvironment) glp_term_hook(dropOutput, nullptr);
   if (setjmp(target) != 0) {  // NOLINT(cert-err52-cpp): GLPK's hook may not return
     glp_free_env();           // unusable after an error, shared or not

@@ -1,4 +1,4 @@
-// The program as GLPK sees it; this and glpk_guard alone know GLPK.
+// The program as GLPK sees it. Only this file and glpk_guard know GLPK.
 #include <glpk.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace ucudnn {
 namespace {
 
-/// What goes into the guard and comes back. It owns nothing: see runWithGlpkGuard.
+/// The guard's input and output. It owns nothing: see runWithGlpkGuard.
 struct Job {
   const DivisionProblem* problem;
   DivisionCounts* counts;  ///< filled when there is a solution
@@ -55,11 +55,11 @@ void solve(glp_prob* program, Job& job) {
   if (job.probPath != nullptr) glp_write_prob(program, 0, job.probPath);
   glp_iocp parameters;
   glp_init_iocp(&parameters);
-  // No cuts: the columns left are few, and GLPK 5.0's cover cuts end in an internal error on some
+  // No cuts: few columns are left, and GLPK 5.0's cover cuts end in an internal error on some
   // programs.
   parameters.presolve = GLP_ON;
-  // A column's error times its units must stay below one unit, and equal times are to be told from
-  // nearly equal ones; GLPK's defaults are 1e-5 and 1e-7.
+  // A column's error times its units must stay below one unit, and equal times must be told from
+  // nearly equal ones. GLPK's defaults are 1e-5 and 1e-7.
   parameters.tol_int = 1e-9;
   parameters.tol_obj = 1e-11;
   parameters.tm_lim = job.timeLimitMs;
@@ -86,7 +86,7 @@ void work(void* argument) {
   glp_delete_prob(program);
 }
 
-/// Sorts by time and is unique in the process.
+/// Sorts by time, and is unique in the process.
 std::string stamp() {
   static std::atomic<int> serial{0};
   const std::time_t now = std::time(nullptr);

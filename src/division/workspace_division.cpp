@@ -19,7 +19,7 @@ std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t con
 
 namespace {
 
-/// GLPK's arithmetic is rounded: what it returns counts only if it is a division.
+/// GLPK's arithmetic is rounded, so its result is checked.
 bool isDivision(const DivisionProblem& problem, const DivisionCounts& counts) {
   for (std::size_t g = 0; g < counts.size(); ++g) {
     std::size_t members = 0;
@@ -90,8 +90,8 @@ std::optional<Division> divideWorkspace(const std::vector<DivisionItem>& items,
     const auto solution = solver.solve(*problem, settings);
     if (solution && isDivision(*problem, solution->counts)) {
       optimal = solution->optimal;
-      // The incumbent is a solution of the same program, so it may be better only where the solver
-      // stopped early or by rounding.
+      // The incumbent is a solution of the same program. It is better only if the solver stopped
+      // early, or by rounding.
       if (summedTimeMs(*problem, solution->counts) < summedTimeMs(*problem, best)) {
         best = solution->counts;
       }

@@ -17,19 +17,19 @@ struct DivisionOption {
   std::size_t workspaceBytes;
 };
 
-/// A convolution; its options in any order, dominated ones do no harm.
+/// A convolution. Its options may be in any order, and dominated ones do no harm.
 struct DivisionItem {
   std::vector<DivisionOption> options;
 };
 
 struct DivisionSettings {
   std::size_t totalBytes = 0;
-  /// Each segment is rounded up to it, so that each begins aligned.
+  /// Each segment is rounded up to this, so that each begins aligned.
   std::size_t alignmentBytes = kMemoryAlignment;
-  /// After it the best division found so far is used. Far above what a network needs (tens of ms).
+  /// After this time the best division found so far is used. Networks need far less (tens of ms).
   double timeLimitSeconds = 10;
-  /// Where glpk_prob_, glpk_mip_ and glpk_sol_<stamp> are written; empty: nowhere. REQUIRES: it
-  /// exists.
+  /// Folder for glpk_prob_, glpk_mip_ and glpk_sol_<stamp>; empty: they are not written. REQUIRES:
+  /// it exists.
   std::string diagnosisDirectory;
 };
 
@@ -41,23 +41,23 @@ struct Division {
   bool optimal = false;  ///< false: the time limit, or a failure, left the best one found
 };
 
-/// Within which limits to measure each of so many convolutions before they divide a total: up to
-/// two equal parts by halves of one, and the total. What takes little is seldom near the fastest
-/// within much, and each limit has largest batches of its own. Ascending: what is measured within a
-/// limit answers smaller ones.
+/// The limits within which to measure each of so many convolutions before they divide a total:
+/// multiples of half an equal part, up to two parts, and the total. Kernels that take little are
+/// seldom near the fastest within much, and each limit has largest batches of its own. Ascending,
+/// because a measurement within a limit also answers smaller ones.
 std::vector<std::size_t> limitsToMeasure(std::size_t totalBytes, std::size_t convolutions);
 
-/// Whether this build divides (UCUDNN_DIVIDE); the other functions throw std::logic_error when it
-/// does not.
+/// Whether this build divides (UCUDNN_DIVIDE). If not, the other functions throw std::logic_error.
 bool workspaceDivisionAvailable() noexcept;
 
-/// The least summed time whose summed workspace is within the total; empty when there is none.
-/// By the build's first solver (division_solver.hpp). Thread-safe. REQUIRES: times finite,
-/// alignmentBytes >= 1.
+/// The division with the least summed time whose summed workspace is within the total. Empty if
+/// there is none. Uses the build's first solver (division_solver.hpp). Thread-safe. REQUIRES: times
+/// are finite, alignmentBytes >= 1.
 std::optional<Division> divideWorkspace(const std::vector<DivisionItem>& items,
                                         const DivisionSettings& settings);
 
-/// Writes the program in CPLEX LP format. False when it is infeasible or the file can't be written.
+/// Writes the program in CPLEX LP format. Returns false if it is infeasible or the file can't be
+/// written.
 bool writeDivisionProblem(const std::vector<DivisionItem>& items,
                           const DivisionSettings& settings,
                           const std::string& path);

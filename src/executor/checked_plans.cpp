@@ -18,7 +18,7 @@ std::size_t needOf(cudnnHandle_t handle, const Plan& plan) noexcept {
       return kCannotRun;
     if (!step.borrows)
       need = std::max(need, bytes);
-    else if (bytes > step.workspaceBytes)  // what is behind it has room for that
+    else if (bytes > step.workspaceBytes)  // the output has room for no more
       return kCannotRun;
   }
   return need;

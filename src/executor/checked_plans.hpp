@@ -1,4 +1,4 @@
-// Plans as one handle has found them: checked whole before the first run, given up once refused.
+// Checks plans on one handle: whole before the first run, and not used again once refused.
 #pragma once
 
 #include <cstddef>
@@ -10,27 +10,27 @@
 
 namespace ucudnn {
 
-/// Remembers what each plan needs on this handle, of those that were asked about last. A plan may
+/// Remembers each plan's need on this handle, for the plans that were asked about last. A plan may
 /// come from the database or another handle, and cuDNN may want more workspace here and now than
 /// was measured there. Not thread-safe.
 class CheckedPlans {
  public:
-  /// Whether cuDNN says that each of the plan's micro-batches runs within the workspace, but of its
-  /// plan for calls that suit no engine, which is asked about as a plan of its own. Asks it once,
-  /// on the host; a plan that cannot run as it was made is warned of then. Throws std::bad_alloc.
+  /// Whether cuDNN says that each of the plan's micro-batches runs within the workspace. Leaves out
+  /// its plan for calls that suit no engine, which is asked about as a plan of its own. Asks once,
+  /// on the host, and logs a plan that cannot run as it was made. Throws std::bad_alloc.
   bool accepts(cudnnHandle_t handle, const Plan& plan, std::size_t workspaceBytes);
 
-  /// From now on the plan is not accepted, as long as it is asked about. Throws std::bad_alloc.
+  /// From now on the plan is not accepted, as long as it is remembered. Throws std::bad_alloc.
   void refuse(const Plan& plan);
 
   void clear() noexcept { needs_.clear(); }
   std::size_t size() const noexcept { return needs_.size(); }
 
-  /// A program of changing shapes makes plans for ever; to ask again costs microseconds.
+  /// A program of changing shapes makes plans for ever. Asking again costs microseconds.
   static constexpr std::size_t kMostPlans = 4096;
 
  private:
-  /// By plan id, in bytes.
+  /// The need in bytes, by plan id.
   BoundedMap<std::uint64_t, std::size_t, std::hash<std::uint64_t>> needs_{kMostPlans};
 };
 

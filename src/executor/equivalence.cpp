@@ -24,7 +24,7 @@ EquivalenceTest::EquivalenceTest(cudnnHandle_t handle,
       cudaMemcpyAsync(reference_.get(), output_, bytes_, cudaMemcpyDeviceToDevice, stream));
 }
 
-/// With the algorithm that the client named where cuDNN has it, else with any other.
+/// Uses the algorithm that the client named if cuDNN has it, else any other.
 void EquivalenceTest::runUndivided() {
   ConvolutionCall call = call_;
   call.execution = nullptr;  // its pack has the client's output
@@ -58,7 +58,7 @@ double EquivalenceTest::distance() {
 
 namespace {
 
-/// No other stream's capture must notice what is done. What fails is logged.
+/// Runs `doIt` so that no other stream's capture notices it. A failure is logged.
 template <typename Do>
 void test(const Plan& plan, int device, Do doIt) noexcept {
   try {

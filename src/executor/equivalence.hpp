@@ -1,5 +1,5 @@
-// The equivalence test (UCUDNN_EQUIVALENCE_TEST): a split call's output against plain cuDNN's. For
-// debugging: it allocates, and waits for the device.
+// The equivalence test (UCUDNN_EQUIVALENCE_TEST) compares a split call's output with plain cuDNN's.
+// For debugging: it allocates, and waits for the device.
 #pragma once
 
 #include <optional>
@@ -9,15 +9,14 @@
 
 namespace ucudnn {
 
-/// Keeps a copy of the output as it is before the split call, and afterwards lets cuDNN compute the
-/// same undivided.
+/// Copies the output before the split call. Afterwards it lets cuDNN compute the same undivided.
 class EquivalenceTest {
  public:
-  /// Copies the output (beta may read it). Throws Error.
+  /// Copies the output, because beta may read it. Throws Error.
   EquivalenceTest(cudnnHandle_t handle, const Problem& problem, const ConvolutionCall& call);
 
-  /// The normalized L2 distance ||split - undivided|| / ||undivided||, computed on the device.
-  /// Throws Error when cuDNN has nothing to run undivided, or memory is short.
+  /// The normalized L2 distance ||split - undivided|| / ||undivided||. Throws Error if cuDNN has
+  /// nothing to run undivided, or memory is short.
   double distance();
 
  private:
@@ -28,12 +27,12 @@ class EquivalenceTest {
   ConvolutionCall call_;
   BiasActivation fused_;
   std::int32_t type_ = 0;  ///< of the output's elements
-  std::size_t bytes_ = 0;  ///< that the output spans
+  std::size_t bytes_ = 0;  ///< bytes that the output spans
   const void* output_ = nullptr;
   DeviceBuffer reference_;
 };
 
-/// runPlan, with the test around it; the distance is logged at level info. A call that is being
+/// Calls runPlan with the test around it, and logs the distance at level info. A call that is being
 /// captured is not tested, and no other stream's capture is disturbed. `device` is the handle's.
 PlanRun runTested(cudnnHandle_t handle,
                   int device,

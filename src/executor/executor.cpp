@@ -8,8 +8,8 @@
 namespace ucudnn {
 namespace {
 
-/// An algorithm that fits the workspace, ready for `*batch` samples, or for as many as are left of
-/// them when they are halved until it does. Null: there is none.
+/// Builds an algorithm that fits the workspace with `*batch` samples. Halves `*batch` until one
+/// does. Null if there is none.
 std::shared_ptr<const BuiltKernel> buildWithin(cudnnHandle_t handle,
                                                const Problem& problem,
                                                const ConvolutionPointers& pointers,

@@ -7,13 +7,13 @@
 namespace ucudnn {
 namespace {
 
-/// Writes words one after another. REQUIRES: no more than the key has.
+/// Writes words one after another. REQUIRES: no more words than the key has.
 class Writer {
  public:
   explicit Writer(ReplayKey& key) : next_(key.words.data()) {}
   void add(std::uint64_t word) noexcept { *next_++ = word; }
   void add(const void* pointer) noexcept { add(reinterpret_cast<std::uintptr_t>(pointer)); }
-  /// A scaling factor's or coefficient's bits.
+  /// Adds the bits of a scaling factor or a coefficient.
   void addBits(const void* value, std::size_t bytes) noexcept {
     std::uint64_t word = 0;
     std::memcpy(&word, value, bytes);
@@ -24,8 +24,8 @@ class Writer {
   std::uint64_t* next_;
 };
 
-/// What bias_activation_forward has besides, the contents of its descriptors included: a client may
-/// change a descriptor in place. z is laid out as y is, which is the plan's.
+/// Adds what bias_activation_forward has besides. Includes the contents of its descriptors, because
+/// a client may change a descriptor in place. z has y's layout, which is the plan's.
 bool addFused(Writer& words, const BiasActivation& fused) noexcept {
   cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
   cudnnNanPropagation_t nan = CUDNN_NOT_PROPAGATE_NAN;
@@ -56,7 +56,7 @@ bool addFused(Writer& words, const BiasActivation& fused) noexcept {
 
 }  // namespace
 
-/// Multiplies and shifts: neighbouring addresses must not meet in one slot.
+/// Multiplies and shifts, so that neighbouring addresses don't meet in one slot.
 std::uint64_t ReplayKey::hash() const noexcept {
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
   std::uint64_t hash = 0;

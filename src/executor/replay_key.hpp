@@ -1,4 +1,4 @@
-// What must be equal for a captured call to stand for another one.
+// The key of a captured call. Its graph stands for all calls with an equal key.
 #pragma once
 
 #include <array>
@@ -17,9 +17,10 @@ namespace ucudnn {
 struct ReplayKey {
   static constexpr std::size_t kWords = 24;
 
-  std::uint64_t owner = 0;  ///< whose handle captured it
+  std::uint64_t owner = 0;  ///< names the handle that captured it
   std::uint64_t plan = 0;
-  /// Of the launch: launches of one graph run one after another, so each stream has its own.
+  /// The stream of the launch. Launches of one graph run one after another, so each stream has its
+  /// own.
   std::uint64_t stream = 0;
   std::array<std::uint64_t, kWords> words{};  ///< pointers, factors, and what a fused call has
 
@@ -36,8 +37,7 @@ struct ReplayKey {
   };
 };
 
-/// Empty for a call that cuDNN is about to refuse: a pointer is missing, or a descriptor can't be
-/// read.
+/// Empty for a call that cuDNN will refuse: a pointer is missing, or a descriptor can't be read.
 std::optional<ReplayKey> replayKey(std::uint64_t owner,
                                    const Plan& plan,
                                    const ConvolutionCall& call,

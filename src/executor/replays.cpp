@@ -10,18 +10,19 @@
 namespace ucudnn {
 namespace {
 
-// Device memory of an executable graph, rather too much. Seen on an H200 (CUDA 13.0) where every
-// fifth node clears memory: 90 KB for 5 nodes, 580 KB for 160, 2.3 MB for 640; where none does, a
-// fifth of that.
+// Device memory of an executable graph, rather too much. Seen on an H200 (CUDA 13.0) if every fifth
+// node clears memory: 90 KB for 5 nodes, 580 KB for 160, 2.3 MB for 640. If none does, a fifth of
+// it.
 constexpr std::size_t kGraphBytes = std::size_t{80} << 10;
 constexpr std::size_t kNodeBytes = 3600;
-// A plan that could not be captured is tried again after so many of its calls: soon where memory
-// was short, too seldom to cost 1 %, for to capture it takes about as long as to enqueue it.
+// A plan that could not be captured is tried again after so many of its calls. This is soon enough
+// if memory was short. It is too seldom to cost 1 %, because capturing takes about as long as
+// enqueueing.
 constexpr int kRest = 256;
 
 }  // namespace
 
-/// Freeing must not disturb captures of other threads; it waits for no device.
+/// Frees without disturbing captures of other threads. Waits for no device.
 Replays::Captured::~Captured() {
   try {
     const RelaxedCapture relaxed;
@@ -60,7 +61,7 @@ bool Replays::run(std::uint64_t owner,
   return false;
 }
 
-/// True: the call is captured, or has been seen before and may be.
+/// Returns true if the call is captured, or has been seen before and may be captured.
 bool Replays::find(const ReplayKey& key,
                    const Plan& plan,
                    std::shared_ptr<Captured>* captured,
@@ -83,7 +84,7 @@ bool Replays::find(const ReplayKey& key,
   return false;
 }
 
-/// The call's place, or else one that it may take. REQUIRES: the lock.
+/// The call's place, or else one that it may take. REQUIRES: the lock is held.
 Replays::Seen& Replays::placeFor(std::uint64_t hash) noexcept {
   auto& places = seen_[hash % seen_.size()];
   for (const std::uint64_t wanted : {hash, std::uint64_t{0}})
@@ -93,7 +94,7 @@ Replays::Seen& Replays::placeFor(std::uint64_t hash) noexcept {
   return places[(uses_ * kMultiplier >> 32) % kPlaces];
 }
 
-/// Null: there is no room for it, or nothing may be captured now.
+/// Null if there is no room for the graph, or nothing may be captured now.
 std::shared_ptr<Replays::Captured> Replays::capture(const ReplayKey& key,
                                                     cudnnHandle_t handle,
                                                     const Plan& plan,
@@ -101,7 +102,7 @@ std::shared_ptr<Replays::Captured> Replays::capture(const ReplayKey& key,
                                                     std::uint64_t seenAt,
                                                     std::size_t mostBytes) {
   const auto bytesOf = [](std::size_t nodes) { return kGraphBytes + nodes * kNodeBytes; };
-  // At least a node for each micro-batch: what can't fit need not be captured to be counted.
+  // The graph has a node for each micro-batch at least. If these can't fit, it is not captured.
   if (!makeRoom(bytesOf(plan.microBatches()), seenAt, mostBytes)) return nullptr;
   const DeviceScope device(device_);
   const auto calls = captureCalls(handle, [&] { return runPlan(handle, plan, call).status; });
@@ -116,7 +117,7 @@ std::shared_ptr<Replays::Captured> Replays::capture(const ReplayKey& key,
   return captured;
 }
 
-/// Counts it before it takes memory. False: there is no room.
+/// Counts the graph before it takes memory. Returns false if there is no room.
 bool Replays::add(const ReplayKey& key,
                   const std::shared_ptr<Captured>& captured,
                   std::uint64_t seenAt,
@@ -136,12 +137,12 @@ bool Replays::add(const ReplayKey& key,
   return true;
 }
 
-/// Whether the graph would fit, once those have gone that have rested for longer than its call. If
-/// it would not even then, none goes.
+/// Destroys graphs that have rested for longer than the call until the graph fits. Returns false,
+/// and destroys none, if it would not fit even then.
 bool Replays::makeRoom(std::size_t bytes, std::uint64_t seenAt, std::size_t mostBytes) {
   std::vector<std::shared_ptr<Captured>> gone;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
-  auto first = byUse_.begin();  // that stays
+  auto first = byUse_.begin();  // the first that stays
   for (std::size_t left = bytes_; left + bytes > mostBytes; ++first) {
     if (first == byUse_.end()) return false;
     const Captured& rested = *graphs_.find(**first)->second;
@@ -152,7 +153,7 @@ bool Replays::makeRoom(std::size_t bytes, std::uint64_t seenAt, std::size_t most
   return true;
 }
 
-/// The key's graph goes, and the plan is not captured for a while.
+/// Destroys the key's graph, and doesn't capture the plan for a while.
 void Replays::rest(const ReplayKey& key, const Plan& plan) noexcept {
   std::shared_ptr<Captured> gone;
   try {
@@ -172,7 +173,7 @@ void Replays::forget(std::uint64_t owner) noexcept {
   }
 }
 
-/// REQUIRES: the lock.
+/// REQUIRES: the lock is held.
 std::shared_ptr<Replays::Captured> Replays::take(Graphs::iterator graph) noexcept {
   std::shared_ptr<Captured> taken = std::move(graph->second);
   byUse_.erase(taken->place);

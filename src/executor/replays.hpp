@@ -1,4 +1,4 @@
-// Calls that repeat, as CUDA graphs: one launch in place of a call for each micro-batch.
+// Replays calls as CUDA graphs: one launch in place of a call for each micro-batch.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@
 namespace ucudnn {
 
 /// The graphs of one device. A call is captured when it comes a second time, with the same plan,
-/// pointers and factors on the same stream; from then on it is launched.
+/// pointers and factors on the same stream. From then on it is launched.
 ///
-///  1. The graphs take at most the memory that is granted; the one that was launched least recently
-///     goes first, but none for a call that has rested longer than it: where more calls take turns
-///     than fit, some are replayed always, and nothing is captured over and over.
-///  2. A call that comes for the first time costs a look-up, and is noted.
-///  3. What cannot be captured is enqueued, and tried again much later.
+/// 1. The graphs take at most the memory that is granted. The graph that was launched least
+///    recently goes first, but never for a call that has rested longer than it. So if more calls
+///    take turns than fit, some are always replayed, and nothing is captured over and over.
+/// 2. A call that comes for the first time costs a look-up, and is noted.
+/// 3. A call that cannot be captured is enqueued, and tried again much later.
 ///
 /// Thread-safe; the lock is not held while something is captured or launched.
 class Replays {
@@ -35,9 +35,8 @@ class Replays {
   Replays(const Replays&) = delete;
   Replays& operator=(const Replays&) = delete;
 
-  /// Enqueues a plan's call as one launch. False: nothing has been enqueued.
-  /// `mostBytes`: what all graphs of the device may take. REQUIRES: as runPlan; the
-  /// stream is not being captured.
+  /// Enqueues a plan's call as one launch. Returns false if nothing has been enqueued. `mostBytes`
+  /// limits all graphs of the device. REQUIRES: as for runPlan; the stream is not being captured.
   bool run(std::uint64_t owner,
            cudnnHandle_t handle,
            const Plan& plan,
@@ -45,7 +44,7 @@ class Replays {
            const CallStream& stream,
            std::size_t mostBytes) noexcept;
 
-  /// Destroys the graphs of an owner: its handle's, which is about to end.
+  /// Destroys the graphs of an owner, whose handle is about to end.
   void forget(std::uint64_t owner) noexcept;
 
  private:
@@ -93,15 +92,16 @@ class Replays {
   std::list<const ReplayKey*> byUse_;  ///< of graphs_, the longest rested first
   std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;
-  /// Eight sets of buffers for 500 convolutions. Each call has some places, and takes one of them
-  /// at random if all are taken: calls that take turns in one place would never be captured.
+  /// Room for eight sets of buffers for 500 convolutions. Each call has some places, and takes one
+  /// of them at random if all are taken: calls that take turns in one place would never be
+  /// captured.
   static constexpr std::size_t kPlaces = 4;
   std::array<std::array<Seen, kPlaces>, 1024> seen_;
-  /// By plan id: calls until it is tried again.
+  /// Calls until a plan is tried again, by plan id.
   BoundedMap<std::uint64_t, int, std::hash<std::uint64_t>> resting_{1024};
 };
 
-/// The device's, for as long as one handle holds it. Throws std::bad_alloc.
+/// The device's graphs. They live as long as one handle holds them. Throws std::bad_alloc.
 std::shared_ptr<Replays> replaysOf(int device, Statistics& statistics);
 
 }  // namespace ucudnn

@@ -1,4 +1,4 @@
-// Calls that cuDNN refuses since their workspace is too small for the algorithm that they name.
+// Runs calls that cuDNN refuses because their workspace is too small for the named algorithm.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace ucudnn {
 /// Runs such a call with another algorithm, and remembers which. Not thread-safe.
 class Substitutes {
  public:
-  /// Empty: the named algorithm fits, or none does, or the other one fails as well; then cuDNN's
-  /// answer to the call as it was made stands. `deterministicOnly` is the setting; without it a
-  /// named deterministic algorithm is replaced by a non-deterministic one where nothing else fits,
-  /// with a warning. REQUIRES: the call's descriptors have the problem's values.
+  /// Empty if the named algorithm fits, if none does, or if the other one fails as well. cuDNN's
+  /// answer to the call as it was made stands then. `deterministicOnly` is the setting. Without it
+  /// a named deterministic algorithm is replaced by a non-deterministic one if nothing else fits,
+  /// which is logged. REQUIRES: the call's descriptors have the problem's values.
   std::optional<cudnnStatus_t> run(cudnnHandle_t handle,
                                    const Problem& problem,
                                    const ConvolutionCall& call,
@@ -42,7 +42,7 @@ class Substitutes {
 
   std::optional<int> choose(cudnnHandle_t handle, const Key& key, const ConvolutionCall& call);
 
-  // Shapes and workspaces may change for ever; to choose again costs some host time and a warning.
+  // Shapes and workspaces may change for ever. Choosing again costs some host time and a log line.
   BoundedMap<Key, std::optional<int>, Hash> known_{1024};
 };
 

@@ -1,4 +1,4 @@
-// What the optimizer works on: numbers alone.
+// The optimizer's input and output: numbers alone.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace ucudnn {
 
-/// One way to run one micro-batch: the `kernel` is the caller's own number for it.
+/// One way to run one micro-batch. `kernel` is the caller's own number for it.
 struct Candidate {
   int kernel;
   double timeMs;
@@ -30,9 +30,9 @@ struct MicroBatches {
   }
 };
 
-/// A division of the mini-batch: first those micro-batches that borrow, in the order in which they
-/// may; then the others, the largest first. Time is the sum over the micro-batches and of one
-/// launch for each; workspace is the maximum, of those that don't borrow.
+/// A division of the mini-batch. The micro-batches that borrow come first, in the order in which
+/// they may; then the others, the largest first. Time is the sum over the micro-batches, with one
+/// launch for each. Workspace is the maximum over those that don't borrow.
 struct Configuration {
   std::vector<MicroBatches> microBatches;
   double timeMs = 0;

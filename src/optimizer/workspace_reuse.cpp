@@ -14,7 +14,7 @@ namespace {
 using Ticks = std::int64_t;
 constexpr double kTicksPerMs = 1e10;
 constexpr Ticks kUnreachable = std::numeric_limits<Ticks>::max();
-/// What a whole configuration may take, the rest of the range being room for its launches.
+/// Limit of a whole configuration. The rest of the range is room for its launches.
 constexpr Ticks kMostTicks = Ticks{1} << 61;
 
 /// Saturates so that `miniBatch` of them add up to no more than kMostTicks.
@@ -33,14 +33,14 @@ struct Step {
   std::size_t workspaceBytes;
 };
 
-/// What a size has: the fastest within the limit, and others, ever faster, that would have to
+/// A size's candidates: the fastest within the limit, and others, ever faster, that would have to
 /// borrow.
 struct Choice {
   const Step* within;  ///< null: none
   const Step* beyond;
   const Step* end;
 
-  /// The fastest that has room; null: none.
+  /// The fastest candidate that has room; null: none.
   const Step* fastest(std::size_t borrowedBytes) const {
     const Step* found = within;
     for (const Step* step = beyond; step != end && step->workspaceBytes <= borrowedBytes; ++step)
@@ -53,7 +53,7 @@ struct Choice {
 struct State {
   Ticks ticks = kUnreachable;
   int microBatches = 0;
-  std::size_t workspaceBytes = 0;  ///< of what does not borrow
+  std::size_t workspaceBytes = 0;  ///< of the micro-batches that don't borrow
   const Step* first = nullptr;
 };
 
@@ -81,8 +81,8 @@ class Program {
   }
 
  private:
-  /// Keeps of one size what a limit can make the best: each faster than all that need less
-  /// workspace, by ascending workspace.
+  /// Keeps the size's Pareto-optimal candidates, by ascending workspace: each is faster than all
+  /// that need less.
   void addSize(int batch, const std::vector<Candidate>& candidates, Ticks launch) {
     sizeBegins_.push_back(candidates_.size());
     for (const Candidate& candidate : candidates) {
@@ -104,8 +104,8 @@ class Program {
     candidates_.erase(std::remove_if(begin, candidates_.end(), isNoFaster), candidates_.end());
   }
 
-  /// Of each size what may be in a best configuration: slower ones within the limit can't, not even
-  /// as a tie.
+  /// Selects each size's candidates that may be in a best configuration. Slower ones within the
+  /// limit can't be, not even as a tie.
   void selectSteps() {
     choices_.clear();
     for (std::size_t size = 0; size + 1 < sizeBegins_.size(); ++size) {
@@ -122,7 +122,7 @@ class Program {
     }
   }
 
-  /// From a state that can't lead to a best configuration no step is taken: most states use a small
+  /// Takes no step from a state that can't lead to a best configuration: most states use a small
   /// step too often.
   void fillStates() {
     states_.assign(static_cast<std::size_t>(miniBatch_) + 1, State{});
@@ -137,7 +137,7 @@ class Program {
     std::sort(byRate.begin(), byRate.end(), [&](const Step& a, const Step& b) {
       return rate(a) < rate(b);
     });
-    // The doubles are off by less.
+    // The doubles' rounding errors are smaller.
     const double most = static_cast<double>(greedyTicks(byRate)) * (1 + 1e-9);
     for (int samples = 0; samples < miniBatch_; ++samples) {
       const State& rest = states_[static_cast<std::size_t>(samples)];
@@ -147,8 +147,8 @@ class Program {
     }
   }
 
-  /// What running as many samples as possible at the best rate takes, the rest at the next, and so
-  /// on, within the limit. Unreachable: it doesn't come out even.
+  /// Time of a greedy division within the limit: as many samples as possible at the best rate, the
+  /// rest at the next, and so on. Unreachable if that doesn't come out even.
   Ticks greedyTicks(const std::vector<Step>& byRate) const {
     Ticks ticks = 0;
     int left = miniBatch_;
@@ -161,7 +161,7 @@ class Program {
 
   bool borrows(const Step& step) const { return step.workspaceBytes > room_.limitBytes; }
 
-  /// REQUIRES: `rest` is that of so many samples.
+  /// REQUIRES: `rest` is the state of so many samples.
   void stepFrom(int samples, const State& rest) {
     const std::size_t borrowedBytes = room_.borrowed(samples);
     for (const Choice& choice : choices_) {
@@ -175,7 +175,7 @@ class Program {
                           borrows(*step) ? rest.workspaceBytes
                                          : std::max(rest.workspaceBytes, step->workspaceBytes),
                           step};
-      // Of equal ones the smallest step, which is the last.
+      // Among equal ones the smallest step wins, which comes last.
       if (std::tie(reached.ticks, reached.microBatches, reached.workspaceBytes) <=
           std::tie(next.ticks, next.microBatches, next.workspaceBytes))
         next = reached;
@@ -188,7 +188,7 @@ class Program {
             step.workspaceBytes};
   }
 
-  /// What borrows comes first: then no less is behind it.
+  /// Micro-batches that borrow come first: then no fewer samples are behind them.
   Configuration trace() const {
     Configuration configuration;
     configuration.timeMs = static_cast<double>(states_.back().ticks) / kTicksPerMs;
@@ -214,8 +214,8 @@ class Program {
   int miniBatch_;
   WorkspaceRoom room_;
   std::vector<Step> candidates_;         ///< of all sizes, ascending
-  std::vector<std::size_t> sizeBegins_;  ///< where each size's begin in candidates_, and the end
-  std::vector<Choice> choices_;          ///< what the current room selects, by ascending size
+  std::vector<std::size_t> sizeBegins_;  ///< index of each size's first in candidates_, and the end
+  std::vector<Choice> choices_;          ///< selected for the current room, by ascending size
   std::vector<State> states_;            ///< by number of samples
 };
 
@@ -257,7 +257,7 @@ std::vector<Configuration> paretoFront(const CandidateTable& table,
   std::optional<Configuration> next = program.solve(room);
   while (next) {
     const std::size_t workspaceBytes = next->workspaceBytes;
-    // As fast with less workspace, but more micro-batches: the earlier one is dominated.
+    // The next point is as fast with less workspace, but more micro-batches: it dominates.
     if (!front.empty() && next->timeMs <= front.back().timeMs) front.pop_back();
     front.push_back(std::move(*next));
     if (workspaceBytes == 0) break;

@@ -17,22 +17,24 @@
 
 namespace ucudnn {
 
-/// The fastest configuration whose micro-batches sum to `miniBatch` and whose workspace each has
-/// room; among equally fast ones the one with the fewest micro-batches, then the least workspace:
-/// where none borrows. What needs no more than the limit does not. `launchMs` is added for each
-/// micro-batch. Empty when the table cannot make up the mini-batch. Exact: dynamic programming over
-/// sizes, the samples that are behind a micro-batch being the state; O(candidates + sizes x
-/// miniBatch), and where micro-batches borrow O(candidates x miniBatch). Sizes outside 1..miniBatch
-/// and candidates whose time is negative or not finite are ignored. REQUIRES: miniBatch >= 1;
-/// launchMs is finite and not negative.
+/// The fastest configuration whose micro-batches sum to `miniBatch` and each have room for their
+/// workspace. Among equally fast ones, it is the one with the fewest micro-batches, then with the
+/// least workspace if none borrows. A micro-batch that needs no more than the limit does not
+/// borrow. `launchMs` is added for each micro-batch. Empty if the table cannot make up the
+/// mini-batch.
+///
+/// Exact: dynamic programming over sizes. The state is the number of samples behind a micro-batch.
+/// Takes O(candidates + sizes x miniBatch), and O(candidates x miniBatch) if micro-batches borrow.
+/// Ignores sizes outside 1..miniBatch and candidates whose time is negative or not finite.
+/// REQUIRES: miniBatch >= 1; launchMs is finite and not negative.
 std::optional<Configuration> fastestConfiguration(const CandidateTable& table,
                                                   int miniBatch,
                                                   const WorkspaceRoom& room,
                                                   double launchMs);
 
 /// The configuration with the least workspace that takes no longer than `mostMs`, and the fastest
-/// within that. Empty when none is so fast. Costs a dynamic program for each point of the Pareto
-/// front that it passes.
+/// within that workspace. Empty if none is so fast. Costs a dynamic program for each point of the
+/// Pareto front that it passes.
 std::optional<Configuration> leanConfiguration(const CandidateTable& table,
                                                int miniBatch,
                                                const WorkspaceRoom& room,
@@ -40,8 +42,8 @@ std::optional<Configuration> leanConfiguration(const CandidateTable& table,
                                                double mostMs);
 
 /// Every configuration that no other beats in both time and workspace, by ascending workspace (and
-/// so descending time), none above the room's limit. Only dominated configurations are left out; of
-/// several with equal time and workspace it holds the one that fastestConfiguration gives at that
+/// so descending time), none above the room's limit. Only dominated configurations are left out. If
+/// several have equal time and workspace, it holds the one that fastestConfiguration gives at that
 /// workspace. Costs as many dynamic programs as the front is long.
 std::vector<Configuration> paretoFront(const CandidateTable& table,
                                        int miniBatch,

@@ -20,10 +20,10 @@ struct ClientExecution {
   void* workspace;          ///< the pack's
   std::size_t neededBytes;  ///< the plan's workspace
   bool deterministic;
-  /// The call's, as long as the plan is there; null: it is not one that μ-cuDNN knows.
+  /// The call's problem, as long as the plan exists; null: μ-cuDNN does not know it.
   const Problem* problem = nullptr;
   const Kernel* kernel = nullptr;  ///< the plan's; null: not known
-  bool repeatsBits = false;        ///< all calls must compute what the first does, in each run
+  bool repeatsBits = false;        ///< all calls must compute the first one's bits, in each run
   Ticket* ticket = nullptr;        ///< the plan's; null: it keeps none
 
   /// Whether the client's plan can run as it is.
@@ -39,19 +39,19 @@ struct ConvolutionCall {
   ConvolutionPointers pointers;
   const BiasActivation* fused = nullptr;       ///< of bias_activation_forward
   int algorithm = 0;                           ///< the one that the client named, or would get
-  const ClientExecution* execution = nullptr;  ///< null: by the legacy API
+  const ClientExecution* execution = nullptr;  ///< null: a call of the legacy API
 };
 
-/// Reads what a fused call has besides. False: not planned (z is not laid out as y is, so that it
-/// cannot be cut in step).
+/// Reads what a fused call's problem has besides. Returns false if it is not planned: z does not
+/// have y's layout, so the two can't be cut in step.
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
 
 inline Ticket* ticketOf(const ConvolutionCall& call) noexcept {
   return call.execution != nullptr ? call.execution->ticket : nullptr;
 }
 
-/// What a call's descriptors hold, which are read into `read`; of a client's execution it is known.
-/// Null: not one that μ-cuDNN knows.
+/// The call's problem. Reads the descriptors into `read`, unless the client's execution has brought
+/// the problem. Null if μ-cuDNN does not know it.
 inline const Problem* problemOf(Operation operation,
                                 const ConvolutionCall& call,
                                 Problem& read) noexcept {
@@ -59,17 +59,17 @@ inline const Problem* problemOf(Operation operation,
   return readProblem(operation, call.descriptors, read) ? &read : nullptr;
 }
 
-/// Reads what a call has besides its descriptors. False: not planned.
+/// Reads what a call has besides its descriptors. Returns false if it is not planned.
 inline bool readRest(const ConvolutionCall& call, Problem& read) noexcept {
   return call.fused == nullptr || call.execution != nullptr || readFused(call, read);
 }
 
-/// Whether one of the call's scaling factors is there and 0.
+/// Whether the scaling factor is there and 0.
 inline bool isZero(const void* factor, const Problem& problem) noexcept {
   return factor != nullptr && valueOf(factor, problem.xType) == 0;
 }
 
-/// Of a fused one beta is z's factor, which its problem has.
+/// A fused call always overwrites: its beta is z's factor, which belongs to its problem.
 inline bool overwrites(const ConvolutionCall& call, const Problem& problem) noexcept {
   return call.fused != nullptr || isZero(call.pointers.beta, problem);
 }
@@ -79,15 +79,15 @@ inline CallKind kindOf(const ConvolutionCall& call, const Problem& problem) noex
   return overwrites(call, problem) ? CallKind::kOverwriting : CallKind::kAdding;
 }
 
-/// Which of a plan's alternatives runs the call; null: none. The call's kind is looked for only
-/// where it matters.
+/// The plan's alternative that runs the call; null: none. The call's kind is looked up only if it
+/// matters.
 inline const Plan* choose(const Plan& plan,
                           const ConvolutionCall& call,
                           const Problem& problem) noexcept {
   return plan.runs == CallKind::kOther ? &plan : plan.of(kindOf(call, problem));
 }
 
-/// Whether calls like this have yet to be planned: the plan is for those that overwrite.
+/// Whether calls like this have yet to be planned, because the plan is for those that overwrite.
 inline bool isOnlyForOthers(const Plan& plan,
                             const ConvolutionCall& call,
                             const Problem& problem) noexcept {
@@ -95,7 +95,7 @@ inline bool isOnlyForOthers(const Plan& plan,
          suitsEngines(problem, call.pointers, call.fused);
 }
 
-/// What a plan is asked to run for a call of a kind: beside its engines it has what runs others.
+/// The kind that a call's plan is requested for. A plan with engines also has one for other calls.
 constexpr CallKind plannedFor(CallKind kind) noexcept {
   return kind == CallKind::kOther ? CallKind::kOverwriting : kind;
 }

@@ -19,13 +19,13 @@ inline std::uint64_t nextPlanId() noexcept {
   return ++last;
 }
 
-/// Calls by what can run them: a plan for one kind runs those before it, too.
+/// Calls by what can run them. A plan for one kind also runs the kinds before it.
 enum class CallKind {
   kOverwriting,  ///< suits engines (suitsEngines), and overwrites its output
   kAdding,       ///< suits engines
   kOther,
 };
-/// What kernels must be ready for. What suits no engine needs no graph that adds.
+/// The calls that kernels must be ready for. Calls that suit no engine need no graph that adds.
 constexpr Calls callsOf(CallKind kind) noexcept {
   return kind == CallKind::kAdding ? Calls::kAll : Calls::kOverwriting;
 }
@@ -40,46 +40,46 @@ struct Plan {
     bool borrows = false;  ///< its workspace is in the output (support/workspace_room.hpp)
   };
 
-  // First, side by side, and not looked up in `steps`: every call reads them, mostly from a cold
-  // cache.
+  // These come first, side by side, and are not looked up in `steps`: every call reads them, mostly
+  // from a cold cache.
   bool divided = false;   ///< two micro-batches or more
-  bool measured = true;   ///< false: its times are not known, and it runs until others are
-  bool replayed = false;  ///< predictedMs is of a call that is replayed as a CUDA graph
+  bool measured = true;   ///< false: its times are not known; it runs until a measured plan does
+  bool replayed = false;  ///< predictedMs is the time of a call replayed as a CUDA graph
   /// The algorithm of a plan of one kernel that takes the caller's own descriptors; -1: not such a
   /// plan.
   int callersAlgorithm = -1;
-  CallKind runs = CallKind::kOther;  ///< by its own steps
+  CallKind runs = CallKind::kOther;  ///< the calls that its own steps run
   double predictedMs = 0;
-  /// What runs instead where a call is not replayed; null: the same. It needs no more workspace.
+  /// The plan for calls that are not replayed; null: this one. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
-  /// What runs instead where a call suits no engine, or does not overwrite what steps borrow. It
-  /// needs no more workspace, if what a database says of it is so: few clients make such calls, and
-  /// cuDNN is asked at the first (executor/checked_plans.hpp). Null: no such call is expected.
+  /// The plan for calls that suit no engine, or do not overwrite what steps borrow. It needs no
+  /// more workspace, if the database is right about it: few clients make such calls, and cuDNN is
+  /// asked at the first (executor/checked_plans.hpp). Null: no such call is expected.
   std::shared_ptr<const Plan> general;
 
   Problem problem;
   std::vector<Step> steps;         ///< in the order of Configuration's
   std::size_t workspaceBytes = 0;  ///< the largest of steps that don't borrow, or `general`'s
-  /// What a query names as this plan's algorithm: undivided, it runs within `algorithmBytes`, which
-  /// is workspaceBytes unless cuDNN has no undivided algorithm that needs so little.
-  /// -1: none is valid by itself (only deterministic ones are asked for, and all need more than the
-  /// limit undivided).
+  /// The algorithm that a query names for this plan. Undivided, it runs within `algorithmBytes`,
+  /// which is workspaceBytes unless cuDNN has no undivided algorithm that needs so little. -1: no
+  /// algorithm is valid by itself (only deterministic ones are asked for, and all need more than
+  /// the limit undivided).
   int algorithm = 0;
   std::size_t algorithmBytes = 0;
   std::uint64_t id = nextPlanId();  ///< unlike the address, never another plan's
-  /// Of the fastest kernel that was known undivided within the limit when this was chosen; 0: not
-  /// known, as of a plan from a file.
+  /// Time and workspace of the fastest undivided kernel that was known within the limit when this
+  /// was chosen; 0: not known, as in a plan from a file.
   double undividedMs = 0;
   std::size_t undividedBytes = 0;
   double ownMs = 0;  ///< of the client's own kernel, likewise; 0: not measured
 
   bool isDivided() const noexcept { return divided; }
-  /// Which of these runs calls of a kind; null: none. Of other calls that leaves cuDNN as it is:
-  /// nothing else is known within the limit.
+  /// The plan among these that runs calls of a kind; null: none. cuDNN then runs other calls as
+  /// they are, because nothing else is known within the limit.
   const Plan* of(CallKind kind) const noexcept {
     return kind <= runs ? this : kind == CallKind::kOther ? general.get() : nullptr;
   }
-  /// Which runs where a call is replayed, or enqueued.
+  /// The plan for a call that is replayed, or enqueued.
   const Plan& at(bool isReplayed) const noexcept {
     return isReplayed || !enqueued ? *this : *enqueued;
   }
@@ -100,7 +100,7 @@ struct Plan {
   }
 };
 
-/// "2 x 128 FFT/default + 1 x 3 GEMM/default", of a plan's steps, or what has their members.
+/// "2 x 128 FFT/default + 1 x 3 GEMM/default", for a plan's steps or values with their members.
 template <typename Steps>
 std::string toText(Operation operation, const Steps& steps) {
   std::string text;

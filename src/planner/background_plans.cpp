@@ -10,12 +10,12 @@
 namespace ucudnn {
 namespace {
 
-// More is left to the calls: a program that calls so many convolutions at first waits for some.
+// Further plans are left to the calls. A program with so many convolutions waits for some of them.
 constexpr std::size_t kMostBegun = 1024;
-// A capture waits no longer: building takes 5 ms, compiling up to 1.5 s.
+// Longest wait of a capture. Building takes 5 ms, compiling up to 1.5 s.
 constexpr std::chrono::seconds kPatience{5};
 
-/// What the request points to belongs to a call, which may be over.
+/// A copy of a request with its settings and devices: the call that owns these may be over.
 struct OwnRequest {
   explicit OwnRequest(const PlanRequest& request)
       : settings(*request.settings), devices(*request.benchmarkDevices), wanted(request) {
@@ -76,7 +76,7 @@ void BackgroundPlans::Shared::waitUntilNone(Is is) noexcept {
 
 bool BackgroundPlans::begin(const PlanRequest& request, Make make) {
   const Key key = keyOf(request);
-  // Ends with whoever works at it, or when nobody will.
+  // Ends when nobody holds it any more: the work is done, or nobody will do it.
   struct Task {
     Task(std::shared_ptr<Shared> all, const Key& itsKey, const PlanRequest& request)
         : shared(std::move(all)), key(itsKey), own(request) {}
@@ -112,7 +112,7 @@ bool BackgroundPlans::begin(const PlanRequest& request, Make make) {
             try {
               make(task->own.wanted);
               task->isMade = true;
-            } catch (const std::exception& error) {  // the call itself says it, if it fails there
+            } catch (const std::exception& error) {  // if the call fails there, it reports that
               logInfo("{} N={}: no plan was made in the background: {}",
                       task->own.wanted.problem.text(),
                       task->own.wanted.problem.batch(),

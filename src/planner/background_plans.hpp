@@ -11,33 +11,32 @@
 
 namespace ucudnn {
 
-/// Each is made by the device's thread of HelperDevices, with its handle. What could not be made
-/// there is left to the call. Thread-safe.
+/// The device's thread of HelperDevices makes each plan, with its own handle. If that fails, the
+/// call makes the plan. Thread-safe.
 class BackgroundPlans {
  public:
-  /// Makes a plan, where the request's handle is the thread's. May throw.
+  /// Makes a plan; the request's handle is the thread's. May throw.
   using Make = std::function<void(const PlanRequest&)>;
 
   BackgroundPlans() = default;
-  /// Waits for what has begun, which may use what this belongs to.
+  /// Waits for plans that have begun, because they may use the owner of this object.
   ~BackgroundPlans();
   BackgroundPlans(const BackgroundPlans&) = delete;
   BackgroundPlans& operator=(const BackgroundPlans&) = delete;
 
-  /// Whether a call may go on without a plan until it is ready: by its own kernel, within the
-  /// workspace that the call has.
+  /// Whether a call may run its own kernel, within the call's workspace, until the plan is ready.
   static bool mayWait(const PlanRequest& request, Measuring measuring) noexcept;
 
-  /// Has the plan made, unless that has begun. False: it was tried in vain. Nothing is measured for
-  /// it. Throws std::bad_alloc.
+  /// Has the plan made, unless that has begun already. Returns false if that has failed before, or
+  /// if too many have begun. Measures nothing. Throws std::bad_alloc.
   bool begin(const PlanRequest& request, Make make);
-  /// Until the request's plan is not being made any more: a call that is being captured has one
-  /// chance.
+  /// Waits until the request's plan is not being made any more. For a call that is being captured,
+  /// because it has only one chance.
   void wait(const PlanRequest& request) noexcept;
 
  private:
   enum class State { kBegun, kFailed };
-  /// What one is told apart by.
+  /// Identifies a plan.
   struct Key {
     int machine, device;
     Problem problem;
@@ -58,14 +57,14 @@ class BackgroundPlans {
     Key key;
     State state;
   };
-  /// Of those that outlive the process's end, too: a thread may be at one.
+  /// Shared with the helper threads, which may still be at work when this object is gone.
   struct Shared {
     ForkMutex mutex;
     ForkCondition changed;
     std::vector<Place> places;
 
     void end(const Key& key, bool isMade) noexcept;
-    /// Until none that has begun `is`.
+    /// Waits until no plan that has begun satisfies `is`, at most for kPatience.
     template <typename Is>
     void waitUntilNone(Is is) noexcept;
   };

@@ -12,16 +12,17 @@ namespace ucudnn {
 
 namespace {
 
-/// Kernels of a source that was added are among them, however they are chosen. Those that another
-/// question has found, and this one does not ask for, are not.
+/// Kernels of an added source are candidates, whatever kernels the settings name. Kernels that
+/// another question has found, and this one does not ask for, are not.
 bool isAmong(const PlanRequest& request, Kernel kernel) noexcept {
   return isAsked(kernel.source, request.problem, request.withEngines()) &&
          !(request.settings->kernels == Kernels::kEngines &&
            (kernel.source == kAlgorithms || kernel.source == kPlanes));
 }
 
-/// Of two kernels that are about as fast the engine is kept: its call takes the host a third of an
-/// algorithm's (ucudnn_hot_path_benchmark), and the host may set a program's pace.
+/// Keeps the engine if an algorithm and an engine are about equally fast. An engine's call takes
+/// the host a third of an algorithm's (ucudnn_hot_path_benchmark), and the host may set a program's
+/// pace.
 std::vector<Candidate> preferEngines(const std::vector<Candidate>& list,
                                      const std::vector<Measurement>& kernels) {
   const auto kernelOf = [&](const Candidate& candidate) -> const Measurement& {
@@ -47,9 +48,9 @@ KernelErrors errorsFor(const PlanRequest& request, const Measurements& measureme
   return request.withErrors() ? largestErrors(measurements) : KernelErrors();
 }
 
-/// Of one batch size, as `candidates`. A graph of a single call has a launch for it alone. What is
-/// undivided is compared by the better of both ways: a host that runs ahead must not lose by a
-/// split.
+/// The candidates at one batch size. An undivided call's graph is one launch, which this one kernel
+/// must pay for. An undivided kernel counts with the better of its two times, because a host that
+/// runs ahead must not lose by a split.
 std::vector<Candidate> candidatesAt(int batch,
                                     const PlanRequest& request,
                                     const std::vector<Measurement>& kernels,

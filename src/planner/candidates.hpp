@@ -1,4 +1,4 @@
-// From measurements to what the optimizer chooses among.
+// Turns measurements into the optimizer's candidates.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace ucudnn {
 
-/// Kernels are numbered by their place in the size's list, their times those at the pace. Where
-/// only deterministic ones are asked for others are left out, and so are those whose error is not
-/// within the largest that is allowed, and those that are not accurate at batch sizes below
-/// `accurateBelow`.
+/// A candidate's number is its kernel's index in the size's list; its time is that at the pace.
+/// Leaves out kernels whose error is above the allowed one, kernels that are not accurate at batch
+/// sizes below `accurateBelow`, and, if the request asks for determinism, kernels that are not
+/// deterministic.
 CandidateTable candidates(const PlanRequest& request,
                           const Measurements& measurements,
                           int accurateBelow,
                           Pace pace);
 
-/// The fastest at the mini-batch itself within the limit, as `candidates`; empty: none is known.
+/// The fastest candidate at the mini-batch itself within the limit. Empty if none is known.
 std::optional<Candidate> fastestUndivided(const PlanRequest& request,
                                           const Measurements& measurements,
                                           Pace pace);

@@ -8,7 +8,7 @@ namespace ucudnn {
 
 namespace {
 
-// For estimates only: what cuDNN's TF32 kernels reach on an H200 (misc/results/alexnet_*.json),
+// For estimates only: the rate of cuDNN's TF32 kernels on an H200 (misc/results/alexnet_*.json),
 // half of its memory's bandwidth, and a launch.
 constexpr double kMultiplyAddsPerMs = 5e10;
 constexpr double kBytesPerMs = 2e9;

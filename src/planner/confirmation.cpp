@@ -14,7 +14,7 @@ bool keepsTheSame(const KernelTraits& a, const KernelTraits& b) noexcept {
   return a.deterministic == b.deterministic && a.accurate == b.accurate && a.anyCall == b.anyCall;
 }
 
-/// Whether a row says of calls that overwrite what is not so of those that add.
+/// Whether a row differs from cuDNN only because it was stored for calls that overwrite.
 bool isStoredToOverwrite(PreparedKernels& kernels, int batch, const Measurement& m, Calls calls) {
   if (calls != Calls::kAll || m.kernel.source != kEngines) return false;
   int failures = 0;
@@ -22,9 +22,9 @@ bool isStoredToOverwrite(PreparedKernels& kernels, int batch, const Measurement&
   return offer && offer->workspaceBytes == m.workspaceBytes;
 }
 
-/// The kernels without algorithms of a plan that need no more at this size than at another one of
-/// the plan, where they are `confirmed`: the plan has that much workspace whatever they need here,
-/// and whoever runs it asks about each of its steps (executor/checked_plans.hpp).
+/// The kernels to ask about: without the algorithms that need no more workspace at this size than
+/// at another, `confirmed` size of the plan. The plan has that much workspace anyway, and whoever
+/// runs it asks about each of its steps (executor/checked_plans.hpp).
 std::vector<Kernel> withoutCovered(std::vector<Kernel> kernels,
                                    const SizeMeasurements& size,
                                    const std::vector<Measurement>& confirmed) {
@@ -59,7 +59,7 @@ Confirmation confirm(PreparedKernels& kernels,
                      Calls calls,
                      SizeMeasurements& size,
                      int* failures) {
-  // What was found out for calls that overwrite is another matter for those that add.
+  // A finding for calls that overwrite does not hold for calls that add.
   const auto isOther = [&](const Measurement& m) {
     return calls == Calls::kAll && m.calls == Calls::kOverwriting;
   };

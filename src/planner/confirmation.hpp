@@ -1,4 +1,4 @@
-// What cuDNN says of kernels that are known from a database, or from other calls.
+// Asks cuDNN about kernels that are known from a database, or from other calls.
 #pragma once
 
 #include <vector>
@@ -9,17 +9,18 @@
 
 namespace ucudnn {
 
-/// What came of asking cuDNN about stored kernels.
+/// The result of asking cuDNN about stored kernels.
 enum class Confirmation {
   kAsAssumed,
-  kOtherwise,  ///< a kernel does not keep what was assumed of it, as no row says it; or no answer
-  kWrongRow    ///< what a row says is not so
+  kOtherwise,  ///< no row is wrong, but a kernel differs from what was assumed; or no answer
+  kWrongRow    ///< a row is wrong
 };
 
-/// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed: takes its answer for
-/// what was stored or assumed, and drops what it does not have. Of `calls` that overwrite an engine
-/// may need less than is stored, which is what it needs of all. Asks on the host; runs nothing.
-/// `failures` counts kernels that cuDNN could not be asked about; they are dropped. Throws Error.
+/// Asks cuDNN about those kernels of a size that are `wanted` and unconfirmed. Its answer replaces
+/// what was stored or assumed; kernels that it does not have are dropped. If `calls` overwrite, an
+/// engine may need less workspace than is stored, because the stored size serves all calls. Asks on
+/// the host; runs nothing. `failures` counts kernels that cuDNN could not be asked about; they are
+/// dropped. Throws Error.
 Confirmation confirm(PreparedKernels& kernels,
                      int batch,
                      const std::vector<Kernel>& wanted,
@@ -29,12 +30,12 @@ Confirmation confirm(PreparedKernels& kernels,
 
 enum class Asking {
   kAll,
-  kOfOnePlan,  ///< not what a larger size of the plan covers
+  kOfOnePlan,  ///< leaves out kernels that a larger size of the plan covers
 };
-/// The same for the wanted kernels among measurements of the store, which takes over what cuDNN
-/// says. Only what a plan uses is asked about: cuDNN takes 30 to 300 us to answer, and a row that
-/// makes a kernel look worse than it is makes a plan slow at worst. False: something was not as
-/// stored or assumed, and the measurements have changed. Throws Error.
+/// The same for the wanted kernels among the store's measurements; cuDNN's answers are stored. Only
+/// kernels that a plan uses are asked about: cuDNN takes 30 to 300 us to answer, and a row that
+/// makes a kernel look worse than it is makes a plan slow at worst. Returns false if something was
+/// not as stored or assumed; the measurements have changed then. Throws Error.
 bool confirmKernels(MeasurementStore& store,
                     const PlanRequest& request,
                     PreparedKernels& prepared,
@@ -46,7 +47,7 @@ bool confirmAll(MeasurementStore& store,
                 PreparedKernels& prepared,
                 Measurements& measurements);
 
-/// What is known at the mini-batch itself and needs no more than the limit. Throws Error.
+/// The known kernels at the mini-batch itself that need no more than the limit. Throws Error.
 std::vector<Measurement> undividedKernels(MeasurementStore& store, const PlanRequest& request);
 
 }  // namespace ucudnn

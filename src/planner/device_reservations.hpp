@@ -1,4 +1,4 @@
-// Who may measure on a device.
+// Decides who may measure on a device.
 #pragma once
 
 #include <chrono>
@@ -10,17 +10,17 @@
 
 namespace ucudnn {
 
-/// Threads measure one after another on a device, so as not to disturb each other's timings. It is
-/// no lock: whoever has waited for kPatience goes ahead. What the holder measures may itself wait
-/// for work that only the waiting thread enqueues (a collective operation of several devices).
-/// Thread-safe.
+/// Threads measure one after another on a device, so that they don't disturb each other's timings.
+/// It is no lock: a thread that has waited for kPatience goes ahead. The holder's measurement may
+/// itself wait for work that only the waiting thread enqueues (a collective operation of several
+/// devices). Thread-safe.
 class DeviceReservations {
  public:
   /// Longer than measuring one problem takes (0.1 s on an H200), shorter than a hang.
   static constexpr std::chrono::milliseconds kPatience{1000};
 
-  /// The device is reserved until the answer ends, which this must outlive. Null: another thread
-  /// has it.
+  /// Reserves the device until the answer is destroyed, which this must outlive. Null if another
+  /// thread has it.
   std::shared_ptr<const void> reserve(int device, bool mayWait) {
     {
       std::unique_lock lock(mutex_);

@@ -1,4 +1,4 @@
-// Files of plans: read, written, and what a running program puts into them.
+// Files of plans: reads them, writes them, and fills them with a running program's plans.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@
 namespace ucudnn {
 namespace {
 
-/// Files that were read lately: a framework may create a handle for every layer.
+/// The files that were read lately. A framework may create a handle for every layer.
 struct ReadFiles {
   struct File {
     std::string path, content;
@@ -30,11 +30,11 @@ struct ReadFiles {
 };
 
 ReadFiles& readFiles() noexcept {
-  static ReadFiles& all = *new ReadFiles;  // handles are used in static destructors
+  static ReadFiles& all = *new ReadFiles;  // static destructors use handles
   return all;
 }
 
-/// A pipe would be waited for.
+/// Refuses a path that is no regular file, because reading a pipe would wait.
 void expectFile(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw std::runtime_error(std::strerror(errno));
@@ -64,7 +64,7 @@ FrozenPair toFrozenPair(const Plan& plan) {
   return pair;
 }
 
-/// False: errno says why.
+/// Returns false if it fails; errno says why.
 bool writeAll(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t bytes = ::write(descriptor, text.data(), text.size());
@@ -142,16 +142,16 @@ void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& pl
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
     throw BadSetting(fmt::format("{}: it is no regular file", excerpt(path)));
-  static auto& mutex = *new ForkMutex;  // one file beside the old one at a time
+  static auto& mutex = *new ForkMutex;  // one temporary file at a time
   const std::lock_guard lock(mutex);
   const WriteSignalsHeld held;
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  ::unlink(temporary.c_str());  // of a process that ended while it wrote
+  ::unlink(temporary.c_str());  // left by a process that ended while it wrote
   const int descriptor =
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
   if (descriptor < 0) refuse();
   bool isThere = writeAll(descriptor, text);
-  int why = errno;  // of the first call that fails
+  int why = errno;  // errno of the first call that fails
   const auto then = [&](int result) {
     if (isThere && result != 0) why = errno;
     isThere = isThere && result == 0;

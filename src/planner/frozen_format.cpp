@@ -21,7 +21,7 @@ using Parsed = nlohmann::json;
 
 constexpr const char* kFormat = "ucudnn plans";
 constexpr std::uint64_t kFormatVersion = 1;
-constexpr double kMostMs = 1e9;  // as of measurements: eleven days
+constexpr double kMostMs = 1e9;  // eleven days, as for measurements
 
 Json toJson(const FrozenConfiguration& configuration) {
   Json groups = Json::array();
@@ -62,7 +62,7 @@ Json toJson(const FrozenPlan& plan) {
 constexpr int kMostDepth = 16;                // The format has 7.
 constexpr std::size_t kMostEvents = 5000000;  // A plan takes 50 to 100.
 
-/// A value of the file, and where it stands there: "plans[2].plan.micro_batches[0]".
+/// A value of the file, and its place there, such as "plans[2].plan.micro_batches[0]".
 class PlansField {
  public:
   PlansField(const Parsed& value, std::string place) : value_(value), place_(std::move(place)) {}
@@ -71,7 +71,7 @@ class PlansField {
     throw std::runtime_error(fmt::format("{} {}", place_.empty() ? "it" : place_, what));
   }
 
-  /// An object that has no other members than these.
+  /// Refuses a value that is no object, or has members besides these.
   void expectMembers(std::initializer_list<const char*> names) const {
     if (!value_.is_object()) refuse("is no object");
     for (const auto& item : value_.items())
@@ -118,7 +118,7 @@ class PlansField {
       refuse(fmt::format("is no number from 0 to {:.0e}", kMostMs));
     return value_.get<double>();
   }
-  /// One of the texts that `parse` takes.
+  /// The enumerator that `parse` makes of the text.
   template <typename Value>
   Value one(const std::function<Value(const std::string&)>& parse) const {
     constexpr std::size_t kMostBytes = 20;

@@ -1,4 +1,4 @@
-// Plans in a file: what stands there, as values and as JSON.
+// Plans in a file, as values and as JSON.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace ucudnn {
 
-/// `count` micro-batches of `batch` samples by the kernel that has this text.
+/// `count` micro-batches of `batch` samples by the kernel with this text.
 struct FrozenMicroBatches {
   int batch = 0;
   int count = 0;
   std::string kernel;
-  double timeMs = 0, deviceMs = 0;  ///< of one, as KernelTiming
+  double timeMs = 0, deviceMs = 0;  ///< of one micro-batch, as in KernelTiming
   bool borrows = false;             ///< their workspace is in the output
 };
 
-/// What runs, one micro-batch after another.
+/// The micro-batches of a call, one after another.
 struct FrozenConfiguration {
   double predictedMs = 0;
   std::string algorithm;  ///< the kernel that queries name; empty: none
@@ -32,7 +32,7 @@ struct FrozenConfiguration {
   }
 };
 
-/// What runs for a call that repeats, and before it does where that differs.
+/// The configuration for calls that repeat, and the one for calls that don't, if it differs.
 struct FrozenPair {
   FrozenConfiguration repeated;
   std::optional<FrozenConfiguration> enqueued;
@@ -49,17 +49,17 @@ struct FrozenPlan {
   bool deterministic = false;
   BatchSizePolicy policy = BatchSizePolicy::kUndivided;
   Kernels kernels = Kernels::kLegacy;
-  std::size_t workspaceBytes = 0;  ///< for people: cuDNN is asked
+  std::size_t workspaceBytes = 0;  ///< for people only: cuDNN is asked
   FrozenPair plan;
   std::optional<FrozenPair> general;  ///< for calls that suit no engine
 };
 
-/// No file of plans is larger: 50,000 plans.
+/// Largest size of a file of plans: about 50,000 plans.
 constexpr std::size_t kMostPlansBytes = std::size_t{64} << 20;
 
 std::string frozenPlansToJson(const std::vector<FrozenPlan>& plans);
 
-/// Throws std::runtime_error: names the line of what is no JSON, else the field that is wrong.
+/// Throws std::runtime_error: names the line if the text is no JSON, else the field that is wrong.
 std::vector<FrozenPlan> frozenPlansFromJson(const std::string& text);
 
 }  // namespace ucudnn

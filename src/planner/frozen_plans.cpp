@@ -15,13 +15,13 @@
 namespace ucudnn {
 namespace {
 
-/// Why a plan can't be had here.
+/// The reason why a plan can't be had here.
 class NotHere : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What cuDNN says of the kernel that has this text. Throws NotHere, Error.
+/// cuDNN's answer about the kernel with this text. Throws NotHere, Error.
 KernelOffer offerOf(PreparedKernels& kernels,
                     const PlanRequest& request,
                     int batch,
@@ -68,12 +68,13 @@ std::shared_ptr<const Plan> build(PreparedKernels& prepared,
     if (!algorithmOf(named.kernel)) throw NotHere("what queries name is no algorithm");
     measurements[miniBatch].kernels.push_back({named, {}});
   }
-  // The times are those that the pace of the device had; the enqueued plan is built alone.
+  // The file's times are those at the device's pace; the enqueued plan is built by a call of its
+  // own.
   return buildPlan(
       prepared, request, configuration, Pace::kDevice, measurements, std::move(enqueued));
 }
 
-/// As the planner chooses: where not every call that repeats is replayed, one plan for all.
+/// Builds one plan for all calls unless every call that repeats is replayed, as the planner does.
 std::shared_ptr<const Plan> build(PreparedKernels& prepared,
                                   const PlanRequest& request,
                                   const FrozenPair& pair) {
@@ -100,7 +101,7 @@ std::shared_ptr<const Plan> build(const PlanRequest& asked, const FrozenPlan& fr
   return plan;
 }
 
-/// Lower is sooner.
+/// The plan with the lowest rank is taken first.
 auto rankOf(const FrozenPlan& plan, const PlanRequest& request) {
   const QuestionKey question = request.question();
   const bool isLess = plan.limitBytes < request.limitBytes;

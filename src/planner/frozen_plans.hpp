@@ -19,33 +19,33 @@
 
 namespace ucudnn {
 
-/// The plans of one file. Of them only configurations and times count: workspace, support
-/// and determinism are cuDNN's word when a plan is built. Thread-safe; the lock is not held while
+/// The plans of one file. Only their configurations and times are used: cuDNN is asked about
+/// workspace, support and determinism when a plan is built. Thread-safe; the lock is not held while
 /// cuDNN is asked.
 class FrozenPlans {
  public:
   struct Found {
-    std::shared_ptr<const Plan> plan;  ///< null: none that can be had
+    std::shared_ptr<const Plan> plan;  ///< null: none can be had
     bool isNew = false;                ///< built just now
   };
 
-  /// `name` is the file's, for messages.
+  /// `name` is the file's name, for messages.
   FrozenPlans(std::string name, std::vector<FrozenPlan> plans);
 
-  /// The plan for the request, else null, with one warning for each problem and mini-batch. Of
-  /// several that fit the limit: one that was made for such a device and question, for the least
-  /// limit that is no less than the request's, or else the largest. Throws std::bad_alloc.
+  /// The plan for the request, else null, with one warning for each problem and mini-batch. If
+  /// several fit the limit, one that was made for such a device and question is taken: for the
+  /// least limit that is no less than the request's, or else the largest. Throws std::bad_alloc.
   Found plan(const PlanRequest& request, const Machines& machines);
 
   /// Times and workspaces of the plans within the request's limit, by ascending workspace.
   std::vector<Configuration> front(const PlanRequest& request, const Machines& machines);
 
-  /// Those that have been used so far, as they were read.
+  /// The plans that have been used so far, as they were read.
   std::vector<FrozenPlan> used() const;
 
  private:
-  /// What is built anew for another kind of device or of question.
-  /// The place in plans_, the machine, whether it must be deterministic, and the replay.
+  /// A plan is built anew if one of these differs: its index in plans_, the machine, whether it
+  /// must be deterministic, and the replay.
   using BuiltKey = std::tuple<std::size_t, int, bool, Replay>;
   struct Built {
     std::shared_ptr<const Plan> plan;  ///< null: it can't be had
@@ -54,17 +54,17 @@ class FrozenPlans {
   };
 
   std::vector<std::size_t> ranked(const PlanRequest& request, const Machines& machines);
-  /// The second: whether it is new.
+  /// Second: whether it was built just now.
   std::pair<Built, bool> built(const PlanRequest& request, std::size_t index);
   void warn(const PlanRequest& request, const std::string& why);
 
   const std::string name_;
   const std::vector<FrozenPlan> plans_;
-  /// Where the plans of a problem stand, at each mini-batch.
+  /// Indices in plans_, by problem and mini-batch.
   std::map<std::pair<std::string, int>, std::vector<std::size_t>> places_;
   mutable ForkMutex mutex_;
   std::map<BuiltKey, Built> built_;
-  /// Of problems that were asked about: their places, those for such a device first.
+  /// Indices in plans_ for problems that were asked about; only those for such a device, if any.
   BoundedMap<KnownKey, std::vector<std::size_t>, KnownKey::Hash> found_{kMostProblems};
   BoundedMap<KnownKey, bool, KnownKey::Hash> warned_{kMostProblems};
 };
@@ -72,10 +72,10 @@ class FrozenPlans {
 /// The plans of a file; equal contents are read once. Throws BadSetting.
 std::shared_ptr<FrozenPlans> frozenPlans(const std::string& path);
 
-/// Of all files that were read lately: what has been used.
+/// The used plans of all files that were read lately.
 std::vector<FrozenPlan> usedFrozenPlans();
 
-/// A plan as a file has it. `known`: what it is the answer to.
+/// Converts a plan to a file's form, with the limit that it answers.
 FrozenPlan toFrozen(const KnownPlan& known, const QuestionKey& question, const std::string& device);
 
 /// Replaces the file in one step. Throws BadSetting.

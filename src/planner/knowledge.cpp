@@ -12,8 +12,8 @@ std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes
   return result.everyOfferFits ? std::numeric_limits<std::size_t>::max() : limitBytes;
 }
 
-/// Another candidate's will do for the client's own kernel: that, too, cuDNN has proposed to the
-/// program. That one does not run so says nothing of others.
+/// A plan of another candidate also serves the client's own kernel, because cuDNN has proposed that
+/// candidate to the program, too. A null plan says nothing about other kernels.
 bool UnmeasuredPlan::serves(const PlanRequest& request) const noexcept {
   if (kind == Kind::kAny)
     return limitBytes == request.limitBytes && deterministic == request.deterministic &&

@@ -1,5 +1,4 @@
-// What is known of problems: kernels' times, which last, and what has been asked, which holds for
-// that question only.
+// Knowledge of problems: kernels' times, which last, and answers, which hold for one question.
 #pragma once
 
 #include <chrono>
@@ -22,127 +21,127 @@ namespace ucudnn {
 
 struct PlanAnswer {
   std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN
-  bool isFinal = false;              ///< asked again, or measured on, it would be the same
-  /// There may be a better one, in more of the limit: KnownQuestion::answersClosely.
+  bool isFinal = false;              ///< asking again, or measuring on, would not change it
+  /// There may be a better plan that uses more of the limit: KnownQuestion::answersClosely.
   bool isFromOtherLimit = false;
-  bool ownIsBest = false;  ///< there is none, as the client's own kernel is as fast
+  bool ownIsBest = false;  ///< there is no plan, because the client's own kernel is as fast
   bool isOngoing = false;  ///< the problem's next call takes its measurement further
 };
 
-/// A plan and the limits that it is the answer to: all from `lowBytes` to `highBytes`.
+/// A plan, and the limits that it answers: all from `lowBytes` to `highBytes`.
 struct KnownPlan : PlanAnswer {
   bool deterministic = false;
   Replay replay = Replay::kNever;
   double maxError = 0;
   std::size_t lowBytes = 0;
   std::size_t highBytes = 0;
-  bool borrows = false;       ///< it was asked for calls whose output may be borrowed
+  bool borrows = false;       ///< it was made for calls whose output may be borrowed
   bool suitsEngines = false;  ///< and for calls that are known to suit engines
 };
 
-/// What runs until a problem is measured, and what it was made for.
+/// A plan that runs until a problem is measured, and what it was made for.
 struct UnmeasuredPlan {
   enum class Kind {
     kOwn,  ///< the client's own kernel on parts of the batch
     kAny   ///< whatever fits
   };
   Kind kind = Kind::kOwn;
-  std::optional<Kernel> own;  ///< that the request had
+  std::optional<Kernel> own;  ///< of the request
   CallKind calls = CallKind::kAdding;
   bool deterministic = false;
   Replay replay = Replay::kNever;
-  std::size_t limitBytes = 0;        ///< within so much; within more, larger parts may fit
-  std::shared_ptr<const Plan> plan;  ///< null: it does not run so, or nothing fits
+  std::size_t limitBytes = 0;  ///< it was made for this limit; within more, larger parts may fit
+  std::shared_ptr<const Plan> plan;  ///< null: the kernel does not run so, or nothing fits
 
   bool serves(const PlanRequest& request) const noexcept;
 };
 
-/// The workspace within which a benchmark answers its question, if it does.
+/// The largest limit that a benchmark answers, if it answers its question.
 std::size_t answeredWithin(const BenchmarkResult& result, std::size_t limitBytes) noexcept;
 
-/// What was found out for a limit. Every kernel was tried that could be in a best plan, at the
-/// mini-batch itself every one at all; and for this limit, the largest batches that fit it.
+/// A limit that has been measured. Every kernel that could be in a best plan was tried, at the
+/// mini-batch itself every kernel at all, and the largest batches that fit this limit.
 struct Coverage {
   std::size_t limitBytes;
-  std::size_t answeredBytes;  ///< within so much nothing else is known; no less than the limit
+  std::size_t answeredBytes;  ///< limits up to this have the same answer; no less than limitBytes
 };
 
-/// A limit that halves again and again makes no more.
+/// A limit that is halved again and again makes no more.
 constexpr std::size_t kMostCoverages = 128;
 
-/// What has been asked of a problem. A kernel that was left out because others beat it was left out
-/// for this question only.
+/// A question about a problem, and its answers. A kernel that was left out because others beat it
+/// was left out for this question only.
 struct KnownQuestion {
   using Clock = std::chrono::steady_clock;
 
   QuestionKey key;
   std::vector<Coverage> coverages;
-  bool memoryWasShort = false;  ///< something was not tried for want of memory
-  bool replaysUntried = false;  ///< what some kernels take when they are replayed, for the same
+  bool memoryWasShort = false;  ///< something was not tried for lack of memory
+  bool replaysUntried = false;  ///< some kernels' replayed times are missing, for lack of memory
   bool failed = false;          ///< something failed that may work another time
-  std::size_t triedBytes = 0;   ///< the limit within which that was left out
-  std::optional<std::size_t> wholeBytes;  ///< within so much nothing was left out
-  Clock::time_point retryAt{};            ///< of what could not be tried
-  std::string why;                        ///< what stood in the way, for the log
-  bool isOfNeighbour = false;             ///< what is fastest was looked for among few kernels
-  bool isOngoing = false;                 ///< it is being measured, slice by slice
-  double spentMs = 0;                     ///< on that, so far
-  std::uint64_t calls = 0;  ///< that were answered here, not from a handle's own table
+  std::size_t triedBytes = 0;   ///< the largest limit at which something was left out
+  std::optional<std::size_t> wholeBytes;  ///< the largest limit at which nothing was left out
+  Clock::time_point retryAt{};            ///< when to try again what could not be tried
+  std::string why;                        ///< the obstacle, for the log
+  bool isOfNeighbour = false;  ///< only the few kernels of a neighbour's plans were timed
+  bool isOngoing = false;      ///< it is being measured, slice by slice
+  double spentMs = 0;          ///< the time of that, so far
+  std::uint64_t calls = 0;     ///< calls that were answered here, not by a handle's own table
   std::vector<KnownPlan> plans;
-  std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal ones are kept
-  /// The latest last. Kept when the problem is measured: a graph of the client's may run them.
+  std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal plans are reused
+  /// The latest is last. Kept when the problem is measured, because a client's graph may run them.
   std::vector<UnmeasuredPlan> unmeasured;
-  Clock::time_point partsRetryAt{};  ///< no candidate's parts are tried before: one's have failed
+  Clock::time_point partsRetryAt{};  ///< after failures no candidate's parts are tried before
   int partsFailures = 0;
 
   bool isIncomplete() const noexcept { return memoryWasShort || replaysUntried || failed; }
   bool isAnswered() const noexcept { return !coverages.empty(); }
-  /// Whether a plan within the limit can be made. Of one that is far below what was asked for there
-  /// may be a better one.
+  /// Whether a plan within the limit can be made. If the limit is far below those asked for, there
+  /// may be a better plan.
   bool answers(std::size_t limitBytes) const noexcept;
-  /// Whether what answers the limit was looked for within about as much, half to double: so a limit
-  /// that varies is measured anew as often as it halves or doubles. Or such a search gave a plan
-  /// that the limit is enough for: mostly a call has its plan's workspace.
+  /// Whether the answer was looked for within a similar limit, half to double. So a varying limit
+  /// is measured anew only as often as it halves or doubles. Also true if such a search gave a plan
+  /// that fits the limit: mostly a call brings its plan's workspace.
   bool answersClosely(std::size_t limitBytes) const noexcept;
   void addCoverage(Coverage coverage);
-  /// Answered, and another attempt would add nothing unless it looks closer.
+  /// Answered, and another attempt would add nothing unless its limit is closer.
   bool isComplete(std::size_t limitBytes) const noexcept {
     return answers(limitBytes) && (!isIncomplete() || (wholeBytes && *wholeBytes >= limitBytes));
   }
-  /// Notes an attempt within `limitBytes`. One within less than another does not make up for what
-  /// that left out.
+  /// Notes an attempt within `limitBytes`. If it had less than an earlier attempt, it does not make
+  /// up for what that one left out.
   void addAttempt(const BenchmarkResult& result, std::size_t limitBytes);
   const KnownPlan* find(const PlanRequest& request) const noexcept;
-  /// Whether the client's own kernel runs in parts, or another in bands, until it is measured.
+  /// Whether, until it is measured, the client's own kernel runs in parts, or another one in bands.
   bool runsUnmeasured(const PlanRequest& request) const noexcept;
   /// Drops the plans after something has been measured.
   void dropPlans();
 };
 
-/// A problem at any mini-batch.
+/// All that is known of a problem, at any mini-batch.
 struct Known {
   Measurements measurements;
-  Measurements elsewhere;  ///< with another driver or cuDNN: worth trying first, no answer
+  Measurements elsewhere;  ///< with another driver or cuDNN: tried first, but no answer
   KernelsAtSizes refused;  ///< kernels that cuDNN names but does not run
-  std::string loadedFrom;  ///< the database that was asked
-  bool isLoading = false;  ///< a thread is asking one
-  KnownQuestion::Clock::time_point loadAgainAt{};  ///< others held it when it was asked
+  std::string loadedFrom;  ///< the database that was read
+  bool isLoading = false;  ///< a thread is reading one
+  KnownQuestion::Clock::time_point loadAgainAt{};  ///< set if others held it when it was read
   std::vector<KnownQuestion> questions;
-  /// Kernels of clients that were faster than plans where both were called in turns.
+  /// Client kernels that were faster than their plans when both were called in turns.
   std::set<std::pair<int, Kernel>> preferred;
-  /// Mini-batches where cuDNN, without a limit, ranks an accurate kernel first. It takes long to
-  /// say so.
+  /// Mini-batches where cuDNN, without a limit, ranks an accurate kernel first. Kept because it
+  /// takes cuDNN long to say so.
   std::set<int> accurateFirst;
 
   /// Whether the kernel has been measured at a batch size, or can't be.
   bool hasTried(int batch, Kernel kernel) const noexcept;
   bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }
-  /// Whether to ask this database now: once, unless others held it.
+  /// Whether to read this database now: once, unless others held it.
   bool mayLoad(const std::string& path) const noexcept;
   void dropPlans();
   KnownQuestion* find(const QuestionKey& key) noexcept;
   const KnownQuestion* find(const QuestionKey& key) const noexcept;
-  /// Adds the question where it is new; of too many the one that came first goes.
+  /// Adds the question if it is new. If there are too many, the oldest one goes.
   KnownQuestion& question(const QuestionKey& key);
 };
 
@@ -160,14 +159,15 @@ struct KnownKey {
   };
 };
 
-/// So many problems are remembered, the latest used: a measured one takes up to 15 KiB. The
-/// database remembers the others' measurements.
+/// How many problems are remembered, the latest used. A measured one takes up to 15 KiB. The
+/// database keeps the measurements of the others.
 constexpr std::size_t kMostProblems = 8192;
-/// Of one problem.
+/// Questions about one problem.
 constexpr std::size_t kMostQuestions = 64;
 /// Plans of one question: as many as its Pareto front is long, mostly below ten.
 constexpr std::size_t kMostPlans = 32;
-/// A program that compares engines grants them different workspaces.
+/// Unmeasured plans of one question. A program that compares engines grants them different
+/// workspaces.
 constexpr std::size_t kMostUnmeasured = 16;
 
 using Knowledge = BoundedMap<KnownKey, Known, KnownKey::Hash>;

@@ -14,7 +14,7 @@ class Machines {
  public:
   /// The number of a device's kind. Throws Error.
   int ofDevice(int device);
-  /// REQUIRES: a number that ofDevice gave.
+  /// REQUIRES: ofDevice has returned the number.
   MachineKey key(int machine) const;
 
  private:
@@ -23,8 +23,8 @@ class Machines {
   std::vector<MachineKey> keys_;
 };
 
-/// The further devices that UCUDNN_BENCHMARK_DEVICES names beside `device`. Throws BadSetting for
-/// an id that does not exist or a device of another model.
+/// The devices other than `device` that UCUDNN_BENCHMARK_DEVICES names. Throws BadSetting if an id
+/// does not exist or names a device of another model.
 std::vector<int> benchmarkDevices(const std::vector<int>& ids,
                                   bool all,
                                   int device,

@@ -1,4 +1,4 @@
-// Lists of measured kernels: parts of them, and what is added to them.
+// Selects from lists of measured kernels, and adds to them.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace ucudnn {
 
-/// Those measured at one batch size that need no more than the limit; a larger one may have been
-/// measured as well, here or by another process.
+/// The kernels measured at one batch size that need no more than the limit. Larger ones may have
+/// been measured as well, here or by another process.
 std::vector<Measurement> kernelsWithin(const Measurements& measurements,
                                        int batch,
                                        std::size_t limitBytes);

@@ -14,15 +14,16 @@ namespace ucudnn {
 namespace {
 
 constexpr std::string_view kWithin = " within=";
-// Stored like a question, with the mini-batches that Known::accurateFirst has.
+// Stored like a question, for the mini-batches in Known::accurateFirst.
 constexpr char kAccurateFirst[] = "accurate";
 
-/// What a question within a limit is stored under.
+/// The text under which a question within a limit is stored.
 std::string questionText(const QuestionKey& question, std::size_t limitBytes) {
   return fmt::format("{}{}{}", toText(question), kWithin, limitBytes);
 }
 
-/// The question's text, and the limit. Without one, as once, it is taken to be all that is covered.
+/// The question's text and the limit. Old rows have no limit: it is taken to be all that they
+/// cover.
 std::pair<std::string, std::size_t> fromQuestionText(const std::string& text) {
   std::size_t limitBytes = std::numeric_limits<std::size_t>::max();
   const auto place = text.find(kWithin);
@@ -32,7 +33,7 @@ std::pair<std::string, std::size_t> fromQuestionText(const std::string& text) {
   return {text.substr(0, place), limitBytes};
 }
 
-/// Of any mini-batch, by their texts. Never destroyed: handles are used in static destructors.
+/// Questions of any mini-batch by their texts. Never destroyed: static destructors use handles.
 const std::map<std::string, QuestionKey>& questionsByText() {
   static const auto& all = *[] {
     auto* const questions = new std::map<std::string, QuestionKey>;
@@ -65,7 +66,8 @@ Database& MeasurementFiles::database(const PlanRequest& request) {
 
 StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
   StoredKnowledge stored;
-  // Who names a file has that alone; what was measured here takes the place of what was shipped.
+  // If the setting names a file, only that is read. Measurements of this machine replace shipped
+  // ones.
   const bool isKept = namesFolder(request.settings->databasePath);
   if (isKept) addRows(request, shipped_, stored);
   addRows(request, database(request), stored);
@@ -78,7 +80,8 @@ StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
   return stored;
 }
 
-/// What is missing because it can't be true is measured, so the file has answered nothing.
+/// Rows that can't be true are left out, and their kernels measured. Such a file answers no
+/// question.
 void MeasurementFiles::addRows(const PlanRequest& request,
                                Database& file,
                                StoredKnowledge& stored) const {
@@ -115,7 +118,7 @@ void MeasurementFiles::add(const PlanRequest& request, const BenchmarkResult& re
   const std::string text = request.problem.text();
   if (!result.measurements.empty())
     file.store(machine, text, toStored(request.problem, result.measurements));
-  // Replays that are missing are seen in the kernels, by those who want them.
+  // Requests that want replayed times see in the kernels that these are missing.
   const bool isWhole = result.untried == Untried::kNone && result.failures == 0;
   if (result.undividedMeasured && isWhole)
     file.store(machine,

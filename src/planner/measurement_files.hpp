@@ -1,4 +1,4 @@
-// What databases know of problems.
+// Reads measurements of problems from databases, and stores them there.
 #pragma once
 
 #include <map>
@@ -18,9 +18,9 @@
 
 namespace ucudnn {
 
-/// What a database says of a problem.
+/// A database's contents about a problem.
 struct StoredKnowledge {
-  bool isLocked = false;  ///< others held it, it has said nothing
+  bool isLocked = false;  ///< others held it, so nothing was read
   Measurements measurements;
   struct Answered {
     QuestionKey question;
@@ -28,22 +28,22 @@ struct StoredKnowledge {
   };
   std::vector<Answered> answered;
   std::set<int> accurateFirst;
-  /// Of the same device with another driver or cuDNN: what is worth trying first, and no answer.
+  /// For the same device with another driver or cuDNN: worth trying first, but no answer.
   Measurements elsewhere;
 };
 
-/// The databases that requests name: questions and results as their rows. Of them only times and
-/// errors are taken over, and only possible ones (measurement_rows.hpp). Thread-safe.
+/// The databases that requests name. Turns questions and results into rows, and back. Takes only
+/// times and errors from rows, and only possible ones (measurement_rows.hpp). Thread-safe.
 class MeasurementFiles {
  public:
   explicit MeasurementFiles(const Machines& machines, const std::string& shipped = shippedFile())
       : machines_(machines), shipped_(shipped, DatabaseUse::kShipped) {}
 
   StoredKnowledge read(const PlanRequest& request);
-  /// What could not be tried for want of time the database does not learn of.
+  /// Stores the question as answered only if nothing was left untried and nothing failed.
   void add(const PlanRequest& request, const BenchmarkResult& result);
   void addAccurateFirst(const PlanRequest& request);
-  /// Rows say of the request's problem what cuDNN denies.
+  /// Warns that rows about the request's problem contradict cuDNN.
   void warnOfLies(const PlanRequest& request);
 
  private:
@@ -52,7 +52,7 @@ class MeasurementFiles {
 
   const Machines& machines_;
   ForkMutex mutex_;
-  /// By the path that a request has, and of a folder by the machine.
+  /// By the request's path and, if that is a folder, by the machine.
   std::map<std::pair<std::string, int>, std::unique_ptr<Database>> databases_;
   Database shipped_;
 };

@@ -12,8 +12,8 @@
 namespace ucudnn {
 namespace {
 
-// Ten times what the fastest GPU of 2025 reaches with its narrowest type: 1e16 multiply-adds a
-// second, and 1e14 bytes a second, which is beyond any cache's bandwidth.
+// Ten times the rate of the fastest GPU of 2025 with its narrowest type, 1e16 multiply-adds a
+// second; and 1e14 bytes a second, which is beyond any cache's bandwidth.
 constexpr double kMostMultiplyAddsPerMs = 1e13;
 constexpr double kMostBytesPerMs = 1e11;
 // A launch takes 2 us on an H200.
@@ -21,15 +21,15 @@ constexpr double kShortestMs = 1e-4;
 // Eleven days: sums of such times over a mini-batch stay finite.
 constexpr double kLongestMs = 1e9;
 
-/// No algorithm does with fewer multiplications: Winograd's and Fourier's save a factor that is
-/// below the filter's area.
+/// No algorithm needs fewer multiply-adds: Winograd's and Fourier's transforms save a factor that
+/// is below the filter's area.
 double leastMultiplyAdds(const Problem& problem) noexcept {
   double area = 1;
   for (int i = 2; i < problem.dimensions; ++i) area *= problem.wSizes[static_cast<std::size_t>(i)];
   return problem.multiplyAdds() / area;
 }
 
-/// The output at least is written.
+/// Every kernel writes at least the output.
 double leastBytes(const Problem& problem) noexcept {
   const Problem::Sizes& sizes = problem.operation == Operation::kBackwardData     ? problem.xSizes
                                 : problem.operation == Operation::kBackwardFilter ? problem.wSizes
@@ -45,7 +45,7 @@ double leastMs(const Problem& problem) noexcept {
                    leastBytes(problem) / kMostBytesPerMs});
 }
 
-/// NaN compares with nothing.
+/// False for NaN.
 bool isBetween(double least, double timeMs) noexcept {
   return timeMs >= least && timeMs <= kLongestMs;
 }
@@ -58,7 +58,7 @@ bool isPossibleError(const Problem& problem, double error) noexcept {
 
 Measurements fromStored(const Problem& problem, const StoredMeasurements& stored, int* refused) {
   Measurements measurements;
-  // A kernel has a row at each of some ten sizes.
+  // A kernel has a row at each of some ten sizes. Its text is parsed once.
   std::unordered_map<std::string_view, std::optional<KernelOffer>> offers;
   for (const auto& [batch, size] : stored) {
     SizeMeasurements& found = measurements[batch];

@@ -1,5 +1,5 @@
-// Measurements as rows of the database. Of rows only times that hardware could have count, and
-// errors: all that cuDNN can tell is asked of cuDNN (confirmation.hpp).
+// Measurements as rows of the database. Only times and errors are taken from rows, and only those
+// that hardware could have. Everything that cuDNN can tell is asked of cuDNN (confirmation.hpp).
 #pragma once
 
 #include "benchmark/measurement.hpp"
@@ -11,10 +11,11 @@ namespace ucudnn {
 /// Whether a kernel of the problem could have this error: no less than the rounding of its output.
 bool isPossibleError(const Problem& problem, double error) noexcept;
 
-/// What the rows say of a problem, as far as it can be true of any GPU, today's or tomorrow's: a
-/// wrong refusal would measure for ever, a wrong acceptance only makes a slow plan; workspace and
-/// support are unconfirmed. Determinism, accuracy and the math type follow from kernel and problem
-/// alone, whatever the rows say. `refused`, if not null, counts the kernels that were left out.
+/// Converts the rows of a problem. Leaves out rows that can't be true of any GPU, today's or
+/// tomorrow's: a wrong refusal would measure for ever, a wrong acceptance only makes a slow plan.
+/// Workspace and support are unconfirmed. Determinism, accuracy and the math type follow from
+/// kernel and problem alone, whatever the rows say. `refused`, if not null, counts the kernels that
+/// were left out.
 Measurements fromStored(const Problem& problem,
                         const StoredMeasurements& stored,
                         int* refused = nullptr);

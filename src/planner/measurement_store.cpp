@@ -8,9 +8,10 @@
 namespace ucudnn {
 namespace {
 
-// What others held is asked again so much later: not more often than a person would notice.
+// A database that others held is read again after this time: not more often than a person would
+// notice.
 constexpr std::chrono::milliseconds kRetryLocked{100};
-// What another thread reads of a file is waited for: far longer than that takes, shorter than a
+// Longest wait for another thread that reads a file: far longer than reading takes, shorter than a
 // hang.
 constexpr std::chrono::milliseconds kLoadPatience{1000};
 
@@ -69,7 +70,7 @@ bool MeasurementStore::load(const PlanRequest& request) {
   return addLoaded(request, files_.read(request));
 }
 
-/// False: the file is not to be read now, or another thread has just done so.
+/// Returns false if the file is not to be read now, or another thread has just read it.
 bool MeasurementStore::beginLoad(const PlanRequest& request) {
   const KnownKey key = keyOf(request);
   std::unique_lock lock(mutex_);
@@ -101,13 +102,14 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
     }
     for (const auto& [size, found] : stored.measurements) {
       statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
-      // What this process has found out itself stays.
+      // This process's own measurements stay.
       std::vector<Measurement>& kernels = known.measurements[size].kernels;
       kernels.reserve(kernels.size() + found.kernels.size());
       for (const Measurement& m : found.kernels)
         if (findKernel(kernels, m.kernel) == nullptr) kernels.push_back(m);
     }
-    // A process without replay has not asked all that this one has to know, if it can find it out.
+    // Rows of processes without replay lack replayed times, which matters if this one can measure
+    // them.
     const bool lacksReplays = request.replay() != Replay::kNever &&
                               !areReplayTimed(stored.measurements) &&
                               callingThreads(request.device).mayCapture();
@@ -118,7 +120,7 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
     if (!stored.answered.empty()) neighbours_.add(keyOf(request));
     known.accurateFirst.insert(stored.accurateFirst.begin(), stored.accurateFirst.end());
     known.elsewhere = stored.elsewhere;
-    known.dropPlans();  // made without the file, by whoever found it locked or did not wait
+    known.dropPlans();  // made without the file by calls that found it locked or did not wait
     known.loadAgainAt = {};
     return known.question(request.question()).answersClosely(request.limitBytes);
   });

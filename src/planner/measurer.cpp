@@ -17,25 +17,27 @@ namespace {
 
 using Clock = KnownQuestion::Clock;
 
-// What could not be tried is tried again when ten times as long has passed as the attempt took: so
-// attempts take a tenth of the time at most. And not more often than a person would notice.
+// An incomplete attempt is repeated after ten times its duration, so attempts take at most a tenth
+// of the time. It is not repeated more often than a person would notice.
 constexpr int kRetryAfter = 10;
 constexpr std::chrono::milliseconds kShortestRetry{100};
 
-// A slice lasts about so long: steps of 1 to 3 ms, and as little as a person or a server notices.
+// A slice takes this part of the stall: steps of 1 to 3 ms, too little for a person or a server to
+// notice.
 constexpr double kSlicesOfStall = 4;
-// A measurement that no call has wanted for so long waits for its program's next phase.
+// A measurement that no call has wanted for this long gives way: it waits for its program's next
+// phase.
 constexpr std::chrono::seconds kWantedWithin{1};
-// What a program has begun and not gone on with. They hold built engines, some of 1 MiB.
+// Measurements that a program has begun and not continued. They hold built engines, some of 1 MiB.
 constexpr std::size_t kMostOngoing = 16;
 
-// What nobody asked to be measured takes at most a quarter of what is free: the program's other
-// threads allocate meanwhile, and must get what they would have got.
+// An unasked measurement takes at most a quarter of the free memory. The program's other threads
+// allocate meanwhile, and must get what they would have got without it.
 constexpr std::size_t kUnaskedPartsOfFree = 4;
 
-/// What kernels are timed on; null: scratch memory. The caller's own is not for engines and planes
-/// where it is not aligned, or has no z beside y: what they say there is no answer for other calls.
-/// Nor does it hold what errors are measured on.
+/// The memory that kernels are timed on; null: scratch memory. The caller's buffers don't serve for
+/// engines and planes if they are not aligned, or have no z beside y: the answer would not hold for
+/// other calls. They don't have the values either on which errors are measured.
 const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   const TensorBuffers* const own = request.buffers;
   if (request.withErrors()) return nullptr;
@@ -47,13 +49,13 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-/// A call that lacks workspace has lost as long as it takes already.
+/// A call that lacks workspace may wait for its own duration, because it has lost as much already.
 double sliceMsOf(const PlanRequest& request) noexcept {
   const double shortMs = request.settings->benchmarkStallMs / kSlicesOfStall;
   return request.lacksWorkspace ? std::max(shortMs, estimatedMs(request.problem)) : shortMs;
 }
 
-/// But for what is known of the problem.
+/// The benchmark's request, without what is known of the problem.
 BenchmarkRequest benchmarkRequestOf(const PlanRequest& request, bool isUnasked) {
   BenchmarkRequest benchmark;
   benchmark.problem = request.problem;
@@ -75,7 +77,8 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request, bool isUnasked) 
   return benchmark;
 }
 
-/// Another question's engines decide nothing where no plan may have them, and are not asked about.
+/// Drops engines of other questions: they decide nothing if no plan may have any, so cuDNN isn't
+/// asked.
 void dropEngines(Measurements& measurements) {
   const auto isEngine = [](const Measurement& m) { return m.kernel.source == kEngines; };
   for (auto& [batch, size] : measurements)
@@ -104,7 +107,7 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   const double callsMs = static_cast<double>(asked.calls) * timeMs;
   const bool hasShare = budget_.has(sliceMsOf(request), share);
   const bool isSlow = request.lacksWorkspace && !asked.runsUnmeasured(request);
-  // Calls pay for one attempt.
+  // Calls pay for one attempt only.
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
   if (isSlow && isFirst && asked.spentMs + sliceMsOf(request) <= callsMs) return true;
   if (request.sharesTotal && isFirst)
@@ -178,7 +181,8 @@ void Measurer::measure(const PlanRequest& request, bool isReserved) {
   const std::chrono::duration<double, std::milli> wall = Clock::now() - begin;
   result.spentMs = std::max(result.spentMs, wall.count());
   conclude(request, std::move(result), benchmark.own, std::move(why), before);
-  // What was begun in slices is not wanted any more. Another thread may be at it otherwise.
+  // Measurements begun in slices are not needed any more. Without a reservation another thread may
+  // use them.
   if (isReserved)
     ongoingOn(request.device).remove_if([&](const Begun& one) {
       return one.measurement.answers(request);
@@ -210,12 +214,12 @@ Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
 
 void Measurer::measureSlice(const PlanRequest& request) {
   BenchmarkRequest benchmark = benchmarkRequestOf(request, true);
-  benchmark.devices.clear();  // they would be waited for
-  benchmark.budgetMs = 0;     // it is looked to slice by slice
+  benchmark.devices.clear();  // the call would wait for them
+  benchmark.budgetMs = 0;     // checked slice by slice
   benchmark.longestMs = request.settings->benchmarkStallMs;
   benchmark.compilesAside = request.settings->backgroundPlanning;
   std::string why;
-  // Without it cuDNN isn't even asked what it has.
+  // Without memory cuDNN isn't even asked for its kernels.
   if (!hasMemoryToBenchmark(benchmark)) {
     BenchmarkResult result;
     result.untried = Untried::kMemory;
@@ -247,7 +251,7 @@ void Measurer::measureSlice(const PlanRequest& request) {
   conclude(request, std::move(result), benchmark.own, std::move(why), known);
 }
 
-/// Takes over what was found.
+/// Stores the result.
 void Measurer::conclude(const PlanRequest& request,
                         BenchmarkResult result,
                         const std::optional<Kernel>& own,
@@ -256,7 +260,8 @@ void Measurer::conclude(const PlanRequest& request,
   if (result.untried == Untried::kMemory) why = "device memory is short";
   if (result.failures > 0 && why.empty()) why = fmt::format("{} kernels failed", result.failures);
   statistics_.kernelsMeasured += result.kernelsMeasured;
-  // What was put off says nothing of what measuring costs, nor does a look at few kernels.
+  // The rest of an earlier measurement, or a look at few kernels, does not show the cost of
+  // measuring.
   const bool isLook = !before.neighbour.empty();
   if (result.kernelsMeasured > 0 && !before.isAnswered && !isLook)
     budget_.learn(estimatedMs(request.problem), result.spentMs);

@@ -1,4 +1,4 @@
-// When a problem is measured, and how.
+// Decides when a problem is measured, and how.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace ucudnn {
 
-/// Has problems measured where that was asked for, at once; or where it pays, a slice in each of
-/// their calls, one problem at a time on a device. Thread-safe.
+/// Measures problems. If that was asked for, it measures at once; otherwise, if it pays, a slice in
+/// each of the problem's calls, one problem at a time on a device. Thread-safe.
 class Measurer {
  public:
   Measurer(MeasurementStore& store, Statistics& statistics)
@@ -27,8 +27,8 @@ class Measurer {
   /// Measures what the question needs, if that is due and the device is free. Throws Error.
   void measureIfDue(const PlanRequest& request, Measuring measuring);
 
-  /// What is known after that. Empty where not even the undivided kernels could
-  /// be measured. Throws Error.
+  /// The known measurements after that. Empty if not even the undivided kernels could be measured.
+  /// Throws Error.
   Measurements measurements(const PlanRequest& request, Measuring measuring);
 
   /// Whether to measure before answering. REQUIRES: the store's lock.
@@ -37,9 +37,9 @@ class Measurer {
                    const Known& known,
                    const KnownQuestion& asked) const;
 
-  /// The request's calls pay for measuring. REQUIRES: the store's lock.
+  /// Counts the request's calls, which pay for measuring. REQUIRES: the store's lock.
   void addCalls(const PlanRequest& request, KnownQuestion& asked);
-  /// So do convolutions that were not looked at one by one.
+  /// Counts convolutions that were not looked at one by one; they pay for measuring, too.
   void addTime(double timeMs) { budget_.addTime(timeMs); }
 
  private:
@@ -48,16 +48,16 @@ class Measurer {
     Begun(const PlanRequest& request, const BenchmarkRequest& benchmark, KnownBefore before)
         : measurement(request, benchmark, std::move(before)) {}
     OngoingMeasurement measurement;
-    Clock::time_point wanted{};  ///< by a call, the last time
+    Clock::time_point wanted{};  ///< when a call wanted it last
   };
-  /// The latest begun last. Of a device, for whoever has reserved it.
+  /// The latest begun is last. Only the thread that has reserved the device uses its list.
   using Ongoing = std::list<Begun>;
 
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
-  /// All at once. Who has waited for the device long enough has not reserved it.
+  /// Measures all at once. A thread that has waited for the device long enough has not reserved it.
   void measure(const PlanRequest& request, bool isReserved);
   void measureSlice(const PlanRequest& request);
-  /// Null: another problem's measurement comes first.
+  /// Null if another problem's measurement comes first.
   Begun* ongoingOf(const PlanRequest& request, const BenchmarkRequest& benchmark);
   Ongoing& ongoingOn(int device);
   KnownBefore knownBefore(const PlanRequest& request);
@@ -66,8 +66,8 @@ class Measurer {
                 const std::optional<Kernel>& own,
                 std::string why,
                 const KnownBefore& before);
-  /// Of a problem like it, what may be faster than the call's own kernel. Empty: nothing is known.
-  /// REQUIRES: the store's lock.
+  /// The kernels of a similar problem's plans, which may be faster than the call's own kernel.
+  /// Empty if no similar problem is known. REQUIRES: the store's lock.
   std::optional<std::vector<Kernel>> hopesOf(const PlanRequest& request) const;
 
   MeasurementStore& store_;

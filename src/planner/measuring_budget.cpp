@@ -5,8 +5,8 @@
 namespace ucudnn {
 namespace {
 
-// A rule of thumb, corrected by what is seen: some 100 kernels of a policy powerOfTwo and its
-// variants, each asked for, built and timed for at least 0.3 ms, most at a smaller size than the
+// A rule of thumb, corrected by what is seen. A policy powerOfTwo and its variants have some 100
+// kernels. Each is asked for, built and timed for at least 0.3 ms, most at a smaller size than the
 // whole. On an H200 a convolution of AlexNet's takes 210 to 520 ms (misc/results, planning_ms).
 constexpr double kFixedCostMs = 100;
 constexpr double kCallsMeasured = 40;
@@ -36,7 +36,7 @@ double MeasuringBudget::expectedCostMs(double timeMs) const {
   return expected(timeMs);
 }
 
-/// REQUIRES: the lock.
+/// REQUIRES: the lock is held.
 double MeasuringBudget::expected(double timeMs) const {
   return costRatio_ * ruleOfThumbMs(timeMs);
 }

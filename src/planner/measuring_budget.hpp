@@ -1,4 +1,4 @@
-// When measuring a problem pays that no query asked to measure. Plain arithmetic over times.
+// Decides when it pays to measure a problem unasked. Plain arithmetic over times.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace ucudnn {
 
-/// What a program has spent in convolutions and on measuring them, and whether to spend more.
+/// The time that a program has spent in convolutions and on measuring them, and whether to spend
+/// more.
 ///
 ///  1. Over a program's life measuring takes at most a share of the time in convolutions. What was
 ///     asked for is not counted, nor what could not run otherwise.
@@ -27,15 +28,15 @@ namespace ucudnn {
 /// Thread-safe.
 class MeasuringBudget {
  public:
-  /// Unmodified programs on an H100 gain 0 to 20 % of their convolutions' time by what is measured:
+  /// Unmodified programs on an H100 gain 0 to 20 % of their convolutions' time by measured plans:
   /// misc/RESULTS.md at 7ba7ca8, "Programs that nobody here wrote".
   static constexpr double kHopedGain = 0.1;
-  /// What runs in parts for want of workspace has lost some already.
+  /// A kernel that runs in parts for lack of workspace has lost some time already.
   static constexpr double kHopedGainInParts = 0.3;
   /// Of what convolutions were estimated to take; unmeasured ones take several times as long.
   static constexpr double kShareOfTotal = 1;
 
-  /// Where a problem like it runs by the client's own kernel.
+  /// For a problem whose neighbour runs by the client's own kernel.
   static constexpr double kLeastGain = 0.02;
 
   /// Adds estimated time in convolutions, corrected by what estimates were wrong so far.
@@ -47,25 +48,25 @@ class MeasuringBudget {
   void learnTime(double estimatedMs, double timeMs);
   /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
   void learn(double timeMs, double costMs);
-  /// Nobody asked for it.
+  /// Counts measuring that nobody asked for.
   void spend(double costMs) {
     const std::lock_guard lock(mutex_);
     spentMs_ += costMs;
   }
 
-  /// Whether a problem whose calls have taken `callsMs`, each `timeMs`, is worth measuring, where
+  /// Whether a problem is worth measuring if its calls have taken `callsMs`, each `timeMs`, and
   /// `gain` of that time is hoped for.
   bool isWorth(double callsMs, double timeMs, double gain) const {
     return gain * callsMs >= expectedCostMs(timeMs);
   }
-  /// The same of a neighbour's few kernels.
+  /// The same for timing only a neighbour's few kernels.
   static bool isWorthALook(double callsMs, double timeMs, double gain) {
     return gain * callsMs >= kLookMs + kCallsOfALook * timeMs;
   }
   /// Whether the share has `costMs` left.
   bool has(double costMs, double share) const;
 
-  /// What measuring a problem costs that takes `timeMs` a call: learned from those measured.
+  /// Expected cost of measuring a problem that takes `timeMs` a call, learned from those measured.
   double expectedCostMs(double timeMs) const;
 
  private:

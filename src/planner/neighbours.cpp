@@ -8,14 +8,14 @@
 namespace ucudnn {
 namespace {
 
-// The latest: a program's sizes wander.
+// Only the latest of a form are kept, because a program's sizes wander.
 constexpr std::size_t kMostOfAForm = 64;
-// More would take as long as to ask cuDNN for all.
+// Timing more kernels would take as long as asking cuDNN for all.
 constexpr std::size_t kMostKernels = 3;
 
-/// How a tensor without gaps lies in memory; 0: it has gaps.
+/// The layout of a tensor without gaps: 1 channels first, 2 channels last; 0: it has gaps.
 int layoutOf(const Problem::Sizes& sizes, const Problem::Strides& strides, int dimensions) {
-  // From the innermost: the batch size may be 0, its stride is that of a sample.
+  // Begins at the innermost dimension. The batch size may be 0; its stride is that of a sample.
   const auto isDense = [&](bool isChannelsLast) {
     std::int64_t stride = 1;
     const auto takes = [&](int i) {
@@ -33,7 +33,7 @@ int layoutOf(const Problem::Sizes& sizes, const Problem::Strides& strides, int d
   return isDense(false) ? 1 : isDense(true) ? 2 : 0;
 }
 
-/// The problem without its image's size. Empty: a tensor has gaps.
+/// The problem without its image's size. Empty if a tensor has gaps.
 std::optional<KnownKey> formOf(const KnownKey& key) {
   KnownKey form = key;
   Problem& problem = form.problem;

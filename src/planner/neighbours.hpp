@@ -1,4 +1,5 @@
-// Problems that differ in the image's size alone: what is fastest for one mostly is for the next.
+// Problems that differ only in the image's size: one's fastest kernel mostly is the next one's,
+// too.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +10,14 @@
 
 namespace ucudnn {
 
-/// The problems that have been answered, by what neighbours have in common. Not thread-safe.
+/// The answered problems, by all but their image's size. Not thread-safe.
 class Neighbours {
  public:
-  /// The problem's questions have an answer. `key`: at batch 0. Nothing, where its tensors have
+  /// Adds a problem whose questions have an answer. `key` has batch 0. Ignored if its tensors have
   /// gaps.
   void add(const KnownKey& key);
-  /// Calls `look(const KnownKey&)` for those of another image size, the nearest first, until it
-  /// says true.
+  /// Calls `look(const KnownKey&)` for problems of another image size, the nearest first, until it
+  /// returns true.
   template <typename Look>
   void forEach(const KnownKey& key, Look look) const {
     for (const KnownKey& other : nearest(key))
@@ -30,8 +31,8 @@ class Neighbours {
   BoundedMap<KnownKey, std::vector<KnownKey>, KnownKey::Hash> byForm_{kMostForms};
 };
 
-/// The kernels of a neighbour's plans within the limit, the plan with most workspace first; no more
-/// than are quickly timed.
+/// The kernels of a neighbour's plans within the limit, those of the plan with most workspace
+/// first; only as many as are timed quickly.
 std::vector<Kernel> kernelsOfPlans(const KnownQuestion& asked, std::size_t limitBytes);
 
 }  // namespace ucudnn

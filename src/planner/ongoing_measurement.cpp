@@ -62,7 +62,7 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
       const auto stepBegin = Clock::now();
       isLeft = run_->advance();
       const double stepMs = msSince(stepBegin);
-      if (stepMs > request.settings->benchmarkStallMs)  // code that is loaded, mostly
+      if (stepMs > request.settings->benchmarkStallMs)  // mostly because code is loaded
         logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
                 request.problem.text(),
                 request.problem.batch(),

@@ -1,4 +1,4 @@
-// A measurement that nobody asked for: it goes on a slice at a time, in calls of its problem.
+// A measurement that nobody asked for. Calls of its problem take it further, a slice each.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace ucudnn {
 
-/// What is known of a problem before it is measured.
+/// All that is known of a problem before it is measured.
 struct KnownBefore {
   Measurements measurements;
-  Measurements elsewhere;  ///< of another version of cuDNN or the driver
+  Measurements elsewhere;  ///< with another version of cuDNN or the driver
   KernelsAtSizes refused;
   std::vector<Kernel> neighbour;  ///< BenchmarkRequest::neighbour; empty: all kernels are looked at
-  bool isAnswered = false;  ///< the question: then little is timed but the client's own kernel
+  bool isAnswered = false;  ///< the question is; then little but the client's own kernel is timed
 
-  /// REQUIRES: this outlives what is asked.
+  /// REQUIRES: this outlives `benchmark`.
   void addTo(BenchmarkRequest& benchmark) const noexcept {
     benchmark.known = &measurements;
     benchmark.elsewhere = &elsewhere;
@@ -30,23 +30,23 @@ struct KnownBefore {
 /// Holds no device memory between two slices. Not thread-safe.
 class OngoingMeasurement {
  public:
-  /// `benchmark`: of the request, without further devices and known kernels, which are the others.
+  /// `benchmark` is the request's, without further devices; `before` has the known kernels.
   OngoingMeasurement(const PlanRequest& request, BenchmarkRequest benchmark, KnownBefore before);
   OngoingMeasurement(const OngoingMeasurement&) = delete;
   OngoingMeasurement& operator=(const OngoingMeasurement&) = delete;
 
-  /// Whether the request's call can take it further: it asks for the same, and its memory is of the
-  /// same kind.
+  /// Whether the request's call can take it further: the call asks for the same, and its memory is
+  /// of the same kind.
   bool isOf(const PlanRequest& request, const BenchmarkRequest& benchmark) const noexcept;
 
-  /// Takes steps until `sliceMs` have passed: a step more or less. False: none is left. Throws
-  /// Error where no kernel can be timed. REQUIRES: isOf; the request's handle's device is current,
-  /// its stream not captured.
+  /// Takes steps until `sliceMs` have passed, a step more or less. Returns false if none is left.
+  /// Throws Error if no kernel can be timed. REQUIRES: isOf; the device of the request's handle is
+  /// current, and its stream is not captured.
   bool advance(const PlanRequest& request, const BenchmarkRequest& benchmark, double sliceMs);
-  /// What has been found, once.
+  /// The result. Call it once.
   BenchmarkResult finish();
 
-  /// Whether it answers the request's question, for whatever limit and calls it was begun.
+  /// Whether it answers the request's question. It may have begun for other limits and calls.
   bool answers(const PlanRequest& request) const noexcept {
     return request.problem == benchmark_.problem && request.question() == question_;
   }
@@ -61,7 +61,7 @@ class OngoingMeasurement {
   KnownBefore before_;
   BenchmarkRequest benchmark_;
   std::optional<BenchmarkRun> run_;
-  double spentMs_ = 0;  ///< of the host's or the device's time, in all slices
+  double spentMs_ = 0;  ///< the longer of the host's and the device's time, over all slices
 };
 
 }  // namespace ucudnn

@@ -15,9 +15,9 @@
 namespace ucudnn {
 namespace {
 
-/// What `attempt` makes, once cuDNN has confirmed that. Empty: it has denied something, which will
-/// not be chosen again, so this ends. Only what is chosen is asked about: cuDNN takes 30 to 300 us
-/// to answer, the optimizer less to choose anew.
+/// Repeats `attempt` until it returns something. An empty result says that cuDNN has denied a
+/// kernel, which is not chosen again, so this ends. Only chosen kernels are asked about: cuDNN
+/// takes 30 to 300 us to answer, and the optimizer less to choose anew.
 template <typename Attempt>
 auto untilConfirmed(Attempt attempt) {
   for (;;)
@@ -38,9 +38,8 @@ void addReplay(Configuration& configuration, Pace pace) {
   if (pace == Pace::kDevice && isDivided(configuration)) configuration.timeMs += kReplayMs;
 }
 
-/// Of what takes no longer than `mostMs` the one with the least workspace, if `fastest` of the
-/// table has so much that it matters. `halves`: or of what takes a little longer, if that has no
-/// more than half.
+/// The configuration with the least workspace that takes at most `mostMs`, if `fastest` has so much
+/// that it matters. `halves`: a slightly slower one is taken if it needs at most half of that.
 Configuration lean(const CandidateTable& table,
                    const Configuration& fastest,
                    const WorkspaceRoom& room,
@@ -57,8 +56,8 @@ Configuration lean(const CandidateTable& table,
   return half.workspaceBytes <= chosen.workspaceBytes / 2 ? half : chosen;
 }
 
-/// The fastest configuration; but a split has to win more than the noise of the timings against the
-/// undivided one, and much workspace more than that against less.
+/// The fastest configuration. But a split must beat the undivided one by more than the noise of the
+/// timings, and a large workspace must beat a smaller one by more than that.
 std::optional<Configuration> chooseConfiguration(
     const CandidateTable& table, int miniBatch, const WorkspaceRoom& room, Pace pace, bool halves) {
   const auto fastest = fastestConfiguration(table, miniBatch, room, kLaunchMs);
@@ -95,7 +94,7 @@ std::shared_ptr<const Plan> PlanChooser::plan() {
   return untilConfirmed([&]() -> std::optional<Chosen> {
     try {
       return tryPlan();
-    } catch (const RefusedKernel& refused) {  // a database may have it of another installation
+    } catch (const RefusedKernel& refused) {  // a database may have it from another installation
       logInfo("{} N={} {}: {}",
               request_.problem.text(),
               refused.batch,
@@ -112,7 +111,7 @@ std::vector<Configuration> PlanChooser::front() {
   return untilConfirmed([&] { return tryFront(); });
 }
 
-/// Empty: cuDNN has denied something, and `measurements_` have changed. Null: there is no plan.
+/// Empty: cuDNN has denied a kernel, and `measurements_` have changed. Null: there is no plan.
 std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
   const bool wasAsked = store_.read(request_, [](const Known*, const KnownQuestion* asked) {
     return asked != nullptr && asked->isAnswered();
@@ -136,8 +135,9 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPlan() {
   return plan;
 }
 
-/// The plan for calls that repeat, and in it the one for those that don't where that gains. Where a
-/// graph gains nothing, all calls run by what is the fastest enqueued. As `tryPlan`.
+/// The plan for calls that repeat. It holds another one for calls that don't, if that gains. If a
+/// graph gains nothing, all calls run the configuration that is fastest when enqueued. Returns
+/// empty or null as `tryPlan` does.
 std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& request) {
   const auto enqueued = choose(request, Pace::kHost);
   if (!enqueued && !confirmAll(store_, request, prepared_, measurements_)) return std::nullopt;
@@ -158,7 +158,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& reque
   return build(main, gains ? Pace::kDevice : Pace::kHost);
 }
 
-/// Empty: as of `tryPlan`.
+/// Empty as for `tryPlan`.
 std::optional<std::vector<Configuration>> PlanChooser::tryFront() {
   const Pace pace = request_.replay() == Replay::kWhereRepeated ? Pace::kDevice : Pace::kHost;
   const int miniBatch = request_.problem.batch();
@@ -190,11 +190,11 @@ std::optional<Configuration> PlanChooser::choose(const PlanRequest& request, Pac
   return chosen;
 }
 
-/// True: all that the configurations run is as cuDNN says; of a plan for any call it is not asked.
-/// False: `measurements_` have changed, and cuDNN has been asked about all of them.
+/// Returns true if cuDNN confirms all kernels of the configurations. If not, cuDNN has been asked
+/// about all measurements, and `measurements_` have changed.
 bool PlanChooser::confirm(const PlanRequest& request,
                           const std::vector<Configuration>& configurations) {
-  // What runs calls that suit no engine is confirmed by the first of them.
+  // The first call that suits no engine confirms its plan itself.
   if (request.calls == CallKind::kOther) return true;
   KernelsAtSizes wanted;
   for (const Configuration& configuration : configurations)
@@ -206,8 +206,8 @@ bool PlanChooser::confirm(const PlanRequest& request,
   return false;
 }
 
-/// Whether what cuDNN itself would run within the limit, by its heuristics, is among what was
-/// measured, or there is nothing: a plan is then no slower.
+/// Whether the kernel that cuDNN itself would run within the limit, by its heuristics, was
+/// measured, or there is none. A plan is no slower then.
 bool PlanChooser::knowsOwnChoice() {
   if (measurements_.empty()) return false;
   for (const KernelOffer& own : prepared_.ranked()) {
@@ -218,8 +218,8 @@ bool PlanChooser::knowsOwnChoice() {
   return true;
 }
 
-/// An inaccurate kernel gets into a split only where cuDNN, left alone without a limit, runs one;
-/// undivided it is what cuDNN runs under the same limit.
+/// A split has an inaccurate kernel only if cuDNN, left alone without a limit, runs one. Undivided,
+/// an inaccurate kernel is what cuDNN runs under the same limit.
 bool PlanChooser::isTooInaccurate(const Configuration& configuration) {
   if (request_.withErrors() ||
       !isInaccurateSplit(configuration, measurements_, request_.problem.batch()))
@@ -228,9 +228,9 @@ bool PlanChooser::isTooInaccurate(const Configuration& configuration) {
   return !*picksInaccurate_;
 }
 
-/// Whether cuDNN runs an inaccurate kernel when it may use any workspace: its heuristics, whose
-/// answer is the same for every query, put one first; where they give none, one is the fastest.
-/// Measuring that takes more than the limit, for as long as it lasts.
+/// Whether cuDNN runs an inaccurate kernel if it may use any workspace. It does if its heuristics,
+/// whose answer is the same for every query, put one first. If they give no answer, the fastest
+/// kernel decides. Measuring that takes more workspace than the limit, for as long as it lasts.
 bool PlanChooser::picksInaccurate() {
   if (const auto ranked = ranksInaccurateFirst()) return *ranked;
   const PlanRequest whole = request_.unlimited();
@@ -241,7 +241,7 @@ bool PlanChooser::picksInaccurate() {
   return fastestIsInaccurate(whole);
 }
 
-/// Empty: cuDNN does not say.
+/// Empty if cuDNN does not say.
 std::optional<bool> PlanChooser::ranksInaccurateFirst() {
   if (store_.ranksAccurateFirst(request_)) return false;
   const auto& ranked = prepared_.ranked();
@@ -250,7 +250,7 @@ std::optional<bool> PlanChooser::ranksInaccurateFirst() {
   return !ranked.front().accurate;
 }
 
-/// Of the kernels that an answered question has found undivided.
+/// Looks among the undivided kernels of an answered question.
 bool PlanChooser::fastestIsInaccurate(const PlanRequest& whole) {
   if (!store_.answers(whole)) return false;
   const int miniBatch = whole.problem.batch();

@@ -1,4 +1,4 @@
-// The choice among what has been measured for one request.
+// Chooses among what has been measured for one request.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@
 
 namespace ucudnn {
 
-/// Drops points that are no faster than one before them, which needs no more workspace.
+/// Drops points that are no faster than an earlier one, which needs no more workspace.
 void keepFront(std::vector<Configuration>& front);
 
-/// Chooses the fastest configuration, no less accurate than what cuDNN itself would run. What is
-/// chosen has been confirmed by cuDNN: only that is asked about, and where cuDNN denies it the
-/// choice is made again without. Not thread-safe.
+/// Chooses the fastest configuration that is no less accurate than what cuDNN itself would run.
+/// cuDNN is asked to confirm chosen kernels only. If it denies one, the choice is made again
+/// without it. Not thread-safe.
 class PlanChooser {
  public:
-  /// Among `measurements`, of what `store` knows of the request. What `measurer` may do besides
-  /// `measuring` says. REQUIRES: all outlive it.
+  /// Chooses among `measurements`, which `store` has about the request. `measuring` says what
+  /// `measurer` may measure besides. REQUIRES: the references outlive it.
   PlanChooser(MeasurementStore& store,
               Measurer& measurer,
               const PlanRequest& request,
@@ -37,8 +37,8 @@ class PlanChooser {
         measurements_(std::move(measurements)),
         prepared_(request.handle, request.problem) {}
 
-  /// The plan, all that it runs or names ready to run. Null: nothing fits, or it is not known
-  /// whether that is faster than what cuDNN would run. Throws Error.
+  /// The plan, with all that it runs or names ready to run. Null if nothing fits, or if it is not
+  /// known whether a plan is faster than what cuDNN would run. Throws Error.
   std::shared_ptr<const Plan> plan();
 
   /// The Pareto front under the limit. Throws Error.

@@ -22,7 +22,7 @@ bool isSamePlan(const Plan* a, const Plan* b) {
          isSamePlan(a->general.get(), b->general.get());
 }
 
-/// What a call takes at most that may suit no engine, unless it is known to.
+/// The longest time of a call by the plan. The call may suit no engine, unless it is known to.
 double longestMs(const Plan& plan, bool suitsEngines) {
   double longest = plan.predictedMs;
   if (plan.enqueued) longest = std::max(longest, plan.enqueued->predictedMs);
@@ -32,10 +32,10 @@ double longestMs(const Plan& plan, bool suitsEngines) {
   return std::max(longest, longestMs(*other, true));
 }
 
-/// Whether a plan takes the place of the client's own kernel: where it takes less time, by more
-/// than timings differ; or no more time, in so much less workspace that it matters, where the
-/// client is yet to be told how much. A host that runs ahead must not lose: the own kernel's time
-/// is that of the device.
+/// Whether a plan replaces the client's own kernel. It does if it takes less time, by more than
+/// timings differ. If the client is yet to be told how much workspace it needs, it also does if it
+/// takes no more time in so much less workspace that it matters. The own kernel's time is the
+/// device's, because a host that runs ahead must not lose.
 bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& own) {
   const double ownMs = std::min(own.timeMs, own.deviceMs) + kLaunchMs;
   const double planMs = longestMs(plan, request.suitsEngines);
@@ -103,7 +103,7 @@ std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
     });
   };
   if (!isToLoad()) {
-    // A slice is the call's own.
+    // The call measures its slice itself.
     const PlanningTime time(statistics_.planningMicroseconds);
     measurer_.measureIfDue(request, measuring);
     none.isOngoing = isOngoing(request);
@@ -146,7 +146,7 @@ std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measu
           return answer;
         };
         if (const KnownPlan* const known = asked.find(request)) return said(*known);
-        // The database may hold the answer; else what has not been measured has no plan.
+        // The database may hold the answer. If it can't, an unmeasured question has no plan.
         if (!asked.isAnswered() && !asked.isIncomplete() && !mayLoad) return said({});
         return std::nullopt;
       });
@@ -176,8 +176,8 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   return kept;
 }
 
-/// All threads hold the same plan, and an equal one of before is kept. The second: whether this
-/// one is new.
+/// Keeps one plan for all threads, and an equal former plan rather than the new one. Second:
+/// whether the plan is new.
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
   return store_.update(request, [&](const Known&, KnownQuestion& asked) {
     using Kept = std::pair<PlanAnswer, bool>;
@@ -185,7 +185,7 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
     bool isNew = true;
     const auto isSame = [&](const KnownPlan& former) {
       if (former.maxError != made.maxError) return false;
-      // One line is enough, though deterministic kernels were asked for first.
+      // Two answers without a plan are one line of the log, deterministic or not.
       if (!former.plan && !made.plan) return former.highBytes == made.highBytes;
       return former.replay == made.replay && isSamePlan(former.plan.get(), made.plan.get());
     };
@@ -246,7 +246,7 @@ void Planner::savePlans(const std::string& path) const {
             plans.push_back(toFrozen(known, asked.key, machines_.key(machine).deviceName));
     });
   };
-  // Of two that differ in replay alone the one that holds both ways.
+  // If two plans differ in replay alone, the one that holds both ways is written: it comes first.
   add([](const KnownPlan& known) { return known.replay == Replay::kWhereRepeated; });
   add([](const KnownPlan& known) { return known.replay != Replay::kWhereRepeated; });
   const auto key = [](const FrozenPlan& plan) {
@@ -270,7 +270,7 @@ void Planner::savePlans(const std::string& path) const {
   writeFrozenPlans(path, plans);
 }
 
-/// The least error that is known of a kernel; infinite where none is asked for.
+/// The least known error of a kernel within the limit; infinite if errors don't count.
 double Planner::leastErrorWithin(const PlanRequest& request) const {
   double least = kUnknownError;
   if (!request.withErrors()) return least;

@@ -1,4 +1,4 @@
-// What the planner is asked.
+// Requests to the planner.
 #pragma once
 
 #include <cudnn.h>
@@ -22,28 +22,28 @@ namespace ucudnn {
 
 class FrozenPlans;
 
-/// What may be done to find an answer.
+/// How much may be done to find an answer.
 enum class Measuring {
   kNever,       ///< nothing, not even read a file: the stream is being captured
-  kIfKnown,     ///< only look into the database: a query that names no limit
-  kWhenItPays,  ///< a call: it is counted, and the problem measured once that is worth it
-  kNow,         ///< a query that names a limit, Find, a diagnosis, a network under one total
+  kIfKnown,     ///< only look into the database: for a query that names no limit
+  kWhenItPays,  ///< for a call: it is counted, and the problem measured once that pays
+  kNow,         ///< for a query that names a limit, Find, a diagnosis, a network under one total
 };
 
-/// How the calls run that a plan is for.
+/// How a plan's calls run.
 enum class Replay {
   kNever,          ///< each micro-batch is enqueued
   kWhereRepeated,  ///< enqueued at first, as a CUDA graph once a call repeats
   kSamePlan,       ///< likewise, by one plan: a repeated call must have the first one's result
 };
 
-/// What is asked of a problem. Another question decides anew which kernels are worth timing.
+/// A question about a problem. Another question decides anew which kernels are worth timing.
 struct QuestionKey {
   int miniBatch = 0;
   BatchSizePolicy policy = BatchSizePolicy::kUndivided;
   Kernels kernels = Kernels::kLegacy;
   Tuning tuning = Tuning::kExhaustive;
-  bool errors = false;   ///< kernels' errors count, whatever the largest that is allowed
+  bool errors = false;   ///< kernels' errors count, whatever the largest allowed error
   bool borrows = false;  ///< micro-batches may have more workspace than the limit, in the output
 
   bool operator==(const QuestionKey& other) const noexcept {
@@ -52,22 +52,22 @@ struct QuestionKey {
   }
 };
 
-/// What the database keeps a question under, behind the problem's own text and a space.
+/// The text under which the database keeps a question, after the problem's own text and a space.
 std::string toText(const QuestionKey& question);
 
 /// The micro-batch sizes that the policy tries for a problem, ascending; the last is the
-/// mini-batch. A filter gradient in half or bfloat16 is not split: each micro-batch would round
-/// what it adds.
+/// mini-batch. A filter gradient in half or bfloat16 is not split, because each micro-batch would
+/// round what it adds.
 std::vector<int> sizesFor(const Problem& problem, BatchSizePolicy policy);
 
-/// The kernel that a client's call runs without μ-cuDNN, and what it needs for the mini-batch.
+/// The kernel that a client's call runs without μ-cuDNN, and its workspace for the mini-batch.
 struct OwnKernel {
   Kernel kernel;
   std::size_t workspaceBytes = 0;
 };
 
-/// Who asks, and for what. Made by a Snapshot, for what is known of the call besides; what asks for
-/// something else about the same convolution is derived from it here.
+/// Who asks, and for what. A Snapshot makes it from what is known of a call; the functions below
+/// derive requests for something else about the same convolution.
 struct PlanRequest {
   cudnnHandle_t handle = nullptr;
   int device = 0;
@@ -75,11 +75,11 @@ struct PlanRequest {
   Problem problem;
   std::size_t limitBytes = 0;
   bool deterministic = false;  ///< only deterministic kernels
-  /// What the plan's own steps must run; other calls ask for a plan that does. kOther: only kernels
-  /// that run whatever the call's factors and pointers are.
+  /// The calls that the plan's own steps must run; for other calls another plan is requested.
+  /// kOther: only kernels that run whatever the call's factors and pointers are.
   CallKind calls = CallKind::kAdding;
   bool undivided = false;  ///< only at the mini-batch itself, whatever the policy
-  /// The calls are known to suit engines, so that a plan may do without one for others.
+  /// The calls are known to suit engines, so the plan may lack a second plan for others.
   bool suitsEngines = false;
   bool lacksWorkspace = false;   ///< the call's own kernel needs more than the call has
   bool sharesTotal = false;      ///< the call's workspace is μ-cuDNN's own, of a network's total
@@ -89,8 +89,8 @@ struct PlanRequest {
   std::uint32_t callsSince = 1;  ///< calls that were made since the planner was asked last
   const Settings* settings = nullptr;
   const std::vector<int>* benchmarkDevices = nullptr;  ///< beside the handle's own
-  FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
-  /// The caller's, whose output may be overwritten; null: scratch memory.
+  FrozenPlans* frozen = nullptr;                       ///< null: no file of plans
+  /// The caller's buffers, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
 
   PlanRequest within(std::size_t bytes) const {
@@ -98,7 +98,7 @@ struct PlanRequest {
     other.limitBytes = bytes;
     return other;
   }
-  /// For a plan that has been chosen already.
+  /// For building a plan that has been chosen already.
   PlanRequest unlimitedFor(CallKind itsCalls) const {
     PlanRequest other = within(std::numeric_limits<std::size_t>::max());
     other.calls = itsCalls;
@@ -109,7 +109,7 @@ struct PlanRequest {
     other.calls = CallKind::kOther;
     return other;
   }
-  /// Undivided, without a limit: the caller's buffers have no workspace for that.
+  /// Undivided and without a limit. The caller's buffers lack the workspace for that.
   PlanRequest unlimited() const {
     PlanRequest other = within(std::numeric_limits<std::size_t>::max());
     other.undivided = true;
@@ -121,23 +121,23 @@ struct PlanRequest {
     return undivided ? BatchSizePolicy::kUndivided : settings->batchSizePolicy;
   }
   std::vector<int> sizes() const { return sizesFor(problem, policy()); }
-  /// Whether the client's own kernel runs within the limit: then a plan has to be faster.
+  /// Whether the client's own kernel runs within the limit. If it does, a plan has to be faster.
   bool runsOwn() const noexcept { return own && own->workspaceBytes <= limitBytes; }
-  /// What kernels are timed for: calls that are known to suit engines are known to overwrite, too.
+  /// The calls that kernels are timed for. Calls that are known to suit engines also overwrite.
   Calls timedCalls() const noexcept { return suitsEngines ? callsOf(calls) : Calls::kAll; }
-  /// What a kernel must be ready for at a batch size: a filter gradient's micro-batches add up.
+  /// The calls that a kernel must be ready for at a size. A filter gradient's micro-batches add up.
   Calls callsAt(int batch) const noexcept {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
     return addsUp ? Calls::kAll : callsOf(calls);
   }
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   bool withErrors() const noexcept { return settings->maxError > 0; }
-  /// Of the output, what a plan may borrow; 0: nothing. It is measured for all calls, for those
-  /// that overwrite it.
+  /// Bytes of an output sample that a plan may borrow; 0: none. Whatever the request's calls,
+  /// kernels are measured for those that overwrite the output.
   std::size_t borrowedSampleBytes() const noexcept {
     return settings->borrowOutput ? problem.overwrittenSampleBytes() : 0;
   }
-  /// What micro-batches of a plan have.
+  /// The workspace of a plan's micro-batches.
   WorkspaceRoom room() const noexcept {
     return {limitBytes, calls == CallKind::kOverwriting ? borrowedSampleBytes() : 0};
   }

@@ -12,16 +12,18 @@
 namespace ucudnn {
 namespace {
 
-// An engine takes 20 us for any part. Parts that are estimated shorter than this, of which 10 us
-// stand for a launch, would take little else: then there are few, or none.
+// An engine takes 20 us for any part, however small. Parts that are estimated shorter than
+// kShortestMs, of which 10 us stand for a launch, would be mostly overhead: at most kFew of them
+// are made.
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
 
-// What failed is not tried at each call, and what fails for good more and more seldom.
+// Failed parts are not tried at each call; if they always fail, they are tried more and more
+// seldom.
 constexpr std::chrono::milliseconds kPartsRetryAfter{100};
 constexpr int kMostDoublings = 20;  // to a day
 
-/// Whether a split may run that nobody has measured. Undivided a large problem is slow.
+/// Whether an unmeasured split may run. A large problem may, because it is slow undivided.
 bool mayRunInParts(const PlanRequest& request) {
   return request.own && (request.lacksWorkspace || request.problem.isLarge()) &&
          request.withEngines() && request.suitsEngines && !request.withErrors();
@@ -33,8 +35,8 @@ class Parts {
   Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared)
       : request_(request), kernel_(kernel), prepared_(prepared), left_(request.problem.batch()) {}
 
-  /// As many parts of the size as the rest of the batch has. False: one does not run within the
-  /// limit. Throws Error.
+  /// Adds as many parts of the size as the rest of the batch has. Returns false if such a part does
+  /// not run within the limit. Throws Error.
   bool add(int batch) {
     const auto offer = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
     if (!offer || offer->workspaceBytes > request_.limitBytes ||
@@ -47,10 +49,10 @@ class Parts {
     return true;
   }
   int left() const noexcept { return left_; }
-  /// Whether cuDNN has not said what runs, so it may another time.
+  /// Whether cuDNN failed to say what runs. It may say so another time.
   bool failed() const noexcept { return failures_ > 0; }
 
-  /// No time of it is known. Throws Error.
+  /// A plan of unknown time. Throws Error.
   std::shared_ptr<const Plan> plan() const {
     auto plan = std::make_shared<Plan>(
         *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
@@ -69,8 +71,9 @@ class Parts {
   Measurements measurements_;
 };
 
-/// The largest power of two that fits, and what is left of the batch; in which the kernel of `own`
-/// is not slow, as of a large problem. False: cuDNN can't run the kernel so. Throws Error.
+/// Makes parts of the largest power of two that fits, and one of the rest of the batch. No part is
+/// a large problem, because the kernel is slow for these. Returns false if cuDNN can't run the
+/// kernel so, or the parts would be too short. Throws Error.
 bool divide(const PlanRequest& request, Parts& parts) {
   const int miniBatch = request.problem.batch();
   // The workspace of most kernels grows with the batch, from the size that a filter takes.
@@ -88,8 +91,8 @@ bool divide(const PlanRequest& request, Parts& parts) {
   return parts.left() == 0 || parts.add(parts.left());
 }
 
-/// The first kernel of a batch size that cuDNN offers within the limit, for all of the batch. Null:
-/// there is none. Throws Error.
+/// The first kernel that cuDNN offers at a batch size within the limit, for all of the batch. Null
+/// if there is none. Throws Error.
 std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch) {
   const Problem part = request.problem.withBatch(batch);
   const auto offers = offeredKernels(request.handle,
@@ -109,7 +112,7 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch)
   return nullptr;
 }
 
-/// A kernel that runs as many samples as it may at a time, each in bands. Null: there is none.
+/// A kernel that runs as many samples as it may at a time, each in bands. Null if there is none.
 /// Throws Error.
 std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels& prepared) {
   const auto sizes = request.sizes();
@@ -125,9 +128,9 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels&
   return nullptr;
 }
 
-/// The first engine for the largest part of the batch that is not large: the client's own is one of
-/// the few that compute the whole, and slow. As if it were the client's, with so much workspace for
-/// each sample. Empty: there is none. Throws Error.
+/// The first engine for the largest part of the batch that is not large. It stands in for the
+/// client's own engine, which is one of the few that compute the whole, and slow. Its workspace is
+/// scaled to the whole batch. Empty if there is none. Throws Error.
 std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
@@ -148,8 +151,8 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   return std::nullopt;
 }
 
-/// The client's kernel on parts of the batch; where it has none, another's bands. Null: there are
-/// none either. Throws Error.
+/// The client's kernel on parts of the batch, or another kernel's bands if it can't run so. A large
+/// problem prefers the first engine of a part. Null if there are no bands either. Throws Error.
 std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {

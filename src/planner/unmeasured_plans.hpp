@@ -1,4 +1,4 @@
-// What runs until a problem is measured, where the call's own kernel lacks workspace.
+// Plans that run until a problem is measured, if the call's own kernel lacks workspace.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,19 @@
 
 namespace ucudnn {
 
-/// That kernel on parts of the batch, or whatever fits. Thread-safe.
+/// Runs that kernel on parts of the batch, or any kernel that fits. Thread-safe.
 class UnmeasuredPlans {
  public:
   UnmeasuredPlans(MeasurementStore& store, Statistics& statistics)
       : store_(store), statistics_(statistics) {}
 
-  /// As Planner::ownUnmeasured. Throws Error.
+  /// See Planner::ownUnmeasured. Throws Error.
   std::shared_ptr<const Plan> ownKernelInParts(const PlanRequest& request, Measuring measuring);
-  /// As Planner::anyThatFits. Throws Error.
+  /// See Planner::anyThatFits. Throws Error.
   std::shared_ptr<const Plan> anyThatFits(const PlanRequest& request);
 
  private:
-  /// Empty: it has not been looked for.
+  /// Empty if it has not been looked for.
   std::optional<std::shared_ptr<const Plan>> known(const PlanRequest& request,
                                                    UnmeasuredPlan::Kind kind) const;
   std::shared_ptr<const Plan> keep(const PlanRequest& request,

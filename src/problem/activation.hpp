@@ -1,18 +1,18 @@
-// What Problem::activation may be: cuDNN's modes, and one more that only its graph API knows.
+// The values of Problem::activation: cuDNN's modes, and one more that only its graph API knows.
 #pragma once
 
 #include <cudnn.h>
 
 #include "problem/problem.hpp"
 
-// What RELU makes of NaNs is marked deprecated; there is no other word for it.
+// RELU's treatment of NaNs is marked deprecated, but cuDNN has no other name for it.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn {
 
-/// RELU that lets NaNs through, as cudnn-frontend always sets it. cuDNN's fused call refuses it
-/// (its manual), so that no algorithm has it. No mode of cuDNN's has this number.
+/// A RELU that lets NaNs through, as cudnn-frontend always sets it. cuDNN's fused call refuses it
+/// (its manual), so no algorithm has it. No mode of cuDNN's has this number.
 constexpr std::int32_t kReluKeepingNans = 0x100 + CUDNN_ACTIVATION_RELU;
 
 constexpr bool keepsNans(const Problem& problem) noexcept {

@@ -1,4 +1,4 @@
-// Numbers as they lie in memory.
+// Reads numbers from memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace ucudnn {
 
-/// Numbers of one of the four types that are planned (elementBytes).
+/// Reads numbers of one of the four types that are planned (elementBytes).
 std::vector<double> toDoubles(const void* memory, std::size_t count, std::int32_t dataType);
 
 }  // namespace ucudnn

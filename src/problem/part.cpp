@@ -7,7 +7,7 @@
 namespace ucudnn {
 namespace {
 
-/// This range of one of a tensor's dimensions. `stride`: in elements.
+/// Takes this range of one of a tensor's dimensions. `stride` is in elements.
 void take(std::int32_t& size,
           std::size_t& offset,
           Range range,
@@ -82,8 +82,8 @@ Range rangeOfX(const Problem& problem, std::size_t spatial, Range y) noexcept {
 Range rangeOfY(const Problem& problem, std::size_t spatial, Range x) noexcept {
   const SpatialLine line(problem, spatial);
   const std::int64_t first = x.first + line.pad, last = first + x.count - 1;
-  // The first whose last tap reaches x's; or one before it that begins no later than x's, where the
-  // step leaves a gap.
+  // The first y whose last tap reaches x's range; or, if the step leaves a gap, one before it that
+  // begins no later than the range.
   const std::int64_t touching =
       (std::max(first - line.reach, std::int64_t{0}) + line.step - 1) / line.step;
   return rangeOf(std::min({touching, first / line.step, line.y - 1}),

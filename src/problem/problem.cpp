@@ -49,7 +49,7 @@ const char* mathText(std::int32_t math) noexcept {
   }
 }
 
-/// From the first element to the last, gaps included.
+/// Elements from the first to the last, gaps included.
 std::size_t spanOf(const Problem::Sizes& sizes,
                    const Problem::Strides& strides,
                    int dimensions) noexcept {
@@ -65,7 +65,7 @@ std::size_t elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
   return elements;
 }
 
-/// Elements of a sample whose elements fill the memory up to the next sample; 0: they don't.
+/// Elements of a sample if they fill the memory up to the next sample; else 0.
 std::int64_t packedElements(const Problem::Sizes& sizes,
                             const Problem::Strides& strides,
                             int dimensions) noexcept {
@@ -99,7 +99,7 @@ bool readTensor(cudnnTensorDescriptor_t descriptor,
   type = dataType;
   dimensions = count;
   if (count < 3 || count > Problem::kMaxDimensions || elementBytes(dataType) == 0) return false;
-  // A tensor whose samples overlap, or run backwards, is not one that a batch can be cut out of.
+  // A tensor whose samples overlap, or run backwards, can't be cut by the batch.
   return sizes[0] > 0 && narrow[0] > 0 &&
          std::all_of(narrow.begin(), narrow.begin() + count, [](int s) { return s >= 0; });
 }
@@ -119,7 +119,7 @@ bool readFilter(cudnnFilterDescriptor_t descriptor, int& dimensions, Problem& pr
   return elementBytes(dataType) != 0 && format != CUDNN_TENSOR_NCHW_VECT_C;
 }
 
-/// All but the reorder type, which matters to INT8x32 filters only (cudnnReorderType_t).
+/// Reads all but the reorder type, which matters to INT8x32 filters only (cudnnReorderType_t).
 bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) noexcept {
   int length = 0;
   cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
@@ -144,8 +144,9 @@ bool readConvolution(cudnnConvolutionDescriptor_t descriptor, Problem& problem) 
   return length == problem.dimensions - 2;
 }
 
-/// cuDNN also gives what an earlier setting of the descriptor left behind the dimensions in use. No
-/// loop: gcc makes eight fills of unknown length of it, and every planned call waits for them.
+/// Clears the values behind the dimensions in use: cuDNN also returns what an earlier setting of
+/// the descriptor left there. No loop: gcc would make eight fills of unknown length of it, and
+/// every planned call waits for them.
 void clearUnused(Problem& problem) noexcept {
   const auto clear = [&](std::size_t i) {
     problem.xSizes[i] = problem.ySizes[i] = problem.wSizes[i] = 0;
@@ -236,7 +237,7 @@ double Problem::multiplyAdds() const noexcept {
 }
 
 std::size_t Problem::hash() const noexcept {
-  // 64-bit words, multiplied and folded (the multiplier is 2^64 / golden ratio, as in Fibonacci
+  // Multiplies and folds 64-bit words (the multiplier is 2^64 / golden ratio, as in Fibonacci
   // hashing). Every planned call waits for it: four lanes let the multiplications overlap.
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15u;
   constexpr std::size_t kRoundBytes = 4 * sizeof(std::uint64_t);
@@ -290,7 +291,7 @@ std::string Problem::text() const {
       mathText(mathType));
   if (operation == Operation::kBiasActivationForward)
     result += fmt::format(" activation={} adds_z={}", activation, addsZ);
-  // Databases hold problems of before.
+  // Winograd is not written, because databases hold problems from before there were transforms.
   if (transform != Transform::kWinograd)
     result += transform == Transform::kFourier ? " transform=fourier" : " transform=none";
   return result;
@@ -314,7 +315,7 @@ bool readProblem(Operation operation,
   if (yDimensions != xDimensions || wDimensions != xDimensions ||
       problem.xSizes[0] != problem.ySizes[0] || !readConvolution(descriptors.convolution, problem))
     return false;
-  // cuDNN goes by the channels: on an H200 9.19 runs such calls as if there were one group.
+  // cuDNN goes by the channels: on an H200, cuDNN 9.19 runs such calls as if there were one group.
   if (problem.wSizes[1] == problem.xSizes[1]) problem.groups = 1;
   clearUnused(problem);
   return true;

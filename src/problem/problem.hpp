@@ -20,16 +20,16 @@ enum class Operation : std::int16_t {
 /// "forward", "backward_data", "backward_filter", "bias_activation_forward".
 const char* toText(Operation operation) noexcept;
 
-/// What a kernel does to its inputs before it multiplies: the later, the more exact. On an H200
-/// with FMA math the non-fused Winograd is off by 1e-5, or beyond 3x3 by 1e-3, Fourier's transforms
-/// by 1e-6.
+/// How a kernel transforms its inputs before it multiplies. Later values are more exact. On an H200
+/// with FMA math the non-fused Winograd is off by 1e-5, beyond 3x3 by 1e-3; Fourier's transforms
+/// are off by 1e-6.
 enum class Transform : std::int16_t {
   kWinograd,
   kFourier,
   kNone,
 };
 
-/// The descriptors of a convolution in one order for all operations: x is x or dx, w is w or dw, y
+/// The descriptors of a convolution, in one order for all operations: x is x or dx, w is w or dw, y
 /// is y or dy.
 struct ConvolutionDescriptors {
   cudnnTensorDescriptor_t x;
@@ -67,32 +67,32 @@ struct Problem {
   int batch() const noexcept { return xSizes[0]; }
   bool allows(Transform kernels) const noexcept { return kernels >= transform; }
 
-  /// The same problem at another batch size; strides are the caller's, so a slice of its tensors
-  /// fits.
+  /// The same problem at another batch size. Its strides are the caller's, so it fits a slice of
+  /// the tensors.
   Problem withBatch(int batch) const noexcept {
     Problem other = *this;
     other.xSizes[0] = other.ySizes[0] = batch;
     return other;
   }
 
-  /// Of w, in elements: cuDNN takes no filter tensor with gaps.
+  /// Strides of w, in elements. cuDNN takes no filter tensor with gaps.
   FilterStrides wStrides() const noexcept;
   /// Bytes from one sample to the next in x and y.
   std::size_t xBatchStrideBytes() const noexcept;
   std::size_t yBatchStrideBytes() const noexcept;
-  /// Bytes that the tensor spans, from its first element to behind its last.
+  /// Bytes that the tensor spans, from its first element to the end of its last.
   std::size_t xBytes() const noexcept;
   std::size_t wBytes() const noexcept;
   std::size_t yBytes() const noexcept;
-  /// Of the output: x for backward data, w for backward filter, else y.
+  /// The output is x for backward data, w for backward filter, else y.
   std::int32_t outputType() const noexcept;
   std::size_t outputBytes() const noexcept;
-  /// Of each sample of the output, where a call that overwrites it writes all memory from its first
-  /// element to its last, sample by sample. 0: it does not (a filter's gradient, a tensor with
-  /// gaps), or reads it (bias_activation_forward, whose z may be there).
+  /// Bytes of each sample of the output, if a call that overwrites it writes all memory from its
+  /// first element to its last, sample by sample. 0 if it does not (a filter's gradient, a tensor
+  /// with gaps), or reads the output (bias_activation_forward, whose z may be there).
   std::size_t overwrittenSampleBytes() const noexcept;
-  /// Whether x, w or y spans 2^31 elements or more: there are no such tensors in cuDNN's legacy
-  /// API, and its fast engines are for smaller ones. Such a problem is computed in parts.
+  /// Whether x, w or y spans 2^31 elements or more. cuDNN's legacy API has no such tensors, and its
+  /// fast engines are for smaller ones. Such a problem is computed in parts.
   bool isLarge() const noexcept;
   /// Multiply-adds of the whole problem.
   double multiplyAdds() const noexcept;
@@ -109,18 +109,18 @@ struct ProblemHash {
   std::size_t operator()(const Problem& problem) const noexcept { return problem.hash(); }
 };
 
-/// Bytes of one element of the four types that are planned: float, half, bfloat16, double. 0:
+/// Bytes of one element of the four types that are planned: float, half, bfloat16, double. 0 for
 /// another type.
 std::size_t elementBytes(std::int32_t dataType) noexcept;
 
-/// Half or bfloat16: what is added to is rounded each time.
+/// Half or bfloat16: each addition to such a number is rounded.
 constexpr bool isRounded(std::int32_t dataType) noexcept {
   return dataType == CUDNN_DATA_HALF || dataType == CUDNN_DATA_BFLOAT16;
 }
 
-/// Reads a problem from its descriptors. False: not one that μ-cuDNN knows (a vectorized or integer
-/// type, too many dimensions, descriptors that do not belong together); cuDNN gets the call as it
-/// is, and what `problem` holds means nothing.
+/// Reads a problem from its descriptors. Returns false if μ-cuDNN doesn't know it (a vectorized or
+/// integer type, too many dimensions, descriptors that do not belong together). cuDNN then gets the
+/// call as it is, and `problem` means nothing.
 bool readProblem(Operation operation,
                  const ConvolutionDescriptors& descriptors,
                  Problem& problem) noexcept;

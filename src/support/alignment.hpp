@@ -5,8 +5,8 @@
 
 namespace ucudnn {
 
-/// What cudaMalloc's blocks are aligned to at least. Workspace sizes are reported as multiples of
-/// it: clients round them down to 4 or 8 bytes, and up to 512 (misc/docs/CLIENTS.md, "At run time",
+/// Least alignment of cudaMalloc's blocks. Reported workspace sizes are multiples of it, because
+/// clients round them down to 4 or 8 bytes, and up to 512 (misc/docs/CLIENTS.md, "At run time",
 /// 12).
 constexpr std::size_t kMemoryAlignment = 512;
 
@@ -14,12 +14,15 @@ constexpr std::size_t roundUpToAlignment(std::size_t bytes) noexcept {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
 }
 
-/// What a client is told of `bytes` that a plan needs within the cap: sizes that differ by little
-/// as one, which its allocator serves from one block. PyTorch's takes a new block for each size
-/// that is a little larger than the last, as 864, 866 and 872 MiB, and splits blocks that tensors
-/// need whole. Of a cap of at most 256 MiB more than half is told as the cap, but for what is
-/// served from PyTorch's blocks of 20 MiB: up to 10. Else sizes from 256 MiB on are multiples of a
-/// sixteenth of the power of two below. REQUIRES: no more than the cap, which is aligned.
+/// The size that a client is told if a plan needs `bytes` within the cap. Similar sizes are told as
+/// one, so that the client's allocator serves them from one block. PyTorch's allocator takes a new
+/// block for each size that is a little larger than the last, such as 864, 866 and 872 MiB, and
+/// splits blocks that tensors need whole.
+///
+/// If the cap is at most 256 MiB, sizes above half of it are told as the cap, except sizes up to 10
+/// MiB: PyTorch serves those from its blocks of 20 MiB. Other sizes above 256 MiB are rounded up to
+/// a multiple of a sixteenth of the power of two below. REQUIRES: `bytes` is at most the cap, and
+/// the cap is aligned.
 constexpr std::size_t bytesToTell(std::size_t bytes, std::size_t capBytes) noexcept {
   constexpr std::size_t kMebibyte = std::size_t{1} << 20;
   constexpr std::size_t kSteps = 16;

@@ -9,9 +9,9 @@
 
 namespace ucudnn {
 
-/// Parses into an nlohmann::basic_json, and looks at each value before it is built: the text may
-/// take so much of stack and memory. Throws std::runtime_error that names the bound, and what
-/// `Json::parse` throws.
+/// Parses into an nlohmann::basic_json. Checks each value before it is built, because the text may
+/// need too much stack and memory. Throws std::runtime_error that names the bound, and the
+/// exceptions of `Json::parse`.
 template <typename Json>
 Json parseBounded(const std::string& text, int mostDepth, std::size_t mostEvents) {
   std::size_t events = 0;

@@ -1,4 +1,4 @@
-// A hash map that forgets what has not been used for longest.
+// A hash map that forgets the entries that have not been used for longest.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace ucudnn {
 
-/// Holds at most `capacity` entries: a client may come with new problems, limits and streams for
-/// ever. References stay valid until the entry is forgotten. Not thread-safe.
+/// Holds at most `capacity` entries, because a client may bring new problems, limits and streams
+/// for ever. References stay valid until the entry is forgotten. Not thread-safe.
 template <typename Key, typename Value, typename Hash>
 class BoundedMap {
  public:
   explicit BoundedMap(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Null when the key is not there. Counts as a use.
+  /// Null if the key is not there. Counts as a use.
   Value* find(const Key& key) {
     const auto place = places_.find(key);
     if (place == places_.end()) return nullptr;
@@ -35,8 +35,8 @@ class BoundedMap {
     for (const auto& [key, value] : entries_) look(key, value);
   }
 
-  /// Adds a default value where there is none; then the oldest entry goes if there are too many.
-  /// Nothing has changed where it throws.
+  /// Adds a default value if the key is not there. Then forgets the oldest entry if there are too
+  /// many. If it throws, nothing has changed.
   Value& operator[](const Key& key) {
     if (Value* const known = find(key)) return *known;
     Entries added;

@@ -18,7 +18,7 @@ namespace {
   throw std::runtime_error(std::strerror(errno));
 }
 
-/// Closes it at the end.
+/// An open file.
 class Descriptor {
  public:
   explicit Descriptor(const std::string& path)
@@ -29,7 +29,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  /// 0 at the end of the file.
+  /// Returns 0 at the end of the file.
   std::size_t read(char* to, std::size_t most) const {
     for (;;) {
       const ssize_t bytes = ::read(number_, to, most);

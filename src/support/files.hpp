@@ -1,4 +1,4 @@
-// Files from outside.
+// Reads files of unknown size.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace ucudnn {
 
-/// What stands in the file. Throws std::runtime_error: it cannot be read, or is larger than
-/// `mostBytes`; no more is read of it then.
+/// Returns the file's contents. Throws std::runtime_error if the file cannot be read, or is larger
+/// than `mostBytes`; it then reads no more of it.
 std::string readFile(const std::string& path, std::size_t mostBytes);
 
 }  // namespace ucudnn

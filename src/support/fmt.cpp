@@ -1,5 +1,5 @@
-// {fmt} compiled once, for all of ours. Header-only, it takes the compiler longer than the rest of
-// most files. The instantiations are those that version 9's headers declare and don't define.
+// Compiles {fmt} once, for all modules. Header-only, it takes the compiler longer than the rest of
+// most files. Version 9's headers declare these instantiations and don't define them.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

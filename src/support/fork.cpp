@@ -9,11 +9,11 @@
 namespace ucudnn {
 namespace {
 
-/// Far more than any holder needs that isn't waiting for something outside.
+/// Far more than a holder needs, unless it waits for something outside.
 constexpr std::chrono::seconds kPatience{1};
 
-/// Threads count themselves in places, each in one of its own if there are enough: they must not
-/// wait for each other's cache lines.
+/// Threads count themselves in different places, so that they don't wait for each other's cache
+/// lines.
 constexpr std::size_t kPlaces = 64;
 struct alignas(64) Place {
   std::atomic<int> inside{0};
@@ -34,8 +34,8 @@ struct Gate {
 
 std::atomic<std::uint64_t> forks{0};
 
-/// Never destroyed: locks are taken in static destructors. Made while the library is loaded, where
-/// no other thread is in it.
+/// Never destroyed, because static destructors take locks. Made while the library is loaded, when
+/// no other thread uses it.
 Gate& gate() noexcept {
   static Gate& instance = *new Gate;
   return instance;
@@ -91,7 +91,7 @@ namespace fork_gate {
 void enter() noexcept {
   if (depth++ > 0) return;
   std::atomic<int>& inside = placeOfThisThread().inside;
-  // Either the forking thread sees this one inside, or this one sees that it is closed.
+  // Either the forking thread counts this one as inside, or this one sees that the gate is closed.
   for (;;) {
     inside.fetch_add(1, std::memory_order_seq_cst);
     if (!gate().isClosed.load(std::memory_order_seq_cst)) return;

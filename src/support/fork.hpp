@@ -11,41 +11,41 @@
 
 namespace ucudnn {
 
-/// How a fork is made safe. A child has one thread of its parent's; what the others had locked
-/// stays locked in it, and half written.
+/// How a fork is made safe. A child has only the thread that forked. Locks that other threads held
+/// stay locked in the child, and their data stays half written.
 ///
-///  1. A fork waits until no thread holds a ForkMutex, and lets none be taken until it is done. So
-///     what they guard is whole in the child. There is no order of locks to keep: a thread that
-///     holds one takes others without waiting for the fork.
-///  2. It waits no longer than kPatience: a fork must not hang.
-///  3. Every lock is made anew in the child before it is used there. So what was held all the same
-///     is free.
-///  4. A LongForkMutex isn't waited for: it is held while a device, cuDNN or a measurement takes
-///     its time. What it guards must make sense in a child wherever the holder was.
+/// 1. A fork waits until no thread holds a ForkMutex, and lets none be taken until it is done. So
+///    the guarded data is whole in the child. No lock order is needed: a thread that holds one lock
+///    takes others without waiting for the fork.
+/// 2. A fork waits no longer than kPatience, because it must not hang.
+/// 3. Every lock is made anew in the child before its first use there. So a lock that was still
+///    held is free.
+/// 4. A fork doesn't wait for a LongForkMutex, which is held while its thread waits for a device,
+///    cuDNN or a measurement. Its data must make sense in a child wherever the holder was.
 ///
-/// What can't be a lock's own business is a hook's (onFork).
+/// Hooks (onFork) do what a lock can't do itself.
 namespace fork_gate {
 
 void enter() noexcept;  ///< waits while a thread forks, unless this one has entered already
 void leave() noexcept;
 
-/// How often this process's line of parents has forked since the library was loaded.
+/// How many forks lead from the process that loaded the library to this one.
 std::uint64_t generation() noexcept;
 
 }  // namespace fork_gate
 
-/// What is to be done around a fork; null: nothing.
+/// Functions to call around a fork; null: none.
 struct ForkHooks {
-  /// Before other threads' locks are waited for. What it locks is for `inParent` to unlock, and
-  /// free in the child.
+  /// Called before the fork waits for other threads' locks. `inParent` unlocks the locks that it
+  /// takes; in the child they are free.
   void (*before)() = nullptr;
   void (*inParent)() = nullptr;
   void (*inChild)() = nullptr;
 };
-/// From the next fork on, and never taken back. Throws std::bad_alloc, std::system_error.
+/// Registers hooks for all later forks. Throws std::bad_alloc, std::system_error.
 void onFork(const ForkHooks& hooks);
 
-/// A value that a child has anew. Thread-safe.
+/// A value that is made anew in each child. Thread-safe.
 template <typename Value>
 class AnewInChild {
  public:
@@ -54,7 +54,7 @@ class AnewInChild {
   AnewInChild(const AnewInChild&) = delete;
   AnewInChild& operator=(const AnewInChild&) = delete;
 
-  /// Throws what making a value does.
+  /// Throws the exceptions of the value's constructor.
   Value& get() {
     const std::uint64_t wanted = ready(fork_gate::generation());
     if (state_.load(std::memory_order_acquire) != wanted) renew(wanted);
@@ -74,7 +74,7 @@ class AnewInChild {
         known = state_.load(std::memory_order_acquire);
       } else if (state_.compare_exchange_weak(known, underWay, std::memory_order_acquire)) {
         try {
-          new (&memory_) Value;  // the former one has owners or waiters that aren't here
+          new (&memory_) Value;  // the former one has owners or waiters that don't exist here
         } catch (...) {
           state_.store(known, std::memory_order_release);
           throw;
@@ -124,15 +124,15 @@ class BasicForkMutex {
   AnewInChild<Inner> inner_;
 };
 
-/// As std::mutex. What its holder does takes no time to speak of.
+/// Like std::mutex. The holder must be done in no time to speak of.
 using ForkMutex = BasicForkMutex<std::mutex, true>;
-/// As std::shared_mutex.
+/// Like std::shared_mutex.
 using SharedForkMutex = BasicForkMutex<std::shared_mutex, true>;
-/// As std::mutex, for as long as need be.
+/// Like std::mutex, but may be held for any time.
 using LongForkMutex = BasicForkMutex<std::mutex, false>;
 
-/// As std::condition_variable, with a ForkMutex. Who waits holds up no fork. A child has none of
-/// its parent's threads: nobody wakes who waits for what they were to do.
+/// Like std::condition_variable, with a ForkMutex. A waiting thread delays no fork. A child has
+/// none of its parent's threads, so a wait for something that they were to do never ends there.
 class ForkCondition {
  public:
   template <typename Lock>

@@ -23,8 +23,8 @@
 namespace ucudnn {
 namespace {
 
-/// One write(2) for each line, so that the lines of threads and processes that share a file do not
-/// mix. Locking is the caller's.
+/// Writes each line with one write(2), so that the lines of threads and processes that share a file
+/// do not mix. The caller locks.
 class DescriptorSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   DescriptorSink(int descriptor, bool owned) : descriptor_(descriptor), owned_(owned) {}
@@ -56,22 +56,22 @@ std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
   return logger;
 }
 
-/// What the process's threads share, but for the level. All of it is guarded by `mutex`.
+/// The state that threads share, except the level. `mutex` guards all of it.
 struct State {
   ForkMutex mutex;
   std::unique_ptr<spdlog::logger> logger = makeLogger(STDERR_FILENO, false);
   std::string file;  ///< where `logger` writes; empty: stderr
   bool environmentSeen = false;
   LogLevel environmentLevel =
-      LogLevel::kWarn;  ///< with `environmentFile`, what the environment said last
+      LogLevel::kWarn;  ///< with `environmentFile`, the environment's last values
   std::string environmentFile;
-  std::string refusedFile;  ///< the last one that could not be opened, so as to say it once
+  std::string refusedFile;  ///< the last file that could not be opened; logged only once
 };
 
 /// Constant-initialized and trivially destroyed: readable before main and in static destructors.
 std::atomic<LogLevel> currentLevel{LogLevel::kWarn};
 
-/// Never destroyed, for the sake of static destructors that log. Throws std::bad_alloc.
+/// Never destroyed, because static destructors may log. Throws std::bad_alloc.
 State& state() {
   static State& instance = *new State;
   return instance;
@@ -85,8 +85,8 @@ spdlog::level::level_enum toSpdlog(LogLevel value) {
 
 constexpr const char* kLevelNames[] = {"off", "error", "warn", "info", "debug"};
 
-/// Points the logger at `file`. Throws std::runtime_error, and leaves the logger as it is, when
-/// that cannot be opened. REQUIRES: the mutex is held.
+/// Points the logger at `file`. If the file cannot be opened, throws std::runtime_error and leaves
+/// the logger as it is. REQUIRES: the mutex is held.
 void redirect(State& shared, const std::string& file) {
   if (file == shared.file) return;
   shared.logger =
@@ -94,8 +94,7 @@ void redirect(State& shared, const std::string& file) {
   shared.file = file;
 }
 
-/// Sets level and file. Returns why the file cannot be opened; "": it is. REQUIRES: the mutex is
-/// held.
+/// Sets level and file. Returns why the file cannot be opened, or "". REQUIRES: the mutex is held.
 std::string configureLocked(State& shared, LogLevel level, const std::string& file) {
   currentLevel.store(level, std::memory_order_relaxed);
   try {
@@ -117,7 +116,7 @@ LogLevel logLevelFromText(const std::string& text) {
 }
 
 Log& Log::instance() noexcept {
-  static Log log;  // Empty: neither guarded nor destroyed.
+  static Log log;  // It has no members, so it needs no guard and no destructor.
   return log;
 }
 
@@ -147,7 +146,7 @@ std::string Log::configureFromEnvironment(LogLevel newLevel, const std::string& 
         shared.environmentFile == file)
       return {};
     std::string reason = configureLocked(shared, newLevel, file);
-    shared.environmentSeen = reason.empty();  // Tried again, and refused again, otherwise.
+    shared.environmentSeen = reason.empty();  // A refused file is tried, and refused, again.
     shared.environmentLevel = newLevel;
     shared.environmentFile = file;
     return reason;
@@ -177,7 +176,7 @@ bool Log::enabled(LogLevel wanted) const noexcept {
 void Log::write(LogLevel wanted, std::string_view message) noexcept {
   if (!enabled(wanted)) return;
   const int callersErrno = errno;  // A log line must not change what its caller is about to report.
-  constexpr std::size_t kBeginningBytes = 44;  // the pattern's, and the line's end
+  constexpr std::size_t kBeginningBytes = 44;  // of the pattern, and the line's end
   try {
     const std::string line = excerpt(message, kMostMessageBytes - kBeginningBytes);
     State& shared = state();

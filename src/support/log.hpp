@@ -1,4 +1,4 @@
-// The library's log: five levels, to stderr or to one file; nothing above `warn` unless asked for.
+// The library's log: five levels, to stderr or to one file. By default only warnings and errors.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,14 +24,14 @@ class Log {
  public:
   static Log& instance() noexcept;
 
-  /// Sets the level and the file that is appended to; empty: stderr. A file that cannot be opened
-  /// leaves the log where it was and is itself logged as an error, once; returns whether it could.
-  /// Cheap when nothing changes.
+  /// Sets the level and the file that is appended to; empty: stderr. Returns whether the file could
+  /// be opened. If not, the log stays where it was, and an error is logged, once for each file.
+  /// Cheap if nothing changes.
   bool configure(LogLevel level, const std::string& file) noexcept;
 
-  /// The same with what the environment says: has no effect when it says what it said before, so
-  /// that a new handle does not undo what the client has set since. Returns why the file cannot be
-  /// opened and logs nothing.
+  /// The same with the environment's values. Has no effect if they have not changed, so that a new
+  /// handle does not undo what the client has set since. Returns why the file cannot be opened, and
+  /// logs nothing.
   std::string configureFromEnvironment(LogLevel level, const std::string& file) noexcept;
 
   LogLevel level() const noexcept;
@@ -44,8 +44,8 @@ class Log {
   Log() = default;
 };
 
-/// An argument of a log line that is made when the line is: only if it is wanted, and where running
-/// out of memory costs the line alone. For what is logged where nothing may be thrown.
+/// An argument that is made only if the log line is wanted. If that runs out of memory, only the
+/// line is lost. For code that must not throw.
 template <typename Make>
 struct Late {
   Make make;
@@ -62,9 +62,9 @@ void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) noe
   }
 }
 
-// Who runs an unmodified program has asked for no line. So errors and warnings say that a setting
-// of the user's, or a file that one names, is not followed; what is merely left to cuDNN, and what
-// the caller learns from a status, is `info`.
+// A user who runs an unmodified program has asked for no log. So errors and warnings only say that
+// a setting of the user's, or a file that a setting names, is not followed. Calls that are left to
+// cuDNN, and errors that the caller learns from a status, are logged at `info`.
 template <typename... Args>
 void logError(fmt::format_string<Args...> format, Args&&... args) noexcept {
   log(LogLevel::kError, format, std::forward<Args>(args)...);

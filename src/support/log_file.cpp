@@ -14,7 +14,7 @@ namespace ucudnn {
 namespace {
 
 std::string reasonNotToOpen() {
-  // What open() says of a pipe without a reader when it must not wait for one.
+  // open() says ENXIO for a pipe without a reader if it must not wait for one.
   if (errno == ENXIO)
     return "it is a pipe that nobody reads, a socket, or a device that is not there";
   return std::strerror(errno);
@@ -34,7 +34,8 @@ int openLogFile(const std::string& file) {
     ::close(descriptor);
     throw std::runtime_error("it is neither a file, a character device nor a pipe");
   }
-  ::fcntl(descriptor, F_SETFL, O_APPEND);  // A terminal that is stopped for a moment loses no line.
+  // Writes may block from here on, so that a terminal that is stopped for a moment loses no line.
+  ::fcntl(descriptor, F_SETFL, O_APPEND);
   return descriptor;
 }
 

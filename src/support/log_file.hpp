@@ -1,4 +1,4 @@
-// What log lines are written to.
+// The file that log lines are written to.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,13 @@
 
 namespace ucudnn {
 
-/// Opens `file` to append to and returns its descriptor: a file, which is made where there is none,
-/// a character device as /dev/stderr, or a pipe that somebody reads. Never waits: neither for a
-/// pipe's reader to come nor, when it is written to, for him to read. Throws std::runtime_error:
-/// why it cannot be opened.
+/// Opens `file` to append to, and returns its descriptor. It may be a regular file, which is made
+/// if it doesn't exist, a character device such as /dev/stderr, or a pipe that somebody reads.
+/// Never waits for a pipe's reader: neither to come nor, when the pipe is written to, to read.
+/// Throws std::runtime_error that says why the file cannot be opened.
 int openLogFile(const std::string& file);
 
-/// What cannot be written is lost. Raises no signal.
+/// Text that cannot be written is lost. Raises no signal.
 void writeLog(int descriptor, const char* text, std::size_t bytes) noexcept;
 
 }  // namespace ucudnn

@@ -15,7 +15,7 @@ const char* nameOf(Value value, const char* const (&names)[kCount]) noexcept {
   return place < kCount ? names[place] : "unknown";
 }
 
-/// Throws std::invalid_argument that says `refusal`.
+/// Throws std::invalid_argument with the message `refusal`.
 template <typename Value, std::size_t kCount>
 Value named(const std::string& text, const char* const (&names)[kCount], const char* refusal) {
   const auto* const found = std::find(std::begin(names), std::end(names), text);

@@ -1,4 +1,4 @@
-// What a client may choose between.
+// Settings whose values have names.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@ namespace ucudnn {
 /// Which micro-batch sizes are tried (μ-cuDNN paper, section III-D).
 enum class BatchSizePolicy {
   kUndivided,  ///< the mini-batch only
-  /// 1, 2, 4, ..., the mini-batch itself; besides, the largest batches at which fast kernels fit
-  /// the limit, and what is left beside them (benchmark/largest_batches.hpp). The paper has powers
-  /// of two alone: where the kernel just misses the limit, a part half as large is slower.
+  /// 1, 2, 4, ..., and the mini-batch itself. Also the largest batches at which fast kernels fit
+  /// the limit, and the rest of the mini-batch beside them (benchmark/largest_batches.hpp). The
+  /// paper has powers of two only; but if a kernel just misses the limit, a part half as large is
+  /// slower.
   kPowerOfTwo,
   kAll,  ///< every size from 1 to the mini-batch
 };
@@ -53,7 +54,7 @@ Tuning tuningFromText(const std::string& text);
 enum class TotalWorkspacePolicy {
   kDivide,  ///< each convolution owns a segment
   kShare,   ///< streams take one or a few arenas in turn
-  kAuto,    ///< as kShare
+  kAuto,    ///< the same as kShare
 };
 
 /// "divide", "share", "auto".

@@ -30,7 +30,7 @@ constexpr LogLevel kLogLevelDefault = LogLevel::kInfo;  // the level at which se
 constexpr LogLevel kLogLevelDefault = LogLevel::kWarn;
 #endif
 
-/// The whole of `text` as a number that is not negative. Throws std::invalid_argument.
+/// All of `text` as a number that is not negative. Throws std::invalid_argument.
 template <typename Number>
 Number parseNumber(const std::string& text) {
   Number number{};
@@ -268,9 +268,9 @@ std::string refusal(const char* name,
 
 using Lookup = std::function<const char*(const EnvironmentVariable&)>;
 
-/// Reads every variable into `settings`, the good ones even after a bad one, so that the log goes
-/// where it was told to before the bad one is reported. Returns the message about the first bad
-/// one, or "".
+/// Reads every variable into `settings`. Good ones are read even after a bad one, so that the log
+/// goes where it was told to before the bad one is reported. Returns the message about the first
+/// bad one, or "".
 std::string readInto(Settings& settings, const Lookup& lookup) {
   std::string firstBad;
   for (const EnvironmentVariable& variable : environmentVariables()) {
@@ -295,8 +295,8 @@ Settings defaultSettings() {
   return settings;
 }
 
-/// Logs what was read: what nobody knows as a warning, and each setting at info level. Once a
-/// process, for a framework may create a handle for every layer.
+/// Logs unknown variables as warnings, and each setting at info level. Only once a process, because
+/// a framework may create a handle for every layer.
 void reportOnce() {
   static std::atomic<bool> reported{false};
   if (reported.exchange(true)) return;
@@ -318,8 +318,8 @@ void reportOnce() {
 
 const std::vector<EnvironmentVariable>& environmentVariables() {
   static const auto* const table = new std::vector<EnvironmentVariable>(makeTable());
-  return *table;  // Never destroyed: handles are created in static constructors and destructors,
-                  // too.
+  // Never destroyed: static constructors and destructors create handles, too.
+  return *table;
 }
 
 const char* environmentValue(const EnvironmentVariable& variable) noexcept {

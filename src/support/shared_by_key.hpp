@@ -1,4 +1,4 @@
-// What those share who name the same key.
+// Values that are shared by all who name the same key.
 #pragma once
 
 #include <map>
@@ -10,12 +10,13 @@
 
 namespace ucudnn {
 
-/// A value for each key: made for the first that asks, gone with the last that holds it.
-/// Thread-safe. The process's are never destroyed: handles are used in static destructors.
+/// A value for each key. It is made for the first who asks, and destroyed when the last holder is
+/// gone. Thread-safe. The process's instances are never destroyed, because static destructors use
+/// handles.
 template <typename Key, typename Value>
 class SharedByKey {
  public:
-  /// The arguments are those that a new value is made of. Throws what that throws, std::bad_alloc.
+  /// Makes a new value of the arguments. Throws the exceptions of its constructor, std::bad_alloc.
   template <typename... Arguments>
   std::shared_ptr<Value> get(const Key& key, Arguments&&... arguments) {
     const std::lock_guard lock(mutex_);

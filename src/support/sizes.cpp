@@ -36,7 +36,7 @@ std::uint64_t bytesInUnit(std::string_view unit) {
   return bytes;
 }
 
-/// 0.DIGITS times `unit`, exactly. False when that is not a whole number.
+/// Computes 0.DIGITS times `unit`, exactly. Returns false if that is not a whole number.
 bool fractionOf(std::uint64_t unit, std::string_view digits, std::uint64_t& bytes) {
   while (!digits.empty() && digits.back() == '0') digits.remove_suffix(1);
   constexpr std::size_t kMostDigits =

@@ -23,7 +23,7 @@ bool isControl(std::uint32_t code) {
   return isC0OrC1 || breaksLine || reorders;
 }
 
-/// The first character of `text`, which is not empty; a byte that begins none stands for itself.
+/// The first character of `text`, which is not empty. A byte that begins none stands for itself.
 Character firstOf(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t bytes = first < 0x80             ? 1
@@ -69,7 +69,7 @@ std::string printable(std::string_view text) {
 
 std::string excerpt(std::string_view text, std::size_t most) {
   std::string result;
-  std::size_t whole = 0;  // what stays when the rest is cut
+  std::size_t whole = 0;  // length that stays if the rest is cut
   while (!text.empty()) {
     const Character character = firstOf(text);
     const std::string_view bytes = text.substr(0, character.bytes);

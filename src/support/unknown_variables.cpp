@@ -44,8 +44,8 @@ bool isKnown(std::string_view name) {
   });
 }
 
-/// The setting whose name is closest, or "" when none is close: up to a third of the letters after
-/// the prefix may differ, which a slip or one forgotten word stays within.
+/// The setting with the closest name, or "" if none is close. Up to half of the letters after the
+/// prefix may differ; a slip or one forgotten word stays within that.
 std::string_view nearestName(std::string_view name) {
   constexpr std::size_t kMostLetters = 100;  // far more than any setting has
   if (name.size() > kMostLetters) return {};

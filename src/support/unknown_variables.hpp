@@ -1,4 +1,4 @@
-// Environment variables that look like ours and are not.
+// Environment variables that look like settings and are none.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 namespace ucudnn {
 
 /// One warning for each of `names` that begins with UCUDNN_ and that neither μ-cuDNN nor its
-/// simulator knows, with the nearest setting's name where one is close. The last of many says how
-/// many there are.
+/// simulator knows. The warning names the nearest setting if one is close. If there are more than
+/// ten, the last warning says how many there are.
 std::vector<std::string> unknownVariableWarnings(const std::vector<std::string>& names);
 
 }  // namespace ucudnn

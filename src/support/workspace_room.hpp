@@ -1,5 +1,6 @@
-// How much workspace a micro-batch may have: the limit, or what it borrows of the output. Samples
-// of the output that are written later hold nothing yet. They are often far more than the limit.
+// How much workspace a micro-batch may have: the limit, or the part of the output that it borrows.
+// Samples of the output that are written later hold nothing yet. They are often far larger than the
+// limit.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +13,10 @@ namespace ucudnn {
 
 struct WorkspaceRoom {
   std::size_t limitBytes = 0;
-  std::size_t sampleBytes = 0;  ///< of the output; 0: nothing of it may be borrowed
+  std::size_t sampleBytes = 0;  ///< of the output; 0: the output may not be borrowed
 
-  /// In the output, where so many samples are yet to be written behind a micro-batch. What is
-  /// borrowed begins at an aligned place.
+  /// Bytes of the output that a micro-batch may borrow if `samplesBehind` samples are written after
+  /// it. Borrowed memory begins at an aligned address.
   std::size_t borrowed(int samplesBehind) const noexcept {
     const std::size_t bytes = sampleBytes * static_cast<std::size_t>(samplesBehind);
     return bytes > kMemoryAlignment ? bytes - kMemoryAlignment : 0;
@@ -25,8 +26,8 @@ struct WorkspaceRoom {
   }
 };
 
-/// Where so many bytes are borrowed: before an output's end, so that several micro-batches use the
-/// same memory.
+/// Where `bytes` borrowed bytes begin. They lie at an output's end, so that several micro-batches
+/// use the same memory.
 inline void* borrowedPlace(const void* outputsEnd, std::size_t bytes) noexcept {
   const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(outputsEnd) - bytes;
   return static_cast<char*>(const_cast<void*>(outputsEnd)) - bytes - place % kMemoryAlignment;

@@ -1,12 +1,12 @@
-// Writing without being killed for it.
+// Writing without being killed by a signal.
 #pragma once
 
 #include <signal.h>
 
 namespace ucudnn {
 
-/// While it lives, what this thread writes kills nobody: neither SIGPIPE, when a pipe's reader has
-/// left, nor SIGXFSZ, when a file grows beyond `ulimit -f`. The write fails with EPIPE or EFBIG
+/// While it lives, this thread's writes don't kill the process. SIGPIPE (a pipe's reader has left)
+/// and SIGXFSZ (a file grows beyond `ulimit -f`) are held; the write fails with EPIPE or EFBIG
 /// instead. The program's own handlers and masks stay as they are, and signals that others have
 /// sent are kept.
 class WriteSignalsHeld {
@@ -17,7 +17,7 @@ class WriteSignalsHeld {
     sigaddset(&held_, SIGXFSZ);
     sigset_t pending;
     sigpending(&pending);
-    // One that is pending already is not ours to take.
+    // A signal that is already pending is not ours to take.
     for (const int signal : {SIGPIPE, SIGXFSZ})
       if (sigismember(&pending, signal) == 1) sigdelset(&held_, signal);
     pthread_sigmask(SIG_BLOCK, &held_, &before_);

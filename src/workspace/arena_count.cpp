@@ -8,11 +8,11 @@ namespace {
 // Times of two windows differ by a percent or two for no reason.
 constexpr double kGain = 0.03;
 
-// The client may pause in one of them, and the first is planned while it runs.
+// The client may pause in one of the two windows, and plans are made while the first one runs.
 constexpr int kWindows = 2;
 
-// The first look again comes after 128 windows, so that a try of what is twice as slow, for three
-// windows, costs a fortieth; then four times as late each time.
+// The first look again comes after 128 windows. So trying arenas that are twice as slow, for three
+// windows, costs a fortieth of the time. Each further look comes four times as late.
 constexpr std::uint64_t kFirstRest = 128;
 constexpr std::uint64_t kMostDoublings = 10;
 
@@ -31,8 +31,7 @@ void ArenaCount::propose(const Window& window, const PlannedMs& plannedMs) {
   const std::size_t groups = std::max<std::size_t>(window.overlap.groups, 1);
   proposed_ = groups != current_ ? groups : 1;
   if (proposed_ == current_) return;
-  // Small kernels side by side may cost nothing of what they are predicted to take alone, so at
-  // best all groups overlap.
+  // Small kernels may run side by side at no cost, so at best all groups overlap.
   const double leastMs = proposed_ == 1 ? window.overlap.serialMs * plannedMs(1) / window.plannedMs
                                         : plannedMs(proposed_) / static_cast<double>(proposed_);
   leastRatio_ = leastMs / window.referenceMs;
@@ -44,8 +43,8 @@ std::size_t ArenaCount::rest(std::size_t arenas) noexcept {
   return current_ = arenas;
 }
 
-/// The time that passed counts, not that during which the device worked: where the host sets the
-/// pace, layouts differ in what they cost it.
+/// Counts the time that passed, not the time that the device worked: if the host sets the pace,
+/// layouts cost it different amounts of time.
 std::size_t ArenaCount::next(const Window& window, const PlannedMs& plannedMs) {
   if (window.overlap.groupOf.size() < 2) return current_;  // one stream: no arenas are compared
   if (!(window.referenceMs > 0) || !(window.plannedMs > 0)) return current_;

@@ -12,7 +12,7 @@
 namespace ucudnn {
 namespace {
 
-/// The process's: a graph may go after the last handle.
+/// Belongs to the process, because a graph may go after the last handle.
 std::atomic<std::uint64_t> goneGraphs{0};
 
 /// A region with its memory.
@@ -24,7 +24,7 @@ struct OwnedRegion {
   WorkspaceRegion region;
 };
 
-/// Freeing must not disturb captures of other threads. It waits for the device.
+/// Frees without disturbing captures of other threads. Waits for the device.
 void free(const OwnedRegion* region) noexcept {
   try {
     const RelaxedCapture relaxed;

@@ -14,32 +14,34 @@
 
 namespace ucudnn {
 
-/// A graph uses its workspace whenever it is launched, which nobody sees: so each capture has a
-/// region of its own, apart from the total. It is freed when its graph has gone, and all that was
-/// instantiated of it; when the client says that the graphs of its network are launched no more; or
-/// with the last handle of the process, whatever its settings. CUDA tells us of the first where
-/// nothing may be freed: so one of the next calls frees it. Thread-safe.
+/// A graph uses its workspace whenever it is launched, and nobody sees that. So each capture has a
+/// region of its own, apart from the total. It is freed when its graph has gone, with all that was
+/// instantiated from it; when the client says that the graphs of its network are not launched any
+/// more; or with the last handle of the process, whatever its settings. CUDA tells us that a graph
+/// has gone at a place that may free nothing, so one of the next calls frees the region.
+/// Thread-safe.
 class CapturedMemory {
  public:
-  /// Null: the capture has none.
+  /// Null if the capture has none.
   std::shared_ptr<WorkspaceRegion> find(const WorkspaceKey& network, std::uint64_t capture) const;
 
-  /// Allocates in the middle of a capture, which stays valid. Null, with one warning: no memory, or
-  /// kMostCaptures have a region already.
+  /// Allocates in the middle of a capture, which stays valid. Null, with one warning, if there is
+  /// no memory, or if kMostCaptures have a region already.
   std::shared_ptr<WorkspaceRegion> allocate(const WorkspaceKey& network,
                                             const CallStream& stream,
                                             std::size_t bytes);
 
-  /// REQUIRES: no graph that the network's handles have captured is launched any more, and none of
-  /// its streams is being captured.
+  /// Frees a network's regions. REQUIRES: no graph that the network's handles have captured is
+  /// launched any more, and none of its streams is being captured.
   void release(const WorkspaceKey& network);
 
-  /// Frees the regions whose graphs have gone, of all networks. It waits for the device then.
+  /// Frees the regions, of all networks, whose graphs have gone. Waits for the device if there are
+  /// any.
   void freeGone() noexcept;
   /// How many graphs with a region have gone, ever.
   static std::uint64_t gone() noexcept;
 
-  /// For each network. A program that keeps ever more graphs would take all memory.
+  /// Limit for each network: a program that keeps ever more graphs would take all memory.
   static constexpr std::size_t kMostCaptures = 16;
 
  private:
@@ -54,10 +56,11 @@ class CapturedMemory {
   mutable ForkMutex mutex_;  ///< guards what follows
   bool warned_ = false;
   std::map<WorkspaceKey, Regions> regions_;
-  std::uint64_t freed_ = 0;  ///< of gone(), those that have been looked for
+  std::uint64_t freed_ = 0;  ///< value of gone() when such regions were freed last
 };
 
-/// The process's, for as long as one handle holds it. Throws std::bad_alloc.
+/// The process's memory of captures. It lives as long as one handle holds it. Throws
+/// std::bad_alloc.
 std::shared_ptr<CapturedMemory> capturedMemory();
 
 }  // namespace ucudnn

@@ -21,22 +21,22 @@ using LayerId = long long;
 struct NetworkConvolution {
   Problem problem;
   LayerId layer = -1;
-  bool deterministic = false;  ///< a call has asked for it
+  bool deterministic = false;  ///< a call has asked for determinism
   bool adds = false;           ///< a call may have added to its output
   bool called = false;
   bool placed = false;     ///< known to the layout
-  std::uint64_t seen = 0;  ///< the latest use when it was looked up
-  /// Nothing deterministic fits what it has, which has been warned of.
+  std::uint64_t seen = 0;  ///< number of the latest use when it was looked up
+  /// A warning has said that nothing deterministic fits its workspace.
   bool warned = false;
-  std::shared_ptr<const Plan> plan;         ///< the latest
-  std::shared_ptr<WorkspaceRegion> region;  ///< of its own, or the largest, where they are divided
+  std::shared_ptr<const Plan> plan;         ///< the latest plan
+  std::shared_ptr<WorkspaceRegion> region;  ///< in a division: its own, or the largest
   std::string logged;                       ///< its latest line of the placement log
 
-  /// Only the thread that divides knows it. Of other calls it is another one.
+  /// Only the thread that divides uses it. Other terms of the request need another front.
   struct Front {
     bool deterministic = false;
     CallKind calls = CallKind::kAdding;
-    std::vector<Configuration> points;  ///< none: it takes no part
+    std::vector<Configuration> points;  ///< empty: it takes no part in the division
   };
   std::optional<Front> front;
 };
@@ -46,14 +46,14 @@ class Network {
  public:
   using Convolutions = std::vector<std::shared_ptr<NetworkConvolution>>;
 
-  /// Adds it where it is new. What has been asked of it once holds from then on.
+  /// Adds a new convolution. Determinism and adding, once asked for, hold from then on.
   const std::shared_ptr<NetworkConvolution>& find(
       const Problem& problem, LayerId layer, bool deterministic, CallKind calls, std::uint64_t now);
-  /// In network order: as they came.
+  /// In the order in which they came.
   const Convolutions& all() const noexcept { return convolutions_; }
-  /// None is placed any more.
+  /// Takes all of them out of the layout.
   void displace() noexcept;
-  /// Those that have not been looked up since use number `before`.
+  /// Forgets those that have not been looked up since use number `before`.
   void forgetIdle(std::uint64_t before);
 
  private:

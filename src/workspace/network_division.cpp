@@ -16,7 +16,7 @@ constexpr const char* kDiagnosisDirectory = ".";  // as published
 constexpr const char* kDiagnosisDirectory = "";
 #endif
 
-/// None: it takes no part.
+/// The convolution's Pareto front. Empty if it takes no part.
 const std::vector<Configuration>& frontOf(const Segment& segment,
                                           const std::vector<std::size_t>& limits) {
   const PlanRequest& request = segment.request;

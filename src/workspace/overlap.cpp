@@ -5,11 +5,11 @@
 namespace ucudnn {
 namespace {
 
-// Streams that overlap for less of the time gain nothing that could be measured; and what follows
-// one another on two streams may touch by the resolution of events.
+// Streams that overlap for a smaller part of the time gain nothing measurable. Uses that follow one
+// another on two streams may also seem to touch, by the resolution of events.
 constexpr double kOverlapPart = 0.02;
 
-/// When a use got its region: uses of one region exclude each other.
+/// When a use got its region. Uses of one region exclude each other.
 double begunMs(const std::vector<WorkspaceUse>& uses, std::size_t i) {
   double begun = uses[i].requestedMs;
   for (std::size_t j = 0; j < uses.size(); ++j) {
@@ -31,7 +31,8 @@ double elapsedMs(const std::vector<WorkspaceUse>& uses) {
   return ended - begun;
 }
 
-/// Streams in the order of their first use; each gets the first group that it does not overlap.
+/// Takes streams in the order of their first use. Each gets the first group that it does not
+/// overlap.
 void group(const std::vector<WorkspaceUse>& uses, Overlap& overlap) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, double> togetherMs;
   for (const WorkspaceUse& a : uses)

@@ -3,7 +3,7 @@
 namespace ucudnn {
 namespace {
 
-// Asking whether an event has happened costs about a microsecond.
+// Querying an event costs about a microsecond.
 constexpr std::uint64_t kBeginsBetweenReads = 8;
 
 }  // namespace
@@ -16,7 +16,7 @@ void OverlapWatch::schedule(std::uint64_t due, std::size_t count) {
   due_.store(due, std::memory_order_relaxed);
 }
 
-/// What was seen is void; it is tried again after as many uses. REQUIRES: the lock.
+/// Drops what was seen, and tries again after as many uses. REQUIRES: the lock is held.
 void OverlapWatch::drop() noexcept {
   slots_.clear();
   completed_ = 0;
@@ -61,7 +61,7 @@ void OverlapWatch::endWatched(const Ticket& ticket,
   Slot& slot = slots_[ticket.number];
   if (plan == nullptr || cudaEventRecord(slot.ended.get(), stream.stream) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
-    drop();  // half of what was seen says nothing
+    drop();  // half of a window says nothing
     return;
   }
   slot.watched.use.region = region;
@@ -71,7 +71,8 @@ void OverlapWatch::endWatched(const Ticket& ticket,
   ++completed_;
 }
 
-/// False: not all has happened yet. Throws Error. REQUIRES: the lock; all slots are complete.
+/// Returns false if not all events have happened yet. Throws Error. REQUIRES: the lock is held; all
+/// slots are complete.
 bool OverlapWatch::read() {
   const RelaxedCapture relaxed;
   const auto since = [&](const Event& event, double& ms) {
@@ -83,7 +84,7 @@ bool OverlapWatch::read() {
     ms = elapsed;
     return true;
   };
-  // The latest first: mostly it is what is waited for.
+  // The latest slot first, because it mostly completes last.
   for (auto slot = slots_.rbegin(); slot != slots_.rend(); ++slot)
     if (!since(slot->ended, slot->watched.use.endedMs) ||
         !since(slot->requested, slot->watched.use.requestedMs))

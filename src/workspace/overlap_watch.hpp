@@ -1,4 +1,4 @@
-// Sees how uses of workspace on several streams overlap on the device, without waiting for it.
+// Watches how uses of workspace on several streams overlap on the device, without waiting for it.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,23 @@ namespace ucudnn {
 struct WatchedUse {
   WorkspaceUse use;
   std::shared_ptr<const Plan> plan;
-  bool deterministic = false;  ///< the call asked for it
+  bool deterministic = false;  ///< the call asked for determinism
 };
 
-/// Watches a number of uses when they are due and more than one stream is in use: an event before a
-/// use asks for its region, one after it. The times are read when all has happened, which is asked
-/// for now and then. Nothing is watched, and no CUDA function called, before that, after that, on
-/// one stream, or in a capture. Whatever fails ends the watch and no call. Thread-safe.
+/// Watches a number of uses, once they are due and more than one stream is in use. It records one
+/// event before a use asks for its region, and one after the use. The times are read when all
+/// events have happened, which is checked now and then. At any other time, on one stream, or in a
+/// capture, nothing is watched and no CUDA function called. A failure ends the watch and no call.
+/// Thread-safe.
 class OverlapWatch {
  public:
   /// `uses` counts the uses of all regions.
   explicit OverlapWatch(const std::atomic<std::uint64_t>& uses) : uses_(uses) {}
 
-  /// From use number `due` on the next `count` uses are to be watched; drops what was seen.
+  /// Watches `count` uses from use number `due` on. Drops what was seen.
   void schedule(std::uint64_t due, std::size_t count);
 
-  /// A use that begins; names no region yet.
+  /// A use that has begun. It has no region yet.
   struct Ticket {
     std::uint64_t schedule = 0;  ///< 0: not watched
     std::size_t number = 0;
@@ -45,7 +46,7 @@ class OverlapWatch {
     if (state == State::kQuiet && !isDue(stream)) return {};
     return beginWatched(stream);
   }
-  /// After the work has been enqueued.
+  /// To be called after the work has been enqueued.
   void end(const Ticket& ticket,
            const CallStream& stream,
            const void* region,
@@ -54,9 +55,9 @@ class OverlapWatch {
     if (ticket.schedule != 0) endWatched(ticket, stream, region, plan, deterministic);
   }
 
-  /// Changes when there is something to take.
+  /// Changes when there are uses to take.
   std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
-  /// What was seen, once; then nothing is due until the next schedule.
+  /// The watched uses, once. Then nothing is due until the next schedule.
   std::optional<std::vector<WatchedUse>> take();
 
  private:

@@ -1,4 +1,4 @@
-// What a layout gives each convolution, for the log.
+// Logs each convolution's part of a layout.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace ucudnn {
 /// Thread-safe; the lock is held for sums only.
 class PlacementLog {
  public:
-  /// A new layout begins.
+  /// Begins the sums of a new layout.
   void clear() {
     const std::lock_guard lock(mutex_);
     sums_ = {};
   }
 
-  /// A line for a convolution that has been placed with a plan (null: none, no line), unless it
-  /// says what its `latest` line said. Says what is known: measures nothing, but asks cuDNN. Throws
-  /// Error. REQUIRES: no lock.
+  /// Logs a line for a convolution that has been placed with a plan (null: no line), unless it
+  /// equals the `latest` line. Measures nothing, but asks cuDNN. Throws Error. REQUIRES: no lock is
+  /// held.
   void add(const PlanRequest& request,
            long long layer,
            const Plan* plan,
@@ -30,7 +30,7 @@ class PlacementLog {
            std::string& latest);
 
  private:
-  /// Over the convolutions that the layout has placed.
+  /// Sums over the convolutions that the layout has placed.
   struct Sums {
     std::size_t convolutions = 0, nativeBytes = 0;
     double timeMs = 0, nativeMs = 0;

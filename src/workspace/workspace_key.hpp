@@ -1,4 +1,4 @@
-// Which handles are one network: those that agree in all of this share a workspace total.
+// Identifies a network: handles that agree in all of this share a workspace total.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ucudnn {
 
-/// The workspace of a capture is as large as the network's convolutions need, within the total.
+/// A capture's workspace is as large as the network's convolutions need, within the total.
 constexpr std::size_t kGraphWorkspaceAsNeeded = std::numeric_limits<std::size_t>::max();
 
 struct WorkspaceKey {
@@ -22,7 +22,7 @@ struct WorkspaceKey {
   double maxError = 0;
   bool deterministic = false;
   std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
-  const void* plans = nullptr;                       ///< which file's; null: none
+  const void* plans = nullptr;                       ///< the file of plans; null: none
   bool plansStrict = false;
   bool borrowOutput = true;
 

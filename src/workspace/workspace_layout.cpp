@@ -10,7 +10,7 @@
 namespace ucudnn {
 namespace {
 
-// Retired regions are dropped when their work is over, which is asked only when there are many.
+// Retired regions are dropped when their work is over, which is checked only if there are many.
 constexpr std::size_t kManyBusy = 64;
 
 }  // namespace
@@ -25,7 +25,7 @@ WorkspaceLayout::~WorkspaceLayout() {
   try {
     const RelaxedCapture relaxed;
     const DeviceScope device(device_);
-    static_cast<void>(cudaFree(memory_));  // waits for what is still at work
+    static_cast<void>(cudaFree(memory_));  // waits for work that uses it
   } catch (const std::exception&) {        // the process ends, and with it the memory
   }
 }

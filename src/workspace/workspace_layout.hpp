@@ -1,4 +1,4 @@
-// How a total lies in memory.
+// Cuts a total into regions.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@
 namespace ucudnn {
 
 /// One allocation, cut into regions: arenas of equal size that streams use in turn, or a segment
-/// for each convolution. A new layout takes effect at once: whoever gets its bytes waits, on the
-/// device, for the last use of the old one. Not thread-safe, but for what is said to be.
+/// for each convolution. A new layout takes effect at once: the next user of some bytes waits, on
+/// the device, for their last use in the old layout. Not thread-safe, except where noted.
 class WorkspaceLayout {
  public:
   /// `uses` counts the uses of all regions.
@@ -26,9 +26,9 @@ class WorkspaceLayout {
   WorkspaceLayout(const WorkspaceLayout&) = delete;
   WorkspaceLayout& operator=(const WorkspaceLayout&) = delete;
 
-  /// False: the memory could not be had. Thread-safe.
+  /// False if the memory could not be had. Thread-safe.
   bool works() const noexcept { return !failed_.load(std::memory_order_acquire); }
-  /// Allocates the total, once. False: see `works`, with one warning. REQUIRES: no capture.
+  /// Allocates the total, once. Returns false, with one warning, if it can't. REQUIRES: no capture.
   bool requireMemory();
 
   std::size_t totalBytes() const noexcept { return totalBytes_; }
@@ -39,28 +39,28 @@ class WorkspaceLayout {
   bool isEmpty() const noexcept { return regions_.empty(); }
   bool isDivided() const noexcept { return divided_; }
 
-  /// `groupOf`: streams of one group get the same arena; others the one that was used last the
-  /// longest ago. The host waits for nothing.
+  /// Streams of one group in `groupOf` get the same arena. Others get the arena whose last use is
+  /// the longest ago. The host waits for nothing.
   void layOutArenas(std::size_t arenas, const std::map<std::uint64_t, std::size_t>& groupOf = {});
-  /// Then each segment is taken.
+  /// Begins a layout of segments, which takeRegion takes.
   void layOutSegments();
   /// REQUIRES: bytes <= leftBytes().
   std::shared_ptr<WorkspaceRegion> takeRegion(std::size_t bytes);
 
-  /// Null: there is none. REQUIRES: arenas.
+  /// Null if there is none. REQUIRES: the layout has arenas.
   std::shared_ptr<WorkspaceRegion> arenaOf(std::uint64_t stream);
-  /// Null: there is none.
+  /// Null if there is none.
   std::shared_ptr<WorkspaceRegion> largest() const;
 
  private:
   void clear();
 
   const int device_;
-  const std::size_t totalBytes_;  ///< what the allocator hands out without rounding it up
+  const std::size_t totalBytes_;  ///< rounded down, so that the allocator doesn't round it up
   std::atomic<std::uint64_t>& uses_;
   std::atomic<bool> failed_{false};
   char* memory_ = nullptr;
-  std::size_t usedBytes_ = 0;  ///< of the total, from its beginning, by the regions
+  std::size_t usedBytes_ = 0;  ///< taken by the regions, from the total's beginning
   std::vector<std::shared_ptr<WorkspaceRegion>> regions_;
   std::vector<std::shared_ptr<WorkspaceRegion>> busy_;  ///< retired, maybe still at work
   BoundedMap<std::uint64_t, std::size_t, std::hash<std::uint64_t>> arenas_{256};  ///< by stream

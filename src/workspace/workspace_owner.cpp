@@ -19,8 +19,8 @@ std::string describe(std::size_t arenas) {
   return arenas == 1 ? "one arena, used in turn" : std::to_string(arenas) + " arenas";
 }
 
-/// What uses are predicted to take, each within so many bytes, as far as is known: a plan that
-/// needs no more fits.
+/// Predicted time of uses, each within so many bytes, as far as is known. A plan that needs no more
+/// fits.
 double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::size_t bytes) {
   double sum = 0;
   for (const WatchedUse& watched : seen) {
@@ -151,7 +151,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grant(PlanRequest request,
   return grantOfCall(request, *convolution, stream);
 }
 
-/// REQUIRES: the lock.
+/// REQUIRES: the lock is held.
 WorkspaceOwner::Task WorkspaceOwner::nextTask() {
   if (performing_ || layout_.totalBytes() == 0) return Task::kNone;
   if (!key_.divides) return watch_.version() != compared_ ? Task::kCompare : Task::kNone;
@@ -208,7 +208,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfArena(const PlanRequest& request,
   return grant;
 }
 
-/// REQUIRES: the lock. From here on a new division is waited for; or the watch begins anew.
+/// Has the network divided anew, or restarts the watch. REQUIRES: the lock is held.
 void WorkspaceOwner::noticeNewcomer() {
   callsSinceNewcomer_ = 0;
   if (!key_.divides && !count_.hasDecided() && !count_.isComparing())
@@ -218,7 +218,7 @@ void WorkspaceOwner::noticeNewcomer() {
   epoch_.fetch_add(1, std::memory_order_release);
 }
 
-/// A newcomer to a division gets what it has left, else its turn in the largest segment.
+/// A newcomer to a division gets what is left of the total, or takes turns in the largest segment.
 WorkspaceOwner::Grant WorkspaceOwner::grantOfNewcomer(const PlanRequest& request,
                                                       Convolution& convolution) {
   std::shared_ptr<WorkspaceRegion> own, largest;
@@ -275,7 +275,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfCapture(const PlanRequest& request,
   const std::size_t most =
       grant.region ? grant.region->bytes() : std::min(layout_.totalBytes(), key_.graphBytes);
   grant.plan = planForGrant(request, convolution, most, Measuring::kNever);
-  if (!grant.plan) {  // measured within less
+  if (!grant.plan) {  // it may have been measured within less
     const std::lock_guard lock(mutex_);
     grant.plan = convolution.plan;
   }
@@ -288,12 +288,12 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfCapture(const PlanRequest& request,
   return grant;
 }
 
-/// REQUIRES: the lock.
+/// REQUIRES: the lock is held.
 void WorkspaceOwner::forgetIdle() {
   const std::uint64_t now = uses();
   if (now < forgotten_ + kIdleUses) return;
   forgotten_ = now;
-  // What is in use is looked up every kIdleUses uses, when the epoch changes.
+  // Convolutions in use are looked up every kIdleUses uses, when the epoch changes.
   network_.forgetIdle(now > 2 * kIdleUses ? now - 2 * kIdleUses : 0);
 }
 
@@ -317,7 +317,8 @@ void WorkspaceOwner::divide(const PlanRequest& request) {
   std::vector<Segment> wanted;
   {
     const std::lock_guard lock(mutex_);
-    // At first all that were asked about; later those that have run.
+    // The first division has all convolutions that were asked about, later ones those that have
+    // run.
     for (const auto& convolution : network_.all())
       if (!attempted_ || convolution->called)
         wanted.push_back({convolution, requestFor(request, *convolution), 0, nullptr});
@@ -361,7 +362,7 @@ void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<Watch
   }
   window.overlap = overlapOf(onStreams);
   window.referenceMs = plannedMs(request, seen, layout_.totalBytes());
-  ArenaCount count = count_;  // written by this thread alone
+  ArenaCount count = count_;  // only this thread writes it
   logDebug(
       "{} uses of workspace on {} streams in {}: {:.3f} ms, one after another {:.3f}; {} "
       "groups; predicted {:.3f}, in one arena {:.3f}",
@@ -377,7 +378,7 @@ void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<Watch
     return plannedMs(request, seen, layout_.arenaBytes(wanted));
   });
   const std::lock_guard lock(mutex_);
-  // Arenas that are kept are measured within: then plans may change once more.
+  // Measurements within kept arenas follow, so plans may change once more.
   const bool isKept = count_.isTentative() && !count.isTentative();
   if (arenas != count_.current() || isKept) layOutArenas(arenas, window.overlap);
   count_ = count;
@@ -387,14 +388,14 @@ void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<Watch
   watch_.schedule(uses() + rest, usesOfWindow);
 }
 
-/// REQUIRES: the lock.
+/// REQUIRES: the lock is held.
 void WorkspaceOwner::layOutArenas(std::size_t arenas, const Overlap& seen) {
   layout_.layOutArenas(arenas, seen.groupOf);
   startLayout();
   logInfo("{} of workspace: {}", formatSize(layout_.totalBytes()), describe(arenas));
 }
 
-/// All that was placed in the former layout is to be placed anew. REQUIRES: the lock.
+/// All that was placed in the former layout must be placed anew. REQUIRES: the lock is held.
 void WorkspaceOwner::startLayout() {
   epoch_.fetch_add(1, std::memory_order_release);
   network_.displace();

@@ -21,7 +21,8 @@
 
 namespace ucudnn {
 
-/// The workspace of one network on one device: the handles with the same total and policies.
+/// The workspace of one network on one device. A network is the handles with the same total and
+/// policies.
 ///
 ///  1. All regions lie in one allocation of the total's size, made before the first answer and
 ///     freed with the last handle. Captures alone have memory besides: CapturedMemory.
@@ -33,13 +34,13 @@ namespace ucudnn {
 ///     is looked at when all that is seen has been measured. `divide` measures at once.
 ///  5. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
-/// Thread-safe. `mutex_` guards all but the counters and the placement log, and is never held while
-/// something is measured or cuDNN is asked; calls that know their grant do without it.
+/// Thread-safe. `mutex_` guards all but the counters and the placement log. It is never held while
+/// something is measured or cuDNN is asked. Calls that know their grant do without it.
 class WorkspaceOwner {
  public:
   using Key = WorkspaceKey;
 
-  /// What a call runs with.
+  /// The plan and the region of a call.
   struct Grant {
     std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN, in the region if there is one
     std::shared_ptr<WorkspaceRegion> region;  ///< null: there is none, or the plan needs none
@@ -51,30 +52,30 @@ class WorkspaceOwner {
   /// Throws std::bad_alloc.
   explicit WorkspaceOwner(const Key& key);
 
-  /// False: the memory could not be had, and every convolution has its own workspace.
+  /// False if the memory could not be had. Every convolution then has its own workspace.
   bool works() const noexcept { return layout_.works(); }
-  /// Changes whenever a grant may have changed, every kIdleUses uses, and when a graph has gone,
-  /// whose memory the next call then frees.
+  /// Changes whenever a grant may have changed, every kIdleUses uses, and when a graph has gone, so
+  /// that the next call frees its memory.
   std::uint64_t epoch() const noexcept {
     return epoch_.load(std::memory_order_acquire) + watch_.version() + CapturedMemory::gone() +
            uses() / kIdleUses;
   }
   OverlapWatch& watch() noexcept { return watch_; }
 
-  /// A convolution of the network has been asked about. False: see `works`.
+  /// Adds a convolution that a query asked about. False: see `works`.
   bool add(const Problem& problem, LayerId layer, bool deterministic, bool capturing);
 
-  /// What a call on a stream runs with. `request` says who asks; its limit is not used. Where
-  /// nothing deterministic fits a call that asks for it, a plan that is not, with one warning.
-  /// Throws Error.
+  /// The plan and the region of a call on a stream. `request` says who asks; its limit is not used.
+  /// If a call asks for determinism and nothing deterministic fits, it gets another plan, with one
+  /// warning. Throws Error.
   Grant grant(PlanRequest request, LayerId layer, const CallStream& stream);
 
-  /// The region of a capture for work that has no plan. Null: none of that size.
+  /// The region of a capture for work that has no plan. Null if there is none of that size.
   std::shared_ptr<WorkspaceRegion> captureRegion(const CallStream& stream, std::size_t bytes);
-  /// REQUIRES: see CapturedMemory::release.
+  /// REQUIRES: as for CapturedMemory::release.
   void releaseGraphs() { captured_->release(key_); }
 
-  /// The plan for a call that gets no region. Null: none. Throws Error.
+  /// The plan for a call that gets no region. Null if there is none. Throws Error.
   static std::shared_ptr<const Plan> planWithin(PlanRequest request,
                                                 std::size_t limitBytes,
                                                 bool capturing);
@@ -84,7 +85,7 @@ class WorkspaceOwner {
 
  private:
   using Convolution = NetworkConvolution;
-  /// What is to be done before a grant is given, without the lock.
+  /// Work to be done before a grant is given, without the lock.
   enum class Task { kNone, kDivide, kCompare };
 
   std::uint64_t uses() const noexcept { return uses_.load(std::memory_order_relaxed); }
@@ -125,18 +126,18 @@ class WorkspaceOwner {
   Network network_;
   std::size_t wantedBytes_ = 0;  ///< the most workspace of a plan that has run
   bool attempted_ = false;       ///< a division has been tried
-  /// A division lacks newcomers; it is made anew when as many calls as there are convolutions have
-  /// passed without one.
+  /// The division lacks newcomers. It is made anew when as many calls as there are convolutions
+  /// have come without another newcomer.
   bool unsettled_ = false;
   std::size_t callsSinceNewcomer_ = 0;
-  bool performing_ = false;      ///< one thread at a time
-  std::uint64_t compared_ = 0;   ///< the watch's version
+  bool performing_ = false;      ///< a thread does a task; one at a time
+  std::uint64_t compared_ = 0;   ///< the watch's version at the latest comparison
   std::uint64_t forgotten_ = 0;  ///< the use at which idle ones were forgotten last
   ArenaCount count_;
   PlacementLog placements_;
 };
 
-/// The owner that the handles with this key grant, for as long as one holds it. Throws
+/// The owner that the handles with this key share. It lives as long as one holds it. Throws
 /// std::bad_alloc.
 std::shared_ptr<WorkspaceOwner> workspaceOwner(const WorkspaceOwner::Key& key);
 

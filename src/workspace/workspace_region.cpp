@@ -24,8 +24,8 @@ WorkspaceRegion::WorkspaceRegion(char* memory,
       lastUse_(uses != nullptr ? uses->load(std::memory_order_relaxed) : 0),
       predecessors_(std::move(predecessors)) {}
 
-/// A predecessor is retired: what it says does not change any more. Within a capture the wait is an
-/// edge of the graph; a stream that waits for itself gains none.
+/// Predecessors are retired, so their state does not change any more. Within a capture the wait is
+/// an edge of the graph; a stream that waits for itself adds none.
 bool WorkspaceRegion::waitForEarlierUses(const CallStream& stream) noexcept {
   for (const auto& earlier : predecessors_)
     if (earlier->lastStream_ && *earlier->lastStream_ != stream.id &&
@@ -52,7 +52,8 @@ void WorkspaceRegion::end(const CallStream& stream) noexcept {
   lastStream_ = stream.id;
   if (cudaEventRecord(event_.get(), stream.stream) == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  // Nobody could wait for it: so it is waited for here. A capture that cannot record is void.
+  // No other stream could wait for this use, so the host does. A capture that cannot record is
+  // void.
   if (!stream.capturing) static_cast<void>(cudaStreamSynchronize(stream.stream));
 }
 

@@ -1,4 +1,4 @@
-// A piece of the device memory that μ-cuDNN owns: who may use it, and after whom.
+// A piece of the device memory that μ-cuDNN owns. Orders its uses.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ namespace ucudnn {
 /// another, whatever their streams: each turn waits, on the device, for the last use on another
 /// stream. Thread-safe.
 ///
-///  1. Turns exclude each other: cuDNN's call for one micro-batch enqueues several kernels, and
-///     another thread's must not come between them, not even on the same stream.
-///  2. A retired region is used no more; whoever gets its bytes waits for its last use.
-///  3. A capture's region is used by that capture alone, for the graph uses it whenever it is
-///     launched; no other region is used in a capture.
+/// 1. Turns exclude each other: cuDNN's call for one micro-batch enqueues several kernels. Another
+///    thread's kernels must not come between them, not even on the same stream.
+/// 2. A retired region is not used any more. The next user of its bytes waits for its last use.
+/// 3. Only its own capture uses a capture's region, because the graph uses it whenever it is
+///    launched. A capture uses no other region.
 class WorkspaceRegion {
  public:
   enum class Turn {
@@ -32,8 +32,8 @@ class WorkspaceRegion {
     kUnavailable,  ///< CUDA refuses to order the use after the earlier ones
   };
 
-  /// `uses` counts the uses of all regions; null: of one capture. `predecessors` are retired
-  /// regions with some of the same bytes. Makes an event on the current device. Throws Error.
+  /// `uses` counts the uses of all regions; null for a capture's region. `predecessors` are retired
+  /// regions that share bytes with this one. Makes an event on the current device. Throws Error.
   WorkspaceRegion(char* memory,
                   std::size_t bytes,
                   std::atomic<std::uint64_t>* uses,
@@ -46,9 +46,9 @@ class WorkspaceRegion {
     return memory < memory_ + bytes_ && memory_ < memory + bytes;
   }
 
-  /// Takes the turn: `lock` holds until it is over.
+  /// Takes the turn. `lock` holds it until it is over.
   Turn begin(const CallStream& stream, std::unique_lock<LongForkMutex>& lock) noexcept;
-  /// After the work has been enqueued. REQUIRES: the turn.
+  /// To be called after the work has been enqueued. REQUIRES: the turn.
   void end(const CallStream& stream) noexcept;
 
   /// Takes it out of use; waits for no device.
@@ -64,13 +64,13 @@ class WorkspaceRegion {
   char* const memory_;
   const std::size_t bytes_;
   std::atomic<std::uint64_t>* const uses_;  ///< null: a capture's
-  const std::uint64_t capture_;             ///< 0: of calls that run at once
+  const std::uint64_t capture_;             ///< 0: for calls outside captures
   const Event event_;
   std::atomic<std::uint64_t> lastUse_;
 
   mutable LongForkMutex mutex_;  ///< guards what follows
   std::vector<std::shared_ptr<WorkspaceRegion>> predecessors_;
-  /// Its id; `event_` was recorded there. In a capture: 0, streams cannot be told apart.
+  /// The id of the stream that `event_` was recorded on. 0 in a capture: streams look alike there.
   std::optional<std::uint64_t> lastStream_;
   bool retired_ = false;
 };
