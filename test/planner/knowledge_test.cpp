@@ -1,4 +1,4 @@
-// What an attempt that was cut short leaves known, and what a later one makes up for.
+// What an attempt that was cut short has found out stays known, and a later one completes it.
 #include "planner/knowledge.hpp"
 
 #include <gtest/gtest.h>
