@@ -1,4 +1,4 @@
-// What replay does to calls whose addresses repeat, rotate or never repeat. Run:
+// The effect of replay on calls whose addresses repeat, rotate or never repeat. Run:
 // ucudnn_replay_benchmark, on a GPU or under misc/with-simulator.
 //   hostTime/L:    a call under a limit of L MiB, one after another: planned_ns replayed,
 //                  bare_ns enqueued; idle_ns replayed, where the device has come to rest before

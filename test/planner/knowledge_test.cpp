@@ -1,4 +1,4 @@
-// What an attempt that was cut short has found out stays known, and a later one completes it.
+// An attempt that was cut short leaves its findings known, and a later one completes them.
 #include "planner/knowledge.hpp"
 
 #include <gtest/gtest.h>
