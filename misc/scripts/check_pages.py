@@ -22,7 +22,7 @@ def without_code(text):
 
 
 def anchors(path):
-    """What GitHub makes of a page's headings."""
+    """GitHub's anchors for a page's headings."""
     text = without_code(path.read_text(encoding="utf-8").replace("`", ""))
     headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

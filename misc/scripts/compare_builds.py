@@ -27,7 +27,7 @@ def cases():
 
 
 def without_host(value):
-    """What doesn't depend on when, where and how fast it was run."""
+    """The output without times, places and speeds."""
     if isinstance(value, dict):
         return {k: without_host(v) for k, v in value.items() if not any(word in k for word in OF_THE_HOST)}
     return [without_host(each) for each in value] if isinstance(value, list) else value

@@ -18,7 +18,7 @@ TIME_WIDTH, MEMORY_LEFT, MEMORY_WIDTH = 470, 560, 240  # px
 
 
 def cases(row):
-    """What runs; its time; its workspace; the samples of each part; its color."""
+    """Name; time; workspace; samples of each part; color."""
     parts = [each["batch"] for each in row["configuration"] for _ in range(each["count"])]
     whole = [sum(parts)]
     return (

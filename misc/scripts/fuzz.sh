@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Feeds hostile and mutated inputs to all that reads what comes from outside, under AddressSanitizer and UBSan:
 #   misc/scripts/fuzz.sh [SECONDS [SEED [KIND]]]    600 seconds and seed 1 by default; KIND: csv, variables, json or databases
-# What is found is said, and its input lies in build-fuzz/ucudnn-fuzz-finding.
+# Findings are printed, and a finding's input lies in build-fuzz/ucudnn-fuzz-finding.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Little optimization, little debug information and few large sources: most of the time goes into building.

@@ -1,4 +1,4 @@
-"""What misc/scripts/plot_*.py have in common: reading results, the command line, and drawing to files."""
+"""Shared by misc/scripts/plot_*.py: reading results, the command line, and drawing to files."""
 
 import argparse
 import json

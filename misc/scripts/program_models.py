@@ -26,7 +26,7 @@ class Program:
 
 
 def in_type(half_type, device):
-    """What PyTorch's modules are made in; a CPU's half precision is too slow to try anything."""
+    """The type in which PyTorch's modules are made; a CPU's half precision is too slow to try anything."""
     return torch.float32 if device == "cpu" else half_type
 
 

@@ -41,7 +41,7 @@ def commands(body):
 
 
 def run(command, build, home):
-    """What it prints, by line."""
+    """The lines that the command prints."""
     for ours, built in (
         ("./misc/demo.sh", f"./misc/demo.sh --build {build}"),
         ("misc/with-simulator", f"misc/with-simulator --build {build}"),
@@ -79,7 +79,7 @@ def masked(lines, varies):
 
 
 def replay(body, varies, build):
-    """What is wrong, and the block's body as it should be."""
+    """The faults, and the block's body as it should be."""
     problems, written = [], []
     with tempfile.TemporaryDirectory() as home:
         for command, shown in commands(body):
@@ -104,7 +104,7 @@ def excerpt(body, file):
 
 
 def checked(comment, body, build):
-    """What is wrong, and the body as it should be."""
+    """The faults, and the body as it should be."""
     if comment is None:
         return ["no comment says whether it is replayed"], body
     if comment.startswith("not replayed: "):
@@ -119,7 +119,7 @@ def checked(comment, body, build):
 
 
 def check(page, build, update):
-    """What is wrong with a page; its blocks are counted."""
+    """The faults of a page; its blocks are counted."""
     text = page.read_text(encoding="utf-8")
     problems, count = [], 0
 

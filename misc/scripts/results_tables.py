@@ -355,7 +355,7 @@ def networks():
                  "`ucudnn bench misc/layers/LIST.csv --total-workspace TOTAL [--streams WAY]`")
 
 
-# What the library costs
+# The library's cost
 
 
 def benchmark(name, which):

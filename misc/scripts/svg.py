@@ -1,4 +1,4 @@
-"""What misc/scripts/draw_*.py have in common: an SVG's parts as text, and a file that is written or checked."""
+"""Shared by misc/scripts/draw_*.py: an SVG's parts as text, and a file that is written or checked."""
 import sys
 
 GRAY, BLUE, RED = "#b8bcc2", "#2f6fb0", "#c0392b"

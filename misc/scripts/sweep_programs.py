@@ -237,7 +237,7 @@ def ratio(value, base):
     return value / base if base else float("nan")
 
 
-# What a program's line compares, by the results' names.
+# The values that a program's line compares, by the results' names.
 COMPARED = {"time": "step_of_median_ms", "first_step": "first_step_ms", "reserved": "reserved_mib"}
 
 
@@ -262,7 +262,7 @@ def programs_of(runs):
 
 
 def geometric_mean(values):
-    """Of those above 0: on a CPU there is no memory to compare."""
+    """The mean of the values above 0: on a CPU there is no memory to compare."""
     logarithms = [math.log(each) for each in values if each]
     return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
 

@@ -78,7 +78,7 @@ def perceptron():
     return torch.nn.Sequential(*layers, torch.nn.Linear(4096, 10))
 
 
-# What makes the model, the shape of a sample, the number of classes.
+# For each name: the function that makes the model, the shape of a sample, the number of classes.
 OWN_MODELS = {
     "volume": (volume, (1, 96, 96, 96), 10),
     "small": (small, (16, 8, 8), 10),
@@ -189,7 +189,7 @@ def captured(step):
 
 
 def profile(step, file):
-    """What the device spends on each convolution of a step, the longest first."""
+    """The device time of each convolution of a step, the longest first."""
     steps = 3
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     with torch.profiler.profile(activities=activities, record_shapes=True) as profiler:

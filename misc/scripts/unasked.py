@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What measuring that nobody asks for costs programs, step by step.
+"""The cost of unrequested measuring for programs, step by step.
 
 usage: misc/scripts/unasked.py OUT.json...
 

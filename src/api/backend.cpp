@@ -1,5 +1,5 @@
-// cuDNN's graph API as unmodified programs call it: everything goes to cuDNN, and is noted; the
-// workspace of a plan of one convolution is ours to name, and the plan from then on ours to run.
+// cuDNN's graph API as unmodified programs call it. Every call goes to cuDNN and is noted. For a
+// plan of one convolution we name the workspace, and run the plan from then on.
 #include "api/backend.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace ucudnn;
 
 namespace {
 
-/// Notes what cuDNN has done. Without the memory to note it, the client's graph is left to cuDNN.
+/// Notes what cuDNN has done. If there is no memory for the note, cuDNN runs the client's graph.
 template <typename Note>
 cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
   if (status != CUDNN_STATUS_SUCCESS) return status;
@@ -28,8 +28,7 @@ cudnnStatus_t noted(cudnnStatus_t status, Note note) noexcept {
   return status;
 }
 
-/// cuDNN has filled descriptors of the client's from one of its own. What was noted of them before
-/// is void.
+/// cuDNN has filled the client's descriptors from one of its own. Earlier notes of them are void.
 void noteFilled(cudnnBackendDescriptor_t descriptor,
                 cudnnBackendAttributeName_t name,
                 std::int64_t count,
@@ -61,7 +60,7 @@ void noteShown(cudnnBackendDescriptor_t engine,
   shown->show(all);
 }
 
-/// Whether the program takes deterministic engines alone, as far as can be seen.
+/// Whether the program takes only deterministic engines, as far as can be seen.
 bool barsNondeterministic(const Settings& settings) noexcept {
   return settings.deterministic || clientSkipsNondeterministic();
 }
@@ -70,8 +69,7 @@ cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {
   return plan.handle() != nullptr ? plan.handle() : plan.graph()->handle;
 }
 
-/// How a plan of a convolution could be run, which by itself needs that much; null: as cuDNN runs
-/// it.
+/// How to run a plan of a convolution that by itself needs `needed` bytes; null: cuDNN runs it.
 std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t descriptor,
                                                     PlanDescription& plan,
                                                     std::size_t needed) {
@@ -105,7 +103,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
   made->isMeasured = workspace->isMeasured;
-  // Nothing else than that algorithm runs in its place.
+  // Only that algorithm can run in the plan's place.
   if (!made->isKnown && made->needsMore() &&
       !fitsWorkspace(handleOf(plan),
                      made->problem.operation,
@@ -118,7 +116,7 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   return made;
 }
 
-/// How the plan is run from now on; null: as cuDNN runs it.
+/// How the plan is run from now on; null: cuDNN runs it.
 const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int64_t neededBytes) {
   auto* const plan = trackedDescriptors().findKind<PlanDescription>(descriptor);
   if (plan == nullptr || plan->graph() == nullptr || neededBytes < 0) return nullptr;
@@ -126,7 +124,7 @@ const ClientConvolution* answerFor(cudnnBackendDescriptor_t descriptor, std::int
       [&] { return makeAnswer(descriptor, *plan, static_cast<std::size_t>(neededBytes)); });
 }
 
-/// Runs a plan of ours, by the pointers of a pack that is understood. Empty: it isn't.
+/// Runs a plan of ours with the pointers of a pack. Empty: we don't understand the pack.
 std::optional<cudnnStatus_t> runOurs(Context* context,
                                      cudnnHandle_t handle,
                                      const ClientConvolution& ours,
@@ -152,7 +150,7 @@ std::optional<cudnnStatus_t> runOurs(Context* context,
   return convolve(context, handle, ours.problem.operation, call, UCUDNN_LAYER_ANY);
 }
 
-/// A convolution's plan that is not ours.
+/// Runs a convolution's plan that is not ours.
 cudnnStatus_t runTheirs(Context* context,
                         cudnnHandle_t handle,
                         const PlanDescription& plan,
@@ -195,8 +193,8 @@ cudnnStatus_t ucudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     Description* const description = all.find(descriptor);
     if (description == nullptr) return;
     description->finalized();
-    // Its handle may be destroyed before the workspace is asked for, or be another thread's then:
-    // now it is there, and this thread's.
+    // Asks now: later, when the client asks for the workspace, the plan's handle may be destroyed
+    // or in use by another thread.
     const auto* const plan = asKind<PlanDescription>(description);
     if (plan == nullptr || plan->graph() == nullptr) return;
     plan->take();

@@ -11,7 +11,7 @@ using namespace ucudnn;
 
 namespace {
 
-/// What the three functions ask about.
+/// The convolution that the three functions ask about.
 struct Subject {
   cudnnHandle_t handle;
   ucudnnOperation_t operation;
@@ -45,7 +45,7 @@ cudnnStatus_t describe(const char* function,
       (requested > 0 && results == nullptr))
     return CUDNN_STATUS_BAD_PARAM;
   return guarded(function, [&] {
-    // How the activation of the fused operation is set is not known here; it is planned at its
+    // The activation of the fused operation is not known here; the operation is planned at its
     // call.
     if (subject.operation < UCUDNN_FORWARD || subject.operation > UCUDNN_BACKWARD_FILTER)
       return CUDNN_STATUS_NOT_SUPPORTED;

@@ -1,4 +1,4 @@
-/* What libucudnn_preload.so calls besides the public functions. */
+/* The functions that libucudnn_preload.so calls besides the public ones. */
 #ifndef UCUDNN_API_LOOKUP_H_
 #define UCUDNN_API_LOOKUP_H_
 
@@ -24,14 +24,15 @@ UCUDNN_API int ucudnnLookUpCudnn(ucudnnLookup_t lookup);
 UCUDNN_API void ucudnnServeUnmodified(void);
 
 /**
- * Of who is about to make a handle: whether each cudaDeviceSynchronize of theirs, from here on, is
- * between the two calls below. One whose are not decides for all.
+ * Called for a client that is about to make a handle: whether all its calls of
+ * cudaDeviceSynchronize, from here on, are between the two calls below. One client whose calls are
+ * not decides for all.
  */
 UCUDNN_API void ucudnnKnowDeviceWaits(int known);
 
 /**
- * Waits until nothing is captured on the current device, and lets nothing be until the wait ends.
- * What it gives ends it; NULL: there is no device, or no memory.
+ * Waits until nothing is captured on the current device, and lets nothing be captured until the
+ * wait ends. Pass its result to ucudnnEndDeviceWait; NULL: there is no device, or no memory.
  */
 UCUDNN_API void* ucudnnBeginDeviceWait(void);
 UCUDNN_API void ucudnnEndDeviceWait(void* wait);

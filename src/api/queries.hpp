@@ -1,4 +1,4 @@
-// What the functions of the three operations have in common.
+// Code that the functions of the three operations share.
 #pragma once
 
 #include <ucudnn/removed.h>
@@ -15,7 +15,7 @@
 
 namespace ucudnn {
 
-/// A query as its door has unpacked it.
+/// A query as its entry point has unpacked it.
 struct Query {
   cudnnHandle_t handle;
   Operation operation;
@@ -27,7 +27,7 @@ struct Query {
   Queries of(Context& context) const noexcept { return {context, operation, descriptors, layer}; }
 };
 
-/// `context`: null: cuDNN as it is.
+/// `context`: null: cuDNN runs the call itself.
 inline cudnnStatus_t convolve(Context* context,
                               cudnnHandle_t handle,
                               Operation operation,
@@ -37,8 +37,8 @@ inline cudnnStatus_t convolve(Context* context,
   return CallPath::run(*context, operation, call, layer);
 }
 
-/// Writes at most `requested` entries. One that needs no memory is among them where there is one at
-/// all and room for two (misc/docs/CLIENTS.md, "At run time", 10).
+/// Writes at most `requested` entries. If there is room for two, one that needs no memory is among
+/// them, unless there is none (misc/docs/CLIENTS.md, "At run time", 10).
 template <typename Performance>
 int writePerformances(const std::vector<AlgorithmPerformance>& answer,
                       int requested,
@@ -62,15 +62,15 @@ int writePerformances(const std::vector<AlgorithmPerformance>& answer,
   return count;
 }
 
-/// cuDNN's own answer without the algorithms that UCUDNN_DETERMINISTIC forbids, and, where any are
-/// left, without those that need more than UCUDNN_WORKSPACE_LIMIT.
+/// cuDNN's own answer without the algorithms that UCUDNN_DETERMINISTIC forbids. If any others are
+/// left, it also leaves out those that need more than UCUDNN_WORKSPACE_LIMIT.
 template <typename Performance, typename Native>
 cudnnStatus_t allowedPerformances(const Settings& settings,
                                   int requested,
                                   int* returned,
                                   Performance* results,
                                   Native native) noexcept {
-  // cuDNN returns each with and without tensor cores.
+  // cuDNN returns each algorithm with and without tensor cores.
   std::array<Performance, std::size_t{2} * CUDNN_CONVOLUTION_FWD_ALGO_COUNT> all{};
   int count = 0;
   const cudnnStatus_t status = native(static_cast<int>(all.size()), &count, all.data());
@@ -103,7 +103,7 @@ cudnnStatus_t answerPerformances(const Query& query,
                                  int* returned,
                                  Performance* results,
                                  Native native) noexcept {
-  // What cuDNN refuses gets its own answer.
+  // For arguments that cuDNN refuses, the client gets cuDNN's own answer.
   if (requested < 1 || returned == nullptr || results == nullptr ||
       (buffers != nullptr &&
        (buffers->x == nullptr || buffers->w == nullptr || buffers->y == nullptr)))
@@ -145,8 +145,8 @@ inline cudnnStatus_t answerWorkspaceSize(const Query& query,
       native);
 }
 
-/// cuDNN's best within the limit. Its entry's own `memory` may be that of another math type, so it
-/// is asked what each needs.
+/// cuDNN's best algorithm within the limit. An entry's own `memory` may be that of another math
+/// type, so cuDNN is asked for the workspace of each.
 template <typename Row>
 cudnnStatus_t heuristicAlgorithm(Row row,
                                  const Query& query,
@@ -184,7 +184,8 @@ cudnnStatus_t answerAlgorithm(Row row,
   std::size_t limit = 0;
   if (algorithm == nullptr || ucudnnPreferredLimit(preference, limitBytes, &limit) == 0)
     return CUDNN_STATUS_BAD_PARAM;
-  // PREFER_FASTEST names no limit: the client's setting does. SIZE_MAX is a limit like any other.
+  // PREFER_FASTEST names no limit, so the client's setting holds. SIZE_MAX is a limit like any
+  // other.
   if (preference != CUDNN_CONVOLUTION_FWD_PREFER_FASTEST) query.limitBytes = limit;
   return plannedOrNative(
       query.handle,

@@ -10,7 +10,7 @@ BackgroundBuild::BackgroundBuild(const Problem& problem, Kernel kernel, Calls ca
     : batch_(problem.batch()), kernel_(kernel), calls_(calls) {
   int device = 0;
   UCUDNN_CHECK_CUDA(cudaGetDevice(&device));
-  // Shared, as what an invitation holds can be copied. Nobody who drops it has run it: then
+  // Shared, because a std::function copies what it holds. If every copy is dropped without running,
   // `built_` is a broken promise.
   const auto task = std::make_shared<std::packaged_task<Built(cudnnHandle_t)>>(
       [problem, kernel, calls](cudnnHandle_t handle) -> Built {

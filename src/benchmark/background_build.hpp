@@ -10,19 +10,21 @@
 
 namespace ucudnn {
 
-/// Built by the device's thread of HelperDevices, on its handle: no handle may be used by two
-/// threads at once (cuDNN's developer guide, "Thread Safety"). What is built runs on any handle of
-/// the device. If nobody is left to want it before it is begun, it isn't begun. Not thread-safe.
+/// A kernel built by the device's thread of HelperDevices, on that thread's handle: no handle may
+/// be used by two threads at once (cuDNN's developer guide, "Thread Safety"). The built kernel runs
+/// on any handle of the device. The build doesn't begin if nobody wants it any more. Not
+/// thread-safe.
 class BackgroundBuild {
  public:
-  /// On the device that is current. Throws Error. REQUIRES: a kernel without legacy descriptors.
+  /// Builds on the current device. Throws Error. REQUIRES: a kernel without legacy descriptors.
   BackgroundBuild(const Problem& problem, Kernel kernel, Calls calls);
 
   bool isOf(int batch, Kernel kernel, Calls calls) const noexcept {
     return batch == batch_ && kernel == kernel_ && calls == calls_;
   }
   bool isDone() const;
-  /// Once. Throws Error as building does, and where there was no thread for it. REQUIRES: isDone.
+  /// Call it once. Throws Error if building does, or if there was no thread for it. REQUIRES:
+  /// isDone.
   std::shared_ptr<const BuiltKernel> kernel();
 
  private:

@@ -14,21 +14,21 @@
 
 namespace ucudnn {
 
-/// What is asked: the kernels of a problem that a plan may need.
+/// The question: the kernels of a problem that a plan may need.
 struct BenchmarkRequest {
   Problem problem;              ///< at the mini-batch
   std::vector<int> sizes;       ///< ascending, the mini-batch included
   bool largestBatches = false;  ///< and those of largest_batches.hpp
   Calls calls = Calls::kAll;    ///< kOverwriting: kernels may be timed that can't add to the output
-  /// One that is timed at the mini-batch whatever cuDNN offers: what a client runs by itself.
+  /// The kernel that a client runs by itself: timed at the mini-batch whatever cuDNN offers.
   std::optional<Kernel> own;
   WorkspaceRoom room;                   ///< kernels that need more are not tried
   const Measurements* known = nullptr;  ///< kernels found here are not timed again (any size)
-  /// What the device takes with other versions: the fastest are timed first. Else it counts for
-  /// nothing.
+  /// Times on this device with other versions: the kernels that were fastest there are timed first.
+  /// Nothing else depends on them.
   const Measurements* elsewhere = nullptr;
-  /// What is fastest at another image size; null: not known. Else little is timed but these and
-  /// `own`, and the question has no full answer.
+  /// The fastest kernels at another image size; null: not known. If set, little is timed except
+  /// these and `own`, and the question has no full answer.
   const std::vector<Kernel>* neighbour = nullptr;
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
   const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
@@ -42,9 +42,9 @@ struct BenchmarkRequest {
               ///< is faster is worth timing. REQUIRES: hasExactOutputs, scratch memory
   bool replays = true;  ///< calls are captured, to find out what they take when they are replayed
   /// A kernel that is expected to take longer is left out, unless none is expected to take half as
-  /// long, or it is `own`; 0: none is.
+  /// long, or it is `own`. 0: no kernel is left out.
   double longestMs = 0;
-  /// What cuDNN compiles is built by another thread; meanwhile steps take what else there is, or
+  /// Another thread builds the kernels that cuDNN compiles. Meanwhile steps do other work, or
   /// nothing (BenchmarkRun::isWaiting).
   bool compilesAside = false;
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
@@ -52,19 +52,19 @@ struct BenchmarkRequest {
 
   bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
   bool enginesAlone() const noexcept { return kernels == Kernels::kEngines; }
-  /// What calls of a batch size do: a filter gradient's micro-batches add up.
+  /// The kind of calls at a batch size: a filter gradient's micro-batches add up.
   Calls callsAt(int batch) const noexcept {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
     return addsUp ? Calls::kAll : calls;
   }
-  /// z has a place of its own: cuDNN's algorithms read it in place, which engines don't.
+  /// z has its own memory: cuDNN's algorithms can read it in y, engines can't.
   bool hasZBesideY() const noexcept { return withEngines() && problem.addsZ != 0; }
-  /// The most workspace of a micro-batch of so many samples: more than the limit only where the
-  /// benchmark, too, has so much.
+  /// The most workspace of a micro-batch of `batch` samples: more than the limit only if the
+  /// benchmark has so much, too.
   std::size_t limitAt(int batch) const noexcept;
 };
 
-/// Why something of a question has not been tried.
+/// Why a part of a question has not been tried.
 enum class Untried { kNone, kMemory, kTime };
 
 struct BenchmarkResult {
@@ -84,16 +84,16 @@ struct BenchmarkResult {
                        ///< work on a device
 };
 
-/// Runs kernels on the handle's stream (and on streams of its own on further devices) and waits for
-/// them. Of caller's buffers only the output is written. What is known already decides with what is
-/// measured now which kernels are worth timing; at the mini-batch itself all are. Where none is,
-/// cuDNN is asked on the host only. Kernels that fail are counted; throws Error where no kernel can
-/// be timed at all. No lock is held while a device is waited for.
-/// REQUIRES: the handle's stream is not being captured, its device is current.
+/// Runs kernels on the handle's stream (and on its own streams on further devices) and waits for
+/// them. Writes only the output of the caller's buffers. Known and new measurements together decide
+/// which kernels are worth timing; at the mini-batch itself all are. If none is, cuDNN is asked on
+/// the host only. Kernels that fail are counted; throws Error if no kernel can be timed at all. No
+/// lock is held while waiting for a device. REQUIRES: the handle's stream is not being captured,
+/// its device is current.
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request);
 
-/// Whether the mini-batch's tensors have room: without its own kernels no question is answered.
-/// REQUIRES: the handle's device is current. Throws Error.
+/// Whether the mini-batch's tensors fit into memory: without its own kernels no question is
+/// answered. REQUIRES: the handle's device is current. Throws Error.
 bool hasMemoryToBenchmark(const BenchmarkRequest& request);
 
 /// Makes the further devices ready in the background: a device's first cuDNN handle takes longer

@@ -17,8 +17,8 @@ namespace {
 /// nothing.
 constexpr int kTimingsWorthSharing = 20;
 
-/// The longest first, so that no device is left with a long one when the others have finished. What
-/// nothing is known of may load its code.
+/// The longest first, so that no device is left with a long one when the others have finished. A
+/// kernel of unknown time may have to load its code.
 bool takesLonger(const TimingTask& a, const TimingTask& b) {
   const auto expected = [](const TimingTask& task) {
     return task.expectedMs > 0 ? task.expectedMs : std::numeric_limits<double>::infinity();
@@ -152,8 +152,8 @@ void BenchmarkRun::invite() {
   }
 }
 
-/// Takes one timing of each kernel that may matter: one size after another, as each decides about
-/// the next. False: no size is left.
+/// Takes one timing of each kernel that may matter. One size follows another, because each decides
+/// about the next. False: no size is left.
 bool BenchmarkRun::measureNextAnchor() {
   if (anchorsBegun_ > 0) endAnchor();
   if (anchorsBegun_ == question_.anchors().size()) return false;
@@ -176,7 +176,7 @@ void BenchmarkRun::endAnchor() {
   if (isTried) question_.add(anchor.batch, measured);
 }
 
-/// Times again what is near the front of all anchors.
+/// Times the kernels near the front of all anchors again.
 void BenchmarkRun::refineAnchors() {
   std::vector<TimingTask> tasks;
   for (const Question::Anchor& anchor : question_.anchors())
@@ -186,7 +186,7 @@ void BenchmarkRun::refineAnchors() {
   addTimings(std::move(tasks));
 }
 
-/// Times again what the host was found to pace, some time after the first timing.
+/// Times the kernels that the host was found to pace again, some time after the first timing.
 void BenchmarkRun::lookAgain() {
   std::vector<TimingTask> tasks;
   for (const Question::Anchor& anchor : question_.anchors())
@@ -261,7 +261,7 @@ TimingOutcome BenchmarkRun::time(const TimingTask& task, int device, DeviceTimer
   try {
     return timer.run(task);
   } catch (const Error& error) {
-    // cuDNN names it, but can't make it ready.
+    // cuDNN offers the kernel, but can't build it.
     const bool isRefused = isRefusalToBuild(error.status());
     if (device != 0 && !isRefused) throw;
     logInfo("{} N={} {}: {}",

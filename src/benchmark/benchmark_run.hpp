@@ -1,4 +1,4 @@
-// One benchmark: what is asked, dealt out to the devices, and what they have found.
+// One benchmark: the question, the tasks dealt out to the devices, and their findings.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@
 
 namespace ucudnn {
 
-/// Made of steps: one size that cuDNN is asked about, or one kernel that is timed. Used once, by
-/// one thread at a time; the threads of further devices join it.
+/// Made of steps. A step asks cuDNN about one size, or times one kernel. Used once, by one thread
+/// at a time; the threads of further devices join it.
 class BenchmarkRun {
  public:
   /// `request` outlives the run.
@@ -27,27 +27,26 @@ class BenchmarkRun {
   BenchmarkRun(const BenchmarkRun&) = delete;
   BenchmarkRun& operator=(const BenchmarkRun&) = delete;
 
-  /// Takes one step. False: there was none left. Throws Error where no kernel can be timed.
+  /// Takes one step. False: there was none left. Throws Error if no kernel can be timed.
   bool advance();
-  /// Whether the last step did nothing, as all that is left of its stage is being built.
+  /// Whether the last step did nothing because all remaining kernels of its stage are being built.
   bool isWaiting() const noexcept { return isWaiting_; }
-  /// The last step, for the log: a kernel's, or of the stage.
+  /// The last step, for the log: a kernel or the stage.
   std::string lastStep() const;
-  /// Gives back all device memory and waits for the device: `advance` goes on later, on a handle
-  /// that may be another, in buffers that may be elsewhere (null where the request has none). What
-  /// was spent since the last time, in the device's time. REQUIRES: the request has no further
-  /// devices.
+  /// Gives back all device memory and waits for the device. Returns the device's time spent since
+  /// the last time. `advance` may go on later, on another handle and in other buffers (null if the
+  /// request has none). REQUIRES: the request has no further devices.
   double pause() noexcept;
   void resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept;
-  /// What has been found; once, after the last step, or earlier: then time was short.
+  /// The findings. Call it once: after the last step, or earlier if time is short.
   BenchmarkResult finish();
 
  private:
   enum class Stage { kAsking, kAnchors, kRefining, kAgain, kBetween, kVariants, kDone };
 
-  /// The next task, unless what is left is being built.
+  /// The next task, unless all remaining ones are being built.
   std::optional<TaskQueue::Task> takeReady();
-  /// What follows once no task is left. False: nothing.
+  /// Begins the next stage when no task is left. False: there is none.
   bool beginStage();
   void invite();
   bool measureNextAnchor();
@@ -57,7 +56,7 @@ class BenchmarkRun {
   void addTimings(std::vector<TimingTask> tasks);
   void help(int device, cudnnHandle_t handle) noexcept;
   void runTask(const TaskQueue::Task& task, int device, DeviceTimer& timer, cudnnHandle_t handle);
-  /// Throws Error where a further device fails.
+  /// Throws Error if a further device fails.
   TimingOutcome time(const TimingTask& task, int device, DeviceTimer& timer) const;
   void giveBack(TimingTask task);
 

@@ -20,8 +20,8 @@ std::size_t freeBytes() {
   return free;
 }
 
-/// A block of `wantedBytes`, or of what the bound and the device allow, if it is at least
-/// `leastBytes`.
+/// A block of `wantedBytes`, or as much as the bound and the device allow, but at least
+/// `leastBytes`; else an empty one.
 DeviceBuffer allocate(std::size_t leastBytes, std::size_t wantedBytes, const ScratchBound& bound) {
   std::size_t bytes = roundDownToAlignment(std::min(wantedBytes, bound.bytes()));
   for (;;) {
@@ -29,7 +29,7 @@ DeviceBuffer allocate(std::size_t leastBytes, std::size_t wantedBytes, const Scr
     try {
       return DeviceBuffer(bytes);
     } catch (const OutOfMemory&) {
-      // What is free may lie in pieces.
+      // The free memory may be fragmented.
       const std::size_t most = freeBytes() / bound.partsOfFree;
       bytes = roundDownToAlignment(std::min(bytes - bytes / 4, most));
     }
@@ -122,7 +122,8 @@ bool TimingMemory::fits(int batch, std::size_t workspaceBytes) const {
   return samplesBeside(workspaceBytes) >= batch;
 }
 
-/// Where a plan places it; of the output only what is before that is walked over.
+/// Puts a workspace that borrows where a plan puts it. Micro-batches walk only over the part of the
+/// output before it.
 Placement TimingMemory::placeInCallers(std::size_t workspaceBytes) const {
   Placement placement{*callers_, callers_->w, callers_->y, problem_.batch()};
   if (workspaceBytes <= callersRoom_.limitBytes) return placement;

@@ -23,17 +23,17 @@ struct TensorBuffers {
 /// How much scratch memory may be taken.
 struct ScratchBound {
   std::size_t mostBytes = SIZE_MAX;
-  /// Of what is free on the device, at most one part in so many; 1: all of it.
+  /// At most one part in so many of the device's free memory; 1: all of it.
   std::size_t partsOfFree = 1;
 
-  /// Of the current device, where `heldBytes` are scratch memory already. Throws Error.
+  /// The bound on the current device, where `heldBytes` are scratch memory already. Throws Error.
   std::size_t bytes(std::size_t heldBytes = 0) const;
 };
 
-/// What scratch memory takes for a problem's tensors. `besideY`: z has a place of its own.
+/// Bytes of scratch memory for a problem's tensors. `besideY`: z has its own memory.
 std::size_t tensorBytesOf(const Problem& problem, bool besideY = false) noexcept;
 
-/// Where a kernel is timed.
+/// The memory that a kernel is timed on.
 struct Placement {
   TensorBuffers buffers;
   const void* bias = nullptr;  ///< one sample's, for bias_activation_forward
@@ -44,15 +44,15 @@ struct Placement {
 /// Places kernels at any batch size in memory of the current device. Not thread-safe.
 class TimingMemory {
  public:
-  /// The caller's: tensors of the whole mini-batch. Allocates nothing: what needs more workspace
-  /// than there is borrows of the output (workspace_room.hpp).
+  /// The caller's memory: tensors of the whole mini-batch. Allocates nothing: a kernel that needs
+  /// more workspace than there is borrows some of the output (workspace_room.hpp).
   TimingMemory(const Problem& problem,
                const TensorBuffers& buffers,
                std::size_t borrowedSampleBytes);
 
-  /// One block for the tensors of the mini-batch and `workspaceBytes`, freed with the object; a
-  /// smaller one where the bound or the device allows no more, none where not even a sample fits.
-  /// With `besideY` z has a place of its own there. Throws Error for another failure.
+  /// One block for the tensors of the mini-batch and `workspaceBytes`, freed with the object. The
+  /// block is smaller if the bound or the device allows no more; there is none if not even a sample
+  /// fits. With `besideY` it has z's own memory. Throws Error for another failure.
   TimingMemory(const Problem& problem,
                std::size_t workspaceBytes,
                const ScratchBound& bound,
@@ -60,10 +60,11 @@ class TimingMemory {
                cudaStream_t stream);
 
   bool fits(int batch, std::size_t workspaceBytes) const;
-  /// Of the block.
+  /// The size of the block.
   std::size_t scratchBytes() const noexcept { return block_.bytes(); }
-  /// Empty: the kernel does not fit. In a block too small for everything the tensors take what this
-  /// kernel's workspace leaves, and are filled anew where another kernel's has been.
+  /// Empty: the kernel does not fit. If the block is too small for everything, the tensors get the
+  /// memory that this kernel's workspace leaves, and are filled anew if another kernel's workspace
+  /// was there.
   std::optional<Placement> place(int batch, std::size_t workspaceBytes);
 
  private:
@@ -81,7 +82,7 @@ class TimingMemory {
   bool besideY_ = false;
   cudaStream_t stream_ = nullptr;
   DeviceBuffer block_;
-  int filledSamples_ = 0;      ///< what the tensors were last filled for
+  int filledSamples_ = 0;      ///< the samples that the tensors were last filled for
   std::size_t dirtyFrom_ = 0;  ///< beyond this, workspaces have been written since
 };
 

@@ -32,7 +32,7 @@ bool DeviceTimer::isReady(const KernelCall& call) {
   return background_->isOf(call.batch, offer.kernel, offer.calls) && background_->isDone();
 }
 
-/// What another thread has built. Throws Error as building does.
+/// Takes the kernel that another thread has built. Throws Error as building does.
 void DeviceTimer::takeBuilt(const KernelCall& call) {
   const KernelOffer& offer = call.offer;
   if (!background_ || !background_->isOf(call.batch, offer.kernel, offer.calls) ||
@@ -72,7 +72,7 @@ double DeviceTimer::finish() noexcept {
   return pause();
 }
 
-/// What was built was built with the handle.
+/// A kernel that was built with another handle is dropped.
 void DeviceTimer::resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept {
   if (handle != handle_) built_.clear();
   handle_ = handle;
@@ -98,7 +98,7 @@ double DeviceTimer::pause() noexcept {
 
 std::optional<PlacedCall> DeviceTimer::place(const TimingTask& task) {
   const KernelCall& call = task.call;
-  // A variant may need more than all that cuDNN offers.
+  // A variant may need more workspace than all that cuDNN offers.
   if (buffers_ == nullptr && (!memory_ || call.offer.workspaceBytes > workspaceBytes_)) {
     if (!mayTakeMemoryFor(call)) return std::nullopt;
     takeMemory(std::max(call.offer.workspaceBytes, memory_ ? 0 : question_.largestWorkspace()));
@@ -126,7 +126,7 @@ std::shared_ptr<const BuiltKernel> DeviceTimer::build(const TimingTask& task) {
 TimingOutcome::Status DeviceTimer::statusOf(cudnnStatus_t status) const {
   using Status = TimingOutcome::Status;
   if (status == CUDNN_STATUS_SUCCESS) return Status::kTimed;
-  // A tensor that the caller has not handed over says nothing about the kernel.
+  // A failure says nothing about the kernel if the caller has not handed over a tensor.
   const bool isWhole = buffers_ == nullptr ||
                        (buffers_->x != nullptr && buffers_->w != nullptr && buffers_->y != nullptr);
   if (isWhole && isRefusal(status)) return Status::kRefused;
@@ -162,21 +162,22 @@ Timing DeviceTimer::timeAs(const TimingTask& task, const PlacedCall& placed) {
 double DeviceTimer::error(const PlacedCall& placed) {
   const auto [exact, isNew] = exact_.try_emplace(placed.batch);
   if (isNew) exact->second = exactOutputs(request_.problem.withBatch(placed.batch));
-  // What a few outputs happen to be closer by is no promise.
+  // A few outputs may happen to be closer than the type's rounding promises.
   return std::max(timer_->error(placed, exact->second), leastError(request_.problem.outputType()));
 }
 
-/// So many calls that the gaps between them and the events don't count, behind one that may load
-/// the kernel's code: of a long kernel, too, that takes as much as a variant gains. REQUIRES: an
-/// expected time.
+/// Takes so many calls that the gaps between them and the events don't count. A call before them
+/// may load the kernel's code, also for a long kernel: loading takes as much as a variant gains.
+/// REQUIRES: an expected time.
 Timing DeviceTimer::glance(const TimingTask& task, const PlacedCall& placed) {
   const double calls = std::ceil(kSampleMs / task.expectedMs);
   return timer_->time(placed, {1, static_cast<int>(std::min(calls, kMostGlanced)), 1});
 }
 
-/// One call. The first call of a kernel may load or compile it: where no other size leads to expect
-/// a time, or this is far beyond it, it is taken again. The better of two where it is so short that
-/// a hiccup of the host would leave the kernel out here and at other sizes.
+/// Times one call. The first call of a kernel may load or compile it. So the timing is repeated if
+/// no other size gives an expected time, or if the time is far beyond it. For a short call the
+/// better of two counts: a hiccup of the host would otherwise leave the kernel out here and at
+/// other sizes.
 Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) {
   const double expected = task.expectedMs;
   const auto fastest = [&](bool twice, int warmUps) {
@@ -194,7 +195,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   Timing first = fastest(isShort, expected > longMs ? 0 : 1);
   if (first.samples.empty()) return first;
   const double firstMs = first.samples.front();
-  // Twice what was expected: kernels scale with the batch at worst, so it must have been loaded
+  // Twice the expected time: kernels scale with the batch at worst, so code must have been loaded
   // meanwhile.
   const bool isBelieved =
       expected > 0 ? firstMs < 2 * expected : isFast && firstMs >= kTakenTwiceMs;
@@ -204,7 +205,7 @@ Timing DeviceTimer::quickTime(const TimingTask& task, const PlacedCall& placed) 
   return second;
 }
 
-/// Until the task's limits are met.
+/// Takes samples until the task's limits are met.
 Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed) {
   StopRule rule(task.limits);
   const double pacedMs = isEngine(task) ? kHostPacedEngineMs : kHostPacedMs;
@@ -221,8 +222,8 @@ Timing DeviceTimer::carefulTime(const TimingTask& task, const PlacedCall& placed
   return {CUDNN_STATUS_SUCCESS, {rule.median()}};
 }
 
-/// Finds out what the device needs where the calls are replayed; of calls so long that it makes no
-/// difference, `timeMs`.
+/// Finds out what the device needs if the calls are replayed. For calls so long that it makes no
+/// difference, this is `timeMs`.
 void DeviceTimer::timeReplayed(const TimingTask& task,
                                const PlacedCall& placed,
                                TimingOutcome& outcome) {

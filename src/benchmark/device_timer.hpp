@@ -29,28 +29,29 @@ struct TimingOutcome {
   double error = kUnknownError;
 };
 
-/// Takes events for the first kernel, and memory for the first that has room in what may be taken;
-/// until then the device is not touched. Not thread-safe. REQUIRES: the handle's device is current.
+/// Creates events for the first kernel, and takes memory for the first kernel that fits into it;
+/// until then it doesn't touch the device. Not thread-safe. REQUIRES: the handle's device is
+/// current.
 class DeviceTimer {
  public:
-  /// `buffers`: the caller's, null: scratch memory.
+  /// `buffers`: the caller's; null: scratch memory.
   DeviceTimer(cudnnHandle_t handle,
               const BenchmarkRequest& request,
               const TensorBuffers* buffers,
               const Question& question);
 
-  /// Whether nothing has to be compiled to time it: else another thread does that, one kernel at a
-  /// time, and it is to be asked again. Touches no device. Throws Error.
+  /// Whether the kernel can be timed without compiling. If not, another thread compiles it, one
+  /// kernel at a time; ask again later. Touches no device. Throws Error.
   bool isReady(const KernelCall& call);
-  /// Throws Error where no kernel can be timed.
+  /// Throws Error if no kernel can be timed.
   void prepare();
   /// Throws Error for a failed CUDA call. REQUIRES: prepare.
   TimingOutcome run(const TimingTask& task);
-  /// Gives memory and events back. What was spent since `prepare`, in time of the device's.
+  /// Gives memory and events back. Returns the device's time spent since `prepare`.
   double finish() noexcept;
-  /// The same, to go on later.
+  /// The same, but the timer can go on later.
   double pause() noexcept;
-  /// `buffers`: null where there were none.
+  /// `buffers`: null if there were none.
   void resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept;
 
  private:
@@ -77,7 +78,7 @@ class DeviceTimer {
   std::size_t workspaceBytes_ = 0;  ///< that scratch memory was taken for
   std::optional<KernelTimer> timer_;
   std::map<int, std::vector<ExactOutput>> exact_;  ///< by batch size
-  /// What may be timed again: an engine takes the host as long to build as a timing takes.
+  /// Kernels that may be timed again: the host takes as long to build an engine as a timing takes.
   std::map<std::pair<int, Kernel>, std::shared_ptr<const BuiltKernel>> built_;
   std::optional<BackgroundBuild> background_;  ///< that is under way, or done and not taken yet
 };

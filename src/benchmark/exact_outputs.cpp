@@ -13,7 +13,7 @@ namespace {
 
 // The error of so few outputs repeats within 15 %: one over the root of twice their number.
 constexpr double kFewestOutputs = 24;
-// Of kMostOutputs together: a host computes 3e8 a second.
+// For kMostOutputs together: a host computes 3e8 a second.
 constexpr double kMostProducts = 3e7;
 
 /// All five dimensions: those that the problem does not have are 1.
@@ -68,11 +68,11 @@ class Convolution {
   double forward(const Index& y) const;
   double backwardData(const Index& x) const;
   double backwardFilter(const Index& w) const;
-  /// Where the filter holds what meets the tap.
+  /// The filter's place that meets the tap.
   std::int64_t filterAt(std::size_t d, std::int64_t tap) const noexcept {
     return isFlipped_ ? w_.sizes[d] - 1 - tap : tap;
   }
-  /// Where x meets an output's tap; -1: in the padding.
+  /// The place in x that an output's tap meets; -1: in the padding.
   std::int64_t inputAt(std::size_t d, std::int64_t output, std::int64_t tap) const noexcept {
     const std::int64_t place = output * steps_[d] - pads_[d] + tap * dilations_[d];
     return place < x_.sizes[d] ? std::max<std::int64_t>(place, -1) : -1;
@@ -221,7 +221,7 @@ bool hasExactOutputs(const Problem& problem) noexcept {
          problem.activation == CUDNN_ACTIVATION_IDENTITY;
 }
 
-/// One in each of as many equal parts, wherever in it.
+/// Takes one output from each of as many equal parts, at a random place.
 std::vector<ExactOutput> exactOutputs(const Problem& problem, int most) {
   const Convolution convolution(problem);
   const Tensor& output = convolution.output();

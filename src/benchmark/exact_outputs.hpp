@@ -1,5 +1,5 @@
-// What a kernel's error is measured against: outputs of a convolution that the host computes in
-// double, from the random values that scratch memory holds.
+// Reference outputs for a kernel's error: the host computes them in double, from the random values
+// that scratch memory holds.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ struct ExactOutput {
 /// False: an activation that is neither RELU nor none.
 bool hasExactOutputs(const Problem& problem) noexcept;
 
-/// The error of so many outputs repeats within 5 %.
+/// With so many outputs the error repeats within 5 %.
 constexpr int kMostOutputs = 256;
 
-/// Some outputs of the problem, spread over all: enough for an error that repeats within a fifth,
-/// few enough for some 0.1 s of the host, or as much longer as more are asked for. Each tensor
-/// holds the values of fillRandom, bias is 0, alpha is 1, and so is the factor of a z that holds
-/// what y does; else beta is 0. REQUIRES: hasExactOutputs.
+/// Some outputs of the problem, spread over all. There are enough of them for an error that repeats
+/// within a fifth, and few enough for some 0.1 s of the host; a larger `most` takes longer in
+/// proportion. Each tensor holds the values of fillRandom, and the bias is 0. alpha is 1. If there
+/// is a z, it holds the same as y and its factor is 1; else beta is 0. REQUIRES: hasExactOutputs.
 std::vector<ExactOutput> exactOutputs(const Problem& problem, int most = kMostOutputs);
 
-/// What is further off than noise of the outputs' own size is of no more use.
+/// A kernel with this error is as useless as one whose result is noise of the outputs' size.
 constexpr double kLargestError = 2;
 
-/// ||result - exact|| / ||exact||, at most kLargestError: so much too where a result is no number.
+/// |result - exact|| / ||exact||, at most kLargestError, which it also is if a result is no number.
 double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<double>& result);
 
 /// A quarter of the type's unit roundoff: even outputs that are rounded once are further off.

@@ -103,7 +103,7 @@ BenchmarkResult Findings::result(const BenchmarkRequest& request,
       kernels.push_back(one.measurement);
       if (one.device != 0) ++elsewhere;
     }
-    // Whichever device was first.
+    // Independent of which device was first.
     std::sort(kernels.begin(), kernels.end(), [](const Measurement& a, const Measurement& b) {
       return a.kernel < b.kernel;
     });

@@ -1,4 +1,4 @@
-// What a benchmark has found so far, on all its devices.
+// The results that a benchmark has found so far, on all its devices.
 #pragma once
 
 #include <map>
@@ -13,21 +13,21 @@
 
 namespace ucudnn {
 
-/// A kernel that has been measured now, and where.
+/// A kernel that this benchmark has measured, and the device.
 struct Found {
   Measurement measurement;
   int device = 0;
 };
 
-/// What is noted may come from several threads; the rest is for the thread that runs the benchmark,
-/// while no other notes anything of the size.
+/// Several threads may note results. The other methods are for the thread that runs the benchmark,
+/// while no other thread notes anything about the same size.
 class Findings {
  public:
   void note(int batch, const Question::Judgement& judgement);
   void note(const TimingTask& task, const TimingOutcome& outcome, int device);
   /// On the benchmark's own device.
   void add(int batch, const Measurement& measured);
-  /// What was to be tried has not been, for want of time; of a size.
+  /// Notes that time was too short to try everything; `noteIncomplete`: at one size.
   void noteLate();
   void noteIncomplete(int batch);
   void noteDeviceTime(double ms);

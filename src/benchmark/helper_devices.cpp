@@ -17,10 +17,10 @@
 namespace ucudnn {
 namespace {
 
-/// At the process's end, so long is waited for a thread that is inside CUDA.
+/// At the process's end, waits this long for a thread that is inside CUDA.
 constexpr std::chrono::seconds kPatience{5};
 
-/// A handle on a stream of its own, which orders with no other: a client may be capturing one.
+/// A handle on its own stream, which orders with no other stream: a client may be capturing one.
 struct Tools {
   Stream stream;
   CudnnHandle handle;
@@ -65,7 +65,7 @@ void Invitation::close() noexcept {
 /// One device's thread. Thread-safe.
 class HelperDevice {
  public:
-  /// Throws std::system_error where there can't be one more thread.
+  /// Throws std::system_error if there can't be one more thread.
   explicit HelperDevice(int device) : device_(device), thread_([this] { run(); }) {}
 
   /// Null: only gets ready.
@@ -154,8 +154,8 @@ HelperDevices& HelperDevices::instance() {
   return devices;
 }
 
-/// Once more: what cuDNN has loaded for the first work, as a compiler, ends before what was made
-/// earlier, and threads may be in it.
+/// Stops the threads a second time, earlier. The code that cuDNN loads for its first work, such as
+/// a compiler, ends before the objects that were made earlier, and threads may be in it.
 void HelperDevices::stopBeforeLoadedCode() {
   static const StopAtEnd stopAtEnd;
 }

@@ -1,4 +1,4 @@
-// Threads that help with a benchmark on further devices, or build what takes long.
+// Threads that help with a benchmark on further devices, or build kernels that take long to build.
 #pragma once
 
 #include <cudnn.h>
@@ -14,8 +14,8 @@ namespace ucudnn {
 /// Work that helpers may join for as long as it is open. Thread-safe.
 class Invitation {
  public:
-  /// What a helper does, with its own handle. `isSetting`: the device helps because a setting says
-  /// so, which is warned of where it can't.
+  /// `work` runs on a helper, with the helper's own handle. `isSetting`: a setting asks the device
+  /// to help, so a warning is logged if it can't.
   explicit Invitation(std::function<void(cudnnHandle_t)> work, bool isSetting = true)
       : isSetting_(isSetting), work_(std::move(work)) {}
 
@@ -23,7 +23,7 @@ class Invitation {
 
   /// Called by a helper: works, unless the invitation has been closed.
   void accept(cudnnHandle_t handle) noexcept;
-  /// Nobody joins any more; waits for those who have.
+  /// Keeps others from joining, and waits for those who have joined.
   void close() noexcept;
 
  private:
@@ -44,8 +44,8 @@ class HelperDevices {
  public:
   static HelperDevices& instance();
 
-  /// The device joins when it is ready, if that is in time. Nothing happens where a thread or a
-  /// handle can't be made.
+  /// The device joins when it is ready, if that is in time. Does nothing if a thread or a handle
+  /// can't be made.
   void invite(int device, std::shared_ptr<Invitation> invitation) noexcept;
   /// Makes the device's handle in the background.
   void prepare(int device) noexcept;

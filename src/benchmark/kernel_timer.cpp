@@ -89,8 +89,8 @@ Timing KernelTimer::time(const PlacedCall& placed, Schedule schedule) {
   return timing;
 }
 
-/// The output begins as random values, which z may be in the same place; and one that is not
-/// written is far off then.
+/// Fills the output with random values first: z may be in the same place, and a kernel that writes
+/// nothing is then far off.
 double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutput>& exact) {
   const TensorBuffers& buffers = placed.place.buffers;
   const Problem part = problem_.withBatch(placed.batch);
@@ -112,8 +112,8 @@ double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutpu
   return normalizedError(exact, toDoubles(result.data(), exact.size(), type));
 }
 
-/// The first launch takes the host longer than the later ones, which run behind it; or behind calls
-/// that take longer than that.
+/// The host takes longer for the first launch than for the later ones. These run behind the first
+/// launch, or behind calls that take longer than it.
 Timing KernelTimer::timeReplayed(const PlacedCall& placed, int calls, int samples, int ahead) {
   Timing timing;
   const auto captured = captureCalls(handle_, [&] { return enqueue(placed, 0, calls); });

@@ -19,7 +19,7 @@ struct PlacedCall {
   Placement place;
 };
 
-/// Device times in ms of one call each; none where a call failed.
+/// Device times in ms of one call each; empty if a call failed.
 struct Timing {
   cudnnStatus_t status = CUDNN_STATUS_SUCCESS;  ///< of the first call that failed
   std::vector<double> samples;
@@ -39,28 +39,31 @@ class KernelTimer {
     int warmUps = 1;
   };
 
-  /// All calls are enqueued back to back and walk over the micro-batches of the memory as a split
-  /// convolution does (and, for backward filter, add up as it does); the host waits once, at the
-  /// end. Throws Error for a failed CUDA call. REQUIRES: at most kMaximumSamples samples.
+  /// Enqueues all calls back to back. They walk over the micro-batches of the memory as a split
+  /// convolution does, and add up for backward filter as it does. The host waits once, at the end.
+  /// Throws Error for a failed CUDA call. REQUIRES: at most kMaximumSamples samples.
   Timing time(const PlacedCall& placed, Schedule schedule);
 
-  /// Samples of `calls` calls each that are launched as one CUDA graph: without what they wait for
-  /// the host. `ahead`: so many calls keep the device busy until the graph has been launched; 0:
-  /// the graph itself does. No samples: nothing may be captured now. Throws Error where the calls
-  /// can't be captured. REQUIRES: at most kMaximumSamples samples, and no more ahead than calls.
+  /// Samples of `calls` calls each that are launched as one CUDA graph, so that the calls don't
+  /// wait for the host. `ahead`: the number of calls that keep the device busy until the graph has
+  /// been launched; 0: the graph itself does. No samples: nothing may be captured now. Throws Error
+  /// if the calls can't be captured. REQUIRES: at most kMaximumSamples samples, and no more ahead
+  /// than calls.
   Timing timeReplayed(const PlacedCall& placed, int calls, int samples, int ahead);
 
-  /// The error of one call on random values, which scratch memory holds; infinite where it fails.
-  /// Waits for it. Throws Error for a failed CUDA call. REQUIRES: `exact` are the problem's at so
-  /// many samples.
+  /// The error of one call on the random values in scratch memory; infinite if the call fails.
+  /// Waits for the call. Throws Error for a failed CUDA call. REQUIRES: `exact` belong to the
+  /// problem at so many samples.
   double error(const PlacedCall& placed, const std::vector<ExactOutput>& exact);
 
   static constexpr int kMaximumSamples = 8;
 
  private:
-  /// Calls from number `first` on, up to one that fails: runs from the first slice to the last.
+  /// Enqueues calls from number `first` on, up to one that fails. They run from the first slice to
+  /// the last.
   cudnnStatus_t enqueue(const PlacedCall& placed, int first, int calls);
-  /// Between the events `sample` and `sample` + 1, of one call. REQUIRES: both have happened.
+  /// The time of one call between the events `sample` and `sample` + 1. REQUIRES: both have
+  /// happened.
   double sampleMs(int sample, int calls) const;
   void record(int event);
   void waitFor(int event);

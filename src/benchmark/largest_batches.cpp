@@ -12,14 +12,15 @@
 namespace ucudnn {
 namespace {
 
-// Of so many kernels, the fastest: each adds three or four sizes. As many that run any call, and
-// others: with engines a plan must be no slower than without. Of those that borrow fewer. For
-// AlexNet within 8 MiB an H200 times 1386 kernels so, 1413 with four; plans take 12.5 ms.
+// Uses the fastest kernels, this many of those that run any call and as many others: each adds
+// three or four sizes, and with engines a plan must be no slower than without. Fewer of the kernels
+// that borrow are used. For AlexNet within 8 MiB an H200 times 1386 kernels so, and 1413 with four;
+// plans take 12.5 ms.
 constexpr int kMostKernels = 3, kMostBorrowers = 2;
-// Workspace grows with the batch, mostly along a line, so that a few questions find the largest
-// batch; a kernel whose workspace jumps gets one that is a little smaller.
+// Workspace grows with the batch, mostly along a line, so that a few queries find the largest
+// batch. For a kernel whose workspace jumps they find one that is a little smaller.
 constexpr int kMostQuestions = 8;
-// Behind a part that borrows a smaller one may, and so on; the last are about powers of two.
+// A smaller part may borrow behind one that borrows, and so on; the last are about powers of two.
 constexpr int kMostBorrowing = 3;
 
 /// The largest batch at which a kernel fits.
@@ -30,7 +31,7 @@ struct Largest {
   bool anyCall = false;  ///< the kernel's
 };
 
-/// Of a kernel that fits at `fits`: the largest batch below `tooLarge` at which it does.
+/// Finds the largest batch below `tooLarge` at which a kernel that fits at `fits` still fits.
 class LargestBatch {
  public:
   LargestBatch(cudnnHandle_t handle, const BenchmarkRequest& request, Kernel kernel)
@@ -70,7 +71,8 @@ class LargestBatch {
     return offer ? std::optional<std::size_t>(offer->workspaceBytes) : std::nullopt;
   }
 
-  /// Where a line through both ends meets the limit's; the middle where cuDNN does not have one.
+  /// Where a line through both ends meets the limit; the middle if cuDNN does not have the larger
+  /// one.
   int between(Fit fits, int tooLarge, const std::optional<std::size_t>& most) const {
     if (!most || *most <= fits.workspaceBytes) return fits.batch + (tooLarge - fits.batch) / 2;
     const auto left = static_cast<double>(request_.limitAt(fits.batch) - fits.workspaceBytes);
@@ -98,8 +100,8 @@ std::vector<int> partsOf(int miniBatch, int largest) {
   return {largest, miniBatch - (parts - 1) * largest, even, miniBatch - (parts - 1) * even};
 }
 
-/// The largest part that borrows, and those that do so behind it: each has about the same share of
-/// what is left.
+/// The largest part that borrows, and the parts that borrow behind it. Each has about the same
+/// share of the samples that are left.
 std::vector<int> partsThatBorrow(int miniBatch, int largest) {
   std::vector<int> parts;
   for (std::int64_t left = miniBatch; static_cast<int>(parts.size()) < kMostBorrowing;) {
@@ -118,8 +120,8 @@ void addLargest(cudnnHandle_t handle,
     if (next == measured.end()) break;
     for (const Measurement& m : size->second.kernels) {
       if (m.workspaceBytes > request.limitAt(size->first)) continue;
-      // Samples may cost a kernel little beside what any call of it takes: what it may take at the
-      // largest batch decides, not what it took at fewer.
+      // More samples may cost a kernel little beside the fixed time of a call. So the time hoped
+      // for at the largest batch decides, not the time at fewer samples.
       const auto mayWin = [&](int batch) {
         return !isOffFront(measured, batch, hopedFor(measured, m.kernel, batch), m, kNearFront);
       };

@@ -10,12 +10,11 @@
 
 namespace ucudnn {
 
-/// For each fast kernel that has room at one of the measured sizes and no longer at the next: the
-/// largest batch at which it still has. Within the limit also what is left of the mini-batch beside
-/// such ones, and the parts that are about even; where it borrows, the ever smaller ones that do so
-/// behind it. Ascending, without the measured ones. Asks cuDNN on the host; runs nothing.
-/// `measured`: at the anchors, where there is room, the problem's mini-batch included. Throws
-/// Error.
+/// For each fast kernel that fits at one of the measured sizes and not at the next: the largest
+/// batch at which it fits. Also, within the limit: the rest of the mini-batch beside such batches,
+/// and the parts that are about even. If the kernel borrows: the ever smaller batches that borrow
+/// behind it. Ascending, without the measured sizes. Asks cuDNN on the host; runs nothing.
+/// `measured`: at the anchors that fit, including the problem's mini-batch. Throws Error.
 std::vector<int> largestBatches(cudnnHandle_t handle,
                                 const BenchmarkRequest& request,
                                 const Measurements& measured);

@@ -14,7 +14,7 @@ void append(std::vector<Measurement>& to, const std::vector<Measurement>& from) 
 }  // namespace
 
 void MeasuredSoFar::addBefore(int batch, std::vector<Measurement> kernels, bool isAnchor) {
-  if (!request_.errors)  // what is no part of the question must not decide
+  if (!request_.errors)  // an error that the question doesn't ask for must not decide
     for (Measurement& m : kernels) m.error = kUnknownError;
   addErrors(errors_, batch, kernels);
   append(everywhere_[batch].kernels, kernels);
@@ -66,7 +66,7 @@ KernelOffer MeasuredSoFar::withError(KernelOffer offer) const {
 Measurement MeasuredSoFar::asAsked(Measurement measured) const {
   if (request_.errors)
     static_cast<KernelOffer&>(measured) = withError(measured);
-  else  // what is no part of the question must not decide
+  else  // an error that the question doesn't ask for must not decide
     measured.error = kUnknownError;
   return measured;
 }

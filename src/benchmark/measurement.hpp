@@ -1,4 +1,4 @@
-// What the benchmark finds out.
+// The results of a benchmark.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace ucudnn {
 
 /// One kernel at one batch size.
 struct Measurement : KernelOffer, KernelTiming {
-  /// Workspace and support are cuDNN's own word, not a file's.
+  /// cuDNN itself has named the workspace and said that it runs; false: a file has.
   bool confirmed = true;
-  /// False: it is not known what the device needs, and deviceMs is timeMs.
+  /// False: the time on the device is not known, and deviceMs is timeMs.
   bool isReplayTimed = true;
 };
 
@@ -22,7 +22,7 @@ struct SizeMeasurements {
   std::vector<Measurement> kernels;
 };
 
-/// Batch size -> what was measured at it.
+/// Batch size -> the measurements at it.
 using Measurements = std::map<int, SizeMeasurements>;
 
 /// Batch size -> some of the kernels at it.
@@ -38,29 +38,29 @@ using KernelErrors = std::map<Kernel, KnownError>;
 void addErrors(KernelErrors& to, int batch, const std::vector<Measurement>& kernels);
 KernelErrors largestErrors(const Measurements& measurements);
 
-/// What is known of the kernel's error at `batch`; null: nothing. A filter gradient's grows with
-/// what is added up: that of fewer samples says nothing.
+/// The known error of the kernel at `batch`; null: it is not known. A filter gradient's error grows
+/// with the number of samples that are added up, so that of fewer samples says nothing.
 const KnownError* knownError(const KernelErrors& errors,
                              Operation operation,
                              int batch,
                              Kernel kernel) noexcept;
 
-/// The error of a kernel measured at `batch`: its own, else the largest that is known of it there.
+/// The error of a kernel measured at `batch`: its own, else the largest known error there.
 double errorOf(const Measurement& measured,
                Operation operation,
                int batch,
                const KernelErrors& largest) noexcept;
 
-/// Null: it is not among them.
+/// Null if the kernel is not among them.
 const Measurement* findKernel(const std::vector<Measurement>& kernels, Kernel kernel) noexcept;
 const Measurement* findKernel(const Measurements& measurements, int batch, Kernel kernel) noexcept;
 
-/// Null: there is none.
+/// Null if there is none.
 const Measurement* fastestOf(const std::vector<Measurement>& kernels) noexcept;
 
-/// Whether some other kernel of `kernels` makes `kernel` pointless: it needs no more workspace,
-/// takes at most 1/`factor` of the time, enqueued as well as replayed, and is deterministic where
-/// `kernel` is, and as accurate.
+/// Whether some other kernel of `kernels` makes `kernel` pointless. It needs no more workspace, and
+/// takes at most 1/`factor` of the time, enqueued as well as replayed. It is as accurate, and is
+/// deterministic if `kernel` is.
 bool isDominated(const Measurement& kernel, const std::vector<Measurement>& kernels, double factor);
 
 }  // namespace ucudnn

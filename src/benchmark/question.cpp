@@ -28,7 +28,7 @@ void putFastestFirst(const Measurements& elsewhere, int batch, std::vector<Kerne
 // A call that may load the kernel's code, and the one that is timed.
 constexpr int kQuickCalls = 2;
 
-/// What would hold up a call that did not ask for it, and is in no plan.
+/// Drops kernels that would hold up a call that did not ask for them, and that are in no plan.
 void dropLongest(const BenchmarkRequest& request, std::vector<TimingTask>& tasks) {
   double leastMs = std::numeric_limits<double>::infinity();
   for (const TimingTask& task : tasks)
@@ -40,7 +40,7 @@ void dropLongest(const BenchmarkRequest& request, std::vector<TimingTask>& tasks
   tasks.erase(std::remove_if(tasks.begin(), tasks.end(), isTooLong), tasks.end());
 }
 
-/// The offer as if it took all that there may be: less workspace is no merit then.
+/// The offer with its workspace set to the limit, so that comparisons ignore workspace.
 KernelOffer withinLimit(const BenchmarkRequest& request, int batch, KernelOffer offer) {
   offer.workspaceBytes = request.limitAt(batch);
   return offer;
@@ -88,7 +88,7 @@ void Question::addAnchor(cudnnHandle_t handle, int batch) {
   anchors_.push_back(std::move(anchor));
 }
 
-/// What cuDNN names, or of the neighbour's kernels those that run.
+/// The kernels that cuDNN offers, or those of the neighbour's kernels that run.
 std::vector<KernelOffer> Question::offersAt(cudnnHandle_t handle, const Anchor& anchor) {
   const Problem problem = request_.problem.withBatch(anchor.batch);
   const Calls calls = request_.callsAt(anchor.batch);
@@ -103,7 +103,7 @@ std::vector<KernelOffer> Question::offersAt(cudnnHandle_t handle, const Anchor& 
   return offers;
 }
 
-/// At the mini-batch itself, where cuDNN does not name it now.
+/// Adds the client's own kernel at the mini-batch if cuDNN does not offer it now.
 void Question::addOwn(cudnnHandle_t handle,
                       const Anchor& anchor,
                       std::vector<KernelOffer>& offers) {
@@ -120,8 +120,8 @@ void Question::addOwn(cudnnHandle_t handle,
   if (own) offers.push_back(*own);
 }
 
-/// Then down: where a kernel did not fit, or might need less workspace. Then the mini-batch, which
-/// says what may be faster with fewer samples; then up to it.
+/// Orders the anchors: from a middle one down, for kernels that did not fit or might need less
+/// workspace; then the mini-batch, which says what may be faster with fewer samples; then up to it.
 void Question::beginInTheMiddle() {
   const int miniBatch = request_.problem.batch();
   const double samples =
@@ -162,8 +162,8 @@ bool Question::isLate() const {
   return Clock::now() > deadline_;
 }
 
-/// At the mini-batch itself all that plans are made of are timed: else some sizes could have no
-/// sum. Of the algorithms always: Find lists them.
+/// At the mini-batch itself all kernels that plans are made of are timed: else no configuration
+/// might exist for some sizes. Algorithms are timed always, because Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (isWhole && request_.own && offer.kernel == *request_.own) return true;
@@ -178,14 +178,14 @@ bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
     if (batch > middle_ && !isWhole &&
         isNoFasterThanWhole(rivals, offer.kernel, batch, request_.problem.batch(), limit / 2))
       return false;
-    // What runs undivided may still be the best within much less.
+    // A kernel that runs undivided may still be the best within a much smaller limit.
     const double factor = isWhole ? kHopeless : batch < middle_ ? kBehindWithFewer : kFarBehind;
     return !isFarBehind(rivals, offer, batch, middle_, limit, factor);
   }
   return isWhole || isWorthTrying(measured_.rivalsOf(offer.kernel), offer, batch);
 }
 
-/// Whether the powers of two that make up the mini-batch have this one among them.
+/// Whether this size is one of the powers of two that add up to the mini-batch.
 bool Question::isRest(int batch) const noexcept {
   return batch < middle_ && (request_.problem.batch() & batch) != 0;
 }
@@ -281,7 +281,7 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   return judgement;
 }
 
-/// Fast tuning refines for plans within this limit alone, where less workspace is little merit.
+/// Fast tuning refines only for plans within this limit, where less workspace is little merit.
 bool Question::isWorthRefining(int batch, const Measurement& measured) const {
   const bool isWhole = batch == request_.problem.batch();
   if (isWhole && request_.own && measured.kernel == *request_.own)
@@ -325,8 +325,8 @@ std::size_t Question::largestWorkspace() const {
   for (const Anchor& anchor : anchors_)
     for (const KernelOffer& offer : anchor.offers)
       largest = std::max(largest, offer.workspaceBytes);
-  // No size between wants more than the mini-batch does, but one that needs too much there may fit,
-  // also in what a half leaves of the output, or a third.
+  // No kernel needs more at a size between than at the mini-batch. But one that needs too much
+  // there may fit at such a size, also if it borrows the output that a half or a third leaves.
   if (between_.empty() && !request_.largestBatches) return largest;
   const int half = (request_.problem.batch() + 1) / 2;
   for (const KernelOffer& offer : undivided_)

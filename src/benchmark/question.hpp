@@ -12,10 +12,10 @@
 
 namespace ucudnn {
 
-/// Judges the kernels of a request. Powers of two and the mini-batch are anchors: measured first,
-/// from the smallest up (fast tuning: from a middle one down, then up), and what they show decides
-/// about the sizes between. A kernel is left out for this question only, so only sizes of this
-/// question rule it out.
+/// Judges the kernels of a request. Powers of two and the mini-batch are anchors. They are measured
+/// first, from the smallest up (fast tuning: from a middle one down, then up), and their results
+/// decide about the sizes between. A kernel is left out for this question only, so only sizes of
+/// this question rule it out.
 ///
 /// Judging sizes between is thread-safe once every anchor has been added.
 class Question {
@@ -24,7 +24,7 @@ class Question {
 
   explicit Question(const BenchmarkRequest& request);
 
-  /// Asks cuDNN what it has at one more anchor. False: all have been asked about. Throws Error.
+  /// Asks cuDNN for its kernels at one more anchor. False: all have been asked about. Throws Error.
   bool askNext(cudnnHandle_t handle);
 
   struct Anchor {
@@ -32,13 +32,13 @@ class Question {
     std::shared_ptr<const ProblemDescriptors> descriptors;
     std::vector<KernelOffer> offers;  ///< within the limit, not known when the run began
   };
-  /// In the order in which they are measured. REQUIRES: all have been asked about; so do all
-  /// others.
+  /// The anchors in the order in which they are measured. REQUIRES: all have been asked about; the
+  /// methods below require it too.
   const std::vector<Anchor>& anchors() const noexcept { return anchors_; }
   /// The sizes that are no anchors. Throws Error. REQUIRES: every anchor has been added.
   std::vector<int> between(cudnnHandle_t handle) const;
 
-  /// What of a size is to be timed, and what was seen of it.
+  /// The kernels of a size to be timed, and what judging them has shown.
   struct Judgement {
     std::vector<TimingTask> tasks;
     bool everyOfferFits = true;
@@ -48,13 +48,13 @@ class Question {
 
   /// REQUIRES: the anchors before it have been added.
   Judgement judge(const Anchor& anchor) const;
-  /// Lets what is known of an anchor decide about the next ones, as far as it would have been
-  /// measured for this question: the answer must not depend on what was asked before.
-  /// REQUIRES: the anchors before it have been added.
+  /// Lets known measurements of an anchor decide about the next ones, but only those that this
+  /// question would have taken: the answer must not depend on earlier questions. REQUIRES: the
+  /// anchors before it have been added.
   void addKnown(const Anchor& anchor);
-  /// Adds what has been measured at an anchor.
+  /// Adds the measurements at an anchor.
   void add(int batch, std::vector<Measurement> measured);
-  /// REQUIRES: every anchor has been added; of the two below, too.
+  /// REQUIRES: every anchor has been added; the two below require it too.
   Judgement judgeBetween(cudnnHandle_t handle, int batch) const;
   /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content.
   bool isWorthRefining(int batch, const Measurement& measured) const;
@@ -64,8 +64,8 @@ class Question {
   bool isLate() const;
   /// Whether kernels at the size may be part of the answer.
   bool mayBeAsked(int batch) const;
-  /// Whether cuDNN offers the kernel at an anchor. Others are variants that another question has
-  /// found: they must not decide what is measured for this one.
+  /// Whether cuDNN offers the kernel at an anchor. Other kernels are variants that another question
+  /// has found: they must not decide what is measured for this one.
   bool isOffered(Kernel kernel) const { return offered_.count(kernel) != 0; }
   const MeasuredSoFar& measured() const noexcept { return measured_; }
 
@@ -73,7 +73,7 @@ class Question {
   int expectedTimings() const;
   /// The largest workspace that a kernel to be timed may have.
   std::size_t largestWorkspace() const;
-  /// What was seen of the anchors while asking.
+  /// Results of asking about the anchors.
   bool everyOfferFits() const noexcept { return everyOfferFits_; }
   int failures() const noexcept { return failures_; }
 

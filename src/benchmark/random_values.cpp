@@ -13,8 +13,8 @@
 namespace ucudnn {
 namespace {
 
-// 1 MiB: larger than a tile, made in a millisecond. Less one, a prime, so that no two samples hold
-// the same numbers.
+// 1 MiB: larger than a tile, and made in a millisecond. One word less is a prime, so that no two
+// samples hold the same numbers.
 constexpr std::size_t kWords = (1 << 17) - 1;
 
 std::size_t firstWord(RandomTensor tensor) noexcept {
@@ -64,8 +64,8 @@ std::vector<std::uint64_t> makeBlock(Format format) {
 }
 
 /// Made once for each format and never destroyed: copies may still read it. Two threads may make
-/// one at the same time, and the first counts. A function's static would have them wait; in a child
-/// that was forked meanwhile it would be under way for ever.
+/// one at the same time; the first counts. With a function's static they would wait; in a child
+/// that was forked meanwhile, making it would never end.
 const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
   using Block = std::vector<std::uint64_t>;
   static std::atomic<const Block*> doubles{nullptr}, halfs{nullptr}, bfloat16s{nullptr},

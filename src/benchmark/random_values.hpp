@@ -9,8 +9,8 @@
 
 namespace ucudnn {
 
-/// Whose numbers: they begin at different ones. Where two tensors had the same, some outputs would
-/// be sums of squares, beside which all others count for nothing.
+/// The tensor that the numbers are for: each begins at different ones. If two tensors had the same
+/// numbers, some outputs would be sums of squares, beside which all others count for nothing.
 enum class RandomTensor { kX, kW, kY };
 
 /// Enqueues the filling of `bytes` bytes with numbers of a cudnnDataType_t: finite, between 2^-5

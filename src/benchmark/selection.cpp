@@ -42,16 +42,16 @@ AtSize smallestAbove(const Measurements& measured, Kernel kernel, int batch) {
   return found;
 }
 
-/// A kernel at the largest size up to another where it was measured, else at the smallest above;
-/// where that is larger than `middle`, at none that is smaller.
+/// A kernel at the largest size up to `batch` where it was measured, else at the smallest size
+/// above. If `batch` is larger than `middle`, smaller sizes than `middle` don't count.
 AtSize nearest(const Measurements& measured, Kernel kernel, int batch, int middle) {
   const AtSize below = largestBelow(measured, kernel, batch + 1);
   return below.batch >= (batch > middle ? middle : 1) ? below
                                                       : smallestAbove(measured, kernel, batch);
 }
 
-/// What the kernel may take at `batch`: for each sample as much as there, but for what any larger
-/// call may take as well.
+/// The time that the kernel may take at `batch`: as much for each sample as at the other size,
+/// except for the fixed part of a larger call.
 KernelTiming scaledTo(int batch, const AtSize& near) {
   const auto scaled = [&](double timeMs) {
     const double fixedMs = near.batch < batch ? std::min(timeMs, kFixedMs) : 0;
@@ -60,7 +60,7 @@ KernelTiming scaledTo(int batch, const AtSize& near) {
   return {scaled(near.kernel->timeMs), scaled(near.kernel->deviceMs)};
 }
 
-/// As if it took all that there may be: less workspace is no merit then.
+/// The offer with unlimited workspace, so that comparisons ignore workspace.
 KernelOffer inAnyWorkspace(KernelOffer offer) {
   offer.workspaceBytes = std::numeric_limits<std::size_t>::max();
   return offer;
@@ -89,7 +89,7 @@ bool isOffFront(Clock clock,
   return false;
 }
 
-/// By both clocks, and kernels at sizes up to `largest`.
+/// By both clocks, against kernels at sizes up to `largest`.
 bool isOffFront(const Measurements& measured,
                 int batch,
                 KernelTiming timing,
@@ -139,8 +139,8 @@ bool isWorthTrying(const Measurements& measured, const KernelOffer& offer, int b
   return !isDominated(here, *below.all, static_cast<double>(batch) / below.batch);
 }
 
-/// By the line through the two largest sizes: a kernel may have a fixed part, as the transform of
-/// the filter.
+/// Follows the line through the two largest sizes: a kernel may have a fixed part, such as the
+/// transform of the filter.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch) {
   const AtSize near = largestBelow(measured, kernel, batch);
   const AtSize far = largestBelow(measured, kernel, near.batch);
@@ -157,7 +157,7 @@ bool mayJoinFront(
   if (near.batch == 0) return true;
   if (near.batch < batch && isHopeless(measured, offer.kernel, batch)) return false;
   const bool mayBeSlower = near.batch < batch || isRest;
-  // Otherwise fewer samples are worth it only where they need less workspace.
+  // Otherwise fewer samples are worth it only if they need less workspace.
   if (!mayBeSlower && near.kernel->workspaceBytes <= offer.workspaceBytes) return false;
   return !isOffFront(
       measured, batch, scaledTo(batch, near), offer, mayBeSlower ? kFasterAtLargerBatches : 1);

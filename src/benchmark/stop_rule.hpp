@@ -12,7 +12,7 @@ class StopRule {
   struct Limits {
     std::size_t minimumSamples = 3;  ///< the fewest from which a median can drop an outlier
     std::size_t maximumSamples =
-        7;  ///< a noisy kernel is not worth more: its median moves no further
+        7;  ///< more samples are not worth it: the median of a noisy kernel moves no further
     double relativeSpread = 0.01;  ///< median absolute deviation over median; plans differ by more
     double budgetMs = 20;          ///< device time for one kernel at one size
   };

@@ -41,7 +41,7 @@ std::optional<TaskQueue::Task> TaskQueue::takeTiming(int device,
   return task;
 }
 
-/// A kernel that the device has run before comes first: another would have to load it.
+/// A kernel that this device has run before comes first: another device would have to load it.
 std::optional<TaskQueue::Task> TaskQueue::next(int device) {
   if (auto task = takeTiming(device, [](const auto& t, int self) { return t.device == self; }))
     return task;

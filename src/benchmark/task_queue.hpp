@@ -1,5 +1,5 @@
-// What is still to be done of a benchmark: kernels to be timed, and batch sizes whose kernels have
-// yet to be judged. Dealt out to the devices one by one.
+// The open tasks of a benchmark: kernels to be timed, and batch sizes whose kernels have yet to be
+// judged. Dealt out to the devices one by one.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ struct TimingTask {
   enum class How {
     kGlance,   ///< a few calls, not replayed
     kQuick,    ///< one call
-    kCareful,  ///< until `limits` are met; and what the device needs of it
+    kCareful,  ///< until `limits` are met, and its time on the device
     kAgain     ///< until `limits` are met, some time later
   };
   KernelCall call;
@@ -54,7 +54,7 @@ class TaskQueue {
   /// The next task for a device. Waits while tasks under way may add more; a further device waits
   /// for `close` as well. Empty: nothing is left.
   std::optional<Task> take(int device);
-  /// Once for each task taken, after what follows from it has been added.
+  /// Call it once for each task taken, after the tasks that follow from it have been added.
   void done();
   /// Further devices get no more tasks.
   void close();

@@ -1,4 +1,4 @@
-// Numbers that say how long to time what, as found on an H200.
+// How long kernels are timed: numbers found on an H200.
 #pragma once
 
 #include <algorithm>
@@ -11,100 +11,101 @@ namespace ucudnn {
 // A sample lasts at least this long: 600 times the resolution of an event (0.5 us; CUDA Runtime
 // API, cudaEventElapsedTime), so that it is known to better than 1 %.
 constexpr double kSampleMs = 0.3;
-// Of a single call that is shorter the better of two counts: a hiccup of the host is much of it.
+// For a single call that is shorter, the better of two counts: a hiccup of the host is much of it.
 constexpr double kTakenTwiceMs = 2 * kSampleMs;
-// Where the host takes longer to enqueue a call (20 to 70 us, measured on an H200) than the device
-// to run it, the host's pace is what is timed, and it takes some twenty calls to settle.
+// If the host takes longer to enqueue a call (20 to 70 us, measured on an H200) than the device to
+// run it, the timing shows the host's pace, which takes some twenty calls to settle.
 constexpr double kHostPacedMs = 0.08;
 constexpr double kHostPacedSampleMs = 1.0;
 // An engine's call takes the host 4 to 6 us: five times that leaves no doubt.
 constexpr double kHostPacedEngineMs = 0.03;
-// The host may be slow, by half, for longer than a kernel is timed (measured, too): kernels at its
-// pace are timed once more when all others have been, and the better time counts.
+// The host may be slower by half for longer than a kernel is timed (measured, too). So kernels at
+// its pace are timed once more after all others, and the better time counts.
 constexpr double kSlowHostPacedMs = 0.1;
 constexpr StopRule::Limits kHostPacedAtFirst{2, 2, 0.01, 4.0};
 constexpr StopRule::Limits kHostPacedAgain{1, 1, 0.01, 1.0};
-// Below this a slow host may pace calls of several kernels (0.13 ms were seen): what they take when
-// they are replayed decides even about the first single timing.
+// Below this a slow host may pace calls of several kernels (0.13 ms were seen). So even after the
+// first single timing their time when replayed decides.
 constexpr double kShortMs = 0.2;
 // Between nodes of a graph the gap is shorter than between launches, by 3 us for each of a call's
-// kernels: 1 % of this.
+// kernels: 1 % of this time.
 constexpr double kReplayMattersMs = 1.5;
-// So many calls make up the graph for a single timing, and for longer kernels. Of two, the launch
-// is too much of the shortest.
+// Calls in the graph for a single timing, and for longer kernels. With two, the launch would be too
+// much of the shortest.
 constexpr int kFewReplayed = 4;
-// Short ones are replayed over the whole mini-batch, or so many micro-batches of it: over fewer the
-// device's cache holds what a plan finds in memory, which is 5 % of their time.
+// Short kernels are replayed over the whole mini-batch, or so many micro-batches of it. With fewer,
+// the device's cache would hold data that a plan finds in memory: 5 % of their time.
 constexpr int kMostReplayed = 16;
 // Calls of engines that last so long cover the host's launch of a graph behind them (10 to 50 us).
-// What an algorithm's takes below kShortMs may be the host's pace.
+// An algorithm's time below kShortMs may be the host's pace.
 constexpr double kCoversLaunchMs = 0.1;
 static_assert(kCoversLaunchMs <= kFewReplayed * kHostPacedEngineMs, "no more ahead than replayed");
-// What a launch of a graph adds on the device, where it follows another one.
+// The device's time for the launch of a graph that follows another one.
 constexpr double kReplayMs = 2e-3;
-// Where that differs by less than the noise of timings, the host paces nothing.
+// If the two times differ by less than the noise of timings, the host paces nothing.
 constexpr double kHostPaced = 0.98;
-// What a single timing has of the gap before a first call: measured on an H200 where the call
-// enqueues several kernels.
+// The part of a single timing that is the gap before a first call: measured on an H200 for a call
+// that enqueues several kernels.
 constexpr double kFirstCallGapMs = 0.03;
-// Kernels slower than this need no call ahead of the timed one: the gap is 1 % of it. One timing is
-// enough for them.
+// Kernels slower than this need no call ahead of the timed one: the gap is 1 % of their time. One
+// timing is enough for them.
 constexpr double kLongMs = 100 * kFirstCallGapMs;
-// Fast tuning calls none ahead from where it is 3 %: what is near the front is timed again.
+// Fast tuning calls none ahead from where the gap is 3 %: kernels near the front are timed again.
 constexpr double kLongFastMs = kLongMs / 3;
 // Kernels within this factor of the front of all anchors are timed until the stop rule is content.
 constexpr double kNearFront = 1.15;
-// Fast tuning, between anchors: what is hoped for is the better of two guesses, and seldom kept.
-// Without it an H200 times a fifteenth more kernels, for plans that are no faster.
+// Fast tuning, between anchors: the time hoped for is the better of two guesses, and seldom kept.
+// Without this an H200 times a fifteenth more kernels, for plans that are no faster.
 constexpr double kNearFrontFast = 1.05;
-// cuDNN's algorithms for the whole mini-batch have to be no worse than what Find finds: one call of
-// many short kernels may take that much longer than many calls, and code may take longer to load.
+// The undivided algorithm must be no worse than the one that cuDNN's Find finds: one call of many
+// short kernels may take that much longer than many calls, and code may take longer to load.
 constexpr double kNearFrontWhole = 2;
-// So those that may be faster than this are called once ahead of the timed call.
+// So kernels that may be faster than this are called once ahead of the timed call.
 constexpr double kLongWholeMs = 20;
-// Fast tuning: how much less time for a sample a kernel may take at larger batches than where it
+// Fast tuning: a kernel may take this much less time for a sample at larger batches than where it
 // was timed.
 constexpr double kFasterAtLargerBatches = 1.25;
-// And how many times as long as others one may take that need half of the workspace, where only a
-// part of the batch would be run.
+// Fast tuning: a kernel may take this many times as long as others that need half of the workspace,
+// if only a part of the batch would run with it.
 constexpr double kFarBehind = 2;
-// With fewer samples no kernel gets faster: so few percent are the noise of timings, and what is
-// slower than others in half the limit is in no plan within so much. With recorded times of an H200
-// a quarter fewer kernels are timed for AlexNet in 120 MiB, for plans as fast, than with
-// kFarBehind.
+// With fewer samples no kernel gets faster: these few percent are the noise of timings. A kernel
+// that is slower than others in half the limit is in no plan within that much. With recorded times
+// of an H200, a quarter fewer kernels are timed for AlexNet in 120 MiB than with kFarBehind, for
+// plans that are as fast.
 constexpr double kBehindWithFewer = 1.02;
-// Within so much less than the limit plans are looked for anew before they need fewer samples of
-// what fits. Without it a tenth more is timed; with half of it, plans from what is known within a
-// sixteenth of the limit are slower by more than 5 %.
+// For limits smaller by this factor, plans are looked for anew before they need fewer samples of a
+// kernel that fits. Without this a tenth more is timed. With half of it, plans from known times
+// within a sixteenth of the limit are slower by more than 5 %.
 constexpr std::size_t kMuchLess = 16;
-// A kernel of more than kLongMs is not called at more samples where it would take so many times as
-// long as the fastest in any workspace: some take 100 ms, 25 times as long. What needs no workspace
-// may take 10 times as long as an FFT, and be the best within less.
+// A kernel of more than kLongMs is not called at more samples if it would take so many times as
+// long as the fastest in any workspace: some take 100 ms, 25 times as long. A kernel without
+// workspace may take 10 times as long as an FFT, and be the best within a smaller limit.
 constexpr double kHopeless = 16;
-// So much of a call's time may be the same at any larger batch: launches, and a device that is half
-// idle. Without it an H200's fastest undivided kernels were missed: one of 0.06 ms; and, with 0.03,
-// one that takes 0.08 ms at 16 samples as at 32, and 0.13 at 128, where 0.21 was found.
+// This much of a call's time may be the same at any larger batch: launches, and a device that is
+// half idle. Without it an H200's fastest undivided kernels were missed. One takes 0.06 ms. With
+// 0.03, another was missed that takes 0.08 ms at 16 samples as at 32, and 0.13 at 128; 0.21 was
+// found.
 constexpr double kFixedMs = 0.08;
-// Fast tuning begins where an eighth of the batch is, but with no fewer samples than this: below,
-// most kernels leave a device half idle, which says nothing of larger batches.
+// Fast tuning begins at an eighth of the batch, but with no fewer samples than this. Fewer leave a
+// device half idle with most kernels, which says nothing of larger batches.
 constexpr int kFirstPart = 8;
 constexpr int kFirstBatch = 16;
-// Fewer will do that have so many multiply-adds, which take an H200 0.5 ms: a few samples of 3-D
-// images fill a device, and some kernels take a second for eight.
+// Fewer samples do if they have this many multiply-adds, which take an H200 0.5 ms: a few samples
+// of 3-D images fill a device, and some kernels take a second for eight.
 constexpr double kFirstMultiplyAdds = 2.5e10;
-// Fast tuning, of kernels between anchors that could take one another's place: so many are timed,
-// where samples are enough to fill the device. Without it an H200 times a tenth more, for plans
-// that are no faster: engines differ by choices that make little difference. Of few samples what is
-// hoped for says too little.
+// Fast tuning, between anchors: of the kernels that could take one another's place, so many are
+// timed, if there are enough samples to fill the device. Without this an H200 times a tenth more,
+// for plans that are no faster: engines differ by choices that make little difference. With few
+// samples the time hoped for says too little.
 constexpr int kMostBetween = 3;
 // So many calls tell whether a variant may be faster.
 constexpr double kMostGlanced = 8;
 // Fast tuning is content with two samples that agree.
 constexpr StopRule::Limits kRefinedFast{2, 7, 0.01, 20};
-// Between anchors there are many sizes, and only what wins by more than this matters.
+// Between anchors there are many sizes, and only a gain of more than this matters.
 constexpr StopRule::Limits kBetween{2, 5, 0.02, 2.0};
 
-/// The least that a kernel may take of which a single timing says `timeMs`.
+/// The least time of a kernel for which a single timing says `timeMs`.
 inline double withoutGap(double timeMs) {
   return std::max(timeMs - kFirstCallGapMs, timeMs / 2);
 }

@@ -14,17 +14,17 @@ namespace {
 // Other knobs than cuDNN's heuristics set make AlexNet's and ResNet-18's convolutions faster by up
 // to 17 % on an H200: misc/RESULTS.md at 7ba7ca8.
 constexpr int kRounds = 2;
-// So many kinds, where they are so near the fastest: its best variant may be slower than another's.
+// So many kinds, if they are this near the fastest: its best variant may be slower than another's.
 constexpr std::size_t kMostKinds = 3;
 constexpr double kNearFastest = 1.15;
 constexpr double kAboutEqual = 1.02;
-// What gains less is the noise of timings.
+// A smaller gain is the noise of timings.
 constexpr double kGain = 0.99;
 // Sizes near the one where a variant was found may be in a plan with it: equal parts of a batch.
 constexpr std::size_t kMostNearby = 2;
 
-/// The largest at which a sample takes about the least: where that gains nothing, plans don't
-/// split. 0: nothing was measured. REQUIRES: at each size the fastest kernel is first.
+/// The largest size at which a sample takes about the least time: if a larger size gains nothing,
+/// plans don't split. 0: nothing was measured. REQUIRES: at each size the fastest kernel is first.
 int fastestSize(const Measurements& measured) {
   const auto sampleMs = [](const Measurements::value_type& size) {
     return size.second.kernels.front().deviceMs / size.first;
@@ -39,7 +39,7 @@ int fastestSize(const Measurements& measured) {
 
 }  // namespace
 
-/// What fails leaves what has been measured: plans can do without.
+/// A failure leaves the measurements as they are: plans can do without variants.
 bool VariantSearch::step(cudnnHandle_t handle) {
   handle_ = handle;
   try {
@@ -63,13 +63,14 @@ bool VariantSearch::step(cudnnHandle_t handle) {
 }
 
 bool VariantSearch::isWanted() const {
-  // What a client runs by itself says nothing new of a question that is answered.
+  // If only the client's own kernel was timed, the question had its answer before.
   const bool isOwnAlone = request_.own && findings_.kernelsMeasured() == 1 &&
                           findings_.has(request_.problem.batch(), *request_.own);
   return request_.withEngines() && findings_.kernelsMeasured() > 0 && !isOwnAlone;
 }
 
-/// Of the size at which a kernel takes least for a sample: it makes up most of a plan.
+/// Begins with the size at which a kernel takes the least time for a sample: it makes up most of a
+/// plan.
 bool VariantSearch::begin() {
   const Measurements measured = measuredForPlans();
   batch_ = fastestSize(measured);
@@ -78,7 +79,7 @@ bool VariantSearch::begin() {
   return true;
 }
 
-/// From the next kernel near the fastest that has variants. False: there is none.
+/// Begins with the next kernel near the fastest that has variants. False: there is none.
 bool VariantSearch::beginNextClimb() {
   const Problem problem = request_.problem.withBatch(batch_);
   const double enoughMs = kNearFastest * kernels_.front().deviceMs;
@@ -103,7 +104,7 @@ bool VariantSearch::beginNextClimb() {
   return false;
 }
 
-/// All that splits may have, at each size the fastest first.
+/// All kernels that splits may have, at each size the fastest first.
 Measurements VariantSearch::measuredForPlans() const {
   Measurements all;
   const auto add = [&](int size, const Measurement& m) {
@@ -157,7 +158,7 @@ bool VariantSearch::stepClimb(VariantClimb& climb) {
   }
 }
 
-/// Adds what was found, which is timed at sizes nearby, too.
+/// Adds the best variant, which is then timed at sizes nearby, too.
 void VariantSearch::endClimb(const VariantClimb& climb) {
   logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
            request_.problem.text(),
@@ -179,7 +180,7 @@ bool VariantSearch::isAsGood(const VariantClimb& climb, const KernelOffer& varia
          (variant.accurate || !climb.best.accurate);
 }
 
-/// Whether it is faster, too: then it takes that place.
+/// Whether the variant is faster; if so, it becomes the best.
 bool VariantSearch::isFaster(VariantClimb& climb, const KernelOffer& variant) {
   if (climb.glancedMs == 0) climb.glancedMs = glance(climb, climb.best).value_or(0);
   const auto glancedMs = glance(climb, variant);
@@ -195,7 +196,7 @@ bool VariantSearch::isFaster(VariantClimb& climb, const KernelOffer& variant) {
   return true;
 }
 
-/// Measured for another question, with all that this one asks for.
+/// A measurement for another question that has all that this one asks for.
 std::optional<Measurement> VariantSearch::known(int batch, Kernel kernel) const {
   if (request_.known == nullptr || !question_.measured().isKnown(batch, kernel))
     return std::nullopt;
@@ -204,7 +205,7 @@ std::optional<Measurement> VariantSearch::known(int batch, Kernel kernel) const 
   return question_.measured().asAsked(*before);
 }
 
-/// A few calls: comparable with one another alone.
+/// Times a few calls: comparable only with other glances.
 std::optional<double> VariantSearch::glance(const VariantClimb& climb, const KernelOffer& offer) {
   TimingTask task;
   task.call = {climb.descriptors, climb.batch, offer};
@@ -244,7 +245,7 @@ std::vector<int> VariantSearch::sizesNear(int batch) const {
   return sizes;
 }
 
-/// What was found last.
+/// Times the variant of the last climb.
 bool VariantSearch::timeNearby(int size) {
   if (findings_.has(size, best_.kernel) || question_.measured().isKnown(size, best_.kernel))
     return true;

@@ -1,4 +1,4 @@
-// Kernels that nobody proposes: variants of those that have been found to be the fastest.
+// Searches for kernels that cuDNN doesn't propose: variants of the fastest known ones.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,21 @@ struct VariantClimb {
   Measurement start, best;
   double glancedMs = 0;  ///< the best one's; 0: not yet
   std::vector<Kernel> tried;
-  std::vector<std::vector<Kernel>> variants;  ///< of the best when its choice was come to
+  std::vector<std::vector<Kernel>> variants;  ///< of the best when its choice began
   Kernel before;                              ///< the best then
   int round = 0;
   std::size_t choice = 0, place = 0;
   bool gains = false;  ///< in this round
 };
 
-/// Climbs from the kernels that are fastest at one size, one choice after the other, and times what
-/// it finds at sizes nearby. Not thread-safe.
+/// Climbs from the kernels that are fastest at one size, one choice after the other, and times the
+/// results at sizes nearby. Not thread-safe.
 class VariantSearch {
  public:
   using IsReady = std::function<bool(const KernelCall&)>;
   using Time = std::function<TimingOutcome(const TimingTask&)>;
-  /// All outlive the search. What isn't ready is asked about again at the next step.
+  /// All arguments outlive the search. A kernel that isn't ready is asked about again at the next
+  /// step.
   VariantSearch(const BenchmarkRequest& request,
                 const Question& question,
                 Findings& findings,
@@ -78,7 +79,7 @@ class VariantSearch {
   std::vector<Kernel> kinds_;  ///< begun with
   std::optional<VariantClimb> climb_;
   Measurement best_;         ///< of the last climb
-  std::vector<int> nearby_;  ///< where that is to be timed
+  std::vector<int> nearby_;  ///< sizes where the best is yet to be timed
 };
 
 }  // namespace ucudnn

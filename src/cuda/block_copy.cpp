@@ -15,21 +15,21 @@ namespace ucudnn {
 
 #if CUDART_VERSION >= 13000
 
-// What nvcc has made of block_copy.cu.
+// The code that nvcc has made of block_copy.cu.
 extern "C" const unsigned char ucudnnBlockCopyCode[];
 
 namespace {
 
 using namespace block_copy;
 
-/// Of one size of numbers.
+/// The kernels for numbers of one size.
 struct Kernels {
   cudaKernel_t toBlocks = nullptr, fromBlocks = nullptr;
   cudaKernel_t pixelsToBlocks = nullptr, pixelsFromBlocks = nullptr, pixels = nullptr;
   cudaKernel_t filtersToBlocks = nullptr, filtersFromBlocks = nullptr;
-  // Of two bytes only.
+  // Only for numbers of two bytes.
   cudaKernel_t pairsToBlocks = nullptr, pairsFromBlocks = nullptr;
-  // Of floats only.
+  // Only for floats.
   cudaKernel_t quadsToBlocks = nullptr, quadsFromBlocks = nullptr;
   cudaKernel_t toPlanes = nullptr, fromPlanes = nullptr;
 };
@@ -41,7 +41,7 @@ struct AllKernels {
   }
 };
 
-/// Also while the client captures. Throws Error.
+/// Works while the client captures, too. Throws Error.
 cudaError_t load(AllKernels& kernels) {
   int device = 0;  // without one there is nothing to load it for
   cudaError_t error = cudaGetDevice(&device);
@@ -78,8 +78,8 @@ cudaError_t load(AllKernels& kernels) {
   return error;
 }
 
-/// Loaded when first needed, for all devices, and never unloaded: handles are used in static
-/// destructors. A failure is not kept: memory may be short for a while.
+/// Loads the kernels on first use, for all devices, and never unloads them: handles are used in
+/// static destructors. A failure is not kept, because memory may be short for a while.
 cudaError_t loaded(AllKernels& kernels) noexcept try {
   static LongForkMutex& mutex = *new LongForkMutex;
   static AllKernels known;
@@ -96,8 +96,8 @@ cudaError_t loaded(AllKernels& kernels) noexcept try {
   return cudaErrorUnknown;
 }
 
-/// Whether the code may yet be loaded. Any other failure says that it is not for this device,
-/// driver or runtime.
+/// Whether the code may yet be loaded. Any other failure says that the code does not work with this
+/// device, driver or runtime.
 bool mayPass(cudaError_t error) noexcept {
   return error == cudaErrorMemoryAllocation || error == cudaErrorStreamCaptureUnsupported ||
          error == cudaErrorUnknown;
@@ -123,8 +123,8 @@ bool isAligned(const void* memory, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(memory) % bytes == 0;
 }
 
-/// Whether each channel of a block is four floats, two and two of which are neighbours in the
-/// tensor, and the blocks are all of it and no more.
+/// Whether each channel of a block is four floats, in two pairs of neighbours in the tensor, and
+/// the blocks are exactly the tensor.
 bool movesQuads(const BlockCopy& copy) noexcept {
   const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
   return copy.numberBytes == sizeof(float) && copy.rows == 2 && copy.columns == 2 &&
@@ -136,7 +136,7 @@ bool movesQuads(const BlockCopy& copy) noexcept {
          isAligned(copy.tensor, 2 * sizeof(float)) && isAligned(copy.blocks, 4 * sizeof(float));
 }
 
-/// Whether each pixel of the tensor is a block, which is moved four channels at a time.
+/// Whether each pixel of the tensor is a block that is moved four channels at a time.
 bool movesPixels(const BlockCopy& copy) noexcept {
   return copy.rows == 1 && copy.columns == 1 && copy.padY >= 0 && copy.padX >= 0 &&
          copy.down - copy.padY >= copy.height && copy.across - copy.padX >= copy.width &&
@@ -145,8 +145,8 @@ bool movesPixels(const BlockCopy& copy) noexcept {
          isAligned(copy.blocks, 4 * static_cast<std::size_t>(copy.numberBytes));
 }
 
-/// Whether pixels are moved by twos: numbers of two bytes, whose neighbours are neighbours in the
-/// tensor too, and within it or beyond it together.
+/// Whether pixels are moved in pairs: numbers of two bytes, whose neighbours are neighbours in the
+/// tensor too. Both of a pair lie within the tensor, or both beyond it.
 bool movesPairs(const BlockCopy& copy) noexcept {
   const auto isEven = [](std::int64_t value) { return value % 2 == 0; };
   return copy.numberBytes == 2 && movesPixels(copy) && copy.numbers % 8 == 0 &&
@@ -160,7 +160,8 @@ std::int32_t tilesOf(std::int32_t size, std::int32_t most) noexcept {
   return (size - 1) / most + 1;
 }
 
-/// Pixels that follow one another are one line: so they mostly aren't divided by its length.
+/// Makes one line of pixels that follow one another, so that they mostly aren't divided by the
+/// line's length.
 BlockCopy inOneLine(BlockCopy copy) noexcept {
   if (copy.strides[2] == copy.width * copy.strides[3] && copy.across == copy.width) {
     copy.padX = copy.padY * copy.width;
@@ -203,7 +204,7 @@ cudaError_t launchPairs(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, tiles, dim3(kThreads), stream);
 }
 
-/// As a sample each.
+/// The filters as a tensor, each filter a sample.
 BlockCopy tensorOf(const FilterCopy& filters) noexcept {
   BlockCopy copy{};
   copy.tensor = filters.filters;
@@ -226,14 +227,14 @@ bool movesPixels(const FilterCopy& copy) noexcept {
   return copy.shifts == 1 && movesPixels(tensorOf(copy));
 }
 
-/// Whether a launch of its own costs little beside it.
+/// Whether the cost of a launch is small beside the copy.
 bool isLarge(const BlockCopy& copy) noexcept {
   constexpr std::int64_t kNumbers = 1 << 20;
   return std::int64_t{copy.samples} * copy.numbers * copy.down * copy.across > kNumbers;
 }
 
-/// Empty: there are fewer than two, or one has other blocks than pixels, or other numbers, or goes
-/// faster alone.
+/// Empty if there are fewer than two copies, if one has blocks of several pixels or other numbers,
+/// or if one is faster alone.
 std::optional<PixelCopies> pixelCopiesOf(const CopyList& list) noexcept {
   PixelCopies all{};
   std::size_t count = 0;
@@ -274,7 +275,7 @@ cudaError_t launchQuads(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 
-/// Each row of blocks in as many parts as need shared memory each.
+/// Divides each row of blocks into parts that fit into shared memory.
 cudaError_t launch(cudaKernel_t Kernels::*kernel,
                    const BlockCopy& copy,
                    std::int32_t rows,
@@ -286,7 +287,7 @@ cudaError_t launch(cudaKernel_t Kernels::*kernel,
   return launch(kernel, copy, threadBlocks, dim3(kLanes, kWarps), stream);
 }
 
-/// Each line of each channel has as many threads as it has pixels, or a warp.
+/// Each line of each channel gets as many threads as it has pixels, at most a warp.
 cudaError_t launchPlanes(cudaKernel_t Kernels::*kernel,
                          const BlockCopy& copy,
                          std::int32_t height,

@@ -15,19 +15,20 @@ namespace {
 
 using namespace ucudnn::block_copy;
 
-// So many numbers a thread reads before it writes the first: memory answers late.
+// Numbers that a thread reads before it writes the first: memory answers late.
 constexpr int kBatch = 4;
 constexpr int kLines = 2;
-// Thread blocks on a multiprocessor at a time: of more registers for fewer an H200 copies slower.
+// Thread blocks on a multiprocessor at a time. With fewer, which have more registers, an H200
+// copies slower.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int kResident = 4;
 #else
 constexpr int kResident = 6;
 #endif
 
-/// What a thread block copies by way of shared memory: some channels of a row of blocks, and of
-/// these as many as fit at a time. One number more in each block lets threads that write to
-/// neighbouring blocks use different banks.
+/// The part that a thread block copies by way of shared memory: some channels of a row of blocks,
+/// and as many of the blocks as fit at a time. One number more in each block lets threads that
+/// write to neighbouring blocks use different banks.
 template <typename Number>
 struct Tile {
   const BlockCopy& copy;
@@ -53,7 +54,7 @@ struct Tile {
     nextPixel = static_cast<int>(copy.strides[3]);
   }
 
-  /// A thread has the same number of several blocks, of those from `first` on: a pixel's or a zero.
+  /// A thread has the same number, a pixel's or a zero, of several blocks from `first` on.
   template <typename Move>
   __device__ void forBlocks(int first, int blocks, Move move) const {
     const int together = kThreads / inTile;
@@ -97,7 +98,7 @@ struct Tile {
         });
   }
 
-  /// Null: beyond the tensor, or none.
+  /// Null: beyond the tensor, or there is no such line.
   __device__ Number* line(int line) const {
     const int behind = line / copy.rows;
     const int y = (row - behind) * copy.rows + line - copy.padY;
@@ -106,7 +107,7 @@ struct Tile {
            (channel + behind) * copy.strides[1] + y * copy.strides[2];
   }
 
-  /// A warp has some lines at a time, and a thread a column of several blocks of each.
+  /// A warp has some lines at a time. A thread has a column of several blocks of each line.
   template <typename Move>
   __device__ void forPixels(int first, int blocks, Move move) const {
     const int together = kLanes / copy.columns;
@@ -151,7 +152,7 @@ struct Tile {
               });
   }
 
-  /// Of the blocks `known` are in memory; others are 0.
+  /// `known` of the blocks are in memory; the others are 0.
   __device__ void writePixels(int first, int blocks, int known) const {
     forPixels(first,
               blocks,
@@ -206,7 +207,7 @@ __device__ void copyToBlocks(const BlockCopy& copy, Number* memory) {
   }
 }
 
-/// Where the tensor is higher or wider than the blocks, there are more of them that are 0.
+/// If the tensor is higher or wider than the blocks, it is as if more blocks of 0 followed.
 template <typename Number>
 __device__ void copyFromBlocks(const BlockCopy& copy, Number* memory) {
   const Tile<Number> tile(copy, memory, (copy.height + copy.padY + copy.rows - 1) / copy.rows);
@@ -221,7 +222,7 @@ __device__ void copyFromBlocks(const BlockCopy& copy, Number* memory) {
   }
 }
 
-// Numbers of two bytes are only copied: what they are makes no difference.
+// Numbers of two bytes are only copied, so their type makes no difference.
 using Half = std::uint16_t;
 
 }  // namespace

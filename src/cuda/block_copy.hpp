@@ -1,5 +1,5 @@
-// Copies of tensors to blocks of neighbouring pixels, and back: the only device code of ours.
-// cudnnTransformTensor can't do it with padding, and is too slow.
+// Copies of tensors to blocks of neighbouring pixels, and back: our only device code.
+// cudnnTransformTensor can't pad so, and is too slow.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,9 +11,10 @@
 
 namespace ucudnn {
 
-/// A four-dimensional tensor, and the same as blocks of rows x columns pixels: packed as (samples,
-/// down, across, numbers), a block as the (channels, rows, columns) of its pixels and zeros behind
-/// them. The first block begins `padY` rows above the tensor and `padX` columns before it.
+/// A four-dimensional tensor, and its copy as blocks of rows x columns pixels. The copy is packed
+/// as (samples, down, across, numbers). A block is the (channels, rows, columns) of its pixels,
+/// with zeros behind them. The first block begins `padY` rows above the tensor and `padX` columns
+/// before it.
 struct BlockCopy {
   void* tensor;
   void* blocks;
@@ -26,9 +27,9 @@ struct BlockCopy {
   std::int32_t numberBytes;   ///< 4: floats; 2: others, whose 0 is all zeros
 };
 
-/// Filters, and the same for tensors of blocks: each as shifts x shifts filters, whose taps begin
-/// (0, stepY, 2 stepY, ...) rows and (0, stepX, ...) columns behind a block's first. Packed as
-/// (filters * shifts * shifts, down, across, numbers).
+/// Filters, and their copy for tensors of blocks. Each filter becomes shifts x shifts filters,
+/// whose taps begin (0, stepY, 2 stepY, ...) rows and (0, stepX, ...) columns behind a block's
+/// first. The copy is packed as (filters * shifts * shifts, down, across, numbers).
 struct FilterCopy {
   void* filters;
   void* blocks;
@@ -44,7 +45,7 @@ struct FilterCopy {
 /// Copies that one launch can make.
 constexpr int kMostCopies = 3;
 
-/// Copies of pixels each of which is a block, by one launch. A tile is what a thread block copies.
+/// Copies by one launch in which each pixel is a block. A thread block copies a tile.
 struct PixelCopies {
   BlockCopy copies[kMostCopies];
   std::int32_t toBlocks[kMostCopies];  ///< 1; or 0: from them
@@ -53,7 +54,7 @@ struct PixelCopies {
   std::int32_t numberBytes;  ///< of all
 };
 
-/// Copies to blocks and from them, in the order of adding.
+/// Copies to and from blocks, in the order in which they were added.
 class CopyList {
  public:
   template <typename Copy>
@@ -82,33 +83,33 @@ constexpr int kMostThreadBlocks = 65535;
 namespace block_copy {
 constexpr int kLanes = kMostColumns, kWarps = 8, kThreads = kLanes * kWarps;
 constexpr int kTile = 16 * kMostInBlock;  ///< numbers in a thread block's shared memory
-// Where each pixel is a block: of more channels where there are few pixels.
+// If each pixel is a block: a tile has more channels if there are few pixels.
 constexpr int kTileNumbers = 2048, kFewPixels = 16;
-// Where two pixels of two bytes are moved at once.
+// If two pixels of two bytes are moved at once.
 constexpr int kPairNumbers = 4096;
 }  // namespace block_copy
 
-/// Whether they can be copied. Throws Error: that can't be found out now.
+/// Whether block copies work here. Throws Error if that can't be found out now.
 bool hasBlockCopies();
 
-/// What of a block lies beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
-/// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers. Or each
-/// pixel is a block, and the blocks cover the tensor: of up to kMostThreadBlocks samples and
-/// channels, in a block a multiple of four.
+/// The part of a block beyond the tensor becomes 0. REQUIRES: at most kMostInBlock numbers and
+/// kMostColumns columns in a block; a line of the tensor spans fewer than 2^31 numbers. Or: each
+/// pixel is a block, and the blocks cover the tensor; it has up to kMostThreadBlocks samples and
+/// channels, and a block has a multiple of four channels.
 cudaError_t toBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t toBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
-/// What lies beyond the last block is 0. Of filters all shifts are added up. Numbers that are not
-/// floats are only copied: where they are to be added, the blocks hold the sums. REQUIRES: these
-/// have one shift.
+/// The part of the tensor beyond the last block counts as 0. The shifts of a filter are added up.
+/// Numbers that are not floats are only copied: to add them, the blocks must hold the sums.
+/// REQUIRES: filters that are not floats have one shift.
 cudaError_t fromBlocks(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromBlocks(const FilterCopy& copy, cudaStream_t stream) noexcept;
 
-/// All, none of which reads what another writes: where pixels are blocks by one launch, for a small
-/// copy takes no longer than its launch; else one after another.
+/// Makes all copies; none may read what another writes. If pixels are blocks, one launch makes
+/// them, because a small copy takes no longer than its launch; else they run one after another.
 cudaError_t copyAll(const CopyList& copies, cudaStream_t stream) noexcept;
 
 /// The same with a plane for each number of a block: packed as (samples, numbers, down, across),
-/// and no zeros behind a block's pixels. Of floats.
+/// without zeros behind a block's pixels. Only for floats.
 cudaError_t toPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept;
 cudaError_t fromPlanes(const BlockCopy& copy, cudaStream_t stream) noexcept;
 

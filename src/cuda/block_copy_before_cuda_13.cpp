@@ -1,4 +1,4 @@
-// What there is before CUDA 13 in place of block_copy.cpp: no blocks.
+// Replaces block_copy.cpp before CUDA 13: there are no block copies.
 #include "cuda/block_copy.hpp"
 
 namespace ucudnn {

@@ -1,4 +1,5 @@
-// Which of the client's threads use a device: what must not happen beside another thread's calls.
+// Knows which of the client's threads use a device, and keeps captures apart from other threads'
+// calls.
 #pragma once
 
 #include <atomic>
@@ -10,27 +11,28 @@
 
 namespace ucudnn {
 
-/// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread, in each
-/// mode, and voids the capture; cuDNN, which is in the midst of it, then crashes (seen on an H200,
-/// CUDA 13.0). Nothing else of another thread's does, but the driver's like of it. A program that
-/// comes by libucudnn_preload.so is captured only if UCUDNN_GRAPH_MEMORY is set: then we are told
-/// of each such wait by that name (beginWait), and it comes behind our capture. Elsewhere we
-/// capture only on a device that one thread alone uses: no other has called us for kQuiet, and one
-/// that calls us meanwhile waits until the capture has ended. Of a thread that never calls us we
-/// know nothing then. Thread-safe.
+/// While a stream of a device is captured, cudaDeviceSynchronize fails in every thread and in each
+/// mode, and voids the capture. cuDNN, which is in the midst of it, then crashes (seen on an H200,
+/// CUDA 13.0). No other call of another thread does that, except the driver's equivalent. A program
+/// that comes by libucudnn_preload.so is captured only if UCUDNN_GRAPH_MEMORY is set. Then we are
+/// told of each such wait by that name (beginWait), and the wait comes behind our capture. For
+/// other programs we capture only on a device that a single thread uses: no other thread has called
+/// us for kQuiet, and one that calls us meanwhile waits until the capture has ended. We don't know
+/// of threads that never call us. Thread-safe.
 class CallingThreads {
  public:
-  /// Of a client that makes handles: whether we are told of each of its waits, for whatever device.
-  /// We must be told of all clients'.
+  /// Called for each client that makes handles: whether we are told of all its waits, for any
+  /// device. It counts only if we are told of the waits of all clients.
   static void knowWaits(bool known) noexcept;
 
-  /// A call of the client's, on this thread. What tells this thread from all others that live.
+  /// Notes a call of the client's on this thread. Returns a number that tells this thread from all
+  /// others that live.
   std::uintptr_t note() noexcept;
 
   /// Whether this thread could begin a Capture now.
   bool mayCapture() noexcept;
 
-  /// From here to its end no call of another thread's gets past `note`.
+  /// While it lives, no call of another thread gets past `note`.
   class Capture {
    public:
     explicit Capture(CallingThreads& threads);
@@ -42,8 +44,8 @@ class CallingThreads {
     bool allowed_;
   };
 
-  /// Around a wait of the program's for the whole device: the first waits for a capture's end, and
-  /// nothing is captured before the second.
+  /// Called around a wait of the program for the whole device. beginWait waits until a capture has
+  /// ended; nothing is captured until endWait.
   void beginWait() noexcept;
   void endWait() noexcept;
 

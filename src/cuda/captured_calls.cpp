@@ -9,14 +9,14 @@
 namespace ucudnn {
 namespace {
 
-/// Gives a handle another stream for as long as it lives.
+/// Gives a handle another stream while the scope lives.
 class StreamScope {
  public:
   StreamScope(cudnnHandle_t handle, cudaStream_t stream) : handle_(handle) {
     UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &former_));
     UCUDNN_CHECK_CUDNN(cudnn().setStream(handle, stream));
   }
-  /// The client's next call must not go to our stream: a failure is not taken for an answer.
+  /// The client's next call must not go to our stream: tries again if it fails.
   ~StreamScope() {
     for (int attempt = 0; attempt < kAttempts; ++attempt)
       if (cudnn().setStream(handle_, former_) == CUDNN_STATUS_SUCCESS) return;
@@ -34,11 +34,11 @@ class StreamScope {
 /// A capture that ends with its scope.
 class CaptureScope {
  public:
-  /// Of a new graph.
+  /// Captures a new graph.
   explicit CaptureScope(cudaStream_t stream) : stream_(stream), isNew_(true) {
     UCUDNN_CHECK_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
   }
-  /// Of more nodes for a graph, behind some that it has.
+  /// Captures more nodes of a graph, which depend on `behind`.
   CaptureScope(cudaStream_t stream, cudaGraph_t graph, const std::vector<cudaGraphNode_t>& behind)
       : stream_(stream), isNew_(false) {
     UCUDNN_CHECK_CUDA(cudaStreamBeginCaptureToGraph(
@@ -68,8 +68,9 @@ class CaptureScope {
   bool ended_ = false;
 };
 
-/// Work on the legacy default stream does not wait for it. Kernels of a graph keep the priority of
-/// the stream that they were captured on: it has the handle's.
+/// A stream for which work on the legacy default stream does not wait. It has the priority of the
+/// handle's stream, because kernels of a graph keep the priority of the stream that they were
+/// captured on.
 Stream makeStreamOfItsOwn(cudnnHandle_t handle) {
   cudaStream_t clients = nullptr;
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &clients));
@@ -88,7 +89,7 @@ std::vector<cudaGraphNode_t> nodesOf(cudaGraph_t graph) {
   return nodes;
 }
 
-/// By cudaGraphNodeGetDependencies or -DependentNodes; empty: an edge is no ordinary one.
+/// By cudaGraphNodeGetDependencies or -DependentNodes; empty if an edge is no ordinary one.
 template <typename Function>
 std::optional<std::vector<cudaGraphNode_t>> neighboursOf(cudaGraphNode_t node, Function function) {
   std::size_t count = 0;
@@ -103,8 +104,8 @@ std::optional<std::vector<cudaGraphNode_t>> neighboursOf(cudaGraphNode_t node, F
   return nodes;
 }
 
-/// Puts cuDNN's kernel in the place of memset nodes that clear a few bytes, as many of its kernels
-/// want before them. CUDA launches a line of nothing but kernels in constant time, and takes longer
+/// Replaces memset nodes that clear a few bytes with cuDNN's kernel; many of its kernels need such
+/// a memset before them. CUDA launches a line of only kernels in constant time, and takes longer
 /// for each memset among them (misc/RESULTS.md at 7ba7ca8, "Replay").
 class ClearingKernels {
  public:
@@ -114,7 +115,7 @@ class ClearingKernels {
         stream_(stream),
         tensor_(makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor)) {}
 
-  /// Throws Error: the graph is not to be launched then.
+  /// Throws Error: then the graph must not be launched.
   void replaceMemsets(cudaGraph_t graph) const {
     for (cudaGraphNode_t const node : nodesOf(graph)) {
       cudaGraphNodeType type;
@@ -124,8 +125,8 @@ class ClearingKernels {
   }
 
  private:
-  // With cuDNN's kernel in place of any memset two convolutions took an H200 0.52 ms more for each
-  // 8 MiB, as if it wrote 15 GB/s.
+  // With cuDNN's kernel in the place of larger memsets too, two convolutions took an H200 0.52 ms
+  // more for each 8 MiB, as if the kernel wrote 15 GB/s.
   static constexpr std::size_t kMostBytes = 4096;
 
   void replace(cudaGraph_t graph, cudaGraphNode_t memset) const {

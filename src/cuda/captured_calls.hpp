@@ -9,22 +9,22 @@
 
 namespace ucudnn {
 
-/// What calls on a handle have put on its stream, as a graph that is not ready to be launched yet.
+/// The work that calls on a handle have put on its stream, as a graph that can't be launched yet.
 struct CapturedCalls {
   Graph graph;
   std::size_t nodes = 0;
 };
 
-/// Captures what `enqueue` puts on the handle's stream; nothing of it runs. The capture is on a
-/// stream of its own, which waits for no other, and in relaxed mode: it touches no capture of the
-/// client's, and of other threads' calls only cudaDeviceSynchronize touches it. Empty: another
+/// Captures the work that `enqueue` puts on the handle's stream; none of it runs. The capture uses
+/// its own stream, which waits for no other, and relaxed mode. So it doesn't affect the client's
+/// captures, and among other threads' calls only cudaDeviceSynchronize affects it. Empty if another
 /// thread uses the device as well (CallingThreads). Afterwards the handle has its stream again.
-/// Throws Error where CUDA or cuDNN refuses. REQUIRES: the handle's device is current, and the
+/// Throws Error if CUDA or cuDNN refuses. REQUIRES: the handle's device is current, and the
 /// handle's stream is not being captured.
 std::optional<CapturedCalls> captureCalls(cudnnHandle_t handle,
                                           const std::function<cudnnStatus_t()>& enqueue);
 
-/// Makes it ready; waits for no device. Throws Error.
+/// Makes the graph ready to launch; waits for no device. Throws Error.
 GraphExec instantiate(const CapturedCalls& calls);
 
 }  // namespace ucudnn

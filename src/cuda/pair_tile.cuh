@@ -12,9 +12,9 @@ struct alignas(16) Eight {
   std::uint32_t pairs[4];
 };
 
-/// Of a sample: kPixels pixels of kChannels channels, some of which are zeros around the tensor. In
-/// memory a word is two pixels of a channel. One word more in a line lets threads that have
-/// neighbouring channels use different banks.
+/// A tile of a sample: kPixels pixels of kChannels channels, some of which are zeros around the
+/// tensor. In memory a word is two pixels of a channel. One word more in a line lets threads that
+/// have neighbouring channels use different banks.
 template <int kMostChannels>
 struct PairTile {
   static constexpr int kThreads = ucudnn::block_copy::kThreads;

@@ -14,9 +14,9 @@ struct alignas(4 * sizeof(Number)) Four {
   Number numbers[4];
 };
 
-/// Of a sample: up to kPixels pixels, as wide as a row of threads, of up to kChannels channels. A
-/// thread has one pixel of several channels. One number more in a line of memory lets threads that
-/// have neighbouring channels use different banks.
+/// A tile of a sample: up to kPixels pixels, as wide as a row of threads, with up to kChannels
+/// channels. A thread has one pixel of several channels. One number more in a line of memory lets
+/// threads that have neighbouring channels use different banks.
 template <typename Number, int kPixels>
 struct PixelTile {
   static constexpr int kThreads = ucudnn::block_copy::kThreads;

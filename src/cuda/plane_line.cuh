@@ -37,7 +37,7 @@ struct PlaneLine {
             copy.across;
   }
 
-  /// Of a column, counted from the first plane's.
+  /// The place of a column, counted from the first plane's.
   __device__ int inPlanes(int column) const {
     const int inLine = column / copy.columns;
     return (column - inLine * copy.columns) * copy.down * copy.across + inLine;

@@ -15,8 +15,8 @@ struct alignas(16) Quad {
   Pair upper, lower;
 };
 
-/// Of a row of blocks: kLanes blocks of kLanes channels. One quad more in a line of memory lets
-/// threads that write to neighbouring lines use different banks.
+/// A tile of a row of blocks: kLanes blocks with kLanes channels. One quad more in a line of memory
+/// lets threads that write to neighbouring lines use different banks.
 struct QuadTile {
   static constexpr int kLanes = ucudnn::block_copy::kLanes, kWarps = ucudnn::block_copy::kWarps;
   static constexpr int kQuads = kLanes * (kLanes + 1);

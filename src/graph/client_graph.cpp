@@ -26,11 +26,11 @@ class Borrowed {
   BackendDescriptor descriptor_;
 };
 
-// Elements that a tensor spans along one dimension, and has: more is no device's memory, and all
-// sums and products fit 64 bits.
+// Limit of the elements that a tensor has, and spans along one dimension. No device has memory for
+// more, and all sums and products fit 64 bits.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 
-/// Numbers from 0 (of sizes: `least`) to INT_MAX.
+/// Numbers from 0 (for sizes: from `least`) to INT_MAX.
 template <typename Values>
 bool narrow(const std::vector<std::int64_t>& from,
             std::size_t count,
@@ -54,7 +54,7 @@ bool readSizes(const std::vector<std::int64_t>& from, std::size_t count, Problem
   return true;
 }
 
-/// One in memory.
+/// Reads a tensor in memory.
 bool readTensor(const TensorValue& from,
                 std::int32_t dimensions,
                 std::int32_t& type,
@@ -72,7 +72,7 @@ bool readTensor(const TensorValue& from,
   return true;
 }
 
-/// Whether the filter is packed in that format. What has size 1 may have any stride.
+/// Whether the filter is packed in that format. Dimensions of size 1 may have any stride.
 bool isPacked(const TensorValue& filter, Problem problem, cudnnTensorFormat_t format) {
   problem.wFormat = format;
   const auto packed = filterStrides(problem);
@@ -89,7 +89,7 @@ bool readFilter(const TensorValue& from, Problem& problem) {
     return false;
   const bool first = isPacked(from, problem, CUDNN_TENSOR_NCHW);
   const bool last = isPacked(from, problem, CUDNN_TENSOR_NHWC);
-  // One of 1x1 is both.
+  // A filter of 1x1 is packed in both formats.
   const bool xIsLast = problem.xSizes[1] > 1 && problem.xStrides[1] == 1;
   problem.wFormat = last && (!first || xIsLast) ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
   return first || last;
@@ -123,8 +123,8 @@ bool isAligned(const TensorValue& tensor) {
   return tensor.alignment % kEngineAlignment == 0;
 }
 
-/// Whether calls suit engines whose pointers are aligned as the graph says (suitsEngines), and
-/// overwrite: a plan that answers a query need not be for those that add.
+/// Whether calls overwrite, and suit engines if their pointers are aligned as the graph says
+/// (suitsEngines). A plan that answers a query need not serve calls that add.
 bool suitsEngines(const OperationValue& operation) {
   return operation.alpha == 1 && operation.beta == 0 && isAligned(operation.x) &&
          isAligned(operation.w) && isAligned(operation.y);
@@ -135,7 +135,7 @@ bool isLike(const TensorValue& a, const TensorValue& b) {
          a.strides == b.strides;
 }
 
-/// One value a channel, for an output like `y`.
+/// One value for each channel, for an output like `y`.
 bool isBias(const TensorValue& tensor, const TensorValue& y) {
   std::vector<std::int64_t> sizes(y.sizes.size(), 1);
   sizes[1] = y.sizes[1];
@@ -143,16 +143,16 @@ bool isBias(const TensorValue& tensor, const TensorValue& y) {
          tensor.strides.size() == sizes.size() && tensor.strides[1] == 1;
 }
 
-/// Whether RELU has no upper clip: none that a number of its type could exceed. cudnn-frontend
-/// always sets one.
+/// Whether RELU has no upper clip that a number of its type could exceed. cudnn-frontend always
+/// sets a clip.
 bool isUnclipped(const PointwiseValue& pointwise) {
   const bool isDouble = pointwise.computeType == CUDNN_DATA_DOUBLE;
   return pointwise.upperClip >= (isDouble ? std::numeric_limits<double>::max()
                                           : double{std::numeric_limits<float>::max()});
 }
 
-/// What follows a convolution whose output is in no memory. False: not what
-/// bias_activation_forward computes.
+/// Reads the operations behind a convolution whose output is virtual. False: they are not those of
+/// bias_activation_forward.
 bool readFollowers(const GraphValue& graph, ClientGraph& to) {
   const TensorValue& y = graph.followers.back().y;
   const OperationValue& convolution = graph.operations.front();
@@ -243,9 +243,9 @@ std::optional<Kernel> kernelOf(const Problem& problem, cudnnBackendDescriptor_t 
 
 namespace {
 
-/// No less exact than the client's engine. Tensor cores round floats; what is shorter they multiply
-/// exactly, and not every engine that uses them for it says so. Beside their rounding, and that of
-/// short types, a transform's does not matter.
+/// The problem with a math type at least as exact as the client's engine. Tensor cores round
+/// floats, but multiply shorter types exactly, and not every engine that uses them for those says
+/// so. The error of a transform does not matter beside their rounding, and that of short types.
 Problem problemOf(const ClientGraph& graph, const ClientNumerics& numerics) {
   Problem problem = graph.problem;
   const bool isFloat = problem.xType == CUDNN_DATA_FLOAT;

@@ -18,19 +18,20 @@ namespace ucudnn {
 struct ClientGraph {
   Operation operation = Operation::kForward;
   bool isUnderstood = false;  ///< the rest has been read
-  Problem problem;            ///< of default math: what is allowed, the client's engine tells
+  Problem problem;            ///< of default math: the client's engine tells which math is allowed
   std::int64_t x = 0, w = 0, y = 0, z = 0, bias = 0;
   double alpha = 1, beta = 0;  ///< of bias_activation_forward: the factor of z
-  bool suitsEngines = false;   ///< its calls overwrite and do, if their pointers are as it says
+  bool suitsEngines = false;   ///< its calls overwrite, and suit engines if aligned as it says
   cudnnHandle_t handle = nullptr;
 };
 
-/// Null: it has no convolution. Understood is one that legacy descriptors can say: not with other
-/// paddings behind than before, and no filter with gaps; followed by nothing, or by a bias, and
-/// perhaps by a z before or behind it and RELU at the end. Throws std::bad_alloc.
+/// Null if the graph has no convolution. A graph is understood if legacy descriptors can express
+/// it: equal paddings before and behind, and a filter without gaps. The convolution may be followed
+/// by a bias, perhaps by a z before or behind the bias, and perhaps by RELU at the end. Throws
+/// std::bad_alloc.
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph);
 
-/// What the engine of a client's plan computes by.
+/// The arithmetic of the engine of a client's plan.
 struct ClientNumerics {
   bool tensorCores = false, deterministic = false;
   Transform transform = Transform::kNone;
@@ -41,25 +42,24 @@ ClientNumerics numericsOf(Operation operation, cudnnBackendDescriptor_t plan);
 /// The engine of a client's plan, as a kernel of the problem. Empty: cuDNN does not say.
 std::optional<Kernel> kernelOf(const Problem& problem, cudnnBackendDescriptor_t plan);
 
-/// What is run for a client's plan. Immutable.
+/// The convolution that is run for a client's plan. Immutable.
 struct ClientConvolution {
   /// `needed`: the workspace of the client's own engine. Throws Error.
   ClientConvolution(const ClientGraph& graph, const ClientNumerics& numerics, std::size_t needed);
 
   Problem problem;
   ProblemDescriptors descriptors;
-  bool isKnown;  ///< what the descriptors hold is a problem that μ-cuDNN knows
+  bool isKnown;  ///< μ-cuDNN knows the problem that the descriptors hold
   std::int64_t x, w, y, z, bias;
   bool deterministic;
   bool suitsEngines;
   std::size_t neededBytes;
-  // As the context has answered.
+  // The context's answer.
   int algorithm = 0;
   std::size_t grantedBytes = 0;
   bool isMeasured = false;  ///< the client was told of a measured plan's workspace
 
-  /// The engine of the client's plan; empty: cuDNN does not say. Asked once, when it is first
-  /// needed.
+  /// The engine of the client's plan; empty: cuDNN does not say. cuDNN is asked once, on first use.
   const std::optional<Kernel>& kernel(cudnnBackendDescriptor_t plan) const {
     if (isAsked_.load(std::memory_order_acquire)) return kernel_;
     const std::lock_guard lock(asking_);
@@ -67,14 +67,14 @@ struct ClientConvolution {
     isAsked_.store(true, std::memory_order_release);
     return kernel_;
   }
-  /// Whether the client has been told of less than its own engine needs.
+  /// Whether the client was told of less workspace than its own engine needs.
   bool needsMore() const noexcept { return neededBytes > grantedBytes; }
-  /// Of the type that the legacy functions read.
+  /// Has the type that the legacy functions read.
   const void* alpha() const noexcept { return factor(0); }
   const void* beta() const noexcept { return factor(1); }
 
   bool isFused() const noexcept { return problem.operation == Operation::kBiasActivationForward; }
-  /// What a fused call has besides. Where there is no z, y is named in its place.
+  /// The further arguments of a fused call. If there is no z, y is named in its place.
   BiasActivation fused(const void* zData, const void* biasData) const noexcept {
     return {descriptors.get().y, zData, bias_.get(), biasData, activation_.get()};
   }

@@ -1,5 +1,5 @@
-// What a client has set on its descriptors of cuDNN's graph API. cuDNN gives neither a graph's
-// operations back nor a variant pack's pointers (9.19), so that they are noted when they are set.
+// The values that a client has set on its descriptors of cuDNN's graph API. cuDNN (9.19) returns
+// neither a graph's operations nor a variant pack's pointers, so they are noted when they are set.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -25,13 +25,13 @@ namespace ucudnn {
 struct ClientGraph;
 struct ClientConvolution;
 
-/// What one call of cudnnBackendSetAttribute brings.
+/// The arguments of one call of cudnnBackendSetAttribute.
 struct AttributeValue {
   cudnnBackendAttributeType_t type;
   std::int64_t count;
   const void* elements;
 
-  /// Empty: it is of another type, or not one.
+  /// Empty if the value has another type, or isn't exactly one.
   template <typename Value>
   std::optional<Value> one(cudnnBackendAttributeType_t wanted) const noexcept {
     if (type != wanted || count != 1) return std::nullopt;
@@ -47,7 +47,7 @@ struct AttributeValue {
 
 class Description;
 
-/// Finds what is noted of a descriptor; null: nothing. It is there until the descriptor is
+/// Finds the description of a descriptor; null: there is none. It exists until the descriptor is
 /// destroyed, which cuDNN forbids while a call uses it.
 class Descriptions {
  public:
@@ -57,13 +57,13 @@ class Descriptions {
   ~Descriptions() = default;
 };
 
-/// Of one descriptor, for one thread at a time until it is finalized, as with cuDNN.
+/// Describes one descriptor. For one thread at a time until it is finalized, as with cuDNN.
 class Description {
  public:
   virtual ~Description() = default;
 
-  /// Of the class itself, none that it derives from. Executions ask: so it is no typeid, which lies
-  /// in two more cache lines.
+  /// Whether it is of this class itself, not of one that derives from it. Executions ask this, so
+  /// it doesn't use typeid, which lies in two more cache lines.
   template <typename Kind>
   bool is() const noexcept {
     return kind_ == &kMark<Kind>;
@@ -82,7 +82,7 @@ class Description {
     const bool wasPlain = std::exchange(isPlain_, false);  // it is, if reading throws
     isPlain_ = read(name, value, others) && wasPlain;
   }
-  /// False: something has been set that is not understood.
+  /// False: something has been set that we don't understand.
   bool isPlain() const noexcept { return isPlain_; }
   /// cuDNN has finalized the descriptor. Throws std::bad_alloc.
   virtual void finalized() {}
@@ -100,10 +100,10 @@ class Description {
   bool isPlain_ = true;
 };
 
-/// Null for a type that nothing is noted of. Throws std::bad_alloc.
+/// Null for a type that isn't described. Throws std::bad_alloc.
 std::unique_ptr<Description> describe(cudnnBackendDescriptorType_t type);
 
-/// Null: it is none of that kind. Of one that nothing derives from, without a search.
+/// Null if it is of another kind. A final class is found without a search.
 template <typename Kind>
 Kind* asKind(Description* description) noexcept {
   if constexpr (std::is_final_v<Kind>)
@@ -113,7 +113,7 @@ Kind* asKind(Description* description) noexcept {
     return dynamic_cast<Kind*>(description);
 }
 
-// Values of descriptors, which are copied into what they are set on, as cuDNN does.
+// Values of descriptors. Setting a descriptor on another copies its value, as cuDNN does.
 
 struct TensorValue {
   std::int32_t type = CUDNN_DATA_FLOAT;
@@ -153,7 +153,7 @@ struct FollowerValue {
   bool isPlain = false;
 };
 
-/// Of a graph, before it is finalized.
+/// The operations of a graph, before it is finalized.
 struct GraphValue {
   std::vector<OperationValue> operations;  ///< the convolutions
   std::vector<FollowerValue> followers;
@@ -232,30 +232,30 @@ class GraphsDescription : public Description {
  public:
   /// Null: there is no convolution in it.
   const std::shared_ptr<const ClientGraph>& graph() const noexcept { return graph_; }
-  /// From a descriptor that it is set by, or that cuDNN has filled it from.
+  /// Copies from a descriptor that is set on this one, or from which cuDNN has filled this one.
   void fill(const GraphsDescription& from) {
     graph_ = from.graph_;
     isFromPlain_ = from.isUnderstood();
     proposals_ = from.proposals_;
     place_ = from.place_;
   }
-  /// One of what cuDNN's heuristics have proposed.
+  /// It is one of the proposals of cuDNN's heuristics.
   void proposed(std::shared_ptr<Proposals> proposals, int place) noexcept {
     proposals_ = std::move(proposals);
     place_ = place;
   }
-  /// The client has read what is noted of this engine.
+  /// The client has read this engine's notes.
   void show(Proposals::Notes notes) const noexcept {
     if (proposals_) proposals_->show(place_, notes);
   }
-  /// The client makes a plan of it, and has made it.
+  /// The client makes a plan of it; `take`: it has made it.
   void tryOut() const noexcept {
     if (proposals_) proposals_->tryOut(place_);
   }
   void take() const noexcept {
     if (proposals_) proposals_->take(place_);
   }
-  /// False: something has been set, on one of those that it comes from, that is not understood.
+  /// False: this descriptor, or one that it comes from, has something set that we don't understand.
   bool isUnderstood() const noexcept { return isFromPlain_ && isPlain(); }
 
  protected:
@@ -263,7 +263,7 @@ class GraphsDescription : public Description {
 
  private:
   bool isFromPlain_ = true;
-  std::shared_ptr<Proposals> proposals_;  ///< null: by no heuristics
+  std::shared_ptr<Proposals> proposals_;  ///< null: not proposed by heuristics
   int place_ = 0;
 };
 
@@ -280,13 +280,13 @@ class PlanDescription final : public GraphsDescription {
   ~PlanDescription() override;
   cudnnHandle_t handle() const noexcept { return handle_; }
 
-  /// How the plan is run, once the client has asked for its workspace; null: as cuDNN runs it. Set
-  /// at most once; threads may run the plan then.
+  /// How the plan is run, once the client has asked for its workspace; null: cuDNN runs it. Set at
+  /// most once; from then on threads may run the plan.
   const ClientConvolution* convolution() const noexcept {
     return convolution_.load(std::memory_order_acquire);
   }
-  /// The first answer stays, also null, and where `make` throws: the client may have allocated what
-  /// it was told then.
+  /// The first answer stays, even if it is null or `make` throws: the client may have allocated the
+  /// workspace that it was told of.
   template <typename Make>
   const ClientConvolution* answer(Make make) {
     const std::lock_guard lock(answering_);
@@ -295,10 +295,10 @@ class PlanDescription final : public GraphsDescription {
     return convolution();
   }
 
-  /// For whoever runs the plan to find what it found last. 0: nothing yet.
+  /// Lets an execution of the plan find what the last one found. 0: nothing yet.
   std::atomic<std::uint64_t>& ticket() const noexcept { return ticket_; }
 
-  /// Why cuDNN runs it, a string for ever, and in how much workspace, as far as it is known.
+  /// Why cuDNN runs it (a string that lives for ever), and its workspace as far as it is known.
   const char* why() const noexcept { return why_.load(std::memory_order_relaxed); }
   std::size_t neededBytes() const noexcept { return neededBytes_.load(std::memory_order_relaxed); }
   void leave(const char* why, std::size_t neededBytes) noexcept {
@@ -322,7 +322,7 @@ class PlanDescription final : public GraphsDescription {
 
 class PackDescription final : public Description {
  public:
-  /// Null: there is none, or the pack is not understood.
+  /// Null: there is none, or we don't understand the pack.
   void* find(std::int64_t id) const noexcept;
   void* workspace() const noexcept { return workspace_; }
 

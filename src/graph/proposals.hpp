@@ -1,4 +1,4 @@
-// What cuDNN's heuristics have proposed to the client, and what it makes of that.
+// The proposals that cuDNN's heuristics made to the client, and its choice among them.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -10,7 +10,7 @@
 
 namespace ucudnn {
 
-/// What one answer of cuDNN's heuristics has proposed to the client, the best first. Thread-safe.
+/// The proposals in one answer of cuDNN's heuristics to the client, the best first. Thread-safe.
 class Proposals {
  public:
   /// A bit for each cudnnBackendNumericalNote_t.
@@ -19,15 +19,15 @@ class Proposals {
     return static_cast<int>(note) < 31 ? Notes{1} << static_cast<int>(note) : 0;
   }
 
-  /// The client has read what is noted of this one's engine.
+  /// The client has read the notes of this proposal's engine.
   void show(int place, Notes notes) noexcept {
     if (isKept(place)) notes_[place].store(notes | kShown, std::memory_order_relaxed);
   }
-  /// The client makes a plan of this one; it may fail.
+  /// The client makes a plan of this proposal; it may fail.
   void tryOut(int place) noexcept {
     if (isKept(place)) tried_[place].store(true, std::memory_order_relaxed);
   }
-  /// It has made it: see clientSkipsNondeterministic.
+  /// The client has made it: see clientSkipsNondeterministic.
   void take(int place) noexcept;
 
  private:
@@ -39,9 +39,9 @@ class Proposals {
   std::atomic<bool> tried_[kMost] = {};
 };
 
-/// Whether the process passes over better engines, once it has read that they are not deterministic
-/// and otherwise like the one that it takes, as PyTorch does after
-/// torch.use_deterministic_algorithms. The last plan that tells decides.
+/// Whether the process skips better engines because they are not deterministic: it has read that
+/// they are not, and they are otherwise like the one that it takes. PyTorch does so after
+/// torch.use_deterministic_algorithms. The last plan that shows it either way decides.
 bool clientSkipsNondeterministic() noexcept;
 
 }  // namespace ucudnn

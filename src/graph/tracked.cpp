@@ -4,7 +4,7 @@
 
 namespace ucudnn {
 
-/// A change of a shard, whose lock is held: readers don't believe what they see meanwhile.
+/// A change of a shard whose lock is held: readers reject what they read meanwhile.
 class TrackedDescriptors::Change {
  public:
   explicit Change(Shard& shard) noexcept : shard_(shard) { step(); }
@@ -35,8 +35,8 @@ TrackedDescriptors::Shard& TrackedDescriptors::shardOf(
   return shards_[hashOf(descriptor) % kShards];
 }
 
-/// The descriptor's, or a free one where it would be. Null: neither, as there is no table, or
-/// another thread changes it.
+/// The descriptor's slot, or the free one where it would be put. Null: there is no table, or
+/// another thread changes it and neither was found.
 TrackedDescriptors::Slot* TrackedDescriptors::slotOf(Table* table,
                                                      cudnnBackendDescriptor_t descriptor) noexcept {
   const std::size_t size = table != nullptr ? table->size() : 0;
@@ -97,7 +97,8 @@ void TrackedDescriptors::remove(cudnnBackendDescriptor_t descriptor) noexcept {
   const Change change(shard);
   removed.reset(gap->noted);
   --shard.count;
-  // What was put further back for want of this slot moves up, for a free slot ends each search.
+  // Moves up the entries that were put further back because this slot was taken: a free slot ends
+  // each search.
   Table& table = *shard.table;
   const std::size_t mask = table.size() - 1;
   auto hole = static_cast<std::size_t>(gap - table.data());

@@ -1,4 +1,4 @@
-// The process's descriptors of cuDNN's graph API, and what is noted of each.
+// The process's descriptors of cuDNN's graph API, and their descriptions.
 #pragma once
 
 #include "graph/descriptions.hpp"
@@ -19,7 +19,7 @@ class TrackedDescriptors final : public Descriptions {
   Kind* findKind(cudnnBackendDescriptor_t descriptor) const {
     return asKind<Kind>(find(descriptor));
   }
-  /// Made by cuDNN; one that had its address before is gone. Throws std::bad_alloc.
+  /// cuDNN has made a descriptor; an earlier one at its address is gone. Throws std::bad_alloc.
   void add(cudnnBackendDescriptor_t descriptor, cudnnBackendDescriptorType_t type);
   void remove(cudnnBackendDescriptor_t descriptor) noexcept;
 
@@ -33,14 +33,14 @@ class TrackedDescriptors final : public Descriptions {
   class Change;
   struct Shard {
     mutable ForkMutex mutex;  ///< whoever changes it holds this
-    /// Odd while it is changed. What was read between two reads of one even version was there:
-    /// each store of a change releases, each load acquires.
+    /// Odd while it is changed. If two reads give the same even version, everything read between
+    /// them is valid: each store of a change releases, each load acquires.
     std::atomic<std::uint64_t> version{0};
     std::atomic<Table*> table{nullptr};          ///< the last of `tables`; null: there is none
     std::vector<std::unique_ptr<Table>> tables;  ///< others may still read in former ones
     std::size_t count = 0;
   };
-  /// Calls make and end descriptors: threads mustn't wait for each other there.
+  /// Calls make and destroy descriptors, where threads mustn't wait for each other.
   static constexpr std::size_t kShards = 16, kFewestSlots = 64;
 
   static std::size_t hashOf(cudnnBackendDescriptor_t descriptor) noexcept;

@@ -17,7 +17,7 @@ namespace ucudnn {
 /// The source's place: before any other.
 constexpr std::int32_t kAlgorithms = 0;
 
-/// What a client can name of a kernel; empty for kernels of other sources.
+/// The algorithm as a client names it; empty for kernels of other sources.
 inline std::optional<int> algorithmOf(Kernel kernel) noexcept {
   return kernel.source == kAlgorithms ? std::optional<int>(kernel.id) : std::nullopt;
 }
@@ -40,28 +40,29 @@ inline bool mayHaveAlgorithms(const Problem& problem,
   return areThere(descriptors) && !keepsNans(problem);
 }
 
-/// Whether Winograd's transforms round no worse than the math type makes any other kernel: not on
-/// filters beyond 3x3, with 1e-3 for 5x5 on an H200, where TF32 itself has 3e-4 and others 2e-5.
+/// Whether Winograd's transforms are as accurate as other kernels of the math type. Not on filters
+/// beyond 3x3: 5x5 has errors of 1e-3 on an H200, where TF32 itself has 3e-4 and others 2e-5.
 bool isWinogradAccurate(const Problem& problem) noexcept;
 
 /// Whether the algorithm is WINOGRAD_NONFUSED.
 bool isWinogradNonFused(Operation operation, int algorithm) noexcept;
 
-/// Whether the algorithm rounds no worse than its math type makes any other. WINOGRAD_NONFUSED may.
+/// Whether the algorithm is as accurate as others of its math type. WINOGRAD_NONFUSED may not be.
 bool isAccurate(const Problem& problem, int algorithm) noexcept;
 
-/// The algorithms that cuDNN has for the problem that the descriptors describe; empty where it has
+/// The algorithms that cuDNN has for the problem that the descriptors describe; empty if it has
 /// none. Asks cuDNN on the host; runs nothing. REQUIRES: descriptors have the problem's values.
-/// `failures`, if not null, counts queries that failed otherwise than by saying that cuDNN has no
+/// `failures`, if not null, counts queries that failed for another reason than that cuDNN has no
 /// such kernel.
 std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,
                                            const Problem& problem,
                                            const ConvolutionDescriptors& descriptors,
                                            int* failures = nullptr);
 
-/// What cuDNN's heuristics say works, best first: cudnnGetConvolution*Algorithm_v7. Runs nothing.
-/// Empty where cuDNN has no answer. The first is what cuDNN picks without a workspace limit, of
-/// what the problem's transform allows.
+/// The algorithms that work according to cuDNN's heuristics, best first:
+/// cudnnGetConvolution*Algorithm_v7. Runs nothing. Empty if cuDNN has no answer. The first is
+/// cuDNN's choice without a workspace limit, among the algorithms whose transform the problem
+/// allows.
 std::vector<KernelOffer> rankedAlgorithms(cudnnHandle_t handle,
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors);

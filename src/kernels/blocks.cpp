@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kSpatial = 2;
 constexpr int kMostTimes = 4;
 
-/// How many times as high and wide as the filter's step a block is. 0: none is.
+/// How many times as high and wide as the filter's step a block is. 0: no block has so many pixels.
 int timesOf(const Problem& problem, int pixels) noexcept {
   for (int times = 1; pixels > 1 && times <= kMostTimes; ++times)
     if (pixels == times * times * Blocking::pixelsOf(problem)) return times;
@@ -23,7 +23,7 @@ std::int64_t blocksOf(std::int64_t pixels, std::int64_t inBlock) noexcept {
   return (pixels + inBlock - 1) / inBlock;
 }
 
-/// Along one dimension: what the problem's becomes. In 64 bits, as sizes may be the largest of 32.
+/// The problem along one dimension, in blocks. In 64 bits, because sizes may be the largest of 32.
 struct Line {
   std::int64_t step, inBlock;
   std::int64_t x, w, y;  ///< in blocks
@@ -48,7 +48,7 @@ bool canBeBlocks(const Problem& problem, int pixels) noexcept {
   if (inX > kMostInBlock) return false;
   if (times > 1 && (inY > kMostInBlock || problem.operation == Operation::kBiasActivationForward))
     return false;
-  // Of larger blocks a filter's gradient is a sum of several, which are not to be rounded before.
+  // With larger blocks a filter's gradient is a sum of several, which must not be rounded before.
   if (times > 1 && isRounded(problem.wType) && problem.operation == Operation::kBackwardFilter)
     return false;
   const Line down(problem, 0, times), across(problem, 1, times);
@@ -58,7 +58,7 @@ bool canBeBlocks(const Problem& problem, int pixels) noexcept {
          fits(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
 }
 
-/// The problem of blocks that exist.
+/// The problem of blocks. REQUIRES: they exist.
 Problem blockedOf(const Problem& problem, int pixels) noexcept {
   Problem blocked = problem;
   blocked.wFormat = CUDNN_TENSOR_NHWC;

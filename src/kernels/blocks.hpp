@@ -9,12 +9,13 @@
 
 namespace ucudnn {
 
-/// A problem whose pixels are blocks of the caller's pixels, with all their channels; known as
-/// space-to-depth. A block of x is at least as high and wide as the filter's step, which becomes 1:
-/// then a pixel of y is the caller's, and y is not copied. Where it is `times` as high and wide, a
-/// pixel of y is a block of times x times of the caller's. x, w and, if so, y are copied. The
-/// products are the caller's and some with 0, where taps don't fill a block; nothing is rounded in
-/// between. In float, half or bfloat16.
+/// A problem whose pixels are blocks of the caller's pixels, with all their channels (known as
+/// space-to-depth). A block of x is at least as high and wide as the filter's step, which becomes
+/// 1. If it is just as large, a pixel of y is one of the caller's, and y is not copied. If it is
+/// `times` as high and wide, a pixel of y is a block of times x times of the caller's, and y is
+/// copied too. x and w are always copied. Taps that don't fill a block are filled with 0, so there
+/// are products with 0 beside the caller's; nothing is rounded in between. In float, half or
+/// bfloat16.
 class Blocking : public Copying {
  public:
   /// Whether a pixel of x has so few channels that engines are slow on pixels: they read four
@@ -27,7 +28,8 @@ class Blocking : public Copying {
   /// Whether so many pixels of the problem's x are a block. Throws Error: that can't be found out
   /// now.
   static bool exists(const Problem& problem, int pixels);
-  /// Of the smallest blocks of few channels. 1: the filter has no step. 0: too large a one.
+  /// Pixels of the smallest blocks, for few channels. 1: the filter's step is 1. 0: the step is too
+  /// large.
   static int pixelsOf(const Problem& problem) noexcept {
     const auto& steps = problem.strides;
     return steps[0] > kMostColumns || steps[1] > kMostColumns ? 0 : steps[0] * steps[1];

@@ -34,7 +34,7 @@ std::vector<Part> partsOf(const Problem& problem, const EngineConfiguration& val
   return parts;
 }
 
-/// What all have: an engine's plans, of each of its graphs.
+/// The base of all built engines: an engine's plans, one for each of its graphs.
 class BuiltEngine : public BuiltKernel {
  public:
   BuiltEngine(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
@@ -73,7 +73,7 @@ class BuiltEngine : public BuiltKernel {
                              const BiasActivation& fused) const noexcept {
     return execute(handle, false, pointers, fused, whole_.addsZ == 0 ? 4 : 5);
   }
-  /// Of the workspace, behind the engine's.
+  /// The workspace behind the engine's.
   const void* ownMemory(const ConvolutionPointers& pointers) const noexcept {
     return advance(pointers.workspace, roundUpToAlignment(engineBytes_));
   }
@@ -86,7 +86,7 @@ class BuiltEngine : public BuiltKernel {
   mutable KeptPacks packs_;
 };
 
-/// Of tiles, mostly one.
+/// Runs tiles, mostly a single one.
 class BuiltTiles final : public BuiltEngine {
  public:
   BuiltTiles(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
@@ -100,7 +100,7 @@ class BuiltTiles final : public BuiltEngine {
     for (const Part& part : parts_) {
       const ConvolutionPointers tile = pointersOf(part.offsets, whole(), pointers);
       const cudnnStatus_t status = execute(handle, adds(tile), tile);
-      // What has been added can't be added again, whoever runs the call instead.
+      // Earlier tiles have been added and can't be added again, whoever runs the call instead.
       if (status != CUDNN_STATUS_SUCCESS)
         return &part != &parts_.front() && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
     }
@@ -116,8 +116,8 @@ class BuiltFolded final : public BuiltEngine {
   BuiltFolded(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
       : BuiltEngine(device, part, engine), folding_(part.whole) {}
 
-  /// In the wide gradient, from which the caller's is copied; to add, the caller's is copied there
-  /// first.
+  /// Computes the wide gradient and copies the caller's from it. To add, it first copies the
+  /// caller's gradient into the wide one.
   cudnnStatus_t enqueue(cudnnHandle_t handle,
                         const ConvolutionPointers& pointers,
                         const BiasActivation*) const noexcept override {
@@ -183,14 +183,14 @@ bool sumsBands(const Problem& problem, const Copying& copying) noexcept {
   return copying.bands() > 1 && problem.operation == Operation::kBackwardFilter;
 }
 
-/// Of a gradient in half or bfloat16 the bands are added up in float: each is rounded once, as its
-/// engine does, and the sum.
+/// Adds up the bands of a gradient in half or bfloat16 in float: the engine rounds each band once,
+/// and the sum is rounded once.
 class BandSum {
  public:
   explicit BandSum(const Copying& copying)
       : offset_(roundUpToAlignment(copying.copies().bytes())), gradient_(copying.problem()) {}
 
-  /// Of workspace, behind the copies.
+  /// Bytes of workspace, behind the copies.
   static std::size_t bytes(const Problem& problem) noexcept {
     return problem.wBytes() / elementBytes(problem.wType) * sizeof(float);
   }
@@ -210,7 +210,7 @@ class BandSum {
   WideFilter gradient_;
 };
 
-/// On copies of the call's tensors, a band after another.
+/// Runs on copies of the call's tensors, one band after another.
 class BuiltCopies final : public BuiltEngine {
  public:
   BuiltCopies(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
@@ -247,7 +247,7 @@ class BuiltCopies final : public BuiltEngine {
   }
 
  private:
-  /// Of the filter.
+  /// Whether the output is the filter.
   bool isGradient() const noexcept { return whole().operation == Operation::kBackwardFilter; }
   bool isOutput(const void* ConvolutionPointers::*tensor) const noexcept {
     return tensor == outputOf(whole().operation);
@@ -257,9 +257,9 @@ class BuiltCopies final : public BuiltEngine {
     return copying_.copies().in(ownMemory(pointers), pointers);
   }
 
-  /// Micro-batches, which `next` steps over. The output of each band is copied along with the
-  /// inputs of the next, where an engine doesn't add to it there. The client's output is written
-  /// last: until then nothing is lost.
+  /// Enqueues micro-batches, which `next` steps over. The output of each band is copied along with
+  /// the inputs of the next, unless an engine adds to it. The client's output is written last:
+  /// until then nothing is lost.
   template <typename Next>
   cudnnStatus_t enqueueAll(cudnnHandle_t handle,
                            ConvolutionPointers pointers,
@@ -297,8 +297,8 @@ class BuiltCopies final : public BuiltEngine {
     return status;
   }
 
-  /// What has been added of the bands before this one can't be added again, whoever runs the call
-  /// instead.
+  /// EXECUTION_FAILED if earlier bands have been added to the output: they can't be added again,
+  /// whoever runs the call instead.
   cudnnStatus_t unlessAdded(cudnnStatus_t status,
                             const ConvolutionPointers& pointers,
                             int band) const noexcept {
@@ -306,7 +306,8 @@ class BuiltCopies final : public BuiltEngine {
     return isAdded ? CUDNN_STATUS_EXECUTION_FAILED : status;
   }
 
-  /// All that the first band reads: the filter too, or its gradient, where a sum begins with it.
+  /// Copies all that the first band reads: also the filter, or its gradient if a sum begins with
+  /// it.
   cudnnStatus_t begin(cudnnHandle_t handle,
                       const ConvolutionPointers& from,
                       const ConvolutionPointers& to,
@@ -324,7 +325,7 @@ class BuiltCopies final : public BuiltEngine {
     return sum_->add(handle, ownMemory(from), to.w, false);
   }
 
-  /// A band's inputs but for the filter; and the output, where an engine adds to it.
+  /// A band's inputs except the filter, and the output if an engine adds to it.
   void take(CopyList& list,
             const ConvolutionPointers& from,
             const ConvolutionPointers& to,
@@ -340,7 +341,7 @@ class BuiltCopies final : public BuiltEngine {
                         const ConvolutionPointers& pointers,
                         const BiasActivation* fused,
                         int band) const noexcept {
-    // Without a copy of y this is a part of the call's.
+    // If y is not copied, its pointer is into the call's y.
     const ConvolutionPointers copies = copiesOf(pointers);
     if (isFused(whole())) return executeFused(handle, copies, *fused);
     const bool isSum = isGradient() && band > 0;
@@ -350,14 +351,15 @@ class BuiltCopies final : public BuiltEngine {
     return sum_->add(handle, ownMemory(pointers), copies.w, isSum || adds(pointers));
   }
 
-  /// The output behind other copies: where one of them fails, it has not been added to.
+  /// Copies the output behind the copies in `list`: if one of those fails, the output has not been
+  /// added to.
   cudnnStatus_t give(cudnnHandle_t handle,
                      CopyList list,
                      const ConvolutionPointers& from,
                      const ConvolutionPointers& to,
                      int band,
                      cudaStream_t stream) const noexcept {
-    // To floats; of others a copy leaves alone what no block has.
+    // The copy adds floats. For other types it only leaves alone the numbers that no block has.
     const bool isAdded =
         !isFused(whole()) && adds(to) && (isRounded(whole().xType) || !engineAdds_);
     if (isOutput(&ConvolutionPointers::x)) {

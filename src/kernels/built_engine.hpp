@@ -15,14 +15,14 @@
 
 namespace ucudnn {
 
-/// What an engine computes of a problem, and how the whole is made of it.
+/// The part of a problem that an engine computes, and how the whole is made of such parts.
 struct EnginePart {
   Problem whole;
   std::vector<Part> parts;   ///< equal ones, one after another; mostly the whole
   Problem problem;           ///< of the graphs: a part's, with columns folded, in float, of blocks
-  std::size_t ownBytes = 0;  ///< of workspace behind the engine's: for its copies
-  /// Whether an engine adds to the output; else nothing does, or what copies its output, which adds
-  /// floats only: others would be rounded twice.
+  std::size_t ownBytes = 0;  ///< of workspace behind the engine's, for copies
+  /// Whether the engine adds to the output. If not, either nothing adds or the copy of its output
+  /// does. A copy adds only floats, because other types would be rounded twice.
   bool engineAdds = true;
   /// Whether all parts but the first are added to the output, whatever the call does.
   bool addsUp = false;
@@ -30,24 +30,24 @@ struct EnginePart {
   /// Throws Error: the problem has no such parts.
   EnginePart(const Problem& problem, const EngineConfiguration& value);
 
-  /// What a call needs where the engine needs so much.
+  /// Bytes that a call needs if the engine needs `engineBytes`.
   std::size_t workspaceBytes(std::size_t engineBytes) const noexcept {
     return ownBytes == 0 ? engineBytes : roundUpToAlignment(engineBytes) + ownBytes;
   }
 };
 
-/// A part's graphs: of the first the output is overwritten, of the second, where an engine adds,
-/// added to. Throws Error.
+/// A part's graphs. The first overwrites the output. The second adds to it; it exists only if an
+/// engine adds. Throws Error.
 std::vector<OperationGraph> makeGraphs(const EngineDevice& device,
                                        const EnginePart& part,
                                        Calls calls = Calls::kAll);
-/// Adds those that there are for all calls, where there are fewer. Throws Error.
+/// Adds the graphs that are missing for Calls::kAll. Throws Error.
 void completeGraphs(const EngineDevice& device,
                     const EnginePart& part,
                     std::vector<OperationGraph>& graphs);
 
-/// An engine with its knobs, configured for each of a part's graphs when that is first needed: it
-/// takes cuDNN 30 to 60 us.
+/// An engine with its knobs. It is configured for each of a part's graphs on first use, because
+/// that takes cuDNN 30 to 60 us.
 class ConfiguredEngine {
  public:
   /// REQUIRES: the graphs outlive it.
@@ -65,12 +65,12 @@ class ConfiguredEngine {
   const EngineDevice device_;
   const std::vector<OperationGraph>& graphs_;
   const EngineConfiguration value_;
-  std::vector<BackendDescriptor> choices_;  ///< the knobs', once the first graph has asked
+  std::vector<BackendDescriptor> choices_;  ///< of the knobs; made for the first graph
   std::vector<BackendDescriptor> configured_;
 };
 
-/// Ready to run, for the calls that `engine` has the part's graphs for: others are refused before
-/// anything is written. Throws Error.
+/// Makes the engine ready to run the calls that `engine` has the part's graphs for. Other calls are
+/// refused before anything is written. Throws Error.
 std::shared_ptr<const BuiltKernel> buildEngine(const EngineDevice& device,
                                                const EnginePart& part,
                                                ConfiguredEngine& engine);

@@ -9,7 +9,8 @@
 namespace ucudnn {
 namespace {
 
-// Fewer zeros fill the channels that engines read at once: sixteen bytes of two each.
+// Fewer zero channels than this are added: engines read sixteen bytes at once, two for each
+// channel.
 constexpr int kMostFilled = 8;
 
 std::size_t spatialOf(const Problem& problem) noexcept {
@@ -20,7 +21,7 @@ std::int64_t dividedUp(std::int64_t value, std::int64_t by) noexcept {
   return (value + by - 1) / by;
 }
 
-/// Bands of y, each with the rows of x that the filter covers. REQUIRES of all: y has rows.
+/// Bands of y, each with the rows of x that the filter covers. REQUIRES: y has rows.
 Bands bandsOfY(const SpatialLine& line, int most) noexcept {
   const std::int64_t rows = dividedUp(line.y, most);
   const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
@@ -32,8 +33,8 @@ Bands bandsOfY(const SpatialLine& line, int most) noexcept {
   return bands;
 }
 
-/// Bands of dx, each with the rows of dy whose filters reach it: with a padding of `reach` on both
-/// sides. The first begins where dy's rows are whole: perhaps before dx.
+/// Bands of dx, each with the rows of dy whose filters reach it, and a padding of `reach` on both
+/// sides. The first band begins at a whole row of dy, perhaps before dx.
 Bands bandsOfX(const SpatialLine& line, int most) noexcept {
   const std::int64_t ahead = ((line.pad - line.reach) % line.step + line.step) % line.step;
   const std::int64_t rows = dividedUp(dividedUp(line.x + ahead, most), line.step) * line.step;
@@ -47,8 +48,8 @@ Bands bandsOfX(const SpatialLine& line, int most) noexcept {
   return bands;
 }
 
-/// The convolution whose tensors are copied. Where its filter has one tap, x as only those pixels
-/// that the taps read.
+/// The convolution whose tensors are copied. If its filter has one tap, x has only the pixels that
+/// the tap reads.
 Problem ofPixels(const Problem& problem) noexcept {
   Problem read = problem;
   const auto isPacked = [](const Problem::Sizes& sizes, const Problem::Strides& strides) {
@@ -81,7 +82,7 @@ Problem::Strides packedLast(const Problem::Sizes& sizes, int dimensions) noexcep
   return strides;
 }
 
-/// The problem of bands that exist.
+/// The problem of one band. REQUIRES: the bands exist.
 Problem lastOf(const Problem& read, const Bands& bands) noexcept {
   Problem last = read;
   last.wFormat = CUDNN_TENSOR_NHWC;
@@ -103,7 +104,7 @@ Problem lastOf(const Problem& read, const Bands& bands) noexcept {
   return last;
 }
 
-/// A tensor's spatial dimensions as two: of three, neighbours that are cut alike are one.
+/// A tensor's spatial dimensions as two. If there are three, two neighbours are joined.
 struct Plane {
   std::int64_t height, width, down, across;  ///< of the tensor and of a band's copy
   std::int64_t strideY, strideX;
@@ -154,7 +155,8 @@ BandedCopy copyOf(const Problem& problem,
   banded.rows = rows;
   banded.size = sizes[2 + bands.spatial];
   banded.stride = strides[2 + bands.spatial];
-  // Of two dimensions the second is the width, of three the third, and the second with the third.
+  // With two dimensions the second is the width. With three the third is, or the second and third
+  // joined.
   const bool isThree = dimensions == 5;
   if (bands.spatial > 0) banded.rowWidth = isThree && bands.spatial == 1 ? sizes[4] : 1;
   return banded;
@@ -183,7 +185,7 @@ std::optional<Bands> Bands::of(const Problem& problem, int most) noexcept {
   double leastShared = 0;
   for (std::size_t i = 0; i < spatial; ++i) {
     const SpatialLine line(problem, i);
-    // Rows of the last dimension are neighbours in memory, as long as they are.
+    // The last dimension is cut only if no other can be: its rows are neighbours in memory.
     if (i + 1 == spatial && best.count > 1) break;
     if (!fits(2 * line.reach + line.x + 2 * line.pad + 1, line.step)) return std::nullopt;
     Bands bands = isGradient ? bandsOfX(line, most) : bandsOfY(line, most);
@@ -217,7 +219,7 @@ bool ChannelsLast::exists(const Problem& problem, int bands) {
     if (!fits(taps, w[i])) return false;
     taps *= w[i];
   }
-  // Sizes of what is copied: where these fit, so do its strides.
+  // Sizes of the copies: if these fit, so do the copies' strides.
   Problem::Sizes copiedX = x, copiedY = y;
   if (found->count > 1) copiedX[2 + found->spatial] = found->x.count;
   if (found->count > 1) copiedY[2 + found->spatial] = found->y.count;

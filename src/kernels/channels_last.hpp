@@ -1,6 +1,7 @@
-// How a convolution runs with its channels last, in bands. Where channels come first, engines on
-// tensor cores copy all of x and y channels last before they multiply, and the output back: that is
-// their workspace. These copies are made by us, a band at a time: the workspace is a band's.
+// How a convolution runs with its channels last, in bands. If channels come first, engines on
+// tensor cores copy all of x and y channels last before they multiply, and copy the output back:
+// their workspace is for that. We make these copies a band at a time, so that the workspace is one
+// band's.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +12,29 @@
 
 namespace ucudnn {
 
-/// Equal ranges of the output along one spatial dimension, each with what it needs of the input,
-/// and 0 where the tensors end. So all are one problem, without padding there; backward data's has
-/// that of a full correlation.
+/// Equal ranges of the output along one spatial dimension, each with the input that it needs, and 0
+/// beyond the tensors. So all bands are one problem, without padding along that dimension. Backward
+/// data's problem has the padding of a full correlation there.
 struct Bands {
   std::size_t spatial = 0;  ///< 0 for the outermost
   int count = 1;
   BandRows x, y;
 
-  /// Up to `most`, along the dimension where bands have least of the input in common. Of one the
-  /// rows are empty. Empty: there are not more than half as many.
+  /// Up to `most` bands, along the dimension in which bands share least of the input. A single band
+  /// has empty rows. Empty if there are no more than half as many.
   static std::optional<Bands> of(const Problem& problem, int most) noexcept;
 };
 
-/// The problem with all its tensors channels last, in bands of the caller's. There are as many
-/// channels as engines read at once, those beyond the caller's 0. Where the filter has one tap, the
+/// The problem with all its tensors channels last, in bands of the caller's tensors. Zeros fill the
+/// channels up to a multiple of those that engines read at once. If the filter has one tap, the
 /// pixels that its step leaves out are not copied.
 class ChannelsLast : public Copying {
  public:
   /// REQUIRES: exists.
   ChannelsLast(const Problem& problem, int bands) noexcept;
 
-  /// Whether there are up to so many bands, more than half of them. Throws Error: that can't be
-  /// found out now.
+  /// Whether there are up to `bands` bands and more than half as many. Throws Error if that can't
+  /// be found out now.
   static bool exists(const Problem& problem, int bands);
 
  private:

@@ -1,4 +1,4 @@
-// Engines whose code cuDNN compiles, which takes 0.3 to 1.5 s: the last few are kept.
+// Keeps the last few engines whose code cuDNN compiles, which takes 0.3 to 1.5 s.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace ucudnn {
 
-/// What `build` gives, or what it gave for the same arguments on this device before: a plan runs
-/// what was compiled to time it. Nothing is locked while it builds. Throws Error. Thread-safe.
-/// REQUIRES: the device is current that the kernel is built for.
+/// Returns the result of `build`, or its earlier result for the same arguments on this device: a
+/// plan runs the engine that was compiled to time it. Nothing is locked while it builds. Throws
+/// Error. Thread-safe. REQUIRES: the device that the kernel is built for is current.
 std::shared_ptr<const BuiltKernel> compiledOnce(
     const Problem& problem,
     const EngineConfiguration& engine,

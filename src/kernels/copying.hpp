@@ -15,11 +15,11 @@ namespace ucudnn {
 /// Whether copies keep the problem's numbers: one type of four or two bytes, and taps in the order
 /// that engines read.
 bool mayBeCopied(const Problem& problem) noexcept;
-/// So many channels and zeros behind them that engines read them at once, or several times that.
-/// Of others they copy all pixels, or there are few engines.
+/// The channels, rounded up with zeros to a multiple of those that engines read at once. With other
+/// numbers of channels, engines copy all pixels, or few engines exist.
 std::int64_t filledChannels(std::int64_t channels, const Problem& problem) noexcept;
 
-/// Which rows of a tensor the copy of each band holds. Those that the tensor doesn't have are 0.
+/// The rows of a tensor that the copy of each band holds. Rows outside the tensor are 0.
 struct BandRows {
   std::int32_t first = 0;  ///< of the first band; negative: before the tensor
   std::int32_t step = 0;   ///< from one band's to the next's
@@ -34,20 +34,21 @@ struct BandedCopy {
   std::int64_t stride = 0;    ///< from one to the next, in elements
   std::int32_t rowWidth = 0;  ///< rows are ranges of the copy's width, so wide; 0: of its height
 
-  /// Of a band, between the tensor that begins there and the blocks. `adds`: to the tensor.
+  /// The copy of a band between the blocks and the tensor that begins at `tensor`. `adds`: it adds
+  /// to the tensor.
   BlockCopy at(int band, const void* tensor, const void* blocks, bool adds) const noexcept;
 };
 
 class Copying {
  public:
-  /// The engine's, of one band.
+  /// The engine's problem: one band.
   const Problem& problem() const noexcept { return problem_; }
   const CopiedTensors& copies() const noexcept { return copies_; }
   /// How often it runs, one band after another in the same memory.
   int bands() const noexcept { return bands_; }
 
-  /// Copies between a call's tensors and a band's. `adds`: to the call's, not of half and bfloat16,
-  /// where an engine has done that. REQUIRES of y's: it is copied.
+  /// Copies between a call's tensors and a band's. `adds`: the copy adds to the call's tensors; not
+  /// for half and bfloat16, where an engine has already added. REQUIRES for yCopy: y is copied.
   BlockCopy xCopy(int band,
                   const void* tensor,
                   const void* blocks,
@@ -61,9 +62,10 @@ class Copying {
     return y_.at(band, tensor, blocks, adds);
   }
   FilterCopy wCopy(const void* filters, const void* blocks, bool adds = false) const noexcept;
-  /// From the call's x on, 0 where only some of its pixels are written; 0: nothing.
+  /// Bytes of the call's x to clear, because only some of its pixels are written; 0: none.
   std::size_t clearedBytes() const noexcept { return clearedBytes_; }
-  /// From the filter's copy on, 0 before it is made, as it has more filters than the call's.
+  /// Bytes of the filter's copy to clear before it is made, because it has more filters than the
+  /// call's; 0: none.
   std::size_t clearedFilterBytes() const noexcept { return clearedFilterBytes_; }
 
  protected:

@@ -20,41 +20,42 @@ namespace ucudnn {
 namespace {
 
 // cuDNN proposes 30 configurations of a convolution, and times none. The first few are mostly the
-// fastest, but want the most workspace. So many are kept: of the 351 problems of
-// misc/profiles/h200_engines.csv the fastest left is within 1 % at 0, 8 and 64 MiB and within 3 %
-// at any workspace, with 13 of 30 kept.
+// fastest, but want the most workspace. These two numbers keep 13 of 30. For the 351 problems of
+// misc/profiles/h200_engines.csv, the fastest one kept is within 1 % of the fastest at 0, 8 and 64
+// MiB, and within 3 % at any workspace.
 constexpr std::size_t kFirstKept = 8;
 constexpr int kKeptWithinWorkspace = 4;
 
-// Tiles are for filters that take much of a small workspace at any batch size. A smaller share of
-// the filter than this saves little of 8 MiB; as soon as x is larger than the filter, a smaller
-// batch saves more.
+// Tiles are for filters that take much of a small workspace at any batch size. A tile that saves
+// less of the filter than this saves little of 8 MiB. As soon as x is larger than the filter, a
+// smaller batch saves more.
 constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
-// Each costs a question and a timing at each batch size.
+// Each costs a query and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
-// Sums are in float, whose copies are twice as large: of two parts they take as much as x and y.
+// Sums are in float, and float copies are twice as large: with two parts they need as much as x and
+// y.
 constexpr int kFewestSums = 4;
 
-// Each costs a question and a timing for each number of bands.
+// Each costs a query and a timing for each number of bands.
 constexpr std::size_t kKeptBanded = 3;
-// A launch takes as long as copying smaller ones.
+// A launch takes as long as copying a smaller band.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
-// Of a problem that isn't large there are no more.
+// A problem that isn't large needs no more bands.
 constexpr int kMostOffered = 256;
-// Larger ones are no faster. Nothing else bounds those of a large problem without a limit.
+// Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
 constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
-// Of more samples micro-batches do what bands do.
+// With more samples, micro-batches serve as well as bands.
 constexpr int kMostBandedBatch = 4;
 
 constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has deprecated
 
 constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
-// What copies of ours may take more than an engine's: 1/64, and some alignments.
+// Our copies may take this much more than an engine's: 1/64, and some alignments.
 constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
 
-/// What the problem's types, math type and transform allow. cuDNN marks its TF32 engines by
-/// TENSOR_CORE alone.
+/// Whether the problem's types, math type and transform allow the engine. cuDNN marks its TF32
+/// engines by TENSOR_CORE alone.
 bool isAllowed(const Problem& problem, const EngineNotes& notes) {
   if (!problem.allows(transformOf(problem.operation, notes))) return false;
   const bool isFma = problem.mathType == CUDNN_FMA_MATH;
@@ -66,8 +67,8 @@ bool isAllowed(const Problem& problem, const EngineNotes& notes) {
          !notes.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
 }
 
-/// cuDNN makes a texture in each call, which voids a client's capture. No heuristics propose that,
-/// but it is among the knobs.
+/// cuDNN makes a texture in each call, which voids a client's capture. No heuristics propose such
+/// engines, but a knob selects them.
 bool makesTextures(const EngineConfiguration& value) {
   const auto& knobs = value.knobs;
   return std::any_of(knobs.begin(), knobs.end(), [](const auto& knob) {
@@ -75,7 +76,7 @@ bool makesTextures(const EngineConfiguration& value) {
   });
 }
 
-/// Whether so many better ones need no more workspace.
+/// Whether kFirstKept better ones need no more workspace.
 bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBytes) {
   return better.size() >= kFirstKept &&
          std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
@@ -118,7 +119,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
 
 namespace {
 
-/// Who asks: the device and what the calls are.
+/// Who asks: the device, and the kind of calls.
 struct Asking {
   const EngineDevice& device;
   const Problem& problem;
@@ -126,8 +127,8 @@ struct Asking {
   int* failures;
 };
 
-/// Whether the best ones copy the filter. Where tensors have the layout that engines like, they
-/// don't.
+/// Whether the best ones copy the filter. They don't if the tensors have the layout that engines
+/// like.
 bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
   const auto end = best.begin() + static_cast<std::ptrdiff_t>(std::min(best.size(), kKeptTiled));
   return std::any_of(best.begin(), end, [&](const KernelOffer& offer) {
@@ -135,7 +136,7 @@ bool copyFilter(const std::vector<KernelOffer>& best, const Problem& problem) {
   });
 }
 
-/// Adds the first `most` engines of what `kind` says that are wanted.
+/// Adds the first `most` wanted engines that are offered for `kind`.
 template <typename IsWanted>
 void addEngines(const Asking& asking,
                 EngineConfiguration kind,
@@ -155,7 +156,7 @@ void addEngines(const Asking& asking,
   }
 }
 
-/// The workspaces of those that copy the filter, the best first.
+/// The workspaces of the offers that copy the filter, the best first.
 std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offers,
                                             const Problem& problem) {
   std::vector<std::size_t> workspaces;
@@ -164,10 +165,10 @@ std::vector<std::size_t> workspacesWithCopy(const std::vector<KernelOffer>& offe
   return workspaces;
 }
 
-/// Adds the first few of tiles to what is offered undivided: those that copy the filter, and need
-/// less than what copies it whole. One needs less than the best of these, whose tiles may be the
-/// fastest; the others need less than all of them. Which there are doesn't depend on a limit: a
-/// question that is answered within one is answered within all that are smaller.
+/// Adds the first few engines in tiles to the undivided offers. They copy a tile of the filter, and
+/// need less than the engines that copy all of it. One needs less than the best of these, because
+/// its tiles may be the fastest. The others need less than all of them. The choice doesn't depend
+/// on a limit, so that an answer for one limit holds for all smaller ones.
 void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   if (problem.xBytes() > problem.wBytes() || !copyFilter(offers, problem)) return;
@@ -187,7 +188,7 @@ void addTiled(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few that read several columns as one, where that makes less to copy.
+/// Adds the first few engines that read several columns as one, if that leaves less to copy.
 void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   EngineConfiguration kind;
@@ -197,8 +198,8 @@ void addFolded(const Asking& asking, std::vector<KernelOffer>& offers) {
   addEngines(asking, kind, kFirstKept, offers, any);
 }
 
-/// Adds those that sum parts of the batch in float, where the best ones copy x or y and parts need
-/// less: the best one of each number of parts, as they are the last resort.
+/// Adds engines that sum parts of the batch in float, if the best ones copy x or y and parts need
+/// less workspace. Only the best one of each number of parts, because they are the last resort.
 void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   if (offers.empty() || cutToSum(problem, kFewestSums).empty()) return;
@@ -216,9 +217,9 @@ void addSums(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// Adds the first few that read blocks of pixels as one, where a pixel has few channels: of the
-/// smallest blocks and, where these too have few numbers, of larger ones. Those have more products
-/// with 0, which only tensor cores are fast enough for.
+/// Adds the first few engines that read blocks of pixels as one, if a pixel has few channels. Adds
+/// the smallest blocks and, if these too have few numbers, larger ones. Larger blocks have more
+/// products with 0, which only tensor cores are fast enough for.
 void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   if (!Blocking::hasFewChannels(problem)) return;
@@ -235,9 +236,10 @@ void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
     add(4 * smallest);
 }
 
-/// Takes engines that copy x and y channels last on tensors that are copied so before, which takes
-/// less time (channels_last.hpp) and as much workspace: what needs more does not copy, or not the
-/// filter. In float: half as many bytes are copied no faster.
+/// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our
+/// copy takes less time (channels_last.hpp) and as much workspace. If it took more workspace, the
+/// engine would copy nothing, or not the filter, and stays as it is. Only in float: half as many
+/// bytes are copied no faster.
 void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   const std::size_t copied = problem.xBytes() + problem.yBytes();
@@ -260,9 +262,8 @@ void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   }
 }
 
-/// The numbers of bands that are worth it, for tensors that are copied channels last where engines
-/// read them first: of half and bfloat16 one band too. They don't depend on a limit, as with tiles.
-/// Throws Error.
+/// The numbers of bands that are worth it if tensors with channels first are copied channels last.
+/// For half and bfloat16, one band is too. Like tiles, they don't depend on a limit. Throws Error.
 std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   const std::size_t copied = problem.xBytes() + problem.yBytes();
   std::vector<EngineConfiguration> kinds;
@@ -278,9 +279,9 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   return kinds;
 }
 
-/// The numbers of bands of a large problem, in any layout: what else there is is much slower. Each
-/// is four times the one before, as each costs several timings of a long kernel. Of bands that are
-/// all too large, or too small, there is one. Throws Error.
+/// The numbers of bands of a large problem, in any layout: all other ways are much slower. Each
+/// number is four times the one before, because each costs several timings of a long kernel. If all
+/// bands are too large or too small, there is one number. Throws Error.
 std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
   std::vector<EngineConfiguration> kinds;
   EngineConfiguration kind;
@@ -298,7 +299,7 @@ std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
   return kinds;
 }
 
-/// How engines compute a large problem in parts that are not. Throws Error.
+/// How engines compute a large problem in parts that are not large. Throws Error.
 std::vector<EngineConfiguration> partsOfLarge(const Problem& problem) {
   std::vector<EngineConfiguration> kinds = bandsOfLarge(problem);
   const auto isDivided = [](const std::vector<Part>& parts) {
@@ -313,7 +314,7 @@ std::vector<EngineConfiguration> partsOfLarge(const Problem& problem) {
   return kinds;
 }
 
-/// Adds the first few of each number of bands.
+/// Adds the first few engines for each number of bands.
 void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
   const bool isRoundedGradient =
@@ -324,7 +325,7 @@ void addBanded(const Asking& asking, std::vector<KernelOffer>& offers) {
     addEngines(asking, kind, kKeptBanded, offers, any);
 }
 
-/// Adds the first few of each number of parts.
+/// Adds the first few engines for each number of parts.
 void addLarge(const Asking& asking, std::vector<KernelOffer>& offers) {
   const auto any = [](const KernelOffer&) { return true; };
   for (const EngineConfiguration& kind : partsOfLarge(asking.problem))
@@ -364,7 +365,8 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   return kept;
 }
 
-/// In the largest bands that fit. Compiling an engine takes longer than the calls that this is for.
+/// In the largest bands that fit. Leaves out compiled engines: compiling takes longer than the
+/// calls that this serves.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
                                          std::size_t limitBytes,

@@ -1,4 +1,4 @@
-// What engines are offered for a problem, whole and in parts.
+// The engines that are offered for a problem, whole and in parts.
 #pragma once
 
 #include "kernels/built_engine.hpp"
@@ -14,8 +14,8 @@
 
 namespace ucudnn {
 
-/// What the engine needs for the calls. Empty: cuDNN does not have the configuration, what it
-/// computes is not allowed, or it is outranked by `better`. `failures` as that of
+/// The engine's needs for the calls. Empty if cuDNN does not have the configuration, if the problem
+/// does not allow its arithmetic, or if `better` outranks it. `failures` as in
 /// KernelSource::offers. REQUIRES: the engine has the part's graphs for such calls.
 std::optional<KernelOffer> offerOf(const Problem& problem,
                                    ConfiguredEngine& engine,

@@ -145,7 +145,7 @@ class EngineSource final : public KernelSource {
     return toText(engineConfigurationOf(kernel.id));
   }
 
-  /// What it needs and keeps is known when cuDNN is asked.
+  /// The traits are unknown until cuDNN is asked.
   std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
     const auto id = idFromText(text);
     if (!id) return std::nullopt;

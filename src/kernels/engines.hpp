@@ -12,7 +12,7 @@ namespace ucudnn {
 constexpr std::int32_t kEngines = 1;
 
 #if UCUDNN_HAS_ENGINES
-/// What the source offers for the problem on a device.
+/// The source's offers for the problem on a device.
 std::vector<KernelOffer> engineOffers(const EngineDevice& device,
                                       const Problem& problem,
                                       int* failures,

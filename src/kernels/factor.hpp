@@ -11,7 +11,7 @@ class Factor {
   static const Factor& one(const Problem& problem) noexcept { return of(problem, kOnes); }
   static const Factor& zero(const Problem& problem) noexcept { return of(problem, kZeros); }
 
-  /// What cuDNN is passed as alpha or beta.
+  /// The pointer that cuDNN takes as alpha or beta.
   const void* get() const noexcept {
     return isDouble_ ? static_cast<const void*>(&double_) : &float_;
   }
@@ -34,7 +34,7 @@ class Factor {
 inline constexpr Factor Factor::kOnes[2] = {Factor(1, false), Factor(1, true)};
 inline constexpr Factor Factor::kZeros[2] = {Factor(0, false), Factor(0, true)};
 
-/// What a client passes as alpha or beta. REQUIRES: not null.
+/// The value of a client's alpha or beta. REQUIRES: not null.
 inline double valueOf(const void* factor, std::int32_t xType) noexcept {
   return xType == CUDNN_DATA_DOUBLE ? *static_cast<const double*>(factor)
                                     : *static_cast<const float*>(factor);

@@ -17,19 +17,20 @@ bool fitsWorkspace(cudnnHandle_t handle,
                    int algorithm,
                    std::size_t workspaceBytes) noexcept;
 
-/// What cuDNN would run undivided in so much workspace: of the algorithms that fit, the first in
-/// the order of its heuristics, deterministic ones first where they are preferred, inaccurate ones
-/// last. Empty: none fits. Asks on the host; runs nothing. REQUIRES: descriptors have the problem's
-/// values. Throws std::bad_alloc.
+/// The algorithm that cuDNN would run undivided in so much workspace: the first that fits in the
+/// order of cuDNN's heuristics. Deterministic ones come first if they are preferred, inaccurate
+/// ones last. Empty if none fits. Asks on the host; runs nothing. REQUIRES: descriptors have the
+/// problem's values. Throws std::bad_alloc.
 std::optional<KernelOffer> algorithmThatFits(cudnnHandle_t handle,
                                              const Problem& problem,
                                              const ConvolutionDescriptors& descriptors,
                                              std::size_t workspaceBytes,
                                              Determinism determinism);
 
-/// What GetWorkspaceSize must name for an algorithm where a plan of `planBytes` was made: a forward
-/// convolution may become bias_activation_forward at the call, which without an activation has
-/// IMPLICIT_PRECOMP_GEMM only. So that is given its own need, whatever the limit.
+/// The bytes that GetWorkspaceSize must name for an algorithm if a plan of `planBytes` was made. A
+/// forward convolution may become bias_activation_forward at the call, which has only
+/// IMPLICIT_PRECOMP_GEMM without an activation. So that algorithm gets its own need, whatever the
+/// limit.
 std::size_t bytesToName(cudnnHandle_t handle,
                         Operation operation,
                         const ConvolutionDescriptors& descriptors,

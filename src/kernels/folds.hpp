@@ -11,11 +11,11 @@
 
 namespace ucudnn {
 
-/// A filter gradient with channels last, as the one that reads each group of neighbouring columns
-/// of x as a column with all their channels; groups are as wide as the filter's step. The memory of
-/// x is the same. The gradient is wider than the caller's, in memory of its own: rows of it, with
-/// what belongs to no tap before and behind, are the caller's. Each sum is the undivided kernel's,
-/// and is rounded once.
+/// A filter gradient with channels last. It reads each group of neighbouring columns of x as one
+/// column with all their channels; a group is as wide as the filter's step. The memory of x is the
+/// same. The gradient is wider than the caller's and has its own memory: each of its rows is a row
+/// of the caller's, with numbers before and behind that belong to no tap. Each sum is that of the
+/// undivided kernel, and is rounded once.
 struct Folding {
   Problem folded;
   std::size_t bytes = 0;  ///< of the wide gradient
@@ -23,13 +23,13 @@ struct Folding {
   /// REQUIRES: exists.
   explicit Folding(const Problem& problem) noexcept;
 
-  /// Whether so many columns can be folded: in half and bfloat16, whose batch can't be split.
+  /// Whether so many columns can be folded. Only for half and bfloat16, whose batch can't be split.
   static bool exists(const Problem& problem, int columns) noexcept;
-  /// Of the filter's step. 1: nothing to fold.
+  /// Columns of the filter's step. 1: there is nothing to fold.
   static int columnsOf(const Problem& problem) noexcept {
     return problem.strides[static_cast<std::size_t>(problem.dimensions) - 3];
   }
-  /// Whether engines copy fewer channels than without.
+  /// Whether engines copy fewer channels with folding than without.
   static bool savesCopies(const Problem& problem) noexcept;
 
   /// Both are enqueued on the stream. `wide` is the wide gradient, `w` the caller's.

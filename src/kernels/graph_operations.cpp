@@ -6,7 +6,7 @@
 
 #include "problem/activation.hpp"
 
-// What RELU makes of NaNs is marked deprecated; there is no other word for it.
+// The attribute for RELU's treatment of NaNs is marked deprecated, and nothing replaces it.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn {
@@ -116,7 +116,7 @@ void setFactors(const BackendDescriptor& operation,
   }
 }
 
-/// y, or what has its shape.
+/// y, or another tensor of its shape.
 BackendDescriptor makeY(std::int64_t id, const Problem& problem, std::int64_t alignment) {
   return makeTensor(id,
                     problem.yType,
@@ -160,7 +160,8 @@ BackendDescriptor makePointwise(const Problem& problem,
   return operation;
 }
 
-/// What bias_activation_forward adds to the convolution, in order; null for RELU.
+/// The operands of what bias_activation_forward does after the convolution, in order; null for
+/// RELU.
 std::vector<BackendDescriptor> tailOf(const Problem& problem, std::int64_t alignment) {
   const int dimensions = problem.dimensions;
   std::vector<BackendDescriptor> tail;
@@ -198,7 +199,7 @@ std::vector<BackendDescriptor> makeOperations(const Problem& problem,
                                               std::int64_t alignment) {
   std::vector<BackendDescriptor> tail;
   if (problem.operation == Operation::kBiasActivationForward) tail = tailOf(problem, alignment);
-  Problem unrounded = problem;  // what lies between two operations
+  Problem unrounded = problem;  // with the type of tensors between two operations
   unrounded.yType = problem.computeType;
   std::vector<BackendDescriptor> between;
   while (between.size() < tail.size()) {

@@ -32,7 +32,7 @@ const OperationNames& namesOf(Operation operation) noexcept;
 /// Packed, with the channels last for NHWC. Throws std::bad_alloc.
 std::vector<std::int64_t> filterStrides(const Problem& problem);
 
-/// What graphs of a problem that differ in beta have in common.
+/// The descriptors that a problem's graphs share if they differ only in beta.
 struct GraphTensors {
   /// `alignment` as that of makeOperations. Throws Error.
   GraphTensors(const Problem& problem, std::int64_t alignment);
@@ -40,10 +40,10 @@ struct GraphTensors {
   BackendDescriptor convolution, x, w, y;
 };
 
-/// alpha is 1; x, w, y and z are aligned to `alignment` bytes, and slices of x, y and z as far as a
-/// sample's bytes allow. bias_activation_forward is y = act(conv(x) + z + bias), without z where
-/// the problem adds none: the bias is packed and of y's type. Throws Error. REQUIRES: there, beta
-/// is 0.
+/// alpha is 1. x, w, y and z are aligned to `alignment` bytes; slices of x, y and z are aligned as
+/// far as a sample's bytes allow. bias_activation_forward is y = act(conv(x) + z + bias), without z
+/// if the problem adds none; its bias is packed and of y's type. Throws Error. REQUIRES: beta is 0
+/// for bias_activation_forward.
 std::vector<BackendDescriptor> makeOperations(const Problem& problem,
                                               const GraphTensors& tensors,
                                               double beta,

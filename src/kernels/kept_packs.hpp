@@ -12,7 +12,8 @@
 
 namespace ucudnn {
 
-/// What a call of an engine's plan is given. Of x, w, y, the bias and z a graph has the first few.
+/// The arguments of a call of an engine's plan. `data` is x, w, y, the bias and z; a graph uses the
+/// first few of them.
 struct PackContents {
   std::array<const void*, 5> data{};
   const void* workspace = nullptr;
@@ -23,7 +24,7 @@ struct PackContents {
     return data == other.data && workspace == other.workspace && handle == other.handle &&
            plan == other.plan;
   }
-  /// Buffers that change roles give other numbers.
+  /// Depends on the order of the buffers: buffers may change roles.
   std::size_t hash() const noexcept {
     auto mixed = reinterpret_cast<std::uintptr_t>(workspace);
     for (const void* const each : data) mixed = mixed * 3 + reinterpret_cast<std::uintptr_t>(each);
@@ -31,9 +32,10 @@ struct PackContents {
   }
 };
 
-/// The variant packs of an engine's last calls. To make one takes cuDNN 9.19 a quarter of a
-/// microsecond, and a program that repeats brings the same memory. A finalized pack is never
-/// changed: other contents are another pack. Thread-safe: a pack that is in use is not waited for.
+/// The variant packs of an engine's last calls. cuDNN 9.19 takes a quarter of a microsecond to make
+/// one, and a program that repeats its steps passes the same memory again. A finalized pack is
+/// never changed: other contents need another pack. Thread-safe: no call waits for a pack that is
+/// in use.
 class KeptPacks {
  public:
   cudnnStatus_t execute(const PackContents& contents, std::int64_t tensors) noexcept;
@@ -49,7 +51,7 @@ class KeptPacks {
                                  const PackContents& contents,
                                  std::int64_t tensors) noexcept;
 
-  // A network has a convolution several times over, each with memory of its own: a ResNet-50 six
+  // A network has the same convolution several times, each with its own memory: a ResNet-50 six
   // times.
   std::array<Place, 16> places_;
 };

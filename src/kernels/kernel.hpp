@@ -1,4 +1,4 @@
-// A kernel: one way to compute a problem. As a value, as what a source offers, as something that
+// A kernel is one way to compute a problem: as a value, as a source's offer, and as something that
 // runs.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace ucudnn {
 
 /// One kernel of an operation: a value that knows no problem.
 struct Kernel {
-  std::int32_t id = 0;        ///< its source's number for it: of an algorithm cuDNN's enumerator
+  std::int32_t id = 0;        ///< its source's number for it: for an algorithm cuDNN's enumerator
   std::int32_t mathType = 0;  ///< cudnnMathType_t
   std::int32_t source = 0;    ///< place among the sources (source.hpp)
 
@@ -42,29 +42,30 @@ enum class Calls {
 
 constexpr double kUnknownError = std::numeric_limits<double>::infinity();
 
-// By so much a kernel's error differs from what was measured, on other data, or measured again: a
-// few hundred outputs tell it to about 5 %.
+// A kernel's error differs by up to this factor on other data, or when it is measured again: a few
+// hundred outputs tell it to about 5 %.
 constexpr double kErrorSpread = 1.25;
 
-/// What a kernel needs and keeps, for one problem.
+/// A kernel's needs and promises for one problem.
 struct KernelTraits {
   std::size_t workspaceBytes = 0;
   bool deterministic = true;
-  bool accurate = true;  ///< rounds no worse than its math type makes any other
-  bool anyCall = true;   ///< runs whatever the call's factors and pointers are; false: suitsEngines
-  /// Measured: the normalized L2 distance of its output to what double gives (exact_outputs.hpp).
+  bool accurate = true;  ///< rounds no worse than other kernels of its math type
+  bool anyCall = true;   ///< runs whatever the call's factors and pointers are; false: only if
+                         ///< suitsEngines
+  /// Measured: the normalized L2 distance of its output to that in double (exact_outputs.hpp).
   double error = kUnknownError;
-  /// Which calls the workspace is known for. An engine may need more to add to its output, or have
-  /// no way to do so.
+  /// The calls that the workspace is known for. An engine may need more to add to its output, or
+  /// may be unable to add.
   Calls calls = Calls::kAll;
   bool compiled = false;  ///< cuDNN compiles it when it is built: 0.3 to 1.5 s
 };
 
-/// What one call of a kernel takes.
+/// The time of one call of a kernel.
 struct KernelTiming {
   double timeMs = 0;  ///< among many enqueued back to back
-  /// Among many replayed as a CUDA graph: less where the host takes longer to enqueue a call than
-  /// the device to run it, and by what the gaps between kernels are shorter.
+  /// Among many replayed as a CUDA graph. Less than timeMs if the host takes longer to enqueue a
+  /// call than the device to run it, and because the gaps between kernels are shorter.
   double deviceMs = 0;
 };
 
@@ -83,7 +84,7 @@ inline bool canStandInFor(const KernelTraits& other, const KernelTraits& kernel)
 class Slices;
 
 /// A kernel made ready to run a problem. Immutable: threads share it, and so do handles of devices
-/// of one model.
+/// of the same model.
 class BuiltKernel {
  public:
   BuiltKernel() = default;
@@ -97,8 +98,8 @@ class BuiltKernel {
                                 const ConvolutionPointers& pointers,
                                 const BiasActivation* fused) const noexcept = 0;
 
-  /// Enqueues `count` micro-batches of so many samples, one after another in the same workspace,
-  /// and steps over them. `*enqueued` grows by those that have written their output.
+  /// Enqueues `count` micro-batches of `batch` samples, one after another in the same workspace,
+  /// and steps over them. `*enqueued` grows by the number that have written their output.
   virtual cudnnStatus_t enqueueRun(
       cudnnHandle_t handle, Slices& slices, int batch, int count, int* enqueued) const noexcept;
 

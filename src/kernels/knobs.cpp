@@ -6,11 +6,11 @@
 namespace ucudnn {
 namespace {
 
-// What begins at 1 is a number, of parts or of blocks in a cluster; what begins at 0 names
-// something, and cuDNN refuses most of it. As cuDNN 9.19 answers.
+// In cuDNN 9.19, a range that begins at 1 is a number, of parts or of blocks in a cluster. A range
+// that begins at 0 names something, and cuDNN refuses most of its values.
 constexpr std::int64_t kFirstNumber = 1;
 constexpr std::int64_t kMostNames = 64;
-constexpr std::int64_t kLargest = 4096;  ///< that is tried of a number
+constexpr std::int64_t kLargest = 4096;  ///< that is tried for a number
 constexpr std::int64_t kSmall = 8;
 constexpr double kFactors[] = {0.5, 0.75, 0.9, 1.1, 4.0 / 3, 2};
 

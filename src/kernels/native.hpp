@@ -19,7 +19,7 @@ struct ConvolutionPointers {
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;
 
-  /// Of a workspace that is there.
+  /// Bytes of the workspace; 0 if there is none.
   std::size_t grantedBytes() const noexcept { return workspace != nullptr ? workspaceBytes : 0; }
 };
 
@@ -27,7 +27,7 @@ inline const void* advance(const void* pointer, std::size_t bytes) noexcept {
   return static_cast<const char*>(pointer) + bytes;
 }
 
-/// What bias_activation_forward has besides.
+/// The arguments that only bias_activation_forward has.
 struct BiasActivation {
   cudnnTensorDescriptor_t zDescriptor = nullptr;
   const void* z = nullptr;
@@ -121,7 +121,7 @@ cudnnStatus_t callNative(
                              rest...);
 }
 
-/// False: ProblemDescriptors has none, so that there is no algorithm. cuDNN must not be asked.
+/// False: ProblemDescriptors made none, so there is no algorithm. cuDNN must not be asked.
 inline bool areThere(const ConvolutionDescriptors& descriptors) noexcept {
   return descriptors.x != nullptr && descriptors.y != nullptr;
 }

@@ -93,7 +93,7 @@ std::vector<EngineConfiguration> OperationGraph::proposals(const EngineDevice& d
   const cudnnStatus_t status = cudnn().backendFinalize(heuristics.get());
   if (isRefusal(status)) return {};
   UCUDNN_CHECK_CUDNN(status);
-  std::int64_t most = 0;  // the descriptors filled may be fewer
+  std::int64_t most = 0;  // an upper bound: fewer descriptors may be filled
   UCUDNN_CHECK_CUDNN(cudnn().backendGetAttribute(heuristics.get(),
                                                  CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                                  CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -177,9 +177,9 @@ EngineNotes notesOf(const BackendDescriptor& configuration) {
               behavior.end()};
 }
 
-// cuDNN 9.19 on an H200 notes FFT of forward's engine 3, backward data's 50 and backward filter's
-// 18, but no transform of backward filter's 17, whose workspace is WINOGRAD_NONFUSED's. Of the
-// fused Winograd, which it has for an A100, it notes WINOGRAD and a tile.
+// cuDNN 9.19 on an H200 notes FFT for forward's engine 3, backward data's 50 and backward filter's
+// 18. It notes no transform for backward filter's 17, whose workspace is that of WINOGRAD_NONFUSED.
+// It notes WINOGRAD and a tile for the fused Winograd, which it has for an A100.
 Transform transformOf(Operation operation, const EngineNotes& engine) noexcept {
   constexpr std::int64_t kWinogradOfFilters = 17;
   constexpr cudnnBackendNumericalNote_t kWinograd[] = {CUDNN_NUMERICAL_NOTE_WINOGRAD,

@@ -1,4 +1,4 @@
-// A convolution problem as an operation graph of cuDNN's graph API, and what its engines are asked.
+// A convolution problem as an operation graph of cuDNN's graph API, and queries about its engines.
 #pragma once
 
 #include "kernels/backend.hpp"
@@ -16,39 +16,39 @@ namespace ucudnn {
 
 struct GraphTensors;
 
-/// Whose engines are asked: the handle's; or, where it is null, those of a device that need not be
-/// there, described by a CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
+/// The device whose engines are asked: that of the handle; or, if it is null, a device that need
+/// not be present, described by a CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR.
 struct EngineDevice {
   cudnnHandle_t handle = nullptr;
   const BackendDescriptor* properties = nullptr;
 };
 
-/// All of these throw Error. They ask on the host; run nothing.
+/// All of these throw Error. They ask on the host and run nothing.
 class OperationGraph {
  public:
-  /// Of makeOperations. REQUIRES: a problem for which hasEngines.
+  /// Makes the graph of makeOperations. REQUIRES: hasEngines(problem).
   OperationGraph(const EngineDevice& device,
                  const Problem& problem,
                  double beta,
                  std::int64_t alignment);
-  /// Of tensors that another graph has too. REQUIRES: they are the problem's, so aligned.
+  /// Shares its tensors with another graph. REQUIRES: they are the problem's, with that alignment.
   OperationGraph(const EngineDevice& device,
                  const Problem& problem,
                  const GraphTensors& tensors,
                  double beta,
                  std::int64_t alignment);
 
-  /// What cuDNN's heuristics propose, best first. Empty where they have no answer.
+  /// The proposals of cuDNN's heuristics, best first. Empty if they have no answer.
   std::vector<EngineConfiguration> proposals(const EngineDevice& device,
                                              cudnnBackendHeurMode_t mode) const;
   /// Empty: this cuDNN does not have it, or not for this graph.
   BackendDescriptor configuration(const EngineDevice& device,
                                   const EngineConfiguration& configuration) const;
-  /// The same of an engine and knobChoicesOf.
+  /// The same for an engine and its knobChoicesOf.
   BackendDescriptor configuration(const EngineDevice& device,
                                   std::int64_t engine,
                                   const std::vector<BackendDescriptor>& choices) const;
-  /// Of an engine's knobs.
+  /// The ranges of an engine's knobs.
   std::vector<KnobRange> knobs(const EngineDevice& device, std::int64_t engine) const;
 
  private:
@@ -57,17 +57,17 @@ class OperationGraph {
   BackendDescriptor graph_;
 };
 
-/// Of any graph's engine. Throws Error.
+/// The choices of the configuration's knobs, which any graph's engine can use. Throws Error.
 std::vector<BackendDescriptor> knobChoicesOf(const EngineConfiguration& configuration);
 
-/// Whether there is a graph for it: of bias_activation_forward for the activations that cuDNN's
-/// call has, and not where sums are kept in half.
+/// Whether there is a graph for the problem. For bias_activation_forward only with the activations
+/// that cuDNN's call has, and not if sums are kept in half.
 bool hasEngines(const Problem& problem) noexcept;
 
-/// What a configuration's descriptor holds, ours or a client's. Throws Error.
+/// The value of a configuration's descriptor, ours or a client's. Throws Error.
 EngineConfiguration configurationOf(const BackendDescriptor& configuration);
 
-/// What cuDNN notes of an engine.
+/// cuDNN's notes on an engine.
 struct EngineNotes {
   std::int64_t index = -1;  ///< the engine's
   std::vector<cudnnBackendNumericalNote_t> numerical;
@@ -76,11 +76,11 @@ struct EngineNotes {
   bool has(cudnnBackendNumericalNote_t note) const noexcept;
 };
 
-/// Of a configuration. Throws Error.
+/// The notes on a configuration's engine. Throws Error.
 EngineNotes notesOf(const BackendDescriptor& configuration);
 std::size_t workspaceOf(const BackendDescriptor& configuration);
 
-/// What an engine of that operation computes by.
+/// The transform that an engine of that operation computes by.
 Transform transformOf(Operation operation, const EngineNotes& engine) noexcept;
 
 /// Ready to run; may be compiled first, which takes milliseconds to seconds. Throws Error.

@@ -1,4 +1,4 @@
-// What copies of pixels have in common, to blocks (blocks.hpp) and to planes (planes.hpp).
+// Helpers for the copies of pixels to blocks (blocks.hpp) and to planes (planes.hpp).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@ inline Problem::Strides channelsFirst(const Problem::Sizes& sizes) noexcept {
   return {image * sizes[1], image, row, 1};
 }
 
-/// Of a tensor whose pixels become those of a tensor of `blocked` sizes; the rest is the caller's.
+/// The copy of a tensor whose pixels become those of a tensor of `blocked` sizes. The caller sets
+/// the other members.
 template <typename Strides>
 BlockCopy copyOf(const Problem::Sizes& sizes,
                  const Strides& strides,
@@ -53,15 +54,16 @@ inline BlockCopy between(BlockCopy copy, const void* tensor, const void* blocks)
   copy.blocks = const_cast<void*>(blocks);
   return copy;
 }
-/// One that adds, or overwrites.
+/// The copy, set to add or to overwrite.
 inline BlockCopy adding(BlockCopy copy, bool adds) noexcept {
   copy.adds = adds ? 1 : 0;
   return copy;
 }
 
-/// Of a copy, the last of which writes the client's output. A failure is taken off the runtime's
-/// last-error slot, and is none after which a kernel may have run (mayHaveRun): what was refused
-/// has written nothing, so the call may yet succeed another way, also where it adds.
+/// The status of a list of copies, the last of which writes the client's output. Takes a failure
+/// off the runtime's last-error slot. The status is none after which a kernel may have run
+/// (mayHaveRun): a refused copy has written nothing, so the call may yet succeed another way, even
+/// if it adds.
 inline cudnnStatus_t statusOf(cudaError_t error) noexcept {
   if (error == cudaSuccess) return CUDNN_STATUS_SUCCESS;
   static_cast<void>(cudaGetLastError());

@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::size_t kSpatial = 2;
 
-// Of fewer taps Winograd and FFT save less than the copies, and the products with 0, cost.
+// With fewer taps Winograd and FFT save less than the copies, and the products with 0, cost.
 constexpr int kFewestTaps = 10;
 constexpr int kFewestChannels = 16;
 
-/// Along one dimension, in planes. In 64 bits, as sizes may be the largest of 32.
+/// The problem along one dimension, in planes. In 64 bits, because sizes may be the largest of 32.
 struct Line {
   std::int64_t w, x;
 
@@ -23,7 +23,7 @@ struct Line {
   }
 };
 
-/// What the copies are for.
+/// Whether the copies support the problem.
 bool isOfFloats(const Problem& problem) noexcept {
   return problem.xType == CUDNN_DATA_FLOAT && problem.wType == CUDNN_DATA_FLOAT &&
          problem.yType == CUDNN_DATA_FLOAT && problem.computeType == CUDNN_DATA_FLOAT &&
@@ -32,7 +32,7 @@ bool isOfFloats(const Problem& problem) noexcept {
          problem.operation != Operation::kBiasActivationForward;
 }
 
-/// Whether some tap reads each pixel, and there are enough of them.
+/// Whether some tap reads each pixel, and there are enough taps.
 bool hasTaps(const Problem& problem) noexcept {
   const auto& taps = problem.wSizes;
   const auto& steps = problem.strides;
@@ -40,7 +40,7 @@ bool hasTaps(const Problem& problem) noexcept {
          taps[3] >= steps[1] && std::int64_t{taps[2]} * taps[3] >= kFewestTaps;
 }
 
-/// Without a step planes are plain copies, which only tiles are for, and only where no tensor cores
+/// Without a step planes are plain copies. Only tiles need these, and only if no tensor cores
 /// multiply faster than Fourier's transforms. Bands of a filter gradient would add up.
 bool isCutSo(const Problem& problem, const PlaneCut& cut) noexcept {
   const bool isStepping = problem.strides[0] > 1 || problem.strides[1] > 1;
@@ -130,7 +130,8 @@ std::vector<std::vector<PlanarPart>> runsOf(const Problem& problem, const PlaneC
   for (int i = 0, row = 0; i < cut.bands; ++i) {
     const Range y{row, std::min(cut.rowsOf(problem), problem.ySizes[2] - row)};
     Range x = rangeOfX(filled, 0, y);
-    // Behind what the last row reads dx may go on: no output depends on that.
+    // dx may have rows behind those that the last row of y is computed from: no output depends on
+    // them.
     if (isDx && i + 1 == cut.bands) x.count = problem.xSizes[2] - x.first;
     const Part band = cutSpatial(Part(problem), 0, x, y);
     if (runs.empty() || runs.back().back().problem().ySizes[2] != y.count) runs.emplace_back();

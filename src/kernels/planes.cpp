@@ -13,7 +13,7 @@
 namespace ucudnn {
 namespace {
 
-// A kernel's id: its algorithm, and so much times its cut's place.
+// A kernel's id is its algorithm plus this times the place of its cut.
 constexpr std::int32_t kOfCut = 256;
 static_assert(kOfCut > CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
 
@@ -62,7 +62,7 @@ cudnnStatus_t enqueuePart(const PlanarPart& part,
   return statusOf(error);
 }
 
-/// Parts with one problem, and what computes it.
+/// Parts with one problem, and the algorithm that computes it.
 template <typename Algorithm>
 struct Run {
   std::vector<PlanarPart> parts;
@@ -87,7 +87,7 @@ class BuiltPlanes final : public BuiltKernel {
       for (const PlanarPart& part : parts) {
         status = enqueuePart(
             part, *algorithm, handle, stream, pointersOf(part.offsets(), part.problem(), pointers));
-        // What has been added can't be added again, whoever runs the call instead.
+        // Earlier parts have been added and can't be added again, whoever runs the call instead.
         if (status != CUDNN_STATUS_SUCCESS)
           return &part != &first && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
       }
@@ -109,10 +109,11 @@ class BuiltPlanes final : public BuiltKernel {
   Runs runs_;
 };
 
-/// Of algorithms that transform: with a step cuDNN has no Winograd, and Fourier's only forward,
-/// which computes what the step leaves out. Others multiply as much as before, and zeros besides.
-/// Inaccurate ones are left out: with a step cuDNN has none. Bands are for Winograd's, whose
-/// workspace is that of 16 samples at least; Fourier's take long to write to a part of y.
+/// Keeps algorithms that transform. With a step cuDNN has no Winograd; it has Fourier's only
+/// forward, and computes what the step leaves out too. Other algorithms multiply as much as without
+/// planes, and zeros besides. Inaccurate ones are left out, because cuDNN has none with a step.
+/// Bands are for Winograd's algorithms, whose workspace is at least that of 16 samples. Fourier's
+/// algorithms take long to write to a part of y.
 std::optional<KernelOffer> inPlanes(const PlanarPart& part,
                                     const PlaneCut& cut,
                                     std::optional<KernelOffer> offer) {
@@ -198,7 +199,7 @@ class PlaneSource final : public KernelSource {
     return algorithms_->text(operation, algorithmIn(kernel)).append(cutOf(kernel).suffix);
   }
 
-  /// Of any batch size: with fewer samples there may be planes.
+  /// Parses for one sample, so it serves any batch size: with fewer samples there may be planes.
   std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
     const Problem sample = problem.withBatch(1);
     for (const PlaneCut& cut : kPlaneCuts) {
@@ -214,7 +215,7 @@ class PlaneSource final : public KernelSource {
   }
 
  private:
-  /// Those of the first part, of which cuDNN may refuse one for the last.
+  /// Adds the offers for the first part. cuDNN may refuse one of them for the last part.
   void addOffers(cudnnHandle_t handle,
                  const Problem& problem,
                  const PlaneCut& cut,

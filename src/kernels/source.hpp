@@ -1,5 +1,5 @@
-// Where kernels come from. One that is added is planned, stored and run like the first: nobody else
-// knows which there are.
+// The sources of kernels. A source that is added is planned, stored and run like the others: no
+// other module knows which sources there are.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 
 namespace ucudnn {
 
-/// One kernel for one problem, before it runs. What cuDNN is given to say what it needs also serves
-/// to make it ready to run, so cuDNN is given it once. Not thread-safe.
+/// One kernel for one problem, before it runs. The descriptors that cuDNN needs to answer a query
+/// also serve to build the kernel, so they are made once. Not thread-safe.
 class PreparedKernel {
  public:
   PreparedKernel() = default;
@@ -25,20 +25,20 @@ class PreparedKernel {
   PreparedKernel& operator=(const PreparedKernel&) = delete;
   virtual ~PreparedKernel() = default;
 
-  /// What it needs and keeps; empty where the source does not have it. Asks on the host; runs
-  /// nothing. `failures` as that of KernelSource::offers.
+  /// The kernel's needs and promises; empty if the source does not have the kernel. Asks on the
+  /// host; runs nothing. `failures` as in KernelSource::offers.
   virtual std::optional<KernelOffer> offer(int* failures) = 0;
   /// Throws Error.
   virtual std::shared_ptr<const BuiltKernel> build() = 0;
 
-  /// The same of calls that overwrite their output: what others need besides may be more workspace,
-  /// and is not asked.
+  /// The same for calls that overwrite their output. Does not ask about other calls, which may need
+  /// more workspace.
   virtual std::optional<KernelOffer> offerToOverwrite(int* failures) { return offer(failures); }
   virtual std::shared_ptr<const BuiltKernel> buildToOverwrite() { return build(); }
 };
 
-/// Kernels of one kind. Thread-safe: it keeps no state that a call changes. It need not know its
-/// own place: that is filled into what it returns.
+/// Kernels of one kind. Thread-safe: no call changes its state. A source need not know its own
+/// place: the functions below fill it into what the source returns.
 class KernelSource {
  public:
   KernelSource() = default;
@@ -52,7 +52,7 @@ class KernelSource {
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors,
                                           int* failures) const = 0;
-  /// The same for calls that overwrite their output: some can't add to it.
+  /// The same for calls that overwrite their output: some kernels can't add to it.
   virtual std::vector<KernelOffer> offersToOverwrite(cudnnHandle_t handle,
                                                      const Problem& problem,
                                                      const ConvolutionDescriptors& descriptors,
@@ -61,44 +61,47 @@ class KernelSource {
   }
   /// Whether it computes a large problem (Problem::isLarge) in parts that are not.
   virtual bool divides(const Problem&, Kernel) const { return false; }
-  /// Which of them computes the problem in parts of its samples within so much workspace, as fast
-  /// as cuDNN expects of any. Empty: none does.
+  /// The kernel that computes the problem in parts of its samples within `limitBytes` and that
+  /// cuDNN expects to be the fastest of these. Empty if there is none.
   virtual std::optional<KernelOffer> offerInBands(
       cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
     return std::nullopt;
   }
-  /// One of them, or one of another problem. Asks nothing yet. REQUIRES: the descriptors have the
-  /// problem's values (engines need none); the handle outlives what is prepared, not what is built.
+  /// Prepares one of the offered kernels, or one that was offered for another problem. Asks nothing
+  /// yet. REQUIRES: the descriptors have the problem's values (engines need none); the handle
+  /// outlives what is prepared, not what is built.
   virtual std::unique_ptr<PreparedKernel> prepare(
       cudnnHandle_t handle,
       const Problem& problem,
       std::shared_ptr<const ProblemDescriptors> descriptors,
       Kernel kernel) const = 0;
 
-  /// Kernels that differ from this one in one of its choices alone, a list for each choice: of them
-  /// not all exist. Asks on the host.
+  /// Kernels that differ from this one in only one of its choices, one list for each choice. Not
+  /// all of them exist. Asks on the host.
   virtual std::vector<std::vector<Kernel>> variants(cudnnHandle_t, const Problem&, Kernel) const {
     return {};
   }
-  /// A number that kernels share where they differ in such choices alone.
+  /// A number that kernels share if they differ only in such choices.
   virtual std::int32_t kind(Kernel kernel) const { return kernel.id; }
 
-  /// What the database and the log call the kernel: no other source's kernel has this text.
+  /// The kernel's name in the database and in the log. No other source's kernel has this text.
   virtual std::string text(Operation operation, Kernel kernel) const = 0;
-  /// The reverse: a kernel that the problem may have, with what is known of it without asking.
+  /// The reverse: a kernel that the problem may have, with what is known of it without asking
+  /// cuDNN.
   virtual std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const = 0;
 };
 
 /// Adds a source behind cuDNN's algorithms. REQUIRES: nothing has been planned yet.
 void addKernelSource(std::unique_ptr<const KernelSource> source);
 
-/// Whether kernels of a source may be offered for the problem: of engines.hpp's only `withEngines`,
-/// of planes.hpp's then only where engines of blocks are no faster.
+/// Whether a source may offer kernels for the problem. The source of engines.hpp may only
+/// `withEngines`. With engines, the source of planes.hpp may only if engines of blocks are no
+/// faster.
 bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noexcept;
-/// Whether plans may have the kernel for the problem: of a large one only if it divides that. The
-/// client's own engine runs it undivided where nothing else does.
+/// Whether plans may have the kernel for the problem: for a large one only if the kernel divides
+/// it. If no kernel divides it, the client's own engine runs it undivided.
 bool mayBePlanned(const Problem& problem, Kernel kernel);
-/// The functions of all sources, as above; of those that are asked.
+/// The functions above, over all sources that are asked.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
@@ -125,13 +128,13 @@ std::shared_ptr<const BuiltKernel> buildKernel(
 std::vector<std::vector<Kernel>> variantsOf(cudnnHandle_t handle,
                                             const Problem& problem,
                                             Kernel kernel);
-/// The same for a kernel, its variants, and theirs.
+/// A value that a kernel shares with its variants, and with the variants of those.
 Kernel kindOf(Kernel kernel);
 std::string toText(Operation operation, Kernel kernel);
 std::optional<KernelOffer> parseKernel(const Problem& problem, std::string_view text);
 
-/// Kernels of a problem at its batch sizes, each prepared and built once, and what cuDNN's
-/// heuristics say of the problem itself. REQUIRES: the handle outlives it. Not thread-safe.
+/// Kernels of a problem at its batch sizes, each prepared and built once, and the ranking by
+/// cuDNN's heuristics for the problem itself. REQUIRES: the handle outlives it. Not thread-safe.
 class PreparedKernels {
  public:
   PreparedKernels(cudnnHandle_t handle, const Problem& problem)

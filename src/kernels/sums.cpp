@@ -18,8 +18,8 @@ std::size_t elementsOf(const Problem::Sizes& sizes, int dimensions) noexcept {
   return elements;
 }
 
-/// Packed: where there are no gaps, the order of elements doesn't matter. But cuDNN spreads a call
-/// over samples and channels.
+/// A packed tensor. Without gaps the order of elements doesn't matter; but samples and channels are
+/// kept, because cuDNN spreads a call over them.
 TensorDescriptor makePacked(std::int32_t type, const Problem::Sizes& sizes, int dimensions) {
   const auto last = static_cast<std::size_t>(dimensions) - 1;
   int rows = 1;
@@ -95,8 +95,8 @@ cudnnStatus_t WideFilter::add(cudnnHandle_t handle,
       handle, &kOne, w_.get(), w, adds ? &kOne : &kZero, wideW_.get(), const_cast<void*>(wide));
 }
 
-/// cudnnTransformTensor takes no other type to half or bfloat16. Of a number and itself the larger
-/// is the number, infinities and NaNs too.
+/// cudnnTransformTensor converts no other type to half or bfloat16. So this takes the maximum of
+/// each number and itself: the number again, infinities and NaNs too.
 cudnnStatus_t WideFilter::round(cudnnHandle_t handle,
                                 const void* wide,
                                 const void* beta,

@@ -1,6 +1,6 @@
-// How a filter gradient in half or bfloat16 is computed in parts of the batch. Each part would
-// round what it adds, and cuDNN 9.19 has no engine from such tensors to a float gradient but a few
-// that are compiled at run time: so parts of x and y are copied to float.
+// How a filter gradient in half or bfloat16 is computed in parts of the batch. Without copies each
+// part would round what it adds: for such tensors and a float gradient, cuDNN 9.19 has only a few
+// engines, which are compiled at run time. So parts of x and y are copied to float.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,17 @@
 
 namespace ucudnn {
 
-/// Equal parts of the batch: x and y are without gaps, and so are parts of them, which are as
+/// Equal parts of the batch. x and y have no gaps, and neither have their parts, which are as
 /// aligned as calls of engines are. Empty: there are none.
 std::vector<Part> cutToSum(const Problem& problem, int parts);
 
-/// A part in float, in the same memory for all. TF32 holds what half and bfloat16 hold, so products
-/// are as exact as theirs; the sum is rounded once.
+/// A part in float; all parts use the same memory. TF32 holds every value of half and bfloat16, so
+/// products are as exact as theirs. The sum is rounded once.
 Problem inFloat(const Problem& part) noexcept;
 
-// Between the client's type and float. Immutable once made, so threads may share them.
+// Copies between the client's type and float. Immutable once made, so threads may share them.
 
-/// Of x and y.
+/// Copies x and y.
 class WideInputs {
  public:
   /// Throws Error.
@@ -35,7 +35,7 @@ class WideInputs {
   TensorDescriptor x_, wideX_, y_, wideY_;
 };
 
-/// Of a filter gradient.
+/// Copies a filter gradient.
 class WideFilter {
  public:
   /// Throws Error.
@@ -46,7 +46,7 @@ class WideFilter {
                     const void* w,
                     bool adds,
                     const void* wide) const noexcept;
-  /// w = wide + beta * w, rounded once. `beta` is a float, as the client's.
+  /// w = wide + beta * w, rounded once. `beta` is a float, like the client's.
   cudnnStatus_t round(cudnnHandle_t handle,
                       const void* wide,
                       const void* beta,

@@ -19,7 +19,7 @@ namespace {
 #define UCUDNN_STRING(TEXT) #TEXT
 #define UCUDNN_VALUE_OF(MACRO) UCUDNN_STRING(MACRO)
 
-// What we are built for.
+// The versions that we are built for.
 constexpr const char* kCudnn = "libcudnn.so." UCUDNN_VALUE_OF(CUDNN_MAJOR);
 constexpr const char* kRuntime = "libcudart.so." UCUDNN_VALUE_OF(UCUDNN_CUDART_MAJOR);
 
@@ -28,8 +28,8 @@ constexpr const char* kRuntimes[] = {
 
 constexpr int kMostPath = 4096;  // as PATH_MAX
 
-/// A library that the program has loaded, perhaps in a scope of its own, as Python does. Null: it
-/// has not. It stays loaded: its functions are called.
+/// A library that the program has loaded, perhaps in its own scope, as Python does; null if it has
+/// not. The library stays loaded, because we call its functions.
 void* loaded(const char* name) noexcept {
   return ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
@@ -39,14 +39,14 @@ void assign(Function& to, void* from) noexcept {
   to = reinterpret_cast<Function>(from);
 }
 
-/// A cuDNN that the program has, never ours, and never one that it has not loaded itself.
+/// A cuDNN that the program itself has loaded; never ours.
 struct Cudnn {
   int major;      ///< 0: there is none
   void* library;  ///< null: only the loader's next functions are known of it
 };
 
-/// What a program gets from the loader before the library itself, as a profiler's, stays in front;
-/// but another cuDNN's function doesn't.
+/// A function that the loader finds before the library itself, such as a profiler's, stays in
+/// front. A function of another cuDNN doesn't.
 void* functionOf(const Cudnn& cudnn, const char* name) noexcept {
   Dl_info found{};
   void* const next = ::dlsym(RTLD_NEXT, name);
@@ -57,7 +57,7 @@ void* functionOf(const Cudnn& cudnn, const char* name) noexcept {
   return cudnn.library != nullptr ? ::dlsym(cudnn.library, name) : nullptr;
 }
 
-/// Of the cuDNN that we plan for.
+/// The library of the cuDNN that we plan for.
 std::atomic<void*> plannedLibrary{nullptr};
 void* functionOfPlanned(const char* name) noexcept {
   return functionOf({CUDNN_MAJOR, plannedLibrary.load(std::memory_order_acquire)}, name);
@@ -67,7 +67,7 @@ int majorOf(std::size_t version) noexcept {
   return static_cast<int>(version >= 90000 ? version / 10000 : version / 1000);
 }
 
-/// The one that has this cudnnGetVersion. It stays loaded.
+/// The cuDNN that has this cudnnGetVersion. It stays loaded.
 Cudnn cudnnWith(void* getVersion) noexcept {
   if (getVersion == nullptr) return {};
   decltype(&::cudnnGetVersion) version = nullptr;
@@ -85,8 +85,8 @@ Cudnn loadedCudnn(int major) noexcept {
   return library != nullptr ? Cudnn{major, library} : Cudnn{};
 }
 
-/// That the caller would have had without us: the one that it is linked with; else the next in the
-/// loader's order, for all and then for the caller alone; else whichever there is.
+/// The cuDNN that the caller would have had without us. This is the one that it is linked with;
+/// else the next in the loader's order, for all and then only for the caller; else any.
 Cudnn cudnnOf(const link_map* caller) noexcept {
   constexpr const char* kGetVersion = "cudnnGetVersion";
   Cudnn cudnn{};
@@ -117,7 +117,7 @@ void lookUpNative(const Cudnn& cudnn, Functions& to) noexcept {
 #endif
 }
 
-/// False: it lacks one.
+/// False: the library lacks a function.
 bool lookUpPlanned(void* library, Functions& to) noexcept {
   bool all = true;
   const auto find = [&](auto& member, const char* name) {
@@ -140,8 +140,8 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
   return all;
 }
 
-/// The log is in the library that is not used: as it would, a warning goes to stderr unless the
-/// level is below it.
+/// The log is in the library that is not used, so a warning goes to stderr, as it would with the
+/// log, unless the level is below it.
 void warn(const char* why, const char* detail) noexcept {
   static std::atomic<bool> warned{false};
   const char* const level = ::getenv("UCUDNN_LOG_LEVEL");
@@ -165,8 +165,8 @@ void* loadLibrary() noexcept {
   return ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/// A program may have a CUDA runtime of another version, whose objects are not ours to handle. One
-/// that is linked statically is not seen; then libucudnn.so brings its own.
+/// Whether the program has a CUDA runtime of another version, whose objects we can't handle. We
+/// don't see one that is linked statically; then libucudnn.so brings its own.
 bool hasOtherRuntime() noexcept {
   if (loaded(kRuntime) != nullptr) return false;
   for (const char* const name : kRuntimes)
@@ -184,11 +184,11 @@ struct Decision {
   Route route;
 };
 
-/// Whether μ-cuDNN is to answer those who have this cuDNN, and can.
+/// Whether μ-cuDNN is to answer callers with this cuDNN, and can.
 bool loadPlanned(const Cudnn& cudnn, Functions& planned) noexcept {
   if (isDisabled()) return false;
   if (cudnn.major != CUDNN_MAJOR) {
-    // A program may have both.
+    // A program may have both cuDNNs.
     if (loaded(kCudnn) == nullptr) warn("theirs is another than ", kCudnn);
     return false;
   }
@@ -225,8 +225,8 @@ const Decision* decisionOf(const Cudnn& cudnn) noexcept {
   if (cudnn.major <= 0 || cudnn.major >= kMajors) return nullptr;
   auto& place = decided[cudnn.major];
   if (const Decision* const known = place.load(std::memory_order_acquire)) return known;
-  // Several threads may decide at the same time, and alike: the first one's decision holds. Whoever
-  // waited for it with a lock could be the one who holds the loader's.
+  // Several threads may decide at the same time, with the same result; the first one's decision
+  // holds. No thread waits with a lock for another, which might hold the loader's lock.
   auto* const made = static_cast<Decision*>(::calloc(1, sizeof(Decision)));
   if (made == nullptr) return nullptr;
   lookUpNative(cudnn, made->native);
@@ -237,8 +237,8 @@ const Decision* decisionOf(const Cudnn& cudnn) noexcept {
   return first;
 }
 
-/// Where calls have come from, and whose they are: who has called once takes no lock and asks no
-/// loader again. Another library that is loaded to the same place later is taken for the former.
+/// The addresses that have called, and their routes: a known caller takes no lock and doesn't ask
+/// the loader again. A library that is loaded at the same place later is taken for the former.
 class Callers {
  public:
   const Route* find(const void* caller) const noexcept {
@@ -250,7 +250,7 @@ class Callers {
     return nullptr;
   }
 
-  /// Where all places are taken, nothing is remembered.
+  /// If all places are taken, nothing is remembered.
   void add(const void* caller, const Route* route) noexcept {
     for (std::size_t i = 0; i < kProbes; ++i) {
       Caller& place = callers_[placeOf(caller, i)];
@@ -281,7 +281,7 @@ Callers callers;
 
 constexpr const char* kWait = "cudaDeviceSynchronize";
 
-/// Whether the loader binds that name to ours.
+/// Whether the loader binds the name cudaDeviceSynchronize to ours.
 bool isWaitOurs() noexcept {
   Dl_info found{}, self{};
   void* const first = ::dlsym(RTLD_DEFAULT, kWait);

@@ -10,7 +10,7 @@
 #include "api/backend.h"
 #include "api/lookup.h"
 
-// They are deprecated in cuDNN 9, and what programs call.
+// Deprecated in cuDNN 9, but programs call them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn::preload {
@@ -42,15 +42,15 @@ struct Route {
   const Functions* planned;  ///< null: every call passes through
 };
 
-/// Of who calls from that address: by the cuDNN that it would have without us, for a process may
-/// have several. Decided at the first call that finds a cuDNN, once for each major version. Null:
-/// none is loaded.
+/// The route of calls from that address: by the cuDNN that the caller would have without us,
+/// because a process may have several. Decided at the first call that finds a cuDNN, once for each
+/// major version. Null: none is loaded.
 const Route* routeOf(const void* caller) noexcept;
 /// libucudnn.so's. Null: no call has been answered by them yet.
 const Functions* plannedFunctions() noexcept;
 
 /// Whether the library or program that calls has our cudaDeviceSynchronize: it is linked with a
-/// shared runtime, and the loader finds us in front of that. A static one calls its own.
+/// shared runtime, and the loader finds us first. With a static runtime it calls its own.
 bool seesDeviceWaits(const void* caller) noexcept;
 /// The program's cudaDeviceSynchronize behind ours. Null: there is none.
 decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept;

@@ -1,15 +1,15 @@
-// What the loader knows of the libraries that call us.
+// Facts that the loader knows about the libraries that call us.
 #pragma once
 
 #include <link.h>
 
 namespace ucudnn::preload {
 
-/// The library or program that has an address. Null: none has. Takes no lock where the C library
-/// can tell without.
+/// The library or program that contains an address; null if none does. Takes no lock if the C
+/// library can tell without one.
 const link_map* objectAt(const void* address) noexcept;
 
-/// Whether it is itself linked with a library whose name begins so, not what else it needs.
+/// Whether it is itself linked with a library whose name begins so. Indirect needs don't count.
 bool needs(const link_map& object, const char* name) noexcept;
 
 /// The major version in the name of one of cuDNN's libraries, as libcudnn.so.9 or

@@ -1,5 +1,6 @@
-// What the simulated CUDA runtime (libcudart.so.13) gives the simulated cuDNN (libcudnn.so.9):
-// memory that is watched, streams with virtual clocks, device models, and the N-th call that fails.
+// The interface of the simulated CUDA runtime (libcudart.so.13) for the simulated cuDNN
+// (libcudnn.so.9): memory that is watched, streams with virtual clocks, device models, and the N-th
+// call that fails.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +17,7 @@
 
 namespace ucudnn::simulator {
 
-/// What a device is made of; chosen by UCUDNN_SIMULATOR_DEVICES.
+/// A device's properties; chosen by UCUDNN_SIMULATOR_DEVICES.
 struct DeviceModel {
   std::string name;       ///< as in UCUDNN_SIMULATOR_DEVICES: "H200"
   int computeCapability;  ///< major * 10 + minor
@@ -31,7 +32,7 @@ struct DeviceModel {
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
 enum class Arithmetic { kFull, kSampled, kOff };
 
-/// What becomes of engines that are compiled at run time.
+/// The fate of engines that are compiled at run time.
 enum class Compiling {
   kWorks,
   kHeld,   ///< whoever compiles waits until this changes
@@ -149,8 +150,8 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// An engine configuration, which must be finalized, takes so much of its time with its graph: as
 /// when a program's own kernel is the fastest by far. (Of the simulated cuDNN.)
 UCUDNN_SIMULATOR_API void ucudnnSimulatorScaleTime(void* configuration, double factor);
-/// What becomes of engines that are compiled at run time, from now on: a Compiling. (Of the
-/// simulated cuDNN, as the next.)
+/// Sets the fate of engines that are compiled at run time from now on: a Compiling. (Exported by
+/// the simulated cuDNN, like the next.)
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetCompiling(int compiling);
 /// How many are held now.
 UCUDNN_SIMULATOR_API int ucudnnSimulatorHeldCompilations();

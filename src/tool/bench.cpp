@@ -35,7 +35,7 @@ void warmUp(const Handles& handles, const BenchOptions& options) {
       findAlgorithms(handles.native(), convolution, tensors, workspace);
     }
   } catch (const DeviceError&) {
-    // What cannot be computed at all is reported for the layers themselves.
+    // The layers' own rows report a convolution that can't be computed at all.
   }
 }
 
@@ -68,7 +68,7 @@ void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
   check(handle.setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
 }
 
-/// Of files that are separated by commas.
+/// The names of files that are separated by commas.
 std::string fileNames(const std::string& paths) {
   std::string names;
   std::istringstream stream(paths);
@@ -77,7 +77,7 @@ std::string fileNames(const std::string& paths) {
   return names;
 }
 
-/// What a reader of the table must know.
+/// Remarks that a reader of the table needs.
 std::vector<std::string> remarksOn(const nlohmann::ordered_json& machine,
                                    const BenchOptions& options,
                                    const std::vector<Layer>& layers) {

@@ -15,13 +15,13 @@
 namespace ucudnn::tool {
 namespace {
 
-// What a framework without a limit may be given: more than any algorithm of our layer lists needs,
-// less than would keep others off the device.
+// The workspace of a framework without a limit: more than any algorithm of our layer lists needs,
+// and little enough to leave the device to others.
 constexpr std::size_t kUnlimitedCapBytes = std::size_t{24} << 30;
-// The allocator cannot hand out all that is free in one piece.
+// The allocator cannot hand out all free memory in one piece.
 constexpr double kUsablePartOfFree = 0.9;
-// One sample of 256 that is not computed is a distance of 0.06; bfloat16's rounding, the coarsest
-// there is, is one of 0.004.
+// If one sample of 256 is not computed, the distance is 0.06. The rounding of bfloat16, the
+// coarsest type, gives a distance of 0.004.
 constexpr double kWrongDistance = 0.02;
 
 /// One way to run the convolution: the handle's kind, the algorithm, its workspace.
@@ -92,7 +92,7 @@ Choice nativeChoice(cudnnHandle_t handle,
   return choices.front();
 }
 
-/// What the device has for one who knows no limit.
+/// The workspace for a framework that knows no limit.
 std::size_t unlimitedBytes() {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -149,7 +149,7 @@ bool runReference(cudnnHandle_t handle,
   return false;
 }
 
-/// What is compared with the reference.
+/// The results that are compared with the reference.
 struct Compared {
   const NativeWay& cudnn;
   const NativeWay& unlimited;
@@ -167,7 +167,8 @@ void compareOutputs(cudnnHandle_t handle,
   const std::size_t bytes = convolution.outputBytes();
   const cudnnDataType_t type = convolution.numerics().dataType;
   const DeviceBuffer reference(bytes);
-  // What is not written stays a NaN and is found; the simulator's sampling leaves most as it is.
+  // Unwritten outputs stay NaN and are found. The simulator's sampling leaves most outputs
+  // unwritten.
   const int fill = sampled ? 0 : 0xFF;
   const auto clear = [&](void* output) {
     check(cudaMemset(output, fill, bytes), "cudaMemset");
@@ -207,8 +208,8 @@ bool choosePicked(cudnnHandle_t handle,
   return true;
 }
 
-// What the device may have been busy with since it rested last: the row before, copies of random
-// numbers.
+// How long the device may have been busy since its last rest: with the row before, and with copies
+// of random numbers.
 constexpr double kBusyBeforePlanningMs = 20;
 
 void askOurs(const Handles& handles,
@@ -231,7 +232,8 @@ void askOurs(const Handles& handles,
   row.workspaceBytes = ours.workspaceBytes();
 }
 
-/// What an autotuner could pick: the fastest undivided kernel within the limit, engines included.
+/// The kernel that an autotuner could pick: the fastest undivided one within the limit, engines
+/// included.
 void askAutotuner(const Handles& autotuner,
                   const Convolution& convolution,
                   const Tensors& tensors,
@@ -249,7 +251,8 @@ void askAutotuner(const Handles& autotuner,
   row.undividedWorkspaceBytes = undivided.workspaceBytes();
 }
 
-/// What a layer's operation has whatever the limit: its tensors, and cuDNN's best.
+/// The facts about a layer's operation that don't depend on the limit: its tensors, and cuDNN's
+/// best.
 struct Subject {
   Subject(const Handles& allHandles,
           const Handles* autotunerHandles,

@@ -9,7 +9,7 @@
 
 namespace ucudnn::tool {
 
-/// Of what has not run, and why: a row for each limit.
+/// The rows of a layer that has not run, with the reason: one for each limit.
 std::vector<Row> rowsNotRun(const Layer& layer,
                             ucudnnOperation_t operation,
                             const BenchOptions& options,

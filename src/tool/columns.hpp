@@ -22,14 +22,14 @@ void writeColumns(std::ostream& stream,
                   const std::vector<std::vector<std::string>>& cells,
                   std::size_t leftColumns);
 
-/// What one more column may take, so that lines fit kMostColumns; at least a few letters.
+/// The width left for one more column if lines are to fit kMostColumns; at least a few letters.
 std::size_t columnsLeft(const std::vector<std::vector<std::string>>& cells);
 
 /// The text, or as much of its begin and end as fits, with "..." between. REQUIRES: columns > 3.
 std::string shortened(const std::string& text, std::size_t columns);
 
-/// The text with line breaks in place of spaces, where lines would be wider. A word that is wider
-/// has a line of its own.
+/// The text with line breaks in place of spaces if lines would be wider. A word that is wider has
+/// its own line.
 std::string wrapped(const std::string& text, std::size_t columns);
 
 /// The same with `indent` before each line, which fits kMostColumns with it.

@@ -11,7 +11,7 @@ namespace ucudnn::tool {
 
 enum class Task { kPrint, kInfo, kBench, kPlan, kDatabase };
 
-/// What the command line asks for.
+/// The command line's request.
 struct CommandLine {
   Task task = Task::kPrint;
   std::string text;   ///< of kPrint: the help, or the version

@@ -1,4 +1,4 @@
-// What options do to a handle and say in a report.
+// Applies options to a handle, and describes them in a report.
 #include <fmt/format.h>
 #include <ucudnn/diagnosis.h>
 

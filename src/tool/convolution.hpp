@@ -14,7 +14,7 @@
 
 namespace ucudnn::tool {
 
-/// What is computed with.
+/// Types, math and layout of a convolution.
 struct Numerics {
   cudnnDataType_t dataType = CUDNN_DATA_FLOAT;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
@@ -95,8 +95,8 @@ std::vector<Choice> findAlgorithms(Handle handle,
                                    const DeviceBuffer& workspace,
                                    int most = kMostResults);
 
-/// What cuDNN picks by its heuristics, without a workspace limit: the first that works of
-/// cudnnGetConvolution*Algorithm_v7.
+/// cuDNN's choice by its heuristics without a workspace limit: the first algorithm of
+/// cudnnGetConvolution*Algorithm_v7 that works.
 std::optional<Choice> pickAlgorithm(cudnnHandle_t handle, const Convolution& convolution);
 
 /// cudnnGetConvolution*WorkspaceSize. False: the algorithm does not support the convolution.

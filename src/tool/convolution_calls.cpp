@@ -1,4 +1,4 @@
-// What the tool calls of cuDNN's convolution API, on either kind of handle.
+// The tool's calls of cuDNN's convolution API, on either kind of handle.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -47,7 +47,7 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-/// What a convolution is given: a part of a buffer, or none.
+/// The workspace of a convolution: a part of a buffer, or none.
 struct Workspace {
   void* memory = nullptr;
   std::size_t bytes = 0;

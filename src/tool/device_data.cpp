@@ -75,7 +75,7 @@ void fillRandom(const DeviceBuffer& buffer, cudnnDataType_t type, std::uint32_t 
     const std::size_t blockBytes = block.size() * sizeof(element);
     char* const base = static_cast<char*>(buffer.get());
     check(cudaMemcpy(base, block.data(), blockBytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    // What is there already is copied behind itself, so the copies are few.
+    // Copies the filled part behind itself, so that there are few copies.
     for (std::size_t done = blockBytes; done < buffer.bytes();) {
       const std::size_t bytes = std::min(done, buffer.bytes() - done);
       check(cudaMemcpy(base + done, base, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");

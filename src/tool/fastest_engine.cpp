@@ -36,7 +36,7 @@ std::vector<Engine> enginesOf(cudnnHandle_t handle,
     engines.push_back(
         {source->text(operation, kernel), offer->workspaceBytes, prepared->buildToOverwrite()});
   };
-  // What is refused is not to be had; other engines are.
+  // An engine that is refused is left out; others may run.
   try {
     const OperationGraph graph(device, problem, 0, kEngineAlignment);
     for (const EngineConfiguration& value :

@@ -23,8 +23,8 @@ struct Engine {
   std::shared_ptr<const BuiltKernel> kernel;
 };
 
-/// Of the engines that cuDNN's heuristics propose for the convolution, whole and with its math
-/// type, the fastest with so much workspace. Empty: none runs. Throws DeviceError.
+/// The fastest engine with so much workspace, among those that cuDNN's heuristics propose for the
+/// convolution, whole and with its math type. Empty if none runs. Throws DeviceError.
 std::optional<Engine> fastestEngine(cudnnHandle_t handle,
                                     cudaStream_t stream,
                                     const Convolution& convolution,

@@ -1,4 +1,4 @@
-// What --help says.
+// The texts of --help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,7 @@ namespace ucudnn::tool {
 /// Breaks descriptions where lines would be wider than kMostColumns.
 std::shared_ptr<CLI::Formatter> helpFormatter();
 
-/// What follows the options: what is printed, and what a layer list holds.
+/// The text below the options: the printed output, and the format of a layer list.
 std::string benchFooter();
 std::string planFooter();
 constexpr const char* kExitStatus =

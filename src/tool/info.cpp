@@ -17,7 +17,7 @@
 namespace ucudnn::tool {
 namespace {
 
-/// What another program of ours says on stdout and stderr, and how it ends.
+/// The output of another program of ours (stdout and stderr), and how it ends.
 struct Answer {
   int status = -1;  ///< as waitpid gives it
   std::string text;

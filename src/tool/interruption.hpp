@@ -3,9 +3,9 @@
 
 namespace ucudnn::tool {
 
-/// While it lives, the first SIGINT or SIGTERM is noted, so that what has been measured can be
-/// written. A second one ends the program. What is ignored, as under nohup, stays so. One at a
-/// time.
+/// While it lives, the first SIGINT or SIGTERM is noted, so that the measurements so far can be
+/// written. A second one ends the program. An ignored signal, as under nohup, stays ignored. One at
+/// a time.
 class Interruption {
  public:
   Interruption() noexcept;

@@ -25,7 +25,7 @@ int become(const char* name, char** argv) {
 
 int carryOut(int argc, char** argv) {
   ucudnn::tool::ignoreBrokenPipes();
-  // What this becomes opens the log.
+  // The program that this process becomes opens the log.
   const auto line = ucudnn::tool::parseCommandLine({argv + 1, argv + argc}, [] {
     return ucudnn::settingsFromEnvironment([](const char* name) { return std::getenv(name); });
   });

@@ -23,7 +23,8 @@ double msSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-/// What the host takes to enqueue an iteration: the least, for what disturbs it only adds.
+/// The host's time to enqueue an iteration: the least of several, because disturbances only add to
+/// it.
 double hostMs(cudaStream_t stream, int repeats, const Trainer& trainer) {
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < repeats; ++i) {

@@ -1,4 +1,4 @@
-// What was found out about a network: JSON, tables and bars.
+// The report on a network: JSON, tables and bars.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Json toJson(const NetworkChoice& choice) {
           {"configuration", toJson(plan.configuration)}};
 }
 
-/// What a reader of the numbers must know.
+/// Remarks that a reader of the numbers needs.
 void writeRemarks(std::ostream& stream, const NetworkReport& report) {
   const auto text = [&](const Json& from, const char* key) {
     return from.at(key).get<std::string>();

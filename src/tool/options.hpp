@@ -1,4 +1,4 @@
-// What the command line says, as values.
+// The command line's options, as values.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,7 @@
 
 namespace ucudnn::tool {
 
-/// What `bench` and `plan` have in common. Where the environment has a say, its settings are the
-/// defaults.
+/// The options that `bench` and `plan` share. Settings of the environment are the defaults.
 struct ConvolutionOptions {
   std::vector<std::string> files;
   std::vector<std::string> patterns;  ///< of layer names; empty: all
@@ -42,7 +41,7 @@ struct ConvolutionOptions {
   std::string lpFile;                   ///< of `plan` with a total: the division as a CPLEX LP file
 };
 
-/// What runs on a stream of its own, in a network.
+/// The parts of a network that have their own stream.
 enum class Streams { kOne, kOperation, kLayer };
 const char* toText(Streams streams);
 
@@ -67,7 +66,7 @@ struct DatabaseOptions {
   int device = 0;
 };
 
-/// What bench and plan report of their options.
+/// The options that reports of bench and plan name.
 nlohmann::ordered_json toJson(const ConvolutionOptions& options);
 
 /// Gives a handle the policy and the memory for graphs. Throws DeviceError.

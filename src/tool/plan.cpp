@@ -26,7 +26,7 @@ struct Point {
   std::vector<MicroBatches> configuration;
 };
 
-/// What μ-cuDNN knows of one layer's operation.
+/// μ-cuDNN's plans for one layer's operation.
 struct Planned {
   std::string layer, operation, shape;
   std::vector<ucudnnMicroBatches_t> candidates;
@@ -136,7 +136,7 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
           {"error", planned.error.empty() ? Json(nullptr) : Json(planned.error)}};
 }
 
-/// What a repeated call takes of its micro-batches: the one kind of time that is printed.
+/// The time of micro-batches in a repeated call: the only kind of time that is printed.
 double printedMs(const ucudnnMicroBatches_t& entry, const ConvolutionOptions& options) {
   return options.graphMemoryBytes > 0 ? entry.deviceMs : entry.timeMs;
 }

@@ -1,4 +1,4 @@
-// What μ-cuDNN says of the plan that it has for a convolution.
+// μ-cuDNN's description of its plan for a convolution.
 #pragma once
 
 #include <optional>

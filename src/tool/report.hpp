@@ -1,4 +1,4 @@
-// What `ucudnn bench` found out, and its two forms: a table and JSON.
+// The results of `ucudnn bench`, and their two forms: a table and JSON.
 #pragma once
 
 #include <cstddef>
@@ -106,16 +106,16 @@ nlohmann::ordered_json toJson(const std::vector<MicroBatches>& configuration);
 /// null where it is not known, or empty.
 nlohmann::ordered_json orNull(const std::optional<double>& value);
 nlohmann::ordered_json orNull(const std::string& text);
-/// As it is written to files. What is not UTF-8, as a file's name may be, is replaced: no result is
-/// lost for it.
+/// The text as it is written to files. Replaces bytes that are not UTF-8, which may be in a file's
+/// name: no result is lost for them.
 std::string toText(const nlohmann::ordered_json& json);
 /// No wider than kMostColumns, but for names and errors. `verbose`: each row's kernels, too.
 void writeTable(std::ostream& stream, const Report& report, bool verbose);
 
-/// What a table calls them: at most 16 and 10 columns.
+/// The names in a table: at most 16 and 10 columns.
 std::string layerName(const std::string& layer);
 std::string operationName(const std::string& operation);
-/// "88 + 2 x 84", without the kernels; "undivided". "88 + 5 more" where it would be wider than
+/// "88 + 2 x 84", without the kernels; "undivided". "88 + 5 more" if it would be wider than
 /// `columns`.
 std::string splitText(const std::vector<MicroBatches>& configuration, std::size_t columns);
 /// A line for each part, with its kernel.

@@ -22,7 +22,7 @@
 namespace ucudnn::tool {
 namespace {
 
-/// What a program is run with.
+/// The settings that a program is run with.
 struct RunOptions {
   std::optional<std::size_t> limitBytes, totalBytes;
   std::string database;  ///< empty: as in the environment

@@ -18,9 +18,9 @@ std::string simulatorProfile();
 /// Has no effect on a GPU.
 void setArithmetic(Arithmetic arithmetic);
 
-/// What --arithmetic auto means for a convolution of so many multiply-adds, whose largest tensor
-/// has so many elements: full where a single core computes it at once, off where it takes long even
-/// to read the tensors, else sampled.
+/// The meaning of --arithmetic auto for a convolution with so many multiply-adds, whose largest
+/// tensor has so many elements. It is full if a single core computes it at once, off if even
+/// reading the tensors takes long, else sampled.
 Arithmetic automaticArithmetic(double multiplyAdds, double elements);
 
 }  // namespace ucudnn::tool

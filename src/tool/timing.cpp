@@ -41,7 +41,7 @@ class Stopwatch {
     return static_cast<double>(elapsedMs) / calls;
   }
 
-  /// Of the calls that were measured last.
+  /// Calls in the last measurement.
   long long replayedCalls() const noexcept { return replayedCalls_; }
 
  private:

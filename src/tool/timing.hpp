@@ -22,14 +22,13 @@ struct Contestant {
 /// what enqueue throws, DeviceError.
 void timeBackToBack(cudaStream_t stream, int rounds, std::vector<Contestant>& contestants);
 
-/// What one call takes, not counted before. Then the device rests. Throws what enqueue throws,
-/// DeviceError.
+/// The time of one call; a call before it is not counted. Then the device rests. Throws
+/// DeviceError, and whatever enqueue throws.
 double timeOnceMs(cudaStream_t stream, const std::function<void()>& enqueue);
 
 /// Lets the device idle for three times as long as it was busy, at most 0.1 s. Without rests an
-/// H200 reaches its power limit and lowers its clocks, by up to a sixth (2026-11-21), and whichever
-/// is timed next pays for what came before it. Has no effect on the simulator, whose clock is
-/// virtual.
+/// H200 reaches its power limit and lowers its clocks, by up to a sixth (2026-11-21), so that the
+/// next timing pays for the work before it. Has no effect on the simulator, whose clock is virtual.
 void restDevice(double busyMs);
 
 /// How many calls fill a timing. REQUIRES: timeMs >= 0.

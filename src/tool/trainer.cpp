@@ -160,8 +160,9 @@ void Trainer::settle() const {
   const int iterations = streams_ == Streams::kOne ? kSettlingIterations : kTryingIterations;
   for (int i = 0; i < iterations; ++i) {
     iterate();
-    // What is seen of streams is read when it has happened. As rarely as where iterations are
-    // timed: a host that waits after each is another program, for which other layouts are best.
+    // The library reads what it observes of streams once that has happened. Waits as rarely as in
+    // timed iterations: a host that waits after each is another program, for which other layouts
+    // are best.
     if (streams_ != Streams::kOne && (i + 1) % kIterationsBetweenWaits == 0)
       check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }

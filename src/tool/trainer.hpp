@@ -9,8 +9,8 @@
 
 namespace ucudnn::tool {
 
-/// What all convolutions compute with. Each operation has an output of its own, for backward filter
-/// and backward data of a layer may run at the same time.
+/// The tensors of all convolutions. Each operation has its own output, because backward filter and
+/// backward data of a layer may run at the same time.
 struct NetworkData {
   explicit NetworkData(const Network& network);
 
@@ -35,12 +35,12 @@ class Trainer {
           Way way,
           cudaStream_t stream);
 
-  /// Enqueues one convolution. What the call names is an algorithm that leaves all kernels open: 0
-  /// of each operation.
+  /// Enqueues one convolution. The call names an algorithm that leaves all kernels open: 0 of each
+  /// operation.
   void convolve(std::size_t i) const;
   /// Enqueues all of them.
   void iterate() const;
-  /// Until plans and layout stay as they are.
+  /// Iterates until plans and layout stay as they are.
   void settle() const;
 
  private:

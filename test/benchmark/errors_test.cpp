@@ -221,7 +221,7 @@ TEST_F(ErrorsTest, OfFilterGradientsAreMeasuredAtEachSize) {
     EXPECT_NEAR(1e-6 * std::sqrt(batch), error, 3e-7 * std::sqrt(batch)) << batch;
 }
 
-// What is known of another question: its times stay, and its errors are found out once.
+// Measurements for another question keep their times, and their errors are found out once.
 TEST_F(ErrorsTest, OfKnownKernelsAreFoundOut) {
   setRounding(true);
   BenchmarkRequest request = question(largeFilter(Operation::kForward, 8));

@@ -1,4 +1,4 @@
-// What fast tuning times: plain rules over numbers.
+// The kernels that fast tuning times: plain rules over numbers.
 #include <gtest/gtest.h>
 
 #include "benchmark/offers.hpp"

@@ -10,7 +10,7 @@ using namespace test;
 
 class LargestBatchesTest : public BenchmarkTest {
  protected:
-  /// What a benchmark finds at powers of two and the mini-batch.
+  /// A benchmark's measurements at powers of two and the mini-batch.
   Measurements atAnchors(int miniBatch, std::size_t limitBytes) {
     return run(question(miniBatch, limitBytes)).measurements;
   }

@@ -1,4 +1,4 @@
-// What fast tuning's rules are asked about, and of which sizes.
+// The questions that fast tuning's rules are asked, and the sizes that they are asked about.
 #include "benchmark/question.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ class QuestionTest : public BenchmarkTest {
     return sizes;
   }
 
-  /// Of 64 samples: whether a kernel of that source is timed at `batch`, if it needs no workspace
-  /// and takes `ms` at 16 samples, where an engine that needs so much of the limit takes 1 ms.
+  /// For 64 samples: whether a kernel of that source is timed at `batch`, if it needs no workspace
+  /// and takes `ms` at 16 samples, where an engine that needs `fastBytes` of the limit takes 1 ms.
   bool isTimed(int source, double ms, std::size_t fastBytes, int batch) {
     const BenchmarkRequest request = fast(64);
     Question asked = questionOf(request);

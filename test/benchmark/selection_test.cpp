@@ -91,7 +91,7 @@ TEST(KernelErrorsTest, AreTheLargestOfAnySizeWhereOneHasNone) {
   EXPECT_EQ(kUnknownError, error(1, 1, Operation::kForward));
   EXPECT_EQ(3e-4, error(2, 1, Operation::kForward));
   EXPECT_EQ(3e-4, error(2, 1, Operation::kBackwardFilter)) << "measured at 4";
-  // What is measured at 4 is no promise for more summands.
+  // An error measured at 4 is no promise for more summands.
   const Measurement larger = measured(kC, 1, 0);
   EXPECT_EQ(3e-4, errorOf(larger, Operation::kBackwardData, 8, largest));
   EXPECT_EQ(kUnknownError, errorOf(larger, Operation::kBackwardFilter, 8, largest));

@@ -15,7 +15,7 @@ class VariantsTest : public BenchmarkTest {
     return request;
   }
 
-  /// What cuDNN offers at any of the sizes.
+  /// cuDNN's offers at any of the sizes.
   std::set<Kernel> offered(const BenchmarkRequest& request) {
     std::set<Kernel> kernels;
     for (const int batch : request.sizes) {
@@ -128,7 +128,7 @@ TEST_F(VariantsTest, DeterministicKernelsHaveDeterministicOnesInTheirPlace) {
   }
 }
 
-// What was measured for a question without errors says too little for one with them.
+// A measurement for a question without errors says too little for one with them.
 TEST_F(VariantsTest, KnownOnesWithoutAnErrorAreFoundAgainWithIt) {
   BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
   const BenchmarkResult without = run(request);
@@ -232,8 +232,8 @@ TEST_F(LongVariantsTest, AreCalledAFewTimes) {
   EXPECT_GT(100, callCount("cudnnBackendExecute") - before);
 }
 
-// What is only for faster plans must not cost those that there are without it. The budget is spent
-// before a variant is asked for, so that the last calls are those that prepare for it.
+// A search that only makes plans faster must not cost the plans that exist without it. The budget
+// is spent before a variant is asked for, so that the last calls are those that prepare for it.
 TEST_F(VariantsTest, AFailureLeavesWhatWasMeasured) {
   BenchmarkRequest request = withEngines(8, 64 * kMebibyte);
   request.sizes = {8};

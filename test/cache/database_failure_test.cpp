@@ -206,8 +206,8 @@ class ReadOnlyDatabaseTest : public DatabaseFailureTest,
   StoredMeasurements expected_ = {{1, sizeOf(20, 1)}};  ///< of "problem 1"
 };
 
-/// Of the file, of its directory, of both; with the journal that is chosen here, and with the
-/// other.
+/// The file is read-only, its directory, or both; with the journal that is chosen here, and with
+/// the other.
 TEST_P(ReadOnlyDatabaseTest, StillAnswersAndWarnsOnceOfWhatItDrops) {
   const std::string kind = GetParam();
   const std::string home = directory_.file("home");

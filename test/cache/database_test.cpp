@@ -1,4 +1,4 @@
-// What the database keeps, while all goes well.
+// The data that the database keeps while all goes well.
 #include "cache/database.hpp"
 
 #include <fcntl.h>
@@ -75,7 +75,7 @@ TEST_F(DatabaseTest, LargeFilesAreReadToo) {
   expectNoWarning();
 }
 
-// Of a file that is read as a whole, and of one in which a problem is looked up.
+// In a file that is read as a whole, and in one in which a problem is looked up.
 TEST_F(DatabaseTest, WhatIsKeptBehindAProblemsTextComesWithIt) {
   const char* const kTexts[] = {
       "a", "a asked all", "a b c", "a\tb", "a!", "a!b", "ab", "b a", "A x"};

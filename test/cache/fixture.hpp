@@ -1,5 +1,4 @@
-// What the tests of the cache share: keys, values, and a look into the file by way of SQLite
-// itself.
+// Shared by the tests of the cache: keys, values, and a look into the file by way of SQLite itself.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -159,7 +158,7 @@ class CacheFixture : public ::testing::Test {
     EXPECT_NE(std::string::npos, log.find(reason)) << log;
   }
 
-  /// That the database answers as if it were empty, again and again, after one warning.
+  /// Expects that the database answers as if it were empty, again and again, after one warning.
   void expectNoCache(Database& database, const std::string& reason) {
     for (int i = 0; i < 5; ++i) {
       database.store(machine(), "problem", {{1, sizeOf(2)}});

@@ -59,7 +59,7 @@ class HostileDatabaseTest : public test::CacheFixture,
       EXPECT_FALSE(fs::exists(path_ + suffix)) << suffix;
   }
 
-  /// That `body` ends in time; a refusal is one short line.
+  /// Expects that `body` ends in time; a refusal is one short line.
   template <typename Body>
   void expectShort(const char* what, Body body) {
     const auto begin = test::spent();
@@ -131,8 +131,8 @@ class HostileNeighbourTest : public test::CacheFixture {
     expectNoWarning();
   }
 
-  /// That `body` waits for others, and for so long at most: a hundredth of the time that passes
-  /// comes on top.
+  /// Expects that `body` waits for others, and for so long at most. A hundredth of the time that
+  /// passes comes on top.
   static void expectWaits(std::chrono::nanoseconds most, const std::function<void()>& body) {
     const auto before = test::waited();
     const auto begin = Clock::now();

@@ -38,7 +38,7 @@ class MaintenanceTest : public test::CacheFixture {
   std::string json_ = directory_.file("export.json");
 };
 
-/// That `body` throws, naming the file and the reason.
+/// Expects that `body` throws, naming the file and the reason.
 void expectError(const std::function<void()>& body,
                  const std::string& file,
                  const std::string& reason) {

@@ -83,7 +83,7 @@ TEST(HotPlansTest, AnotherEpochsFirstPlanEmptiesTheTable) {
   EXPECT_NE(table.find(key(9), 2), nullptr);
 }
 
-// What came next the last time is looked at first.
+// The table first looks at the entry that came next the last time.
 TEST(HotPlansTest, InWhateverOrderEachKeyHasItsOwnPlan) {
   HotPlans table;
   for (int batch = 1; batch <= 3; ++batch) table.put(key(batch), 1, planFor(key(batch)));

@@ -1,4 +1,4 @@
-// What is summed up of a process's calls.
+// The sums over a process's calls.
 #include "context/report.hpp"
 
 #include <gtest/gtest.h>

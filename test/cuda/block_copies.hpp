@@ -59,7 +59,7 @@ std::vector<Number> numbers(std::size_t count) {
   return all;
 }
 
-/// What has been written nowhere.
+/// The value of numbers that nothing has written.
 template <typename Number>
 constexpr Number kNothing = std::numeric_limits<Number>::has_quiet_NaN
                                 ? std::numeric_limits<Number>::quiet_NaN()

@@ -9,7 +9,8 @@
 namespace ucudnn {
 namespace {
 
-/// What is added to, and the number that adds or, if it is no float, is the sum.
+/// The sum of an output's old value and the number that is added; if it is no float, the number is
+/// the sum.
 template <typename Number>
 Number sumOf(Number before, Number number) {
   return std::is_same_v<Number, float> ? static_cast<Number>(before + number) : number;

@@ -37,7 +37,7 @@ class CapturedCallsTest : public ::testing::Test {
     UCUDNN_CHECK_CUDNN(cudnnScaleTensor(handle_.get(), tensor_.get(), data_, &factor));
   }
 
-  /// Of the captured calls' nodes, the number of each type.
+  /// The number of nodes of each type in the captured calls.
   template <typename Enqueue>
   std::map<cudaGraphNodeType, int> capture(Enqueue enqueue) {
     calls_ = captureCalls(handle_.get(), [&] {

@@ -30,7 +30,7 @@ BlockCopy randomPixels() {
   return copy;
 }
 
-/// Of each thread block the steps in turn.
+/// Runs the steps of each thread block in turn.
 template <typename Tile, typename Number, typename... Steps>
 void launchPixels(const BlockCopy& copy, int width, Number* memory, Steps... steps) {
   const auto tiles = [](int size, int most) {

@@ -22,7 +22,7 @@ BlockCopy randomQuads() {
   return copy;
 }
 
-/// Of each thread block the steps in turn.
+/// Runs the steps of each thread block in turn.
 template <typename... Steps>
 void launchQuads(const BlockCopy& copy, Steps... steps) {
   std::vector<Quad> memory(QuadTile::kQuads);
@@ -85,7 +85,7 @@ TEST(QuadCopyTest, FromBlocksWritesEachPixelOrAddsToIt) {
   }
 }
 
-/// Of blocks without zeros behind their pixels.
+/// Blocks without zeros behind their pixels.
 BlockCopy randomPlanes() {
   BlockCopy copy = randomCopy<float>();
   copy.numbers = copy.channels * copy.rows * copy.columns;

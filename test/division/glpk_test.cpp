@@ -1,4 +1,4 @@
-// What only a build with GLPK has.
+// The parts that only a build with GLPK has.
 #include "division/glpk_guard.hpp"
 
 #include <glpk.h>

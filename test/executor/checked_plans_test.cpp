@@ -1,4 +1,4 @@
-// What is remembered of plans that were checked.
+// The memory of plans that were checked.
 #include "executor/checked_plans.hpp"
 
 #include <gtest/gtest.h>

@@ -93,7 +93,7 @@ int sqlite3_vfs_register(sqlite3_vfs* vfs, int isDefault) {
   return fails() ? failureCode() : original(vfs, isDefault);
 }
 
-/// Of its forms the one that the cache calls.
+/// Intercepts the form of it that the cache calls.
 int sqlite3_db_config(sqlite3* connection, int option, ...) {
   using Function = int(sqlite3*, int, int, int*);
   static const Original<Function> original(nullptr, "sqlite3_db_config");

@@ -1,4 +1,4 @@
-// What the program under fault injection stores, and the test looks for afterwards.
+// The data that the program under fault injection stores, and that the test looks for afterwards.
 #pragma once
 
 #include <string>

@@ -133,7 +133,7 @@ class DatabaseTarget final : public Target {
         }
   }
 
-  /// That the plan is what cuDNN can run, as the request wants it.
+  /// Requires that cuDNN can run the plan, as the request wants it.
   void check(const Plan& plan, const PlanRequest& request) const {
     const std::string text = toText(plan);
     int samples = 0;

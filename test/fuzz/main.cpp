@@ -26,7 +26,7 @@ namespace {
 using namespace ucudnn::fuzz;
 
 constexpr const char* kFinding = "ucudnn-fuzz-finding";
-/// Of the processor: others may want it, too.
+/// Processor time: others may want the processor, too.
 constexpr double kMostSeconds = 5;
 constexpr int kHangSeconds = 30;
 

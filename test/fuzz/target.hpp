@@ -1,4 +1,4 @@
-// What is fed with mutated inputs.
+// A target that is fed with mutated inputs.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Which calls fail while another thread captures a stream, and which void the capture: asks a GPU.
-// Knows nothing of μ-cuDNN. What it prints is what misc/docs/ARCHITECTURE.md ("Captures") and the
-// simulator's captures are to say.
+// Knows nothing of μ-cuDNN. misc/docs/ARCHITECTURE.md ("Captures") and the simulator's captures
+// follow its output.
 //
 //   build/bin/probe_waits_beside_capture, or where nothing of ours is built:
 //   g++ -std=c++17 -I$CUDA/include waits_beside_capture.cpp -L$CUDA/lib -l:libcudart.so.13 -ldl

@@ -1,4 +1,4 @@
-// What of a client's graphs is understood, and as which problem.
+// Which of a client's graphs are understood, and as which problem.
 #include "graph/client_graph.hpp"
 
 #include <gtest/gtest.h>
@@ -345,7 +345,7 @@ TEST(ClientGraph, OtherFollowersAreNotUnderstood) {
       [](GraphValue& g) { g.followers[1].pointwise.mode = CUDNN_POINTWISE_TANH_FWD; }));
 }
 
-// What is not noted for want of memory must not be missed.
+// An attribute that was not noted because memory was short must not be overlooked.
 TEST(Description, IsNotPlainAfterAnAttributeThatCouldNotBeNoted) {
   struct NoMemory final : Description {
     bool read(cudnnBackendAttributeName_t, const AttributeValue&, const Descriptions&) override {

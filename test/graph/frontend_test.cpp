@@ -1,5 +1,5 @@
-// What cudnn-frontend sets on each descriptor, wanted or not, leaves no graph alone: 1.9 to 1.23,
-// of which PyTorch's fused convolutions use the older classes.
+// The attributes that cudnn-frontend always sets on each descriptor make no graph unknown: 1.9 to
+// 1.23; PyTorch's fused convolutions use the older classes.
 #include <gtest/gtest.h>
 
 #include <cfloat>
@@ -62,7 +62,7 @@ class Client : public Descriptions {
 /// y = max(conv(x, w) + bias, 0), as a program that uses the frontend has it described.
 class Frontend : public Client {
  public:
-  /// What is set on RELU besides.
+  /// Further attributes that are set on RELU.
   double upperClip = double{FLT_MAX};
   double lowerClip = 0, slope = 0;
   cudnnNanPropagation_t nans = CUDNN_PROPAGATE_NAN;

@@ -1,5 +1,5 @@
-// What is noted of descriptors is found by their addresses, beside threads that make and end
-// others.
+// Descriptions are found by their descriptors' addresses, while threads make and destroy other
+// descriptors.
 #include "graph/tracked.hpp"
 
 #include <gtest/gtest.h>

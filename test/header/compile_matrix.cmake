@@ -7,7 +7,7 @@ find_program(UCUDNN_TEST_CLANGXX clang++)
 find_program(UCUDNN_TEST_NVCC nvcc HINTS "${CUDAToolkit_BIN_DIR}")
 mark_as_advanced(UCUDNN_TEST_GCC UCUDNN_TEST_GXX UCUDNN_TEST_CLANG UCUDNN_TEST_CLANGXX UCUDNN_TEST_NVCC)
 
-# What clients look like; nvcc, ten times slower, compiles these only.
+# Examples of clients. nvcc is ten times slower and compiles only these.
 set(compile_dir "${CMAKE_CURRENT_SOURCE_DIR}/compile")
 set(client_sources
   ${compile_dir}/client_after_cudnn.cpp
@@ -40,7 +40,7 @@ foreach(directory IN LISTS CUDAToolkit_INCLUDE_DIRS CUDNN_INCLUDE_DIR)
   list(APPEND includes -isystem "${directory}")
 endforeach()
 set(warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only)
-# Of clients that are stricter still; the header has casts that C and C++ share.
+# The warnings of stricter clients; the header has casts that C and C++ share.
 set(cxx_warnings ${warnings} -Wold-style-cast)
 # nvcc's own warnings count too; it emits line directives that -Wpedantic objects to.
 set(nvcc_warnings -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings -x=cu -c)

@@ -1,4 +1,4 @@
-// What the doubles of the C ABI were called with, as plain words.
+// The arguments of calls to the doubles of the C ABI, as plain words.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What cuDNN 8 and 9 dropped, for a raw handle: plain cuDNN's best algorithm within the limit.
+// The functions that cuDNN 8 and 9 dropped, for a raw handle: plain cuDNN's best algorithm within
+// the limit.
 #include <gtest/gtest.h>
 #include <ucudnn/ucudnn.h>
 
@@ -7,7 +8,7 @@
 
 namespace {
 
-/// What the double of cuDNN offers, best first; the workspace is what its GetWorkspaceSize answers.
+/// The offers of the double of cuDNN, best first; its GetWorkspaceSize answers the workspace.
 struct Offer {
   int algo;
   cudnnStatus_t status;
@@ -81,7 +82,7 @@ UCUDNN_TEST_DOUBLE(BackwardFilter,
 
 namespace {
 
-/// What `algo` holds before the call: a value of all three enums that no case below offers.
+/// The value of `algo` before the call: a value of all three enums that no case below offers.
 constexpr int kUntouched = 5;
 
 struct Answer {

@@ -1,4 +1,4 @@
-// What engines that read blocks of pixels as one compute, against engines that read pixels: on the
+// Engines that read blocks of pixels as one compute the same as engines that read pixels: on the
 // simulator, and on a GPU.
 #include <limits>
 #include <ostream>

@@ -1,4 +1,4 @@
-// What the tests of blocks share: the first convolutions of networks for images, and engines that
+// Shared by the tests of blocks: the first convolutions of networks for images, and engines that
 // read them so.
 #pragma once
 

@@ -61,7 +61,8 @@ TEST_F(ChannelsLastTest, WhatCannotBeCopiedIsRefused) {
     EXPECT_FALSE(ChannelsLast::exists(changed([](P) {}), bands)) << bands;
 }
 
-/// Fourteen rows are two of seven, five of three. Of sixteen there are no more than half.
+/// Fourteen rows are two bands of seven, or five of three. With sixteen bands, there are no more
+/// than half.
 TEST_F(ChannelsLastTest, ThereAreAsManyBandsAsRowsAllow) {
   const Problem problem = changed([](Problem&) {});
   const auto countOf = [&](int most) {
@@ -251,8 +252,8 @@ class RandomBands {
   std::mt19937 random_;
 };
 
-/// What a band computes of y or dx is what the same engine computes of the whole, to the bit: each
-/// number is one sum, in one order. UCUDNN_TEST_PROBLEMS: so many.
+/// A band of y or dx equals the same engine's result of the whole to the bit: each number is one
+/// sum, in one order. UCUDNN_TEST_PROBLEMS: the number of problems.
 TEST_F(ChannelsLastTest, BandsAreTheResultOfTheWhole) {
   const char* const asked = std::getenv("UCUDNN_TEST_PROBLEMS");
   const int problems = asked != nullptr ? std::atoi(asked) : 400;
@@ -273,7 +274,7 @@ TEST_F(ChannelsLastTest, BandsAreTheResultOfTheWhole) {
       if (!found) continue;
       SCOPED_TRACE(problem.text() + " N=" + std::to_string(problem.batch()) + " " +
                    toText(problem.operation) + " " + toText(problem.operation, found->kernel));
-      // Of a gradient in 16 bits each band is rounded, and the sum; else small integers are exact.
+      // For a gradient in 16 bits each band is rounded, and the sum; else small integers are exact.
       const bool isRoundedSum =
           bands > 1 && isRounded(problem.wType) && problem.operation == Operation::kBackwardFilter;
       const auto inOne = banded(problem, others[j], 1);

@@ -120,7 +120,7 @@ inline double distance(const std::vector<char>& a, const std::vector<char>& b, s
   return std::sqrt(difference / norm);
 }
 
-/// What lies in a problem's tensors.
+/// The contents of a problem's tensors.
 struct Values {
   std::vector<char> x, w, y;
 
@@ -168,7 +168,7 @@ class DeviceKernelsTest : public ::testing::Test {
     handle_ = makeOwned<CudnnHandle>(cudnnCreate);
   }
 
-  /// What an engine offers for the problem, by its name.
+  /// An engine's offer for the problem, by the engine's name.
   std::optional<KernelOffer> offerOf(const Problem& problem, const EngineConfiguration& value) {
     const auto parsed = parseKernel(problem, toText(value));
     if (!parsed) return std::nullopt;

@@ -46,8 +46,8 @@ TEST_F(EnginePartsTest, LargeFiltersHaveTilesThatNeedTheirShare) {
     }
 }
 
-/// AlexNet's fourth layer. Of a filter gradient's tile cuDNN proposes first what takes several
-/// times the tensors.
+/// AlexNet's fourth layer. For a filter gradient's tile cuDNN first proposes an engine that takes
+/// several times the tensors.
 TEST_F(EnginePartsTest, TilesNeedLessThanTheWholeFilter) {
   for (const Operation operation : kOperations)
     for (const int batch : {4, 8, 16}) {

@@ -1,4 +1,4 @@
-// What this cuDNN's own engines say of our graphs.
+// The answers of this cuDNN's own engines about our graphs.
 #include "engines_fixture.hpp"
 
 #include <algorithm>
@@ -122,7 +122,8 @@ TEST_F(EnginesTest, EachOperationHasSeveralThatCanBeBuilt) {
   }
 }
 
-/// What an engine's graphs share changes nothing: cuDNN's own description of the plans is the same.
+/// Sharing descriptors between an engine's graphs changes nothing: cuDNN's own description of the
+/// plans is the same.
 TEST_F(EnginesTest, GraphsThatShareTensorsAndKnobsMakeThePlansOfOthers) {
   const auto describe = [&](const BackendDescriptor& configuration) {
     const auto plan = makeExecutionPlan(device_, configuration);
@@ -154,7 +155,7 @@ TEST_F(EnginesTest, GraphsThatShareTensorsAndKnobsMakeThePlansOfOthers) {
   }
 }
 
-// What PyTorch runs first of VGG-16's second convolution needs 4.9 GiB for 200 samples.
+// PyTorch's first choice for VGG-16's second convolution needs 4.9 GiB for 200 samples.
 TEST_F(EnginesTest, TheFirstForAWholeBatchRunsPartsOfIt) {
   for (const Operation operation :
        {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
@@ -182,7 +183,7 @@ TEST_F(EnginesTest, AllThatAnyModeNamesIsOfferedUnlessBetterOnesTakeNoMoreWorksp
       problem.mathType = CUDNN_FMA_MATH;
       const auto found = offers(problem);
       const OperationGraph graph(device_, problem, 0, kEngineAlignment);
-      // Of eight that are better four need no more.
+      // Four of the eight better ones need no more.
       const auto isOffered = [&](const EngineConfiguration& value) {
         const std::size_t bytes = workspaceOf(graph.configuration(device_, value));
         const auto needsNoMore = [&](const KernelOffer& o) { return o.workspaceBytes <= bytes; };

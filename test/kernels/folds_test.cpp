@@ -207,7 +207,7 @@ TEST_F(FoldsTest, OtherFactorsAreRefusedAndChangeNothing) {
   EXPECT_EQ(bytes, std::vector<unsigned char>(w.bytes(), 0xFF));
 }
 
-/// What failed may be computed another way, and the client sees no error then.
+/// A failed call may be computed another way, and the client sees no error then.
 TEST_F(FoldsTest, FailuresLeaveNoErrorInTheRuntime) {
   if (!onSimulator()) GTEST_SKIP() << "only the simulator makes calls fail";
   const Problem problem = gradient(kStem);

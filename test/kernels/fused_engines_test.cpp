@@ -222,8 +222,8 @@ TEST_F(FusedEnginesTest, FmaHasThoseWithoutTensorCores) {
   });
 }
 
-/// What cuDNN's own call refuses, engines don't compute either; and sums in half would be rounded
-/// before the bias.
+/// Engines don't compute what cuDNN's own call refuses. Sums in half would be rounded before the
+/// bias.
 TEST_F(FusedEnginesTest, OtherActivationsAndSumsInHalfHaveNone) {
   Problem problem = large();
   problem.operation = Operation::kBiasActivationForward;

@@ -27,7 +27,7 @@ struct Execution {
   Pointers data;  ///< x, w, y and the workspace
 };
 
-/// What has been asked of cuDNN, perhaps by several threads.
+/// The calls of cuDNN, perhaps by several threads.
 struct Asked {
   std::map<cudnnBackendDescriptor_t, Pointers> packs;  ///< that there are
   int made = 0;
@@ -154,7 +154,7 @@ TEST_F(KeptPacksTest, ACallThatRepeatsHasItsPack) {
   EXPECT_EQ(asked.made, 1);
 }
 
-// Of many that differ in one pointer, some meet in one place.
+// Among many that differ in one pointer, some meet in one place.
 TEST_F(KeptPacksTest, EachPointerIsTheCalls) {
   for (std::size_t changed = 0; changed < data_.size(); ++changed)
     for (int turn = 0; turn < 2; ++turn)

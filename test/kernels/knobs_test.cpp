@@ -58,7 +58,7 @@ TEST(KnobsTest, WithoutRangesThereAreNone) {
 
 using EngineVariantsTest = EnginesTest;
 
-/// Of each operation some can be configured, which no heuristic proposes.
+/// For each operation some variants can be configured that no heuristic proposes.
 TEST_F(EngineVariantsTest, SomeExistAndAreOfTheSameKind) {
   const auto source = makeEngineSource();
   for (const Operation operation :

@@ -95,7 +95,7 @@ class LargeTest : public DeviceKernelsTest {
             });
   }
 
-  /// What `run` computes of the packed problem, computed of the one with gaps.
+  /// The result of `run` for the packed problem, computed by the problem with gaps.
   std::vector<char> runSpread(const Problem& packed,
                               const Problem& spread,
                               Kernel kernel,

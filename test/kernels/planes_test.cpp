@@ -111,7 +111,7 @@ TEST_P(PlaneNumericsTest, TheyAreTheResultOfSteps) {
       ++compared;
       EXPECT_FALSE(offer.anyCall);
       for (const bool adds : {false, true})
-        // Of small integers the transforms alone are not exact.
+        // For small integers only the transforms are inexact.
         EXPECT_LE(distance(run(problem, offer, adds),
                            run(problem, plain(problem), adds),
                            problem.outputType()),
@@ -136,8 +136,8 @@ TEST_F(PlanesTest, AreOfAlgorithmsThatTransformAndTheirCopies) {
     for (const KernelOffer& offer : found) {
       const auto [tiles, bands] = cutOf(operation, offer.kernel);
       cuts.insert({tiles, bands});
-      // Of 20 x 20 pixels, a pixel of padding before them: 9 steps and 2 more of the 3 that a
-      // filter has, of 4 pixels each. A band has a share of the 9, rounded up.
+      // 20 x 20 pixels with a pixel of padding before them are 9 steps, and 2 more because a filter
+      // has 3, of 4 pixels each. A band has a share of the 9, rounded up.
       const int channels = 32 / tiles, rows = (9 + bands - 1) / bands + 2;
       EXPECT_GE(
           offer.workspaceBytes,
@@ -190,7 +190,7 @@ TEST_F(PlanesTest, PartsNeedLessWorkspace) {
   }
 }
 
-/// Of 4 rows, 3 bands would have 2, 2 and none.
+/// With 4 rows, 3 bands would have 2, 2 and none.
 TEST_F(PlanesTest, NoBandIsWithoutRows) {
   const auto hasThreeBands = [&](int size) {
     const Problem problem = stepping({size, 5, 0, 2}, {40, 5, 0, 2}, 8);

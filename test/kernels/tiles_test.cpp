@@ -33,7 +33,7 @@ std::vector<TileCase> tileCases() {
     cases.push_back({name, problem});
   };
   using P = Problem&;
-  // Of eight tiles each has three filters.
+  // With eight tiles each has three filters.
   add("Float", CUDNN_DATA_FLOAT, [](P p) { setSizes(p, 7, 24, false); });
   add("Double", CUDNN_DATA_DOUBLE, [](P p) { setSizes(p, 7, 24, false); });
   add("Half", CUDNN_DATA_HALF, [](P p) { setSizes(p, 8, 32, false); });
@@ -64,7 +64,7 @@ std::vector<TileCase> tileCases() {
 
 class TilesTest : public DeviceKernelsTest {
  protected:
-  /// What an engine offers for the problem in so many tiles.
+  /// An engine's offer for the problem in so many tiles.
   std::optional<KernelOffer> offer(const Problem& problem, EngineConfiguration value, int tiles) {
     value.tiles = tiles;
     return offerOf(problem, value);

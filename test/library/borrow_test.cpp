@@ -66,7 +66,7 @@ class BorrowTest : public LibraryTest {
       }
     throw std::runtime_error("cuDNN has no algorithm");
   }
-  /// Of a call without workspace.
+  /// Checks a call without workspace.
   void expectRight(ucudnnOperation_t operation, double beta) {
     SCOPED_TRACE(testing::Message() << toText(operation) << " beta " << beta);
     const auto right = expected(operation, beta);
@@ -105,7 +105,7 @@ TEST_F(BorrowTest, WhereTheCallOverwrites) {
   }
 }
 
-/// What comes first doesn't decide: calls that add have plans of their own.
+/// The first call doesn't decide for all: calls that add have their own plans.
 TEST_F(BorrowTest, AlsoBehindACallThatAdds) {
   force(caseOf(42));
   for (const ucudnnOperation_t operation : kBorrowing) {
@@ -138,7 +138,7 @@ TEST_F(BorrowTest, NothingOfAFiltersGradient) {
   expectAllRight(UCUDNN_BACKWARD_FILTER);
 }
 
-/// What lies there is not the call's.
+/// The memory in the gaps is not the call's.
 TEST_F(BorrowTest, NothingOfAnOutputWithGaps) {
   ConvolutionCase behind = caseOf(28), between = caseOf(30);
   behind.batchGap = 8;

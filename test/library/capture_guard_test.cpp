@@ -1,4 +1,4 @@
-// What μ-cuDNN does besides the convolutions of a call voids no capture of its client's.
+// The work of μ-cuDNN beside the convolutions of a call voids no capture of its client's.
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"

@@ -79,7 +79,8 @@ ChildResult runClient(const std::vector<std::string>& arguments,
   return result;
 }
 
-/// Of algorithms unless the environment asks for others; all are timed, at all sizes.
+/// Forces splits of algorithms unless the environment asks for other kernels. All are timed, at all
+/// sizes.
 ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations operations)
     : environment_({{"UCUDNN_DATABASE", database()},
                     {"UCUDNN_KERNELS", environmentOr("UCUDNN_KERNELS", "legacy")},

@@ -10,8 +10,8 @@
 
 namespace ucudnn::test {
 
-/// What a child process did: its exit status (128 and more: killed by a signal) and what it
-/// printed.
+/// The result of a child process: its exit status (128 and more: killed by a signal) and its
+/// output.
 struct ChildResult {
   int status = -1;
   std::string output;

@@ -1,4 +1,4 @@
-// What diagnosis.h tells, and that it is what runs.
+// The answers of diagnosis.h agree with what runs.
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"

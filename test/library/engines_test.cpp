@@ -130,7 +130,7 @@ std::vector<ConvolutionCase> fusedCases() {
   return cases;
 }
 
-/// What a fused call is made with besides.
+/// The further arguments of a fused call.
 struct FusedArguments {
   cudnnActivationMode_t activation;
   double alpha1, alpha2;
@@ -167,7 +167,7 @@ class FusedEnginesTest : public EnginesTest {
     return all;
   }
 
-  /// What is not read is NaN before the call.
+  /// Memory that is not read is NaN before the call.
   template <typename Handle>
   std::vector<char> result(Handle handle, const FusedArguments& made) {
     convolution_->fill();

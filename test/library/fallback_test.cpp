@@ -1,4 +1,4 @@
-// What cannot be planned runs through cuDNN as it is, and gets cuDNN's own answer.
+// Calls that cannot be planned run through plain cuDNN, and get cuDNN's own answer.
 #include <functional>
 #include <tuple>
 

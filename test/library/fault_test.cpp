@@ -18,7 +18,7 @@ class FaultTest : public LibraryTest {
   }
 };
 
-/// What must be as it was. Descriptors are not among it: those of plans stay with the process.
+/// Objects that must be as before. Descriptors are left out: those of plans stay with the process.
 struct Live {
   std::int64_t handles = liveHandles("cudnnHandle");
   std::int64_t streams = liveHandles("stream");
@@ -61,8 +61,8 @@ class Tasks {
   Tasks(const Tasks&) = delete;
   Tasks& operator=(const Tasks&) = delete;
 
-  /// What a client does, from the handle's creation to its end, with the n-th of its calls failing
-  /// (0: none). Returns how many calls were made.
+  /// A client's calls from the handle's creation to its end; the n-th call fails (0: none). Returns
+  /// how many calls were made.
   std::int64_t run(std::int64_t n) {
     for (const ucudnnOperation_t operation : kOperations)
       convolutions_[operation]->output(operation).write(original_[operation]);

@@ -1,4 +1,4 @@
-// What the whole-library tests share: one convolution with its descriptors and buffers, run through
+// Shared by the whole-library tests: one convolution with its descriptors and buffers, run through
 // μ-cuDNN or through plain cuDNN by the same code, and the means to compare, to look and to
 // provoke.
 #pragma once
@@ -198,8 +198,8 @@ class Convolution {
                       ucudnnOperation_t operation,
                       std::vector<ucudnnParetoPoint_t>* points) const;
 
-  /// What plain cuDNN computes undivided with this algorithm from the buffers as they are, and with
-  /// the output's content as it is. Empty: cuDNN refuses it.
+  /// Plain cuDNN's undivided result with this algorithm, from the buffers and the output's content
+  /// as they are. Empty: cuDNN refuses it.
   std::optional<std::vector<char>> undivided(
       cudnnHandle_t native, ucudnnOperation_t operation, int algorithm, double alpha, double beta);
 
@@ -269,7 +269,7 @@ class LibraryTest : public ::testing::Test {
   void TearDown() override;
 
  private:
-  /// What is planned is tested here, not when: each problem is measured when it is first seen.
+  /// Plans are tested here, not when they are made: each problem is measured when it is first seen.
   EnvironmentGuard atOnce_{"UCUDNN_BENCHMARK_SHARE", "always"};
 };
 

@@ -86,7 +86,8 @@ TEST_P(FusedTest, ZOfAnotherLayoutIsLeftToCudnn) {
   EXPECT_TRUE(result == expected);
 }
 
-// What GetWorkspaceSize names for the only algorithm that goes without an activation is enough.
+// Without an activation there is only one algorithm; the workspace that GetWorkspaceSize names for
+// it is enough.
 TEST_P(FusedTest, NamedWorkspaceSufficesWithoutAnActivation) {
   constexpr int kAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
   ConvolutionCase parameters = GetParam();

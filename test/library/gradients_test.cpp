@@ -71,7 +71,7 @@ class GradientsTest : public ReplayFixture, public ::testing::WithParamInterface
   }
 
  private:
-  /// Of an engine without workspace: w, and a fourth of x and y, in float.
+  /// For an engine without workspace: w, and a fourth of x and y, in float.
   static std::size_t summedBytes() {
     const Convolution convolution(GetParam().convolution);
     const auto bytesOf = [&](ucudnnOperation_t operation) {

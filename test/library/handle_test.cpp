@@ -154,7 +154,7 @@ TEST_F(HandleTest, NativeHandleIsAdoptedOnFirstUse) {
   }
 }
 
-// What was kept for a raw handle that plain cudnnDestroy ended is not the new handle's.
+// The state of a raw handle that plain cudnnDestroy ended is not passed to the new handle.
 TEST_F(HandleTest, CreatedHandleInheritsNothingFromItsAddress) {
   if (!onSimulator()) GTEST_SKIP() << "only the simulator's addresses come back soon";
   Convolution convolution(case_);

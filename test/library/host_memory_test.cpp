@@ -56,8 +56,8 @@ class HostMemoryTest : public LibraryTest {
     setArithmetic(Arithmetic::kOff);
   }
 
-  /// Makes one allocation of a call after the other fail, each on a handle of its own. What the
-  /// call returns is its own business.
+  /// Makes one allocation of a call after the other fail, each on its own handle. The call may
+  /// return any status.
   static void failEach(const std::function<void(UcudnnHandle_t)>& set,
                        const std::function<void(UcudnnHandle_t)>& call) {
     constexpr long kMost = 20000;  // no call allocates as often

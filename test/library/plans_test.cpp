@@ -18,7 +18,7 @@ std::string contentOf(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// What the client says of its plans, and of results that no other order of sums can change.
+/// The client's output about its plans, and about results that no other order of sums can change.
 std::string saidOf(const ChildResult& child) {
   std::string said;
   for (const std::string word : {"plan ", "predicted ", "result forward "}) {

@@ -190,8 +190,8 @@ TEST_F(QueryTest, ALimitThatIsNamedHoldsForLaterCalls) {
   }
 }
 
-/// What was free at one query says nothing of later ones. As cuDNN's own choice is always within
-/// the default limit, the best must need more than that.
+/// The memory that was free at one query says nothing of later queries. cuDNN's own choice is
+/// always within the default limit, so the best must need more than that.
 TEST_F(QueryTest, AnAnswerForWantOfMemoryHoldsUntilThereIsSome) {
   if (!onSimulator()) GTEST_SKIP() << "needs the simulator's random times, and little memory";
   forced_.reset();

@@ -13,7 +13,8 @@ namespace ucudnn::test {
 namespace {
 
 constexpr std::size_t kLimit = std::size_t{64} << 20;
-// What a planned call does before its first micro-batch (capture_test.cpp counts it).
+// Calls of cuDNN that a planned call makes before its first micro-batch (capture_test.cpp counts
+// them).
 constexpr std::int64_t kGetters = 6;
 
 const char* const kFunctions[] = {
@@ -22,7 +23,7 @@ const char* const kFunctions[] = {
 class RefusalTest : public LibraryTest {
  protected:
   std::string log() const { return directory_.file("log"); }
-  /// What becomes of plans goes to log(), and each micro-batch to cuDNN: a replayed one can't be
+  /// Logs the fate of plans to log(), and passes each micro-batch to cuDNN: a replayed one can't be
   /// refused.
   std::map<std::string, std::string> logging() const {
     return {{"UCUDNN_LOG_LEVEL", "info"}, {"UCUDNN_LOG_FILE", log()}, {"UCUDNN_GRAPH_MEMORY", "0"}};
@@ -333,7 +334,7 @@ TEST_F(SmallWorkspaceTest, ADeterministicAlgorithmStandsInForOneWhereItFits) {
   }
 }
 
-/// What the deterministic algorithm that needs the least needs of cuDNN.
+/// The least workspace that cuDNN needs for a deterministic algorithm.
 std::size_t leastDeterministicBytes(const Handles& handles, const Convolution& convolution) {
   std::size_t bytes = 0;
   while (bytes < kLimit && !hasDeterministic(handles, convolution, UCUDNN_BACKWARD_FILTER, bytes))

@@ -11,7 +11,7 @@
 
 namespace ucudnn::test {
 
-/// What has been done so far. The latter three stay 0 on a GPU.
+/// Counters so far. The latter three stay 0 on a GPU.
 struct Counts {
   long long replayed = 0, split = 0, graphs = 0, graphBytes = 0;
   std::int64_t captures = 0, launches = 0, convolutions = 0;
@@ -20,8 +20,8 @@ struct Counts {
   Counts operator-(const Counts& before) const;
 };
 
-/// A convolution that is called again and again on a handle with a stream of its own. What each
-/// call computes is compared with the same plan on a handle whose calls are not replayed.
+/// A convolution that is called again and again on a handle with its own stream. Each result is
+/// compared with that of the same plan on a handle whose calls are not replayed.
 class Repeated {
  public:
   using Call = std::function<cudnnStatus_t(UcudnnHandle_t)>;
@@ -35,7 +35,7 @@ class Repeated {
   UcudnnHandle_t handle() const { return handle_; }
   UcudnnHandle_t enqueuing() const { return enqueuing_; }  ///< its calls are not replayed
   cudaStream_t stream() const { return stream_; }
-  /// Of all calls from now on.
+  /// The workspace of all calls from now on.
   Workspace& workspace() { return workspace_; }
 
   /// From now on on a GPU too: only deterministic kernels run.

@@ -7,7 +7,7 @@ namespace {
 
 class ReplayMemoryTest : public ReplayFixture {
  protected:
-  /// What the graph of one forward call takes.
+  /// Bytes of the graph of one forward call.
   static long long graphBytes(const ConvolutionCase& parameters = replayCase()) {
     Repeated calls(parameters);
     calls.call(UCUDNN_FORWARD);
@@ -133,7 +133,7 @@ TEST_F(ReplayMemoryTest, RotationThatDoesNotFitKeepsSomeAndCapturesNothingOverAn
     }
 }
 
-// What has no chance to fit must not drive out what does.
+// A graph that has no chance to fit must not drive out graphs that do.
 TEST_F(ReplayMemoryTest, GraphTooLargeForTheMemoryLeavesTheOthersAlone) {
   ConvolutionCase large = replayCase();
   large.batch = 126;    // six micro-batches, or more

@@ -1,4 +1,4 @@
-// What replaying must not disturb: the client's captures, streams and threads.
+// Replaying must not disturb the client's captures, streams and threads.
 #include <atomic>
 #include <thread>
 
@@ -103,7 +103,7 @@ TEST_F(ReplayStreamTest, TwoStreamsRunSideBySide) {
   first.call(UCUDNN_FORWARD);
 }
 
-/// What one thread does: calls with buffers that take turns. Waits for its own stream only.
+/// The work of one thread: calls with buffers that take turns. Waits only for its own stream.
 class Worker {
  public:
   Worker() : memory_(std::size_t{1} << 20) {

@@ -161,7 +161,7 @@ TEST_F(ReplayTest, NewContentsAreRead) {
     }
 }
 
-// What an allocator gives back and out again may have its former address.
+// Memory that an allocator takes back and hands out again may have its former address.
 TEST_F(ReplayTest, BuffersAllocatedAnewAreRead) {
   Repeated calls(replayCase());
   for (const ucudnnOperation_t operation : kOperations)
@@ -290,7 +290,7 @@ TEST_F(ReplayTest, NothingIsReplayedWhereItIsTurnedOffOrTested) {
   }
 }
 
-/// Of its own: what is planned of it differs from the other tests'.
+/// A problem of its own: its plans differ from the other tests'.
 ConvolutionCase pacesCase() {
   ConvolutionCase result = replayCase();
   result.channels = 12;

@@ -1,4 +1,4 @@
-// What is measured that nobody asked for leaves the memory that the client's other threads want.
+// Measuring that nobody asked for leaves the memory that the client's other threads want.
 #include <atomic>
 #include <thread>
 

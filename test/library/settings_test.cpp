@@ -115,7 +115,7 @@ TEST_F(SettingsTest, ABenchmarkShareIsBetween0And1OrInfinite) {
 }
 
 TEST_F(SettingsTest, UndividedPolicyOfTheHandleSplitsNothing) {
-  // Of nine taps: larger filters have planes, which ForcedSplits hasn't measured.
+  // The filter has nine taps: larger filters have planes, which ForcedSplits hasn't measured.
   ConvolutionCase parameters;
   parameters.channels = 48;
   const ForcedSplits forced({parameters});

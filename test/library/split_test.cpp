@@ -81,7 +81,7 @@ double toleranceOf(ucudnnOperation_t operation,
   return std::max(tolerance(convolution), magnified ? kWinograd : 0.0);
 }
 
-/// What cuDNN computes undivided: with the plan's own algorithm where it has one.
+/// cuDNN's undivided result, by the plan's own algorithm if it has one.
 std::optional<Expectation> undivided(Convolution& convolution,
                                      cudnnHandle_t native,
                                      ucudnnOperation_t operation,

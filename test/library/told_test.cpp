@@ -1,4 +1,4 @@
-// What a client is told that an algorithm needs: what it needs.
+// The workspace that a client is told for an algorithm is the algorithm's need.
 #include <algorithm>
 #include <optional>
 

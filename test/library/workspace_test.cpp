@@ -1,4 +1,4 @@
-// What holds of the workspace: misc/docs/CLIENTS.md, "At run time", 7, 8, 9, 12, 14.
+// Promises about the workspace: misc/docs/CLIENTS.md, "At run time", 7, 8, 9, 12, 14.
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -43,7 +43,7 @@ class WorkspaceTest : public LibraryTest {
     return bytes;
   }
 
-  /// What the algorithm is told that a query names for the plan.
+  /// The workspace that GetWorkspaceSize names for the algorithm that a query names for the plan.
   std::size_t plannedBytes(ucudnnOperation_t operation) {
     std::vector<Performance> named;
     EXPECT_CUDNN(convolution_->query(handles_->ours, operation, Query::kGet, 1, &named));

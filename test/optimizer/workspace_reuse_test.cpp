@@ -250,7 +250,7 @@ TEST(WorkspaceReuseTest, WhatBorrowsEqualsEnumerationOfAllOrders) {
     Case c = randomCase(random);
     c.miniBatch = std::min(c.miniBatch, 6);
     if (c.choices.size() > 5) c.choices.erase(c.choices.begin(), c.choices.end() - 5);
-    // Of 3, 3, 2 and 1 samples the room is less than the largest workspace of the cases.
+    // With 3, 3, 2 and 1 samples the room is less than the largest workspace of the cases.
     for (const std::size_t sampleBytes : {172u, 180u, 260u, 520u})
       for (const std::size_t limitBytes : {0u, 2u, 17u}) {
         const WorkspaceRoom room{limitBytes, sampleBytes};

@@ -12,7 +12,7 @@ EXAMPLE = "misc/examples/convolution.cpp"
 
 
 def checked(text, update=False):
-    """What is wrong with a page of this text, and the page afterwards."""
+    """The faults of a page of this text, and the page afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "page.md"
         page.write_text(text, encoding="utf-8")

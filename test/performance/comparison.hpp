@@ -46,7 +46,7 @@ void compare(benchmark::State& state, int calls, int parts, Bare bare, Planned p
   state.counters["overhead_ns"] = median(plannedNs) - median(bareNs);
 }
 
-/// What a program of these benchmarks does.
+/// The main function of these benchmarks.
 inline int runBenchmarks(int argc, char** argv) {
   setArithmetic(Arithmetic::kOff);  // on the simulator
   benchmark::AddCustomContext("simulated", onSimulator() ? "yes" : "no");

@@ -1,4 +1,4 @@
-// What replay does to calls whose addresses repeat, rotate or never repeat. Run:
+// The effect of replay on calls whose addresses repeat, rotate or never repeat. Run:
 // ucudnn_replay_benchmark, on a GPU or under misc/with-simulator.
 //   hostTime/L:    a call under a limit of L MiB, one after another: planned_ns replayed,
 //                  bare_ns enqueued; idle_ns replayed, where the device has come to rest before
@@ -57,8 +57,8 @@ void describePlan(benchmark::State& state, const Convolution& convolution) {
 
 enum class Device { kBusy, kIdle };
 
-/// Of calls in a row, the median: the first one after a rest of the device takes the host longer.
-/// kIdle: each comes after such a rest.
+/// The median over calls in a row: the first one after a rest of the device takes the host longer.
+/// kIdle: each call comes after such a rest.
 template <typename Call>
 double medianCallNs(Device before, Call call) {
   std::vector<double> times;
@@ -74,7 +74,7 @@ double medianCallNs(Device before, Call call) {
   return median(times);
 }
 
-/// Of a call, to the end of the device's work.
+/// The time of a call, to the end of the device's work.
 template <typename Call>
 double wholeBlockNs(Call call) {
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// What planning takes in a process that finds everything in the database, and what of it is cuDNN's
-// time. Run twice, on a GPU or under misc/with-simulator:
+// The time of planning in a process that finds everything in the database, and cuDNN's part of it.
+// Run twice, on a GPU or under misc/with-simulator:
 //   UCUDNN_DATABASE=FILE ucudnn_warm_start_benchmark LAYERS.csv [batch size [rest in ms]]
 // Each of the list's convolutions is queried within 64 MiB, TF32, one after another, as a framework
 // does that sets up a network; batch size 0: the list's. Another convolution goes before them,

@@ -88,8 +88,8 @@ TEST_F(ErrorsDatabaseTest, ErrorsThatCantBeAreMeasuredAgain) {
   EXPECT_EQ(expected, toText(*plan));
 }
 
-// That a kernel is less accurate than it is costs time alone. The other way round nobody notices:
-// misc/docs/SECURITY.md says so.
+// A row that makes a kernel less accurate than it is costs only time. A row that makes it more
+// accurate goes unnoticed: misc/docs/SECURITY.md says so.
 TEST_F(ErrorsDatabaseTest, ALieThatCouldBeIsBelieved) {
   {
     Planner planner;

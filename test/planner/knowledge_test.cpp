@@ -1,4 +1,4 @@
-// What an attempt that was cut short leaves known, and what a later one makes up for.
+// An attempt that was cut short leaves its findings known, and a later one completes them.
 #include "planner/knowledge.hpp"
 
 #include <gtest/gtest.h>

@@ -134,7 +134,7 @@ class LargeListTest : public ::testing::TestWithParam<std::tuple<std::size_t, Op
     return wanted;
   }
 
-  /// Of one run, after one that warms up.
+  /// The time of one run, after one that warms up.
   static double msOf(const std::function<cudnnStatus_t()>& run) {
     const Event begin = makeEvent(), end = makeEvent();
     EXPECT_EQ(run(), CUDNN_STATUS_SUCCESS);
@@ -163,7 +163,7 @@ class LargeListTest : public ::testing::TestWithParam<std::tuple<std::size_t, Op
   CudnnHandle handle_;
 };
 
-/// What half the problem takes, by the engine that cuDNN names first, is printed beside it.
+/// Prints beside it the time of half the problem by the engine that cuDNN names first.
 TEST_P(LargeListTest, IsRightInParts) {
   const auto [index, operation] = GetParam();
   const tool::Layer layer = layers().at(index);

@@ -1,4 +1,4 @@
-// What is taken from a database's rows, and what is not.
+// Which of a database's rows are used, and which are not.
 #include "planner/measurement_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -111,7 +111,7 @@ TEST(MeasurementRowsTest, ErrorsThatNoKernelCouldHaveAreLeftOut) {
   EXPECT_EQ(1U, found(half, 3e-4).size());
 }
 
-// What could not be read again is not stored.
+// An error that could not be read again is not stored.
 TEST(MeasurementRowsTest, OnlyPossibleErrorsAreStored) {
   const Problem problem = sampleProblem(Operation::kForward, 8);
   Measurement known = measured(kGemm, 1, 10), broken = measured(kFft, 1, 10);

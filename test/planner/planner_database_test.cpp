@@ -51,7 +51,7 @@ TEST_F(PlannerDatabaseTest, ASecondStartMeasuresNothing) {
   EXPECT_EQ(callCount("cudnnConvolutionForward"), forwards);
 }
 
-// Of what is shipped.
+// For the shipped database.
 TEST_F(PlannerDatabaseTest, OfAnotherVersionOnlyTheOrderIsTaken) {
   Planner planner;
   planner.plan(request(planner, kDividedLimit));
@@ -94,8 +94,8 @@ TEST_F(PlannerDatabaseTest, ASecondStartAsksOnceAboutWhatItRunsAndNames) {
   EXPECT_EQ(callCount(kRanking) - rankings, 1);
 }
 
-// A plan of 17 and 16 samples by one algorithm. That a row says too little of the smaller size does
-// not matter: the plan has what the larger one needs.
+// A plan of 17 and 16 samples by one algorithm. A row may say too little of the smaller size: the
+// plan has the workspace that the larger one needs.
 TEST_F(PlannerDatabaseTest, ASecondStartAsksAboutAnAlgorithmAtItsLargestSizeAlone) {
   settings_.batchSizePolicy = BatchSizePolicy::kAll;
   settings_.graphMemoryBytes = 0;

@@ -15,7 +15,7 @@
 namespace ucudnn::test {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-/// Of largeProblem at a batch of 32, on the simulated H200: the fastest algorithm needs 55.5 MiB
+/// For largeProblem at a batch of 32, on the simulated H200: the fastest algorithm needs 55.5 MiB
 /// for the mini-batch and 31.7 MiB for one half of it.
 constexpr std::size_t kUndividedLimit = 64 * kMebibyte;
 constexpr std::size_t kDividedLimit = 32 * kMebibyte;
@@ -67,7 +67,7 @@ class PlannerTest : public ::testing::Test {
   CudnnHandle handle_;
 };
 
-/// What a plan must be whatever the problem.
+/// Expectations of any plan, whatever the problem.
 inline void expectValid(const Plan& plan, const PlanRequest& request) {
   EXPECT_EQ(plan.problem, request.problem);
   EXPECT_LE(plan.workspaceBytes, request.limitBytes);

@@ -1,4 +1,4 @@
-// What a database says that is not so.
+// False statements in a database.
 #include <string>
 
 #include "changed_database.hpp"

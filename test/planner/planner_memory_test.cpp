@@ -1,4 +1,4 @@
-// What is planned where device memory is short.
+// Planning while device memory is short.
 #include <cuda_runtime_api.h>
 
 #include "planner/planner.hpp"

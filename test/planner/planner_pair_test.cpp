@@ -18,8 +18,8 @@ class PlannerPairTest : public PlannerTest {
     settings_.batchSizePolicy = BatchSizePolicy::kUndivided;
   }
 
-  /// Of another process, where IMPLICIT_GEMM takes so long and IMPLICIT_PRECOMP_GEMM so long, in
-  /// ms, and all else longer.
+  /// The plan of another process in which IMPLICIT_GEMM takes `plain` ms and IMPLICIT_PRECOMP_GEMM
+  /// `precomputed` ms; all others take longer.
   std::shared_ptr<const Plan> planOf(KernelTiming plain, KernelTiming precomputed) {
     Planner first;
     first.plan(request(first, kDividedLimit));

@@ -1,4 +1,4 @@
-// What runs until a problem is measured, where the call's own kernel lacks workspace.
+// The kernels that run until a problem is measured, if the call's own kernel lacks workspace.
 #include "planner/planner.hpp"
 
 #include <chrono>

@@ -252,7 +252,7 @@ TEST_F(PlannerTest, ThreadsThatAskForTheSameHoldTheSamePlan) {
   }
 }
 
-// What was left out for one question is judged anew for another.
+// A kernel that was left out for one question is judged anew for another.
 TEST_F(PlannerTest, AnswersDoNotDependOnTheOrderOfQuestions) {
   for (const Operation operation : kOperations)
     for (const int batch : {16, 24, 30})

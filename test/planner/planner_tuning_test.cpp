@@ -72,7 +72,7 @@ TEST_P(PlannerTuningTest, FastTimesFewerKernelsForPlansAsGood) {
       }
 }
 
-/// What is left beside powers of two needs kernels as well.
+/// Samples that are left over beside powers of two need kernels as well.
 TEST_P(PlannerTuningTest, FastIsAsGoodWhereSamplesAreLeftOver) {
   for (const Operation operation :
        {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})

@@ -31,7 +31,7 @@ class GraphForks {
         });
       int failed = 0;
       for (int i = 0; i < kChildren && failed == 0; ++i) {
-        // What a destructor of a static object does, and what a worker does that uses a GPU.
+        // Does the work of a static object's destructor, and that of a worker that uses a GPU.
         failed += isWell(child([&, i] {
           makeDescriptors(i);
           asked.ask();

@@ -1,4 +1,4 @@
-// What some programs do with the graph API, and most don't.
+// Habits that some programs have with the graph API, and most don't.
 #pragma once
 
 #include <dlfcn.h>
@@ -157,7 +157,7 @@ class GraphHabits : GraphLayer {
     read(y, yCount_, results);
   }
 
-  /// What has been captured.
+  /// Launches the captured work.
   void launch() {
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;

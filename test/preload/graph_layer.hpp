@@ -10,14 +10,14 @@
 
 namespace plain {
 
-/// What is done with the plans of an operation.
+/// The use of an operation's plans.
 enum class GraphUse {
   kFirst,    ///< the first one runs
   kAll,      ///< all run, as a program that tunes itself times them
   kUnasked,  ///< the first one runs, in the workspace that its configuration names
 };
 
-/// Of x, w and y, in this order; which of them is the output, the operation says.
+/// The operation on x, w and y, in this order; it says which of them is the output.
 enum class GraphOperation {
   kForward,
   kBackwardData,

@@ -75,7 +75,7 @@ class GraphLives : GraphLayer {
       CHECK(GraphThreads::limit()(std::size_t{1} << 30));
       execute(handle, slow, kOthers / 4, results);
     }
-    // Of other problems, perhaps at the same address.
+    // Other problems, perhaps at the same address.
     for (int i = 0; i < kOthers / 4; ++i) {
       GraphLives other(small(2 + i % 4));
       other.execute(handle, other.slowest(handle), 1, results);

@@ -10,15 +10,16 @@
 
 namespace plain {
 
-/// What is set on a RELU, as cudnn-frontend does. Not all of it: `isPlain`, as others do.
+/// The attributes that are set on a RELU, as cudnn-frontend does. `isPlain`: only some, as others
+/// do.
 struct Relu {
   bool isPlain = true;
   double upperClip = double{FLT_MAX};
   double slope = 0;
 };
 
-/// Of a convolution that leaves images as large as they are, or grows them by what is padded behind
-/// beyond what is padded before.
+/// The shape of a convolution that leaves images as large as they are, or grows them by the padding
+/// behind beyond that before.
 struct Shape {
   std::int64_t batch = kBatch, channels = kChannels, filters = kFilters, groups = 1;
   std::vector<std::int64_t> image = {kSize, kSize};

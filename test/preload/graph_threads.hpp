@@ -1,5 +1,5 @@
-// What threads do to the handle of a plan while another asks the plan for its workspace, which by
-// cuDNN's rules needs no handle.
+// Threads use the handle of a plan in several ways while another asks the plan for its workspace,
+// which by cuDNN's rules needs no handle.
 #pragma once
 
 #include <dlfcn.h>

@@ -31,7 +31,7 @@ UCUDNN_FOR_EACH_FUNCTION(PLANNED)
   }
 UCUDNN_FOR_EACH_BACKEND_FUNCTION(BACKEND)
 
-/* Of the plans that guard_client.c has, the second one. */
+/* Only the second of guard_client.c's plans needs more. */
 int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t plan) {
   return *(const int*)plan == 2;
 }

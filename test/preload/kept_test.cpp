@@ -1,5 +1,5 @@
-// What `ucudnn run` keeps without being asked: where, of how many processes at once, and where
-// nothing can be kept.
+// The files that `ucudnn run` keeps without being asked: where, for how many processes at once, and
+// when nothing can be kept.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -64,7 +64,7 @@ class KeptRunTest : public ::testing::Test {
         if (entry.is_regular_file()) files.push_back(entry.path().string());
     return files;
   }
-  /// Of the home, the one that is kept.
+  /// The only file in the home: the one that is kept.
   std::string kept() const {
     const auto files = filesUnder(home_);
     EXPECT_EQ(1U, files.size());
@@ -80,7 +80,7 @@ TEST_F(KeptRunTest, SecondStartMeasuresNothingThatItKnows) {
   EXPECT_EQ(0U, kept().find(home_ + "/.cache/ucudnn/NVIDIA-H200-simulated_sm90")) << kept();
   const std::string before = readText(kept());
   EXPECT_EQ(0U, before.find("SQLite format 3"));
-  // What is measured is stored, if only again.
+  // A measurement is stored, if only again.
   expectRuns();
   EXPECT_TRUE(before == readText(kept()));
 }
@@ -294,7 +294,7 @@ class ShippedTest : public KeptRunTest {
   std::string tool() const override { return file("installed/bin/ucudnn"); }
   std::string shipped() const { return file("installed/share/ucudnn/measurements.db"); }
 
-  /// What is shipped is what was measured, with `change` (an expression of sed's) in its JSON.
+  /// Ships the measurements, with `change` (an expression of sed's) in their JSON.
   void ship(const std::string& change = "") const {
     std::filesystem::remove(shipped());
     const std::string json = file("shipped.json"), database = " --database ",

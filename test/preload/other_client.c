@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* What is loaded next must take another place. */
+/* The next library that is loaded must take another place. */
 static void drop(void* library) {
   Dl_info found;
   const int isFound = dladdr(dlsym(library, "cudnnGetVersion"), &found);

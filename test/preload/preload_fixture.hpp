@@ -20,8 +20,8 @@ inline constexpr const char* kOperations[] = {
 
 class PreloadTest : public ::testing::Test {
  protected:
-  /// What the plans are made of is measured by programs of which only the times are wanted: also
-  /// for calls that are replayed.
+  /// Measures what plans need by programs of which only the times are wanted: also for calls that
+  /// are replayed.
   void SetUp() override {
     for (const char* const mode : {"query", "find", "fixed", "graph"}) {
       const Outcome outcome = shell(variables() + kReplaying + "UCUDNN_SIMULATOR_ARITHMETIC=off " +
@@ -93,7 +93,7 @@ class PreloadTest : public ::testing::Test {
     }
   }
 
-  /// Of "turns", which calls each operation three times with the same memory, six times over.
+  /// For "turns", which calls each operation three times with the same memory, six times over.
   void expectAllReplayedButTheFirst() const {
     for (const char* const operation : kOperations)
       EXPECT_LE(12, traceLines(operation, ", replayed")) << operation;

@@ -8,7 +8,7 @@ namespace {
 
 using PreloadGraphTest = PreloadTest;
 
-// What a call is left to cuDNN for once it has been measured.
+// Why a call is left to cuDNN once it has been measured.
 constexpr const char* kOwnIsBest = "\tcudnn\tits own kernel is as fast";
 
 // The first engines that need no tensor cores compute by FFT forward and for the filter.
@@ -26,7 +26,7 @@ TEST_F(PreloadGraphTest, SplitsPlansOfTheGraphApi) {
 }
 
 // Each of the plans that a program tries runs as ours, and no less exactly, or is the fastest
-// itself. What is split is split by FFT, which is the fastest here.
+// itself. Split plans run FFT, which is the fastest here.
 TEST_F(PreloadGraphTest, SplitsPlansThatAProgramTimes) {
   runBoth("autotune");
   for (const char* const operation : kOperations) {

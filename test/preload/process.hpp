@@ -21,7 +21,7 @@ std::string preloading(const std::string& libraries);
 std::string readText(const std::string& path);
 std::vector<std::string> linesOf(const std::string& path);
 
-/// What a plain program has written.
+/// The results that a plain program has written.
 std::vector<float> readResults(const std::string& path);
 
 }  // namespace ucudnn::test

@@ -258,7 +258,8 @@ class RandomCut {
   std::string takenInto_;
 };
 
-/// What cuDNN asks of a convolution's descriptors, but for a band that sees the padding alone.
+/// Expects cuDNN's conditions for a convolution's descriptors, except for a band that sees only the
+/// padding.
 void expectConvolution(const Part& part) {
   const Problem& problem = part.problem;
   for (std::size_t i = 0; i + 2 < static_cast<std::size_t>(problem.dimensions); ++i) {
@@ -271,7 +272,7 @@ void expectConvolution(const Part& part) {
   }
 }
 
-/// Of random problems all parts that are cut so deep, against the whole.
+/// Compares all parts of random problems that are cut so deep with the whole.
 void compare(int problems, int depth) {
   Random random(static_cast<std::uint64_t>(depth));
   int divided = 0;

@@ -56,7 +56,7 @@ void setConvolution(const ConvolutionDescriptor& convolution,
                                                      compute));
 }
 
-/// What sampleProblem() says.
+/// Sets the values of sampleProblem().
 void setSample(const Descriptors& d,
                cudnnDataType_t type = CUDNN_DATA_FLOAT,
                cudnnDataType_t compute = CUDNN_DATA_FLOAT) {

@@ -46,7 +46,7 @@ struct ClientGraph {
   std::vector<std::unique_ptr<Granted>> memory;
 };
 
-/// What an actor does and may do in its round.
+/// An actor's role and permissions in its round.
 struct Part {
   ClientHandle* asker = nullptr;   ///< the handle of its queries
   ClientHandle* runner = nullptr;  ///< the handle of its calls; often the same
@@ -62,8 +62,7 @@ class Actor {
   Actor(const Scenario& scenario, const Part& part, Random random, Report& report)
       : scenario_(scenario), part_(part), random_(random), report_(report) {}
 
-  /// What comes before the calls, where it may come earlier: the questions, and now and then the
-  /// calls once in vain.
+  /// Does what may come before the calls: the queries, and now and then the calls once in vain.
   void prepare();
   void act();
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAllMemory = std::size_t{64} << 30;
 
-// What belongs to plans stays with the process; these never do.
+// Objects of plans stay with the process; these kinds never do.
 const char* const kLeakKinds[] = {
     "stream", "event", "graph", "graphExec", "device memory", "host memory", "cudnnHandle"};
 
@@ -160,7 +160,8 @@ void Client::end() {
 void Client::checkLeaks(const Baseline& before) {
   const Baseline after = look();
   if (violationCount() != 0) report_.fail("", std::to_string(violationCount()) + " violations");
-  // What was adopted and went behind the library's back keeps what the library has for it.
+  // If an adopted handle was destroyed behind the library's back, the library keeps its objects for
+  // it.
   if (plainlyDestroyed_ && scenario_.totalBytes > 0) return;
   // A device that helps to measure for another keeps a stream and a handle for the process's life.
   const auto helpersOf = [&](const std::string& kind) -> std::int64_t {

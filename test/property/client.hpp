@@ -55,7 +55,7 @@ class Client {
   bool memoryIsShort_ = false;
 };
 
-/// What one seed does in this process.
+/// Runs one seed in this process.
 void runClient(const Scenario& scenario, Report& report);
 
 }  // namespace ucudnn::test

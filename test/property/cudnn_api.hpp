@@ -14,7 +14,7 @@ namespace ucudnn::test {
 
 class Api {
  public:
-  /// What the loader has found for this program: the preloaded library's functions.
+  /// The functions that the loader has found for this program: the preloaded library's.
   static const Api& preloaded() {
     static const Api api;
     return api;

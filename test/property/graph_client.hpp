@@ -19,7 +19,7 @@ enum class Way {
   kXla,               ///< engines by index; runs all within a bound, keeps the fastest
 };
 
-/// What cudnn-frontend's users pass.
+/// The workspace size that cudnn-frontend's users pass.
 enum class Passes { kPlansWorkspace, kBound, kConfigurationsWorkspace };
 
 struct Habits {
@@ -39,7 +39,7 @@ struct Habits {
   std::string text() const;
 };
 
-/// What became of one configuration of a graph, by its place among those that heuristics named.
+/// The outcome for one configuration of a graph, by its place among the heuristics' proposals.
 struct Tried {
   bool isBarred = false;
   cudnnStatus_t finalized = CUDNN_STATUS_SUCCESS;
@@ -77,7 +77,7 @@ class GraphClient {
   ClientResult runConfiguration(int place, int executions);
 
   const std::vector<Descriptor>& configurations() const { return configurations_; }
-  /// What cuDNN says that a configuration needs; empty: its plan can't be built.
+  /// The workspace that cuDNN names for a configuration; empty: its plan can't be built.
   std::optional<std::size_t> needOf(int place) const;
 
  private:

@@ -7,7 +7,7 @@ namespace ucudnn::test {
 namespace {
 
 constexpr double kNoSlower = 1.01;
-// What CUDA's events resolve: half a microsecond.
+// The resolution of CUDA's events: half a microsecond.
 constexpr double kResolutionMs = 5e-4;
 constexpr std::size_t kJudgedCalls = 10;  // the last ones of a client, once it has been measured
 
@@ -44,7 +44,7 @@ class Comparison {
         ours_(ours),
         counts_(counts) {}
 
-  /// What is wrong.
+  /// The differences that are faults.
   std::vector<std::string> findings() {
     compareRefusals();
     for (std::size_t i = 0; i < std::min(plain_.tried.size(), ours_.tried.size()); ++i)

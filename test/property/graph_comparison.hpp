@@ -1,4 +1,4 @@
-// What a program of the graph API came to with us and without, and what is wrong with that.
+// Compares a program of the graph API with us and without, and says what is wrong.
 #pragma once
 
 #include <string>

@@ -4,8 +4,8 @@
 //   LD_PRELOAD=libucudnn_preload.so ucudnn_graph_property [--seed S] [--count N] [--client I]
 //                                                         [--trace]
 //
-// runs the processes of the seeds S, ..., S + N - 1, or of each the I-th program alone. What must
-// hold, by the word that a finding begins with:
+// runs the processes of the seeds S, ..., S + N - 1, or only the I-th program of each. It checks
+// the following, by the word that a finding begins with:
 //
 //   SLOWER   in the end a call takes no longer on the device than the program's own plan, by more
 //            than 1 %, where that fits the cap; of programs that time all their plans, without a

@@ -24,7 +24,7 @@ double fromBfloat16(std::uint16_t narrow) {
   return static_cast<double>(value);
 }
 
-/// Of a value that is 0 or between 2^-14 and 2^15, and whose fraction has at most ten bits.
+/// Converts a value that is 0 or between 2^-14 and 2^15, and whose fraction has at most ten bits.
 std::uint16_t toHalf(float value) {
   if (value == 0) return 0;
   int exponent = 0;

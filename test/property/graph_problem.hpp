@@ -60,7 +60,7 @@ class DeviceMemory {
   std::size_t bytes_ = 0;
 };
 
-/// What a problem reads and writes. Throws where there is no memory.
+/// The tensors that a problem reads and writes. Throws if there is no memory.
 class GraphTensors {
  public:
   GraphTensors(const GraphProblem& problem, bool computes);

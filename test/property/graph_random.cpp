@@ -32,7 +32,7 @@ std::int64_t halved(std::int64_t channels, std::int64_t groups) {
   return std::max<std::int64_t>(1, channels / groups / 2) * groups;
 }
 
-/// Of x and y.
+/// Bytes of x and y.
 double bytesOf(const GraphProblem& p) {
   double x = static_cast<double>(p.elementBytes()), y = x;
   for (const std::int64_t size : p.x()) x *= static_cast<double>(size);
@@ -62,7 +62,7 @@ Descriptor makeTensor(const Api& api,
   const bool isVirtual = id >= GraphTensors::kVirtual;
   Descriptor made(api, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id);
-  // What no memory holds is rounded once, at the end.
+  // Virtual tensors are in float: a result is rounded once, at the end.
   const bool isNarrow = problem.elementBytes() < sizeof(float);
   made.set(CUDNN_ATTR_TENSOR_DATA_TYPE,
            CUDNN_TYPE_DATA_TYPE,
@@ -163,7 +163,7 @@ Descriptor makePointwise(const Api& api,
   return made.finalize();
 }
 
-/// What follows the convolution of a fused graph: z, the bias, RELU.
+/// Adds the operations behind the convolution of a fused graph: z, the bias, RELU.
 void addFollowers(const Api& api, const GraphProblem& problem, std::vector<Descriptor>& made) {
   std::int64_t last = GraphTensors::kVirtual;
   const auto y = [&](std::int64_t id) { return makeTensor(api, problem, id, problem.y()); };

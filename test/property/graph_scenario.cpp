@@ -60,7 +60,7 @@ std::size_t interestingBytes(Random& random, const std::vector<std::size_t>& nee
                                    std::size_t{1} << 30});
 }
 
-/// What its plans need, is filled in later.
+/// The workspace that its plans need is filled in later.
 GraphProgram randomProgram(const GraphScenario& scenario, int client) {
   Random random = randomOf(scenario, client);
   random.next();  // the problem's
@@ -107,7 +107,8 @@ void favor(const Descriptor& configuration) {
   scaleTime(configuration.get(), kFavored);
 }
 
-/// With so much memory free. What the program does not survive is its failure.
+/// Runs with so much memory free. If the program does not survive that, it is the program's
+/// failure.
 ClientResult act(GraphClient& client, std::size_t freeBytes) {
   ClientResult result;
   setMemory(0, freeBytes);

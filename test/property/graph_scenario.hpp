@@ -25,7 +25,7 @@ struct GraphScenario {
 
 GraphScenario randomGraphScenario(std::uint64_t seed);
 
-/// What has happened, so that a test can tell whether it has tried anything.
+/// Counts events, so that a test can tell whether it has tried anything.
 struct GraphCounts {
   long long clients = 0;  ///< that found a plan
   long long capped = 0;   ///< whose plan needs more than the cap

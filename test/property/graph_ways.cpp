@@ -56,8 +56,8 @@ std::optional<GraphClient::Built> GraphClient::chooseAsPyTorchBenchmark() {
   return std::nullopt;
 }
 
-/// What the frontend's user will pass; empty: more than the bound. Whoever has bounded
-/// configurations relies on it: plans take no more.
+/// The workspace that the frontend's user will pass; empty: more than the bound. A program that has
+/// bounded configurations relies on plans to take no more.
 std::optional<std::size_t> GraphClient::boundedBytes(Built& built) {
   std::size_t configured = 0;
   if (habits_.boundsConfigurations) {

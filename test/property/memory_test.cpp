@@ -29,7 +29,7 @@ const ConvolutionCase kLarge = caseOf(CUDNN_FMA_MATH, 64, 28);
 /// be.
 const ConvolutionCase kTensor = caseOf(CUDNN_DEFAULT_MATH, 64, 14);
 
-/// What was taken at most at once while `act` ran, beside what was there before.
+/// The peak of memory that was taken while `act` ran, beside what was taken before.
 std::size_t extraBytes(const ConvolutionCase& parameters,
                        const std::map<std::string, std::string>& environment,
                        const std::function<void(Convolution&, const Handles&, Workspace)>& act) {

@@ -1,5 +1,5 @@
-// What was asked at one batch size must not spoil what is asked at another: pairs of sizes under
-// three policies, in one process and through the database. Each side is a process of its own.
+// Questions at one batch size must not spoil the answers at another: pairs of sizes under three
+// policies, in one process and through the database. Each side is its own process.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What measuring costs a whole program, in virtual time with the true cost of every call: one whose
-// shapes change all the time, and one whose shapes never do.
+// The cost of measuring for a whole program, in virtual time with the true cost of every call: one
+// program whose shapes change all the time, and one whose shapes never do.
 #include <gtest/gtest.h>
 
 #include "../support/simulator.hpp"

@@ -112,8 +112,8 @@ Actor::Choice Actor::followSize(Site& site, int algorithm, ClientHandle& handle)
   return choice;
 }
 
-/// What GetWorkspaceSize may name: the limit that was stated, else the setting if there is one and
-/// anything runs within it. Under a total no limit holds that nobody has stated.
+/// The most that GetWorkspaceSize may name: the limit that was stated; else the setting, if there
+/// is one and anything runs within it. Under a total only a stated limit holds.
 std::optional<std::size_t> Actor::limitOf(Site& site, ClientHandle& handle) const {
   const auto stated = handle.limits.find(limitKey(site));
   if (stated != handle.limits.end()) return stated->second;
@@ -136,7 +136,7 @@ void Actor::checkEntry(const Site& site, const Performance& entry, std::size_t l
   // In a workspace of the library's own the client's is of no use.
   if (plain.bytes > entry.memory && scenario_.totalBytes == 0)
     say("an answer that cuDNN needs " + std::to_string(plain.bytes) + " bytes for");
-  // What is not planned is cuDNN's own answer.
+  // An unplanned convolution gets cuDNN's own answer.
   if (entry.memory % kGranularity != 0 && entry.memory != plain.bytes)
     say("an answer's memory is no multiple of 512");
   if (scenario_.deterministic && !plain.deterministic) say("an answer is not deterministic");
@@ -230,7 +230,7 @@ void Actor::lookAtPlan(Site& site) {
   std::vector<ucudnnParetoPoint_t> points;
   site.convolution().front(part_.asker->handle, asked(site), &points);
   if (status != CUDNN_STATUS_SUCCESS) {
-    // What can't be measured now is not planned.
+    // A convolution that can't be measured now is not planned.
     if (status != CUDNN_STATUS_NOT_SUPPORTED && !scenario_.limitsMemory && !part_.captures)
       fail(site, std::string("a plan failed with ") + cudnnGetErrorString(status));
     return;

@@ -1,4 +1,5 @@
-// What a client of the property test found wrong, said at once so that it survives a crash.
+// The faults that a client of the property test found, printed at once so that they survive a
+// crash.
 #pragma once
 
 #include <mutex>

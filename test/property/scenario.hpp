@@ -1,4 +1,4 @@
-// What one client process of the property test is made of, all chosen by a seed.
+// The contents of one client process of the property test, all chosen by a seed.
 #pragma once
 
 #include <cstdint>

@@ -41,7 +41,7 @@ struct Seeds {
   }
 };
 
-/// What is wrong with a process itself; empty: nothing.
+/// The complaints about a process itself; empty: none.
 inline std::string complaintsOf(const ForkResult& result) {
   std::string text;
   if (result.status != 0) text += "FAILED status " + std::to_string(result.status) + "\n";

@@ -157,7 +157,7 @@ std::string Site::difference() {
 std::string Site::resultDifference(const std::vector<char>& result) {
   if (operation_ == UCUDNN_BACKWARD_FILTER) return sumDifference(result);
   const double far = distance(convolution_.geometry(operation_), result, expected_);
-  // What is copied from blocks is rounded before it is added to floats.
+  // A copy from blocks rounds before it adds to floats.
   constexpr double kRounding = 1e-6;
   const bool addsFloats = choice_.beta != 0 && choice_.convolution.type == CUDNN_DATA_FLOAT;
   if (addsFloats && far > 0 && far < kRounding) return {};

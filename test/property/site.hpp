@@ -13,8 +13,8 @@ namespace ucudnn::test {
 
 class Site {
  public:
-  /// What plain cuDNN says of an algorithm: the status of a call with exactly the workspace that it
-  /// names.
+  /// Plain cuDNN's answer about an algorithm: the status of a call with exactly the workspace that
+  /// it names.
   struct Algorithm {
     cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;
     std::size_t bytes = 0;

@@ -1,4 +1,4 @@
-// What algorithms need, and how they are found.
+// The algorithms' workspaces, and how algorithms are found.
 #include <algorithm>
 
 #include "convolution_fixture.hpp"

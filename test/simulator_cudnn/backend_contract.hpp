@@ -1,7 +1,7 @@
-// What cuDNN's backend API answers to calls that need no device: the statuses were seen with cuDNN
-// 9.19.0 on a machine without a GPU, 2026-11-22. These tests run on the simulator, and on that real
-// library too, with an H200's properties as text. Calls are left out at which the real one crashes:
-// a null output pointer, a configuration without an engine, a graph of a tensor.
+// The answers of cuDNN's backend API to calls that need no device. The statuses were seen with
+// cuDNN 9.19.0 on a machine without a GPU, 2026-11-22. These tests run on the simulator, and on
+// that real library too, with an H200's properties as text. Calls that make the real library crash
+// are left out: a null output pointer, a configuration without an engine, a graph of a tensor.
 #pragma once
 
 #include "backend_descriptor.hpp"

@@ -233,7 +233,7 @@ TEST_F(BackwardContractTest, EnginesOfBackwardFilter) {
   EXPECT_EQ(Notes{}, notes(1));
 }
 
-// What is atomic adds up in the output.
+// Atomic kernels add up in the output.
 TEST_F(BackwardContractTest, NotesOfShortTypes) {
   const Notes atomic{CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
                      CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};

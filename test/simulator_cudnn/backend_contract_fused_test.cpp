@@ -9,7 +9,7 @@ namespace {
 
 class FusedContractTest : public BackendContractTest {
  protected:
-  /// What is set on RELU; empty: it isn't.
+  /// The attributes that are set on RELU; empty: not set.
   struct Relu {
     std::optional<cudnnNanPropagation_t> nans;
     std::optional<double> upperClip, lowerClip, slope;

@@ -35,7 +35,7 @@ class BackendGraph {
                                                   cudnnBackendHeurMode_t mode);
 
   const Descriptor& graph() const { return *graph_; }
-  /// What heuristics give, configured.
+  /// The heuristics' proposals, configured.
   std::vector<DescriptorPointer> configs(cudnnBackendHeurMode_t mode) const;
   /// Those of the modes A, B and FALLBACK, each once.
   std::vector<DescriptorPointer> allConfigs() const;

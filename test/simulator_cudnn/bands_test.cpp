@@ -1,5 +1,5 @@
-// Bands of one sample: parts along a spatial dimension that keep the whole's strides and have
-// paddings of their own. What engines make of them was seen on an H100 (2026-11-26).
+// Bands of one sample: parts along a spatial dimension that keep the whole's strides and have their
+// own paddings. The engines' treatment of them was seen on an H100 (2026-11-26).
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

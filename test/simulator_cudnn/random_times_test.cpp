@@ -144,7 +144,7 @@ TEST_F(RandomTimesTest, HeuristicsDoNotKnowThem) {
   EXPECT_EQ(heuristicOrder(0), heuristicOrder(4));
 }
 
-// What is measured is what a call then takes.
+// A call takes the time that was measured.
 TEST_F(RandomTimesTest, CallsTakeWhatWasMeasured) {
   const Times measured = times(layer(8), 9);
   Convolution convolution(layer(8));

@@ -130,8 +130,8 @@ constexpr UnsafeCase kUnsafeCases[] = {
     {kRelaxed, false, kRelaxed, true},
 };
 
-/// What planning does beside a capture. Each on memory, a stream and an event that take no part in
-/// it.
+/// Calls that planning makes beside a capture, each on memory, a stream and an event that take no
+/// part in it.
 class UnsafeCalls {
  public:
   UnsafeCalls() {

@@ -1,4 +1,4 @@
-// Graphs: their time, order and memory, and captures beside other work. What a GPU does was
+// Graphs: their time, order and memory, and captures beside other work. A GPU's behaviour was
 // measured on an H200 with CUDA 13.0, 2026-11-22.
 #include <thread>
 
@@ -179,7 +179,7 @@ TEST(SimulatedGraphTest, AFailingInstantiationIsOneOfMemory) {
   EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
-// What a library does that captures for itself, beside clients that know nothing of it.
+// A library captures for itself, beside clients that know nothing of it.
 TEST(SimulatedGraphTest, ACaptureOnANonBlockingStreamDisturbsNobody) {
   const DeviceBuffer buffer(16);
   for (const auto mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {

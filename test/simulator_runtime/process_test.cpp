@@ -1,5 +1,5 @@
-// What the environment sets, and what is said at exit. Each runs in a process of its own, started
-// anew (the "threadsafe" style), because settings are read once.
+// The settings of the environment, and the output at exit. Each test runs in its own process,
+// started anew (the "threadsafe" style), because settings are read once.
 #include <csignal>
 #include <cstdlib>
 #include <string>

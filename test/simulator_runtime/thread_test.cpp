@@ -6,7 +6,7 @@
 namespace ucudnn::test {
 namespace {
 
-/// What one thread measures on a stream of its own: the times of a few fills.
+/// The measurements of one thread on its own stream: the times of a few fills.
 std::vector<float> measure(char* target) {
   const ScopedStream stream;
   const ScopedEvent start;

@@ -1,4 +1,4 @@
-// What the simulated cuDNN uses of the runtime: works, ranges, races.
+// The parts of the runtime that the simulated cuDNN uses: works, ranges, races.
 #include <vector>
 
 #include "fixtures.hpp"

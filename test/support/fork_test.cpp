@@ -1,4 +1,4 @@
-// What a forked child finds of its parent's locks.
+// The state of a parent's locks in its forked child.
 #include "support/fork.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr unsigned kSecondsForADeadlock = 20;
 
-/// What a child returns; 128 and more: it was ended by a signal, 142 where it hung.
+/// A child's exit status; 128 and more: a signal ended it, 142 if it hung.
 template <typename Body>
 int childs(Body body) {
   const pid_t child = ::fork();

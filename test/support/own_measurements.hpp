@@ -1,4 +1,4 @@
-// What a database holds of one problem alone.
+// The measurements that a database holds for one problem alone.
 #pragma once
 
 #include <string>

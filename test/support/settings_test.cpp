@@ -39,7 +39,7 @@ auto membersOf(const Settings& settings) {
 }
 #undef UCUDNN_MEMBERS
 
-/// Of a default as documented, what could also be given; the rest is said about it.
+/// The default itself, without the other values and remarks that the documentation adds.
 std::string valueIn(const std::string& documented) {
   return documented.substr(0, documented.find_first_of(",;"));
 }

@@ -82,8 +82,8 @@ inline void setRounding(bool on) {
   detail::callSimulator<void>("ucudnnSimulatorSetRounding", static_cast<int>(on));
 }
 
-/// Kernel times at random, the same at every run with the same seed; 0: off. What the library has
-/// measured before knows nothing of it.
+/// Kernel times at random, the same at every run with the same seed; 0: off. Earlier measurements
+/// of the library don't have them.
 inline void setRandomTimes(std::uint64_t seed) {
   detail::callSimulator<void>("ucudnnSimulatorSetRandomTimes", seed);
 }
@@ -104,8 +104,8 @@ inline int heldCompilations() {
   return detail::callSimulator<int>("ucudnnSimulatorHeldCompilations");
 }
 
-/// What calls take of the host's virtual time, as on an H200; on also forgets which kernels are
-/// loaded.
+/// Makes calls cost the host's virtual time, as on an H200. Switching it on also forgets which
+/// kernels are loaded.
 inline void setMeasuringCost(bool on) {
   detail::callSimulator<void>("ucudnnSimulatorSetMeasuringCost", static_cast<int>(on));
 }

@@ -23,7 +23,7 @@ class TemporaryDirectory {
     path_ = pattern;
   }
   ~TemporaryDirectory() {
-    std::error_code ignored;  // What is left behind in /tmp is no reason to fail a test.
+    std::error_code ignored;  // Files left behind in /tmp are no reason to fail a test.
     std::filesystem::remove_all(path_, ignored);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;

@@ -1,11 +1,11 @@
-// What a body of code costs, whoever else wants the machine.
+// The cost of a body of code, whoever else wants the machine.
 #pragma once
 
 #include <chrono>
 
 namespace ucudnn::test {
 
-/// What this process has asked to sleep, in all: a busy machine sleeps longer.
+/// The time that this process has asked to sleep, in all: a busy machine sleeps longer.
 std::chrono::nanoseconds waited();
 
 /// The processor's time that this process has taken, and what it has asked to sleep.

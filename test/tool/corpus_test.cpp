@@ -35,7 +35,7 @@ bool beginsWith(const Path& file, const char* prefix) {
   return file.filename().string().rfind(prefix, 0) == 0;
 }
 
-/// Of the processor, by the children that have ended.
+/// Processor time of the children that have ended.
 double secondsOfChildren() {
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);

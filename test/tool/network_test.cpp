@@ -253,7 +253,7 @@ TEST_F(SimulatedNetwork, ResNet50IsDividedAsWellAsByADynamicProgram) {
                                " UCUDNN_DATABASE=" + directory_.file("measurements.db");
   const Json network =
       run("plan " + list + " --total-workspace " + std::to_string(kTotal), recorded).at("network");
-  // Of the same measurements, which a division takes within several limits.
+  // Uses the same measurements, which a division takes within several limits.
   const Json each = run("plan " + list, recorded);
   for (const Json& row : each.at("rows")) {
     auto& options = items.emplace_back();

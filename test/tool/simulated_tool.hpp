@@ -15,8 +15,8 @@ using Json = nlohmann::json;
 
 class ToolTest : public ::testing::Test {
  protected:
-  /// Runs a command that succeeds and says nothing on stderr; returns its JSON. What is recorded
-  /// are algorithms: engines are for those who ask.
+  /// Runs a command that succeeds and says nothing on stderr; returns its JSON. The recorded
+  /// kernels are algorithms: engines are for those who ask.
   Json run(const std::string& arguments, const std::string& environment = "") {
     const std::string file = directory_.file("result.json");
     outcome_ = runTool(arguments + " --json " + file,

@@ -20,10 +20,11 @@ const std::string kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
 
 class SimulatedTool : public ToolTest {};
 
-// What misc/demo.sh shows. The sums are those of misc/profiles/h200_legacy_algorithms.csv: 47.4 ms
-// undivided, 14.6 ms split, 11.3 ms without a limit; split 0.15 ms more, for conv2's forward is
-// kept from Winograd, 0.47 less, for calls of several kernels are replayed, 0.62 less, for the
-// largest batches that fit are tried, and 0.16 less, for outputs are borrowed.
+// The output of misc/demo.sh. The sums are those of misc/profiles/h200_legacy_algorithms.csv: 47.4
+// ms undivided, 14.6 ms split, 11.3 ms without a limit. Split takes 0.15 ms more, because conv2's
+// forward is kept from Winograd. It takes 0.47 less because calls of several kernels are replayed,
+// 0.62 less because the largest batches that fit are tried, and 0.16 less because outputs are
+// borrowed.
 TEST_F(SimulatedTool, BenchesAlexNet) {
   const Json result = run("bench " + kAlexNet);
   EXPECT_TRUE(result.at("machine").at("simulated"));
@@ -150,8 +151,8 @@ TEST_F(SimulatedTool, UndividedKernelsAreTheAutotunersWhateverTheEnvironmentSays
   }
 }
 
-// What conv2 takes at the least on an H200, by misc/profiles: 0.41683 ms of one of cuDNN's engines,
-// 0.512 of its algorithms.
+// The least time of conv2 on an H200, by misc/profiles: 0.41683 ms with one of cuDNN's engines,
+// 0.512 with its algorithms.
 TEST_F(SimulatedTool, EachLimitIsComparedWithCudnnsBestAtAnyWorkspace) {
   const Json result =
       run("bench --no-check " + kAlexNet +
@@ -449,7 +450,7 @@ TEST_F(SimulatedTool, AnInterruptedBenchWritesWhatItHas) {
   EXPECT_EQ(result.at("rows").back().at("error"), "not run: interrupted");
 }
 
-// What `plan --save` writes runs as it was shown, and nothing is measured.
+// Plans that `plan --save` writes run as they were shown, and nothing is measured.
 TEST_F(SimulatedTool, SavedPlansRunUnmeasured) {
   const std::string saved = directory_.file("plans.json");
   const Json planned =

@@ -1,4 +1,4 @@
-// What queries answer when μ-cuDNN owns the workspace.
+// The answers to queries when μ-cuDNN owns the workspace.
 #include <algorithm>
 
 #include "network.hpp"

@@ -38,7 +38,7 @@ class DeterminismTest : public TotalWorkspaceTest {
                        expected),
               toleranceBetweenAlgorithms());
   }
-  /// Of a share of the total that the user has set, and of the workspace that a client passes.
+  /// Warnings about a share of the total that the user has set, and about a client's own workspace.
   std::size_t warnings() const {
     return logged({"[warn", "it is not deterministic"}).size() +
            logged({"[info", "so it is not deterministic"}).size();

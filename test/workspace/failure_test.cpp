@@ -1,4 +1,4 @@
-// What happens when memory or kernels are missing.
+// Behaviour when memory or kernels are missing.
 #include "../library/fused.hpp"
 #include "network.hpp"
 

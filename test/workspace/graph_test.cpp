@@ -28,7 +28,7 @@ TEST_P(GraphPolicyTest, CapturedAfterTheFirstIterationRunsAsPlanned) {
     launch(stream.stream());
     network.expectRight(handles.native);
   }
-  // What comes later leaves the captured workspace alone.
+  // Later work leaves the captured workspace alone.
   const StreamHandle other;
   Network late({2, 0});
   late.prepare();

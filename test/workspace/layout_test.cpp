@@ -1,4 +1,4 @@
-// What decides how a total is laid out: arithmetic, without a device.
+// The rules that lay out a total: arithmetic, without a device.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -46,7 +46,7 @@ ArenaCount::Window window(double elapsedMs, std::size_t groups, double plannedMs
   return result;
 }
 
-/// What comes after two windows alike.
+/// The count after two windows alike.
 template <typename PlannedMs>
 std::size_t nextOfTwo(ArenaCount& count,
                       const ArenaCount::Window& window,

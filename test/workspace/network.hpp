@@ -72,7 +72,7 @@ class TotalWorkspaceTest : public LibraryTest {
   void SetUp() override;
   void TearDown() override;
 
-  /// What every convolution would like to have, at most.
+  /// The workspace that every convolution would like to have, at most.
   std::size_t wantedBytes(int kind);
   /// Settings of new handles, for the rest of the test.
   void setTotal(std::size_t bytes, ucudnnTotalWorkspacePolicy_t policy);

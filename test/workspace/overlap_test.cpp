@@ -101,7 +101,7 @@ class OverlapTest : public TotalWorkspaceTest {
     return trainer.timeMs(eachBytes);
   }
 
-  /// What all nine would like.
+  /// The workspace that all nine would like.
   std::size_t wantedByAll() {
     std::size_t sum = 0;
     const Handles handles;
@@ -145,7 +145,7 @@ TEST_F(OverlapTest, StreamsThatOverlapGetArenasThatLetThem) {
 }
 
 TEST_F(OverlapTest, ATrialMeasuresNothingAndWhatStandsItIsMeasured) {
-  // What fits a third of the total at most is no power of two of so many samples.
+  // With so many samples, the size that fits at most a third of the total is no power of two.
   setTotal(wantedByAll(), UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO);
   Trainer trainer(3, Order::kFree, 96);
   trainer.iterate();

@@ -1,4 +1,4 @@
-// Several handles, streams and threads. That nothing races is the simulator's to find: it aborts.
+// Several handles, streams and threads. The simulator checks that nothing races: it aborts.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -40,7 +40,7 @@ def _check(status):
 
 
 def statistics():
-    """What μ-cuDNN has done in this process so far: a dict of the numbers in <ucudnn/diagnosis.h>."""
+    """μ-cuDNN's work in this process so far: a dict of the numbers in <ucudnn/diagnosis.h>."""
     numbers, library = _Statistics(), _library()
     if library is not None:
         _check(library.ucudnnGetStatistics(ctypes.byref(numbers)))

@@ -43,14 +43,14 @@ double modelTimeMs(const ConvolutionProblem& problem, Method method, const Devic
 /// How many kernels one call launches.
 int launchCount(const ConvolutionProblem& problem, Method method);
 
-/// What the algorithm costs by the profile or the model, which is what cuDNN's heuristics go by;
-/// false when it cannot compute the problem.
+/// The algorithm's cost by the profile or the model, which cuDNN's heuristics use; false when it
+/// cannot compute the problem.
 bool expectedCost(const ConvolutionProblem& problem,
                   int algorithm,
                   const DeviceModel& device,
                   Cost* cost);
 
-/// What the algorithm really costs: as expected, unless times are random.
+/// The algorithm's real cost: as expected, unless times are random.
 bool findCost(const ConvolutionProblem& problem,
               int algorithm,
               const DeviceModel& device,

@@ -45,7 +45,7 @@ bool overlap(const TensorShape& a, const void* aData, const TensorShape& b, cons
   return aBegin < bBegin + extentBytes(b) && bBegin < aBegin + extentBytes(a);
 }
 
-// What a fused graph adds to the sums.
+// The operations of a fused graph on the finished sums.
 Epilogue fusedEpilogue(const OperationGraph& graph, const BackendVariantPack& pack) {
   const FusedTail& fused = *graph.fused;
   Epilogue epilogue;
@@ -90,7 +90,7 @@ ConvolutionCall callOf(const OperationGraph& graph, const BackendVariantPack& pa
   return call;
 }
 
-/// What an engine clears of its workspace by a memset; its time is counted as the kernels'.
+/// Clears a part of an engine's workspace by a memset. The kernels' time includes it.
 void submitClearing(cudnnHandle_t handle, void* workspace, std::size_t bytes) {
   Work work{"fill",
             0,

@@ -22,7 +22,7 @@ inline void requireAttributeType(cudnnBackendAttributeType_t given,
   }
 }
 
-/// What one Set brings.
+/// The arguments of one Set.
 class AttributeInput {
  public:
   AttributeInput(cudnnBackendAttributeType_t type, std::int64_t count, const void* elements)

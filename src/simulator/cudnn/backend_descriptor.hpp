@@ -8,8 +8,8 @@
 
 namespace ucudnn::simulator {
 
-/// What a cudnnBackendDescriptor_t points to. Set, then finalized, then read; not for two threads
-/// at once.
+/// The object behind a cudnnBackendDescriptor_t. Set, then finalized, then read; not for two
+/// threads at once.
 class BackendDescriptor {
  public:
   explicit BackendDescriptor(cudnnBackendDescriptorType_t type) : type_(type) {}

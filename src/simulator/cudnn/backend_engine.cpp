@@ -7,8 +7,8 @@
 namespace ucudnn::simulator {
 namespace {
 
-// What calls take of the host: the least of five, of the real library without a GPU, for the
-// forward pass of AlexNet's second layer.
+// The host's time for calls: the least of five, of the real library without a GPU, for the forward
+// pass of AlexNet's second layer.
 constexpr double kHeuristicsMicroseconds = 40;
 constexpr double kHeuristicsBMicroseconds = 6300;
 constexpr double kFallbackMicroseconds = 10000;
@@ -54,8 +54,8 @@ void BackendHeuristics::getAttribute(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_ENGINEHEUR_MODE:
       return output.scalar(CUDNN_TYPE_HEUR_MODE, mode_);
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-      // The count alone is what was proposed. What can't be configured is left out when descriptors
-      // are filled: their count may be less.
+      // Without descriptors, the count is that of the proposals. With descriptors it may be less,
+      // because proposals that can't be configured are left out.
       return output.descriptors(results_.size(),
                                 [&](std::size_t i, cudnnBackendDescriptor_t handle) {
                                   auto* const config = backendCast<BackendEngineConfig>(handle);

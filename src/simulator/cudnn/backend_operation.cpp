@@ -89,7 +89,7 @@ bool packedFilter(const TensorShape& filter) {
   return extentBytes(filter) == elementCount(filter) * elementBytes(filter.type);
 }
 
-/// Of one tap both formats are the same memory: then the image's.
+/// With one tap both formats are the same memory; then the image's format counts.
 cudnnTensorFormat_t filterFormat(const ConvolutionProblem& problem) {
   const TensorShape& w = problem.w;
   const bool hasOneTap = std::all_of(

@@ -8,7 +8,7 @@
 
 namespace ucudnn::simulator {
 
-/// What cuDNN's three types of perfResults have in common.
+/// The members that cuDNN's three types of perfResults share.
 struct Candidate {
   int algorithm = 0;
   cudnnStatus_t status = CUDNN_STATUS_NOT_SUPPORTED;

@@ -5,7 +5,7 @@
 
 namespace ucudnn::simulator {
 
-/// What becomes of a finished sum: out = activation(alpha * sum + beta * source + bias[k]).
+/// The operation on a finished sum: out = activation(alpha * sum + beta * source + bias[k]).
 /// `source` is the output itself, or the tensor z of ConvolutionBiasActivationForward.
 struct Epilogue {
   double alpha = 1;
@@ -39,7 +39,7 @@ inline ConvolutionData dataOf(const ConvolutionProblem& problem,
   return {one, output, other};
 }
 
-/// What the operation writes.
+/// The tensor that the operation writes.
 inline void* outputOf(const ConvolutionProblem& problem, const ConvolutionData& data) {
   return problem.operation == Operation::kForward        ? data.y
          : problem.operation == Operation::kBackwardData ? data.x

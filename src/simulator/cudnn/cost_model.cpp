@@ -127,7 +127,8 @@ double explicitBytes(const ConvolutionProblem& problem) {
          static_cast<double>(elementBytes(problem.x.type));
 }
 
-// What a method's kernels do: floating-point operations, the part of the peak they reach, launches.
+// The work of a method's kernels: floating-point operations, the part of the peak that they reach,
+// launches.
 struct Effort {
   double operations;
   double efficiency;
@@ -234,7 +235,7 @@ double modelTimeMs(const ConvolutionProblem& problem, Method method, const Devic
   const double rate = peakPerMs(problem, effort.tensorCores, device) * effort.efficiency *
                       occupancy(problem, device);
   const double tensors = tensorBytes(problem.x) + tensorBytes(problem.y) + tensorBytes(problem.w);
-  // What lies in the workspace is written once and read once.
+  // Workspace is written once and read once.
   const double moved = tensors + 2 * static_cast<double>(modelWorkspaceBytes(problem, method));
   return effort.launches * device.launchMs +
          std::max(effort.operations / rate, memoryTimeMs(moved, device));

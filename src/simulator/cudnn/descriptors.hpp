@@ -1,4 +1,4 @@
-// What cuDNN's opaque pointers point to. Values are changed only by their Set functions; distinct
+// The objects behind cuDNN's opaque pointers. Only their Set functions change values; distinct
 // descriptors may be used on distinct threads, as with cuDNN.
 #pragma once
 

@@ -9,7 +9,7 @@ namespace ucudnn::simulator {
 namespace {
 
 constexpr double kFloatBytes = 4;
-// What a described tensor costs beside its copy, as cuDNN's engines answer.
+// Bytes of a described tensor beside its copy, as cuDNN's engines answer.
 constexpr double kDescriptionBytes = 131;
 
 constexpr std::uint64_t kSmallSeed = 11;
@@ -17,7 +17,8 @@ constexpr std::uint64_t kLargeSeed = 13;
 constexpr std::uint64_t kHeuristicSeed = 17;
 constexpr std::uint64_t kVariantSeed = 19;
 constexpr double kLargeBatch = 256;
-// What engines take for large tensors (pytorch#128936: 60 times as long on 2^31 elements).
+// Factor of the engines' time for large tensors (pytorch#128936: 60 times as long on 2^31
+// elements).
 constexpr double kBeyond32Bits = 60;
 
 /// Names the configuration; no legacy algorithm has such a number.
@@ -43,8 +44,8 @@ bool channelsInnermost(const TensorShape& shape) {
   return shape.strides[1] == 1 || shape.dims[1] == 1;
 }
 
-/// What tensor-core engines read as it is; they copy what has gaps too, such as some of the
-/// channels of a tensor.
+/// Whether tensor-core engines read the tensor in place. They also copy tensors with gaps, such as
+/// some of the channels of a tensor.
 bool isReadInPlace(const TensorShape& shape) {
   TensorShape packed = shape;
   if (!channelsInnermost(shape) || !setPackedStrides(&packed, CUDNN_TENSOR_NHWC)) return false;
@@ -82,7 +83,7 @@ std::int64_t knobValue(const EngineModel& engine,
   return 0;
 }
 
-/// Of the tensors that the engine copies, where it copies any.
+/// Bytes of the tensors that the engine copies, if it copies any.
 double copiesBytes(const ConvolutionProblem& problem, const EngineModel& engine) {
   const auto copyOf = [&](const TensorShape& shape) {
     return copyBytes(shape, problem.groups() != 1);
@@ -123,8 +124,8 @@ bool isSame(const EngineChoice& a, const EngineChoice& b) {
   return configurationKey(a) == configurationKey(b);
 }
 
-/// What other knobs than the proposed ones take: 0.85 to 1.85 times as long, mostly more. On an
-/// H200 the best of a kernel's took 0.83 to 1 times as long (misc/RESULTS.md at 7ba7ca8).
+/// The factor for other knobs than the proposed ones: 0.85 to 1.85 times as long, mostly more than
+/// 1. On an H200 a kernel's best knobs took 0.83 to 1 times as long (misc/RESULTS.md at 7ba7ca8).
 double variantFactor(const ConvolutionProblem& problem, const EngineChoice& choice) {
   constexpr double kLeast = 0.85;
   const double unit = (std::log2(luck(problem, configurationKey(choice), kVariantSeed, 1)) + 1) / 2;
@@ -170,8 +171,8 @@ double timeMs(const OperationGraph& graph, const EngineModel& engine, const Engi
          copiesMs;
 }
 
-/// What no kernel is faster than: ten times an H200's memory and tensor cores, with the fewest
-/// multiplications that a transform leaves.
+/// A lower bound for the time of any kernel: ten times an H200's memory and tensor cores, with the
+/// fewest multiplications that a transform leaves.
 double leastMs(const OperationGraph& graph) {
   constexpr double kBytesPerMs = 5e10;
   constexpr double kMultiplicationsPerMs = 5e12;

@@ -36,8 +36,8 @@ EngineModel unproposed(std::int64_t index, unsigned traits, std::vector<KnobRang
           {}};
 }
 
-// Of the legacy algorithms' times: misc/profiles has legacy algorithms and engines of AlexNet and
-// ResNet-18 on an H200, and tensor-core engines take 0.4 to 1.5 of the legacy time there.
+// Times are relative to the legacy algorithms': misc/profiles has legacy algorithms and engines of
+// AlexNet and ResNet-18 on an H200, where tensor-core engines take 0.4 to 1.5 of the legacy time.
 std::vector<EngineModel> forwardEngines() {
   return {
       {0, Method::kImplicitGemm, false, 6, EngineSpace::kNone, kStrictNan | kFallback, {}, {{}}},

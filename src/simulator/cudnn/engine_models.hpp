@@ -23,7 +23,7 @@ enum EngineTrait : unsigned {
   kFallback = 1U << 12U,    ///< proposed by the mode FALLBACK
 };
 
-/// What lies in an engine's workspace.
+/// The contents of an engine's workspace.
 enum class EngineSpace {
   kNone,
   kMethod,     ///< as the legacy method's
@@ -76,7 +76,7 @@ double scaledTimeMs(const OperationGraph& graph,
                     const EngineChoice& choice,
                     double timeMs);
 
-/// What heuristics expect: they err, and know nothing of random times.
+/// The heuristics' expectation: they err, and know nothing of random times.
 double expectedTimeMs(const OperationGraph& graph,
                       const EngineModel& engine,
                       const EngineChoice& choice,

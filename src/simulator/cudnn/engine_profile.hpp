@@ -32,10 +32,10 @@ class EngineProfile {
   /// As Profile::load.
   void load(const std::string& path);
 
-  /// What was recorded for the problem, in the order of the table; null when nothing was, and for
-  /// good. Between recorded batch sizes the larger one's engines, those that the smaller one has
-  /// too: equal but for the number of splits; time and workspace are linear. Above the largest both
-  /// grow in proportion, below the smallest they stay.
+  /// The recorded engines for the problem, in the order of the table; null if nothing was recorded,
+  /// for good. Between recorded batch sizes: the larger size's engines that the smaller size has
+  /// too, equal but for the number of splits; time and workspace are linear. Above the largest size
+  /// both grow in proportion; below the smallest they stay.
   const std::vector<RecordedEngine>* find(const ConvolutionProblem& problem) const;
 
  private:

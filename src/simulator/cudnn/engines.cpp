@@ -225,7 +225,7 @@ std::vector<cudnnBackendNumericalNote_t> numericalNotes(const OperationGraph& gr
   std::vector<cudnnBackendNumericalNote_t> notes;
   // TF32 too has this note alone, and not DOWN_CONVERT_INPUTS.
   if (engine.tensorCores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  // What is atomic adds up in the output.
+  // Atomic kernels add up in the output.
   if ((engine.traits & kNondeterministic) != 0 && isHalf(graph.problem.x.type)) {
     notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   }

@@ -9,13 +9,14 @@
 
 namespace ucudnn::simulator {
 
-/// What a variant pack names.
+/// A tensor that a variant pack names.
 struct GraphTensor {
   std::int64_t uid = 0;
   std::int64_t alignment = 1;  ///< of its data, in bytes
 };
 
-/// What follows a forward convolution: y = activation(alpha * convolution + zFactor * z + bias).
+/// The operations behind a forward convolution: y = activation(alpha * convolution + zFactor * z +
+/// bias).
 struct FusedTail {
   bool hasBias = false;  ///< without one no engine computes it
   GraphTensor bias;
@@ -59,7 +60,7 @@ struct EngineChoice {
 /// Indexes of the graph's engines are below this.
 std::int64_t engineCount(const OperationGraph& graph);
 
-/// What the status of an engine's Finalize says: SUCCESS, or why this graph can't be computed.
+/// The status of an engine's Finalize: SUCCESS, or why this graph can't be computed.
 cudnnStatus_t engineStatus(const OperationGraph& graph, std::int64_t engine);
 
 /// As engineStatus, with knobs; the configuration's cost where it succeeds, as it really is.
@@ -77,7 +78,7 @@ std::vector<KnobRange> knobRanges(const OperationGraph& graph, std::int64_t engi
 /// Kernels that one call launches.
 int kernelCount(const OperationGraph& graph, std::int64_t engine);
 
-/// What it clears at the workspace's begin before them, as some of the real ones do.
+/// Bytes at the workspace's begin that it clears before its kernels, as some of the real ones do.
 std::size_t clearedBytes(const OperationGraph& graph, std::int64_t engine);
 
 /// As relativeError of rounding.hpp.
@@ -85,13 +86,13 @@ double engineError(const OperationGraph& graph, std::int64_t engine);
 
 bool isDeterministic(const OperationGraph& graph, std::int64_t engine);
 
-/// What building the plan takes of the host.
+/// The host's time to build the plan.
 double buildMicroseconds(const OperationGraph& graph, std::int64_t engine);
 
 /// From now on the configuration takes so much of its time with this graph. Heuristics don't know.
 void scaleEngineTime(const OperationGraph& graph, const EngineChoice& choice, double factor);
 
-/// What heuristics propose, best first by what they expect; some of it may not be configurable.
+/// The proposals of the heuristics, best first by their expectation; some may not be configurable.
 std::vector<EngineChoice> proposals(const OperationGraph& graph, cudnnBackendHeurMode_t mode);
 
 /// A number that names the configuration's kernel.

@@ -1,5 +1,4 @@
-// What every function that computes shares: checked pointers, scaling factors, the way to the
-// stream.
+// Shared by all functions that compute: checked pointers, scaling factors, the way to the stream.
 #pragma once
 
 #include <functional>
@@ -83,7 +82,7 @@ Work convolutionWork(cudnnHandle_t handle,
                      const CallKernels& kernels,
                      double extraBytes);
 
-/// What the call reads and writes, its workspace included.
+/// The memory that the call reads and writes, its workspace included.
 std::vector<Access> accessesOf(const ConvolutionCall& call);
 
 /// The arithmetic that UCUDNN_SIMULATOR_ARITHMETIC asks for; the workspace is spoiled first.

@@ -1,4 +1,4 @@
-// What recorded tables have in common: lines of fields, and the problems that they name.
+// Shared by recorded tables: lines of fields, and the problems that they name.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace ucudnn::simulator {
 
-/// What one algorithm or engine costs for one problem.
+/// The cost of one algorithm or engine for one problem.
 struct Cost {
   double timeMs = 0;
   std::size_t workspaceBytes = 0;

@@ -12,8 +12,8 @@ namespace ucudnn::simulator {
 /// of 1, which are not a kernel's business.
 double randomTimeFactor(const ConvolutionProblem& problem, int algorithm, std::uint64_t seed);
 
-/// What tests have an engine's configuration take of its time with this problem: 1 unless they have
-/// said otherwise. Thread-safe, as `scaleTime` is.
+/// The factor that tests have set for the time of an engine's configuration with this problem; 1 by
+/// default. Thread-safe, as `scaleTime` is.
 double scaledTime(const ConvolutionProblem& problem, int configuration);
 void scaleTime(const ConvolutionProblem& problem, int configuration, double factor);
 

@@ -13,8 +13,8 @@ double relativeError(const ConvolutionProblem& problem, Method method);
 /// The sum with such an error: the same for the same sum, so that a batch may be split.
 double rounded(double sum, double relativeError);
 
-/// What tells one kernel's results from another's, or from its own for another batch: of it depend
-/// the last bits of each sum. 0, where bits shall not tell.
+/// A number that tells a kernel's results from those of another kernel, or of another batch: the
+/// last bits of each sum depend on it. 0 if the bits shall not tell.
 std::uint64_t bitsOf(const ConvolutionProblem& problem, std::uint64_t kernel);
 
 /// The sum, of up to four units in the type's last place more or less.

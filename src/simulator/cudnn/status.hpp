@@ -10,7 +10,7 @@
 
 #include "simulator/runtime.hpp"
 
-// What libcudnn.so.9 exports; everything else is hidden.
+// Marks the exports of libcudnn.so.9; everything else is hidden.
 #define UCUDNN_SIMULATOR_CUDNN extern "C" __attribute__((visibility("default")))
 
 namespace ucudnn::simulator {

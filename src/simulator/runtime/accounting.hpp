@@ -1,4 +1,4 @@
-// What the simulator counts: calls (and the one that is to fail), live handles, violations.
+// The simulator's counters: calls (and the one that is to fail), live handles, violations.
 // Everything here is thread-safe, may be called at any time, and is never torn down: clients
 // destroy handles from static destructors.
 #pragma once

@@ -1,4 +1,4 @@
-// What every simulated function does first and last.
+// The first and the last step of every simulated function.
 #pragma once
 
 #include "simulator/runtime.hpp"

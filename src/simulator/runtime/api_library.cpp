@@ -67,7 +67,7 @@ std::size_t countOf(const std::array<std::int32_t, 4>& sizes) {
   return count;
 }
 
-/// What a kernel copies between, and how it runs.
+/// The memory that a kernel copies between, and how the kernel runs.
 struct Copy {
   void* tensor;
   std::size_t tensorBytes;  ///< gaps included
@@ -89,7 +89,7 @@ std::size_t numbersOf(const Whole& copy, std::size_t packed) {
          static_cast<std::size_t>(copy.numbers);
 }
 
-/// Of numbers that are not floats the blocks hold the sum.
+/// For numbers that are not floats the blocks hold the sum.
 template <typename Number>
 Number sumOf(Number before, Number number) {
   if constexpr (std::is_same_v<Number, float>) return before + number;

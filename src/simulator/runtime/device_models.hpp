@@ -10,7 +10,7 @@ namespace ucudnn::simulator {
 /// The devices that UCUDNN_SIMULATOR_DEVICES names, in its order.
 const std::vector<DeviceModel>& devices();
 
-/// What cudaGetDeviceProperties and cudaDeviceGetAttribute say of a device.
+/// The values that cudaGetDeviceProperties and cudaDeviceGetAttribute return for a device.
 cudaDeviceProp deviceProperties(int device);
 
 }  // namespace ucudnn::simulator

@@ -35,7 +35,7 @@ std::size_t deviceBytes(const GraphNodes& nodes) {
   return kGraphBytes + kKernelBytes * static_cast<std::size_t>(kernelCount(nodes));
 }
 
-/// What a work takes as a node of a graph. Less than half of its time was never seen.
+/// The time of a work as a node of a graph. Less than half of its own time was never seen.
 Ticks durationInGraph(const Work& work) {
   const double shorter = work.durationMs - kShorterLaunchMs * work.launches;
   return ticksFromMs(std::max(shorter, work.durationMs / 2));

@@ -57,7 +57,7 @@ constexpr Rule kRules[] = {
 constexpr double kHandleMicroseconds = 1000;
 
 constexpr double kMicrosecondsPerGib = 500;
-// Of the time of a launch, measured on an H200, 2026-11-22.
+// The share of a launch's time, measured on an H200, 2026-11-22.
 constexpr double kCapturedShare = 0.6;
 constexpr double kKernelLoadMicroseconds = 2000;
 

@@ -1,4 +1,4 @@
-// What calls take of the host's virtual time: UCUDNN_SIMULATOR_MEASURING_COST.
+// The host's virtual time for calls: UCUDNN_SIMULATOR_MEASURING_COST.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace ucudnn::simulator {
 /// The cost of a call of the function; every simulated function comes by here.
 void hostCalls(std::string_view function);
 
-/// What an allocation costs more the larger it is.
+/// Adds the part of an allocation's cost that grows with its size.
 void hostMaps(std::size_t bytes);
 
 }  // namespace ucudnn::simulator

@@ -26,7 +26,7 @@ struct Moment {
   void join(const Moment& other);
 };
 
-/// What a graph is made of, in the order of capture.
+/// A node of a graph, in the order of capture.
 struct GraphNode {
   Work work;
   std::vector<std::size_t> dependencies;
@@ -49,7 +49,7 @@ struct Graph {
   UserReferences references = {};
 };
 
-/// What a cudaGraphNode_t stands for: one of Graph::names.
+/// The object behind a cudaGraphNode_t: one of Graph::names.
 struct GraphNodeName {
   cudaGraph_t graph;
 };
@@ -126,7 +126,7 @@ class Machine {
 
   // Devices.
   cudaError_t deviceSynchronize();
-  /// What cudaFree waits for: all works that are under way on the current device. Captures hold
+  /// Waits as cudaFree does: for all works that are under way on the current device. Captures hold
   /// none, and stay valid.
   void waitForDevice();
   cudaError_t deviceReset();
@@ -187,7 +187,7 @@ class Machine {
   /// `moves`: the references are the caller's own, and no new ones.
   cudaError_t retainIn(cudaGraph_t graph, cudaUserObject_t object, std::size_t count, bool moves);
   cudaError_t releaseIn(cudaGraph_t graph, cudaUserObject_t object, std::size_t count);
-  /// Of all objects without a reference. Costs nothing where there is none.
+  /// Runs the destructors of all objects without a reference. Costs nothing if there is none.
   void runDestructors();
 
   // Graphs that are edited.

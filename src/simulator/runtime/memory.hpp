@@ -54,8 +54,8 @@ class Memory {
   void startPeak(int device);
   std::size_t freeBytes(int device);
   void setFreeBytes(int device, std::size_t bytes);
-  /// What the driver keeps on a device for itself: out of the same memory, but not live. False
-  /// when there is not as much.
+  /// Takes memory that the driver keeps for itself on a device: part of the same memory, but not
+  /// live. False when there is not as much.
   bool reserve(int device, std::size_t bytes);
   void unreserve(int device, std::size_t bytes);
   void checkGuards();  ///< reports each broken guard zone once

@@ -53,8 +53,8 @@ void AccessLog::add(StreamId stream, const VectorClock& clock, const Work& work)
     reportViolation(std::string("race: ") + work.name + " and " + race->name +
                     " touch the same memory on streams that nothing orders");
   }
-  // What is ordered before this work and lies within what it writes can't race without this work
-  // racing too.
+  // Leaves out accesses that are ordered before this work and lie within the memory that it writes:
+  // they can't race unless this work races too.
   const auto superseded = [&](const Entry& entry) {
     return clock.of(entry.stream) >= entry.number &&
            std::any_of(work.accesses.begin(), work.accesses.end(), [&](const Access& access) {

@@ -1,4 +1,4 @@
-// What the environment chooses, read once. The variables are described in misc/docs/SIMULATOR.md.
+// The choices of the environment, read once. The variables are described in misc/docs/SIMULATOR.md.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace ucudnn::simulator {
 
-/// What is named at exit.
+/// The leaks that are named at exit.
 enum class Leaks { kNone, kResources, kAll };
 
 struct Settings {

@@ -13,7 +13,7 @@ namespace ucudnn::simulator {
 
 namespace {
 
-/// What the environment says, and tests set.
+/// The values that the environment chooses and tests set.
 struct Chosen {
   std::atomic<Arithmetic> arithmetic{settings().arithmetic};
   std::atomic<Rounding> rounding{settings().rounding};

@@ -1,4 +1,4 @@
-// What the runtime keeps for each thread. Trivially destructible, so that it can be used until the
+// The runtime's state for each thread. Trivially destructible, so that it can be used until the
 // very end.
 #pragma once
 
