@@ -139,7 +139,8 @@ TEST_F(PreloadOddTest, ABadSettingIsSaidAllTheSame) {
 TEST_F(PreloadOddTest, TheReportCountsWhatIsToldBeyondTheCap) {
   const Outcome bare = shell("UCUDNN_SIMULATOR_ARITHMETIC=off " + plain("odd", "bare"));
   const Outcome outcome = say("odd", "UCUDNN_REPORT=1 UCUDNN_WORKSPACE_LIMIT=0 ");
-  EXPECT_NE(std::string::npos, outcome.error.find(" of these belong to graphs that cuDNN runs alone; "))
+  EXPECT_NE(std::string::npos,
+            outcome.error.find(" of these belong to graphs that cuDNN runs alone; "))
       << outcome.error;
   EXPECT_EQ(workspaceOf(bare), workspaceOf(outcome)) << "of those graphs";
 }
