@@ -98,6 +98,8 @@ bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noex
 /// Whether plans may have the kernel for the problem: of a large one only if it divides that. The
 /// client's own engine runs it undivided where nothing else does.
 bool mayBePlanned(const Problem& problem, Kernel kernel);
+/// Whether an erratum may be why the kernel is not offered on the current device.
+bool mayBeBarred(const Problem& problem, Kernel kernel);
 /// The functions of all sources, as above; of those that are asked.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
@@ -136,6 +138,8 @@ class PreparedKernels {
  public:
   PreparedKernels(cudnnHandle_t handle, const Problem& problem)
       : handle_(handle), problem_(problem) {}
+
+  const Problem& problem() const noexcept { return problem_; }
 
   /// As offeredKernel and buildKernel. Both throw Error.
   std::optional<KernelOffer> offer(int batch, Kernel kernel, Calls calls, int* failures);

@@ -182,6 +182,13 @@ std::vector<EnvironmentVariable> makeTable() {
        "1: what that file does not have runs through cuDNN; 0: it is planned as usual, with a "
        "warning",
        [](S& s, T text) { s.plansStrict = parseSwitch(text); }},
+      {"CUDNN_ERRATA_JSON_FILE",
+       "a path",
+       "a built-in list",
+       "JSON file, in cudnn-frontend's form, of engines that are never used: in place of those "
+       "that are known to be wrong (`ucudnn info`)",
+       [](S& s, T text) { s.errataPath = text; },
+       true},
       {"UCUDNN_LOG_LEVEL",
        "off, error, warn, info or debug",
        "warn",

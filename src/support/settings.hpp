@@ -38,6 +38,7 @@ struct Settings {
   std::string databasePath;           ///< a folder ends in "/"; empty: measurements live in memory
   std::string plansPath;              ///< empty: every plan is made anew
   bool plansStrict = false;           ///< what the file has not is left to cuDNN
+  std::string errataPath;             ///< empty: the built-in list
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
   double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own
@@ -51,8 +52,8 @@ struct Settings {
   bool deterministic = false;
   bool equivalenceTest = false;
   bool disabled = false;  ///< cuDNN answers everything
-  std::string tracePath;  ///< empty: calls are not written down
-  bool report = false;    ///< calls are summed up when the process ends
+  std::string tracePath;      ///< empty: calls are not written down
+  bool report = false;        ///< calls are summed up when the process ends
 };
 
 /// A bad value in the environment: names the variable, the value and what is accepted.
