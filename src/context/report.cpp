@@ -107,6 +107,12 @@ std::string Report::text() const {
       all_.replayed,
       static_cast<double>(statistics.planningMicroseconds) / 1e6);
   text += measuringText(statistics);
+  if (statistics.kernelsWrong > 0)
+    text += fmt::format(
+        "ucudnn: {} of {} kernels that were checked compute wrong results, and are "
+        "not used\n",
+        statistics.kernelsWrong.load(),
+        statistics.kernelsChecked.load());
   if (all_.left + all_.unmeasured < all_.count)
     text += fmt::format(
         "ucudnn: planned calls take {:.1f} ms; undivided, by the fastest kernels within the same "

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
@@ -119,6 +120,9 @@ struct KnownQuestion {
   void dropPlans();
 };
 
+/// Kernels, each at a batch size.
+using KernelSet = std::set<std::pair<int, Kernel>>;
+
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
@@ -134,6 +138,13 @@ struct Known {
   /// say so.
   std::set<int> accurateFirst;
 
+  // What checks have found (kernel_checks.hpp).
+  KernelSet right, repeated;      ///< compute what they should; and the same bits, when asked twice
+  std::set<Kernel> wrong;         ///< are barred at any batch size
+  std::set<Kernel> unrepeatable;  ///< are not as deterministic as cuDNN says
+
+  /// Drops what is wrong of the measurements, and what it has said of determinism.
+  void dropWrong();
   /// Whether the kernel has been measured at a batch size, or can't be.
   bool hasTried(int batch, Kernel kernel) const noexcept;
   bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }

@@ -28,6 +28,8 @@ struct StoredKnowledge {
   };
   std::vector<Answered> answered;
   std::set<int> accurateFirst;
+  KernelSet right;         ///< kernels that were checked on this machine
+  std::set<Kernel> wrong;  ///< and failed
   /// Of the same device with another driver or cuDNN: what is worth trying first, and no answer.
   Measurements elsewhere;
 };
@@ -43,6 +45,8 @@ class MeasurementFiles {
   /// What could not be tried for want of time the database does not learn of.
   void add(const PlanRequest& request, const BenchmarkResult& result);
   void addAccurateFirst(const PlanRequest& request);
+  void addRight(const PlanRequest& request, const KernelSet& kernels);
+  void addWrong(const PlanRequest& request, int batch, Kernel kernel);
   /// Rows say of the request's problem what cuDNN denies.
   void warnOfLies(const PlanRequest& request);
 

@@ -12,6 +12,7 @@
 #include "plan/plan.hpp"
 #include "planner/background_plans.hpp"
 #include "planner/confirmation.hpp"
+#include "planner/kernel_checks.hpp"
 #include "planner/machines.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measurer.hpp"
@@ -59,14 +60,20 @@ class Planner {
   /// process nothing takes its place again.
   void preferOwn(const PlanRequest& request, Kernel own);
 
+  /// Whether a plan's kernels pass their checks once more; else they are barred from now on. Throws
+  /// Error.
+  bool passesAgain(const PlanRequest& request, const Plan& plan) {
+    return checks_.checkAgain(request, plan) != KernelChecks::Outcome::kFailed;
+  }
+
   /// As `answer`, measured at once. Null where cuDNN offers nothing within the limit, or nothing
   /// could be measured, which has been warned of. Throws Error.
   std::shared_ptr<const Plan> plan(const PlanRequest& request) {
     return answer(request, Measuring::kNow).plan;
   }
 
-  /// The same from measurements already taken: runs nothing on a device. Empty: something has to be
-  /// measured.
+  /// The same from measurements already taken: runs nothing on a device but checks of kernels, and
+  /// these not during a capture. Empty: something has to be measured.
   std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
@@ -97,7 +104,7 @@ class Planner {
 
  private:
   /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
-  std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
+  std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request, Measuring measuring);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// What a call goes on with that need not wait. Empty: it has to.
@@ -109,7 +116,7 @@ class Planner {
   /// than that, as measured.
   PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
-  std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
+  std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made, bool isChecked);
   double leastErrorWithin(const PlanRequest& request) const;
   void logAnswer(const PlanRequest& request, const Plan* plan) const;
 
@@ -117,7 +124,8 @@ class Planner {
   Statistics statistics_;
   MeasurementStore store_{machines_, statistics_};
   Measurer measurer_{store_, statistics_};
-  UnmeasuredPlans unmeasured_{store_, statistics_};
+  KernelChecks checks_{store_, statistics_};
+  UnmeasuredPlans unmeasured_{store_, checks_, statistics_};
   BackgroundPlans background_;
 };
 

@@ -91,6 +91,7 @@ struct PlanRequest {
   FrozenPlans* frozen = nullptr;                       ///< null: nothing is frozen
   /// The caller's, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
+  bool mayAllocate = true;  ///< false: FindEx, of which clients know that it takes no memory
 
   PlanRequest within(std::size_t bytes) const {
     PlanRequest other = *this;

@@ -30,8 +30,12 @@ bool mayRunInParts(const PlanRequest& request) {
 /// Puts together the parts of one kernel.
 class Parts {
  public:
-  Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared)
-      : request_(request), kernel_(kernel), prepared_(prepared), left_(request.problem.batch()) {}
+  Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared, KernelChecks& checks)
+      : request_(request),
+        kernel_(kernel),
+        prepared_(prepared),
+        checks_(checks),
+        left_(request.problem.batch()) {}
 
   /// As many parts of the size as the rest of the batch has. False: one does not run within the
   /// limit. Throws Error.
@@ -50,19 +54,21 @@ class Parts {
   /// Whether cuDNN has not said what runs, so it may another time.
   bool failed() const noexcept { return failures_ > 0; }
 
-  /// No time of it is known. Throws Error.
+  /// No time of it is known. Null: the kernel is wrong. Throws Error.
   std::shared_ptr<const Plan> plan() const {
     auto plan = std::make_shared<Plan>(
         *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
     plan->measured = false;
     plan->predictedMs = 0;
-    return plan;
+    const auto outcome = checks_.check(request_, *plan, Measuring::kWhenItPays);
+    return outcome == KernelChecks::Outcome::kFailed ? nullptr : plan;
   }
 
  private:
   const PlanRequest& request_;
   const Kernel kernel_;
   PreparedKernels& prepared_;
+  KernelChecks& checks_;
   int left_;
   int failures_ = 0;
   Configuration configuration_;
@@ -90,7 +96,9 @@ bool divide(const PlanRequest& request, Parts& parts) {
 
 /// The first kernel of a batch size that cuDNN offers within the limit, for all of the batch. Null:
 /// there is none. Throws Error.
-std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch) {
+std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request,
+                                          int batch,
+                                          KernelChecks& checks) {
   const Problem part = request.problem.withBatch(batch);
   const auto offers = offeredKernels(request.handle,
                                      part,
@@ -103,15 +111,18 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch)
         (request.deterministic && !offer.deterministic))
       continue;
     PreparedKernels prepared(request.handle, request.problem);
-    Parts parts(request, offer.kernel, prepared);
-    if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
+    Parts parts(request, offer.kernel, prepared, checks);
+    if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left())))
+      if (auto plan = parts.plan()) return plan;
   }
   return nullptr;
 }
 
 /// A kernel that runs as many samples as it may at a time, each in bands. Null: there is none.
 /// Throws Error.
-std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels& prepared) {
+std::shared_ptr<const Plan> inBands(const PlanRequest& request,
+                                    PreparedKernels& prepared,
+                                    KernelChecks& checks) {
   const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     const auto offer = offeredInBands(request.handle,
@@ -119,8 +130,9 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels&
                                       request.limitBytes,
                                       request.callsAt(*size));
     if (!offer) continue;
-    Parts parts(request, offer->kernel, prepared);
-    if (parts.add(*size) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
+    Parts parts(request, offer->kernel, prepared, checks);
+    if (parts.add(*size) && (parts.left() == 0 || parts.add(parts.left())))
+      if (auto plan = parts.plan()) return plan;
   }
   return nullptr;
 }
@@ -150,20 +162,22 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
 
 /// The client's kernel on parts of the batch; where it has none, another's bands. Null: there are
 /// none either. Throws Error.
-std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
+std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& checks) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {
     PlanRequest other = request;
     other.own = firstOfPart(request);
     if (other.own) {
-      Parts parts(request, other.own->kernel, prepared);
-      if (divide(other, parts)) return parts.plan();
+      Parts parts(request, other.own->kernel, prepared, checks);
+      if (divide(other, parts))
+        if (auto plan = parts.plan()) return plan;
     }
   }
-  Parts parts(request, request.own->kernel, prepared);
-  if (request.sizes().size() > 1 && divide(request, parts)) return parts.plan();
+  Parts parts(request, request.own->kernel, prepared, checks);
+  if (request.sizes().size() > 1 && divide(request, parts))
+    if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
-  return inBands(request, prepared);
+  return inBands(request, prepared, checks);
 }
 
 }  // namespace
@@ -208,7 +222,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::anyThatFits(const PlanRequest& requ
   std::shared_ptr<const Plan> plan;
   const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend() && !plan; ++size)
-    plan = firstThatFits(request, *size);
+    plan = firstThatFits(request, *size, checks_);
   return keep(request, UnmeasuredPlan::Kind::kAny, std::move(plan));
 }
 
@@ -220,7 +234,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::ownKernelInParts(const PlanRequest&
   const PlanningTime time(statistics_.planningMicroseconds);
   std::shared_ptr<const Plan> plan;
   try {
-    plan = makeParts(request);
+    plan = makeParts(request, checks_);
   } catch (const Error& error) {
     logDebug("{} N={}: its own kernel does not run in parts: {}",
              request.problem.text(),

@@ -217,6 +217,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "1: each split result is compared with plain cuDNN's, and the distance logged at level "
        "info",
        [](S& s, T text) { s.equivalenceTest = parseSwitch(text); }},
+      {"UCUDNN_CHECK_KERNELS",
+       "0 or 1",
+       "1",
+       "1: what a plan runs is first compared with sums in double, once on a machine, and what is "
+       "wrong is not used",
+       [](S& s, T text) { s.checkKernels = parseSwitch(text); }},
       {"UCUDNN_DISABLE",
        "0 or 1",
        "0",

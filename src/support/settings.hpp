@@ -51,7 +51,9 @@ struct Settings {
   bool borrowOutput = true;  ///< memory of outputs is workspace until results are written there
   bool deterministic = false;
   bool equivalenceTest = false;
-  bool disabled = false;  ///< cuDNN answers everything
+  bool checkKernels = true;   ///< before a plan of them runs
+  bool isUnmodified = false;  ///< the program does not know of us (no variable)
+  bool disabled = false;      ///< cuDNN answers everything
   std::string tracePath;      ///< empty: calls are not written down
   bool report = false;        ///< calls are summed up when the process ends
 };

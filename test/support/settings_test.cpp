@@ -32,7 +32,7 @@ Settings read(const Environment& environment) {
 // As many as Settings has members: it does not compile where one is missing.
 #define UCUDNN_MEMBERS                                                                           \
   m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, \
-      m21, m22, m23, m24, m25, m26, m27, m28, m29, m30
+      m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32
 auto membersOf(const Settings& settings) {
   const auto& [UCUDNN_MEMBERS] = settings;
   return std::tie(UCUDNN_MEMBERS);
@@ -98,6 +98,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
                                   {"UCUDNN_PLANS_STRICT", "1"},
                                   {"CUDNN_ERRATA_JSON_FILE", "/tmp/a b.json"},
+                                  {"UCUDNN_CHECK_KERNELS", "0"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
                                   {"UCUDNN_DETERMINISTIC", "1"},
@@ -110,6 +111,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
   EXPECT_EQ("/tmp/a b.json", settings.errataPath);
+  EXPECT_FALSE(settings.checkKernels);
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
   EXPECT_EQ(16U << 20, settings.workspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
@@ -269,7 +271,7 @@ TEST(SettingsTest, TableIsWellFormed) {
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(28U, count.size());
+  EXPECT_EQ(29U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWhereItIsLeftOutWithTheWayToRebuild) {
