@@ -4,8 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "benchmark/random_values.hpp"
+#include "cuda/error.hpp"
 #include "problem/activation.hpp"
 
 namespace ucudnn {
@@ -15,6 +17,14 @@ namespace {
 constexpr double kFewestOutputs = 24;
 // For kMostOutputs together: a host computes 3e8 a second.
 constexpr double kMostProducts = 3e7;
+
+// To look at outputs one by one, fewer will do: a check is to take a fiftieth of what a timing
+// does.
+constexpr double kFewestChecked = 64;
+constexpr double kCheckedProducts = 1.5e6;
+// Of a filter gradient's dy, as many pixels as a channel's filter has taps, or some more.
+constexpr std::int64_t kMostWindows = 8;
+constexpr std::int64_t kWindowPixels = 256;
 
 /// All five dimensions: those that the problem does not have are 1.
 using Index = std::array<std::int64_t, 5>;
@@ -53,7 +63,7 @@ class Walk {
 
 class Convolution {
  public:
-  explicit Convolution(const Problem& problem);
+  explicit Convolution(const Problem& problem, std::vector<Window> windows = {});
 
   const Tensor& output() const noexcept {
     return operation_ == Operation::kBackwardData     ? x_
@@ -68,7 +78,8 @@ class Convolution {
   double forward(const Index& y) const;
   double backwardData(const Index& x) const;
   double backwardFilter(const Index& w) const;
-  /// The filter's place that meets the tap.
+  double backwardFilterOfWindows(const Index& w) const;
+  /// Where the filter holds what meets the tap.
   std::int64_t filterAt(std::size_t d, std::int64_t tap) const noexcept {
     return isFlipped_ ? w_.sizes[d] - 1 - tap : tap;
   }
@@ -96,15 +107,17 @@ class Convolution {
   bool isFlipped_, isRectified_, addsZ_;
   std::int64_t groups_;
   Tensor x_, w_, y_;
+  std::vector<Window> windows_;
   Index pads_{}, steps_{1, 1, 1, 1, 1}, dilations_{1, 1, 1, 1, 1};
 };
 
-Convolution::Convolution(const Problem& problem)
+Convolution::Convolution(const Problem& problem, std::vector<Window> windows)
     : operation_(problem.operation),
       isFlipped_(problem.mode == CUDNN_CONVOLUTION),
       isRectified_(problem.operation == Operation::kBiasActivationForward && isRelu(problem)),
       addsZ_(problem.addsZ != 0),
-      groups_(problem.groups) {
+      groups_(problem.groups),
+      windows_(std::move(windows)) {
   const auto dimensions = static_cast<std::size_t>(problem.dimensions);
   for (std::size_t d = 0; d < dimensions; ++d) {
     x_.sizes[d] = problem.xSizes[d];
@@ -134,8 +147,12 @@ double Convolution::products() const noexcept {
       const std::int64_t filters = w_.sizes[0] / groups_;
       return static_cast<double>(filters * w_.image());
     }
-    case Operation::kBackwardFilter:
-      return static_cast<double>(y_.sizes[0] * y_.image());
+    case Operation::kBackwardFilter: {
+      double pixels = windows_.empty() ? static_cast<double>(y_.sizes[0] * y_.image()) : 0;
+      for (const Window& window : windows_)
+        pixels += static_cast<double>(window.end - window.begin);
+      return pixels;
+    }
     default:
       return static_cast<double>(w_.sizes[1] * w_.image());
   }
@@ -143,7 +160,8 @@ double Convolution::products() const noexcept {
 
 double Convolution::at(const Index& output) const {
   if (operation_ == Operation::kBackwardData) return backwardData(output);
-  if (operation_ == Operation::kBackwardFilter) return backwardFilter(output);
+  if (operation_ == Operation::kBackwardFilter)
+    return windows_.empty() ? backwardFilter(output) : backwardFilterOfWindows(output);
   double value = forward(output);
   if (addsZ_) value += y_.at(y_.offset(output));
   return isRectified_ ? std::max(value, 0.0) : value;
@@ -207,6 +225,28 @@ double Convolution::backwardFilter(const Index& w) const {
   return sum;
 }
 
+/// What fillWindows has put there.
+double Convolution::backwardFilterOfWindows(const Index& w) const {
+  const std::int64_t group = w[0] / (w_.sizes[0] / groups_);
+  const bool isNhwc = y_.strides[1] == 1;
+  double sum = 0;
+  for (const Window& window : windows_) {
+    const std::int64_t length = window.end - window.begin;
+    for (std::int64_t i = 0; i < length; ++i) {
+      Index x{window.sample, group * w_.sizes[1] + w[1]};
+      std::int64_t pixel = window.begin + i;
+      bool isInside = true;
+      for (std::size_t d = x.size(); d-- > 2; pixel /= y_.sizes[d]) {
+        x[d] = inputAt(d, pixel % y_.sizes[d], filterAt(d, w[d]));
+        isInside = isInside && x[d] >= 0;
+      }
+      const std::int64_t number = isNhwc ? i * y_.sizes[1] + w[0] : w[0] * length + i;
+      if (isInside) sum += x_.at(x_.offset(x)) * y_.at(static_cast<std::size_t>(number));
+    }
+  }
+  return sum;
+}
+
 /// The number-th index in the order of the dimensions.
 Index indexOf(const Index& sizes, std::int64_t number) noexcept {
   Index index{};
@@ -240,6 +280,116 @@ std::vector<ExactOutput> exactOutputs(const Problem& problem, int most) {
     const Index index = indexOf(
         output.sizes,
         begin + static_cast<std::int64_t>((state >> 33) % static_cast<std::uint64_t>(length)));
+    outputs.push_back({output.offset(index), convolution.at(index)});
+  }
+  return outputs;
+}
+
+namespace {
+
+std::int64_t pixelsOf(const Problem& problem) noexcept {
+  std::int64_t pixels = 1;
+  for (std::size_t d = 2; d < static_cast<std::size_t>(problem.dimensions); ++d)
+    pixels *= problem.ySizes[d];
+  return pixels;
+}
+
+/// Whether neighbouring pixels of y lie at equal distances.
+bool hasEvenPixels(const Problem& problem) noexcept {
+  auto d = static_cast<std::size_t>(problem.dimensions - 1);
+  for (std::int64_t stride = problem.yStrides[d]; d >= 2; stride *= problem.ySizes[d--])
+    if (problem.yStrides[d] != stride) return false;
+  return problem.yStrides[1] == 1 ||
+         problem.yStrides[static_cast<std::size_t>(problem.dimensions - 1)] == 1;
+}
+
+}  // namespace
+
+std::vector<Window> windowsOf(const Problem& problem) {
+  const std::int64_t pixels = pixelsOf(problem), samples = problem.batch();
+  const std::int64_t pixelBytes =
+      problem.ySizes[1] * static_cast<std::int64_t>(elementBytes(problem.yType));
+  const std::int64_t count = std::min<std::int64_t>(samples, kMostWindows);
+  const std::int64_t most =
+      std::min(kWindowPixels / count, static_cast<std::int64_t>(kRandomBytes) / pixelBytes);
+  std::vector<Window> windows;
+  if (problem.operation != Operation::kBackwardFilter || !hasEvenPixels(problem) || most == 0 ||
+      samples * pixels <= kWindowPixels)
+    return windows;
+  const std::int64_t length = std::min(pixels, most);
+  // From the first pixel of the first sample to the last one of the last.
+  const std::int64_t steps = std::max<std::int64_t>(count - 1, 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t begin = (pixels - length) * (count == 1 ? 1 : i) / steps;
+    windows.push_back({(samples - 1) * i / steps, begin, begin + length});
+  }
+  return windows;
+}
+
+void fillWindows(void* y,
+                 const Problem& problem,
+                 const std::vector<Window>& windows,
+                 cudaStream_t stream) {
+  const std::size_t bytes = elementBytes(problem.yType);
+  const void* const numbers = randomNumbers(RandomTensor::kY, problem.yType);
+  const auto channels = static_cast<std::size_t>(problem.ySizes[1]);
+  const auto last = static_cast<std::size_t>(problem.dimensions - 1);
+  UCUDNN_CHECK_CUDA(cudaMemsetAsync(y, 0, problem.yBytes(), stream));
+  for (const Window& window : windows) {
+    const std::int64_t first =
+        window.sample * problem.yStrides[0] + window.begin * problem.yStrides[last];
+    char* const to = static_cast<char*>(y) + static_cast<std::size_t>(first) * bytes;
+    const auto length = static_cast<std::size_t>(window.end - window.begin) * bytes;
+    if (problem.yStrides[1] == 1 && problem.yStrides[last] == problem.ySizes[1])
+      UCUDNN_CHECK_CUDA(
+          cudaMemcpyAsync(to, numbers, length * channels, cudaMemcpyHostToDevice, stream));
+    else if (problem.yStrides[1] == 1)  // gaps between pixels
+      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(to,
+                                          static_cast<std::size_t>(problem.yStrides[last]) * bytes,
+                                          numbers,
+                                          channels * bytes,
+                                          channels * bytes,
+                                          static_cast<std::size_t>(window.end - window.begin),
+                                          cudaMemcpyHostToDevice,
+                                          stream));
+    else
+      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(to,
+                                          static_cast<std::size_t>(problem.yStrides[1]) * bytes,
+                                          numbers,
+                                          length,
+                                          length,
+                                          channels,
+                                          cudaMemcpyHostToDevice,
+                                          stream));
+  }
+}
+
+std::vector<ExactOutput> outputsToCheck(const Problem& problem,
+                                        const std::vector<Window>& windows) {
+  const Convolution convolution(problem, windows);
+  const Tensor& output = convolution.output();
+  const Index& sizes = output.sizes;
+  const std::int64_t all = sizes[0] * sizes[1] * output.image();
+  const auto wanted = static_cast<std::int64_t>(
+      std::clamp(kCheckedProducts / convolution.products(), kFewestChecked, double{kMostOutputs}));
+  std::vector<ExactOutput> outputs;
+  std::uint64_t state = 0x9E3779B97F4A7C15u;
+  for (std::int64_t i = 0; i < std::min(all, wanted); ++i) {
+    Index index = indexOf(sizes, i);
+    if (all > wanted) {
+      for (std::size_t d = 2; d < index.size(); ++d) {
+        state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
+        index[d] = static_cast<std::int64_t>(state >> 33) % sizes[d];
+      }
+      index[1] = i % sizes[1];
+      index[0] = (i + i / sizes[1]) % sizes[0];
+      // What a kernel's last tile computes, by itself and with the others'.
+      constexpr std::int64_t kKinds = 8;
+      const std::int64_t kind = (i + i / sizes[1]) % kKinds;
+      for (std::size_t d = 0; d < index.size(); ++d)
+        if (d != 1 && (kind == 1 || kind == static_cast<std::int64_t>(d) + 2))
+          index[d] = sizes[d] - 1;
+    }
     outputs.push_back({output.offset(index), convolution.at(index)});
   }
   return outputs;

@@ -2,6 +2,8 @@
 // that scratch memory holds.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,7 +30,29 @@ constexpr int kMostOutputs = 256;
 /// is a z, it holds the same as y and its factor is 1; else beta is 0. REQUIRES: hasExactOutputs.
 std::vector<ExactOutput> exactOutputs(const Problem& problem, int most = kMostOutputs);
 
-/// A kernel with this error is as useless as one whose result is noise of the outputs' size.
+/// Where a tensor of gradients is not 0: some neighbouring pixels of a sample, of all channels.
+struct Window {
+  std::int64_t sample = 0;
+  std::int64_t begin = 0, end = 0;  ///< in the order of the image's pixels
+};
+
+/// What a filter gradient that is checked has of dy: so few pixels that the host sums them up soon.
+/// Empty: all. REQUIRES: makeWindows fills what this names.
+std::vector<Window> windowsOf(const Problem& problem);
+
+/// Enqueues dy: 0, and in each window the numbers of RandomTensor::kY, from the first on. REQUIRES:
+/// not empty. Throws Error.
+void fillWindows(void* y,
+                 const Problem& problem,
+                 const std::vector<Window>& windows,
+                 cudaStream_t stream);
+
+/// Some outputs of the problem, to be looked at one by one, in some ms of the host: each channel in
+/// turn, and often the last row, column and sample. The tensors hold what those of exactOutputs do,
+/// or of y the windows. REQUIRES: hasExactOutputs.
+std::vector<ExactOutput> outputsToCheck(const Problem& problem, const std::vector<Window>& windows);
+
+/// What is further off than noise of the outputs' own size is of no more use.
 constexpr double kLargestError = 2;
 
 /// |result - exact|| / ||exact||, at most kLargestError, which it also is if a result is no number.

@@ -30,12 +30,12 @@ KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
       cudnn().setActivationDescriptor(activation_.get(), modeOf(problem), nansOf(problem), 0.0));
 }
 
-cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int first, int calls) {
+cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int first, int calls, bool adds) {
   const TensorBuffers& buffers = placed.place.buffers;
   const bool addsZ = problem_.operation == Operation::kBiasActivationForward && problem_.addsZ != 0;
   ConvolutionPointers pointers;
   pointers.alpha = Factor::one(problem_).get();
-  pointers.beta = (addsZ ? Factor::one(problem_) : Factor::zero(problem_)).get();
+  pointers.beta = (addsZ || adds ? Factor::one(problem_) : Factor::zero(problem_)).get();
   pointers.x = buffers.x;
   pointers.w = buffers.w;
   pointers.y = buffers.y;
@@ -55,6 +55,10 @@ cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int first, int call
     done += run;
   }
   return status;
+}
+
+cudnnStatus_t KernelTimer::run(const PlacedCall& placed, bool adds) {
+  return enqueue(placed, 0, 1, adds);
 }
 
 void KernelTimer::record(int event) {

@@ -56,14 +56,15 @@ class KernelTimer {
   /// problem at so many samples.
   double error(const PlacedCall& placed, const std::vector<ExactOutput>& exact);
 
+  /// Enqueues one call that overwrites its output, or adds to it.
+  cudnnStatus_t run(const PlacedCall& placed, bool adds);
+
   static constexpr int kMaximumSamples = 8;
 
  private:
-  /// Enqueues calls from number `first` on, up to one that fails. They run from the first slice to
-  /// the last.
-  cudnnStatus_t enqueue(const PlacedCall& placed, int first, int calls);
-  /// The time of one call between the events `sample` and `sample` + 1. REQUIRES: both have
-  /// happened.
+  /// Calls from number `first` on, up to one that fails: runs from the first slice to the last.
+  cudnnStatus_t enqueue(const PlacedCall& placed, int first, int calls, bool adds = false);
+  /// Between the events `sample` and `sample` + 1, of one call. REQUIRES: both have happened.
   double sampleMs(int sample, int calls) const;
   void record(int event);
   void waitFor(int event);

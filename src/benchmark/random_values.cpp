@@ -108,6 +108,25 @@ void fillRandom(void* memory,
   }
 }
 
+const void* randomNumbers(RandomTensor tensor, std::int32_t dataType) {
+  static_assert(kRandomBytes <= kWords / 3 * sizeof(std::uint64_t), "the last third has as many");
+  return randomBlock(dataType).data() + firstWord(tensor);
+}
+
+bool areRandom(const char* bytes,
+               std::size_t offset,
+               std::size_t count,
+               RandomTensor tensor,
+               std::int32_t dataType) {
+  const std::vector<std::uint64_t>& block = randomBlock(dataType);
+  const auto* const numbers = reinterpret_cast<const char*>(block.data());
+  const std::size_t size = block.size() * sizeof(block[0]);
+  std::size_t at = (firstWord(tensor) * sizeof(block[0]) + offset) % size;
+  for (std::size_t i = 0; i < count; ++i, at = at + 1 == size ? 0 : at + 1)
+    if (bytes[i] != numbers[at]) return false;
+  return true;
+}
+
 std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType) {
   std::vector<std::uint64_t> block = randomBlock(dataType);
   std::rotate(

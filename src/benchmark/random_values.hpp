@@ -22,6 +22,17 @@ void fillRandom(void* memory,
                 std::int32_t dataType,
                 cudaStream_t stream);
 
+/// Its first bytes on the host, kRandomBytes of them.
+const void* randomNumbers(RandomTensor tensor, std::int32_t dataType);
+constexpr std::size_t kRandomBytes = std::size_t{1} << 18;
+
+/// Whether `bytes` bytes from `offset` on of filled memory are as it has filled them.
+bool areRandom(const char* bytes,
+               std::size_t offset,
+               std::size_t count,
+               RandomTensor tensor,
+               std::int32_t dataType);
+
 /// The numbers that it repeats, from the memory's beginning on.
 std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType);
 

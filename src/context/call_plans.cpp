@@ -63,8 +63,8 @@ PlanAnswer CallPlans::lookUp() {
   // A kernel that cuDNN doesn't name can't be compared with others.
   if (key_.isExecution && !wanted.own && !wanted.lacksWorkspace && now().frozen == nullptr)
     return {nullptr, true};
-  if (const HotPlans::Entry* const hot = context_.hotPlans_.find(key_, context_.limits_.epoch()))
-    wanted.callsSince = std::max(1u, hot->uses);
+  const HotPlans::Entry* const hot = context_.hotPlans_.find(key_, context_.limits_.epoch());
+  if (hot != nullptr) wanted.callsSince = std::max(1u, hot->uses);
   if (isCapturing(context_.handle_)) {
     planner().waitFor(wanted);  // the client's graph will run it for long
     return planner().answer(wanted, Measuring::kNever);
@@ -81,6 +81,11 @@ PlanAnswer CallPlans::lookUp() {
   const bool owed = isNamed && overwrites && call_.pointers.workspace != nullptr;
   Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
+  if (found.plan && hot != nullptr && hot->plan == found.plan &&
+      hot->goodFor == HotPlans::kCheckAgain) {
+    isCheckedAgain_ = planner().passesAgain(wanted, *found.plan);
+    if (!isCheckedAgain_) found = planner().answer(wanted, measuring);
+  }
   if (found.plan && !found.plan->measured && !accepts(*found.plan, key_.workspaceBytes)) {
     wanted.own.reset();  // another plan may run
     found.plan = nullptr;
@@ -129,8 +134,10 @@ void CallPlans::remember(const PlanAnswer& found, const char* why) {
   const bool isForAll =
       found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
   if (isKept || !isForAll) return;
+  const bool isChecked = !found.plan || isCheckedAgain_ || !now().settings.checkKernels;
+  const std::uint32_t goodFor = isChecked ? HotPlans::kForever : HotPlans::kCheckAgain;
   if (found.isFinal && !found.isOngoing)
-    table.put(key_, epoch, found.plan, nullptr, why);
+    table.put(key_, epoch, found.plan, nullptr, why, goodFor);
   else if (!isCapturing(context_.handle_))
     table.putForNow(key_, epoch, found.plan, why, found.isOngoing);
 }

@@ -35,6 +35,7 @@ class CallPlans {
   Context& context_;
   const HotPlans::Key& key_;
   const ConvolutionCall& call_;
+  bool isCheckedAgain_ = false;  ///< the plan's kernels, by this call
 };
 
 }  // namespace ucudnn

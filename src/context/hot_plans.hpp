@@ -48,6 +48,9 @@ class HotPlans {
   };
   static constexpr std::uint32_t kAskedEach = 8, kMostUses = 64;
   static constexpr std::uint32_t kForever = UINT32_MAX;  ///< until the epoch changes
+  /// After the first call and so many, with the 1,000th, a plan's kernels are checked once more:
+  /// some are right the first times only.
+  static constexpr std::uint32_t kCheckAgain = 998;
 
   struct Entry {
     /// Names this entry among all of the process, as long as it belongs to its key. Whoever has
@@ -111,8 +114,10 @@ class HotPlans {
            std::uint64_t epoch,
            std::shared_ptr<const Plan> plan,
            std::shared_ptr<WorkspaceRegion> region = nullptr,
-           const char* why = "") {
+           const char* why = "",
+           std::uint32_t goodFor = kForever) {
     Entry entry;
+    entry.goodFor = goodFor;
     entry.plan = std::move(plan);
     entry.region = std::move(region);
     entry.why = why;

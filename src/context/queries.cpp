@@ -78,6 +78,7 @@ std::vector<AlgorithmPerformance> Queries::algorithms(const AlgorithmQuery& quer
   const std::size_t limitBytes = now().capped(statedBytes);
   PlanRequest wanted = now().queryFor(problem_, limitBytes, false);
   wanted.buffers = query.buffers;
+  wanted.mayAllocate = query.buffers == nullptr;
   const PlanAnswer found = planner().answer(wanted, measuringFor(isNamed || query.find));
   if (found.plan && found.plan->algorithm >= 0) return answerFrom(*found.plan, wanted, query.most);
   return isNamed || query.find ? std::vector<AlgorithmPerformance>() : answerUnmeasured(limitBytes);

@@ -139,6 +139,7 @@ void serveUnmodified() noexcept {
 Settings environmentSettings() {
   Settings settings = settingsFromEnvironment();
   const bool isUnmodified = registry().isUnmodified.load(std::memory_order_acquire);
+  settings.isUnmodified = isUnmodified;
   if (isUnmodified && !settings.graphMemoryGiven) settings.graphMemoryBytes = 0;
   return settings;
 }

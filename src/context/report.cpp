@@ -143,6 +143,12 @@ std::string Report::sumsText() const {
                       (all_.ownMs - all_.predictedMs) / 1e3,
                       running.count());
   text += measuringText(statistics);
+  if (statistics.kernelsWrong > 0)
+    text += fmt::format(
+        "ucudnn: {} of {} kernels that were checked compute wrong results, and are "
+        "not used\n",
+        statistics.kernelsWrong.load(),
+        statistics.kernelsChecked.load());
   if (all_.left + all_.unmeasured < all_.count)
     text += fmt::format(
         "ucudnn: planned calls take {:.1f} ms, as measured; the program's own kernels {:.1f} ms, "

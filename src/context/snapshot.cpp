@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "context/report.hpp"
+#include "kernels/errata.hpp"
 #include "kernels/fitting.hpp"
 #include "planner/frozen_plans.hpp"
 
@@ -57,6 +58,7 @@ Snapshot::Snapshot(cudnnHandle_t itsHandle,
       isDisabled(settings.disabled),
       offers_(former != nullptr && former->device == device ? former->offers_
                                                             : std::make_shared<DeviceOffers>()) {
+  useErrata(settings.errataPath);
   if (settings.report) static_cast<void>(report());
   prepareBenchmarkDevices(benchmarkDevices);
 }

@@ -12,6 +12,7 @@
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engine_proposals.hpp"
 #include "kernels/engines.hpp"
+#include "kernels/errata.hpp"
 #include "kernels/folds.hpp"
 #include "kernels/sums.hpp"
 #include "kernels/tiles.hpp"
@@ -97,6 +98,9 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
     if (!isAllowed(problem, notes)) return std::nullopt;
     std::size_t workspaceBytes = 0;
     const EnginePart part(problem, engine.value());
+    const bool mayUseTensorCores = notes.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+    if (engine.mayRun() && isBarred(part.problem, &engine.value(), mayUseTensorCores))
+      return std::nullopt;
     const bool overwrites = calls == Calls::kOverwriting && part.engineAdds && !part.addsUp;
     for (std::size_t i = 0; i < (overwrites ? 1 : engine.graphs()); ++i) {
       workspaceBytes = std::max(workspaceBytes, workspaceOf(engine.at(i)));

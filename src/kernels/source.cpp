@@ -4,7 +4,9 @@
 
 #include "kernels/algorithms.hpp"
 #include "kernels/blocks.hpp"
+#include "kernels/built_engine.hpp"
 #include "kernels/engines.hpp"
+#include "kernels/errata.hpp"
 #include "kernels/planes.hpp"
 
 namespace ucudnn {
@@ -34,10 +36,14 @@ const KernelSource& sourceOf(Kernel kernel) {
   return *sources()[static_cast<std::size_t>(kernel.source)];
 }
 
-std::optional<KernelOffer> offerOf(PreparedKernel& prepared,
-                                   Kernel kernel,
-                                   Calls calls,
-                                   int* failures) {
+/// Of engines their source knows what cuDNN is given.
+bool isBarredElsewhere(const Problem& problem, std::int32_t source) {
+  return source != kEngines && isBarred(problem, nullptr, true);
+}
+
+std::optional<KernelOffer> offerOf(
+    PreparedKernel& prepared, const Problem& problem, Kernel kernel, Calls calls, int* failures) {
+  if (isBarredElsewhere(problem, kernel.source)) return std::nullopt;
   auto offer =
       calls == Calls::kAll ? prepared.offer(failures) : prepared.offerToOverwrite(failures);
   if (offer) offer->kernel.source = kernel.source;
@@ -58,6 +64,18 @@ bool mayBePlanned(const Problem& problem, Kernel kernel) {
   return !problem.isLarge() || sourceOf(kernel).divides(problem, kernel);
 }
 
+bool mayBeBarred(const Problem& problem, Kernel kernel) {
+#if UCUDNN_HAS_ENGINES
+  if (kernel.source == kEngines) try {
+      const EngineConfiguration value = engineConfigurationOf(kernel.id);
+      return isBarred(EnginePart(problem, value).problem, &value, true);
+    } catch (const Error&) {  // there are no such parts
+      return false;
+    }
+#endif
+  return isBarred(problem, nullptr, true);
+}
+
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
@@ -67,7 +85,7 @@ std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
   std::vector<KernelOffer> all;
   for (std::size_t i = 0; i < sources().size(); ++i) {
     const auto source = static_cast<std::int32_t>(i);
-    if (!isAsked(source, problem, withEngines)) continue;
+    if (!isAsked(source, problem, withEngines) || isBarredElsewhere(problem, source)) continue;
     const KernelSource& from = *sources()[i];
     for (KernelOffer& offer :
          calls == Calls::kAll ? from.offers(handle, problem, descriptors, failures)
@@ -99,7 +117,7 @@ std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          int* failures,
                                          Calls calls) {
   const auto prepared = sourceOf(kernel).prepare(handle, problem, std::move(descriptors), kernel);
-  return offerOf(*prepared, kernel, calls, failures);
+  return offerOf(*prepared, problem, kernel, calls, failures);
 }
 
 std::shared_ptr<const BuiltKernel> buildKernel(
@@ -159,7 +177,8 @@ std::optional<KernelOffer> PreparedKernels::offer(int batch,
                                                   Kernel kernel,
                                                   Calls calls,
                                                   int* failures) {
-  return offerOf(*placeOf(batch, kernel).prepared, kernel, calls, failures);
+  const Problem part = problem_.withBatch(batch);
+  return offerOf(*placeOf(batch, kernel).prepared, part, kernel, calls, failures);
 }
 
 std::shared_ptr<const BuiltKernel> PreparedKernels::build(int batch, Kernel kernel, Calls calls) {

@@ -101,7 +101,9 @@ bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noex
 /// Whether plans may have the kernel for the problem: for a large one only if the kernel divides
 /// it. If no kernel divides it, the client's own engine runs it undivided.
 bool mayBePlanned(const Problem& problem, Kernel kernel);
-/// The functions above, over all sources that are asked.
+/// Whether an erratum may be why the kernel is not offered on the current device.
+bool mayBeBarred(const Problem& problem, Kernel kernel);
+/// The functions of all sources, as above; of those that are asked.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
@@ -139,6 +141,8 @@ class PreparedKernels {
  public:
   PreparedKernels(cudnnHandle_t handle, const Problem& problem)
       : handle_(handle), problem_(problem) {}
+
+  const Problem& problem() const noexcept { return problem_; }
 
   /// As offeredKernel and buildKernel. Both throw Error.
   std::optional<KernelOffer> offer(int batch, Kernel kernel, Calls calls, int* failures);

@@ -78,8 +78,9 @@ Confirmation confirm(PreparedKernels& kernels,
       if (offer && calls == Calls::kOverwriting && m.kernel.source == kEngines)
         offer->workspaceBytes = std::max(offer->workspaceBytes, m.workspaceBytes);
       const bool isSame = offer && offer->workspaceBytes == m.workspaceBytes;
-      const bool isWrong =
-          isAnswered && !isSame && !isOther(m) && !isStoredToOverwrite(kernels, batch, m, calls);
+      const bool isWrong = isAnswered && !isSame && !isOther(m) &&
+                           !isStoredToOverwrite(kernels, batch, m, calls) &&
+                           (offer || !mayBeBarred(kernels.problem().withBatch(batch), m.kernel));
       if (isWrong)
         confirmation = Confirmation::kWrongRow;
       else if (!isSame || !keepsTheSame(*offer, m))

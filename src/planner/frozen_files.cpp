@@ -34,13 +34,6 @@ ReadFiles& readFiles() noexcept {
   return all;
 }
 
-/// Refuses a path that is no regular file, because reading a pipe would wait.
-void expectFile(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) throw std::runtime_error(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) throw std::runtime_error("it is no regular file");
-}
-
 FrozenConfiguration toFrozenConfiguration(const Plan& plan) {
   FrozenConfiguration frozen;
   frozen.predictedMs = plan.predictedMs;

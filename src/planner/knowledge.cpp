@@ -107,6 +107,17 @@ void KnownQuestion::dropPlans() {
   plans.clear();
 }
 
+void Known::dropWrong() {
+  if (wrong.empty() && unrepeatable.empty()) return;
+  for (auto& [batch, size] : measurements) {
+    auto& kernels = size.kernels;
+    const auto isWrong = [&](const Measurement& m) { return wrong.count(m.kernel) > 0; };
+    kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isWrong), kernels.end());
+    for (Measurement& m : kernels)
+      m.deterministic = m.deterministic && unrepeatable.count(m.kernel) == 0;
+  }
+}
+
 bool Known::hasTried(int batch, Kernel kernel) const noexcept {
   const auto size = refused.find(batch);
   return (size != refused.end() && contains(size->second, kernel)) ||

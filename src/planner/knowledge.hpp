@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmark/benchmark.hpp"
@@ -118,7 +119,10 @@ struct KnownQuestion {
   void dropPlans();
 };
 
-/// All that is known of a problem, at any mini-batch.
+/// Kernels, each at a batch size.
+using KernelSet = std::set<std::pair<int, Kernel>>;
+
+/// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
   Measurements elsewhere;  ///< with another driver or cuDNN: tried first, but no answer
@@ -133,6 +137,13 @@ struct Known {
   /// takes cuDNN long to say so.
   std::set<int> accurateFirst;
 
+  // What checks have found (kernel_checks.hpp).
+  KernelSet right, repeated;      ///< compute what they should; and the same bits, when asked twice
+  std::set<Kernel> wrong;         ///< are barred at any batch size
+  std::set<Kernel> unrepeatable;  ///< are not as deterministic as cuDNN says
+
+  /// Drops what is wrong of the measurements, and what it has said of determinism.
+  void dropWrong();
   /// Whether the kernel has been measured at a batch size, or can't be.
   bool hasTried(int batch, Kernel kernel) const noexcept;
   bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }

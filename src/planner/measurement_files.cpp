@@ -16,6 +16,24 @@ namespace {
 constexpr std::string_view kWithin = " within=";
 // Stored like a question, for the mini-batches in Known::accurateFirst.
 constexpr char kAccurateFirst[] = "accurate";
+// Likewise, with the kernels at each batch size that checks have found so.
+constexpr char kRight[] = "right", kWrong[] = "wrong";
+
+/// Of a check nothing but the kernel is stored.
+void addKernel(StoredMeasurements& to, Operation operation, int batch, Kernel kernel) {
+  to[batch].kernels.push_back({toText(operation, kernel), 0, 0, true, 0, 0});
+}
+
+KernelSet kernelsIn(const StoredProblem& rows, const char* text, const Problem& problem) {
+  KernelSet kernels;
+  const auto found = rows.find(text);
+  if (found == rows.end()) return kernels;
+  for (const auto& [batch, size] : found->second)
+    for (const StoredMeasurement& row : size.kernels)
+      if (const auto offer = parseKernel(problem, row.kernel))
+        kernels.insert({batch, offer->kernel});
+  return kernels;
+}
 
 /// The text under which a question within a limit is stored.
 std::string questionText(const QuestionKey& question, std::size_t limitBytes) {
@@ -87,6 +105,9 @@ void MeasurementFiles::addRows(const PlanRequest& request,
                                StoredKnowledge& stored) const {
   const MachineKey machine = machines_.key(request.machine);
   const StoredProblem rows = file.loadAll(machine, request.problem.text(), &stored.isLocked);
+  for (const auto& checked : kernelsIn(rows, kRight, request.problem)) stored.right.insert(checked);
+  for (const auto& [batch, kernel] : kernelsIn(rows, kWrong, request.problem))
+    stored.wrong.insert(kernel);
   const auto own = rows.find("");
   if (own == rows.end()) return;
   int refused = 0;
@@ -130,6 +151,23 @@ void MeasurementFiles::addAccurateFirst(const PlanRequest& request) {
   if (request.settings->databasePath.empty()) return;
   const std::string text = request.problem.text() + " " + kAccurateFirst;
   database(request).store(machines_.key(request.machine), text, {{request.problem.batch(), {}}});
+}
+
+void MeasurementFiles::addRight(const PlanRequest& request, const KernelSet& kernels) {
+  if (request.settings->databasePath.empty()) return;
+  StoredMeasurements rows;
+  for (const auto& [batch, kernel] : kernels)
+    addKernel(rows, request.problem.operation, batch, kernel);
+  const std::string text = request.problem.text() + " " + kRight;
+  database(request).store(machines_.key(request.machine), text, rows);
+}
+
+void MeasurementFiles::addWrong(const PlanRequest& request, int batch, Kernel kernel) {
+  if (request.settings->databasePath.empty()) return;
+  StoredMeasurements rows;
+  addKernel(rows, request.problem.operation, batch, kernel);
+  const std::string text = request.problem.text() + " " + kWrong;
+  database(request).store(machines_.key(request.machine), text, rows);
 }
 
 void MeasurementFiles::warnOfLies(const PlanRequest& request) {

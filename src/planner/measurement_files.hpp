@@ -28,7 +28,9 @@ struct StoredKnowledge {
   };
   std::vector<Answered> answered;
   std::set<int> accurateFirst;
-  /// For the same device with another driver or cuDNN: worth trying first, but no answer.
+  KernelSet right;         ///< kernels that were checked on this machine
+  std::set<Kernel> wrong;  ///< and failed
+  /// Of the same device with another driver or cuDNN: what is worth trying first, and no answer.
   Measurements elsewhere;
 };
 
@@ -43,7 +45,9 @@ class MeasurementFiles {
   /// Stores the question as answered only if nothing was left untried and nothing failed.
   void add(const PlanRequest& request, const BenchmarkResult& result);
   void addAccurateFirst(const PlanRequest& request);
-  /// Warns that rows about the request's problem contradict cuDNN.
+  void addRight(const PlanRequest& request, const KernelSet& kernels);
+  void addWrong(const PlanRequest& request, int batch, Kernel kernel);
+  /// Rows say of the request's problem what cuDNN denies.
   void warnOfLies(const PlanRequest& request);
 
  private:

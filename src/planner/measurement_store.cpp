@@ -119,6 +119,9 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
         known.question(question).addCoverage(coverage);
     if (!stored.answered.empty()) neighbours_.add(keyOf(request));
     known.accurateFirst.insert(stored.accurateFirst.begin(), stored.accurateFirst.end());
+    known.right.insert(stored.right.begin(), stored.right.end());
+    known.wrong.insert(stored.wrong.begin(), stored.wrong.end());
+    known.dropWrong();
     known.elsewhere = stored.elsewhere;
     known.dropPlans();  // made without the file by calls that found it locked or did not wait
     known.loadAgainAt = {};
@@ -136,6 +139,7 @@ void MeasurementStore::addResult(const PlanRequest& request,
       std::vector<Kernel>& place = known.refused[size];
       place.insert(place.end(), kernels.begin(), kernels.end());
     }
+    known.dropWrong();
     asked.addAttempt(result, request.limitBytes);
     asked.why = why;
     if (asked.isAnswered()) neighbours_.add(keyOf(request));
@@ -169,6 +173,30 @@ void MeasurementStore::addConfirmed(const PlanRequest& request,
     if (known != nullptr) kept.push_back(*known);
   }
   kernels = std::move(kept);
+  known_[keyOf(request)].dropWrong();
+}
+
+void MeasurementStore::addRight(const PlanRequest& request, const KernelSet& kernels) {
+  update(request,
+         [&](Known& known, KnownQuestion&) { known.right.insert(kernels.begin(), kernels.end()); });
+  files_.addRight(request, kernels);
+}
+
+void MeasurementStore::addWrong(const PlanRequest& request, int batch, Kernel kernel) {
+  update(request, [&](Known& known, KnownQuestion&) {
+    known.wrong.insert(kernel);
+    known.dropWrong();
+    known.dropPlans();
+  });
+  files_.addWrong(request, batch, kernel);
+}
+
+void MeasurementStore::addUnrepeatable(const PlanRequest& request, Kernel kernel) {
+  update(request, [&](Known& known, KnownQuestion&) {
+    known.unrepeatable.insert(kernel);
+    known.dropWrong();
+    known.dropPlans();
+  });
 }
 
 void MeasurementStore::refuse(const PlanRequest& request, int batch, Kernel kernel) {

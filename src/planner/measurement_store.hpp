@@ -75,6 +75,10 @@ class MeasurementStore {
                     const SizeMeasurements& confirmed);
   /// Warns that rows of the request's database are wrong.
   void warnOfLies(const PlanRequest& request) { files_.warnOfLies(request); }
+  /// What checks have found out: here, and but for determinism in the database.
+  void addRight(const PlanRequest& request, const KernelSet& kernels);
+  void addWrong(const PlanRequest& request, int batch, Kernel kernel);
+  void addUnrepeatable(const PlanRequest& request, Kernel kernel);
   /// From now on the problem does not have the kernel at the batch size.
   void refuse(const PlanRequest& request, int batch, Kernel kernel);
 

@@ -158,6 +158,9 @@ KnownBefore Measurer::knownBefore(const PlanRequest& request) {
     before.measurements = problem.measurements;
     before.elsewhere = problem.elsewhere;
     before.refused = problem.refused;
+    for (const int size : request.sizes())
+      before.refused[size].insert(
+          before.refused[size].end(), problem.wrong.begin(), problem.wrong.end());
   });
   if (!request.withEngines()) dropEngines(before.measurements);
   PreparedKernels prepared(request.handle, request.problem);

@@ -93,8 +93,10 @@ void keepFront(std::vector<Configuration>& front) {
 std::shared_ptr<const Plan> PlanChooser::plan() {
   return untilConfirmed([&]() -> std::optional<Chosen> {
     try {
-      return tryPlan();
-    } catch (const RefusedKernel& refused) {  // a database may have it from another installation
+      auto plan = tryPlan();
+      if (plan && *plan && !passes(**plan)) return std::nullopt;
+      return plan;
+    } catch (const RefusedKernel& refused) {  // a database may have it of another installation
       logInfo("{} N={} {}: {}",
               request_.problem.text(),
               refused.batch,
@@ -105,6 +107,15 @@ std::shared_ptr<const Plan> PlanChooser::plan() {
       return std::nullopt;
     }
   });
+}
+
+/// False: a kernel of the plan has failed its check, and `measurements_` have it no more.
+bool PlanChooser::passes(const Plan& plan) {
+  const auto outcome = checks_.check(request_, plan, measuring_);
+  isChecked_ = outcome == KernelChecks::Outcome::kPassed;
+  if (outcome != KernelChecks::Outcome::kFailed) return true;
+  measurements_ = store_.measurements(request_);
+  return false;
 }
 
 std::vector<Configuration> PlanChooser::front() {

@@ -9,6 +9,7 @@
 #include "optimizer/configuration.hpp"
 #include "plan/plan.hpp"
 #include "planner/configuration_times.hpp"
+#include "planner/kernel_checks.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measurer.hpp"
 #include "planner/request.hpp"
@@ -27,11 +28,13 @@ class PlanChooser {
   /// `measurer` may measure besides. REQUIRES: the references outlive it.
   PlanChooser(MeasurementStore& store,
               Measurer& measurer,
+              KernelChecks& checks,
               const PlanRequest& request,
               Measuring measuring,
               Measurements measurements)
       : store_(store),
         measurer_(measurer),
+        checks_(checks),
         request_(request),
         measuring_(measuring),
         measurements_(std::move(measurements)),
@@ -40,6 +43,8 @@ class PlanChooser {
   /// The plan, with all that it runs or names ready to run. Null if nothing fits, or if it is not
   /// known whether a plan is faster than what cuDNN would run. Throws Error.
   std::shared_ptr<const Plan> plan();
+  /// Whether the kernels of that plan have passed their checks, or will never be checked.
+  bool isChecked() const noexcept { return isChecked_; }
 
   /// The Pareto front under the limit. Throws Error.
   std::vector<Configuration> front();
@@ -51,6 +56,7 @@ class PlanChooser {
   std::optional<Chosen> tryPair(const PlanRequest& request);
   std::optional<std::vector<Configuration>> tryFront();
   std::optional<Configuration> choose(const PlanRequest& request, Pace pace);
+  bool passes(const Plan& plan);
   bool confirm(const PlanRequest& request, const std::vector<Configuration>& configurations);
   bool knowsOwnChoice();
   bool isTooInaccurate(const Configuration& configuration);
@@ -60,11 +66,13 @@ class PlanChooser {
 
   MeasurementStore& store_;
   Measurer& measurer_;
+  KernelChecks& checks_;
   const PlanRequest& request_;
   const Measuring measuring_;
   Measurements measurements_;
   PreparedKernels prepared_;
   std::optional<bool> picksInaccurate_;
+  bool isChecked_ = true;
 };
 
 }  // namespace ucudnn

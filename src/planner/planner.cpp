@@ -47,7 +47,7 @@ bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& 
 }  // namespace
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
-  if (const auto frozen = frozenAnswer(request)) return *frozen;
+  if (const auto frozen = frozenAnswer(request, measuring)) return *frozen;
   PlanAnswer found = besideOwn(request, answerMeasured(request, measuring));
   if (!found.plan && !found.isFinal) found.plan = ownUnmeasured(request, measuring);
   return found;
@@ -125,9 +125,9 @@ bool Planner::isOngoing(const PlanRequest& request) const {
 
 std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
-  if (const auto frozen = frozenAnswer(request)) return frozen->plan;
+  if (const auto frozen = frozenAnswer(request, Measuring::kWhenItPays)) return frozen->plan;
   if (!store_.answers(request)) return std::nullopt;
-  return answer(request, Measuring::kNever).plan;
+  return answer(request, Measuring::kIfKnown).plan;
 }
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {
@@ -161,8 +161,9 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
     made.isFromOtherLimit = asked->answers(limitBytes) && !asked->answersClosely(limitBytes);
     made.isFinal = asked->isComplete(limitBytes) && !(made.isFromOtherLimit && mayMeasure);
   });
-  made.plan =
-      PlanChooser(store_, measurer_, request, measuring, store_.measurements(request)).plan();
+  PlanChooser chooser(store_, measurer_, checks_, request, measuring, store_.measurements(request));
+  made.plan = chooser.plan();
+  made.isFinal = made.isFinal && chooser.isChecked();
   made.deterministic = request.deterministic;
   made.borrows = request.mayBorrow();
   made.suitsEngines = request.suitsEngines;
@@ -170,15 +171,18 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   made.maxError = request.settings->maxError;
   made.highBytes = request.limitBytes;
   made.lowBytes = made.plan ? std::max(made.plan->workspaceBytes, made.plan->algorithmBytes) : 0;
-  const auto [kept, isNew] = keep(request, made);
+  const auto [kept, isNew] = keep(request, made, chooser.isChecked());
   if (isNew) logAnswer(request, kept.plan.get());
   if (isNew && kept.plan) ++statistics_.plans;
   return kept;
 }
 
-/// Keeps one plan for all threads, and an equal former plan rather than the new one. Second:
-/// whether the plan is new.
-std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan made) {
+/// What is not checked yet is no answer to others: whoever may check it makes it again.
+/// All threads hold the same plan, and an equal one of before is kept. The second: whether this
+/// one is new.
+std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request,
+                                          KnownPlan made,
+                                          bool isChecked) {
   return store_.update(request, [&](const Known&, KnownQuestion& asked) {
     using Kept = std::pair<PlanAnswer, bool>;
     if (const KnownPlan* const other = asked.find(request)) return Kept(*other, false);
@@ -196,8 +200,10 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request, KnownPlan 
           if (!made.plan || made.plan->runs <= former.plan->runs) made.plan = former.plan;
           isNew = false;
         }
-    if (asked.plans.size() >= kMostPlans) asked.plans.erase(asked.plans.begin());
-    asked.plans.push_back(made);
+    std::vector<KnownPlan>& all = isChecked ? asked.plans : asked.formerPlans;
+    if (!isChecked && !isNew) return Kept(made, false);
+    if (all.size() >= kMostPlans) all.erase(all.begin());
+    all.push_back(made);
     return Kept(made, isNew);
   });
 }
@@ -221,19 +227,23 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
   }
   for (const std::size_t bytes : limits) measurer_.measurements(request.within(bytes), measuring);
   Measurements measurements = measurer_.measurements(request, measuring);
-  return PlanChooser(store_, measurer_, request, measuring, std::move(measurements)).front();
+  return PlanChooser(store_, measurer_, checks_, request, measuring, std::move(measurements))
+      .front();
 }
 
-std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request) {
+std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request, Measuring measuring) {
   if (request.frozen == nullptr) return std::nullopt;
   const PlanningTime time(statistics_.planningMicroseconds);
-  const FrozenPlans::Found found = request.frozen->plan(request, machines_);
+  FrozenPlans::Found found = request.frozen->plan(request, machines_);
+  auto outcome = KernelChecks::Outcome::kPassed;
+  if (found.plan) outcome = checks_.check(request, *found.plan, measuring);
+  if (outcome == KernelChecks::Outcome::kFailed) found = {};
   if (!found.plan && !request.settings->plansStrict) return std::nullopt;
   if (found.isNew) {
     ++statistics_.plans;
     logAnswer(request, found.plan.get());
   }
-  return PlanAnswer{found.plan, true};
+  return PlanAnswer{found.plan, outcome != KernelChecks::Outcome::kPutOff};
 }
 
 void Planner::savePlans(const std::string& path) const {

@@ -12,6 +12,7 @@
 #include "plan/plan.hpp"
 #include "planner/background_plans.hpp"
 #include "planner/confirmation.hpp"
+#include "planner/kernel_checks.hpp"
 #include "planner/machines.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measurer.hpp"
@@ -61,14 +62,20 @@ class Planner {
   /// process nothing replaces it again.
   void preferOwn(const PlanRequest& request, Kernel own);
 
-  /// Like `answer`, but measured at once. Null if cuDNN offers nothing within the limit, or if
-  /// nothing could be measured; that has been logged. Throws Error.
+  /// Whether a plan's kernels pass their checks once more; else they are barred from now on. Throws
+  /// Error.
+  bool passesAgain(const PlanRequest& request, const Plan& plan) {
+    return checks_.checkAgain(request, plan) != KernelChecks::Outcome::kFailed;
+  }
+
+  /// As `answer`, measured at once. Null where cuDNN offers nothing within the limit, or nothing
+  /// could be measured, which has been warned of. Throws Error.
   std::shared_ptr<const Plan> plan(const PlanRequest& request) {
     return answer(request, Measuring::kNow).plan;
   }
 
-  /// The same from existing measurements: runs nothing on a device. Empty if something has to be
-  /// measured.
+  /// The same from measurements already taken: runs nothing on a device but checks of kernels, and
+  /// these not during a capture. Empty: something has to be measured.
   std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
@@ -99,11 +106,9 @@ class Planner {
   Statistics& statistics() noexcept { return statistics_; }
 
  private:
-  /// The answer of the request's file of plans, if it has one. Empty: the request is planned as
-  /// usual.
-  std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request);
-  /// Counts the call and returns the known answer. Empty: something must be measured or planned
-  /// first.
+  /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
+  std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request, Measuring measuring);
+  /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// The answer for a call that need not wait. Empty if the call has to.
   std::optional<PlanAnswer> answerMeanwhile(const PlanRequest& request, Measuring measuring);
@@ -114,7 +119,7 @@ class Planner {
   /// to be faster.
   PlanAnswer besideOwn(const PlanRequest& request, PlanAnswer found) const;
   PlanAnswer makePlan(const PlanRequest& request, Measuring measuring);
-  std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made);
+  std::pair<PlanAnswer, bool> keep(const PlanRequest& request, KnownPlan made, bool isChecked);
   double leastErrorWithin(const PlanRequest& request) const;
   void logAnswer(const PlanRequest& request, const Plan* plan) const;
 
@@ -122,7 +127,8 @@ class Planner {
   Statistics statistics_;
   MeasurementStore store_{machines_, statistics_};
   Measurer measurer_{store_, statistics_};
-  UnmeasuredPlans unmeasured_{store_, statistics_};
+  KernelChecks checks_{store_, statistics_};
+  UnmeasuredPlans unmeasured_{store_, checks_, statistics_};
   BackgroundPlans background_;
 };
 

@@ -92,6 +92,7 @@ struct PlanRequest {
   FrozenPlans* frozen = nullptr;                       ///< null: no file of plans
   /// The caller's buffers, whose output may be overwritten; null: scratch memory.
   const TensorBuffers* buffers = nullptr;
+  bool mayAllocate = true;  ///< false: FindEx, of which clients know that it takes no memory
 
   PlanRequest within(std::size_t bytes) const {
     PlanRequest other = *this;

@@ -32,8 +32,12 @@ bool mayRunInParts(const PlanRequest& request) {
 /// Puts together the parts of one kernel.
 class Parts {
  public:
-  Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared)
-      : request_(request), kernel_(kernel), prepared_(prepared), left_(request.problem.batch()) {}
+  Parts(const PlanRequest& request, Kernel kernel, PreparedKernels& prepared, KernelChecks& checks)
+      : request_(request),
+        kernel_(kernel),
+        prepared_(prepared),
+        checks_(checks),
+        left_(request.problem.batch()) {}
 
   /// Adds as many parts of the size as the rest of the batch has. Returns false if such a part does
   /// not run within the limit. Throws Error.
@@ -52,19 +56,21 @@ class Parts {
   /// Whether cuDNN failed to say what runs. It may say so another time.
   bool failed() const noexcept { return failures_ > 0; }
 
-  /// A plan of unknown time. Throws Error.
+  /// No time of it is known. Null: the kernel is wrong. Throws Error.
   std::shared_ptr<const Plan> plan() const {
     auto plan = std::make_shared<Plan>(
         *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
     plan->measured = false;
     plan->predictedMs = 0;
-    return plan;
+    const auto outcome = checks_.check(request_, *plan, Measuring::kWhenItPays);
+    return outcome == KernelChecks::Outcome::kFailed ? nullptr : plan;
   }
 
  private:
   const PlanRequest& request_;
   const Kernel kernel_;
   PreparedKernels& prepared_;
+  KernelChecks& checks_;
   int left_;
   int failures_ = 0;
   Configuration configuration_;
@@ -91,9 +97,11 @@ bool divide(const PlanRequest& request, Parts& parts) {
   return parts.left() == 0 || parts.add(parts.left());
 }
 
-/// The first kernel that cuDNN offers at a batch size within the limit, for all of the batch. Null
-/// if there is none. Throws Error.
-std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch) {
+/// The first kernel of a batch size that cuDNN offers within the limit, for all of the batch. Null:
+/// there is none. Throws Error.
+std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request,
+                                          int batch,
+                                          KernelChecks& checks) {
   const Problem part = request.problem.withBatch(batch);
   const auto offers = offeredKernels(request.handle,
                                      part,
@@ -106,15 +114,18 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request, int batch)
         (request.deterministic && !offer.deterministic))
       continue;
     PreparedKernels prepared(request.handle, request.problem);
-    Parts parts(request, offer.kernel, prepared);
-    if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
+    Parts parts(request, offer.kernel, prepared, checks);
+    if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left())))
+      if (auto plan = parts.plan()) return plan;
   }
   return nullptr;
 }
 
 /// A kernel that runs as many samples as it may at a time, each in bands. Null if there is none.
 /// Throws Error.
-std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels& prepared) {
+std::shared_ptr<const Plan> inBands(const PlanRequest& request,
+                                    PreparedKernels& prepared,
+                                    KernelChecks& checks) {
   const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) {
     const auto offer = offeredInBands(request.handle,
@@ -122,8 +133,9 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request, PreparedKernels&
                                       request.limitBytes,
                                       request.callsAt(*size));
     if (!offer) continue;
-    Parts parts(request, offer->kernel, prepared);
-    if (parts.add(*size) && (parts.left() == 0 || parts.add(parts.left()))) return parts.plan();
+    Parts parts(request, offer->kernel, prepared, checks);
+    if (parts.add(*size) && (parts.left() == 0 || parts.add(parts.left())))
+      if (auto plan = parts.plan()) return plan;
   }
   return nullptr;
 }
@@ -151,22 +163,24 @@ std::optional<OwnKernel> firstOfPart(const PlanRequest& request) {
   return std::nullopt;
 }
 
-/// The client's kernel on parts of the batch, or another kernel's bands if it can't run so. A large
-/// problem prefers the first engine of a part. Null if there are no bands either. Throws Error.
-std::shared_ptr<const Plan> makeParts(const PlanRequest& request) {
+/// The client's kernel on parts of the batch; where it has none, another's bands. Null: there are
+/// none either. Throws Error.
+std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& checks) {
   PreparedKernels prepared(request.handle, request.problem);
   if (request.problem.isLarge()) {
     PlanRequest other = request;
     other.own = firstOfPart(request);
     if (other.own) {
-      Parts parts(request, other.own->kernel, prepared);
-      if (divide(other, parts)) return parts.plan();
+      Parts parts(request, other.own->kernel, prepared, checks);
+      if (divide(other, parts))
+        if (auto plan = parts.plan()) return plan;
     }
   }
-  Parts parts(request, request.own->kernel, prepared);
-  if (request.sizes().size() > 1 && divide(request, parts)) return parts.plan();
+  Parts parts(request, request.own->kernel, prepared, checks);
+  if (request.sizes().size() > 1 && divide(request, parts))
+    if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
-  return inBands(request, prepared);
+  return inBands(request, prepared, checks);
 }
 
 }  // namespace
@@ -211,7 +225,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::anyThatFits(const PlanRequest& requ
   std::shared_ptr<const Plan> plan;
   const auto sizes = request.sizes();
   for (auto size = sizes.rbegin(); size != sizes.rend() && !plan; ++size)
-    plan = firstThatFits(request, *size);
+    plan = firstThatFits(request, *size, checks_);
   return keep(request, UnmeasuredPlan::Kind::kAny, std::move(plan));
 }
 
@@ -223,7 +237,7 @@ std::shared_ptr<const Plan> UnmeasuredPlans::ownKernelInParts(const PlanRequest&
   const PlanningTime time(statistics_.planningMicroseconds);
   std::shared_ptr<const Plan> plan;
   try {
-    plan = makeParts(request);
+    plan = makeParts(request, checks_);
   } catch (const Error& error) {
     logDebug("{} N={}: its own kernel does not run in parts: {}",
              request.problem.text(),

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "planner/kernel_checks.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/request.hpp"
 #include "support/statistics.hpp"
@@ -13,8 +14,8 @@ namespace ucudnn {
 /// Runs that kernel on parts of the batch, or any kernel that fits. Thread-safe.
 class UnmeasuredPlans {
  public:
-  UnmeasuredPlans(MeasurementStore& store, Statistics& statistics)
-      : store_(store), statistics_(statistics) {}
+  UnmeasuredPlans(MeasurementStore& store, KernelChecks& checks, Statistics& statistics)
+      : store_(store), checks_(checks), statistics_(statistics) {}
 
   /// See Planner::ownUnmeasured. Throws Error.
   std::shared_ptr<const Plan> ownKernelInParts(const PlanRequest& request, Measuring measuring);
@@ -30,6 +31,7 @@ class UnmeasuredPlans {
                                    std::shared_ptr<const Plan> plan);
 
   MeasurementStore& store_;
+  KernelChecks& checks_;
   Statistics& statistics_;
 };
 

@@ -46,6 +46,20 @@ enum class Rounding {
   kKernels,  ///< by some units in the last place, so that bits tell which kernel has run
 };
 
+/// What engines of odd numbers do wrong: UCUDNN_SIMULATOR_LIES.
+enum class Lie {
+  kNone,
+  kChannel,    ///< one channel of the output is off by 1e-2
+  kRow,        ///< its last row
+  kOdd,        ///< all of it, if its width is odd
+  kGroups,     ///< all of it, if there are groups
+  kOutput,     ///< four bytes behind the output are written
+  kWorkspace,  ///< and behind the workspace
+  kMore,       ///< 2 KiB behind the workspace: it needs more than it says
+  kBits,       ///< in each run other last bits, though it is said to be deterministic
+  kUnwritten,  ///< the last row is left as it is
+};
+
 /// A range of device memory that a kernel touches.
 struct Access {
   const void* base;
@@ -86,6 +100,7 @@ UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
 UCUDNN_SIMULATOR_API Rounding rounding();
+UCUDNN_SIMULATOR_API Lie lie();
 
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
@@ -143,6 +158,10 @@ UCUDNN_SIMULATOR_API void ucudnnSimulatorStartPeak(int device);
 /// Limits what cudaMalloc can still hand out on a device (for out-of-memory tests).
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetMemory(int device, std::size_t bytes);
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetArithmetic(int arithmetic);
+/// Whether that is "full": a program that compares outputs asks.
+UCUDNN_SIMULATOR_API int ucudnnSimulatorComputesAll();
+/// As UCUDNN_SIMULATOR_LIES: a Lie.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetLie(int lie);
 /// As UCUDNN_SIMULATOR_ROUNDING: a Rounding.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int rounding);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.

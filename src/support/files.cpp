@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,6 +44,12 @@ class Descriptor {
 };
 
 }  // namespace
+
+void expectFile(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) refuse();
+  if (!S_ISREG(status.st_mode)) throw std::runtime_error("it is no regular file");
+}
 
 std::string readFile(const std::string& path, std::size_t mostBytes) {
   constexpr std::size_t kPartBytes = std::size_t{1} << 16;

@@ -182,6 +182,13 @@ std::vector<EnvironmentVariable> makeTable() {
        "1: what that file does not have runs through cuDNN; 0: it is planned as usual, with a "
        "warning",
        [](S& s, T text) { s.plansStrict = parseSwitch(text); }},
+      {"CUDNN_ERRATA_JSON_FILE",
+       "a path",
+       "a built-in list",
+       "JSON file, in cudnn-frontend's form, of engines that are never used: in place of those "
+       "that are known to be wrong (`ucudnn info`)",
+       [](S& s, T text) { s.errataPath = text; },
+       true},
       {"UCUDNN_LOG_LEVEL",
        "off, error, warn, info or debug",
        "warn",
@@ -210,6 +217,12 @@ std::vector<EnvironmentVariable> makeTable() {
        "1: each split result is compared with plain cuDNN's, and the distance logged at level "
        "info",
        [](S& s, T text) { s.equivalenceTest = parseSwitch(text); }},
+      {"UCUDNN_CHECK_KERNELS",
+       "0 or 1",
+       "1",
+       "1: what a plan runs is first compared with sums in double, once on a machine, and what is "
+       "wrong is not used",
+       [](S& s, T text) { s.checkKernels = parseSwitch(text); }},
       {"UCUDNN_DISABLE",
        "0 or 1",
        "0",

@@ -37,7 +37,8 @@ struct Settings {
   bool graphMemoryGiven = false;      ///< the user has named it
   std::string databasePath;           ///< a folder ends in "/"; empty: measurements live in memory
   std::string plansPath;              ///< empty: every plan is made anew
-  bool plansStrict = false;           ///< problems that the file lacks are left to cuDNN
+  bool plansStrict = false;           ///< what the file has not is left to cuDNN
+  std::string errataPath;             ///< empty: the built-in list
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
   double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own
@@ -50,9 +51,11 @@ struct Settings {
   bool borrowOutput = true;  ///< an output's memory is workspace until results are written there
   bool deterministic = false;
   bool equivalenceTest = false;
-  bool disabled = false;  ///< every call is left to cuDNN
-  std::string tracePath;  ///< empty: calls are not traced
-  bool report = false;    ///< calls are summed up when the process ends
+  bool checkKernels = true;   ///< before a plan of them runs
+  bool isUnmodified = false;  ///< the program does not know of us (no variable)
+  bool disabled = false;      ///< cuDNN answers everything
+  std::string tracePath;      ///< empty: calls are not written down
+  bool report = false;        ///< calls are summed up when the process ends
 };
 
 /// A bad value in the environment. The message names the variable, the value and what is accepted.

@@ -240,6 +240,24 @@ void addBench(CLI::App& app, CommandLine& line) {
   });
 }
 
+void addCheck(CLI::App& app, CommandLine& line) {
+  CLI::App* const check = app.add_subcommand(
+      "check", "compare what each kernel of the layers computes with sums in double");
+  CheckOptions& o = line.check;
+  addListOptions(*check, o);
+  check->add_option("--time-limit", o.limitSeconds, "seconds for all; default: none")
+      ->check(CLI::Range(0.0, 1e6).description(""))
+      ->type_name("SECONDS")
+      ->group(kMeasuring);
+  check->add_option("--device", o.device, "CUDA device; default: 0")
+      ->check(CLI::NonNegativeNumber.description(""))
+      ->type_name("N")
+      ->group(kMeasuring);
+  addFile(*check, kOutput, "--json", o.jsonFile, "write what was found as JSON; -: to stdout");
+  check->footer(checkFooter());
+  check->callback([&line] { line.task = Task::kCheck; });
+}
+
 void addPlan(CLI::App& app, CommandLine& line) {
   CLI::App* const plan = app.add_subcommand(
       "plan", "show each layer's plan and its Pareto front, without running the plan");
@@ -365,6 +383,7 @@ CommandLine parseCommandLine(const std::vector<std::string>& arguments,
   app.require_subcommand(1);
   addBench(app, line);
   addPlan(app, line);
+  addCheck(app, line);
   CLI::App* const info = app.add_subcommand("info", "show versions, devices and settings");
   info->add_flag("-v,--verbose", line.verboseInfo, "say what each setting means");
   info->callback([&] { line.task = Task::kInfo; });

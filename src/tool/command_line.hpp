@@ -9,7 +9,7 @@
 
 namespace ucudnn::tool {
 
-enum class Task { kPrint, kInfo, kBench, kPlan, kDatabase };
+enum class Task { kPrint, kInfo, kBench, kPlan, kCheck, kDatabase };
 
 /// The command line's request.
 struct CommandLine {
@@ -18,6 +18,7 @@ struct CommandLine {
   std::string words;  ///< the command line itself, for reports
   BenchOptions bench;
   ConvolutionOptions plan;
+  CheckOptions check;
   DatabaseOptions database;
   bool verboseInfo = false;
 };

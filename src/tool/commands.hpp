@@ -21,7 +21,10 @@ int benchNetwork(const BenchOptions& options, const std::string& command);
 /// How the total would be divided. 0: there is a division.
 int planNetwork(const ConvolutionOptions& options, const std::string& command);
 
-/// `ucudnn info`: prints the versions, and the devices if there are any. Returns 0.
+/// Compares what each kernel of the layers computes with sums in double. 0: all are right; 1: not.
+int checkAll(const CheckOptions& options, const std::string& command);
+
+/// Of `ucudnn info`: prints the versions, and the devices if there are any. 0.
 int describeHere();
 
 }  // namespace ucudnn::tool

@@ -18,6 +18,8 @@ int carryOut(const CommandLine& line) {
     case Task::kPlan:
       return line.plan.totalBytes > 0 ? planNetwork(line.plan, line.words)
                                       : plan(line.plan, line.words);
+    case Task::kCheck:
+      return checkAll(line.check, line.words);
     case Task::kInfo:
       return describeHere();
     case Task::kDatabase:

@@ -53,6 +53,10 @@ struct BenchOptions : ConvolutionOptions {
   bool check = true;
 };
 
+struct CheckOptions : ConvolutionOptions {
+  double limitSeconds = 0;  ///< 0: as long as it takes
+};
+
 enum class DatabaseTask { kList, kExport, kImport, kMerge, kPrune };
 
 struct DatabaseOptions {

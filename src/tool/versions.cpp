@@ -2,8 +2,12 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <utility>
 
+#include "kernels/errata.hpp"
+#include "support/settings.hpp"
 #include "support/sizes.hpp"
+#include "support/text.hpp"
 #include "tool/columns.hpp"
 #include "tool/commands.hpp"
 #include "tool/device.hpp"
@@ -51,11 +55,37 @@ void printDevices() {
   if (onSimulator()) std::cout << "simulated: results are computed by the CPU, times are virtual\n";
 }
 
+/// What is never used on some device; where nothing is, nothing is said.
+void printErrata() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
+  Errata errata;
+  try {
+    const std::string path = settingsFromEnvironment(Reporting::kNever).errataPath;
+    errata = path.empty() ? builtInErrata() : readErrata(path);
+  } catch (const BadSetting& error) {
+    std::cout << '\n' << error.what() << '\n';
+    return;
+  }
+  const char* before = "\n";
+  for (const Erratum& erratum : errata)
+    for (int device = 0; device < count; ++device) {
+      const MachineKey machine = machineKey(device);
+      if (!appliesTo(erratum, machine.cudnnVersion, machine.computeCapability)) continue;
+      std::cout << fmt::format("{}never used on device {}: {}\n    ({})\n",
+                               std::exchange(before, ""),
+                               device,
+                               printable(toText(erratum)),
+                               erratum.source);
+    }
+}
+
 }  // namespace
 
 int describeHere() {
   printVersions();
   printDevices();
+  printErrata();
   return 0;
 }
 

@@ -37,6 +37,9 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
                                                      {"UCUDNN_LOG_LEVEL", "loud"},
                                                      {"UCUDNN_DETERMINISTIC", "yes"},
                                                      {"UCUDNN_PLANS", "/dev/null"},
+                                                     {"CUDNN_ERRATA_JSON_FILE", "/dev/null"},
+                                                     {"CUDNN_ERRATA_JSON_FILE", "/nonexistent"},
+                                                     {"UCUDNN_CHECK_KERNELS", "2"},
                                                      {"UCUDNN_PLANS_STRICT", "yes"},
                                                      {"UCUDNN_EQUIVALENCE_TEST", "2"},
                                                      {"UCUDNN_BENCHMARK_BUDGET", "-5"}};

@@ -51,7 +51,8 @@ TEST(SettingsPageTest, HasEverySettingItsValuesDefaultAndHelp) {
                                     " " + unwrapped(variable.help) + "."})
       EXPECT_EQ(1, countOf(part, own)) << "in the section of " << variable.name << ": " << part;
   }
-  EXPECT_EQ(static_cast<int>(environmentVariables().size()), countOf("### `UCUDNN_", page));
+  EXPECT_EQ(static_cast<int>(environmentVariables().size()),
+            countOf("### `UCUDNN_", page) + countOf("### `CUDNN_", page));
 }
 
 TEST(ReadmeTest, NamesEightEverydaySettingsAndTheirDefaults) {

@@ -32,7 +32,7 @@ Settings read(const Environment& environment) {
 // As many as Settings has members: it does not compile where one is missing.
 #define UCUDNN_MEMBERS                                                                           \
   m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, \
-      m21, m22, m23, m24, m25, m26, m27, m28, m29
+      m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32
 auto membersOf(const Settings& settings) {
   const auto& [UCUDNN_MEMBERS] = settings;
   return std::tie(UCUDNN_MEMBERS);
@@ -54,6 +54,7 @@ TEST(SettingsTest, TheDocumentedDefaultsAreThoseOfTheStruct) {
       {"UCUDNN_GRAPH_WORKSPACE_SIZE", none.graphWorkspaceBytes == SIZE_MAX},
       {"UCUDNN_DATABASE", none.databasePath.empty()},
       {"UCUDNN_PLANS", none.plansPath.empty()},
+      {"CUDNN_ERRATA_JSON_FILE", none.errataPath.empty()},
       {"UCUDNN_LOG_FILE", none.logFile.empty()},
       {"UCUDNN_TRACE", none.tracePath.empty()}};
   for (const auto& row : environmentVariables()) {
@@ -96,6 +97,8 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
                                   {"UCUDNN_PLANS_STRICT", "1"},
+                                  {"CUDNN_ERRATA_JSON_FILE", "/tmp/a b.json"},
+                                  {"UCUDNN_CHECK_KERNELS", "0"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
                                   {"UCUDNN_DETERMINISTIC", "1"},
@@ -107,6 +110,8 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_BENCHMARK_BUDGET", "12.5"}});
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
+  EXPECT_EQ("/tmp/a b.json", settings.errataPath);
+  EXPECT_FALSE(settings.checkKernels);
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
   EXPECT_EQ(16U << 20, settings.workspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
@@ -260,12 +265,13 @@ TEST(SettingsTest, TableIsWellFormed) {
   std::map<std::string, int> count;
   for (const auto& row : environmentVariables()) {
     ++count[row.name];
-    EXPECT_EQ(0U, std::string(row.name).find("UCUDNN_"));
+    const bool isCudnns = std::string(row.name) == "CUDNN_ERRATA_JSON_FILE";
+    EXPECT_TRUE(isCudnns || std::string(row.name).rfind("UCUDNN_", 0) == 0) << row.name;
     for (const char* text : {row.type, row.defaultValue, row.help})
       EXPECT_STRNE("", text) << row.name;
   }
   for (const auto& [name, times] : count) EXPECT_EQ(1, times) << name;
-  EXPECT_EQ(27U, count.size());
+  EXPECT_EQ(29U, count.size());
 }
 
 TEST(SettingsTest, DivideIsRefusedWhereItIsLeftOutWithTheWayToRebuild) {

@@ -77,6 +77,24 @@ inline void setArithmetic(Arithmetic arithmetic) {
   detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));
 }
 
+/// What engines of odd numbers do wrong; none at first.
+enum class Lie {  // as ucudnn::simulator::Lie
+  kNone,
+  kChannel,
+  kRow,
+  kOdd,
+  kGroups,
+  kOutput,
+  kWorkspace,
+  kMore,
+  kBits,
+  kUnwritten
+};
+
+inline void setLie(Lie lie) {
+  detail::callSimulator<void>("ucudnnSimulatorSetLie", static_cast<int>(lie));
+}
+
 /// Whether kernels round as a GPU's do, each method with an error of its own; off at first.
 inline void setRounding(bool on) {
   detail::callSimulator<void>("ucudnnSimulatorSetRounding", static_cast<int>(on));

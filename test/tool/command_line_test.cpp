@@ -23,7 +23,7 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
     std::string part;
   } kCases[] = {
       {{}, "subcommand is required"},
-      {{"bnech"}, "\"bnech\" is no command; there are bench plan info db run"},
+      {{"bnech"}, "\"bnech\" is no command; there are bench plan check info db run"},
       {{"db"}, "subcommand is required"},
       {{"db", "lst"}, "\"lst\" is no command; there are list export import merge prune"},
       {{"bench"}, "LAYERS.csv"},

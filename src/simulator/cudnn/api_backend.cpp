@@ -133,7 +133,8 @@ void executePlan(cudnnHandle_t handle, const BackendPlan& plan, const BackendVar
                                kernelCount(graph, choice.engine),
                                cost,
                                engineError(graph, choice.engine),
-                               isDeterministic(graph, choice.engine)},
+                               isDeterministic(graph, choice.engine),
+                               choice.engine % 2 == 1},
                               biasBytes);
   if (makesTexture(choice) && unsafeCall() != cudaSuccess) {
     refuse(CUDNN_STATUS_INTERNAL_ERROR, "no texture can be made during a capture");

@@ -11,7 +11,9 @@ struct Epilogue {
   double alpha = 1;
   double error = 0;              ///< of the sum, relative (rounding.hpp)
   std::uint64_t kernelBits = 0;  ///< bitsOf (rounding.hpp)
-  double beta = 0;               ///< 0: `source` is not read
+  Lie lie = Lie::kNone;
+  double lieFactor = 1;  ///< of what the lie is about
+  double beta = 0;       ///< 0: `source` is not read
   const void* source = nullptr;
   TensorShape sourceShape;
   const void* bias = nullptr;  ///< one value for each output channel, `biasType`, forward only

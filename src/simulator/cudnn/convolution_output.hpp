@@ -24,6 +24,10 @@ class Output {
   const View& view() const { return view_; }
 
   void write(int n, int c, int d, int h, int w, double sum) const {
+    if (epilogue_.lie != Lie::kNone && isLiedAbout(c, h)) {
+      if (epilogue_.lie == Lie::kUnwritten) return;
+      sum *= epilogue_.lieFactor;
+    }
     double value = epilogue_.alpha *
                    roundedBy(epilogue_.kernelBits, rounded(sum, epilogue_.error), view_.type);
     if (epilogue_.beta != 0) {
@@ -42,6 +46,13 @@ class Output {
   }
 
  private:
+  bool isLiedAbout(int c, int h) const {
+    if (epilogue_.lie == Lie::kChannel) return c == view_.dims[1] / 2;
+    if (epilogue_.lie == Lie::kRow || epilogue_.lie == Lie::kUnwritten)
+      return h == view_.dims[3] - 1;
+    return true;
+  }
+
   View view_;
   View source_;
   void* base_;

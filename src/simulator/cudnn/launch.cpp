@@ -22,6 +22,45 @@ void spoil(void* workspace, std::size_t bytes) {
   std::memset(static_cast<char*>(workspace) + (bytes - part), kPoison, part);
 }
 
+/// What the lie does to the sums.
+void addLie(const ConvolutionCall& call, Epilogue& epilogue) {
+  static std::atomic<int> runs{0};
+  epilogue.lie = lie();
+  const TensorShape& output = outputShape(call.problem);
+  const bool isOdd = output.dims[static_cast<std::size_t>(output.rank) - 1] % 2 == 1;
+  switch (epilogue.lie) {
+    case Lie::kChannel:
+    case Lie::kRow:
+      epilogue.lieFactor = 1.01;
+      return;
+    case Lie::kOdd:
+      epilogue.lieFactor = isOdd ? 1.01 : 1;
+      return;
+    case Lie::kGroups:
+      epilogue.lieFactor = call.problem.groups() > 1 ? 1.01 : 1;
+      return;
+    case Lie::kBits:
+      epilogue.lieFactor = 1 + 1e-6 * (++runs % 8);
+      return;
+    default:
+      return;
+  }
+}
+
+/// What it writes beside the output.
+void writeElsewhere(const ConvolutionCall& call, Lie lie) {
+  constexpr std::size_t kMoreBytes = 2048;
+  if (lie == Lie::kOutput)
+    std::memset(static_cast<char*>(outputOf(call.problem, call.data)) +
+                    extentBytes(outputShape(call.problem)),
+                0,
+                4);
+  if ((lie == Lie::kWorkspace || lie == Lie::kMore) && call.workspaceBytes > 0)
+    std::memset(static_cast<char*>(call.workspace) + call.workspaceBytes,
+                0,
+                lie == Lie::kMore ? kMoreBytes : 4);
+}
+
 }  // namespace
 
 double readFactor(const void* factor, cudnnDataType_t type) {
@@ -119,6 +158,7 @@ Work convolutionWork(cudnnHandle_t handle,
   call.epilogue.error = kernels.error;
   call.epilogue.kernelBits = bitsOf(call.problem, kernels.id);
   call.deterministic = kernels.deterministic;
+  call.mayLie = kernels.mayLie;
   // Accumulating reads the output (or z) once more.
   if (call.epilogue.beta != 0) extraBytes += tensorBytes(outputShape(call.problem));
   const double durationMs =
@@ -174,6 +214,10 @@ void execute(const ConvolutionCall& call) {
                        findAllocation(outputOf(call.problem, call.data), &allocation);
   if (sampled) {
     return convolveSampled(call.problem, call.data, epilogue, allocation.base, allocation.bytes);
+  }
+  if (call.mayLie && lie() != Lie::kNone) {
+    addLie(call, epilogue);
+    writeElsewhere(call, epilogue.lie);
   }
   spoil(call.workspace, call.workspaceBytes);
   convolveFull(call.problem, call.data, epilogue);

@@ -58,6 +58,7 @@ struct ConvolutionCall {
   Epilogue epilogue;
   void* workspace = nullptr;
   std::size_t workspaceBytes = 0;  ///< what the algorithm needs and overwrites
+  bool mayLie = false;             ///< as UCUDNN_SIMULATOR_LIES says
   bool deterministic = true;       ///< else its last bits differ from run to run, if bits tell
 };
 
@@ -68,6 +69,7 @@ struct CallKernels {
   Cost cost;
   double error;  ///< of the sums, relative (rounding.hpp)
   bool deterministic;
+  bool mayLie = false;  ///< as UCUDNN_SIMULATOR_LIES says
 };
 
 /// The kernels of a legacy algorithm, which this is.

@@ -22,14 +22,17 @@ std::vector<std::string> splitAtCommas(const std::string& text) {
   return parts;
 }
 
-/// The place of a variable's value among its three; the first is the default.
-template <typename Value>
-Value parseName(const char* name, const std::array<const char*, 3>& names) {
+/// The place of a variable's value among its names; the first is the default.
+template <typename Value, std::size_t count>
+Value parseName(const char* name, const std::array<const char*, count>& names) {
   const std::string text = variable(name, names[0]);
   const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end())
-    refuseSetting(std::string(name) + " is " + names[0] + ", " + names[1] + " or " + names[2] +
-                  ", not " + text);
+  if (found == names.end()) {
+    std::string accepted;
+    for (std::size_t i = 0; i < count; ++i)
+      accepted += (i == 0 ? "" : i + 1 == count ? " or " : ", ") + std::string(names[i]);
+    refuseSetting(std::string(name) + " is " + accepted + ", not " + text);
+  }
   return static_cast<Value>(found - names.begin());
 }
 
@@ -58,13 +61,24 @@ void refuseSetting(const std::string& message) {
 const Settings& settings() {
   static const Settings* const settings = new Settings{
       splitAtCommas(variable("UCUDNN_SIMULATOR_DEVICES", "H200")),
-      parseName<Arithmetic>("UCUDNN_SIMULATOR_ARITHMETIC", {"full", "sampled", "off"}),
-      parseName<Rounding>("UCUDNN_SIMULATOR_ROUNDING", {"0", "1", "kernels"}),
+      parseName<Arithmetic>("UCUDNN_SIMULATOR_ARITHMETIC", std::array{"full", "sampled", "off"}),
+      parseName<Rounding>("UCUDNN_SIMULATOR_ROUNDING", std::array{"0", "1", "kernels"}),
+      parseName<Lie>("UCUDNN_SIMULATOR_LIES",
+                     std::array{"0",
+                                "channel",
+                                "row",
+                                "odd",
+                                "groups",
+                                "output",
+                                "workspace",
+                                "more",
+                                "bits",
+                                "unwritten"}),
       parseCount("UCUDNN_SIMULATOR_FAIL_CALL"),
       parseCount("UCUDNN_SIMULATOR_CALL_US"),
       static_cast<std::uint64_t>(parseCount("UCUDNN_SIMULATOR_RANDOM_TIMES")),
       parseChoice("UCUDNN_SIMULATOR_MEASURING_COST", "1"),
-      parseName<Leaks>("UCUDNN_SIMULATOR_LEAKS", {"0", "1", "all"}),
+      parseName<Leaks>("UCUDNN_SIMULATOR_LEAKS", std::array{"0", "1", "all"}),
       parseChoice("UCUDNN_SIMULATOR_STRICT", "abort"),
   };
   return *settings;

@@ -16,6 +16,7 @@ struct Settings {
   std::vector<std::string> deviceNames;  ///< UCUDNN_SIMULATOR_DEVICES
   Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
   Rounding rounding;                     ///< UCUDNN_SIMULATOR_ROUNDING: 0, 1, kernels
+  Lie lie;                               ///< UCUDNN_SIMULATOR_LIES
   std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
   std::int64_t callMicroseconds;         ///< UCUDNN_SIMULATOR_CALL_US
   std::uint64_t randomTimesSeed;         ///< UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off

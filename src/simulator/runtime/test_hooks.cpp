@@ -18,6 +18,7 @@ struct Chosen {
   std::atomic<Arithmetic> arithmetic{settings().arithmetic};
   std::atomic<Rounding> rounding{settings().rounding};
   std::atomic<std::uint64_t> randomTimesSeed{settings().randomTimesSeed};
+  std::atomic<Lie> lie{settings().lie};
 };
 
 Chosen& chosen() {
@@ -39,6 +40,10 @@ Arithmetic arithmetic() {
 
 Rounding rounding() {
   return chosen().rounding;
+}
+
+Lie lie() {
+  return chosen().lie;
 }
 
 std::uint64_t randomTimesSeed() {
@@ -116,6 +121,14 @@ void ucudnnSimulatorSetMemory(int device, std::size_t bytes) {
 
 void ucudnnSimulatorSetArithmetic(int arithmetic) {
   chosen().arithmetic = static_cast<Arithmetic>(arithmetic);
+}
+
+int ucudnnSimulatorComputesAll() {
+  return arithmetic() == Arithmetic::kFull ? 1 : 0;
+}
+
+void ucudnnSimulatorSetLie(int lie) {
+  chosen().lie = static_cast<Lie>(lie);
 }
 
 void ucudnnSimulatorSetRounding(int rounding) {

@@ -1,0 +1,47 @@
+// Kernels are checked before a plan of them runs for a client.
+#pragma once
+
+#include "plan/plan.hpp"
+#include "planner/measurement_store.hpp"
+#include "planner/request.hpp"
+#include "support/statistics.hpp"
+
+namespace ucudnn {
+
+/// Each once for a problem and batch size, and never again on a machine whose database has noted
+/// it. Thread-safe.
+class KernelChecks {
+ public:
+  KernelChecks(MeasurementStore& store, Statistics& statistics)
+      : store_(store), statistics_(statistics) {}
+
+  enum class Outcome {
+    kPassed,
+    kPutOff,  ///< now nothing may be run or allocated: the plan must be checked later
+    kFailed   ///< a kernel of it is barred from now on: the store has forgotten it
+  };
+  /// Checks what the plan runs (benchmark/kernel_check.hpp). For want of memory, and where cuDNN
+  /// refuses to run a kernel, a plan passes unchecked: a program that has no memory left must not
+  /// be slower for it.
+  Outcome check(const PlanRequest& request, const Plan& plan, Measuring measuring);
+  /// The same once more of kernels that have passed: some are right the first time only.
+  Outcome checkAgain(const PlanRequest& request, const Plan& plan);
+
+ private:
+  enum class Known { kNothing, kRight, kWrong };
+  struct Purpose {
+    Measuring measuring;
+    bool isAgain;
+  };
+  Outcome check(const PlanRequest& request, const Plan& plan, Purpose purpose, KernelSet& right);
+  Outcome check(const PlanRequest& request,
+                const Plan::Step& step,
+                Purpose purpose,
+                KernelSet& right);
+  Known known(const PlanRequest& request, const Plan::Step& step) const;
+
+  MeasurementStore& store_;
+  Statistics& statistics_;
+};
+
+}  // namespace ucudnn

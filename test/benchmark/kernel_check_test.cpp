@@ -1,0 +1,245 @@
+// Kernels that are wrong fail their check; kernels that are right pass it.
+#include "benchmark/kernel_check.hpp"
+
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <set>
+
+#include "kernels/device_kernels.hpp"
+#include "kernels/engines.hpp"
+#include "support/simulator.hpp"
+
+namespace ucudnn {
+namespace {
+
+using namespace test;
+
+using Kind = KernelVerdict::Kind;
+
+/// What any client might ask for: small, so that a test has many.
+class RandomProblems {
+ public:
+  explicit RandomProblems(unsigned seed) : random_(seed) {}
+
+  Problem next() {
+    const int types[] = {CUDNN_DATA_FLOAT,
+                         CUDNN_DATA_FLOAT,
+                         CUDNN_DATA_HALF,
+                         CUDNN_DATA_BFLOAT16,
+                         CUDNN_DATA_DOUBLE};
+    const auto type = static_cast<cudnnDataType_t>(types[below(5)]);
+    Problem p = sampleProblem(static_cast<Operation>(below(4)), 1 + below(5), 8, type);
+    p.mathType = type == CUDNN_DATA_DOUBLE || below(2) == 0 ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
+    for (std::size_t d = 0; d < 2; ++d) {
+      const int taps = 1 + below(5);
+      setLine(p, d, {taps + below(12), taps, below(taps), 1 + below(2)});
+    }
+    p.groups = below(4) == 0 ? 2 : 1;
+    if (p.operation == Operation::kBiasActivationForward) {
+      p.activation = below(2) == 0 ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
+      p.addsZ = below(2);
+    }
+    setSizes(p, p.groups * (1 + below(12)), p.groups * (1 + below(12)), below(3) == 0);
+    return p;
+  }
+
+ private:
+  int below(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+
+  std::mt19937 random_;
+};
+
+class KernelCheckTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onSimulator()) GTEST_SKIP() << "needs kernels that lie";
+    handle_ = makeOwned<CudnnHandle>(cudnnCreate);
+  }
+  void TearDown() override {
+    setLie(Lie::kNone);
+    setRounding(false);
+    setArithmetic(Arithmetic::kFull);
+    setMemory(0, SIZE_MAX);
+  }
+
+  struct Checked {
+    std::string name;
+    KernelVerdict verdict;
+    bool mayLie = false;  ///< of the simulator's engines those of odd numbers do
+    /// Its engine's output, or what lies behind its workspace, is workspace of ours.
+    bool isCopied = false;
+    bool deterministic = true;
+    std::size_t workspaceBytes = 0;
+  };
+
+  /// All that cuDNN offers for the problem, each checked.
+  std::vector<Checked> check(const Problem& problem,
+                             bool mustRepeat = false,
+                             bool adds = false,
+                             const ScratchBound& memory = {}) const {
+    std::vector<Checked> all;
+    PreparedKernels prepared(handle_.get(), problem);
+    for (const KernelOffer& offer :
+         offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
+      KernelToCheck checked;
+      checked.problem = problem;
+      checked.kernel = prepared.build(problem.batch(), offer.kernel, Calls::kAll);
+      checked.workspaceBytes = offer.workspaceBytes;
+      checked.accurate = offer.accurate;
+      checked.mustRepeat = mustRepeat && offer.deterministic;
+      checked.adds = adds;
+      const bool isEngine = offer.kernel.source == kEngines;
+      EngineConfiguration engine;
+      if (isEngine) engine = engineConfigurationOf(offer.kernel.id);
+      all.push_back({toText(problem.operation, offer.kernel),
+                     checkKernel(handle_.get(), checked, memory),
+                     isEngine && engine.engine % 2 == 1,
+                     engine.folds != 1 || engine.sums != 1 || engine.blocks != 0,
+                     offer.deterministic,
+                     offer.workspaceBytes});
+    }
+    return all;
+  }
+
+  CudnnHandle handle_;
+};
+
+TEST_F(KernelCheckTest, RightKernelsPass) {
+  const char* const asked = std::getenv("UCUDNN_TEST_PROBLEMS");
+  const int problems = asked != nullptr ? std::atoi(asked) : 60;
+  RandomProblems random(1);
+  std::set<std::string> names;
+  setRounding(true);  // as kernels of a GPU
+  for (int i = 0; i < problems; ++i) {
+    const Problem problem = random.next();
+    SCOPED_TRACE(problem.text() + " N=" + std::to_string(problem.batch()));
+    const bool adds = problem.operation == Operation::kBackwardFilter;
+    for (const Checked& kernel : check(problem, true, adds)) {
+      names.insert(kernel.name);
+      EXPECT_EQ(kernel.verdict.kind, Kind::kRight) << kernel.name << ": " << kernel.verdict.why;
+    }
+  }
+  EXPECT_GT(names.size(), 10U);
+  EXPECT_EQ(violationCount(), 0);
+}
+
+/// A filter gradient of so many pixels that the check's dy is mostly 0.
+TEST_F(KernelCheckTest, RightKernelsOfALongSumPass) {
+  for (const bool isNhwc : {false, true}) {
+    Problem p = sampleProblem(Operation::kBackwardFilter, 12, 8);
+    setLine(p, 0, {13, 3, 1, 1});
+    setLine(p, 1, {15, 3, 1, 2});
+    setSizes(p, 8, 6, isNhwc);
+    for (const bool adds : {false, true})
+      for (const Checked& kernel : check(p, true, adds))
+        EXPECT_EQ(kernel.verdict.kind, Kind::kRight) << kernel.name << ": " << kernel.verdict.why;
+  }
+}
+
+struct LieCase {
+  const char* name;
+  Lie lie;
+  Kind kind;
+};
+
+std::ostream& operator<<(std::ostream& stream, const LieCase& lie) {
+  return stream << lie.name;
+}
+
+class LiesTest : public KernelCheckTest, public ::testing::WithParamInterface<LieCase> {};
+
+TEST_P(LiesTest, ThoseThatLieFailAndNoOthers) {
+  const LieCase& lie = GetParam();
+  int failed = 0;
+  for (const Operation operation : {Operation::kForward,
+                                    Operation::kBackwardData,
+                                    Operation::kBackwardFilter,
+                                    Operation::kBiasActivationForward}) {
+    Problem p = sampleProblem(operation, 12, 8);
+    setLine(p, 0, {13, 3, 1, 1});
+    setLine(p, 1, {15, 3, 1, 1});
+    p.mathType = CUDNN_DEFAULT_MATH;
+    p.groups = lie.lie == Lie::kGroups ? 2 : 1;
+    setSizes(p, 12, 8, false);
+    if (operation == Operation::kBiasActivationForward) p.activation = CUDNN_ACTIVATION_RELU;
+    SCOPED_TRACE(p.text());
+    setLie(lie.lie);
+    for (const Checked& kernel : check(p, lie.lie == Lie::kBits)) {
+      const bool isOfWorkspace = lie.lie == Lie::kWorkspace || lie.lie == Lie::kMore;
+      // What is written there harms nobody, or it is seen in the output.
+      if ((isOfWorkspace || lie.lie == Lie::kOutput) && kernel.mayLie && kernel.isCopied) continue;
+      const bool lies = kernel.mayLie && (!isOfWorkspace || kernel.workspaceBytes > 0) &&
+                        (lie.lie != Lie::kBits || kernel.deterministic);
+      EXPECT_EQ(kernel.verdict.kind, lies ? lie.kind : Kind::kRight)
+          << kernel.name << ": " << kernel.verdict.why;
+      failed += lies ? 1 : 0;
+    }
+    setLie(Lie::kNone);
+  }
+  EXPECT_GT(failed, 0) << "nothing was tested";
+  EXPECT_EQ(violationCount(), 0) << "what lies has written within the check's own memory";
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         LiesTest,
+                         ::testing::Values(LieCase{"Channel", Lie::kChannel, Kind::kWrong},
+                                           LieCase{"Row", Lie::kRow, Kind::kWrong},
+                                           LieCase{"Odd", Lie::kOdd, Kind::kWrong},
+                                           LieCase{"Groups", Lie::kGroups, Kind::kWrong},
+                                           LieCase{"Output", Lie::kOutput, Kind::kWrong},
+                                           LieCase{"Workspace", Lie::kWorkspace, Kind::kWrong},
+                                           LieCase{"More", Lie::kMore, Kind::kWrong},
+                                           LieCase{"Bits", Lie::kBits, Kind::kUnrepeatable},
+                                           LieCase{"Unwritten", Lie::kUnwritten, Kind::kWrong}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_F(KernelCheckTest, WithoutMemoryNothingIsSaid) {
+  const Problem problem = sampleProblem(Operation::kForward, 12, 8);
+  setLie(Lie::kChannel);
+  ScratchBound bound;
+  bound.mostBytes = 1024;
+  for (const Checked& kernel : check(problem, false, false, bound))
+    EXPECT_EQ(kernel.verdict.kind, Kind::kUnchecked) << kernel.name;
+  setMemory(0, 1024);
+  for (const Checked& kernel : check(problem))
+    EXPECT_EQ(kernel.verdict.kind, Kind::kUnchecked) << kernel.name;
+}
+
+TEST_F(KernelCheckTest, WhereTheSimulatorComputesNothingNothingIsSaid) {
+  const Problem problem = sampleProblem(Operation::kForward, 12, 8);
+  for (const Arithmetic arithmetic : {Arithmetic::kSampled, Arithmetic::kOff}) {
+    setArithmetic(arithmetic);
+    for (const Checked& kernel : check(problem))
+      EXPECT_EQ(kernel.verdict.kind, Kind::kUnchecked) << kernel.name;
+  }
+}
+
+/// Each call of CUDA's or cuDNN's: an error, or no verdict; never a wrong one, and no leak.
+TEST_F(KernelCheckTest, AFailedCallCondemnsNothing) {
+  const Problem problem = sampleProblem(Operation::kForward, 2, 8);
+  PreparedKernels prepared(handle_.get(), problem);
+  const auto offers =
+      offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), false);
+  ASSERT_FALSE(offers.empty());
+  KernelToCheck checked;
+  checked.problem = problem;
+  checked.kernel = prepared.build(problem.batch(), offers.front().kernel, Calls::kAll);
+  checked.workspaceBytes = offers.front().workspaceBytes;
+  const std::int64_t before = callCount();
+  EXPECT_EQ(checkKernel(handle_.get(), checked, {}).kind, Kind::kRight);
+  const std::int64_t calls = callCount() - before;
+  const std::int64_t live = liveResources();
+  for (std::int64_t n = 1; n <= calls; ++n) {
+    failCall(n);
+    try {
+      EXPECT_NE(checkKernel(handle_.get(), checked, {}).kind, Kind::kWrong) << "call " << n;
+    } catch (const Error&) {
+    }
+    failCall(0);
+    EXPECT_EQ(liveResources(), live) << "call " << n;
+  }
+}
+
+}  // namespace
+}  // namespace ucudnn
