@@ -7,7 +7,11 @@ set -euo pipefail
 packages=(cmake g++ ninja-build git pkg-config libsqlite3-dev libglpk-dev libspdlog-dev libfmt-dev libcli11-dev
           nlohmann-json3-dev libgtest-dev libbenchmark-dev "$@")
 missing=()
-for package in "${packages[@]}"; do
+command -v dpkg-query >/dev/null || {
+  echo "misc/install-dependencies.sh: no apt here; CMake says what is missing of: ${packages[*]}" >&2
+  packages=()
+}
+for package in ${packages[@]+"${packages[@]}"}; do
   [[ $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) == 'install ok installed' ]] || missing+=("$package")
 done
 if ((${#missing[@]})); then

@@ -29,6 +29,7 @@ fail() { echo "$1"; failures=$((failures + 1)); }
 package=$(echo "$where"/clean/lib/python3*/site-packages/ucudnn)
 "$here/check_package.sh" "$nm" "$readelf" "$fortified" "$libraries" "$package" || fail "the package: see above"
 
+version=$(basename "$where"/ucudnn-*.whl | cut -d- -f2)
 command=$where/clean/bin/ucudnn
 expect() {  # expect STATUS TEXT COMMAND...
   local status=0 output
@@ -46,5 +47,8 @@ expect 0 "of 64 MiB divided among 3 convolutions" env LD_LIBRARY_PATH="$simulato
 expect 0 "as they should be" "$command" run --trace "$where/trace" "$where/clean/bin/python" "$here/wheel.py" \
   "$plugin" "$where/trace" "$simulator/libcudart.so.13" "$simulator/libcudnn.so.9"
 [[ $(head -c 6 "$where"/cache/ucudnn/*.db) == SQLite ]] || fail "nothing is kept that nobody asked for"
+expect 0 "ucudnn $version" "$where/clean/bin/python" -m ucudnn --version
+expect 0 "$version" "$where/clean/bin/python" -c 'import ucudnn; print(ucudnn.__version__)'
+expect 0 "NOTICES.txt" ls "$package"
 expect 1 "does not run under" "$where/clean/bin/python" -c 'import ucudnn; ucudnn.statistics()'
 ((failures == 0))

@@ -18,6 +18,14 @@ class _Statistics(ctypes.Structure):  # ucudnnStatistics_t of <ucudnn/diagnosis.
                 ("graphs", ctypes.c_longlong), ("graph_bytes", ctypes.c_longlong)]
 
 
+def __getattr__(name):
+    """__version__, read when it is asked for: most programs never do."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+    return version("ucudnn")
+
+
 def _loaded(library):
     """A library that the program has loaded already; None: it has not. Never a second copy."""
     try:
