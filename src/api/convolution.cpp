@@ -1,11 +1,11 @@
-// The doors of the convolutions: each unpacks its arguments and calls the context. A family of
-// cuDNN's functions is one template; parameters are called as in kernels/native.hpp.
+// The entry points of the convolutions: each unpacks its arguments and calls the context. A family
+// of cuDNN's functions is one template; parameters are named as in kernels/native.hpp.
 #include <ucudnn/convolution.h>
 #include <ucudnn/removed.h>
 
 #include "api/queries.hpp"
 
-// The native functions are deprecated in cuDNN 9; they are what these doors stand in for.
+// The native functions are deprecated in cuDNN 9, but these entry points stand in for them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 using namespace ucudnn;

@@ -38,8 +38,8 @@ inline Context* activeContextOf(cudnnHandle_t handle) noexcept {
   return context != nullptr && !context->isDisabled() ? context : nullptr;
 }
 
-/// Lets `planned(context)` answer; where it returns false or throws, or the handle has no context,
-/// plain cuDNN does.
+/// Lets `planned(context)` answer. If it returns false or throws, or the handle has no context,
+/// plain cuDNN answers.
 template <typename Planned, typename Native>
 cudnnStatus_t plannedOrNative(cudnnHandle_t handle,
                               Operation operation,

@@ -25,7 +25,7 @@ bool assign(std::vector<Value>& to, std::vector<Value> from) {
   return !to.empty();
 }
 
-/// The descriptor's, where it is one of that kind. Null: it isn't.
+/// The description of the value's descriptor if it is of that kind; else null.
 template <typename Kind>
 const Kind* kindOf(const AttributeValue& value, const Descriptions& others) {
   const auto descriptor = value.one<cudnnBackendDescriptor_t>(CUDNN_TYPE_BACKEND_DESCRIPTOR);
@@ -210,8 +210,8 @@ bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
       if (engine != nullptr) fill(*engine);
       return engine != nullptr;
     }
-    // Which engine it is, its notes tell. The device is the one that the plan runs on, or it does
-    // not run.
+    // An engine's notes tell which engine it is. The device is the one that the plan runs on; on
+    // another the plan would not run.
     case CUDNN_ATTR_ENGINEHEUR_MODE:
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
     case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:

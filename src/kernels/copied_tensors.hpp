@@ -8,10 +8,10 @@
 
 namespace ucudnn {
 
-/// x, w and, where it is copied, y, one behind another in a workspace.
+/// x, w and, if it is copied, y, one behind another in a workspace.
 class CopiedTensors {
  public:
-  /// `copies` is the problem that is computed from them.
+  /// `copies` is the problem that is computed from the copies.
   explicit CopiedTensors(const Problem& copies, bool hasY = true) noexcept
       : hasY_(hasY),
         w_(roundUpToAlignment(copies.xBytes())),
@@ -21,7 +21,7 @@ class CopiedTensors {
   bool hasY() const noexcept { return hasY_; }
   std::size_t bytes() const noexcept { return bytes_; }
 
-  /// The call's pointers, but to the copies that begin here.
+  /// The call's pointers, with those of the copies that begin at `memory`.
   ConvolutionPointers in(const void* memory, const ConvolutionPointers& call) const noexcept {
     ConvolutionPointers copies = call;
     copies.x = memory;

@@ -6,9 +6,9 @@
 
 namespace ucudnn {
 
-/// Owned; immutable once made, so threads may share them. All null where cuDNN's tensors can't have
-/// the problem's values: for a large one (Problem::isLarge) there is the graph API alone (9.19),
-/// and cuDNN is not asked.
+/// Owned; immutable once made, so threads may share them. All are null if cuDNN's tensors can't
+/// have the problem's values. A large problem (Problem::isLarge) has only the graph API (9.19), so
+/// cuDNN is not asked.
 class ProblemDescriptors {
  public:
   /// Throws Error.

@@ -18,7 +18,7 @@ bool overlap(const void* a, const void* b, std::size_t bytes) noexcept {
   return (first < second ? second - first : first - second) < bytes;
 }
 
-/// Whether a descriptor is of the bias in the graph.
+/// Whether a descriptor describes the bias of the graph.
 bool isGraphsBias(const Problem& problem, cudnnTensorDescriptor_t descriptor) noexcept {
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
   int dimensions = 0;
@@ -35,7 +35,7 @@ bool isGraphsBias(const Problem& problem, cudnnTensorDescriptor_t descriptor) no
          std::equal(sizes.begin(), sizes.begin() + dimensions, graphs.begin());
 }
 
-/// Whether NaNs become what they become in the graph.
+/// Whether the call treats NaNs as the graph does.
 bool areNansGraphs(const Problem& problem, cudnnActivationDescriptor_t descriptor) noexcept {
   cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
   cudnnNanPropagation_t nan = CUDNN_NOT_PROPAGATE_NAN;
@@ -47,7 +47,7 @@ bool areNansGraphs(const Problem& problem, cudnnActivationDescriptor_t descripto
 }
 
 /// Whether the graph's tail is the call's. Graphs of several operations don't work in place
-/// (cuDNN's documentation of its graph API), where cuDNN's own call may: so z must not be y.
+/// (cuDNN's documentation of its graph API), unlike cuDNN's own call: so z must not be y.
 bool suitsGraph(const Problem& problem, const void* y, const BiasActivation& fused) noexcept {
   return fused.bias != nullptr && isGraphsBias(problem, fused.biasDescriptor) &&
          areNansGraphs(problem, fused.activation) &&

@@ -12,10 +12,10 @@
 namespace ucudnn {
 namespace {
 
-/// Configurations that run nearly any problem. To name them takes cuDNN longest (12 ms), so that it
-/// is asked once a problem. It names least of them where its first choice holds some: so it is
-/// asked at a large batch, where that is short. One of them mostly can't add to the output, which
-/// cuDNN takes 10 ms to say (both on an H200): that is asked once too, for calls that add.
+/// Configurations that run nearly any problem. cuDNN takes longest to name them (12 ms), so it is
+/// asked once for a problem. It leaves out those that its first choice holds, so it is asked at a
+/// large batch, where the first choice is short. One of them mostly can't add to the output, which
+/// cuDNN takes 10 ms to say (both on an H200), so this too is asked once, for calls that add.
 /// Thread-safe. REQUIRES: the handle's device is current.
 class Fallbacks {
  public:
@@ -83,8 +83,8 @@ class Fallbacks {
 
 }  // namespace
 
-// Mode B is not asked: of 351 problems recorded on an H200 (misc/profiles/h200_engines.csv) what it
-// adds makes the fastest 0.02 % faster, for 4 ms each.
+// Mode B is not asked. For 351 problems recorded on an H200 (misc/profiles/h200_engines.csv), its
+// further engines make the fastest 0.02 % faster, and asking takes 4 ms each.
 std::vector<EngineConfiguration> engineProposals(const EngineDevice& device,
                                                  const Problem& problem,
                                                  const OperationGraph& graph,

@@ -1,4 +1,4 @@
-// Which engines cuDNN's heuristics propose.
+// The engines that cuDNN's heuristics propose.
 #pragma once
 
 #include "kernels/kernel.hpp"
@@ -10,8 +10,8 @@
 
 namespace ucudnn {
 
-/// For the problem, of which `graph` is one: best first, each once. For calls that add, too, only
-/// those that can. Throws Error.
+/// The proposals for the problem, of which `graph` is one graph: best first, each once. For calls
+/// that add, only those that can add. Throws Error.
 std::vector<EngineConfiguration> engineProposals(const EngineDevice& device,
                                                  const Problem& problem,
                                                  const OperationGraph& graph,

@@ -5,7 +5,7 @@
 namespace ucudnn {
 namespace {
 
-/// The filter along a row of x, and what it becomes.
+/// The filter along a row of x, before and after folding.
 struct Taps {
   int columns;   ///< folded into one
   int channels;  ///< of a column
@@ -25,7 +25,7 @@ struct Taps {
     wideTaps = width / columns + 2 * widePad - problem.ySizes[row] + 1;
   }
 
-  /// Columns of the wide filter before the first tap. Behind the last are at least as many.
+  /// Columns of the wide filter before the first tap. There are at least as many behind the last.
   int first() const noexcept { return widePad * columns - pad; }
 };
 

@@ -15,8 +15,8 @@ struct KnobRange {
   std::int64_t low = 0, high = 0, step = 1;
 };
 
-/// The configurations that differ from `value` in one knob alone: a list for each of its knobs. Of
-/// one that counts, as the parts that a sum is split into, a few numbers.
+/// The configurations that differ from `value` in only one knob, one list for each of its knobs. A
+/// knob that counts, such as the parts that a sum is split into, gets a few numbers.
 std::vector<std::vector<EngineConfiguration>> withOtherKnobs(const EngineConfiguration& value,
                                                              const std::vector<KnobRange>& ranges);
 

@@ -44,10 +44,10 @@ class Slices {
   /// Steps over so many samples.
   void next(int samples) noexcept;
 
-  /// From here on so much workspace is in the output, where samples are yet to be written.
-  /// REQUIRES: they have room for it (WorkspaceRoom::borrowed).
+  /// From here on so much workspace lies in the output, in the part that is not written yet.
+  /// REQUIRES: the remaining samples have room for it (WorkspaceRoom::borrowed).
   void borrow(std::size_t workspaceBytes) noexcept;
-  /// From here on it is the call's again.
+  /// From here on the workspace is the call's again.
   void giveBack() noexcept;
 
  private:

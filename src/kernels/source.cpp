@@ -26,8 +26,8 @@ Sources& sources() {
   return all;
 }
 
-/// Where tensor cores multiply blocks of pixels, no transform of planes is as fast: on an H200 0.57
-/// ms and 1.0 for AlexNet's first convolution.
+/// If tensor cores multiply blocks of pixels, no transform of planes is as fast: on an H200 0.57 ms
+/// against 1.0 for AlexNet's first convolution.
 bool areBlocksFaster(const Problem& problem) noexcept {
   return problem.mathType != CUDNN_FMA_MATH && Blocking::hasFewChannels(problem);
 }

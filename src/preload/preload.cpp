@@ -10,7 +10,7 @@ using ucudnn::preload::routeOf;
 
 namespace {
 
-/// Calls of ours that this thread is in. What μ-cuDNN calls there, or cuDNN itself, passes through.
+/// Calls of ours that this thread is in. Calls by μ-cuDNN or cuDNN itself inside them pass through.
 /// Read on every call: the library is loaded when the program starts, so it may have its place in
 /// the threads' first block.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
@@ -28,7 +28,8 @@ class CallScope {
   int entered_;
 };
 
-/// As cuDNN, where the program calls what its cuDNN does not have, or has no cuDNN.
+/// cuDNN's statuses for a function that the program's cuDNN does not have, and for a program
+/// without a cuDNN.
 constexpr cudnnStatus_t kNoFunction = CUDNN_STATUS_NOT_SUPPORTED;
 constexpr cudnnStatus_t kNoCudnn = CUDNN_STATUS_NOT_INITIALIZED;
 

@@ -32,8 +32,8 @@ class Way {
       : handle_(handle), convolution_(convolution), tensors_(tensors) {}
 
   /// Does what a framework does with a query's answer: sets the math type and gets the workspace,
-  /// here in the memory that the query searched with. So do frameworks: how fast a kernel is
-  /// depends on where its memory lies, by up to 20 % on an H200.
+  /// here in the memory that the query searched with, as frameworks do too. A kernel's speed
+  /// depends on the place of its memory, by up to 20 % on an H200.
   void choose(const Choice& choice, const DeviceBuffer& searched) {
     workspace_ = {searched.get(), accept(choice)};
     if (workspace_.bytes > searched.bytes())
@@ -191,7 +191,7 @@ void compareOutputs(cudnnHandle_t handle,
         fmt::format("the result is wrong: relative error {:.3g}", *row.relativeError));
 }
 
-/// False where there is no such kernel, or no memory for it.
+/// False if there is no such kernel, or no memory for it.
 bool choosePicked(cudnnHandle_t handle,
                   const Convolution& convolution,
                   NativeWay& picked,
@@ -281,7 +281,7 @@ struct Subject {
   DeviceBuffer engineWorkspace;
 };
 
-/// cuDNN's fastest at any workspace: of its algorithms and, where they are compared, of its
+/// cuDNN's fastest kernel at any workspace: among its algorithms and, if they are compared, its
 /// engines.
 void findUnlimited(Subject& s) {
   if (s.unlimited) return;
@@ -289,8 +289,7 @@ void findUnlimited(Subject& s) {
   Choice fastest;
   {
     const DeviceBuffer all = unlimitedWorkspace(handle, s.convolution);
-    // Asked twice, for the first time includes what each kernel costs to be loaded, which is no
-    // merit of ours.
+    // Asked twice: the first time includes loading each kernel, which is no merit of ours.
     nativeChoice(handle, s.convolution, s.tensors, all);
     fastest = nativeChoice(handle, s.convolution, s.tensors, all);
   }
@@ -331,8 +330,8 @@ void fillRow(Subject& s, Row& row) {
   const Convolution& convolution = s.convolution;
   const Tensors& tensors = s.tensors;
   const cudnnHandle_t native = s.handles.native();
-  // The clock of the simulator runs without arithmetic as well: only what is compared is computed,
-  // and what errors are measured of.
+  // The clock of the simulator runs without arithmetic as well. So it computes only what is
+  // compared, and what errors are measured on.
   setArithmetic(arithmeticToPlan(s.options, s.layer));
   OurWay ours(s.handles.ours(), convolution, tensors);
   NativeWay cudnn(native, convolution, tensors);
@@ -414,7 +413,7 @@ std::vector<Row> benchRows(const Handles& handles,
                            const BenchOptions& options) {
   std::optional<Subject> subject;
   const std::string error = errorOf([&] {
-    // Memory that nobody looks at is not filled, which takes long where it is large.
+    // Memory that nobody reads is not filled: filling large memory takes long.
     setArithmetic(std::min(arithmeticFor(options, layer), arithmeticToPlan(options, layer)));
     subject.emplace(handles, autotuner, stream, layer, operation, options);
   });

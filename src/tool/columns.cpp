@@ -19,7 +19,7 @@ std::size_t width(const std::string& text) {
   }));
 }
 
-/// Where character `index` begins; the size where the text has fewer.
+/// Where character `index` begins; the size if the text has fewer.
 std::size_t offsetOf(const std::string& text, std::size_t index) {
   std::size_t offset = 0;
   for (; offset < text.size(); ++offset)

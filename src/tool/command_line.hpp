@@ -23,9 +23,9 @@ struct CommandLine {
   bool verboseInfo = false;
 };
 
-/// Throws BadInput, one line that names the option; BadSetting where a UCUDNN_* variable is bad.
-/// `environment` reads the settings that are defaults, and is not called for `info`, which shows
-/// bad ones rather than refuse them.
+/// Throws BadInput, one line that names the option; BadSetting if a UCUDNN_* variable is bad.
+/// `environment` reads the settings that are defaults. It is not called for `info`, which shows bad
+/// settings rather than refuse them.
 CommandLine parseCommandLine(const std::vector<std::string>& arguments,
                              const std::function<Settings()>& environment);
 

@@ -38,7 +38,7 @@ std::string toText(ucudnnOperation_t operation, const Choice& choice);
 /// The descriptors of one layer's operation.
 class Convolution {
  public:
-  /// Throws DeviceError where cuDNN refuses the layer.
+  /// Throws DeviceError if cuDNN refuses the layer.
   Convolution(const Layer& layer, ucudnnOperation_t operation, const Numerics& numerics);
 
   ucudnnOperation_t operation() const noexcept { return operation_; }

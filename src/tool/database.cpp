@@ -106,7 +106,7 @@ std::string describe(const MachineKey& machine) {
 std::string date(std::int64_t time) {
   std::tm parts{};
   const std::time_t seconds = time;
-  // None where the year is more than an int.
+  // None if the year doesn't fit an int.
   if (gmtime_r(&seconds, &parts) == nullptr) return "no time";
   return fmt::format("{:%Y-%m-%d %H:%M}", parts);
 }

@@ -52,7 +52,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
 namespace {
 
 /// μ-cuDNN's own reason to refuse a handle, after the other settings have been read: the devices.
-/// Empty where its log has said so on stderr: one line is enough.
+/// Empty if its log has said so on stderr: one line is enough.
 std::string refusedDevices() {
   const Settings settings = settingsFromEnvironment(Reporting::kNever);
   if (settings.logLevel != LogLevel::kOff && settings.logFile.empty()) return {};

@@ -1,4 +1,4 @@
-// Owners of what CUDA and cuDNN hand out, and the check of what they return.
+// Owners of the objects that CUDA and cuDNN create, and the check of their statuses.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -88,8 +88,8 @@ void addStatistics(AnyReport& report) {
   report.graphBytes = statistics.graphBytes;
 }
 
-/// Makes `device` the current one. Throws BadInput where there is no such device, DeviceError where
-/// there is none at all.
+/// Makes `device` the current one. Throws BadInput if there is no such device, DeviceError if there
+/// is none at all.
 void useDevice(int device);
 
 }  // namespace ucudnn::tool

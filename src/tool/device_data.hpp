@@ -18,8 +18,8 @@ std::size_t elementBytes(cudnnDataType_t type);
 /// alike.
 void fillRandom(const DeviceBuffer& buffer, cudnnDataType_t type, std::uint32_t seed);
 
-/// ||a - b|| / ||b|| over `bytes` of two device arrays, summed on the host in double. NaN where one
-/// of the numbers is none; 0 for two arrays of zeros. REQUIRES: the device has finished with both.
+/// |a - b|| / ||b|| over `bytes` of two device arrays, summed on the host in double. NaN if one of
+/// the numbers is NaN; 0 for two arrays of zeros. REQUIRES: the device has finished with both.
 double relativeDistance(const void* a, const void* b, std::size_t bytes, cudnnDataType_t type);
 
 /// The same of host arrays.

@@ -7,7 +7,7 @@
 
 namespace ucudnn::tool {
 
-/// Breaks descriptions where lines would be wider than kMostColumns.
+/// Breaks descriptions if lines would be wider than kMostColumns.
 std::shared_ptr<CLI::Formatter> helpFormatter();
 
 /// The text below the options: the printed output, and the format of a layer list.

@@ -55,7 +55,7 @@ Answer ask(const char* name, const char* argument) {
   return answer;
 }
 
-/// The program that asks cuDNN and CUDA starts only where the loader finds both.
+/// The program that asks cuDNN and CUDA starts only if the loader finds both.
 void printVersionsAndDevices() {
   const Answer answer = ask("ucudnn-commands", "info");
   if (answer.status == 0) {

@@ -3,8 +3,8 @@
 
 namespace ucudnn::tool {
 
-/// Prints versions, devices and settings, and what these mean where it is `verbose`. Returns 0,
-/// whether there is a GPU and a cuDNN or not.
+/// Prints versions, devices and settings; if `verbose`, also what these mean. Returns 0, whether or
+/// not there is a GPU and a cuDNN.
 int info(bool verbose);
 
 }  // namespace ucudnn::tool

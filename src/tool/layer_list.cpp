@@ -152,7 +152,7 @@ double product(const std::vector<int>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 1.0, std::multiplies<>());
 }
 
-/// "" where cuDNN's sizes in bytes stay far from 2^63.
+/// "" if cuDNN's sizes in bytes stay far from 2^63.
 std::string excessOf(const Layer& layer) {
   for (const auto& [tensor, sizes] : {std::make_pair("input", layer.inputSizes()),
                                       std::make_pair("filter", layer.filterSizes()),

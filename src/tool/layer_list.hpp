@@ -38,7 +38,7 @@ std::vector<Layer> parseLayers(std::istream& stream, const std::string& file);
 std::vector<Layer> readLayers(const std::vector<std::string>& files, int batchSize);
 
 /// The layers whose name matches at least one of the patterns, as a shell matches file names; all
-/// for no patterns. Throws BadInput where none is left.
+/// layers if there are no patterns. Throws BadInput if none is left.
 std::vector<Layer> filterLayers(std::vector<Layer> layers,
                                 const std::vector<std::string>& patterns);
 

@@ -39,7 +39,7 @@ std::string lineOf(const char* file, const std::string& key) {
   return {};
 }
 
-/// The driver's own version, "580.82.07"; "" where its kernel module is not loaded.
+/// The driver's own version, "580.82.07"; "" if its kernel module is not loaded.
 std::string nvidiaDriver() {
   std::istringstream words(lineOf("/proc/driver/nvidia/version", "NVRM version"));
   for (std::string word; words >> word;)
@@ -66,7 +66,7 @@ Json describeVersions() {
   int runtime = 0;
   int driver = 0;
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  // Where there is no driver the answer is 0, or an error that says so.
+  // Without a driver the answer is 0, or an error that says so.
   if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
   Json versions = {{"ucudnn", ucudnnGetVersionString()},
                    {"cudnn", cudnnVersionText(cudnnGetVersion())},

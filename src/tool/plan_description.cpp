@@ -56,7 +56,7 @@ std::vector<PlanDescription> describeAccuracy(UcudnnHandle_t handle,
                                               const Convolution& convolution,
                                               const ConvolutionOptions& options) {
   const auto allow = [&](double error) { check(handle.setMaxError(error), "ucudnnSetMaxError"); };
-  // A plan that there is not would be warned of; a front is not.
+  // Asking for a plan that doesn't exist would log a warning; asking for a front does not.
   const auto isPossible = [&] {
     int count = 0;
     return ucudnnGetConvolutionParetoFront(handle,

@@ -20,7 +20,7 @@ struct PlanDescription {
   double hostPacedMs = 0;       ///< of its micro-batches that take the host longer than the device
 };
 
-/// Empty where it has none under the limit. Throws DeviceError.
+/// Empty if there is none under the limit. Throws DeviceError.
 std::optional<PlanDescription> describePlan(cudnnHandle_t handle,
                                             const Convolution& convolution,
                                             std::size_t limitBytes);
@@ -31,7 +31,7 @@ std::vector<PlanDescription> describeAccuracy(UcudnnHandle_t handle,
                                               const Convolution& convolution,
                                               const ConvolutionOptions& options);
 
-/// On the simulator: what planning needs to be computed. Errors are those of small layers only.
+/// On the simulator: the arithmetic that planning needs. Errors are measured only for small layers.
 Arithmetic arithmeticToPlan(const ConvolutionOptions& options, const Layer& layer);
 
 }  // namespace ucudnn::tool

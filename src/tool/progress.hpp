@@ -6,7 +6,7 @@
 
 namespace ucudnn::tool {
 
-/// Draws on stderr where that is a terminal, and nothing elsewhere. Erased at the end.
+/// Draws on stderr if it is a terminal, else nothing. Erased at the end.
 class Progress {
  public:
   explicit Progress(std::size_t steps);

@@ -1,5 +1,5 @@
-// A client of cuDNN alone: it includes nothing of μ-cuDNN's, and is linked with nothing of it. What
-// it computes it writes to a file, so that runs can be compared.
+// A client of cuDNN alone: it includes nothing of μ-cuDNN's, and is linked with nothing of it. It
+// writes its results to a file, so that runs can be compared.
 //
 //   plain MODE FILE
 //

@@ -12,8 +12,8 @@ namespace ucudnn::simulator {
 
 namespace {
 
-// All measured on an H200 with CUDA 13.0, 2026-11-22 (misc/docs/SIMULATOR.md).
-// Kernels are counted, not works: a convolution of four kernels is four nodes of a real graph. What
+// Kernels are counted, not works: a convolution of four kernels is four nodes of a real graph.
+// host_costs.cpp has the cost of a call for any graph.
 // a call costs for any graph is in host_costs.cpp.
 constexpr double kInstantiateMicroseconds = 2.5;  // a kernel
 constexpr double kDestroyMicroseconds = 1;        // a kernel
