@@ -251,6 +251,15 @@ def measuring():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json`, then `misc/scripts/unasked.py OUT.json`")
 
 
+def checks():
+    found = load("check_h100")
+    rows = [[f"{each['layer']} {each['operation']}", each["kernel"], each["why"].partition(" is ")[2]] for each in found["wrong"]]
+    return table(["layer", "kernel", "one of its outputs is"], rows,
+                 f"One NVIDIA H100, cuDNN 9.19, 2026-11-26, 65e89e4. {found['checked']:,} kernels checked in 60 s, "
+                 f"{found['unchecked']:,} left.\n"
+                 "`ucudnn check misc/layers/{alexnet,resnet18,one_sample}.csv --time-limit 60`")
+
+
 def starts():
     rows = []
     for what, name, plain, ours in lists.STARTS:

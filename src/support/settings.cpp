@@ -219,7 +219,7 @@ std::vector<EnvironmentVariable> makeTable() {
        [](S& s, T text) { s.equivalenceTest = parseSwitch(text); }},
       {"UCUDNN_CHECK_KERNELS",
        "0 or 1",
-       "1",
+       "0",
        "1: what a plan runs is first compared with sums in double, once on a machine, and what is "
        "wrong is not used",
        [](S& s, T text) { s.checkKernels = parseSwitch(text); }},

@@ -62,6 +62,7 @@ class ChecksTest : public LibraryTest {
     return entries;
   }
 
+  const EnvironmentGuard checks_{"UCUDNN_CHECK_KERNELS", "1"};
   const EnvironmentGuard engines_{"UCUDNN_KERNELS", "engines"};
   const EnvironmentGuard whole_{"UCUDNN_BATCH_SIZE_POLICY", "undivided"};  // fewer are timed
 };

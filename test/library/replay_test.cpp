@@ -329,7 +329,6 @@ TEST_F(PacesTest, FirstAndRepeatedCallMayHaveDifferentPlans) {
 
 TEST_F(PacesTest, DeterministicCallHasOnePlan) {
   const EnvironmentGuard deterministic("UCUDNN_DETERMINISTIC", "1");
-  const EnvironmentGuard unchecked("UCUDNN_CHECK_KERNELS", "0");  // a check calls cuDNN, too
   Repeated calls(pacesCase());
   for (const ucudnnOperation_t operation : kOperations) {
     std::vector<std::vector<char>> results;

@@ -31,6 +31,7 @@ class KernelChecksTest : public PlannerTest {
   void SetUp() override {
     PlannerTest::SetUp();
     settings_.kernels = Kernels::kEngines;
+    settings_.checkKernels = true;
     settings_.databasePath = directory_.file("ucudnn.db");
   }
   void TearDown() override {

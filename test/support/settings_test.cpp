@@ -98,7 +98,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
                                   {"UCUDNN_PLANS_STRICT", "1"},
                                   {"CUDNN_ERRATA_JSON_FILE", "/tmp/a b.json"},
-                                  {"UCUDNN_CHECK_KERNELS", "0"},
+                                  {"UCUDNN_CHECK_KERNELS", "1"},
                                   {"UCUDNN_LOG_LEVEL", "debug"},
                                   {"UCUDNN_LOG_FILE", "/tmp/log"},
                                   {"UCUDNN_DETERMINISTIC", "1"},
@@ -111,7 +111,7 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(BatchSizePolicy::kAll, settings.batchSizePolicy);
   EXPECT_EQ((std::vector<int>{3, 0, 12}), settings.benchmarkDevices);
   EXPECT_EQ("/tmp/a b.json", settings.errataPath);
-  EXPECT_FALSE(settings.checkKernels);
+  EXPECT_TRUE(settings.checkKernels);
   EXPECT_EQ(8U << 20, settings.defaultWorkspaceLimitBytes);
   EXPECT_EQ(16U << 20, settings.workspaceLimitBytes);
   EXPECT_EQ(1U << 30, settings.totalWorkspaceBytes);
