@@ -17,6 +17,7 @@ ALLOWED = {
     "context/registry.cpp": "a variable's bad value",
     "executor/equivalence.cpp": "UCUDNN_EQUIVALENCE_TEST",
     "planner/frozen_plans.cpp": "UCUDNN_PLANS",
+    "planner/kernel_checks.cpp": "UCUDNN_CHECK_KERNELS",
     "planner/planner.cpp": "UCUDNN_MAX_ERROR",
     "support/log.cpp": "UCUDNN_LOG_FILE",
     "support/log.hpp": "the log itself",

@@ -5,6 +5,7 @@
 #include "kernels/engine_calls.hpp"
 #include "kernels/engine_proposals.hpp"
 #include "kernels/engines.hpp"
+#include "kernels/source.hpp"
 
 namespace ucudnn::tool {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "kernels/source.hpp"
+#include "kernels/kernel.hpp"
 
 namespace ucudnn::tool {
 
