@@ -131,12 +131,10 @@ class HotPlans {
                  std::uint64_t epoch,
                  std::shared_ptr<const Plan> plan,
                  const char* why,
-                 bool isOngoing = false,
-                 std::shared_ptr<WorkspaceRegion> region = nullptr) {
+                 bool isOngoing = false) {
     const Entry* const before = find(key, epoch);
     Entry entry;
     entry.plan = std::move(plan);
-    entry.region = std::move(region);
     entry.why = why;
     entry.asked = before != nullptr && !isOngoing ? before->asked + 1 : 1;
     const std::uint32_t further = entry.asked > kAskedEach ? entry.asked - kAskedEach : 0;

@@ -1,8 +1,5 @@
 #include "context/owned_call.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "context/call_path.hpp"
 #include "support/log.hpp"
 
@@ -29,8 +26,6 @@ void logLeft(const Problem& problem, const std::exception& error) noexcept {
 PlanRequest OwnedCall::request() const {
   PlanRequest wanted = context_.now_->request(key_.problem, 0, key_.deterministic);
   wanted.calls = plannedFor(kindOf(call_, key_.problem));
-  if (const HotPlans::Entry* const hot = context_.hotPlans_.find(key_, owner().epoch()))
-    wanted.callsSince = std::max(1u, hot->uses);
   return wanted;
 }
 
@@ -44,11 +39,10 @@ std::optional<cudnnStatus_t> OwnedCall::run() noexcept {
   key_.stream = stream_.id;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const std::uint64_t epoch = owner().epoch();
-    HotPlans::Entry* const hot =
+    const HotPlans::Entry* const hot =
         stream_.capturing ? nullptr : context_.hotPlans_.find(ticketOf(call_), key_, epoch);
-    const bool isKnown = hot != nullptr && hot->use() &&
-                         (!hot->plan || !isOnlyForOthers(*hot->plan, call_, key_.problem));
-    if (isKnown && hot->plan) context_.unreportedMs_ += hot->plan->predictedMs;
+    const bool isKnown =
+        hot != nullptr && (!hot->plan || !isOnlyForOthers(*hot->plan, call_, key_.problem));
     const WorkspaceOwner::Grant found =
         isKnown ? WorkspaceOwner::Grant{hot->plan, hot->region} : findGrant(epoch);
     if (!owner().works()) return std::nullopt;
@@ -80,7 +74,6 @@ WorkspaceOwner::Grant OwnedCall::lookUpGrant() {
 
 WorkspaceOwner::Grant OwnedCall::findGrant(std::uint64_t epoch) noexcept {
   try {
-    planner().addConvolutionTime(std::exchange(context_.unreportedMs_, 0));
     WorkspaceOwner::Grant found;
     try {
       found = lookUpGrant();
@@ -88,11 +81,8 @@ WorkspaceOwner::Grant OwnedCall::findGrant(std::uint64_t epoch) noexcept {
       logLeft(key_.problem, error);
       found.isStable = true;
     }
-    if (stream_.capturing) return found;
-    if (found.isStable)
+    if (found.isStable && !stream_.capturing)
       context_.hotPlans_.put(key_, epoch, found.plan, found.region);
-    else if (found.mayImprove)
-      context_.hotPlans_.putForNow(key_, epoch, found.plan, "", found.isOngoing, found.region);
     return found;
   } catch (...) {  // out of memory for the table
     return {};

@@ -110,8 +110,6 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   // Calls pay for one attempt only.
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
   if (isSlow && isFirst && asked.spentMs + sliceMsOf(request) <= callsMs) return true;
-  if (request.sharesTotal && isFirst)
-    return budget_.has(sliceMsOf(request), std::max(share, MeasuringBudget::kShareOfTotal));
   if (asked.isOngoing) return hasShare;
   if (!hasShare) return false;
   double gain =

@@ -21,9 +21,6 @@ namespace ucudnn {
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
 ///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
 ///     of the batch, or another in bands, which is about as fast.
-///  4. Under a total a client is told of no workspace, so its calls run by what cuDNN proposes
-///     within the total until they are measured. They pay for one another, as one network: what
-///     all have taken, kShareOfTotal, goes into each one's first measurement.
 ///
 /// Thread-safe.
 class MeasuringBudget {
@@ -33,8 +30,6 @@ class MeasuringBudget {
   static constexpr double kHopedGain = 0.1;
   /// A kernel that runs in parts for lack of workspace has lost some time already.
   static constexpr double kHopedGainInParts = 0.3;
-  /// Of what convolutions were estimated to take; unmeasured ones take several times as long.
-  static constexpr double kShareOfTotal = 1;
 
   /// For a problem whose neighbour runs by the client's own kernel.
   static constexpr double kLeastGain = 0.02;

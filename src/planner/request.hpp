@@ -82,7 +82,6 @@ struct PlanRequest {
   /// The calls are known to suit engines, so the plan may lack a second plan for others.
   bool suitsEngines = false;
   bool lacksWorkspace = false;   ///< the call's own kernel needs more than the call has
-  bool sharesTotal = false;      ///< the call's workspace is μ-cuDNN's own, of a network's total
   std::optional<OwnKernel> own;  ///< that kernel, where it is known
   /// The workspace is asked for, and not granted yet: a plan that needs less of it saves memory.
   bool mayTellLess = false;

@@ -1,7 +1,6 @@
 #include "tool/trainer.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "tool/failure.hpp"
 
@@ -66,9 +65,6 @@ Trainer::Trainer(const Network& network,
     lanes_.push_back(std::make_shared<Lane>(streams_ == Streams::kOne ? stream : nullptr));
     const UcudnnHandle_t handle = lanes_.back()->handles.ours();
     configure(handle, options);
-    // What arenas change is measured before it is timed.
-    check(handle.setBenchmarkShare(std::numeric_limits<double>::infinity()),
-          "ucudnnSetBenchmarkShare");
     check(handle.setTotalWorkspaceSize(way == Way::kReuse ? 0 : report.totalBytes),
           "ucudnnSetTotalWorkspaceSize");
     if (way != Way::kReuse)

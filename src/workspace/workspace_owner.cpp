@@ -36,24 +36,6 @@ double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::
   return sum;
 }
 
-/// The first call's bits must be the later ones' where the settings ask for determinism.
-Measuring measuringFor(const WorkspaceKey& key, const PlanRequest& request) {
-  const bool isAsked =
-      key.divides || key.deterministic || request.settings->benchmarkShare == kMeasureAlways;
-  return isAsked ? Measuring::kNow : Measuring::kWhenItPays;
-}
-
-/// By what is known, or else by what cuDNN proposes within the limit; takes the measurement further
-/// where that pays.
-PlanAnswer unaskedPlan(PlanRequest request) {
-  request.sharesTotal = true;
-  PlanAnswer found = planner().answer(request, Measuring::kWhenItPays);
-  if (found.plan || found.isFinal) return found;
-  request.suitsEngines = true;  // the first that are offered are algorithms, which run any call
-  found.plan = planner().anyThatFits(request);
-  return found;
-}
-
 /// Two iterations of the network, or enough to tell.
 std::size_t windowUses(const Network& network) {
   constexpr std::size_t kFewest = 16, kMost = 256;
@@ -93,8 +75,8 @@ std::shared_ptr<const Plan> WorkspaceOwner::planWithin(PlanRequest request,
   return planner().plan(request);
 }
 
-/// Determinism is given up where it is known that nothing deterministic fits. kIfKnown,
-/// kWhenItPays: measures only what has not been measured within any more.
+/// Determinism is given up where it is known that nothing deterministic fits. kIfKnown: measures
+/// only what has not been measured within any more.
 std::shared_ptr<const Plan> WorkspaceOwner::planForGrant(PlanRequest request,
                                                          Convolution& convolution,
                                                          std::size_t limitBytes,
@@ -163,7 +145,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfCall(const PlanRequest& request,
                                                   Convolution& convolution,
                                                   const CallStream& stream) {
   std::shared_ptr<WorkspaceRegion> arena;
-  Measuring measuring = measuringFor(key_, request);
+  Measuring measuring = Measuring::kNow;
   {
     const std::lock_guard lock(mutex_);
     if (layout_.isDivided() && convolution.placed) {
@@ -182,27 +164,16 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfArena(const PlanRequest& request,
                                                    Convolution& convolution,
                                                    std::shared_ptr<WorkspaceRegion> arena,
                                                    Measuring measuring) {
-  const std::size_t bytes = arena ? arena->bytes() : 0;
-  PlanAnswer found;
-  found.isFinal = true;
-  if (measuring == Measuring::kWhenItPays) found = unaskedPlan(request.within(bytes));
-  if (!found.plan && found.isFinal)
-    found.plan = planForGrant(request, convolution, bytes, measuring);
   Grant grant;
-  grant.plan = found.plan;
+  grant.plan = planForGrant(request, convolution, arena ? arena->bytes() : 0, measuring);
   std::unique_lock lock(mutex_);
   if (!grant.plan || grant.plan->workspaceBytes > 0) grant.region = std::move(arena);
   if (layout_.isDivided()) return grant;  // laid out anew meanwhile
-  const auto isMeasured = [&] { return convolution.plan && convolution.plan->measured; };
-  const bool wasMeasured = isMeasured();
   convolution.plan = grant.plan;
   if (grant.plan) wantedBytes_ = std::max(wantedBytes_, grant.plan->workspaceBytes);
-  const bool wasPlaced = std::exchange(convolution.placed, true);
-  const bool isNew = !wasPlaced || (isMeasured() && !wasMeasured);
+  const bool isNew = !std::exchange(convolution.placed, true);
   if (isNew) noticeNewcomer();
-  grant.isStable = !unsettled_ && found.isFinal && !found.isOngoing;
-  grant.mayImprove = !unsettled_ && !grant.isStable;
-  grant.isOngoing = found.isOngoing;
+  grant.isStable = !unsettled_;
   lock.unlock();
   if (isNew) logPlacement(request, convolution, grant.plan.get());
   return grant;
@@ -347,13 +318,6 @@ void WorkspaceOwner::divide(const PlanRequest& request) {
 }
 
 void WorkspaceOwner::compare(const PlanRequest& request, const std::vector<WatchedUse>& seen) {
-  const bool isMeasured = std::all_of(
-      seen.begin(), seen.end(), [](const WatchedUse& watched) { return watched.plan->measured; });
-  if (!isMeasured) {
-    const std::lock_guard lock(mutex_);
-    watch_.schedule(uses() + windowUses(network_), windowUses(network_));
-    return;
-  }
   std::vector<WorkspaceUse> onStreams;
   ArenaCount::Window window;
   for (const WatchedUse& watched : seen) {

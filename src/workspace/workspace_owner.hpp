@@ -29,10 +29,7 @@ namespace ucudnn {
 ///  2. During a stream capture nothing is solved, measured or laid out anew.
 ///  3. The layout begins as one arena that all streams use in turn. `divide` replaces it when the
 ///     network is known; `share` and `auto`, which are the same, when overlap is seen: ArenaCount.
-///  4. Where nobody asked for measurements, what cuDNN proposes within the arena runs at first, and
-///     calls take their convolutions' measurements further, for as long as they have taken. Overlap
-///     is looked at when all that is seen has been measured. `divide` measures at once.
-///  5. What has not been seen for kIdleUses uses is forgotten, however many there are.
+///  4. What has not been seen for kIdleUses uses is forgotten, however many there are.
 ///
 /// Thread-safe. `mutex_` guards all but the counters and the placement log. It is never held while
 /// something is measured or cuDNN is asked. Calls that know their grant do without it.
@@ -45,8 +42,6 @@ class WorkspaceOwner {
     std::shared_ptr<const Plan> plan;  ///< null: left to cuDNN, in the region if there is one
     std::shared_ptr<WorkspaceRegion> region;  ///< null: there is none, or the plan needs none
     bool isStable = false;                    ///< until the epoch changes
-    bool mayImprove = false;                  ///< the plan, once its convolution has been measured
-    bool isOngoing = false;                   ///< the next call takes that further
   };
 
   /// Throws std::bad_alloc.
