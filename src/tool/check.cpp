@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "benchmark/kernel_check.hpp"
+#include "kernels/source.hpp"
 #include "tool/columns.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
