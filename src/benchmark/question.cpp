@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -120,8 +119,7 @@ void Question::addOwn(cudnnHandle_t handle,
   if (own) offers.push_back(*own);
 }
 
-/// Orders the anchors: from a middle one down, for kernels that did not fit or might need less
-/// workspace; then the mini-batch, which says what may be faster with fewer samples; then up to it.
+/// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
 void Question::beginInTheMiddle() {
   const int miniBatch = request_.problem.batch();
   const double samples =
@@ -133,7 +131,6 @@ void Question::beginInTheMiddle() {
   });
   std::reverse(anchors_.begin(), end);
   middle_ = anchors_.front().batch;
-  if (end != anchors_.end()) std::rotate(end, std::prev(anchors_.end()), anchors_.end());
 }
 
 void Question::takeOver(const Measurements& known) {
@@ -170,17 +167,11 @@ bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   if (request_.tuning == Tuning::kFast) {
     if (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone())) return true;
     const Measurements& rivals = measured_.rivalsOf(offer.kernel);
-    const std::size_t limit = request_.room.limitBytes;
-    if (!mayJoinFront(rivals, offer, batch, middle_, isRest(batch))) return false;
-    if (isRest(batch)) return true;
-    if (batch < middle_ && fitsWithMore(rivals, offer.kernel, batch, limit / kMuchLess))
-      return false;
-    if (batch > middle_ && !isWhole &&
-        isNoFasterThanWhole(rivals, offer.kernel, batch, request_.problem.batch(), limit / 2))
-      return false;
-    // A kernel that runs undivided may still be the best within a much smaller limit.
-    const double factor = isWhole ? kHopeless : batch < middle_ ? kBehindWithFewer : kFarBehind;
-    return !isFarBehind(rivals, offer, batch, middle_, limit, factor);
+    // What runs undivided may still be the best within much less.
+    const double factor = isWhole ? kHopeless : kFarBehind;
+    return mayJoinFront(rivals, offer, batch, middle_, isRest(batch)) &&
+           (isRest(batch) ||
+            !isFarBehind(rivals, offer, batch, middle_, request_.room.limitBytes, factor));
   }
   return isWhole || isWorthTrying(measured_.rivalsOf(offer.kernel), offer, batch);
 }

@@ -176,28 +176,6 @@ bool isFarBehind(const Measurements& measured,
   return isOffFront(measured, batch, scaledTo(batch, near), offer, factor, largest);
 }
 
-bool fitsWithMore(const Measurements& measured,
-                  Kernel kernel,
-                  int batch,
-                  std::size_t workspaceBytes) {
-  const AtSize above = smallestAbove(measured, kernel, batch);
-  return above.batch != 0 && above.kernel->workspaceBytes <= workspaceBytes;
-}
-
-bool isNoFasterThanWhole(const Measurements& measured,
-                         Kernel kernel,
-                         int batch,
-                         int miniBatch,
-                         std::size_t workspaceBytes) {
-  const Measurement* const whole = findKernel(measured, miniBatch, kernel);
-  const AtSize below = largestBelow(measured, kernel, batch);
-  if (whole == nullptr || below.batch == 0 || whole->workspaceBytes > workspaceBytes) return false;
-  const auto isNoSlower = [&](Clock clock) {
-    return whole->*clock / miniBatch <= below.kernel->*clock / below.batch;
-  };
-  return isNoSlower(&KernelTiming::timeMs) && isNoSlower(&KernelTiming::deviceMs);
-}
-
 bool isOffFront(const Measurements& measured,
                 int batch,
                 KernelTiming timing,

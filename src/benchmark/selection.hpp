@@ -38,23 +38,8 @@ bool isFarBehind(const Measurements& measured,
                  std::size_t limitBytes,
                  double factor);
 
-/// Fast tuning: whether the kernel was timed with more samples, and needs at most `workspaceBytes`
-/// there. Then no plan within that or more uses it with fewer samples.
-bool fitsWithMore(const Measurements& measured,
-                  Kernel kernel,
-                  int batch,
-                  std::size_t workspaceBytes);
-
-/// Fast tuning: whether the whole mini-batch needs at most so much workspace, and takes no longer
-/// for a sample than sizes below `batch`. Then `batch` samples gain nothing.
-bool isNoFasterThanWhole(const Measurements& measured,
-                         Kernel kernel,
-                         int batch,
-                         int miniBatch,
-                         std::size_t workspaceBytes);
-
-/// Whether no plan wants more samples of the kernel: it took very long at the two largest smaller
-/// sizes where it was measured, and others take much less time in more workspace.
+/// Whether the kernel took so long at the two largest smaller sizes where it was measured, and
+/// others take so much less in more workspace, that no plan wants more samples of it.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch);
 
 /// Whether some kernel at some measured size beats this one by `factor` in time per sample, in no

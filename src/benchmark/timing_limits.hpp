@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 
 #include "benchmark/stop_rule.hpp"
 
@@ -68,18 +67,9 @@ constexpr double kFasterAtLargerBatches = 1.25;
 // Fast tuning: a kernel may take this many times as long as others that need half of the workspace,
 // if only a part of the batch would run with it.
 constexpr double kFarBehind = 2;
-// With fewer samples no kernel gets faster: these few percent are the noise of timings. A kernel
-// that is slower than others in half the limit is in no plan within that much. With recorded times
-// of an H200, a quarter fewer kernels are timed for AlexNet in 120 MiB than with kFarBehind, for
-// plans that are as fast.
-constexpr double kBehindWithFewer = 1.02;
-// For limits smaller by this factor, plans are looked for anew before they need fewer samples of a
-// kernel that fits. Without this a tenth more is timed. With half of it, plans from known times
-// within a sixteenth of the limit are slower by more than 5 %.
-constexpr std::size_t kMuchLess = 16;
-// A kernel of more than kLongMs is not called at more samples if it would take so many times as
-// long as the fastest in any workspace: some take 100 ms, 25 times as long. A kernel without
-// workspace may take 10 times as long as an FFT, and be the best within a smaller limit.
+// A kernel of more than kLongMs is not called at more samples where it would take so many times as
+// long as the fastest in any workspace: some take 100 ms, 25 times as long. What needs no workspace
+// may take 10 times as long as an FFT, and be the best within less.
 constexpr double kHopeless = 16;
 // This much of a call's time may be the same at any larger batch: launches, and a device that is
 // half idle. Without it an H200's fastest undivided kernels were missed. One takes 0.06 ms. With

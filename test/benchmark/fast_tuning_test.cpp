@@ -86,33 +86,6 @@ TEST(IsFarBehindTest, OnlyOfWhatCanTakeItsPlace) {
   EXPECT_TRUE(isFarBehind(one, offered(kB, 0, false), 32, 16, 160, 2));
 }
 
-TEST(FitsWithMoreTest, AtTheNextLargerSizeWhereItWasMeasured) {
-  const Measurements sizes = {{16, size({measured(kA, 16, 80), measured(kB, 16, 40)})},
-                              {32, size({measured(kA, 32, 160)})}};
-  EXPECT_TRUE(fitsWithMore(sizes, kA, 8, 80));
-  EXPECT_FALSE(fitsWithMore(sizes, kA, 8, 79));
-  EXPECT_FALSE(fitsWithMore(sizes, kA, 16, 80)) << "16 are not more than 16";
-  EXPECT_TRUE(fitsWithMore(sizes, kA, 16, 160));
-  EXPECT_FALSE(fitsWithMore(sizes, kB, 16, 160)) << "not measured with more";
-}
-
-TEST(IsNoFasterThanWholeTest, WhereTheWholeTakesNoMoreForASampleThanFewer) {
-  // At 16 and at 128 samples: A takes 1 and 1 for each, B 1 and 1.1.
-  const Measurements sizes = {{16, size({measured(kA, 16, 0), measured(kB, 16, 0)})},
-                              {128, size({measured(kA, 128, 80), measured(kB, 140.8, 80)})}};
-  const auto isNoFaster = [&](Kernel kernel, std::size_t bytes) {
-    return isNoFasterThanWhole(sizes, kernel, 64, 128, bytes);
-  };
-  EXPECT_TRUE(isNoFaster(kA, 80));
-  EXPECT_FALSE(isNoFaster(kA, 79)) << "the whole does not fit";
-  EXPECT_FALSE(isNoFaster(kB, 80)) << "64 samples may take less";
-  EXPECT_FALSE(isNoFaster(kC, 80)) << "measured nowhere";
-  EXPECT_FALSE(isNoFasterThanWhole(sizes, kA, 16, 128, 80)) << "nothing is known of fewer";
-  Measurements paced = sizes;
-  paced[128].kernels.front().deviceMs = 140.8;
-  EXPECT_FALSE(isNoFasterThanWhole(paced, kA, 64, 128, 80)) << "by one of the two clocks";
-}
-
 TEST(IsHopelessTest, ALongKernelThatTheLineThroughItsTimesLeavesFarBehind) {
   // A takes 1/16 ms for each sample: 8 ms for 128, in the most workspace.
   const auto sizes = [](double at16, double at32, double other = 2) {
