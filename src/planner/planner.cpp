@@ -127,7 +127,7 @@ std::optional<std::shared_ptr<const Plan>> Planner::planWithoutMeasuring(
     const PlanRequest& request) {
   if (const auto frozen = frozenAnswer(request, Measuring::kWhenItPays)) return frozen->plan;
   if (!store_.answers(request)) return std::nullopt;
-  return answer(request, Measuring::kIfKnown).plan;
+  return answer(request, Measuring::kNever).plan;
 }
 
 std::optional<PlanAnswer> Planner::knownAnswer(const PlanRequest& request, Measuring measuring) {

@@ -74,8 +74,8 @@ class Planner {
     return answer(request, Measuring::kNow).plan;
   }
 
-  /// The same from measurements already taken: runs nothing on a device but checks of kernels, and
-  /// these not during a capture. Empty: something has to be measured.
+  /// The same from existing measurements: runs nothing on a device. Empty if something has to be
+  /// measured.
   std::optional<std::shared_ptr<const Plan>> planWithoutMeasuring(const PlanRequest& request);
 
   /// The kernels known at the mini-batch itself that need no more than the limit. Measures nothing.
