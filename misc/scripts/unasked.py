@@ -5,6 +5,7 @@ usage: misc/scripts/unasked.py OUT.json...
 
 The files are those of misc/scripts/sweep_programs.py with misc/scripts/unasked_runs.txt. For each program: the time to its 100th and to
 its last step and the longest step but the first, plain and with us, in ms; steps of both are compared at the same place.
+Then the latencies of a server's requests, and the first and last pass over 300 shapes.
 """
 
 import json

@@ -102,10 +102,7 @@ class Answer {
 
   /// Whether a plan would save too little memory to hold up the client. Then calls have it made.
   bool mayWait() const {
-    const Settings& settings = snapshot_.settings;
-    return settings.backgroundPlanning && settings.benchmarkShare != kMeasureAlways &&
-           snapshot_.frozen == nullptr && fits_ && plan_.neededBytes < kWorthSaving &&
-           !problem_.isLarge();
+    return fits_ && plan_.neededBytes < kWorthSaving && request(capBytes_).mayPlanInBackground();
   }
 
   /// Workspace of the parts in which a large problem runs until it is measured. Its own engine may

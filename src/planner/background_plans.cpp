@@ -35,10 +35,8 @@ struct OwnRequest {
 }  // namespace
 
 bool BackgroundPlans::mayWait(const PlanRequest& request, Measuring measuring) noexcept {
-  return measuring == Measuring::kWhenItPays && request.settings->backgroundPlanning &&
-         request.settings->benchmarkShare != kMeasureAlways && request.frozen == nullptr &&
-         request.runsOwn() && !request.lacksWorkspace && request.suitsEngines &&
-         !request.problem.isLarge();
+  return measuring == Measuring::kWhenItPays && request.mayPlanInBackground() &&
+         request.runsOwn() && !request.lacksWorkspace && request.suitsEngines;
 }
 
 BackgroundPlans::Key BackgroundPlans::keyOf(const PlanRequest& request) noexcept {

@@ -130,6 +130,12 @@ struct PlanRequest {
     const bool addsUp = problem.operation == Operation::kBackwardFilter && batch < problem.batch();
     return addsUp ? Calls::kAll : callsOf(calls);
   }
+  /// Whether another thread may make the plan while calls do without it. A large problem's own
+  /// kernel is slow, so its calls wait.
+  bool mayPlanInBackground() const noexcept {
+    return settings->backgroundPlanning && settings->benchmarkShare != kMeasureAlways &&
+           frozen == nullptr && !problem.isLarge();
+  }
   bool withEngines() const noexcept { return settings->kernels != Kernels::kLegacy; }
   bool withErrors() const noexcept { return settings->maxError > 0; }
   /// Bytes of an output sample that a plan may borrow; 0: none. Whatever the request's calls,
