@@ -22,7 +22,7 @@ constexpr double kMostProducts = 3e7;
 // does.
 constexpr double kFewestChecked = 64;
 constexpr double kCheckedProducts = 1.5e6;
-// Of a filter gradient's dy, as many pixels as a channel's filter has taps, or some more.
+// A filter gradient's dy has as many pixels as a channel's filter has taps, or some more.
 constexpr std::int64_t kMostWindows = 8;
 constexpr std::int64_t kWindowPixels = 256;
 
@@ -225,7 +225,7 @@ double Convolution::backwardFilter(const Index& w) const {
   return sum;
 }
 
-/// What fillWindows has put there.
+/// The gradient if dy holds what fillWindows has written.
 double Convolution::backwardFilterOfWindows(const Index& w) const {
   const std::int64_t group = w[0] / (w_.sizes[0] / groups_);
   const bool isNhwc = y_.strides[1] == 1;
@@ -383,7 +383,7 @@ std::vector<ExactOutput> outputsToCheck(const Problem& problem,
       }
       index[1] = i % sizes[1];
       index[0] = (i + i / sizes[1]) % sizes[0];
-      // What a kernel's last tile computes, by itself and with the others'.
+      // Outputs of a kernel's last tile in one dimension, or in all.
       constexpr std::int64_t kKinds = 8;
       const std::int64_t kind = (i + i / sizes[1]) % kKinds;
       for (std::size_t d = 0; d < index.size(); ++d)

@@ -36,8 +36,8 @@ struct Window {
   std::int64_t begin = 0, end = 0;  ///< in the order of the image's pixels
 };
 
-/// What a filter gradient that is checked has of dy: so few pixels that the host sums them up soon.
-/// Empty: all. REQUIRES: makeWindows fills what this names.
+/// The pixels of dy that are not 0 when a filter gradient is checked: so few that the host sums
+/// them up soon. Empty: all are.
 std::vector<Window> windowsOf(const Problem& problem);
 
 /// Enqueues dy: 0, and in each window the numbers of RandomTensor::kY, from the first on. REQUIRES:
@@ -48,14 +48,15 @@ void fillWindows(void* y,
                  cudaStream_t stream);
 
 /// Some outputs of the problem, to be looked at one by one, in some ms of the host: each channel in
-/// turn, and often the last row, column and sample. The tensors hold what those of exactOutputs do,
-/// or of y the windows. REQUIRES: hasExactOutputs.
+/// turn, and often the last row, column and sample. The tensors hold the values of exactOutputs,
+/// but y those of the windows, if there are any. REQUIRES: hasExactOutputs.
 std::vector<ExactOutput> outputsToCheck(const Problem& problem, const std::vector<Window>& windows);
 
-/// What is further off than noise of the outputs' own size is of no more use.
+/// A kernel with this error is as useless as one whose result is noise of the outputs' size.
 constexpr double kLargestError = 2;
 
-/// |result - exact|| / ||exact||, at most kLargestError, which it also is if a result is no number.
+/// ||result - exact|| / ||exact||, at most kLargestError, which it also is if a result is no
+/// number.
 double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<double>& result);
 
 /// A quarter of the type's unit roundoff: even outputs that are rounded once are further off.

@@ -204,7 +204,8 @@ class Check {
     });
   }
 
-  /// Of an input's ends, where a kernel that writes beside another tensor writes.
+  /// Whether both ends of the input are unchanged. A kernel that writes beside another tensor
+  /// writes there.
   bool isInput(const Region& region, RandomTensor tensor, std::int32_t type) const {
     if (&region == &output()) return true;
     const std::size_t bytes = std::min(region.bytes, kGuardBytes);
@@ -238,7 +239,7 @@ class Check {
 Tolerance toleranceOf(const Problem& problem, bool accurate) noexcept {
   if (problem.computeType == CUDNN_DATA_HALF) return {2e-2, 5e-2};
   if (problem.xType == CUDNN_DATA_DOUBLE) return {1e-10, 1e-9};
-  // What is rounded to 16 bits in between (sums, tiles) is rounded more than once.
+  // Sums and tiles that are rounded to 16 bits in between are rounded more than once.
   double ofItself = 1e-5;
   if (problem.outputType() == CUDNN_DATA_HALF) ofItself = 4e-3;
   if (problem.outputType() == CUDNN_DATA_BFLOAT16) ofItself = 2e-2;

@@ -45,6 +45,24 @@ KernelOffer withinLimit(const BenchmarkRequest& request, int batch, KernelOffer 
   return offer;
 }
 
+/// Kernels that cuDNN names, or those of the neighbour that run.
+std::vector<KernelOffer> offersAt(cudnnHandle_t handle,
+                                  const BenchmarkRequest& request,
+                                  const Question::Anchor& anchor,
+                                  int* failures) {
+  const Problem problem = request.problem.withBatch(anchor.batch);
+  const Calls calls = request.callsAt(anchor.batch);
+  if (request.neighbour == nullptr)
+    return offeredKernels(
+        handle, problem, anchor.descriptors->get(), request.withEngines(), failures, calls);
+  std::vector<KernelOffer> offers;
+  for (const Kernel kernel : *request.neighbour)
+    if (const auto offer =
+            offeredKernel(handle, problem, anchor.descriptors, kernel, failures, calls))
+      offers.push_back(*offer);
+  return offers;
+}
+
 }  // namespace
 
 Question::Question(const BenchmarkRequest& request)
@@ -73,7 +91,7 @@ bool Question::askNext(cudnnHandle_t handle) {
 void Question::addAnchor(cudnnHandle_t handle, int batch) {
   const Problem problem = request_.problem.withBatch(batch);
   Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
-  std::vector<KernelOffer> offers = offersAt(handle, anchor);
+  std::vector<KernelOffer> offers = offersAt(handle, request_, anchor, &failures_);
   addOwn(handle, anchor, offers);
   for (const KernelOffer& offer : offers) {
     offered_.insert(offer.kernel);
@@ -85,21 +103,6 @@ void Question::addAnchor(cudnnHandle_t handle, int batch) {
   if (request_.elsewhere != nullptr) putFastestFirst(*request_.elsewhere, batch, anchor.offers);
   if (batch == request_.problem.batch()) undivided_ = offers;
   anchors_.push_back(std::move(anchor));
-}
-
-/// The kernels that cuDNN offers, or those of the neighbour's kernels that run.
-std::vector<KernelOffer> Question::offersAt(cudnnHandle_t handle, const Anchor& anchor) {
-  const Problem problem = request_.problem.withBatch(anchor.batch);
-  const Calls calls = request_.callsAt(anchor.batch);
-  if (request_.neighbour == nullptr)
-    return offeredKernels(
-        handle, problem, anchor.descriptors->get(), request_.withEngines(), &failures_, calls);
-  std::vector<KernelOffer> offers;
-  for (const Kernel kernel : *request_.neighbour)
-    if (const auto offer =
-            offeredKernel(handle, problem, anchor.descriptors, kernel, &failures_, calls))
-      offers.push_back(*offer);
-  return offers;
 }
 
 /// Adds the client's own kernel at the mini-batch if cuDNN does not offer it now.
@@ -119,7 +122,8 @@ void Question::addOwn(cudnnHandle_t handle,
   if (own) offers.push_back(*own);
 }
 
-/// Then down: where a kernel did not fit, or might need less workspace. Then up to the mini-batch.
+/// Orders the anchors: from a middle one down, for kernels that did not fit or might need less
+/// workspace; then up to the mini-batch.
 void Question::beginInTheMiddle() {
   const int miniBatch = request_.problem.batch();
   const double samples =
@@ -167,7 +171,7 @@ bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   if (request_.tuning == Tuning::kFast) {
     if (isWhole && (offer.kernel.source == kAlgorithms || request_.enginesAlone())) return true;
     const Measurements& rivals = measured_.rivalsOf(offer.kernel);
-    // What runs undivided may still be the best within much less.
+    // A kernel that runs undivided may still be the best within a much smaller limit.
     const double factor = isWhole ? kHopeless : kFarBehind;
     return mayJoinFront(rivals, offer, batch, middle_, isRest(batch)) &&
            (isRest(batch) ||

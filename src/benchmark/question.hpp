@@ -83,7 +83,6 @@ class Question {
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
   void addAnchor(cudnnHandle_t handle, int batch);
-  std::vector<KernelOffer> offersAt(cudnnHandle_t handle, const Anchor& anchor);
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void beginInTheMiddle();
   void takeOver(const Measurements& known);

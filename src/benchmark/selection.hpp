@@ -38,8 +38,8 @@ bool isFarBehind(const Measurements& measured,
                  std::size_t limitBytes,
                  double factor);
 
-/// Whether the kernel took so long at the two largest smaller sizes where it was measured, and
-/// others take so much less in more workspace, that no plan wants more samples of it.
+/// Whether no plan wants more samples of the kernel: it took very long at the two largest smaller
+/// sizes where it was measured, and others take much less time in more workspace.
 bool isHopeless(const Measurements& measured, Kernel kernel, int batch);
 
 /// Whether some kernel at some measured size beats this one by `factor` in time per sample, in no

@@ -67,9 +67,9 @@ constexpr double kFasterAtLargerBatches = 1.25;
 // Fast tuning: a kernel may take this many times as long as others that need half of the workspace,
 // if only a part of the batch would run with it.
 constexpr double kFarBehind = 2;
-// A kernel of more than kLongMs is not called at more samples where it would take so many times as
-// long as the fastest in any workspace: some take 100 ms, 25 times as long. What needs no workspace
-// may take 10 times as long as an FFT, and be the best within less.
+// A kernel of more than kLongMs is not called at more samples if it would take so many times as
+// long as the fastest in any workspace: some take 100 ms, 25 times as long. A kernel without
+// workspace may take 10 times as long as an FFT, and be the best within a smaller limit.
 constexpr double kHopeless = 16;
 // This much of a call's time may be the same at any larger batch: launches, and a device that is
 // half idle. Without it an H200's fastest undivided kernels were missed. One takes 0.06 ms. With

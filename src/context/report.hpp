@@ -50,7 +50,7 @@ class Report {
   std::map<std::string_view, long long> reasons_;  ///< why calls were left to cuDNN
 };
 
-/// What measuring has cost, what it has gained so far, and when it pays back, at that rate.
+/// Says how much measuring has cost and gained so far, and when it pays back at that rate.
 /// `runningSeconds`: since the first call.
 std::string payBackText(double spentSeconds, double gainedSeconds, double runningSeconds);
 

@@ -57,7 +57,7 @@ class ConfiguredEngine {
       : device_(device), graphs_(graphs), value_(std::move(value)) {}
 
   const EngineConfiguration& value() const noexcept { return value_; }
-  /// Of a device that is only described nothing runs.
+  /// False if the device is only described: then nothing runs.
   bool mayRun() const noexcept { return device_.handle != nullptr; }
   std::size_t graphs() const noexcept { return graphs_.size(); }
   /// Throws Error.

@@ -127,7 +127,7 @@ Errata thoseFor(const Errata& all, std::size_t cudnnVersion, int computeCapabili
   return here;
 }
 
-/// Of the current device. Null: none.
+/// The errata of the current device. Null: none.
 std::shared_ptr<const Errata> errataHere() {
   InForce& force = inForce();
   if (force.isAsked.load(std::memory_order_acquire) && !force.mayApply) return nullptr;

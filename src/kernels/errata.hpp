@@ -16,9 +16,9 @@
 
 namespace ucudnn {
 
-/// What is not to be run, and where. Each condition narrows it.
+/// Names engines that must not run, and where. Each condition narrows it.
 struct Erratum {
-  /// Of one tensor: samples or filters, channels, height, width; -1: any.
+  /// A tensor's samples or filters, channels, height, width; -1: any.
   using Shape = std::array<std::int64_t, 4>;
 
   std::string id;
@@ -51,7 +51,7 @@ Errata readErrata(const std::string& path);
 /// From now on the process goes by the file, and not by the built-in list; "": by that. A path that
 /// is in force already is not read again. Throws BadSetting.
 void useErrata(const std::string& path);
-/// What the process goes by.
+/// The errata that the process goes by.
 std::shared_ptr<const Errata> errataInForce();
 
 bool appliesTo(const Erratum& erratum, std::size_t cudnnVersion, int computeCapability) noexcept;

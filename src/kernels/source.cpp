@@ -36,7 +36,7 @@ const KernelSource& sourceOf(Kernel kernel) {
   return *sources()[static_cast<std::size_t>(kernel.source)];
 }
 
-/// Of engines their source knows what cuDNN is given.
+/// The source of engines is left out: it knows which configuration cuDNN is given.
 bool isBarredElsewhere(const Problem& problem, std::int32_t source) {
   return source != kEngines && isBarred(problem, nullptr, true);
 }

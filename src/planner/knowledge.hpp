@@ -137,7 +137,7 @@ struct Known {
   /// takes cuDNN long to say so.
   std::set<int> accurateFirst;
 
-  // What checks have found (kernel_checks.hpp).
+  // Found by checks (kernel_checks.hpp).
   KernelSet right, repeated;      ///< compute what they should; and the same bits, when asked twice
   std::set<Kernel> wrong;         ///< are barred at any batch size
   std::set<Kernel> unrepeatable;  ///< are not as deterministic as cuDNN says

@@ -19,7 +19,7 @@ constexpr char kAccurateFirst[] = "accurate";
 // Likewise, with the kernels at each batch size that checks have found so.
 constexpr char kRight[] = "right", kWrong[] = "wrong";
 
-/// Of a check nothing but the kernel is stored.
+/// Stores the kernel and nothing else of its check.
 void addKernel(StoredMeasurements& to, Operation operation, int batch, Kernel kernel) {
   to[batch].kernels.push_back({toText(operation, kernel), 0, 0, true, 0, 0});
 }

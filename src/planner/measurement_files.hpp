@@ -30,7 +30,7 @@ struct StoredKnowledge {
   std::set<int> accurateFirst;
   KernelSet right;         ///< kernels that were checked on this machine
   std::set<Kernel> wrong;  ///< and failed
-  /// Of the same device with another driver or cuDNN: what is worth trying first, and no answer.
+  /// For the same device with another driver or cuDNN: worth trying first, but no answer.
   Measurements elsewhere;
 };
 

@@ -75,7 +75,8 @@ class MeasurementStore {
                     const SizeMeasurements& confirmed);
   /// Warns that rows of the request's database are wrong.
   void warnOfLies(const PlanRequest& request) { files_.warnOfLies(request); }
-  /// What checks have found out: here, and but for determinism in the database.
+  /// Notes what checks have found, here and in the database. The latter learns nothing of
+  /// determinism.
   void addRight(const PlanRequest& request, const KernelSet& kernels);
   void addWrong(const PlanRequest& request, int batch, Kernel kernel);
   void addUnrepeatable(const PlanRequest& request, Kernel kernel);

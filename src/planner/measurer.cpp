@@ -269,7 +269,7 @@ void Measurer::conclude(const PlanRequest& request,
   const Measurement* const timedOwn =
       own ? findKernel(result.measurements, request.problem.batch(), *own) : nullptr;
   if (timedOwn != nullptr) budget_.learnTime(estimatedMs(request.problem), timedOwn->timeMs);
-  // What can't be timed is never replaced.
+  // A kernel that can't be timed is never replaced.
   if (own && result.untried == Untried::kNone && result.failures == 0 && timedOwn == nullptr)
     result.refused[request.problem.batch()].push_back(*own);
   const auto spent = std::chrono::duration_cast<Clock::duration>(

@@ -11,8 +11,8 @@ namespace ucudnn {
 /// The time that a program has spent in convolutions and on measuring them, and whether to spend
 /// more.
 ///
-///  1. Over a program's life measuring takes at most a share of the time in convolutions. What was
-///     asked for is not counted, nor what could not run otherwise.
+///  1. Over a program's life measuring takes at most a share of the time in convolutions. Measuring
+///     that was asked for is not counted, nor is any for a call that could not run otherwise.
 ///  2. Only what repeats is worth it, and what can gain: a problem whose calls have taken so long
 ///     that the hoped part of their time, kHopedGain, pays for measuring it.
 ///     Where a problem of another image size has been measured, that one's few kernels are looked

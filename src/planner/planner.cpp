@@ -177,9 +177,9 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   return kept;
 }
 
-/// What is not checked yet is no answer to others: whoever may check it makes it again.
-/// All threads hold the same plan, and an equal one of before is kept. The second: whether this
-/// one is new.
+/// Keeps one plan for all threads, and an equal former plan rather than the new one. Second:
+/// whether the plan is new. A plan that is not checked yet is not kept as an answer: a request that
+/// may check it makes it again.
 std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request,
                                           KnownPlan made,
                                           bool isChecked) {

@@ -106,7 +106,8 @@ class Planner {
   Statistics& statistics() noexcept { return statistics_; }
 
  private:
-  /// Of the request's file of plans, if it has one. Empty: it is planned as usual.
+  /// The answer of the request's file of plans, if it has one. Empty: the request is planned as
+  /// usual.
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request, Measuring measuring);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);

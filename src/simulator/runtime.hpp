@@ -46,7 +46,7 @@ enum class Rounding {
   kKernels,  ///< by some units in the last place, so that bits tell which kernel has run
 };
 
-/// What engines of odd numbers do wrong: UCUDNN_SIMULATOR_LIES.
+/// The fault that engines of odd numbers have: UCUDNN_SIMULATOR_LIES.
 enum class Lie {
   kNone,
   kChannel,    ///< one channel of the output is off by 1e-2

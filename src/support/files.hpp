@@ -6,11 +6,11 @@
 
 namespace ucudnn {
 
-/// Throws std::runtime_error: it is no regular file. A pipe would be waited for.
+/// Throws std::runtime_error if the path is no regular file, because reading a pipe would wait.
 void expectFile(const std::string& path);
 
-/// What stands in the file. Throws std::runtime_error: it cannot be read, or is larger than
-/// `mostBytes`; no more is read of it then.
+/// Returns the file's contents. Throws std::runtime_error if the file cannot be read, or is larger
+/// than `mostBytes`; it then reads no more of it.
 std::string readFile(const std::string& path, std::size_t mostBytes);
 
 }  // namespace ucudnn

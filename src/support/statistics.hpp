@@ -12,7 +12,7 @@ struct Statistics {
   std::atomic<long long> splitCalls{0}, undividedCalls{0}, bypassedCalls{0};
   std::atomic<long long> planningMicroseconds{0};
   std::atomic<long long> kernelsChecked{0}, kernelsWrong{0};
-  /// Of measuring that nobody asked for: the calls that waited for it, and for how long.
+  /// Measuring that nobody asked for: the calls that waited for it, and for how long.
   std::atomic<long long> slices{0}, sliceMicroseconds{0}, longestSliceMicroseconds{0};
   std::atomic<long long> replayedCalls{0};  ///< also counted in splitCalls or undividedCalls
   std::atomic<long long> graphs{0}, graphBytes{0};  ///< kept now; device memory, as estimated

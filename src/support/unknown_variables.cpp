@@ -13,8 +13,8 @@
 namespace ucudnn {
 namespace {
 
-/// What a variable may be when it is no setting: the simulator's, the fault injection's, and
-/// what `ucudnn run` tells libucudnn_preload.so. A trailing underscore makes it a prefix.
+/// Variables that are no settings: the simulator's, the fault injection's, and the one by which
+/// `ucudnn run` tells libucudnn_preload.so something. A trailing underscore makes it a prefix.
 constexpr std::array<std::string_view, 3> kOthersVariables = {
     "UCUDNN_SIMULATOR_", "UCUDNN_SQLITE_", "UCUDNN_RUN_PROCESS"};
 constexpr std::string_view kPrefix = "UCUDNN_";

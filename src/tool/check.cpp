@@ -46,7 +46,7 @@ class Checking {
                                 std::chrono::duration<double>(options.limitSeconds));
   }
 
-  /// Of so many problems that are yet to come this one has its share of the time.
+  /// `problemsLeft`: those to come, this one included. They share the time that is left.
   void check(const Layer& layer, const Convolution& convolution, std::size_t problemsLeft) {
     Problem problem;
     if (!readProblem(static_cast<Operation>(convolution.operation()),

@@ -24,7 +24,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command);
 /// Compares what each kernel of the layers computes with sums in double. 0: all are right; 1: not.
 int checkAll(const CheckOptions& options, const std::string& command);
 
-/// Of `ucudnn info`: prints the versions, and the devices if there are any. 0.
+/// `ucudnn info`: prints the versions, and the devices if there are any. Returns 0.
 int describeHere();
 
 }  // namespace ucudnn::tool

@@ -5,7 +5,11 @@
 
 #include <vector>
 
-#include "kernels/kernel.hpp"
+// Not included: their headers can't follow the public one, which overloads cuDNN's functions.
+namespace ucudnn {
+struct KernelOffer;
+struct Problem;
+}  // namespace ucudnn
 
 namespace ucudnn::tool {
 

@@ -55,7 +55,7 @@ void printDevices() {
   if (onSimulator()) std::cout << "simulated: results are computed by the CPU, times are virtual\n";
 }
 
-/// What is never used on some device; where nothing is, nothing is said.
+/// Prints the engines that are never used on some device. Prints nothing if there are none.
 void printErrata() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) count = 0;

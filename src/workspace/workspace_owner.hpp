@@ -29,7 +29,7 @@ namespace ucudnn {
 ///  2. During a stream capture nothing is solved, measured or laid out anew.
 ///  3. The layout begins as one arena that all streams use in turn. `divide` replaces it when the
 ///     network is known; `share` and `auto`, which are the same, when overlap is seen: ArenaCount.
-///  4. What has not been seen for kIdleUses uses is forgotten, however many there are.
+///  4. A convolution that has not been seen for kIdleUses uses is forgotten.
 ///
 /// Thread-safe. `mutex_` guards all but the counters and the placement log. It is never held while
 /// something is measured or cuDNN is asked. Calls that know their grant do without it.

@@ -17,7 +17,7 @@ using namespace test;
 
 using Kind = KernelVerdict::Kind;
 
-/// What any client might ask for: small, so that a test has many.
+/// A problem that any client might have: small, so that a test has many.
 class RandomProblems {
  public:
   explicit RandomProblems(unsigned seed) : random_(seed) {}
@@ -167,7 +167,7 @@ TEST_P(LiesTest, ThoseThatLieFailAndNoOthers) {
     setLie(lie.lie);
     for (const Checked& kernel : check(p, lie.lie == Lie::kBits)) {
       const bool isOfWorkspace = lie.lie == Lie::kWorkspace || lie.lie == Lie::kMore;
-      // What is written there harms nobody, or it is seen in the output.
+      // A write there harms nobody, or it is seen in the output.
       if ((isOfWorkspace || lie.lie == Lie::kOutput) && kernel.mayLie && kernel.isCopied) continue;
       const bool lies = kernel.mayLie && (!isOfWorkspace || kernel.workspaceBytes > 0) &&
                         (lie.lie != Lie::kBits || kernel.deterministic);

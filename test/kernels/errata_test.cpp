@@ -1,4 +1,4 @@
-// What is never to be run: the list that others have published, and the user's own.
+// Engines that must never run: the list that others have published, and the user's own.
 #include "kernels/errata.hpp"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ class ChecksTest : public LibraryTest {
     LibraryTest::TearDown();
   }
 
-  /// Of such a filter gradient the simulator's fastest engine is one that may lie.
+  /// The simulator's fastest engine for such a filter gradient is one that may lie.
   static constexpr ucudnnOperation_t kOperation = UCUDNN_BACKWARD_FILTER;
   /// Each number is another problem, of which nothing is known.
   static ConvolutionCase caseOf(int number) {

@@ -71,7 +71,7 @@ class NeighboursPlanTest : public PlannerEnginesTest {
     PlannerEnginesTest::SetUp();
     settings_.databasePath.clear();
     settings_.backgroundPlanning = false;
-    // What is due is done, however slow the machine is.
+    // Measuring that is due is done, however slow the machine is.
     settings_.benchmarkShare = 1e6;
   }
 

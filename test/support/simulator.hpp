@@ -77,7 +77,7 @@ inline void setArithmetic(Arithmetic arithmetic) {
   detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));
 }
 
-/// What engines of odd numbers do wrong; none at first.
+/// The fault that engines of odd numbers have; none at first.
 enum class Lie {  // as ucudnn::simulator::Lie
   kNone,
   kChannel,

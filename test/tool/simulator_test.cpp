@@ -333,7 +333,7 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
   EXPECT_EQ(runTool("db list --database " + third).output, "0 problems, 0 kernels\n");
 }
 
-// What `ucudnn run` keeps: a file for each machine.
+// `ucudnn run` keeps a file for each machine.
 TEST_F(SimulatedTool, ADatabaseMayBeAFolder) {
   const std::string home = directory_.path(), folder = home + "/ucudnn/";
   std::filesystem::create_directory(folder);

@@ -22,7 +22,7 @@ void spoil(void* workspace, std::size_t bytes) {
   std::memset(static_cast<char*>(workspace) + (bytes - part), kPoison, part);
 }
 
-/// What the lie does to the sums.
+/// Changes the sums as the lie says.
 void addLie(const ConvolutionCall& call, Epilogue& epilogue) {
   static std::atomic<int> runs{0};
   epilogue.lie = lie();
@@ -47,7 +47,7 @@ void addLie(const ConvolutionCall& call, Epilogue& epilogue) {
   }
 }
 
-/// What it writes beside the output.
+/// Writes beside the output as the lie says.
 void writeElsewhere(const ConvolutionCall& call, Lie lie) {
   constexpr std::size_t kMoreBytes = 2048;
   if (lie == Lie::kOutput)
