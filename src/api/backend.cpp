@@ -100,18 +100,20 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
     plan.leave(reason::kNoPlan, needed);
     return nullptr;
   }
-  made->algorithm = workspace->algorithm;
   made->grantedBytes = workspace->bytes;
   made->isMeasured = workspace->isMeasured;
-  // Only that algorithm can run in the plan's place.
-  if (!made->isKnown && made->needsMore() &&
-      !fitsWorkspace(handleOf(plan),
-                     made->problem.operation,
-                     made->descriptors.get(),
-                     made->algorithm,
-                     made->grantedBytes)) {
-    plan.leave(reason::kNoPlan, needed);
-    return nullptr;
+  if (!made->isKnown && made->needsMore()) {  // only an algorithm can run in the plan's place
+    const auto offer =
+        algorithmThatFits(handleOf(plan),
+                          made->problem,
+                          made->descriptors.get(),
+                          made->grantedBytes,
+                          made->deterministic ? Determinism::kPreferred : Determinism::kAny);
+    if (!offer) {
+      plan.leave(reason::kNoPlan, needed);
+      return nullptr;
+    }
+    made->algorithm = offer->kernel.id;
   }
   return made;
 }

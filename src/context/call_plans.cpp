@@ -9,8 +9,15 @@
 
 namespace ucudnn {
 
-/// Whether `bytes` are enough for the call's own algorithm.
+/// Whether `bytes` are enough for the call's own algorithm. A client's execution plan has none: any
+/// may run in its place.
 bool CallPlans::fits(std::size_t bytes) const {
+  if (call_.algorithm < 0)
+    return isOfferedWithin(context_.handle_,
+                           key_.problem,
+                           call_.descriptors,
+                           bytes,
+                           key_.deterministic || now().settings.deterministic);
   return fitsWorkspace(
       context_.handle_, key_.problem.operation, call_.descriptors, call_.algorithm, bytes);
 }

@@ -81,14 +81,13 @@ class Answer {
     using Route = Snapshot::Route;
     const Route route = snapshot_.routeOf(problem_, plan_.descriptors, -1, plan_.capturing);
     if (route == Route::kUnshared) return std::nullopt;
-    if (route == Route::kOwned) return PlanWorkspace{0, algorithmWithin(0)};
+    if (route == Route::kOwned) return PlanWorkspace{};
     const std::size_t mostBytes =
         std::min(std::max(plan_.neededBytes, bytesOfLargeInParts()), capBytes_);
     const bool isPlanned = !plan_.repeatsBits || snapshot_.frozen != nullptr;
     if (isPlanned && !mayWait())
-      if (const auto told = measuredBytes(mostBytes))
-        return PlanWorkspace{*told, plan_.neededBytes <= *told ? -1 : algorithmWithin(*told), true};
-    if (fits_) return PlanWorkspace{mostBytes, -1};
+      if (const auto told = measuredBytes(mostBytes)) return PlanWorkspace{*told, true};
+    if (fits_) return PlanWorkspace{mostBytes};
     return unmeasured();
   }
 
@@ -150,8 +149,8 @@ class Answer {
   /// engine runs on parts of the batch, or the first call finds a kernel. So the client is told the
   /// cap, which is less than cuDNN tells it.
   std::optional<PlanWorkspace> unmeasured() const {
-    if (const KernelOffer* const fallback = firstWithin(capBytes_))
-      return PlanWorkspace{capBytes_, fallback->kernel.id};
+    if (isOfferedWithin(snapshot_.handle, problem_, plan_.descriptors, capBytes_, deterministic_))
+      return PlanWorkspace{capBytes_};
     // Only a split can run. If the settings might forbid it, it is looked for now.
     const bool mayForbid = snapshot_.settings.plansStrict || snapshot_.settings.maxError > 0;
     const bool runs =
@@ -160,7 +159,7 @@ class Answer {
                   nullptr
             : leastBytes() <= capBytes_;
     if (!runs) return std::nullopt;
-    return PlanWorkspace{capBytes_, algorithmWithin(capBytes_)};
+    return PlanWorkspace{capBytes_};
   }
 
   /// The least workspace within which some kernel runs the smallest part of the problem.
@@ -176,28 +175,12 @@ class Answer {
     return least;
   }
 
-  /// The first of cuDNN's algorithms, by its heuristics, that needs no more. Null if there is none.
-  const KernelOffer* firstWithin(std::size_t bytes) const {
-    if (!ranked_) ranked_ = snapshot_.rankedOf(problem_, plan_.descriptors);
-    for (const KernelOffer& offer : *ranked_)
-      if (offer.workspaceBytes <= bytes && (offer.deterministic || !deterministic_) &&
-          mayRun(problem_, offer.kernel.id))
-        return &offer;
-    return nullptr;
-  }
-  int algorithmWithin(std::size_t bytes) const {
-    const KernelOffer* found = firstWithin(bytes);
-    if (found == nullptr) found = firstWithin(SIZE_MAX);
-    return found != nullptr ? found->kernel.id : -1;
-  }
-
   const Snapshot& snapshot_;
   const ClientPlan& plan_;
   const Problem& problem_;
   const std::size_t capBytes_;
   const bool fits_;  ///< whether the client's engine fits the cap
   const bool deterministic_;
-  mutable Offers ranked_;
 };
 
 }  // namespace

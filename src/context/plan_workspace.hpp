@@ -26,8 +26,6 @@ struct ClientPlan {
 /// The answer to the client.
 struct PlanWorkspace {
   std::size_t bytes = 0;
-  /// The legacy algorithm that runs if neither our plan nor the client's can. -1: there is none.
-  int algorithm = 0;
   bool isMeasured = false;  ///< `bytes` is the workspace of a plan, which is to run
 };
 

@@ -1,6 +1,5 @@
 #include "executor/substitutes.hpp"
 
-#include "kernels/fitting.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -11,14 +10,10 @@ std::optional<int> Substitutes::choose(cudnnHandle_t handle,
   const Operation operation = key.problem.operation;
   if (fitsWorkspace(handle, operation, call.descriptors, key.algorithm, key.workspaceBytes))
     return std::nullopt;
-  const bool named = isDeterministic(operation, key.algorithm);
-  const Determinism determinism = key.deterministicOnly ? Determinism::kRequired
-                                  : named               ? Determinism::kPreferred
-                                                        : Determinism::kAny;
   const auto offer =
-      algorithmThatFits(handle, key.problem, call.descriptors, key.workspaceBytes, determinism);
+      algorithmThatFits(handle, key.problem, call.descriptors, key.workspaceBytes, key.determinism);
   if (!offer) return std::nullopt;
-  if (named && !offer->deterministic)
+  if (key.determinism == Determinism::kPreferred && !offer->deterministic)
     logInfo(
         "no deterministic kernel for {} at batch {} fits {} bytes of workspace: {} runs, so it is "
         "not deterministic",
@@ -35,7 +30,13 @@ std::optional<cudnnStatus_t> Substitutes::run(cudnnHandle_t handle,
                                               bool deterministicOnly) noexcept {
   try {
     const ConvolutionPointers& pointers = call.pointers;
-    const Key key{problem, pointers.grantedBytes(), call.algorithm, deterministicOnly};
+    const bool named = call.execution != nullptr
+                           ? call.execution->deterministic
+                           : isDeterministic(problem.operation, call.algorithm);
+    const Determinism determinism = deterministicOnly ? Determinism::kRequired
+                                    : named           ? Determinism::kPreferred
+                                                      : Determinism::kAny;
+    const Key key{problem, pointers.grantedBytes(), call.algorithm, determinism};
     const std::optional<int>* known = known_.find(key);
     if (known == nullptr) known = &(known_[key] = choose(handle, key, call));
     if (!*known) return std::nullopt;

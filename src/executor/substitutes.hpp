@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "executor/executor.hpp"
+#include "kernels/fitting.hpp"
 #include "support/bounded_map.hpp"
 
 namespace ucudnn {
@@ -28,10 +29,10 @@ class Substitutes {
     Problem problem;
     std::size_t workspaceBytes;
     int algorithm;
-    bool deterministicOnly;
+    Determinism determinism;
     bool operator==(const Key& other) const noexcept {
       return workspaceBytes == other.workspaceBytes && algorithm == other.algorithm &&
-             deterministicOnly == other.deterministicOnly && problem == other.problem;
+             determinism == other.determinism && problem == other.problem;
     }
   };
   struct Hash {

@@ -55,7 +55,7 @@ struct ClientConvolution {
   bool suitsEngines;
   std::size_t neededBytes;
   // The context's answer.
-  int algorithm = 0;
+  int algorithm = -1;  ///< that runs in its place; -1: it is chosen if no plan runs
   std::size_t grantedBytes = 0;
   bool isMeasured = false;  ///< the client was told of a measured plan's workspace
 

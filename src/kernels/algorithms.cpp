@@ -263,6 +263,19 @@ std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,
   return offers;
 }
 
+bool isOfferedWithin(cudnnHandle_t handle,
+                     const Problem& problem,
+                     const ConvolutionDescriptors& descriptors,
+                     std::size_t workspaceBytes,
+                     bool deterministic) {
+  for (int algorithm = 0; algorithm < algorithmsOf(problem.operation).count; ++algorithm) {
+    if (deterministic && !isDeterministic(problem.operation, algorithm)) continue;
+    const auto offer = offeredAlgorithm(handle, problem, descriptors, algorithm, nullptr);
+    if (offer && offer->workspaceBytes <= workspaceBytes) return true;
+  }
+  return false;
+}
+
 std::vector<KernelOffer> rankedAlgorithms(cudnnHandle_t handle,
                                           const Problem& problem,
                                           const ConvolutionDescriptors& descriptors) {

@@ -59,6 +59,14 @@ std::vector<KernelOffer> offeredAlgorithms(cudnnHandle_t handle,
                                            const ConvolutionDescriptors& descriptors,
                                            int* failures = nullptr);
 
+/// Whether one of these needs no more workspace, and is deterministic if that is asked for. Stops
+/// at the first, so it takes a fraction of what cuDNN's heuristics take.
+bool isOfferedWithin(cudnnHandle_t handle,
+                     const Problem& problem,
+                     const ConvolutionDescriptors& descriptors,
+                     std::size_t workspaceBytes,
+                     bool deterministic);
+
 /// The algorithms that work according to cuDNN's heuristics, best first:
 /// cudnnGetConvolution*Algorithm_v7. Runs nothing. Empty if cuDNN has no answer. The first is
 /// cuDNN's choice without a workspace limit, among the algorithms whose transform the problem

@@ -17,6 +17,7 @@
 //   fast      runs engines that have tensor cores
 //   capture   captures them, and runs nothing before
 //   shapes    runs all engines of convolutions with groups and in 3-D, and captures them
+//   quick     "graph", and fails if somebody has asked the legacy API's heuristics
 //   frontend  describes the fused operation as cudnn-frontend does, and runs the first engine
 //   frontends the same, all engines
 //   huge      has a tensor that legacy descriptors can't describe
@@ -153,10 +154,19 @@ cudaError_t waitInOtherWays() {
 }
 
 /// The simulator counts calls; elsewhere: none.
-long long captures() {
+long long callsOf(const char* function) {
   const auto count = reinterpret_cast<std::int64_t (*)(const char*)>(
       dlsym(RTLD_DEFAULT, "ucudnnSimulatorCallCount"));
-  return count != nullptr ? count("cudaStreamBeginCapture") : 0;
+  return count != nullptr ? count(function) : 0;
+}
+
+/// Legacy heuristics take as long as building a plan, and no graph needs them.
+void runWithoutHeuristics(std::vector<float>& results) {
+  runGraphs(GraphUse::kFirst, results);
+  for (const char* const function : {"cudnnGetConvolutionForwardAlgorithm_v7",
+                                     "cudnnGetConvolutionBackwardDataAlgorithm_v7",
+                                     "cudnnGetConvolutionBackwardFilterAlgorithm_v7"})
+    check(callsOf(function) != 0, function);
 }
 
 void findInTurns(std::vector<float>& results) {
@@ -239,6 +249,7 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "query") withHandle([&](cudnnHandle_t handle) { Layer().query(handle, results); });
     if (mode == "fixed") withHandle([&](cudnnHandle_t handle) { Layer().fixed(handle, results); });
     if (mode == "graph") runGraphs(GraphUse::kFirst, results);
+    if (mode == "quick") runWithoutHeuristics(results);
     if (mode == "autotune") runGraphs(GraphUse::kAll, results);
     if (mode == "single") {
       Shape single;
@@ -280,7 +291,8 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
     if (mode == "fork") runForked(results);
     if (mode == "forks") GraphForks().run();
     if (mode != "atexit") write(words[2], results);
-    std::printf("workspace %zu\ncaptures %lld\n", mostWorkspace.load(), captures());
+    std::printf(
+        "workspace %zu\ncaptures %lld\n", mostWorkspace.load(), callsOf("cudaStreamBeginCapture"));
     return 0;
   } catch (const std::exception& error) {
     std::printf("%s\n", error.what());

@@ -51,7 +51,7 @@ TEST_F(PreloadGraphTest, UntilItIsMeasuredAnEngineRunsInParts) {
   const std::string unmeasured =
       "UCUDNN_BENCHMARK_SHARE=0 UCUDNN_WORKSPACE_LIMIT=" + std::to_string(kLimit) +
       " UCUDNN_TRACE=" + file("trace") + " ";
-  const Outcome outcome = shell(unmeasured + "UCUDNN_REPORT=1 " + preloaded("graph", "preloaded"));
+  const Outcome outcome = shell(unmeasured + "UCUDNN_REPORT=1 " + preloaded("quick", "preloaded"));
   EXPECT_EQ(0, outcome.status) << outcome.output;
   expectSameResults("preloaded", "bare");
   EXPECT_NE(std::string::npos, outcome.error.find("6 ran the program's own kernel on parts"))
