@@ -1,0 +1,206 @@
+#include "optimizer/shares.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace ucudnn {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kUnreachable = std::numeric_limits<std::int64_t>::max();
+
+std::size_t indexOf(int samples) {
+  return static_cast<std::size_t>(samples);
+}
+
+/// By number of samples, up to `samples`.
+std::vector<double> stepTimes(const ShareDevice& device, int samples) {
+  std::vector<double> times;
+  for (int share = 0; share <= samples; ++share) times.push_back(device.stepMs(share));
+  return times;
+}
+
+/// The least that the slowest device takes for so many samples together. Infinite: they can't.
+double fastestSlowestMs(const std::vector<std::vector<double>>& times, int samples) {
+  std::vector<double> best(indexOf(samples) + 1, kNever);
+  best[0] = 0;
+  for (const std::vector<double>& device : times)
+    // Downwards: what is read are states of the devices before this one.
+    for (int total = samples; total >= 0; --total) {
+      double least = kNever;
+      for (int share = 0; share <= total; ++share)
+        least = std::min(least, std::max(best[indexOf(total - share)], device[indexOf(share)]));
+      best[indexOf(total)] = least;
+    }
+  return best[indexOf(samples)];
+}
+
+/// A sum of costs, each by a number of samples, that is the least for each total; and the way to
+/// it.
+class LeastSum {
+ public:
+  explicit LeastSum(int samples) : samples_(samples), least_(indexOf(samples) + 1, kUnreachable) {
+    least_[0] = 0;
+  }
+
+  /// `cost`: by number of samples.
+  void add(const std::vector<std::int64_t>& cost) {
+    std::vector<std::int64_t> next(least_.size(), kUnreachable);
+    std::vector<int>& chosen = chosen_.emplace_back(least_.size(), 0);
+    for (int share = 0; share <= samples_; ++share) {
+      if (cost[indexOf(share)] == kUnreachable) continue;
+      for (int total = share; total <= samples_; ++total) {
+        const std::int64_t before = least_[indexOf(total - share)];
+        if (before == kUnreachable) continue;
+        const std::int64_t sum = before + cost[indexOf(share)];
+        if (sum < next[indexOf(total)]) {
+          next[indexOf(total)] = sum;
+          chosen[indexOf(total)] = share;
+        }
+      }
+    }
+    least_ = std::move(next);
+  }
+
+  std::int64_t least(int total) const { return least_[indexOf(total)]; }
+
+  /// Each addend's number of samples. REQUIRES: the total is reachable.
+  std::vector<int> way(int total) const {
+    std::vector<int> numbers(chosen_.size());
+    for (std::size_t i = chosen_.size(); i-- > 0; total -= numbers[i])
+      numbers[i] = chosen_[i][indexOf(total)];
+    return numbers;
+  }
+
+ private:
+  int samples_;
+  std::vector<std::int64_t> least_;
+  std::vector<std::vector<int>> chosen_;  ///< by addend and total
+};
+
+/// Equal devices.
+struct Kind {
+  std::vector<std::size_t> devices;
+  LeastSum squares;  ///< of their shares
+};
+
+/// Shares that take no longer than `mostMs`, the most equal ones. REQUIRES: there are some.
+std::vector<int> mostEqualShares(const std::vector<ShareDevice>& devices,
+                                 const std::vector<std::vector<double>>& times,
+                                 int samples,
+                                 double mostMs) {
+  std::vector<Kind> kinds;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
+      return devices[kind.devices.front()] == devices[i];
+    });
+    Kind& kind = same != kinds.end() ? *same : kinds.emplace_back(Kind{{}, LeastSum(samples)});
+    kind.devices.push_back(i);
+    std::vector<std::int64_t> squares;
+    for (std::int64_t share = 0; share <= samples; ++share)
+      squares.push_back(times[i][static_cast<std::size_t>(share)] <= mostMs ? share * share
+                                                                            : kUnreachable);
+    kind.squares.add(squares);
+  }
+  LeastSum inequality(samples);
+  for (const Kind& kind : kinds) {
+    std::vector<std::int64_t> costs;
+    const auto count = static_cast<std::int64_t>(kind.devices.size());
+    for (std::int64_t total = 0; total <= samples; ++total) {
+      const std::int64_t squares = kind.squares.least(static_cast<int>(total));
+      // The sum over pairs of (b_i - b_j)^2.
+      costs.push_back(squares == kUnreachable ? kUnreachable : count * squares - total * total);
+    }
+    inequality.add(costs);
+  }
+  const std::vector<int> totals = inequality.way(samples);
+  std::vector<int> shares(devices.size());
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    std::vector<int> own = kinds[k].squares.way(totals[k]);
+    std::sort(own.rbegin(), own.rend());
+    for (std::size_t i = 0; i < own.size(); ++i) shares[kinds[k].devices[i]] = own[i];
+  }
+  return shares;
+}
+
+}  // namespace
+
+StepRest restOf(const std::map<int, double>& ms) {
+  StepRest rest;
+  if (ms.empty()) return rest;
+  const auto count = static_cast<double>(ms.size());
+  double meanSamples = 0, meanMs = 0;
+  for (const auto& [samples, one] : ms) {
+    meanSamples += samples / count;
+    meanMs += one / count;
+  }
+  double covariance = 0, variance = 0;
+  for (const auto& [samples, one] : ms) {
+    covariance += (samples - meanSamples) * (one - meanMs);
+    variance += (samples - meanSamples) * (samples - meanSamples);
+  }
+  if (variance > 0) rest.msPerSample = covariance / variance;
+  rest.ms = meanMs - rest.msPerSample * meanSamples;
+  return rest;
+}
+
+double ShareDevice::stepMs(int samples) const {
+  if (samples == 0) return 0;
+  if (samples > mostSamples || indexOf(samples) >= timesMs.size()) return kNever;
+  const double ms = timesMs[indexOf(samples)] + rest.of(samples);
+  return std::isfinite(ms) ? ms : kNever;
+}
+
+bool ShareDevice::operator==(const ShareDevice& other) const {
+  return timesMs == other.timesMs && rest == other.rest && mostSamples == other.mostSamples;
+}
+
+double stepMsOf(const std::vector<ShareDevice>& devices,
+                const std::vector<int>& samples,
+                double exchangeMs) {
+  assert(samples.size() == devices.size());
+  double slowestMs = 0;
+  int taking = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    slowestMs = std::max(slowestMs, devices[i].stepMs(samples[i]));
+    if (samples[i] > 0) ++taking;
+  }
+  return taking > 1 ? slowestMs + exchangeMs : slowestMs;
+}
+
+std::optional<Shares> fastestShares(const std::vector<ShareDevice>& devices,
+                                    int samples,
+                                    double exchangeMs) {
+  assert(samples >= 1 && exchangeMs >= 0);
+  std::vector<std::vector<double>> times;
+  for (const ShareDevice& device : devices) times.push_back(stepTimes(device, samples));
+  // One device alone exchanges nothing.
+  std::size_t alone = 0;
+  for (std::size_t i = 1; i < times.size(); ++i)
+    if (times[i].back() < times[alone].back()) alone = i;
+  const double aloneMs = times.empty() ? kNever : times[alone].back();
+  const double slowestMs = fastestSlowestMs(times, samples);
+  if (std::isinf(slowestMs)) return std::nullopt;
+  Shares shares;
+  if (aloneMs < slowestMs + exchangeMs) {
+    shares.samples.assign(devices.size(), 0);
+    shares.samples[alone] = samples;
+  } else {
+    shares.samples = mostEqualShares(devices, times, samples, slowestMs);
+  }
+  shares.stepMs = stepMsOf(devices, shares.samples, exchangeMs);
+  return shares;
+}
+
+std::vector<int> equalShares(int samples, int devices) {
+  assert(devices >= 1);
+  std::vector<int> shares;
+  for (int i = 0; i < devices; ++i)
+    shares.push_back(samples / devices + (i < samples % devices ? 1 : 0));
+  return shares;
+}
+
+}  // namespace ucudnn
