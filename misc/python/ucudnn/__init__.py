@@ -6,6 +6,8 @@ import os
 import sys
 import tempfile
 
+from .parallel import ShareSampler, shares, weigh  # noqa: F401
+
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _NO_LIMIT = ctypes.c_size_t(-1).value
 
