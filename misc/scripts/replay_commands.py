@@ -11,9 +11,9 @@ Each block of a page that begins with ```console or ```cpp has one of these comm
   <!-- from: FILE -->                   each line is one of FILE
   <!-- not replayed: REASON -->
 
-A line "..." of the output stands for any lines. BUILD takes the place of build/. The simulator has the recorded profiles
-of an H200, and computes nothing unless a command says so. --update writes into the page what was
-printed. Status 77: there is a GPU, where the simulator's numbers are not printed.
+What a block exports, later commands of the block have. A line "..." of the output stands for any lines. BUILD takes the
+place of build/. The simulator has the recorded profiles of an H200, and computes nothing unless a command says so.
+--update writes into the page what was printed. Status 77: there is a GPU, where the simulator's numbers are not printed.
 """
 
 import json
@@ -80,10 +80,12 @@ def masked(lines, varies):
 
 def replay(body, varies, build):
     """The faults, and the block's body as it should be."""
-    problems, written = [], []
+    problems, written, exports = [], [], ""
     with tempfile.TemporaryDirectory() as home:
         for command, shown in commands(body):
-            printed = run(command, build, home)
+            printed = run(exports + command, build, home)
+            if command.startswith("export "):
+                exports += command + "; "
             written += [f"$ {command}", *printed]
             if not matches(masked(shown, varies), masked(printed, varies)):
                 problems.append(f"`{command}` prints otherwise:\n" + "\n".join(printed))

@@ -33,6 +33,10 @@ class ReplayCommandsTest(unittest.TestCase):
         self.assertEqual(1, len(wrong), wrong)
         self.assertIn(part, wrong[0])
 
+    def test_later_commands_of_a_block_have_its_exports(self):
+        self.expect_right(block("replayed", "$ export A=1\n$ export B=2\n$ echo $A $B\n1 2\n"))
+        self.expect_right(block("replayed", "$ export A=1\n") + block("replayed", "$ echo $A.\n.\n"))
+
     def test_output(self):
         self.expect_right(block("replayed", "$ echo one; echo two\none\ntwo\n"))
         self.expect_wrong("prints otherwise:\none\ntwo", block("replayed", "$ echo one; echo two\none\n"))
