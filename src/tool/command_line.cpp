@@ -52,7 +52,8 @@ void addLimit(CLI::App& app, ConvolutionOptions& o) {
               [&o, name](const std::string& text) { o.limitBytes = parseSizeOption(name, text); });
 }
 
-void addLimits(CLI::App& app, BenchOptions& o) {
+/// `several`: what the help says of several limits.
+void addLimits(CLI::App& app, BenchOptions& o, const char* several) {
   for (const char* name : {kLimit, kFormerLimit})
     app.add_option_function<std::vector<std::string>>(
            name,
@@ -62,7 +63,7 @@ void addLimits(CLI::App& app, BenchOptions& o) {
                o.limitsBytes.push_back(parseSizeOption(name, text));
              o.limitBytes = o.limitsBytes.front();
            },
-           std::string(kLimitHelp) + "; several, separated by commas, are compared")
+           std::string(kLimitHelp) + several)
         ->type_name("SIZE")
         ->delimiter(',')
         ->allow_extra_args(false)
@@ -200,7 +201,7 @@ void addBench(CLI::App& app, CommandLine& line) {
       app.add_subcommand("bench", "plan and run each layer's convolutions, and compare with cuDNN");
   BenchOptions& o = line.bench;
   addListOptions(*bench, o);
-  addLimits(*bench, o);
+  addLimits(*bench, o, "; several, separated by commas, are compared");
   addTotal(*bench, o);
   addOption(*bench,
             kWorkspace,
@@ -232,11 +233,13 @@ void addBench(CLI::App& app, CommandLine& line) {
             "on the simulator, which results to compute: full, sampled, off, or auto (default): "
             "sampled for large layers",
             [&o](const std::string& text) { o.arithmetic = parseArithmetic(text); });
+  addDataParallelOptions(*bench, line.shares);
   bench->footer(benchFooter());
   bench->callback([&line] {
+    line.task = Task::kBench;
+    if (line.shares.dataParallel) return;
     if (line.bench.totalBytes > 0 && line.bench.limitsBytes.size() > 1)
       throw BadInput(fmt::format("{}: name one limit where there is a --total-workspace", kLimit));
-    line.task = Task::kBench;
   });
 }
 
@@ -280,6 +283,20 @@ void addPlan(CLI::App& app, CommandLine& line) {
           "with --total-workspace: write the division's 0-1 program in CPLEX LP format");
   plan->footer(planFooter());
   plan->callback([&line] { line.task = Task::kPlan; });
+}
+
+void addShares(CLI::App& app, CommandLine& line) {
+  CLI::App* const shares =
+      app.add_subcommand("shares", "find how many samples each of several devices should take");
+  BenchOptions& o = line.shared;
+  addListOptions(*shares, o);
+  addLimits(*shares, o, "; several, separated by commas: one for each device");
+  addPlannerOptions(*shares, o);
+  addShareOptions(*shares, line.shares);
+  addFile(
+      *shares, kOutput, "--json", o.jsonFile, "write the results there; -: to stdout, no table");
+  shares->footer(sharesFooter());
+  shares->callback([&line] { line.task = Task::kShares; });
 }
 
 void addDatabase(CLI::App& app, CommandLine& line) {
@@ -353,7 +370,8 @@ std::string oneLine(std::string text) {
 }
 
 void setDefaults(CommandLine& line, const Settings& settings) {
-  for (ConvolutionOptions* o : {static_cast<ConvolutionOptions*>(&line.bench), &line.plan}) {
+  const std::initializer_list<ConvolutionOptions*> all = {&line.bench, &line.plan, &line.shared};
+  for (ConvolutionOptions* o : all) {
     o->limitBytes = settings.defaultWorkspaceLimitBytes;
     o->policy = settings.batchSizePolicy;
     o->kernels = settings.kernels;
@@ -362,9 +380,11 @@ void setDefaults(CommandLine& line, const Settings& settings) {
     o->graphMemoryBytes = settings.graphMemoryBytes;
   }
   line.bench.limitsBytes = {line.bench.limitBytes};
+  line.shared.limitsBytes = line.bench.limitsBytes;
   // Set to nothing: none.
   line.database.database =
       std::getenv("UCUDNN_DATABASE") == nullptr ? cacheFolder() : settings.databasePath;
+  line.shares.database = line.database.database;
 }
 
 }  // namespace
@@ -383,6 +403,7 @@ CommandLine parseCommandLine(const std::vector<std::string>& arguments,
   app.require_subcommand(1);
   addBench(app, line);
   addPlan(app, line);
+  addShares(app, line);
   addCheck(app, line);
   CLI::App* const info = app.add_subcommand("info", "show versions, devices and settings");
   info->add_flag("-v,--verbose", line.verboseInfo, "say what each setting means");

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "tool/options.hpp"
+#include "tool/share_options.hpp"
 
 namespace ucudnn::tool {
 
-enum class Task { kPrint, kInfo, kBench, kPlan, kCheck, kDatabase };
+enum class Task { kPrint, kInfo, kBench, kPlan, kShares, kCheck, kDatabase };
 
 /// The command line's request.
 struct CommandLine {
@@ -18,6 +19,8 @@ struct CommandLine {
   std::string words;  ///< the command line itself, for reports
   BenchOptions bench;
   ConvolutionOptions plan;
+  BenchOptions shared;  ///< of kShares
+  ShareOptions shares;  ///< of kShares, and of kBench with --data-parallel
   CheckOptions check;
   DatabaseOptions database;
   bool verboseInfo = false;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tool/options.hpp"
+#include "tool/share_options.hpp"
 
 namespace ucudnn::tool {
 
@@ -20,6 +21,14 @@ int benchNetwork(const BenchOptions& options, const std::string& command);
 
 /// How the total would be divided. 0: there is a division.
 int planNetwork(const ConvolutionOptions& options, const std::string& command);
+
+/// All layers data parallel over several devices. 0: it ran. REQUIRES: no device has been used.
+int benchDataParallel(const BenchOptions& options,
+                      const ShareOptions& asked,
+                      const std::string& command);
+
+/// The shares of several devices, from plans on each or from a database. 0: they are found.
+int shares(const BenchOptions& options, const ShareOptions& asked, const std::string& command);
 
 /// Compares what each kernel of the layers computes with sums in double. 0: all are right; 1: not.
 int checkAll(const CheckOptions& options, const std::string& command);

@@ -13,11 +13,14 @@ using namespace ucudnn::tool;
 int carryOut(const CommandLine& line) {
   switch (line.task) {
     case Task::kBench:
+      if (line.shares.dataParallel) return benchDataParallel(line.bench, line.shares, line.words);
       return line.bench.totalBytes > 0 ? benchNetwork(line.bench, line.words)
                                        : bench(line.bench, line.words);
     case Task::kPlan:
       return line.plan.totalBytes > 0 ? planNetwork(line.plan, line.words)
                                       : plan(line.plan, line.words);
+    case Task::kShares:
+      return shares(line.shared, line.shares, line.words);
     case Task::kCheck:
       return checkAll(line.check, line.words);
     case Task::kInfo:

@@ -39,20 +39,6 @@ bool isFolder(const std::string& path) {
   return path.back() == '/' || files::is_directory(path, unknown);
 }
 
-/// The file itself, or the databases in the folder. Throws BadInput where there are none.
-std::vector<std::string> filesIn(const std::string& path) {
-  if (path.empty() || !isFolder(path)) return {path};
-  std::vector<std::string> found;
-  std::error_code error;
-  for (files::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error))
-    if (entry->path().extension() == ".db") found.push_back(entry->path().string());
-  if (error) throw BadInput(fmt::format("{}: {}", printable(path), error.message()));
-  if (found.empty()) throw BadInput(printable(path) + ": there is no database in this folder");
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 /// To be written to: each file of a folder is one machine's.
 const std::string& fileOf(const DatabaseOptions& options) {
   if (isFolder(nameOf(options)))
@@ -113,7 +99,7 @@ std::string date(std::int64_t time) {
 
 int listEntries(const DatabaseOptions& options) {
   std::vector<DatabaseEntry> entries;
-  for (const std::string& file : filesIn(nameOf(options))) {
+  for (const std::string& file : databasesIn(nameOf(options))) {
     auto more = onFile([&] { return listDatabase(file); });
     std::move(more.begin(), more.end(), std::back_inserter(entries));
   }
@@ -144,7 +130,7 @@ std::size_t exportTo(const DatabaseOptions& options, const std::string& json) {
     if (!isFolder(nameOf(options))) return exportDatabase(options.database, json);
     const TemporaryFolder folder;
     const std::string all = folder.file("all.db");
-    for (const std::string& file : filesIn(options.database)) mergeDatabase(all, file);
+    for (const std::string& file : databasesIn(options.database)) mergeDatabase(all, file);
     return exportDatabase(all, json);
   });
 }
@@ -174,7 +160,7 @@ int importEntries(const DatabaseOptions& options) {
 int mergeEntries(const DatabaseOptions& options) {
   const std::string& file = fileOf(options);
   for (const std::string& named : options.others)
-    for (const std::string& other : filesIn(named)) {
+    for (const std::string& other : databasesIn(named)) {
       const auto sizes = onFile([&] {
         return mergeDatabase(file, other, options.forPlans ? Merged::kForPlans : Merged::kAll);
       });
@@ -193,13 +179,26 @@ int pruneEntries(const DatabaseOptions& options,
         static_cast<std::int64_t>(std::time(nullptr)) - *options.olderThanDays * kSecondsInDay;
   if (options.otherMachines) filter.otherThan = machineOf(options.device);
   std::size_t sizes = 0;
-  for (const std::string& file : filesIn(nameOf(options)))
+  for (const std::string& file : databasesIn(nameOf(options)))
     sizes += onFile([&] { return pruneDatabase(file, filter); });
   std::cout << fmt::format("{} batch sizes removed\n", sizes);
   return 0;
 }
 
 }  // namespace
+
+std::vector<std::string> databasesIn(const std::string& path) {
+  if (path.empty() || !isFolder(path)) return {path};
+  std::vector<std::string> found;
+  std::error_code error;
+  for (files::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".db") found.push_back(entry->path().string());
+  if (error) throw BadInput(fmt::format("{}: {}", printable(path), error.message()));
+  if (found.empty()) throw BadInput(printable(path) + ": there is no database in this folder");
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 int maintainDatabase(const DatabaseOptions& options,
                      const std::function<MachineKey(int device)>& machineOf) {

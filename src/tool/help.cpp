@@ -40,6 +40,7 @@ With --verbose, for each line:
              kernel that cuDNN picks without a limit (picked_relative_error)
   plan       the plan's kernels. "in its output": the workspace is a part of the output that is
              not written yet, so it does not count against the limit
+With --data-parallel, what `ucudnn shares` prints, then the measured times of the same steps.
 With --total-workspace, for each way to use it: wr, an equal part for each convolution; divide, a
 part for each, as large as serves the whole network best; share, all of it for each in turn.
 )";
@@ -50,6 +51,15 @@ workspace for each time. Times are milliseconds of a call that is repeated, as a
 --replay is off. "88 + 2 x 84" is a split into a micro-batch of 88 samples and two of 84; * marks
 the plan. With --verbose, also the kernels of each plan, and every kernel that was measured.
 With --total-workspace, for each convolution its part of the total, as a bar, and its plan.
+)";
+
+constexpr const char* kSharesOutput =
+    R"(Output: a line for each device: its share of the mini-batch, the predicted ms and workspace of its
+share, then the same for equal shares, and the ms of the whole mini-batch on this device alone. The
+last line compares the step with those of equal shares and of the fastest device alone.
+All layers have the same N. A device is measured with its own limit; devices of one kind share their
+measurements. --rest is what a step takes beside convolutions: two or three timed steps of the real
+program tell it. --machine needs no device: the times are those of a database (`ucudnn db merge`).
 )";
 
 class Formatter : public CLI::Formatter {
@@ -73,6 +83,10 @@ std::shared_ptr<CLI::Formatter> helpFormatter() {
 
 std::string benchFooter() {
   return std::string(kLayerLists) + '\n' + kBenchOutput + '\n' + kLimitMeaning + '\n' + kExitStatus;
+}
+
+std::string sharesFooter() {
+  return std::string(kLayerLists) + '\n' + kSharesOutput + '\n' + kExitStatus;
 }
 
 std::string checkFooter() {

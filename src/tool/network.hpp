@@ -75,6 +75,7 @@ class Network {
 
   std::size_t size() const noexcept { return convolutions_.size(); }
   const Convolution& convolution(std::size_t i) const { return *convolutions_[i]; }
+  std::string name(std::size_t i) const { return rows_[i].layer + " " + rows_[i].operation; }
 
   /// Whether two convolutions are of one layer, and both forward or both backward.
   bool isSamePass(std::size_t i, std::size_t j) const;

@@ -23,7 +23,7 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
     std::string part;
   } kCases[] = {
       {{}, "subcommand is required"},
-      {{"bnech"}, "\"bnech\" is no command; there are bench plan check info db run"},
+      {{"bnech"}, "\"bnech\" is no command; there are bench plan shares check info db run"},
       {{"db"}, "subcommand is required"},
       {{"db", "lst"}, "\"lst\" is no command; there are list export import merge prune"},
       {{"bench"}, "LAYERS.csv"},
@@ -61,6 +61,12 @@ TEST(CommandLine, OneLineNamesWhatIsBad) {
       {{"bench", kAlexNet, "--database", ""}, "--database: names no file"},
       {{"plan", kAlexNet, "--database", "a.db", "--no-database"}, "--no-database"},
       {{"plan", kAlexNet, "--lp", ""}, "--lp: names no file"},
+      {{"bench", kAlexNet, "--devices", "0,1"}, "--data-parallel"},
+      {{"bench", kAlexNet, "--data-parallel", "--devices", "0", "--device", "1"}, "--device"},
+      {{"shares", kAlexNet, "--devices", "0,-1"}, "--devices"},
+      {{"shares", kAlexNet, "--devices", "0,1", "--machine", "NVIDIA H200"}, "--machine"},
+      {{"shares", kAlexNet, "--devices", "0,1", "--memory", "0"}, "--memory"},
+      {{"shares", kAlexNet, "--devices", "0,1", "--total-workspace", "1MiB"}, "--total-workspace"},
       {{"db", "prune", "--older-than", "soon"}, "--older-than"},
       {{"db", "export"}, "FILE.json"},
   };
@@ -93,6 +99,15 @@ TEST(CommandLine, SaysWhatIsAskedFor) {
   EXPECT_EQ(parse({"plan", kAlexNet, "--workspace-limit", "8MiB"}).plan.limitBytes,
             std::size_t{8} << 20);
   EXPECT_EQ(parse({"info"}).task, Task::kInfo);
+  const CommandLine shares =
+      parse({"shares", kAlexNet, "--devices", "0,2", "--limit", "64MiB,8MiB", "--rest", "1,0.5"});
+  EXPECT_EQ(shares.task, Task::kShares);
+  EXPECT_EQ(shares.shares.devices, (std::vector<int>{0, 2}));
+  EXPECT_EQ(shares.shares.rest, (std::vector<double>{1, 0.5}));
+  EXPECT_EQ(shares.shared.limitsBytes, (std::vector<std::size_t>{64 << 20, 8 << 20}));
+  const CommandLine parallel = parse({"bench", kAlexNet, "--data-parallel", "--devices", "0,1"});
+  EXPECT_EQ(parallel.task, Task::kBench);
+  EXPECT_TRUE(parallel.shares.dataParallel);
   const CommandLine merge = parse({"db", "merge", "a.db", "b.db", "c.db"});
   EXPECT_EQ(merge.task, Task::kDatabase);
   EXPECT_EQ(merge.database.task, DatabaseTask::kMerge);
@@ -100,7 +115,7 @@ TEST(CommandLine, SaysWhatIsAskedFor) {
 }
 
 TEST(CommandLine, HelpExplainsOptionsInGroupsAndFitsATerminal) {
-  for (const char* const command : {"", "bench", "plan", "db", "info"}) {
+  for (const char* const command : {"", "bench", "plan", "shares", "db", "info"}) {
     std::vector<std::string> arguments = {command, "-h"};
     if (arguments.front().empty()) arguments.erase(arguments.begin());
     const CommandLine line = parse(arguments);
