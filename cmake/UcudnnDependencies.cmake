@@ -1,6 +1,11 @@
 # Everything comes from the CUDA toolkit, cuDNN and distribution packages; nothing is downloaded.
 find_package(Threads REQUIRED)
 find_package(CUDAToolkit REQUIRED)
+set(has_nvcc OFF)
+if(CUDAToolkit_NVCC_EXECUTABLE)
+  set(has_nvcc ON)
+endif()
+option(UCUDNN_BUILD_DEVICE_CODE "Compile the device code with nvcc, in place of the one in misc/package" ${has_nvcc})
 find_package(CUDNN 8 REQUIRED)
 # The oldest versions are those of Debian 12.
 find_package(fmt 9 REQUIRED)

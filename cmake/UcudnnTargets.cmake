@@ -39,20 +39,23 @@ function(ucudnn_add_room name)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endfunction()
 
-# Device code of a room: what nvcc makes of the .cu file, for the architectures of CUDA's own libraries, is compiled in
-# as the array `symbol`.
+# Device code of a room: the fatbin of the .cu file is compiled in as the array `symbol`. nvcc makes it for the
+# architectures of CUDA's own libraries, or it is the one that misc/scripts/update_device_code.sh has kept.
 function(ucudnn_add_device_code name file symbol)
-  find_program(UCUDNN_BIN2C bin2c HINTS "${CUDAToolkit_BIN_DIR}" REQUIRED)
   cmake_path(GET file STEM stem)
-  set(made "${CMAKE_CURRENT_BINARY_DIR}/${stem}")
-  add_custom_command(OUTPUT "${made}.c"
-    COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" -fatbin -arch=all-major -Xfatbin -compress-all -std=c++17
-            "-I${PROJECT_SOURCE_DIR}/src" -MD -MF "${made}.d" -MT "${made}.c"  # else it is made anew at each build
-            -o "${made}.fatbin" "${CMAKE_CURRENT_SOURCE_DIR}/${file}"
-    COMMAND "${UCUDNN_BIN2C}" --const --name ${symbol} "${made}.fatbin" > "${made}.c"
-    DEPENDS "${file}"
-    DEPFILE "${made}.d"
-    VERBATIM)
-  target_sources(ucudnn_${name} PRIVATE "${made}.c")
-  set_target_properties(ucudnn_${name} PROPERTIES C_VISIBILITY_PRESET hidden)
+  set(fatbin "${PROJECT_SOURCE_DIR}/misc/package/${stem}.fatbin")
+  if(UCUDNN_BUILD_DEVICE_CODE)
+    set(fatbin "${CMAKE_CURRENT_BINARY_DIR}/${stem}.fatbin")
+    add_custom_command(OUTPUT "${fatbin}"
+      COMMAND "${CUDAToolkit_NVCC_EXECUTABLE}" -fatbin -arch=all-major -Xfatbin -compress-all -std=c++17
+              "-I${PROJECT_SOURCE_DIR}/src" -MD -MF "${fatbin}.d" -MT "${fatbin}"  # else it is made anew at each build
+              -o "${fatbin}" "${CMAKE_CURRENT_SOURCE_DIR}/${file}"
+      DEPENDS "${file}"
+      DEPFILE "${fatbin}.d"
+      VERBATIM)
+  endif()
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${stem}.c")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/device_code.c.in" "${source}" @ONLY)
+  set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${fatbin}")
+  target_sources(ucudnn_${name} PRIVATE "${source}")
 endfunction()

@@ -43,7 +43,42 @@ double toDouble(std::uint64_t bits, std::int32_t dataType) noexcept {
   }
 }
 
+template <typename Word, typename Number>
+std::uint64_t wordOf(Number number) noexcept {
+  static_assert(sizeof(Number) == sizeof(Word));
+  Word word = 0;
+  std::memcpy(&word, &number, sizeof word);
+  return word;
+}
+
+std::uint64_t halfOf(float value) noexcept {
+  constexpr int kLeastExponent = -14;  // smaller numbers have no leading one
+  const int exponent = value != 0 ? std::max(std::ilogb(value), kLeastExponent) : kLeastExponent;
+  // A mantissa that is rounded up to the next power of two counts the exponent up.
+  const auto mantissa = std::lrint(std::ldexp(std::fabs(value), 10 - exponent));
+  const auto bits = static_cast<std::uint64_t>(((exponent - kLeastExponent) << 10) + mantissa);
+  return bits | (std::signbit(value) ? 0x8000 : 0);
+}
+
+std::uint64_t brainOf(float value) noexcept {
+  const std::uint64_t word = wordOf<std::uint32_t>(value);
+  return (word + 0x7FFF + (word >> 16 & 1)) >> 16;
+}
+
 }  // namespace
+
+std::uint64_t bitsOf(float value, std::int32_t dataType) noexcept {
+  switch (dataType) {
+    case CUDNN_DATA_DOUBLE:
+      return wordOf<std::uint64_t>(static_cast<double>(value));
+    case CUDNN_DATA_HALF:
+      return halfOf(value);
+    case CUDNN_DATA_BFLOAT16:
+      return brainOf(value);
+    default:
+      return wordOf<std::uint32_t>(value);
+  }
+}
 
 std::vector<double> toDoubles(const void* memory, std::size_t count, std::int32_t dataType) {
   const std::size_t bytes = elementBytes(dataType);

@@ -1,105 +1,70 @@
 #include "tool/device_data.hpp"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
+#include "problem/numbers.hpp"
+#include "problem/problem.hpp"
 #include "tool/failure.hpp"
 
 namespace ucudnn::tool {
 namespace {
 
-constexpr std::size_t kBlockElements = 999983;  // the largest prime below a million: 4 MB of float
+constexpr std::size_t kBlockElements = 999983;   // the largest prime below a million: 4 MB of float
+constexpr std::size_t kNumbersAtOnce = 1 << 14;  // they stay in the processor's cache
 constexpr std::size_t kChunkBytes = std::size_t{64} << 20;  // enough to keep the bus busy
 
-/// Calls f with a value of the type in question.
-template <typename Function>
-auto dispatch(cudnnDataType_t type, Function f) {
+}  // namespace
+
+std::size_t elementBytes(cudnnDataType_t type) {
   switch (type) {
     case CUDNN_DATA_FLOAT:
-      return f(float{});
     case CUDNN_DATA_DOUBLE:
-      return f(double{});
     case CUDNN_DATA_HALF:
-      return f(__half{});
     case CUDNN_DATA_BFLOAT16:
-      return f(__nv_bfloat16{});
+      return ucudnn::elementBytes(type);
     default:
       throw DeviceError("a data type that the tool does not compute with");
   }
 }
 
-void assign(float& to, float value) {
-  to = value;
-}
-void assign(double& to, float value) {
-  to = value;
-}
-void assign(__half& to, float value) {
-  to = __float2half_rn(value);
-}
-void assign(__nv_bfloat16& to, float value) {
-  to = __float2bfloat16_rn(value);
-}
-
-double toDouble(float value) {
-  return value;
-}
-double toDouble(double value) {
-  return value;
-}
-double toDouble(__half value) {
-  return __half2float(value);
-}
-double toDouble(__nv_bfloat16 value) {
-  return __bfloat162float(value);
-}
-
-}  // namespace
-
-std::size_t elementBytes(cudnnDataType_t type) {
-  return dispatch(type, [](auto element) { return sizeof(element); });
-}
-
 void fillRandom(const DeviceBuffer& buffer, cudnnDataType_t type, std::uint32_t seed) {
-  dispatch(type, [&](auto element) {
-    std::vector<decltype(element)> block(
-        std::min(kBlockElements, buffer.bytes() / sizeof(element)));
-    std::mt19937 generator(seed);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    for (auto& number : block) assign(number, uniform(generator));
-    const std::size_t blockBytes = block.size() * sizeof(element);
-    char* const base = static_cast<char*>(buffer.get());
-    check(cudaMemcpy(base, block.data(), blockBytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    // Copies the filled part behind itself, so that there are few copies.
-    for (std::size_t done = blockBytes; done < buffer.bytes();) {
-      const std::size_t bytes = std::min(done, buffer.bytes() - done);
-      check(cudaMemcpy(base + done, base, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
-      done += bytes;
-    }
-    return 0;
-  });
+  const std::size_t numberBytes = elementBytes(type);
+  std::vector<char> block(std::min(kBlockElements, buffer.bytes() / numberBytes) * numberBytes);
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (std::size_t at = 0; at < block.size(); at += numberBytes) {
+    const std::uint64_t bits = bitsOf(uniform(generator), type);
+    std::memcpy(&block[at], &bits, numberBytes);  // GPUs and their hosts are little-endian
+  }
+  char* const base = static_cast<char*>(buffer.get());
+  check(cudaMemcpy(base, block.data(), block.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+  // Copies the filled part behind itself, so that there are few copies.
+  for (std::size_t done = block.size(); done < buffer.bytes();) {
+    const std::size_t bytes = std::min(done, buffer.bytes() - done);
+    check(cudaMemcpy(base + done, base, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
+    done += bytes;
+  }
   // Copies within the device do not wait on the host's side, and the stream is another.
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 void DistanceSum::add(const void* a, const void* b, std::size_t bytes) {
-  dispatch(type_, [&](auto element) {
-    using Element = decltype(element);
-    const auto* const left = static_cast<const Element*>(a);
-    const auto* const right = static_cast<const Element*>(b);
-    for (std::size_t i = 0; i < bytes / sizeof(Element); ++i) {
-      const double reference = toDouble(right[i]);
-      const double difference = toDouble(left[i]) - reference;
+  const std::size_t numberBytes = elementBytes(type_);
+  const std::size_t all = bytes / numberBytes;
+  for (std::size_t done = 0; done < all; done += kNumbersAtOnce) {
+    const std::size_t count = std::min(kNumbersAtOnce, all - done), offset = done * numberBytes;
+    const auto left = toDoubles(static_cast<const char*>(a) + offset, count, type_);
+    const auto right = toDoubles(static_cast<const char*>(b) + offset, count, type_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double difference = left[i] - right[i];
       difference_ += difference * difference;
-      norm_ += reference * reference;
+      norm_ += right[i] * right[i];
     }
-    return 0;
-  });
+  }
 }
 
 double DistanceSum::value() const {

@@ -1,9 +1,13 @@
 #include "problem/numbers.hpp"
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cudnn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <random>
 
 namespace ucudnn {
 namespace {
@@ -20,6 +24,29 @@ TEST(NumbersTest, AreReadOfEachType) {
   EXPECT_EQ((std::vector<double>{0.5, -3}), toDoubles(floats, 2, CUDNN_DATA_FLOAT));
   const double doubles[] = {0x1.000001p-30, -3};
   EXPECT_EQ((std::vector<double>{0x1.000001p-30, -3}), toDoubles(doubles, 2, CUDNN_DATA_DOUBLE));
+}
+
+template <typename Number>
+std::uint64_t wordOf(Number number) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &number, sizeof number);
+  return word;
+}
+
+TEST(NumbersTest, AreRoundedAsByCuda) {
+  std::vector<float> values = {
+      0, -0.0F, 1, -1, 0x1p-14F, 0x1p-24F, 0x1p-25F, 0x1.8p-25F, 0x1.ffep0F, 0x1.ffdp0F};
+  std::mt19937 generator(1);
+  for (int i = 0; i < 100000; ++i) {
+    const auto random = static_cast<float>(generator());
+    values.push_back(std::ldexp(random, -48 + i % 30) * (i % 2 == 0 ? 1.0F : -1.0F));
+  }
+  for (const float value : values) {
+    EXPECT_EQ(wordOf(__float2half_rn(value)), bitsOf(value, CUDNN_DATA_HALF)) << value;
+    EXPECT_EQ(wordOf(__float2bfloat16_rn(value)), bitsOf(value, CUDNN_DATA_BFLOAT16)) << value;
+    EXPECT_EQ(wordOf(value), bitsOf(value, CUDNN_DATA_FLOAT)) << value;
+    EXPECT_EQ(wordOf(static_cast<double>(value)), bitsOf(value, CUDNN_DATA_DOUBLE)) << value;
+  }
 }
 
 }  // namespace
