@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <atomic>
+
 namespace ucudnn::preload {
 namespace {
 
@@ -25,19 +27,40 @@ bool findName(const link_map& object, ElfW(Sxword) tag, Visit visit) noexcept {
   return false;
 }
 
+#if __GLIBC_PREREQ(2, 35)
+using FindObject = decltype(&::_dl_find_object);
+
+/// Of the C library that runs, which may be older than the one of the build. Null: it has none.
+FindObject findObject() noexcept {
+  static std::atomic<void*> found{nullptr};
+  static char none;
+  void* known = found.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    known = ::dlvsym(RTLD_DEFAULT, "_dl_find_object", "GLIBC_2.35");
+    if (known == nullptr) {
+      ::dlerror();  // else the program finds it
+      known = &none;
+    }
+    found.store(known, std::memory_order_release);
+  }
+  return known != &none ? reinterpret_cast<FindObject>(known) : nullptr;
+}
+#endif
+
 }  // namespace
 
 const link_map* objectAt(const void* address) noexcept {
 #if __GLIBC_PREREQ(2, 35)
-  dl_find_object found{};
-  return ::_dl_find_object(const_cast<void*>(address), &found) == 0 ? found.dlfo_link_map : nullptr;
-#else
+  if (const FindObject find = findObject()) {
+    dl_find_object found{};
+    return find(const_cast<void*>(address), &found) == 0 ? found.dlfo_link_map : nullptr;
+  }
+#endif
   Dl_info found{};
   link_map* object = nullptr;
   return ::dladdr1(address, &found, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) != 0
              ? object
              : nullptr;
-#endif
 }
 
 bool needs(const link_map& object, const char* name) noexcept {

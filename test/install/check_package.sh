@@ -23,10 +23,13 @@ for file in "$package"/{lib,bin}/*; do
   dynamic=$("$readelf" --dynamic --wide "$file")
   for needed in $(sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p' <<<"$dynamic"); do
     case $needed in
-      libucudnn.so.0 | libcudnn.so.9 | libcudart.so.* | libc.so.* | libm.so.* | ld-linux*) ;;
+      libucudnn.so.0 | libcudnn.so.9 | libcudart.so.* | libc.so.* | libm.so.* | libgcc_s.so.1 | ld-linux*) ;;
       *) say "$file needs $needed" ;;
     esac
   done
+  # Ubuntu 22.04, Debian 12 and RHEL 9 have it.
+  newest=$(grep -o 'GLIBC_2\.[0-9]*' <<<"$("$readelf" --version-info --wide "$file")" | sort -uV | tail -1)
+  ((${newest#GLIBC_2.} <= 34)) || say "$file needs $newest"
   for folder in $(sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p' <<<"$dynamic" | tr : ' '); do
     [[ $folder == '$ORIGIN/'* ]] || say "RUNPATH $folder is of this machine"
   done

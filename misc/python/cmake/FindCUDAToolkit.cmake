@@ -1,8 +1,10 @@
-# In place of CMake's own: the headers and the runtime of NVIDIA's Python packages, in the folder UCUDNN_CUDA_WHEEL.
+# In place of CMake's own: the headers and the runtime of NVIDIA's Python packages, in the folders UCUDNN_CUDA_WHEEL and
+# UCUDNN_CRT_WHEEL. They have no nvcc.
 file(STRINGS "${UCUDNN_CUDA_WHEEL}/include/cuda_runtime_api.h" version REGEX "#define CUDART_VERSION +[0-9]+")
 string(REGEX MATCH "[0-9]+$" version "${version}")
 math(EXPR CUDAToolkit_VERSION_MAJOR "${version} / 1000")
-set(CUDAToolkit_INCLUDE_DIRS "${UCUDNN_CUDA_WHEEL}/include")
+set(CUDAToolkit_INCLUDE_DIRS "${UCUDNN_CUDA_WHEEL}/include" "${UCUDNN_CRT_WHEEL}/include")
+list(REMOVE_DUPLICATES CUDAToolkit_INCLUDE_DIRS)
 set(CUDAToolkit_LIBRARY_DIR "${UCUDNN_CUDA_WHEEL}/lib")
 set(CUDAToolkit_LIBRARY_ROOT "${UCUDNN_CUDA_WHEEL}")
 add_library(CUDA::cudart SHARED IMPORTED)
