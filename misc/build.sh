@@ -14,6 +14,11 @@ done
 [[ ${1:-} == -- ]] && shift
 
 "$root/misc/install-dependencies.sh"
+# CMake searches the toolkit's own folders, too; a toolkit that is nowhere is named here, before a long CMake error.
+if ! command -v nvcc >/dev/null && [[ ! -x /usr/local/cuda/bin/nvcc ]]; then
+  echo "misc/build.sh: no CUDA toolkit: nvcc is neither on PATH nor in /usr/local/cuda/bin" >&2
+  exit 1
+fi
 [[ -f $directory/CMakeCache.txt ]] || options+=(-G Ninja)
 cmake -S "$root" -B "$directory" "${options[@]}" >"$directory.configure.log" 2>&1 || {
   cat "$directory.configure.log" >&2
