@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "benchmark/random_values.hpp"
-#include "cuda/error.hpp"
 #include "problem/activation.hpp"
 
 namespace ucudnn {
@@ -22,23 +21,18 @@ constexpr double kMostProducts = 3e7;
 // does.
 constexpr double kFewestChecked = 64;
 constexpr double kCheckedProducts = 1.5e6;
-// A filter gradient's dy has as many pixels as a channel's filter has taps, or some more.
-constexpr std::int64_t kMostWindows = 8;
-constexpr std::int64_t kWindowPixels = 256;
-
 /// All five dimensions: those that the problem does not have are 1.
 using Index = std::array<std::int64_t, 5>;
 
 struct Tensor {
+  RandomValues values;
   Index sizes{1, 1, 1, 1, 1}, strides{};
-  std::vector<double> values;  ///< that fillRandom repeats
 
   std::size_t offset(const Index& i) const noexcept {
     std::int64_t sum = 0;
     for (std::size_t d = 0; d < i.size(); ++d) sum += i[d] * strides[d];
     return static_cast<std::size_t>(sum);
   }
-  double at(std::size_t offset) const noexcept { return values[offset % values.size()]; }
   std::int64_t image() const noexcept { return sizes[2] * sizes[3] * sizes[4]; }
 };
 
@@ -47,17 +41,17 @@ class Walk {
  public:
   Walk(const Tensor& tensor, const Index& first, std::int64_t step)
       : values_(tensor.values),
-        at_(tensor.offset(first) % values_.size()),
+        at_(values_.place(tensor.offset(first))),
         step_(static_cast<std::size_t>(step) % values_.size()) {}
   double next() noexcept {
-    const double value = values_[at_];
+    const double value = values_.at(at_);
     at_ += step_;
     if (at_ >= values_.size()) at_ -= values_.size();
     return value;
   }
 
  private:
-  const std::vector<double>& values_;
+  const RandomValues values_;
   std::size_t at_, step_;
 };
 
@@ -117,6 +111,9 @@ Convolution::Convolution(const Problem& problem, std::vector<Window> windows)
       isRectified_(problem.operation == Operation::kBiasActivationForward && isRelu(problem)),
       addsZ_(problem.addsZ != 0),
       groups_(problem.groups),
+      x_{RandomValues(RandomTensor::kX, problem.xType)},
+      w_{RandomValues(RandomTensor::kW, problem.wType)},
+      y_{RandomValues(RandomTensor::kY, problem.yType)},
       windows_(std::move(windows)) {
   const auto dimensions = static_cast<std::size_t>(problem.dimensions);
   for (std::size_t d = 0; d < dimensions; ++d) {
@@ -136,9 +133,6 @@ Convolution::Convolution(const Problem& problem, std::vector<Window> windows)
   w_.strides[0] = w_.sizes[1] * w_.image();
   std::int64_t stride = isNhwc ? w_.sizes[1] : 1;
   for (std::size_t d = 4; d >= 2; stride *= w_.sizes[d--]) w_.strides[d] = stride;
-  x_.values = randomValues(RandomTensor::kX, problem.xType);
-  w_.values = randomValues(RandomTensor::kW, problem.wType);
-  y_.values = randomValues(RandomTensor::kY, problem.yType);
 }
 
 double Convolution::products() const noexcept {
@@ -163,7 +157,7 @@ double Convolution::at(const Index& output) const {
   if (operation_ == Operation::kBackwardFilter)
     return windows_.empty() ? backwardFilter(output) : backwardFilterOfWindows(output);
   double value = forward(output);
-  if (addsZ_) value += y_.at(y_.offset(output));
+  if (addsZ_) value += y_.values[y_.offset(output)];
   return isRectified_ ? std::max(value, 0.0) : value;
 }
 
@@ -241,7 +235,7 @@ double Convolution::backwardFilterOfWindows(const Index& w) const {
         isInside = isInside && x[d] >= 0;
       }
       const std::int64_t number = isNhwc ? i * y_.sizes[1] + w[0] : w[0] * length + i;
-      if (isInside) sum += x_.at(x_.offset(x)) * y_.at(static_cast<std::size_t>(number));
+      if (isInside) sum += x_.values[x_.offset(x)] * y_.values[static_cast<std::size_t>(number)];
     }
   }
   return sum;
@@ -287,112 +281,118 @@ std::vector<ExactOutput> exactOutputs(const Problem& problem, int most) {
 
 namespace {
 
-std::int64_t pixelsOf(const Problem& problem) noexcept {
-  std::int64_t pixels = 1;
-  for (std::size_t d = 2; d < static_cast<std::size_t>(problem.dimensions); ++d)
-    pixels *= problem.ySizes[d];
-  return pixels;
-}
+/// Lines of outputs.
+class Lines {
+ public:
+  Lines(const Tensor& output, std::size_t elementBytes, std::int64_t wanted)
+      : output_(output), elementBytes_(static_cast<std::int64_t>(elementBytes)) {
+    const Index& sizes = output.sizes;
+    const auto isNear = [&](std::size_t d) {
+      return output.strides[d] * elementBytes_ <= kMostPitch;
+    };
+    along_ = sizes.size() - 1;  // neighbours, or channels last
+    for (std::size_t d = 0; d < sizes.size(); ++d)
+      if (isNear(d) && (sizes[d] > sizes[along_] || !isNear(along_))) along_ = d;
+    if (sizes[1] >= kLineOutputs && isNear(1)) along_ = 1;
+    const std::int64_t all = sizes[0] * sizes[1] * output.image();
+    isWhole_ = all <= wanted;
+    const std::int64_t most = isWhole_ ? sizes[along_] : std::min(kLineOutputs, wanted / kKinds);
+    length_ = std::min(sizes[along_], most);
+    count_ = isWhole_ ? all / length_ : wanted / length_;
+  }
 
-/// Whether neighbouring pixels of y lie at equal distances.
-bool hasEvenPixels(const Problem& problem) noexcept {
-  auto d = static_cast<std::size_t>(problem.dimensions - 1);
-  for (std::int64_t stride = problem.yStrides[d]; d >= 2; stride *= problem.ySizes[d--])
-    if (problem.yStrides[d] != stride) return false;
-  return problem.yStrides[1] == 1 ||
-         problem.yStrides[static_cast<std::size_t>(problem.dimensions - 1)] == 1;
-}
+  std::int64_t count() const noexcept { return count_; }
+
+  struct Line {
+    Index first{}, step{};
+    std::int64_t length = 0;
+  };
+  Line line(std::int64_t number) {
+    Line line{{}, {}, length_};
+    if (isWhole_) {
+      Index others = output_.sizes;
+      others[along_] = 1;
+      line.first = indexOf(others, number);
+      line.step[along_] = 1;
+      return line;
+    }
+    const std::int64_t kind = number % kKinds;
+    for (std::size_t d = 0; d < line.first.size(); ++d) {
+      const bool isLast = kind == 1 || kind == static_cast<std::int64_t>(d) + 2;
+      if (d == along_)
+        setAlong(line, number, isLast);
+      else
+        setAcross(line, d, isLast);
+    }
+    shorten(line);
+    return line;
+  }
+
+ private:
+  // What is last: nothing, everything, or one of five dimensions.
+  static constexpr std::int64_t kKinds = 8;
+  static constexpr std::int64_t kLineOutputs = 16;
+  static constexpr std::int64_t kMostPitch = (std::int64_t{1} << 31) - 1;  // CUDA's
+
+  std::int64_t below(std::int64_t size) noexcept {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
+    return static_cast<std::int64_t>(state_ >> 33) % size;
+  }
+  /// From one end to the other. Neighbouring lines take turns in what lies between.
+  void setAlong(Line& line, std::int64_t number, bool isLast) const noexcept {
+    const std::int64_t size = output_.sizes[along_];
+    const std::int64_t step = size / length_;
+    const std::int64_t free = size - (length_ - 1) * step;
+    line.first[along_] = isLast ? free - 1 : number % free;
+    line.step[along_] = step;
+  }
+  /// Between two random places; in a small dimension at one.
+  void setAcross(Line& line, std::size_t d, bool isLast) noexcept {
+    const std::int64_t size = output_.sizes[d];
+    const std::int64_t one = below(size), other = below(size);
+    const std::int64_t step = length_ > 1 ? std::abs(one - other) / (length_ - 1) : 0;
+    line.first[d] = isLast ? size - 1 : step > 0 ? std::min(one, other) : one;
+    line.step[d] = isLast ? 0 : step;
+  }
+  /// Gigabytes from one output to the next are too far for a copy.
+  void shorten(Line& line) const noexcept {
+    while (pitch(line) > kMostPitch)
+      for (std::size_t d = 0; d < line.step.size(); ++d)
+        line.step[d] = std::max<std::int64_t>(line.step[d] / 2, d == along_ ? 1 : 0);
+  }
+  std::int64_t pitch(const Line& line) const noexcept {
+    return static_cast<std::int64_t>(output_.offset(line.step)) * elementBytes_;
+  }
+
+  const Tensor& output_;
+  const std::int64_t elementBytes_;
+  std::size_t along_ = 1;
+  bool isWhole_ = false;
+  std::int64_t length_ = 0, count_ = 0;
+  std::uint64_t state_ = 0x9E3779B97F4A7C15u;
+};
 
 }  // namespace
 
-std::vector<Window> windowsOf(const Problem& problem) {
-  const std::int64_t pixels = pixelsOf(problem), samples = problem.batch();
-  const std::int64_t pixelBytes =
-      problem.ySizes[1] * static_cast<std::int64_t>(elementBytes(problem.yType));
-  const std::int64_t count = std::min<std::int64_t>(samples, kMostWindows);
-  const std::int64_t most =
-      std::min(kWindowPixels / count, static_cast<std::int64_t>(kRandomBytes) / pixelBytes);
-  std::vector<Window> windows;
-  if (problem.operation != Operation::kBackwardFilter || !hasEvenPixels(problem) || most == 0 ||
-      samples * pixels <= kWindowPixels)
-    return windows;
-  const std::int64_t length = std::min(pixels, most);
-  // From the first pixel of the first sample to the last one of the last.
-  const std::int64_t steps = std::max<std::int64_t>(count - 1, 1);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t begin = (pixels - length) * (count == 1 ? 1 : i) / steps;
-    windows.push_back({(samples - 1) * i / steps, begin, begin + length});
-  }
-  return windows;
-}
-
-void fillWindows(void* y,
-                 const Problem& problem,
-                 const std::vector<Window>& windows,
-                 cudaStream_t stream) {
-  const std::size_t bytes = elementBytes(problem.yType);
-  const void* const numbers = randomNumbers(RandomTensor::kY, problem.yType);
-  const auto channels = static_cast<std::size_t>(problem.ySizes[1]);
-  const auto last = static_cast<std::size_t>(problem.dimensions - 1);
-  UCUDNN_CHECK_CUDA(cudaMemsetAsync(y, 0, problem.yBytes(), stream));
-  for (const Window& window : windows) {
-    const std::int64_t first =
-        window.sample * problem.yStrides[0] + window.begin * problem.yStrides[last];
-    char* const to = static_cast<char*>(y) + static_cast<std::size_t>(first) * bytes;
-    const auto length = static_cast<std::size_t>(window.end - window.begin) * bytes;
-    if (problem.yStrides[1] == 1 && problem.yStrides[last] == problem.ySizes[1])
-      UCUDNN_CHECK_CUDA(
-          cudaMemcpyAsync(to, numbers, length * channels, cudaMemcpyHostToDevice, stream));
-    else if (problem.yStrides[1] == 1)  // gaps between pixels
-      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(to,
-                                          static_cast<std::size_t>(problem.yStrides[last]) * bytes,
-                                          numbers,
-                                          channels * bytes,
-                                          channels * bytes,
-                                          static_cast<std::size_t>(window.end - window.begin),
-                                          cudaMemcpyHostToDevice,
-                                          stream));
-    else
-      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(to,
-                                          static_cast<std::size_t>(problem.yStrides[1]) * bytes,
-                                          numbers,
-                                          length,
-                                          length,
-                                          channels,
-                                          cudaMemcpyHostToDevice,
-                                          stream));
-  }
-}
-
-std::vector<ExactOutput> outputsToCheck(const Problem& problem,
-                                        const std::vector<Window>& windows) {
-  const Convolution convolution(problem, windows);
+OutputsToCheck outputsToCheck(const Problem& problem) {
+  OutputsToCheck result;
+  result.windows = windowsOf(problem);
+  const Convolution convolution(problem, result.windows);
   const Tensor& output = convolution.output();
-  const Index& sizes = output.sizes;
-  const std::int64_t all = sizes[0] * sizes[1] * output.image();
   const auto wanted = static_cast<std::int64_t>(
       std::clamp(kCheckedProducts / convolution.products(), kFewestChecked, double{kMostOutputs}));
-  std::vector<ExactOutput> outputs;
-  std::uint64_t state = 0x9E3779B97F4A7C15u;
-  for (std::int64_t i = 0; i < std::min(all, wanted); ++i) {
-    Index index = indexOf(sizes, i);
-    if (all > wanted) {
-      for (std::size_t d = 2; d < index.size(); ++d) {
-        state = state * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
-        index[d] = static_cast<std::int64_t>(state >> 33) % sizes[d];
-      }
-      index[1] = i % sizes[1];
-      index[0] = (i + i / sizes[1]) % sizes[0];
-      // Outputs of a kernel's last tile in one dimension, or in all.
-      constexpr std::int64_t kKinds = 8;
-      const std::int64_t kind = (i + i / sizes[1]) % kKinds;
-      for (std::size_t d = 0; d < index.size(); ++d)
-        if (d != 1 && (kind == 1 || kind == static_cast<std::int64_t>(d) + 2))
-          index[d] = sizes[d] - 1;
+  Lines lines(output, elementBytes(problem.outputType()), wanted);
+  for (std::int64_t i = 0; i < lines.count(); ++i) {
+    Lines::Line line = lines.line(i);
+    result.lines.push_back({output.offset(line.first),
+                            output.offset(line.step),
+                            static_cast<std::size_t>(line.length)});
+    for (std::int64_t j = 0; j < line.length; ++j) {
+      result.outputs.push_back({output.offset(line.first), convolution.at(line.first)});
+      for (std::size_t d = 0; d < line.first.size(); ++d) line.first[d] += line.step[d];
     }
-    outputs.push_back({output.offset(index), convolution.at(index)});
   }
-  return outputs;
+  return result;
 }
 
 double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<double>& result) {

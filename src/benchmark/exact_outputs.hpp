@@ -2,12 +2,11 @@
 // that scratch memory holds.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "benchmark/windows.hpp"
 #include "problem/problem.hpp"
 
 namespace ucudnn {
@@ -30,27 +29,21 @@ constexpr int kMostOutputs = 256;
 /// is a z, it holds the same as y and its factor is 1; else beta is 0. REQUIRES: hasExactOutputs.
 std::vector<ExactOutput> exactOutputs(const Problem& problem, int most = kMostOutputs);
 
-/// Where a tensor of gradients is not 0: some neighbouring pixels of a sample, of all channels.
-struct Window {
-  std::int64_t sample = 0;
-  std::int64_t begin = 0, end = 0;  ///< in the order of the image's pixels
+/// Outputs at equal distances, so that one copy fetches them; in elements.
+struct OutputLine {
+  std::size_t first = 0, step = 0, count = 0;
 };
 
-/// The pixels of dy that are not 0 when a filter gradient is checked: so few that the host sums
-/// them up soon. Empty: all are.
-std::vector<Window> windowsOf(const Problem& problem);
-
-/// Enqueues dy: 0, and in each window the numbers of RandomTensor::kY, from the first on. REQUIRES:
-/// not empty. Throws Error.
-void fillWindows(void* y,
-                 const Problem& problem,
-                 const std::vector<Window>& windows,
-                 cudaStream_t stream);
+struct OutputsToCheck {
+  std::vector<Window> windows;       ///< those of y, if there are any (windowsOf)
+  std::vector<OutputLine> lines;     ///< at most kMostOutputs
+  std::vector<ExactOutput> outputs;  ///< theirs, one line after another; at most kMostOutputs
+};
 
 /// Some outputs of the problem, to be looked at one by one, in some ms of the host: each channel in
 /// turn, and often the last row, column and sample. The tensors hold the values of exactOutputs,
 /// but y those of the windows, if there are any. REQUIRES: hasExactOutputs.
-std::vector<ExactOutput> outputsToCheck(const Problem& problem, const std::vector<Window>& windows);
+OutputsToCheck outputsToCheck(const Problem& problem);
 
 /// A kernel with this error is as useless as one whose result is noise of the outputs' size.
 constexpr double kLargestError = 2;

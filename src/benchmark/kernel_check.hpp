@@ -4,18 +4,25 @@
 #include <cudnn.h>
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "benchmark/buffers.hpp"
+#include "benchmark/check_memory.hpp"
+#include "benchmark/exact_outputs.hpp"
+#include "benchmark/kernel_timer.hpp"
+#include "cuda/owners.hpp"
 #include "kernels/kernel.hpp"
 #include "problem/problem.hpp"
+#include "support/fork.hpp"
 
 namespace ucudnn {
 
 struct KernelToCheck {
-  Problem problem;  ///< at the kernel's batch size
-  std::shared_ptr<const BuiltKernel> kernel;
+  int batch = 0;
+  std::shared_ptr<const BuiltKernel> kernel;  ///< at the batch size
   std::size_t workspaceBytes = 0;
   bool accurate = true;     ///< as KernelTraits has it
   bool adds = false;        ///< calls of it add to their output, too
@@ -33,15 +40,48 @@ struct KernelVerdict {
   std::string why;  ///< it is not right
 };
 
-/// Runs the kernel in scratch memory, on the handle's stream, and waits for it. Before, workspace
-/// and output are NaNs, and so is what lies between the tensors. Then some outputs
-/// (exact_outputs.hpp) must be near what double gives, nothing may have been written beside the
-/// output and the workspace, and the ends of the inputs must be what they were. Some ms. Throws
-/// Error for a failed CUDA call. REQUIRES: the stream is not being captured; the handle's device is
-/// current.
-KernelVerdict checkKernel(cudnnHandle_t handle,
-                          const KernelToCheck& checked,
-                          const ScratchBound& memory);
+/// What the latest checks compared with: a host takes about as long for it as the device for a
+/// kernel. Thread-safe.
+class KnownOutputs {
+ public:
+  /// Throws std::bad_alloc. REQUIRES: hasExactOutputs.
+  std::shared_ptr<const OutputsToCheck> of(const Problem& problem);
+
+ private:
+  static constexpr std::size_t kMostKnown = 32;  ///< of 5 KB each
+
+  ForkMutex mutex_;
+  std::deque<std::pair<Problem, std::shared_ptr<const OutputsToCheck>>> latest_;
+};
+
+/// Runs kernels of one problem, at any batch size, in the same scratch memory, on the handle's
+/// stream, and waits for each. Before, workspace and output are NaNs, and so is what lies between
+/// the tensors. Then some outputs (exact_outputs.hpp) must be near what double gives, nothing may
+/// have been written beside the output and the workspace, and the ends of the inputs must be what
+/// they were. Throws Error for a failed CUDA call. REQUIRES: the stream is not being captured; the
+/// handle's device is current; it is used in one thread, and in one scope.
+class KernelChecker {
+ public:
+  KernelChecker(cudnnHandle_t handle,
+                const Problem& problem,
+                const ScratchBound& bound,
+                KnownOutputs& known);
+
+  /// Has the memory taken for this kernel with the next one's. Those of one batch size are to be
+  /// checked one after another: the inputs are then written once.
+  void reserve(const KernelToCheck& checked);
+  KernelVerdict check(const KernelToCheck& checked);
+
+ private:
+  bool run(const KernelToCheck& checked);
+
+  const RelaxedCapture relaxed_;
+  const Problem problem_;
+  KnownOutputs& known_;
+  const bool canCheck_;
+  CheckMemory memory_;
+  KernelTimer timer_;
+};
 
 /// How far an output may be off: so much of itself, and so much of all outputs' root mean square.
 /// Four times what kernels of the type, the math and the accuracy were seen to be off by on an

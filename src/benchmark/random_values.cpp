@@ -4,18 +4,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "cuda/error.hpp"
-#include "problem/numbers.hpp"
 
 namespace ucudnn {
 namespace {
 
 // 1 MiB: larger than a tile, and made in a millisecond. One word less is a prime, so that no two
 // samples hold the same numbers.
-constexpr std::size_t kWords = (1 << 17) - 1;
+constexpr std::size_t kWords = kRandomBlockBytes / sizeof(std::uint64_t);
 
 std::size_t firstWord(RandomTensor tensor) noexcept {
   return static_cast<std::size_t>(tensor) * (kWords / 3);
@@ -66,8 +66,8 @@ std::vector<std::uint64_t> makeBlock(Format format) {
 /// Made once for each format and never destroyed: copies may still read it. Two threads may make
 /// one at the same time; the first counts. With a function's static they would wait; in a child
 /// that was forked meanwhile, making it would never end.
-const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
-  using Block = std::vector<std::uint64_t>;
+template <typename Block, typename Make>
+const Block& madeOnce(std::int32_t dataType, Make make) {
   static std::atomic<const Block*> doubles{nullptr}, halfs{nullptr}, bfloat16s{nullptr},
       floats{nullptr};
   std::atomic<const Block*>& place = dataType == CUDNN_DATA_DOUBLE     ? doubles
@@ -76,9 +76,33 @@ const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
                                                                        : floats;
   const Block* known = place.load(std::memory_order_acquire);
   if (known != nullptr) return *known;
-  auto made = std::make_unique<const Block>(makeBlock(formatOf(dataType)));
+  auto made = std::make_unique<const Block>(make(formatOf(dataType)));
   if (!place.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) return *known;
   return *made.release();
+}
+
+const std::vector<std::uint64_t>& randomBlock(std::int32_t dataType) {
+  return madeOnce<std::vector<std::uint64_t>>(dataType, makeBlock);
+}
+
+/// The block's numbers. toDoubles, which also reads infinities and denormals, takes 50 times as
+/// long.
+std::vector<double> makeValues(const std::vector<std::uint64_t>& block, Format format) {
+  constexpr int kDoubleBias = 1023, kDoubleMantissaBits = 52;
+  const std::uint64_t ones = ~std::uint64_t{0} >> (64 - format.bits);
+  const std::uint64_t magnitudes = ones >> 1;
+  const auto rebias = static_cast<std::uint64_t>(kDoubleBias - format.bias) << kDoubleMantissaBits;
+  std::vector<double> values;
+  values.reserve(block.size() * static_cast<std::size_t>(64 / format.bits));
+  for (const std::uint64_t word : block)
+    for (int shift = 0; shift < 64; shift += format.bits) {
+      const std::uint64_t bits = word >> shift & ones;
+      const std::uint64_t sign = bits >> (format.bits - 1) << 63;
+      const std::uint64_t value =
+          sign | (((bits & magnitudes) << (kDoubleMantissaBits - format.mantissaBits)) + rebias);
+      std::memcpy(&values.emplace_back(), &value, sizeof(value));
+    }
+  return values;
 }
 
 }  // namespace
@@ -87,30 +111,31 @@ void fillRandom(void* memory,
                 std::size_t bytes,
                 RandomTensor tensor,
                 std::int32_t dataType,
-                cudaStream_t stream) {
-  const std::vector<std::uint64_t>& block = randomBlock(dataType);
+                cudaStream_t stream,
+                const void* copyOfBlock) {
+  const auto kind = copyOfBlock != nullptr ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
+  const auto* const block =
+      static_cast<const char*>(copyOfBlock != nullptr ? copyOfBlock : randomBlock(dataType).data());
   char* const begin = static_cast<char*>(memory);
   std::size_t filled = 0;
-  const auto copy = [&](std::size_t first, std::size_t end) {
-    const std::size_t more = std::min(bytes - filled, (end - first) * sizeof(block[0]));
+  const auto copy = [&](const char* from, std::size_t most, cudaMemcpyKind how) {
+    const std::size_t more = std::min(bytes - filled, most);
     if (more == 0) return;
-    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(
-        begin + filled, block.data() + first, more, cudaMemcpyHostToDevice, stream));
+    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(begin + filled, from, more, how, stream));
     filled += more;
   };
-  copy(firstWord(tensor), block.size());
-  copy(0, firstWord(tensor));
-  while (filled < bytes) {  // doubles what is there already
-    const std::size_t more = std::min(filled, bytes - filled);
-    UCUDNN_CHECK_CUDA(
-        cudaMemcpyAsync(begin + filled, begin, more, cudaMemcpyDeviceToDevice, stream));
-    filled += more;
-  }
+  const std::size_t first = firstWord(tensor) * sizeof(std::uint64_t);
+  copy(block + first, kRandomBlockBytes - first, kind);
+  copy(block, first, kind);
+  while (filled < bytes) copy(begin, filled, cudaMemcpyDeviceToDevice);  // doubles what is there
 }
 
-const void* randomNumbers(RandomTensor tensor, std::int32_t dataType) {
-  static_assert(kRandomBytes <= kWords / 3 * sizeof(std::uint64_t), "the last third has as many");
-  return randomBlock(dataType).data() + firstWord(tensor);
+const void* randomBlockOf(std::int32_t dataType) {
+  return randomBlock(dataType).data();
+}
+
+std::size_t firstRandomByte(RandomTensor tensor) noexcept {
+  return firstWord(tensor) * sizeof(std::uint64_t);
 }
 
 bool areRandom(const char* bytes,
@@ -118,22 +143,16 @@ bool areRandom(const char* bytes,
                std::size_t count,
                RandomTensor tensor,
                std::int32_t dataType) {
-  const std::vector<std::uint64_t>& block = randomBlock(dataType);
-  const auto* const numbers = reinterpret_cast<const char*>(block.data());
-  const std::size_t size = block.size() * sizeof(block[0]);
-  std::size_t at = (firstWord(tensor) * sizeof(block[0]) + offset) % size;
-  for (std::size_t i = 0; i < count; ++i, at = at + 1 == size ? 0 : at + 1)
+  const auto* const numbers = static_cast<const char*>(randomBlockOf(dataType));
+  std::size_t at = (firstRandomByte(tensor) + offset) % kRandomBlockBytes;
+  for (std::size_t i = 0; i < count; ++i, at = at + 1 == kRandomBlockBytes ? 0 : at + 1)
     if (bytes[i] != numbers[at]) return false;
   return true;
 }
 
-std::vector<double> randomValues(RandomTensor tensor, std::int32_t dataType) {
-  std::vector<std::uint64_t> block = randomBlock(dataType);
-  std::rotate(
-      block.begin(), block.begin() + static_cast<std::ptrdiff_t>(firstWord(tensor)), block.end());
-  const std::size_t bits = block.size() * sizeof(block[0]) * 8;
-  return toDoubles(
-      block.data(), bits / static_cast<std::size_t>(formatOf(dataType).bits), dataType);
-}
+RandomValues::RandomValues(RandomTensor tensor, std::int32_t dataType)
+    : values_(madeOnce<std::vector<double>>(
+          dataType, [&](Format format) { return makeValues(randomBlock(dataType), format); })),
+      first_(firstWord(tensor) * static_cast<std::size_t>(64 / formatOf(dataType).bits)) {}
 
 }  // namespace ucudnn

@@ -1,8 +1,8 @@
 #include "planner/kernel_checks.hpp"
 
 #include <algorithm>
+#include <chrono>
 
-#include "benchmark/kernel_check.hpp"
 #include "cuda/call_stream.hpp"
 #include "support/log.hpp"
 
@@ -14,7 +14,7 @@ constexpr std::size_t kPartsOfFree = 4;
 
 KernelToCheck toCheck(const PlanRequest& request, const Plan::Step& step) {
   KernelToCheck checked;
-  checked.problem = request.problem.withBatch(step.batch);
+  checked.batch = step.batch;
   checked.kernel = step.built;
   checked.workspaceBytes = step.workspaceBytes;
   checked.accurate = step.accurate;
@@ -37,25 +37,36 @@ KernelChecks::Known KernelChecks::known(const PlanRequest& request, const Plan::
   });
 }
 
-KernelChecks::Outcome KernelChecks::check(const PlanRequest& request,
-                                          const Plan::Step& step,
-                                          Purpose purpose,
-                                          KernelSet& right) {
-  const Known before = known(request, step);
-  if (before == Known::kWrong) return Outcome::kFailed;
-  if (before == Known::kRight && !purpose.isAgain) return Outcome::kPassed;
-  if (purpose.measuring == Measuring::kNever || !request.mayAllocate || isCapturing(request.handle))
-    return Outcome::kPutOff;
-  ScratchBound memory;
-  memory.mostBytes = request.settings->benchmarkMemoryBytes;
-  if (purpose.measuring != Measuring::kNow) memory.partsOfFree = kPartsOfFree;
-  const KernelToCheck checked = toCheck(request, step);
-  const KernelVerdict verdict = checkKernel(request.handle, checked, memory);
+/// Adds the steps of the plan that are to be checked now, each kernel once. Returns false if one is
+/// known to be wrong.
+bool KernelChecks::addOpen(const PlanRequest& request,
+                           const Plan& plan,
+                           Purpose purpose,
+                           Steps& open) const {
+  bool mayPass = true;
+  for (const Plan::Step& step : plan.steps) {
+    const Known before = known(request, step);
+    if (before == Known::kWrong) mayPass = false;
+    if (before == Known::kWrong || (before == Known::kRight && !purpose.isAgain)) continue;
+    if (std::none_of(open.begin(), open.end(), [&](const Plan::Step* other) {
+          return other->batch == step.batch && other->kernel == step.kernel;
+        }))
+      open.push_back(&step);
+  }
+  for (const Plan* const other : {plan.enqueued.get(), plan.general.get()})
+    if (other != nullptr && !addOpen(request, *other, purpose, open)) mayPass = false;
+  return mayPass;
+}
+
+KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
+                                         const Plan::Step& step,
+                                         const KernelVerdict& verdict,
+                                         KernelSet& right) {
   if (verdict.kind == KernelVerdict::Kind::kUnchecked) return Outcome::kPassed;
   ++statistics_.kernelsChecked;
   if (verdict.kind == KernelVerdict::Kind::kRight) {
     right.insert({step.batch, step.kernel});
-    if (checked.mustRepeat)
+    if (toCheck(request, step).mustRepeat)
       store_.update(request, [&](ucudnn::Known& known, KnownQuestion&) {
         known.repeated.insert({step.batch, step.kernel});
       });
@@ -83,12 +94,30 @@ KernelChecks::Outcome KernelChecks::check(const PlanRequest& request,
                                           const Plan& plan,
                                           Purpose purpose,
                                           KernelSet& right) {
-  auto outcome = Outcome::kPassed;
-  for (const Plan::Step& step : plan.steps)
-    outcome = std::max(outcome, check(request, step, purpose, right));
-  for (const Plan* const other : {plan.enqueued.get(), plan.general.get()})
-    if (other != nullptr && outcome != Outcome::kFailed)
-      outcome = std::max(outcome, check(request, *other, purpose, right));
+  Steps open;
+  auto outcome = addOpen(request, plan, purpose, open) ? Outcome::kPassed : Outcome::kFailed;
+  if (open.empty()) return outcome;
+  if (purpose.measuring == Measuring::kNever || !request.mayAllocate || isCapturing(request.handle))
+    return std::max(outcome, Outcome::kPutOff);
+  const auto begin = std::chrono::steady_clock::now();
+  ScratchBound memory;
+  memory.mostBytes = request.settings->benchmarkMemoryBytes;
+  if (purpose.measuring != Measuring::kNow) memory.partsOfFree = kPartsOfFree;
+  KernelChecker checker(request.handle, request.problem, memory, knownOutputs_);
+  std::stable_sort(open.begin(), open.end(), [](const Plan::Step* one, const Plan::Step* other) {
+    return one->batch > other->batch;
+  });
+  for (const Plan::Step* const step : open) checker.reserve(toCheck(request, *step));
+  for (const Plan::Step* const step : open)
+    outcome =
+        std::max(outcome, note(request, *step, checker.check(toCheck(request, *step)), right));
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - begin;
+  logDebug("{} N={}: {} kernels checked in {:.1f} ms",
+           request.problem.text(),
+           request.problem.batch(),
+           open.size(),
+           elapsed.count());
   return outcome;
 }
 

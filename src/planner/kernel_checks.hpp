@@ -1,6 +1,9 @@
 // Kernels are checked before a plan of them runs for a client.
 #pragma once
 
+#include <vector>
+
+#include "benchmark/kernel_check.hpp"
 #include "plan/plan.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/request.hpp"
@@ -33,15 +36,18 @@ class KernelChecks {
     Measuring measuring;
     bool isAgain;
   };
+  using Steps = std::vector<const Plan::Step*>;
   Outcome check(const PlanRequest& request, const Plan& plan, Purpose purpose, KernelSet& right);
-  Outcome check(const PlanRequest& request,
-                const Plan::Step& step,
-                Purpose purpose,
-                KernelSet& right);
+  bool addOpen(const PlanRequest& request, const Plan& plan, Purpose purpose, Steps& open) const;
+  Outcome note(const PlanRequest& request,
+               const Plan::Step& step,
+               const KernelVerdict& verdict,
+               KernelSet& right);
   Known known(const PlanRequest& request, const Plan::Step& step) const;
 
   MeasurementStore& store_;
   Statistics& statistics_;
+  KnownOutputs knownOutputs_;
 };
 
 }  // namespace ucudnn

@@ -56,13 +56,14 @@ class Checking {
     const auto now = Clock::now();
     const auto share = now + (end_ - now) / static_cast<Clock::rep>(problemsLeft);
     PreparedKernels prepared(handle_, problem);
+    KernelChecker checker(handle_, problem, {}, known_);
     for (const KernelOffer& offer : allKernels(handle_, problem)) {
       if (Clock::now() >= share) {
         findings_.isWhole = false;
         ++findings_.unchecked;
         continue;
       }
-      const KernelVerdict verdict = verdictOf(prepared, offer);
+      const KernelVerdict verdict = verdictOf(checker, prepared, offer);
       if (verdict.kind == Kind::kUnchecked) {
         ++findings_.unchecked;
         continue;
@@ -80,15 +81,17 @@ class Checking {
   const Findings& findings() const noexcept { return findings_; }
 
  private:
-  KernelVerdict verdictOf(PreparedKernels& prepared, const KernelOffer& offer) {
+  static KernelVerdict verdictOf(KernelChecker& checker,
+                                 PreparedKernels& prepared,
+                                 const KernelOffer& offer) {
     try {
       KernelToCheck checked;
-      checked.problem = prepared.problem();
-      checked.kernel = prepared.build(checked.problem.batch(), offer.kernel, offer.calls);
+      checked.batch = prepared.problem().batch();
+      checked.kernel = prepared.build(checked.batch, offer.kernel, offer.calls);
       checked.workspaceBytes = offer.workspaceBytes;
       checked.accurate = offer.accurate;
       checked.mustRepeat = offer.deterministic;
-      return checkKernel(handle_, checked, {});
+      return checker.check(checked);
     } catch (const Error&) {
       return {};
     }
@@ -97,6 +100,7 @@ class Checking {
   cudnnHandle_t handle_;
   Clock::time_point end_ = Clock::now() + std::chrono::hours(24 * 365);
   Findings findings_;
+  KnownOutputs known_;
 };
 
 nlohmann::ordered_json toJson(const Findings& findings) {

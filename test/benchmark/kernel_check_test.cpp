@@ -1,6 +1,7 @@
 // Kernels that are wrong fail their check; kernels that are right pass it.
 #include "benchmark/kernel_check.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -80,10 +81,12 @@ class KernelCheckTest : public ::testing::Test {
                              const ScratchBound& memory = {}) const {
     std::vector<Checked> all;
     PreparedKernels prepared(handle_.get(), problem);
+    KnownOutputs known;
+    KernelChecker checker(handle_.get(), problem, memory, known);
     for (const KernelOffer& offer :
          offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), true)) {
       KernelToCheck checked;
-      checked.problem = problem;
+      checked.batch = problem.batch();
       checked.kernel = prepared.build(problem.batch(), offer.kernel, Calls::kAll);
       checked.workspaceBytes = offer.workspaceBytes;
       checked.accurate = offer.accurate;
@@ -93,7 +96,7 @@ class KernelCheckTest : public ::testing::Test {
       EngineConfiguration engine;
       if (isEngine) engine = engineConfigurationOf(offer.kernel.id);
       all.push_back({toText(problem.operation, offer.kernel),
-                     checkKernel(handle_.get(), checked, memory),
+                     checker.check(checked),
                      isEngine && engine.engine % 2 == 1,
                      engine.folds != 1 || engine.sums != 1 || engine.blocks != 0,
                      offer.deterministic,
@@ -223,21 +226,131 @@ TEST_F(KernelCheckTest, AFailedCallCondemnsNothing) {
       offeredKernels(handle_.get(), problem, ProblemDescriptors(problem).get(), false);
   ASSERT_FALSE(offers.empty());
   KernelToCheck checked;
-  checked.problem = problem;
+  checked.batch = problem.batch();
   checked.kernel = prepared.build(problem.batch(), offers.front().kernel, Calls::kAll);
   checked.workspaceBytes = offers.front().workspaceBytes;
+  const auto kindOfCheck = [&] {
+    KnownOutputs known;
+    return KernelChecker(handle_.get(), problem, {}, known).check(checked).kind;
+  };
   const std::int64_t before = callCount();
-  EXPECT_EQ(checkKernel(handle_.get(), checked, {}).kind, Kind::kRight);
+  EXPECT_EQ(kindOfCheck(), Kind::kRight);
   const std::int64_t calls = callCount() - before;
   const std::int64_t live = liveResources();
   for (std::int64_t n = 1; n <= calls; ++n) {
     failCall(n);
     try {
-      EXPECT_NE(checkKernel(handle_.get(), checked, {}).kind, Kind::kWrong) << "call " << n;
+      EXPECT_NE(kindOfCheck(), Kind::kWrong) << "call " << n;
     } catch (const Error&) {
     }
     failCall(0);
     EXPECT_EQ(liveResources(), live) << "call " << n;
+  }
+}
+
+/// Kernels of several batch sizes, one after another in the same memory, as a plan has them. What
+/// one of them does to it must not be held against the next.
+TEST_F(KernelCheckTest, KernelsOfAPlanShareMemoryAndInputs) {
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+    Problem problem = sampleProblem(operation, 12, 16);
+    problem.mathType = CUDNN_DEFAULT_MATH;
+    SCOPED_TRACE(problem.text());
+    std::vector<KernelToCheck> kernels;
+    std::vector<bool> mayLie;
+    for (const int batch : {12, 5, 1}) {
+      const Problem part = problem.withBatch(batch);
+      PreparedKernels prepared(handle_.get(), part);
+      for (const KernelOffer& offer :
+           offeredKernels(handle_.get(), part, ProblemDescriptors(part).get(), true)) {
+        KernelToCheck checked;
+        checked.batch = batch;
+        checked.kernel = prepared.build(batch, offer.kernel, Calls::kAll);
+        checked.workspaceBytes = offer.workspaceBytes;
+        checked.accurate = offer.accurate;
+        kernels.push_back(checked);
+        mayLie.push_back(offer.kernel.source == kEngines &&
+                         engineConfigurationOf(offer.kernel.id).engine % 2 == 1);
+      }
+    }
+    for (const Lie lie : {Lie::kNone, Lie::kRow, Lie::kOutput, Lie::kWorkspace}) {
+      setLie(lie);
+      KnownOutputs known;
+      KernelChecker checker(handle_.get(), problem, {}, known);
+      for (const KernelToCheck& kernel : kernels) checker.reserve(kernel);
+      const std::int64_t allocated = callCount("cudaMalloc");
+      const std::int64_t before = callCount();
+      std::size_t failed = 0;
+      for (std::size_t i = 0; i < kernels.size(); ++i) {
+        const KernelVerdict verdict = checker.check(kernels[i]);
+        failed += verdict.kind == Kind::kWrong ? 1 : 0;
+        EXPECT_TRUE(mayLie[i] || verdict.kind == Kind::kRight) << verdict.why;
+      }
+      EXPECT_EQ(callCount("cudaMalloc"), allocated + 1);
+      if (lie == Lie::kNone || lie == Lie::kRow) {
+        EXPECT_EQ(failed > 0, lie == Lie::kRow);
+      }
+      // Some 20 copies of outputs and of what lies beside them, and the kernel's own calls.
+      const auto count = static_cast<std::int64_t>(kernels.size());
+      EXPECT_LT(callCount() - before, (lie == Lie::kNone ? 50 : 100) * count);
+    }
+    setLie(Lie::kNone);
+  }
+  EXPECT_EQ(violationCount(), 0);
+}
+
+/// As many as there are, each once, and in lines that one copy fetches.
+TEST(OutputsToCheckTest, AreOnTheirLinesAndWithinTheOutput) {
+  RandomProblems random(2);
+  for (int i = 0; i < 200; ++i) {
+    const Problem problem = random.next();
+    SCOPED_TRACE(problem.text());
+    const OutputsToCheck checked = outputsToCheck(problem);
+    const std::size_t last = problem.outputBytes() / elementBytes(problem.outputType());
+    std::size_t count = 0;
+    for (const OutputLine& line : checked.lines)
+      for (std::size_t j = 0; j < line.count; ++j, ++count) {
+        ASSERT_LT(count, checked.outputs.size());
+        EXPECT_EQ(checked.outputs[count].offset, line.first + j * line.step);
+        EXPECT_LT(checked.outputs[count].offset, last);
+      }
+    EXPECT_EQ(count, checked.outputs.size());
+    EXPECT_LE(count, std::size_t{kMostOutputs});
+  }
+}
+
+TEST(OutputsToCheckTest, AreOfAllChannelsAndOfTheLastOfEachDimension) {
+  Problem problem = sampleProblem(Operation::kForward, 40, 64);
+  setLine(problem, 0, {30, 3, 1, 1});
+  setLine(problem, 1, {50, 3, 1, 1});
+  setSizes(problem, 64, 64, false);
+  std::set<std::size_t> channels, places;
+  std::array<std::size_t, 3> lasts{};
+  for (const ExactOutput& output : outputsToCheck(problem).outputs) {
+    const std::size_t column = output.offset % 50, row = output.offset / 50 % 30;
+    const std::size_t channel = output.offset / 1500 % 64, sample = output.offset / 1500 / 64;
+    channels.insert(channel);
+    places.insert(output.offset);
+    lasts[0] += sample == 39 ? 1 : 0;
+    lasts[1] += row == 29 ? 1 : 0;
+    lasts[2] += column == 49 ? 1 : 0;
+  }
+  EXPECT_EQ(channels.size(), 64U);
+  EXPECT_GT(places.size(), 200U);
+  for (const std::size_t last : lasts) EXPECT_GE(last, 32U);
+}
+
+/// Gigabytes from one to the next would be too far for a copy.
+TEST(OutputsToCheckTest, OfALargeOutputAreWithinACopysReach) {
+  Problem problem = sampleProblem(Operation::kForward, 4, 32);
+  setLine(problem, 0, {30000, 3, 1, 1});
+  setLine(problem, 1, {30000, 3, 1, 1});
+  setSizes(problem, 1, 64, false);
+  const OutputsToCheck checked = outputsToCheck(problem);
+  EXPECT_GE(checked.outputs.size(), 64U);
+  for (const OutputLine& line : checked.lines) {
+    EXPECT_LT(line.step * sizeof(float), std::size_t{1} << 31);
+    EXPECT_TRUE(line.step > 0 || line.count == 1);
   }
 }
 
