@@ -48,11 +48,14 @@ const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept 
   return place == plans.end() ? nullptr : &*place;
 }
 
-void KnownQuestion::addAttempt(const BenchmarkResult& result, std::size_t limitBytes) {
-  const bool isAnswered = result.undividedMeasured;
+void KnownQuestion::addAttempt(const BenchmarkResult& result,
+                               std::size_t limitBytes,
+                               bool hasUndivided) {
+  const bool failsAgain = failed && result.failures > 0 && hasUndivided;
+  const bool isAnswered = result.undividedMeasured || failsAgain;
   const std::size_t bytes = answeredWithin(result, limitBytes);
   const bool isShort = result.untried == Untried::kMemory;
-  const bool hasFailed = result.failures > 0 || (!isAnswered && !isShort);
+  const bool hasFailed = (result.failures > 0 && !failsAgain) || (!isAnswered && !isShort);
   const bool isWhole = !isShort && !hasFailed && !result.replaysUntried;
   if (isWhole) wholeBytes = std::max(wholeBytes.value_or(0), bytes);
   if (!isWhole || bytes >= triedBytes) {

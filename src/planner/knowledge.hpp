@@ -110,8 +110,10 @@ struct KnownQuestion {
     return answers(limitBytes) && (!isIncomplete() || (wholeBytes && *wholeBytes >= limitBytes));
   }
   /// Notes an attempt within `limitBytes`. If it had less than an earlier attempt, it does not make
-  /// up for what that one left out.
-  void addAttempt(const BenchmarkResult& result, std::size_t limitBytes);
+  /// up for what that one left out. `hasUndivided`: some kernel's time for the mini-batch itself is
+  /// known. Then kernels that fail in two attempts running count as refused, because a cuDNN whose
+  /// kernel always fails would leave the problem without a plan for ever.
+  void addAttempt(const BenchmarkResult& result, std::size_t limitBytes, bool hasUndivided);
   const KnownPlan* find(const PlanRequest& request) const noexcept;
   /// Whether, until it is measured, the client's own kernel runs in parts, or another one in bands.
   bool runsUnmeasured(const PlanRequest& request) const noexcept;

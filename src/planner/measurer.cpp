@@ -143,10 +143,18 @@ void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
   if (!reserved && measuring != Measuring::kNow) return;
   // Another thread may have measured meanwhile.
   if (!isToBeMeasured(request, measuring)) return;
-  if (measuring == Measuring::kNow)
-    measure(request, reserved != nullptr);
-  else
-    measureSlice(request);
+  if (measuring != Measuring::kNow) return measureSlice(request);
+  measure(request, reserved != nullptr);
+  if (hasFailed(request)) measure(request, reserved != nullptr);
+}
+
+/// Whether kernels failed, and others are known. Another attempt tries only those that failed.
+bool Measurer::hasFailed(const PlanRequest& request) const {
+  return store_.read(request, [&](const Known* known, const KnownQuestion* asked) {
+    if (asked == nullptr || !asked->failed) return false;
+    const auto undivided = known->measurements.find(request.problem.batch());
+    return undivided != known->measurements.end() && !undivided->second.kernels.empty();
+  });
 }
 
 KnownBefore Measurer::knownBefore(const PlanRequest& request) {

@@ -56,6 +56,7 @@ class Measurer {
   bool isToBeMeasured(const PlanRequest& request, Measuring measuring);
   /// Measures all at once. A thread that has waited for the device long enough has not reserved it.
   void measure(const PlanRequest& request, bool isReserved);
+  bool hasFailed(const PlanRequest& request) const;
   void measureSlice(const PlanRequest& request);
   /// Null if another problem's measurement comes first.
   Begun* ongoingOf(const PlanRequest& request, const BenchmarkRequest& benchmark);

@@ -58,6 +58,7 @@ enum class Lie {
   kMore,       ///< 2 KiB behind the workspace: it needs more than it says
   kBits,       ///< in each run other last bits, though it is said to be deterministic
   kUnwritten,  ///< the last row is left as it is
+  kFails,      ///< each call returns EXECUTION_FAILED
 };
 
 /// A range of device memory that a kernel touches.

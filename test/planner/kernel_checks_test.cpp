@@ -52,6 +52,18 @@ class KernelChecksTest : public PlannerTest {
   TemporaryDirectory directory_;
 };
 
+TEST_F(KernelChecksTest, WhatAlwaysFailsIsDoneWithout) {
+  settings_.checkKernels = false;
+  setLie(Lie::kFails);
+  Planner planner;
+  const auto plan = planner.plan(wanted(planner));
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(hasLiar(*plan)) << toText(*plan);
+  const long long timed = planner.statistics().kernelsMeasured;
+  EXPECT_TRUE(planner.answer(wanted(planner), Measuring::kNow).isFinal);
+  EXPECT_EQ(timed, planner.statistics().kernelsMeasured);
+}
+
 TEST_F(KernelChecksTest, WhatAPlanRunsIsCheckedOnce) {
   Planner planner;
   const auto plan = planner.plan(wanted(planner));

@@ -25,7 +25,7 @@ BenchmarkResult shortOf(Untried untried, bool replaysUntried = false) {
 TEST(KnowledgeTest, AWholeAttemptAnswersItsLimitAndNoLargerOne) {
   KnownQuestion asked;
   EXPECT_FALSE(asked.isComplete(kSmall));
-  asked.addAttempt(whole(), kSmall);
+  asked.addAttempt(whole(), kSmall, false);
   EXPECT_TRUE(asked.isComplete(kSmall));
   EXPECT_FALSE(asked.isComplete(kLarge));
 }
@@ -34,7 +34,7 @@ TEST(KnowledgeTest, OneThatEveryOfferFitsAnswersAll) {
   KnownQuestion asked;
   BenchmarkResult result = whole();
   result.everyOfferFits = true;
-  asked.addAttempt(result, kSmall);
+  asked.addAttempt(result, kSmall, false);
   EXPECT_TRUE(asked.isComplete(kLarge));
 }
 
@@ -42,22 +42,22 @@ class CutShortTest : public ::testing::TestWithParam<BenchmarkResult> {};
 
 TEST_P(CutShortTest, AnAttemptWithinLessDoesNotMakeUpForIt) {
   KnownQuestion asked;
-  asked.addAttempt(GetParam(), kLarge);
+  asked.addAttempt(GetParam(), kLarge, false);
   EXPECT_TRUE(asked.answers(kLarge));
   EXPECT_FALSE(asked.isComplete(kSmall));
-  asked.addAttempt(whole(), kSmall);
+  asked.addAttempt(whole(), kSmall, false);
   EXPECT_TRUE(asked.isComplete(kSmall));
   EXPECT_FALSE(asked.isComplete(kLarge));
-  asked.addAttempt(whole(), kLarge);
+  asked.addAttempt(whole(), kLarge, false);
   EXPECT_TRUE(asked.isComplete(kLarge));
   EXPECT_FALSE(asked.isIncomplete());
 }
 
 TEST_P(CutShortTest, AnotherOneWithinLessLeavesItCutShort) {
   KnownQuestion asked;
-  asked.addAttempt(GetParam(), kLarge);
-  asked.addAttempt(GetParam(), kSmall);
-  asked.addAttempt(whole(), kSmall);
+  asked.addAttempt(GetParam(), kLarge, false);
+  asked.addAttempt(GetParam(), kSmall, false);
+  asked.addAttempt(whole(), kSmall, false);
   EXPECT_FALSE(asked.isComplete(kLarge));
 }
 
@@ -65,6 +65,18 @@ BenchmarkResult failed() {
   BenchmarkResult result = whole();
   result.failures = 1;
   return result;
+}
+
+TEST(KnowledgeTest, WhatFailsTwiceRunningIsAsIfRefused) {
+  KnownQuestion asked;
+  BenchmarkResult result = failed();
+  result.undividedMeasured = false;
+  asked.addAttempt(result, kLarge, true);
+  EXPECT_FALSE(asked.isAnswered());
+  asked.addAttempt(result, kLarge, false);
+  EXPECT_FALSE(asked.isAnswered()) << "no kernel is known";
+  asked.addAttempt(result, kLarge, true);
+  EXPECT_TRUE(asked.isComplete(kLarge));
 }
 
 INSTANTIATE_TEST_SUITE_P(Reasons,

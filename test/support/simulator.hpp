@@ -88,7 +88,8 @@ enum class Lie {  // as ucudnn::simulator::Lie
   kWorkspace,
   kMore,
   kBits,
-  kUnwritten
+  kUnwritten,
+  kFails
 };
 
 inline void setLie(Lie lie) {

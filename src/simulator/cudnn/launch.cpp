@@ -153,6 +153,9 @@ Work convolutionWork(cudnnHandle_t handle,
   if (!checkRange(workspace, kernels.cost.workspaceBytes, "workspace")) {
     refuse(CUDNN_STATUS_EXECUTION_FAILED, "the workspace is not within device memory");
   }
+  if (kernels.mayLie && lie() == Lie::kFails) {
+    refuse(CUDNN_STATUS_EXECUTION_FAILED, "a test lets the engine fail");
+  }
   call.workspace = workspace;
   call.workspaceBytes = kernels.cost.workspaceBytes;
   call.epilogue.error = kernels.error;
