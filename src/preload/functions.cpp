@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "preload/lookups.hpp"
 #include "preload/objects.hpp"
 
 namespace ucudnn::preload {
@@ -49,12 +50,18 @@ struct Cudnn {
 /// front. A function of another cuDNN doesn't.
 void* functionOf(const Cudnn& cudnn, const char* name) noexcept {
   Dl_info found{};
-  void* const next = ::dlsym(RTLD_NEXT, name);
+  void* const next = libcLookUp(RTLD_NEXT, name);
   const int major = next != nullptr && ::dladdr(next, &found) != 0 && found.dli_fname != nullptr
                         ? majorInName(found.dli_fname)
                         : 0;
   if (next != nullptr && (major == 0 || major == cudnn.major)) return next;
-  return cudnn.library != nullptr ? ::dlsym(cudnn.library, name) : nullptr;
+  return cudnn.library != nullptr ? nextLookUp(cudnn.library, name) : nullptr;
+}
+
+/// The library's, whatever stands in front of it.
+void* ownFunctionOf(const Cudnn& cudnn, const char* name) noexcept {
+  void* const own = cudnn.library != nullptr ? nextLookUp(cudnn.library, name) : nullptr;
+  return own != nullptr ? own : functionOf(cudnn, name);
 }
 
 /// The library of the cuDNN that we plan for.
@@ -92,10 +99,10 @@ Cudnn cudnnOf(const link_map* caller) noexcept {
   Cudnn cudnn{};
   if (caller != nullptr)
     if (const int major = majorNeededBy(*caller)) cudnn = loadedCudnn(major);
-  if (cudnn.major == 0) cudnn = cudnnWith(::dlsym(RTLD_NEXT, kGetVersion));
+  if (cudnn.major == 0) cudnn = cudnnWith(libcLookUp(RTLD_NEXT, kGetVersion));
   if (cudnn.major == 0 && caller != nullptr && caller->l_name[0] != '\0')
     if (void* const own = loaded(caller->l_name)) {
-      cudnn = cudnnWith(::dlsym(own, kGetVersion));
+      cudnn = cudnnWith(nextLookUp(own, kGetVersion));
       ::dlclose(own);
     }
   for (const int major : {CUDNN_MAJOR, 10, 9, 8, 7})
@@ -103,17 +110,17 @@ Cudnn cudnnOf(const link_map* caller) noexcept {
   return cudnn;
 }
 
-void lookUpNative(const Cudnn& cudnn, Functions& to) noexcept {
-  assign(to.Create, functionOf(cudnn, "cudnnCreate"));
-  assign(to.Destroy, functionOf(cudnn, "cudnnDestroy"));
-#define UCUDNN_ASSIGN(NAME, PARAMETERS, ARGUMENTS) \
-  assign(to.NAME, functionOf(cudnn, "cudnn" #NAME));
+template <typename Find>
+void lookUpNative(const Cudnn& cudnn, Functions& to, Find find) noexcept {
+  assign(to.Create, find(cudnn, "cudnnCreate"));
+  assign(to.Destroy, find(cudnn, "cudnnDestroy"));
+#define UCUDNN_ASSIGN(NAME, PARAMETERS, ARGUMENTS) assign(to.NAME, find(cudnn, "cudnn" #NAME));
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_ASSIGN)
   UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_ASSIGN)
 #undef UCUDNN_ASSIGN
 #if CUDNN_VERSION >= 90500
-  assign(to.BackendPopulateCudaGraph, functionOf(cudnn, "cudnnBackendPopulateCudaGraph"));
-  assign(to.BackendUpdateCudaGraph, functionOf(cudnn, "cudnnBackendUpdateCudaGraph"));
+  assign(to.BackendPopulateCudaGraph, find(cudnn, "cudnnBackendPopulateCudaGraph"));
+  assign(to.BackendUpdateCudaGraph, find(cudnn, "cudnnBackendUpdateCudaGraph"));
 #endif
 }
 
@@ -121,7 +128,7 @@ void lookUpNative(const Cudnn& cudnn, Functions& to) noexcept {
 bool lookUpPlanned(void* library, Functions& to) noexcept {
   bool all = true;
   const auto find = [&](auto& member, const char* name) {
-    assign(member, ::dlsym(library, name));
+    assign(member, nextLookUp(library, name));
     all = all && member != nullptr;
   };
   find(to.Create, "ucudnnCreate");
@@ -180,7 +187,7 @@ bool isDisabled() noexcept {
 }
 
 struct Decision {
-  Functions native, planned;
+  Functions native, own, planned;
   Route route;
 };
 
@@ -203,7 +210,7 @@ bool loadPlanned(const Cudnn& cudnn, Functions& planned) noexcept {
     return false;
   }
   decltype(&::ucudnnLookUpCudnn) lookUpCudnn = nullptr;
-  assign(lookUpCudnn, ::dlsym(library, "ucudnnLookUpCudnn"));
+  assign(lookUpCudnn, nextLookUp(library, "ucudnnLookUpCudnn"));
   if (lookUpCudnn == nullptr || !lookUpPlanned(library, planned)) {
     warn(UCUDNN_SONAME " is of another version than libucudnn_preload.so", "");
     return false;
@@ -229,8 +236,10 @@ const Decision* decisionOf(const Cudnn& cudnn) noexcept {
   // holds. No thread waits with a lock for another, which might hold the loader's lock.
   auto* const made = static_cast<Decision*>(::calloc(1, sizeof(Decision)));
   if (made == nullptr) return nullptr;
-  lookUpNative(cudnn, made->native);
-  made->route = {&made->native, loadPlanned(cudnn, made->planned) ? &made->planned : nullptr};
+  lookUpNative(cudnn, made->native, functionOf);
+  lookUpNative(cudnn, made->own, ownFunctionOf);
+  made->route = {
+      &made->native, &made->own, loadPlanned(cudnn, made->planned) ? &made->planned : nullptr};
   const Decision* first = nullptr;
   if (place.compare_exchange_strong(first, made, std::memory_order_acq_rel)) return made;
   ::free(made);
@@ -284,7 +293,7 @@ constexpr const char* kWait = "cudaDeviceSynchronize";
 /// Whether the loader binds the name cudaDeviceSynchronize to ours.
 bool isWaitOurs() noexcept {
   Dl_info found{}, self{};
-  void* const first = ::dlsym(RTLD_DEFAULT, kWait);
+  void* const first = libcLookUp(RTLD_DEFAULT, kWait);
   return first != nullptr && ::dladdr(first, &found) != 0 &&
          ::dladdr(reinterpret_cast<void*>(&loadLibrary), &self) != 0 &&
          found.dli_fbase == self.dli_fbase;
@@ -301,10 +310,10 @@ decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
   static std::atomic<decltype(&::cudaDeviceSynchronize)> found{nullptr};
   if (const auto known = found.load(std::memory_order_acquire)) return known;
   decltype(&::cudaDeviceSynchronize) function = nullptr;
-  assign(function, ::dlsym(RTLD_NEXT, kWait));
+  assign(function, libcLookUp(RTLD_NEXT, kWait));
   for (const char* const runtime : kRuntimes)
     if (function == nullptr)
-      if (void* const library = loaded(runtime)) assign(function, ::dlsym(library, kWait));
+      if (void* const library = loaded(runtime)) assign(function, nextLookUp(library, kWait));
   if (function != nullptr) found.store(function, std::memory_order_release);
   return function;
 }
@@ -312,6 +321,18 @@ decltype(&::cudaDeviceSynchronize) deviceSynchronize() noexcept {
 bool seesDeviceWaits(const void* caller) noexcept {
   const link_map* const object = objectAt(caller);
   return isWaitOurs() && object != nullptr && needs(*object, "libcudart");
+}
+
+void* plannedCudnnsOwn(const char* name) noexcept {
+  if (isDisabled()) return nullptr;
+  for (const int major : {10, 9, 8, 7}) {
+    const Cudnn other = major != CUDNN_MAJOR ? loadedCudnn(major) : Cudnn{};
+    if (other.library == nullptr) continue;
+    ::dlclose(other.library);
+    return nullptr;
+  }
+  const Cudnn cudnn = loadedCudnn(CUDNN_MAJOR);
+  return cudnn.library != nullptr ? nextLookUp(cudnn.library, name) : nullptr;
 }
 
 const Route* routeOf(const void* caller) noexcept {

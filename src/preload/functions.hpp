@@ -39,6 +39,7 @@ struct Functions {
 /// Who answers a caller. Immutable.
 struct Route {
   const Functions* native;   ///< a function that this cuDNN does not have is null
+  const Functions* own;      ///< the same without what stands between us and cuDNN
   const Functions* planned;  ///< null: every call passes through
 };
 
@@ -46,6 +47,9 @@ struct Route {
 /// because a process may have several. Decided at the first call that finds a cuDNN, once for each
 /// major version. Null: none is loaded.
 const Route* routeOf(const void* caller) noexcept;
+/// The function of the cuDNN that we plan for. Null: the program has none, or another major version
+/// besides, or μ-cuDNN is disabled.
+void* plannedCudnnsOwn(const char* name) noexcept;
 /// libucudnn.so's. Null: no call has been answered by them yet.
 const Functions* plannedFunctions() noexcept;
 

@@ -10,7 +10,8 @@ using ucudnn::preload::routeOf;
 
 namespace {
 
-/// Calls of ours that this thread is in. Calls by μ-cuDNN or cuDNN itself inside them pass through.
+/// Calls of ours that this thread is in. Calls by μ-cuDNN or cuDNN itself inside them pass through, to
+/// cuDNN's own functions: a library between us and cuDNN may have looked up ours in their place.
 /// Read on every call: the library is loaded when the program starts, so it may have its place in
 /// the threads' first block.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
@@ -34,8 +35,8 @@ constexpr cudnnStatus_t kNoFunction = CUDNN_STATUS_NOT_SUPPORTED;
 constexpr cudnnStatus_t kNoCudnn = CUDNN_STATUS_NOT_INITIALIZED;
 
 template <auto member, typename... Arguments>
-cudnnStatus_t callNative(const Route& to, Arguments... arguments) noexcept {
-  const auto function = to.native->*member;
+cudnnStatus_t callNative(const Functions* functions, Arguments... arguments) noexcept {
+  const auto function = functions->*member;
   return function != nullptr ? function(arguments...) : kNoFunction;
 }
 
@@ -43,8 +44,9 @@ template <auto member, typename... Arguments>
 cudnnStatus_t call(const void* caller, Arguments... arguments) noexcept {
   const Route* const to = routeOf(caller);
   if (to == nullptr) return kNoCudnn;
-  if (to->planned == nullptr || depth > 0) return callNative<member>(*to, arguments...);
+  if (depth > 0) return callNative<member>(to->own, arguments...);
   const CallScope scope;
+  if (to->planned == nullptr) return callNative<member>(to->native, arguments...);
   return (to->planned->*member)(arguments...);
 }
 
@@ -57,7 +59,7 @@ cudnnStatus_t create(cudnnHandle_t* handle, const void* caller) noexcept {
   if (status == CUDNN_STATUS_SUCCESS && to->planned != nullptr) ucudnn::preload::noteHandle();
   if (status == CUDNN_STATUS_SUCCESS || to == nullptr || to->planned == nullptr) return status;
   const CallScope scope;
-  return callNative<&Functions::Create>(*to, handle);
+  return callNative<&Functions::Create>(to->native, handle);
 }
 
 #if UCUDNN_HAS_BACKEND
@@ -78,9 +80,11 @@ cudnnStatus_t callOnGraph(const void* caller,
                           cudaGraph_t graph) noexcept {
   const Route* const to = routeOf(caller);
   if (to == nullptr) return kNoCudnn;
-  if (to->planned != nullptr && depth == 0 && to->planned->BackendNeedsMore(plan) != 0)
+  if (depth > 0) return callNative<member>(to->own, handle, plan, pack, graph);
+  if (to->planned != nullptr && to->planned->BackendNeedsMore(plan) != 0)
     return CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API;
-  return callNative<member>(*to, handle, plan, pack, graph);
+  const CallScope scope;
+  return callNative<member>(to->native, handle, plan, pack, graph);
 }
 #endif
 

@@ -31,7 +31,7 @@
 //   waits     the same, three times over, while another thread waits for the device again and again
 //   unseen    the same, but the waits are by ways that the preload does not see
 //   turns     two threads call in turns, as a framework's forward and backward passes do
-//   outside   the handles are made and ended by functions that dlsym has found in cuDNN itself
+//   outside   the handles are made and ended by cuDNN's functions, which the preload does not see
 //   fork      a child that calls nothing of cuDNN's, and one that calls all of it; then "find"
 //   forks     children that use all of it, forked while threads do
 //   exec      becomes "find"
@@ -179,8 +179,11 @@ void findInTurns(std::vector<float>& results) {
 void runOutside(std::vector<float>& results) {
   void* const library = dlopen("libcudnn.so.9", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) throw std::runtime_error(dlerror());
-  const auto create = reinterpret_cast<decltype(&cudnnCreate)>(dlsym(library, "cudnnCreate"));
-  const auto destroy = reinterpret_cast<decltype(&cudnnDestroy)>(dlsym(library, "cudnnDestroy"));
+  // The C library's own dlsym, which libucudnn_preload.so does not stand in front of.
+  const auto find = reinterpret_cast<decltype(&dlsym)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
+  if (find == nullptr) throw std::runtime_error(dlerror());
+  const auto create = reinterpret_cast<decltype(&cudnnCreate)>(find(library, "cudnnCreate"));
+  const auto destroy = reinterpret_cast<decltype(&cudnnDestroy)>(find(library, "cudnnDestroy"));
   const auto use = [&](cudnnHandle_t handle) { Layer().find(handle, results); };
   for (int i = 0; i < 2; ++i) withHandle(use, create, destroy);  // perhaps at the same address
   withHandle(use, create, cudnnDestroy);
