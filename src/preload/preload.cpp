@@ -10,8 +10,8 @@ using ucudnn::preload::routeOf;
 
 namespace {
 
-/// Calls of ours that this thread is in. Calls by μ-cuDNN or cuDNN itself inside them pass through, to
-/// cuDNN's own functions: a library between us and cuDNN may have looked up ours in their place.
+/// Calls of ours that this thread is in. Calls by μ-cuDNN or cuDNN itself inside them pass through,
+/// to cuDNN's own functions: a library between us and cuDNN may have looked up ours in their place.
 /// Read on every call: the library is loaded when the program starts, so it may have its place in
 /// the threads' first block.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
