@@ -111,10 +111,12 @@ std::vector<FrozenPlan> usedFrozenPlans() {
 
 FrozenPlan toFrozen(const KnownPlan& known,
                     const QuestionKey& question,
-                    const std::string& device) {
+                    const MachineKey& machine) {
   const Plan& plan = *known.plan;
   FrozenPlan frozen;
-  frozen.device = printable(device);
+  frozen.device = printable(machine.deviceName);
+  frozen.cudaVersion = machine.cudaVersion;
+  frozen.cudnnVersion = machine.cudnnVersion;
   frozen.problem = plan.problem.text();
   frozen.miniBatch = plan.problem.batch();
   frozen.limitBytes = known.highBytes;

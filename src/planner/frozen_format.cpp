@@ -46,15 +46,17 @@ Json toJson(const FrozenPair& pair) {
 }
 
 Json toJson(const FrozenPlan& plan) {
-  Json json = {{"device", plan.device},
-               {"problem", plan.problem},
+  Json json = {{"device", plan.device}};
+  if (plan.cudaVersion > 0) json["cuda_version"] = plan.cudaVersion;
+  if (plan.cudnnVersion > 0) json["cudnn_version"] = plan.cudnnVersion;
+  json.update({{"problem", plan.problem},
                {"mini_batch", plan.miniBatch},
                {"limit_bytes", plan.limitBytes},
                {"deterministic", plan.deterministic},
                {"policy", toText(plan.policy)},
                {"kernels", toText(plan.kernels)},
                {"workspace_bytes", plan.workspaceBytes},
-               {"plan", toJson(plan.plan)}};
+               {"plan", toJson(plan.plan)}});
   if (plan.general) json["plan_for_other_calls"] = toJson(*plan.general);
   return json;
 }
@@ -192,6 +194,8 @@ FrozenPair pairOf(const PlansField& field, int miniBatch) {
 FrozenPlan planOf(const PlansField& field) {
   constexpr std::size_t kMostTextBytes = 1000;  // A problem's takes 200.
   field.expectMembers({"device",
+                       "cuda_version",
+                       "cudnn_version",
                        "problem",
                        "mini_batch",
                        "limit_bytes",
@@ -203,6 +207,10 @@ FrozenPlan planOf(const PlansField& field) {
                        "plan_for_other_calls"});
   FrozenPlan plan;
   plan.device = field.member("device").text(kMostTextBytes);
+  // Files from before 2026-11-26 lack both.
+  if (const auto cuda = field.find("cuda_version")) plan.cudaVersion = cuda->positive();
+  if (const auto cudnn = field.find("cudnn_version"))
+    plan.cudnnVersion = static_cast<std::size_t>(cudnn->positive());
   plan.problem = field.member("problem").text(kMostTextBytes);
   plan.miniBatch = field.member("mini_batch").positive(2);
   plan.limitBytes = field.member("limit_bytes").bytes();

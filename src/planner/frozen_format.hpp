@@ -42,8 +42,10 @@ struct FrozenPair {
 
 /// A plan and what it was made for.
 struct FrozenPlan {
-  std::string device;   ///< its model
-  std::string problem;  ///< Problem::text()
+  std::string device;            ///< its model
+  int cudaVersion = 0;           ///< as cudaRuntimeGetVersion tells it; 0: not known
+  std::size_t cudnnVersion = 0;  ///< as cudnnGetVersion tells it; 0: not known
+  std::string problem;           ///< Problem::text()
   int miniBatch = 0;
   std::size_t limitBytes = 0;
   bool deterministic = false;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 #include "support/text.hpp"
+#include "support/version_text.hpp"
 
 namespace ucudnn {
 namespace {
@@ -113,12 +115,31 @@ auto rankOf(const FrozenPlan& plan, const PlanRequest& request) {
       isLess ? request.limitBytes - plan.limitBytes : plan.limitBytes - request.limitBytes);
 }
 
+/// How far the machine that a plan was made for is from this one. 0: it is such a machine.
+int differencesOf(const FrozenPlan& plan, const MachineKey& machine) {
+  const auto differs = [](auto recorded, auto here) { return recorded != 0 && recorded != here; };
+  return (plan.device != printable(machine.deviceName) ? 4 : 0) +
+         (differs(plan.cudnnVersion, machine.cudnnVersion) ? 2 : 0) +
+         (differs(plan.cudaVersion, machine.cudaVersion) ? 1 : 0);
+}
+
 }  // namespace
 
 FrozenPlans::FrozenPlans(std::string name, std::vector<FrozenPlan> plans)
     : name_(std::move(name)), plans_(std::move(plans)) {
   for (std::size_t i = 0; i < plans_.size(); ++i)
     places_[{plans_[i].problem, plans_[i].miniBatch}].push_back(i);
+}
+
+void FrozenPlans::keepMostSimilar(std::vector<std::size_t>& indices,
+                                  const MachineKey& machine) const {
+  int least = std::numeric_limits<int>::max();
+  for (const std::size_t index : indices)
+    least = std::min(least, differencesOf(plans_[index], machine));
+  const auto isFarther = [&](std::size_t index) {
+    return differencesOf(plans_[index], machine) > least;
+  };
+  indices.erase(std::remove_if(indices.begin(), indices.end(), isFarther), indices.end());
 }
 
 std::vector<std::size_t> FrozenPlans::ranked(const PlanRequest& request, const Machines& machines) {
@@ -131,14 +152,7 @@ std::vector<std::size_t> FrozenPlans::ranked(const PlanRequest& request, const M
       known = &found_[key];
       const auto place = places_.find({request.problem.text(), request.problem.batch()});
       if (place != places_.end()) *known = place->second;
-      const std::string device = printable(machines.key(request.machine).deviceName);
-      std::stable_partition(known->begin(), known->end(), [&](std::size_t index) {
-        return plans_[index].device == device;
-      });
-      const auto others = std::find_if(known->begin(), known->end(), [&](std::size_t index) {
-        return plans_[index].device != device;
-      });
-      if (others != known->begin()) known->erase(others, known->end());
+      keepMostSimilar(*known, machines.key(request.machine));
     }
     indices = *known;
   }
@@ -176,7 +190,10 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
     auto [made, isNew] = built(request, index);
     if (made.plan && made.plan->borrows() && !request.mayBorrow()) made.plan = made.plan->general;
     if (made.plan && !request.suitsEngines && !made.plan->of(CallKind::kOther)) made.plan = nullptr;
-    if (made.plan && made.neededBytes <= request.limitBytes) return {std::move(made.plan), isNew};
+    if (made.plan && made.neededBytes <= request.limitBytes) {
+      warnOfOther(plans_[index], machines.key(request.machine));
+      return {std::move(made.plan), isNew};
+    }
     if (!why.empty()) continue;
     why = made.plan          ? fmt::format("{} bytes of workspace are not the {} that it needs",
                                   request.limitBytes,
@@ -227,6 +244,24 @@ void FrozenPlans::warn(const PlanRequest& request, const std::string& why) {
           request.problem.batch(),
           why,
           request.settings->plansStrict ? "left to cuDNN" : "planned as usual");
+}
+
+void FrozenPlans::warnOfOther(const FrozenPlan& plan, const MachineKey& machine) {
+  if (differencesOf(plan, machine) == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(hasWarnedOfOther_, true)) return;
+  }
+  const auto textOf = [](const std::string& device, int cuda, std::size_t cudnn) {
+    return fmt::format("{}{}{}",
+                       excerpt(device),
+                       cuda == 0 ? "" : ", CUDA " + cudaVersionText(cuda),
+                       cudnn == 0 ? "" : ", cuDNN " + cudnnVersionText(cudnn));
+  };
+  logWarn("{}: made for {}, and used as it is on {}",
+          excerpt(name_),
+          textOf(plan.device, plan.cudaVersion, plan.cudnnVersion),
+          textOf(printable(machine.deviceName), machine.cudaVersion, machine.cudnnVersion));
 }
 
 }  // namespace ucudnn

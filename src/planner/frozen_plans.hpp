@@ -33,8 +33,9 @@ class FrozenPlans {
   FrozenPlans(std::string name, std::vector<FrozenPlan> plans);
 
   /// The plan for the request, else null, with one warning for each problem and mini-batch. If
-  /// several fit the limit, one that was made for such a device and question is taken: for the
-  /// least limit that is no less than the request's, or else the largest. Throws std::bad_alloc.
+  /// several fit the limit, one that was made for such a machine and question is taken: for the
+  /// least limit that is no less than the request's, or else the largest. If it was made for
+  /// another machine, one warning says so. Throws std::bad_alloc.
   Found plan(const PlanRequest& request, const Machines& machines);
 
   /// Times and workspaces of the plans within the request's limit, by ascending workspace.
@@ -53,10 +54,12 @@ class FrozenPlans {
     std::size_t neededBytes = 0;
   };
 
+  void keepMostSimilar(std::vector<std::size_t>& indices, const MachineKey& machine) const;
   std::vector<std::size_t> ranked(const PlanRequest& request, const Machines& machines);
   /// Second: whether it was built just now.
   std::pair<Built, bool> built(const PlanRequest& request, std::size_t index);
   void warn(const PlanRequest& request, const std::string& why);
+  void warnOfOther(const FrozenPlan& plan, const MachineKey& machine);
 
   const std::string name_;
   const std::vector<FrozenPlan> plans_;
@@ -64,9 +67,10 @@ class FrozenPlans {
   std::map<std::pair<std::string, int>, std::vector<std::size_t>> places_;
   mutable ForkMutex mutex_;
   std::map<BuiltKey, Built> built_;
-  /// Indices in plans_ for problems that were asked about; only those for such a device, if any.
+  /// Indices in plans_ for problems that were asked about; only those for the most similar machine.
   BoundedMap<KnownKey, std::vector<std::size_t>, KnownKey::Hash> found_{kMostProblems};
   BoundedMap<KnownKey, bool, KnownKey::Hash> warned_{kMostProblems};
+  bool hasWarnedOfOther_ = false;
 };
 
 /// The plans of a file; equal contents are read once. Throws BadSetting.
@@ -76,7 +80,7 @@ std::shared_ptr<FrozenPlans> frozenPlans(const std::string& path);
 std::vector<FrozenPlan> usedFrozenPlans();
 
 /// Converts a plan to a file's form, with the limit that it answers.
-FrozenPlan toFrozen(const KnownPlan& known, const QuestionKey& question, const std::string& device);
+FrozenPlan toFrozen(const KnownPlan& known, const QuestionKey& question, const MachineKey& machine);
 
 /// Replaces the file in one step. Throws BadSetting.
 void writeFrozenPlans(const std::string& path, const std::vector<FrozenPlan>& plans);

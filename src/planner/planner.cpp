@@ -253,7 +253,7 @@ void Planner::savePlans(const std::string& path) const {
       for (const auto* list : {&asked.plans, &asked.formerPlans})
         for (const KnownPlan& known : *list)
           if (known.plan && isTaken(known))
-            plans.push_back(toFrozen(known, asked.key, machines_.key(machine).deviceName));
+            plans.push_back(toFrozen(known, asked.key, machines_.key(machine)));
     });
   };
   // If two plans differ in replay alone, the one that holds both ways is written: it comes first.
@@ -261,6 +261,8 @@ void Planner::savePlans(const std::string& path) const {
   add([](const KnownPlan& known) { return known.replay != Replay::kWhereRepeated; });
   const auto key = [](const FrozenPlan& plan) {
     return std::tuple_cat(std::tie(plan.device,
+                                   plan.cudaVersion,
+                                   plan.cudnnVersion,
                                    plan.problem,
                                    plan.miniBatch,
                                    plan.limitBytes,

@@ -19,7 +19,7 @@
 #include "tool/columns.hpp"
 #include "tool/failure.hpp"
 #include "tool/output_file.hpp"
-#include "tool/version_text.hpp"
+#include "support/version_text.hpp"
 
 namespace ucudnn::tool {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tool/device.hpp"
 #include "tool/simulator_control.hpp"
-#include "tool/version_text.hpp"
+#include "support/version_text.hpp"
 
 namespace ucudnn::tool {
 namespace {

@@ -221,6 +221,47 @@ TEST_F(PlansTest, StrictLeavesWhatIsMissingToCudnn) {
   EXPECT_EQ(3U, linesWith(log_, {}).size());
 }
 
+TEST_F(PlansTest, PlansOfAnotherMachineRunAndAreToldOnce) {
+  save(case_);
+  const std::string original = contentOf(file_);
+  const std::pair<const char*, const char*> changes[] = {
+      {"\"cudnn_version\": [0-9]+", "\"cudnn_version\": 90100"},
+      {"\"cuda_version\": [0-9]+", "\"cuda_version\": 12060"},
+      {"\"device\": \"[^\"]*\"", "\"device\": \"GPU 9\""},
+      {"\"cud[a-z]*_version\": [0-9]+,", ""}};
+  const char* const told[] = {"cuDNN 9.1.0, and used", "CUDA 12.6, cuDNN", "made for GPU 9, "};
+  for (std::size_t i = 0; i < std::size(changes); ++i) {
+    SCOPED_TRACE(changes[i].second);
+    std::ofstream(file_) << original;
+    change(changes[i].first, changes[i].second);
+    const ChildResult child = client("run", case_, {{"UCUDNN_PLANS", file_}});
+    EXPECT_TRUE(says(child, "measured 0 ")) << child.output;
+    EXPECT_FALSE(says(child, "split 0")) << child.output;
+    // A file that does not say what it was made for is taken to be made for this.
+    const bool isTold = i < std::size(told);
+    EXPECT_EQ(isTold ? 1U : 0U, linesWith(log_, {"[warn]", isTold ? told[i] : "made for"}).size());
+    EXPECT_EQ(isTold ? 1U : 0U, linesWith(log_, {}).size());
+    std::remove(log_.c_str());
+  }
+}
+
+TEST_F(PlansTest, PlansOfTheMostSimilarMachineAreTaken) {
+  save(case_);
+  const std::string own = contentOf(file_);
+  change("\"device\": \"[^\"]*\"", "\"device\": \"GPU 9\"");
+  change("\"kernel\": \"[^\"]*\"", "\"kernel\": \"NO_SUCH/default\"");
+  const auto plansIn = [](const std::string& text) {
+    const std::size_t begin = text.find("[\n") + 2;
+    return text.substr(begin, text.rfind("\n ]") - begin);
+  };
+  const std::string others = plansIn(contentOf(file_));
+  std::ofstream(file_) << own.substr(0, own.find("[\n") + 2) << others << ",\n"
+                       << plansIn(own) << "\n ]\n}\n";
+  const ChildResult child = client("run", case_, {{"UCUDNN_PLANS", file_}});
+  EXPECT_TRUE(says(child, "measured 0 ")) << child.output;
+  EXPECT_TRUE(linesWith(log_, {}).empty());
+}
+
 TEST_F(PlansTest, KernelThatIsNotHereIsPlannedAsUsual) {
   const std::pair<const char*, const char*> kernels[] = {
       {"NO_SUCH/default", "this build knows no kernel NO_SUCH/default"},

@@ -16,6 +16,8 @@ FrozenConfiguration sampleConfiguration(int batch) {
 FrozenPlan samplePlan() {
   FrozenPlan plan;
   plan.device = "H200";
+  plan.cudaVersion = 13000;
+  plan.cudnnVersion = 91900;
   plan.problem = "forward x";
   plan.miniBatch = 7;
   plan.limitBytes = SIZE_MAX;
@@ -53,6 +55,8 @@ TEST(FrozenFormatTest, WhatIsWrittenIsRead) {
   const auto plans = frozenPlansFromJson(text);
   ASSERT_EQ(plans.size(), 1U);
   EXPECT_EQ(frozenPlansToJson(plans), text);
+  EXPECT_EQ(plans[0].cudaVersion, 13000);
+  EXPECT_EQ(plans[0].cudnnVersion, 91900U);
   EXPECT_EQ(plans[0].limitBytes, SIZE_MAX);
   EXPECT_EQ(plans[0].plan.repeated.microBatches.at(1).kernel, "eng3_k1=2");
   ASSERT_TRUE(plans[0].plan.enqueued && plans[0].general);
@@ -61,10 +65,19 @@ TEST(FrozenFormatTest, WhatIsWrittenIsRead) {
   EXPECT_TRUE(frozenPlansFromJson(frozenPlansToJson({})).empty());
 }
 
+TEST(FrozenFormatTest, FilesWithoutVersionsAreRead) {
+  FrozenPlan plan = samplePlan();
+  plan.cudaVersion = 0;
+  plan.cudnnVersion = 0;
+  const std::string text = frozenPlansToJson({plan});
+  EXPECT_EQ(text.find("_version"), std::string::npos);
+  EXPECT_EQ(frozenPlansToJson(frozenPlansFromJson(text)), text);
+}
+
 TEST(FrozenFormatTest, WhatIsNoJsonIsRefusedByItsLine) {
   EXPECT_EQ(refusalOf("{\n\"format\": \"ucudnn plans\",\n?}"), "line 3: it is no JSON");
   EXPECT_EQ(refusalOf(""), "line 1: it is no JSON");
-  EXPECT_EQ(refusalOf(sampleText() + "x"), "line 77: it is no JSON");
+  EXPECT_EQ(refusalOf(sampleText() + "x"), "line 79: it is no JSON");
   EXPECT_NE(refusalOf("{\"format\": \"\xff\"}").find("it is no JSON"), std::string::npos);
   EXPECT_NE(refusalOf("[1e999]").find("it is no JSON"), std::string::npos);
   EXPECT_EQ(refusalOf(std::string(100000, '[')), "it is nested deeper than 16 levels");
@@ -83,6 +96,10 @@ TEST(FrozenFormatTest, WhatIsNotInOrderIsRefusedByItsField) {
       {{"\"plans\": [", "\"plans\": [7, "}, "plans[0] is no object"},
       {{"\"H200\"", "\"\""}, "plans[0].device is no text of 1 to 1000 printable bytes"},
       {{"\"H200\"", "\"\\u001b[31m\""}, "plans[0].device is no text of"},
+      {{"\"cuda_version\": 13000", "\"cuda_version\": \"13.0\""},
+       "plans[0].cuda_version is no whole number from 1"},
+      {{"\"cudnn_version\": 91900", "\"cudnn_version\": 0"},
+       "plans[0].cudnn_version is no whole number from 1"},
       {{"\"forward x\"", "null"}, "plans[0].problem is no text"},
       {{"\"mini_batch\": 7", "\"mini_batch\": 1"}, "plans[0].mini_batch is no whole number from 2"},
       {{"\"mini_batch\": 7", "\"mini_batch\": 2147483648"}, "plans[0].mini_batch is no whole"},

@@ -1,8 +1,8 @@
-#include "tool/version_text.hpp"
+#include "support/version_text.hpp"
 
 #include <fmt/format.h>
 
-namespace ucudnn::tool {
+namespace ucudnn {
 
 std::string cudnnVersionText(std::size_t version) {
   // cuDNN 9 counts in ten-thousands, those before it in thousands.
@@ -14,4 +14,4 @@ std::string cudaVersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-}  // namespace ucudnn::tool
+}  // namespace ucudnn

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <string>
 
-namespace ucudnn::tool {
+namespace ucudnn {
 
 /// "9.19.0" for what cudnnGetVersion answers, "13.0" for what CUDA's version functions do.
 std::string cudnnVersionText(std::size_t version);
 std::string cudaVersionText(int version);
 
-}  // namespace ucudnn::tool
+}  // namespace ucudnn
