@@ -149,12 +149,12 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
 
 /// The log is in the library that is not used, so a warning goes to stderr, as it would with the
 /// log, unless the level is below it.
-void warn(const char* why, const char* detail) noexcept {
+void warn(const char* why, const char* detail, const char* advice = "") noexcept {
   static std::atomic<bool> warned{false};
   const char* const level = ::getenv("UCUDNN_LOG_LEVEL");
   if (warned.exchange(true)) return;
   if (level != nullptr && (::strcmp(level, "off") == 0 || ::strcmp(level, "error") == 0)) return;
-  ::dprintf(STDERR_FILENO, "ucudnn: calls are left to cuDNN: %s%s\n", why, detail);
+  ::dprintf(STDERR_FILENO, "ucudnn: calls are left to cuDNN: %s%s%s\n", why, detail, advice);
 }
 
 /// libucudnn.so: the one that the program uses itself, else the one beside this library. Null: it
@@ -172,13 +172,14 @@ void* loadLibrary() noexcept {
   return ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/// Whether the program has a CUDA runtime of another version, whose objects we can't handle. We
-/// don't see one that is linked statically; then libucudnn.so brings its own.
-bool hasOtherRuntime() noexcept {
-  if (loaded(kRuntime) != nullptr) return false;
+/// A CUDA runtime of the program's that is of another version, whose objects we can't handle. Null:
+/// it has none, or ours, too. We don't see one that is linked statically; then libucudnn.so brings
+/// its own.
+const char* otherRuntime() noexcept {
+  if (loaded(kRuntime) != nullptr) return nullptr;
   for (const char* const name : kRuntimes)
-    if (loaded(name) != nullptr) return true;
-  return false;
+    if (loaded(name) != nullptr) return name;
+  return nullptr;
 }
 
 bool isDisabled() noexcept {
@@ -199,8 +200,10 @@ bool loadPlanned(const Cudnn& cudnn, Functions& planned) noexcept {
     if (loaded(kCudnn) == nullptr) warn("theirs is another than ", kCudnn);
     return false;
   }
-  if (hasOtherRuntime()) {
-    warn("the program has another than ", kRuntime);
+  if (const char* const other = otherRuntime()) {
+    warn("built for CUDA " UCUDNN_VALUE_OF(UCUDNN_CUDART_MAJOR) ", and the program has ",
+         other,
+         ". Install it anew where the program is: pip install ./misc/python");
     return false;
   }
   void* const library = loadLibrary();

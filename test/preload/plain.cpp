@@ -140,7 +140,8 @@ Wait functionOf(const char* library, const char* name) {
 
 /// As ctypes and CuPy wait, as the driver's clients do, and by calls that wait besides.
 cudaError_t waitInOtherWays() {
-  static const Wait ofRuntime = functionOf("libcudart.so.13", "cudaDeviceSynchronize");
+  static const std::string runtime = "libcudart.so." + std::to_string(CUDART_VERSION / 1000);
+  static const Wait ofRuntime = functionOf(runtime.c_str(), "cudaDeviceSynchronize");
   static const Wait ofDriver = functionOf("libcuda.so.1", "cuCtxSynchronize");  // not simulated
   if (ofRuntime == nullptr) return cudaErrorSharedObjectSymbolNotFound;
   void* memory = nullptr;

@@ -1,5 +1,6 @@
 // Programs that know nothing of μ-cuDNN, with libucudnn_preload.so in front of cuDNN.
 #include <filesystem>
+#include <regex>
 
 #include "preload/preload_fixture.hpp"
 
@@ -233,6 +234,20 @@ TEST(PreloadAlone, ACudnnOfAnotherVersionPassesThroughWithOneWarning) {
     for (const char* const quiet : {"UCUDNN_LOG_LEVEL=error ", "UCUDNN_DISABLE=1 "})
       EXPECT_EQ("", shell(quiet + line).error);
   }
+}
+
+TEST(PreloadAlone, AnotherRuntimeLeavesAllToCudnnWithOneLineThatHelps) {
+  const std::string line = "LD_LIBRARY_PATH=" GUARD_FOLDER " " +
+                           preloading(UCUDNN_PRELOAD ":" OTHER_RUNTIME) + GUARD_CLIENT;
+  const Outcome outcome = shell(line);
+  EXPECT_EQ(0, outcome.status);
+  EXPECT_EQ(std::string::npos, outcome.output.find("planned")) << outcome.output;
+  const std::string major = std::regex_replace(RUNTIME, std::regex(".*\\."), "");
+  EXPECT_EQ("ucudnn: calls are left to cuDNN: built for CUDA " + major +
+                ", and the program has libcudart.so.11.0. Install it anew where the program is: "
+                "pip install ./misc/python\n",
+            outcome.error);
+  EXPECT_EQ("", shell("UCUDNN_LOG_LEVEL=error " + line).error);
 }
 
 TEST(PreloadAlone, AProgramMayDropItsCudnn) {

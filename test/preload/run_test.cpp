@@ -146,7 +146,7 @@ TEST(Run, FindsACudnnWhereTheLoaderDoesNotLook) {
   const Outcome outcome = shell(
       "UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_ARITHMETIC=off env -u LD_LIBRARY_PATH " + kRun +
       "--workspace-limit 2MiB --trace " + directory.file("trace") + " " HOST " " PLUGIN " find " +
-      directory.file("results") + " " SIMULATOR "/libcudart.so.13 " SIMULATOR "/libcudnn.so.9");
+      directory.file("results") + " " SIMULATOR "/" RUNTIME " " SIMULATOR "/libcudnn.so.9");
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ("", outcome.error);
   const auto lines = linesOf(directory.file("trace"));

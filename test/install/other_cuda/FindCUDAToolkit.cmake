@@ -1,0 +1,3 @@
+set(CUDAToolkit_VERSION 11.8)
+set(CUDAToolkit_VERSION_MAJOR 11)
+set(CUDAToolkit_FOUND ON)
