@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda/calling_threads.hpp"
+#include "cuda/graph_edges.hpp"
 
 namespace ucudnn {
 namespace {
@@ -89,7 +90,7 @@ std::vector<cudaGraphNode_t> nodesOf(cudaGraph_t graph) {
   return nodes;
 }
 
-/// By cudaGraphNodeGetDependencies or -DependentNodes; empty if an edge is no ordinary one.
+/// By graphNodeGetDependencies or -DependentNodes; empty if an edge is no ordinary one.
 template <typename Function>
 std::optional<std::vector<cudaGraphNode_t>> neighboursOf(cudaGraphNode_t node, Function function) {
   std::size_t count = 0;
@@ -133,8 +134,8 @@ class ClearingKernels {
     cudaMemsetParams params{};
     UCUDNN_CHECK_CUDA(cudaGraphMemsetNodeGetParams(memset, &params));
     const std::size_t bytes = params.width * params.elementSize;
-    const auto before = neighboursOf(memset, cudaGraphNodeGetDependencies);
-    const auto after = neighboursOf(memset, cudaGraphNodeGetDependentNodes);
+    const auto before = neighboursOf(memset, graphNodeGetDependencies);
+    const auto after = neighboursOf(memset, graphNodeGetDependentNodes);
     const auto address = reinterpret_cast<std::uintptr_t>(params.dst);
     if (params.value != 0 || params.height > 1 || bytes % sizeof(float) != 0 ||
         address % sizeof(float) != 0 || bytes > kMostBytes || !before || !after)
@@ -148,7 +149,7 @@ class ClearingKernels {
       if (std::binary_search(former.begin(), former.end(), node)) continue;
       const std::vector<cudaGraphNode_t> added(after->size(), node);
       UCUDNN_CHECK_CUDA(
-          cudaGraphAddDependencies(graph, added.data(), after->data(), nullptr, after->size()));
+          graphAddDependencies(graph, added.data(), after->data(), nullptr, after->size()));
     }
     UCUDNN_CHECK_CUDA(cudaGraphDestroyNode(memset));
   }

@@ -19,7 +19,7 @@ expect 2 "usage" "$tool" --build
 expect 2 "usage" "$tool" --no-such-option true
 expect 2 "build it first" "$tool" --build "$folder" true
 mkdir "$folder/simulator"
-touch "$folder/simulator/libcudart.so.13"
+touch "$folder/simulator/libcudart.so"
 expect 2 "libcudnn.so.9" "$tool" --build "$folder" true
 touch "$folder/simulator/libcudnn.so.9"
 # Empty libraries: only commands that load none can run, as the shell's own.

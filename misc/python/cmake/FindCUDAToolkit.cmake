@@ -3,6 +3,8 @@
 file(STRINGS "${UCUDNN_CUDA_WHEEL}/include/cuda_runtime_api.h" version REGEX "#define CUDART_VERSION +[0-9]+")
 string(REGEX MATCH "[0-9]+$" version "${version}")
 math(EXPR CUDAToolkit_VERSION_MAJOR "${version} / 1000")
+math(EXPR CUDAToolkit_VERSION_MINOR "${version} % 1000 / 10")
+set(CUDAToolkit_VERSION "${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
 set(CUDAToolkit_INCLUDE_DIRS "${UCUDNN_CUDA_WHEEL}/include" "${UCUDNN_CRT_WHEEL}/include")
 list(REMOVE_DUPLICATES CUDAToolkit_INCLUDE_DIRS)
 set(CUDAToolkit_LIBRARY_DIR "${UCUDNN_CUDA_WHEEL}/lib")
@@ -11,4 +13,5 @@ add_library(CUDA::cudart SHARED IMPORTED)
 set_target_properties(CUDA::cudart PROPERTIES
   IMPORTED_LOCATION "${CUDAToolkit_LIBRARY_DIR}/libcudart.so.${CUDAToolkit_VERSION_MAJOR}"
   INTERFACE_INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS}")
-set(CUDAToolkit_FOUND ON)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(CUDAToolkit REQUIRED_VARS CUDAToolkit_INCLUDE_DIRS VERSION_VAR CUDAToolkit_VERSION)

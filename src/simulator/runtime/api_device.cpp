@@ -12,8 +12,8 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-constexpr int kCudaVersion =
-    13000;  // of driver and runtime, as cudaRuntimeGetVersion says for CUDA 13.0
+/// Of driver and runtime. 13.0 is the newest that is simulated.
+constexpr int kCudaVersion = CUDART_VERSION < 13000 ? CUDART_VERSION : 13000;
 
 /// Null for attributes that the simulator does not know.
 std::optional<int> findAttribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties) {

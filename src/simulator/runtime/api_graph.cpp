@@ -6,6 +6,13 @@
 #include "simulator/runtime/machine.hpp"
 #include "simulator/runtime/thread_state.hpp"
 
+#if CUDART_VERSION < 13000
+// CUDA 12 has the functions with edges under names of their own.
+#define cudaGraphNodeGetDependencies cudaGraphNodeGetDependencies_v2
+#define cudaGraphNodeGetDependentNodes cudaGraphNodeGetDependentNodes_v2
+#define cudaGraphAddDependencies cudaGraphAddDependencies_v2
+#endif
+
 using namespace ucudnn::simulator;
 
 namespace {
@@ -70,13 +77,16 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream,
                                      unsigned long long* id,
                                      cudaGraph_t* graph,
                                      const cudaGraphNode_t** dependencies,
+#if CUDART_VERSION >= 13000
                                      const cudaGraphEdgeData** edges,
+#endif
                                      size_t* dependencyCount) {
   UCUDNN_SIMULATED_CALL();
   if (status == nullptr) return finish(cudaErrorInvalidValue);
-  if (dependencies != nullptr || edges != nullptr || dependencyCount != nullptr) {
-    return finish(cudaErrorNotSupported);
-  }
+#if CUDART_VERSION >= 13000
+  if (edges != nullptr) return finish(cudaErrorNotSupported);
+#endif
+  if (dependencies != nullptr || dependencyCount != nullptr) return finish(cudaErrorNotSupported);
   CaptureInfo info;
   const auto with = graph != nullptr ? Machine::With::kGraph : Machine::With::kStatus;
   const cudaError_t error = Machine::instance().captureInfo(stream, &info, with);

@@ -12,6 +12,8 @@
 #include "simulator/runtime/machine.hpp"
 #include "simulator/runtime/thread_state.hpp"
 
+#if CUDART_VERSION >= 13000  // as in src/cuda/block_copy.cpp
+
 using namespace ucudnn::simulator;
 
 namespace {
@@ -309,3 +311,5 @@ cudaError_t cudaLaunchKernel(const void* function,
 }
 
 }  // extern "C"
+
+#endif
