@@ -65,8 +65,8 @@ foreach(folder IN ITEMS examples layers)
   endif()
 endforeach()
 set(documents LICENSE README.md)
-foreach(name IN ITEMS ARCHITECTURE CHANGELOG CLIENTS CONTRIBUTING DATABASE RESULTS SECURITY SETTINGS SIMULATOR
-             TOOL)
+foreach(name IN ITEMS ARCHITECTURE CHANGELOG CLIENTS COMPATIBILITY CONTRIBUTING DATABASE RESULTS SECURITY SETTINGS
+             SIMULATOR TOOL)
   list(APPEND documents misc/docs/${name}.md)
 endforeach()
 foreach(name IN ITEMS split.svg programs.svg alexnet_h200.png network_alexnet_h200.png network_resnet18_h200.png)
