@@ -280,6 +280,12 @@ int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan) {
   return ours != nullptr && ours->needsMore() ? 1 : 0;
 }
 
+void ucudnnBackendToldWorkspace(cudnnBackendDescriptor_t executionPlan, size_t* bytes) {
+  const auto* const plan = trackedDescriptors().findKind<PlanDescription>(executionPlan);
+  const auto* const ours = plan != nullptr ? plan->convolution() : nullptr;
+  if (ours != nullptr) *bytes = ours->grantedBytes;
+}
+
 }  // extern "C"
 
 #endif

@@ -57,6 +57,8 @@ UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_DECLARE)
  * cuDNN must not run it, nor put it into a CUDA graph.
  */
 UCUDNN_API int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t executionPlan);
+/** The workspace that the client has been told of for an execution plan of ours; else as it was. */
+UCUDNN_API void ucudnnBackendToldWorkspace(cudnnBackendDescriptor_t executionPlan, size_t* bytes);
 #endif
 
 #ifdef __cplusplus

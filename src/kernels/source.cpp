@@ -64,7 +64,7 @@ bool mayBePlanned(const Problem& problem, Kernel kernel) {
   return !problem.isLarge() || sourceOf(kernel).divides(problem, kernel);
 }
 
-bool mayBeBarred(const Problem& problem, Kernel kernel) {
+bool mayBeBarred(const Problem& problem, [[maybe_unused]] Kernel kernel) {
 #if UCUDNN_HAS_ENGINES
   if (kernel.source == kEngines) try {
       const EngineConfiguration value = engineConfigurationOf(kernel.id);

@@ -118,6 +118,9 @@ void lookUpNative(const Cudnn& cudnn, Functions& to, Find find) noexcept {
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_ASSIGN)
   UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_ASSIGN)
 #undef UCUDNN_ASSIGN
+#if UCUDNN_HAS_BACKEND
+  assign(to.GetExecutionPlanWorkspaceSize, find(cudnn, "cudnnGetExecutionPlanWorkspaceSize"));
+#endif
 #if CUDNN_VERSION >= 90500
   assign(to.BackendPopulateCudaGraph, find(cudnn, "cudnnBackendPopulateCudaGraph"));
   assign(to.BackendUpdateCudaGraph, find(cudnn, "cudnnBackendUpdateCudaGraph"));
@@ -139,6 +142,7 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
 #undef UCUDNN_FIND
 #if UCUDNN_HAS_BACKEND
   find(to.BackendNeedsMore, "ucudnnBackendNeedsMore");
+  find(to.BackendToldWorkspace, "ucudnnBackendToldWorkspace");
 #endif
   find(to.ServeUnmodified, "ucudnnServeUnmodified");
   find(to.KnowDeviceWaits, "ucudnnKnowDeviceWaits");

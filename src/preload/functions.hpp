@@ -13,6 +13,14 @@
 // Deprecated in cuDNN 9, but programs call them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
+#if UCUDNN_HAS_BACKEND
+/// Since cuDNN 9.23, whose headers declare it.
+extern "C" cudnnStatus_t cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
+                                                            cudnnBackendDescriptor_t executionPlan,
+                                                            cudnnBackendDescriptor_t variantPack,
+                                                            size_t* workspaceSizeInBytes);
+#endif
+
 namespace ucudnn::preload {
 
 /// A library's functions, named without their prefix.
@@ -28,7 +36,9 @@ struct Functions {
   decltype(&::cudnnBackendUpdateCudaGraph) BackendUpdateCudaGraph;
 #endif
 #if UCUDNN_HAS_BACKEND
-  decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;  // ours only
+  decltype(&::cudnnGetExecutionPlanWorkspaceSize) GetExecutionPlanWorkspaceSize;  // cuDNN's only
+  decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;                           // ours only
+  decltype(&::ucudnnBackendToldWorkspace) BackendToldWorkspace;
 #endif
   decltype(&::ucudnnServeUnmodified) ServeUnmodified;  // ours only
   decltype(&::ucudnnKnowDeviceWaits) KnowDeviceWaits;

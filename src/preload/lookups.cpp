@@ -66,9 +66,12 @@ const Served kServed[] = {
     {"cudnnCreate", reinterpret_cast<void*>(&::cudnnCreate)},
     {"cudnnDestroy", reinterpret_cast<void*>(&::cudnnDestroy)},
     UCUDNN_FOR_EACH_FUNCTION(UCUDNN_NAME) UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_NAME)
+#if UCUDNN_HAS_BACKEND
+        {"cudnnGetExecutionPlanWorkspaceSize",
+         reinterpret_cast<void*>(&::cudnnGetExecutionPlanWorkspaceSize)},
+#endif
 #if CUDNN_VERSION >= 90500
-        {"cudnnBackendPopulateCudaGraph",
-         reinterpret_cast<void*>(&::cudnnBackendPopulateCudaGraph)},
+    {"cudnnBackendPopulateCudaGraph", reinterpret_cast<void*>(&::cudnnBackendPopulateCudaGraph)},
     {"cudnnBackendUpdateCudaGraph", reinterpret_cast<void*>(&::cudnnBackendUpdateCudaGraph)},
 #endif
 };

@@ -68,6 +68,27 @@ bool isOfCudnn(const void* caller) noexcept {
   const link_map* const object = ucudnn::preload::objectAt(caller);
   return object != nullptr && ucudnn::preload::majorInName(object->l_name) > 0;
 }
+
+/// A client may ask for a plan's workspace by a pack. It is told what it is told without one.
+cudnnStatus_t tellWorkspace(const void* caller,
+                            cudnnHandle_t handle,
+                            cudnnBackendDescriptor_t plan,
+                            cudnnBackendDescriptor_t pack,
+                            size_t* bytes) noexcept {
+  constexpr auto kFunction = &Functions::GetExecutionPlanWorkspaceSize;
+  const Route* const to = routeOf(caller);
+  if (to == nullptr) return kNoCudnn;
+  if (depth > 0 || isOfCudnn(caller))
+    return callNative<kFunction>(to->own, handle, plan, pack, bytes);
+  const CallScope scope;
+  const cudnnStatus_t status = callNative<kFunction>(to->native, handle, plan, pack, bytes);
+  if (status != CUDNN_STATUS_SUCCESS || to->planned == nullptr) return status;
+  int64_t count = 0, own = 0;  // after this question the plan is ours, if it can be
+  to->planned->BackendGetAttribute(
+      plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &own);
+  to->planned->BackendToldWorkspace(plan, bytes);
+  return status;
+}
 #endif
 
 #if CUDNN_VERSION >= 90500
@@ -155,6 +176,16 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                 cudnnBackendDescriptor_t executionPlan,
                                                 cudnnBackendDescriptor_t variantPack) {
   return call<&Functions::BackendExecute>(UCUDNN_CALLER, handle, executionPlan, variantPack);
+}
+#endif
+
+#if UCUDNN_HAS_BACKEND
+UCUDNN_EXPORT cudnnStatus_t
+cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
+                                   cudnnBackendDescriptor_t executionPlan,
+                                   cudnnBackendDescriptor_t variantPack,
+                                   size_t* workspaceSizeInBytes) {
+  return tellWorkspace(UCUDNN_CALLER, handle, executionPlan, variantPack, workspaceSizeInBytes);
 }
 #endif
 

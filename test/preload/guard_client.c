@@ -1,6 +1,12 @@
-/* Finds, asks for a size, puts two plans into CUDA graphs, and ends. */
+/* Finds, asks for a size, asks two plans for theirs and puts them into CUDA graphs, and ends. */
 #include <cudnn.h>
 #include <stdio.h>
+
+/* Since cuDNN 9.23. */
+cudnnStatus_t cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
+                                                 cudnnBackendDescriptor_t executionPlan,
+                                                 cudnnBackendDescriptor_t variantPack,
+                                                 size_t* workspaceSizeInBytes);
 
 int main(void) {
   cudnnHandle_t handle = NULL;
@@ -14,6 +20,11 @@ int main(void) {
                   handle, NULL, NULL, NULL, NULL, CUDNN_CONVOLUTION_FWD_ALGO_GEMM, &bytes) !=
               CUDNN_STATUS_SUCCESS;
   int plans[] = {1, 2}; /* as guard_ucudnn.c has them */
+  for (int i = 0; i < 2; ++i) {
+    failures += cudnnGetExecutionPlanWorkspaceSize(handle, &plans[i], &plans[i], &bytes) !=
+                CUDNN_STATUS_SUCCESS;
+    printf("%zu bytes\n", bytes);
+  }
   failures += cudnnBackendPopulateCudaGraph(
                   handle, &plans[0], &plans[0], (cudaGraph_t)(void*)plans) != CUDNN_STATUS_SUCCESS;
   printf("%d\n",

@@ -32,6 +32,32 @@ static void callAnother(const char* name, cudnnHandle_t handle) {
   }
 UCUDNN_FOR_EACH_FUNCTION(NATIVE)
 
+/* Plans are told 100 bytes; by a pack, that they need 50. */
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type,
+                                       int64_t requested,
+                                       int64_t* count,
+                                       void* elements) {
+  printf("native BackendGetAttribute\n");
+  if (descriptor == NULL || name != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE ||
+      type != CUDNN_TYPE_INT64 || requested != 1)
+    return CUDNN_STATUS_BAD_PARAM;
+  *count = 1;
+  *(int64_t*)elements = 100;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
+                                                 cudnnBackendDescriptor_t plan,
+                                                 cudnnBackendDescriptor_t pack,
+                                                 size_t* bytes) {
+  printf("native GetExecutionPlanWorkspaceSize\n");
+  *bytes = 50;
+  return handle != NULL && plan != NULL && pack != NULL ? CUDNN_STATUS_SUCCESS
+                                                        : CUDNN_STATUS_BAD_PARAM;
+}
+
 cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
                                             cudnnBackendDescriptor_t plan,
                                             cudnnBackendDescriptor_t pack,

@@ -36,6 +36,11 @@ int ucudnnBackendNeedsMore(cudnnBackendDescriptor_t plan) {
   return *(const int*)plan == 2;
 }
 
+/* And it is ours. */
+void ucudnnBackendToldWorkspace(cudnnBackendDescriptor_t plan, size_t* bytes) {
+  if (*(const int*)plan == 2) *bytes = 70;
+}
+
 void ucudnnServeUnmodified(void) {
   printf("the program is unmodified\n");
 }

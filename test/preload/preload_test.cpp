@@ -273,6 +273,12 @@ TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
       "native GetConvolutionForwardWorkspaceSize\n"
       "planned GetConvolutionForwardWorkspaceSize\n"
       "native GetConvolutionForwardWorkspaceSize\n"
+      "native GetExecutionPlanWorkspaceSize\n"
+      "native BackendGetAttribute\n"
+      "50 bytes\n"
+      "native GetExecutionPlanWorkspaceSize\n"
+      "native BackendGetAttribute\n"
+      "70 bytes\n"
       "native BackendPopulateCudaGraph\n"
       "3013\n",  // CUDNN_STATUS_NOT_SUPPORTED_CUDA_GRAPH_NATIVE_API
       outcome.output);
