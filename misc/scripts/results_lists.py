@@ -226,3 +226,9 @@ CALLS = (
     ("graph API: a plan of one kernel, most", "preload_planned_h100", "execute/2"),
     ("graph API: a question for a plan's workspace", "preload_planned_h100", "askWorkspace"),
 )
+
+SHARES = (  # data parallel, of misc/scripts/measure_shares.sh: file, network
+)
+
+SHARES_PYTORCH = (  # the same of misc/examples/ddp_shares.py
+)

@@ -7,6 +7,7 @@ A table stands between "<!-- table: NAME -->" and "<!-- end of table -->", its f
 below. --check changes nothing, and says which table is not what the files say (exit status 1).
 """
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -435,6 +436,77 @@ def two_devices():
     return table(["batch sizes", "one device: ms", "kernels timed", "two devices: ms", "kernels timed"], rows,
                  "Two NVIDIA H200, cuDNN 9.19.0, 2026-11-23, a02e839.\n`ucudnn bench misc/layers/alexnet.csv --limit "
                  "64MiB --kernels legacy --tuning exhaustive`,\nwith and without `UCUDNN_BENCHMARK_DEVICES=all`")
+
+
+# Several devices
+
+
+def device_text(entry):
+    """"0: NVIDIA H100 80GB HBM3 (64 SMs, emulated)" as "H100, 64 SMs" """
+    model = entry["device"].split(": ")[-1].removeprefix("NVIDIA ")
+    part = re.search(r" \((\d+) SMs, emulated\)", model)
+    return model.split()[0] + (f", {part[1]} SMs" if part else "")
+
+
+def devices_text(entries):
+    """Equal ones that follow each other are counted."""
+    texts = [device_text(entry) for entry in entries]
+    counted = [(text, len(list(group))) for text, group in itertools.groupby(texts)]
+    return " + ".join(f"{count} x {text}" if count > 1 else text for text, count in counted)
+
+
+def bounds_text(entries):
+    """What differs between devices, or else all have."""
+    limits = [entry["limit_bytes"] >> 20 for entry in entries]
+    most = [entry["most_samples"] for entry in entries]
+    text = f"{limits[0]} MiB" if len(set(limits)) == 1 else " + ".join(map(str, limits)) + " MiB"
+    return text if len(set(most)) == 1 else f"{text}; memory for {' + '.join(map(str, most))}"
+
+
+def shares():
+    rows = []
+    for name, what in lists.SHARES:
+        found, measured = load(name), load(name)["measured"]
+        best, equal = measured["shares"], measured["equal_shares"]
+        step, gain = best["measured_ms"], measured["speedup"]
+        rows.append((gain or 0, [what, devices_text(found["predicted"]["devices"]), bounds_text(found["predicted"]["devices"]),
+                                 " + ".join(map(str, best["samples"])), number(step),
+                                 f"{100 * (best['predicted_ms'] / step - 1):+.1f} %", times(gain),
+                                 f"{measured['part_of_speeds']:.2f}", times(equal and equal["measured_ms"] / step),
+                                 revision(name)]))
+    rows.sort(key=lambda each: each[0])
+    header = ["convolutions and exchange", "GPUs", "limit", "shares", "a step, ms", "predicted", "over one GPU",
+              "of the sum of speeds", "over equal shares", "revision"]
+    names = [name for name, _ in lists.SHARES]
+    exchanges = ", ".join(sorted({load(name)["measured"]["exchange"]["by"] for name in names}))
+    versions = load(names[0])["machine"]
+    return table(header, [row for _, row in rows],
+                 f"GPUs of one host, cuDNN {versions['cudnn']}, {exchanges}, {days(names)}. *SMs*: emulated by a CUDA green "
+                 "context.\n`ucudnn bench misc/layers/LIST.csv --data-parallel --devices 0,1 --batch-size 256 "
+                 "[--multiprocessors 132,64]`")
+
+
+def times(value):
+    return "" if value is None else f"**{value:.2f}**" if value < 0.995 else f"{value:.2f}"
+
+
+def shares_pytorch():
+    rows = []
+    for name in lists.SHARES_PYTORCH:
+        found = load(name)
+        equal = found["equal_ms"] and found["equal_ms"] / found["step_ms"]
+        rows.append((equal or 0, [found["math"].upper(), " + ".join(map(str, found["multiprocessors"])),
+                                  " + ".join(map(str, found["shares"])), number(found["step_ms"]), times(found["speedup"]),
+                                  f"{found['part_of_speeds']:.2f}", times(equal), f"{found['gradient_distance']:.1e}",
+                                  f"{found['statistics_distance']:.1e}", revision(name)]))
+    rows.sort(key=lambda each: each[0])
+    header = ["ResNet-18, SyncBatchNorm", "SMs", "shares", "a step, ms", "over rank 0 alone", "of the sum of speeds",
+              "over equal shares", "gradients differ by", "running statistics by", "revision"]
+    first = load(lists.SHARES_PYTORCH[0])
+    return table(header, [row for _, row in rows],
+                 f"{first['machine']['device']}s of one host, PyTorch {first['machine']['torch']}, "
+                 f"{days(lists.SHARES_PYTORCH)}.\n`torchrun --nproc-per-node 2 misc/examples/ddp_shares.py --multiprocessors "
+                 "132,64 --math MATH`")
 
 
 def filled(text, page):

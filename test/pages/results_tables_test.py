@@ -1,14 +1,29 @@
 """results_tables_test.py SCRIPTS: it must fill tables, and find one that is not the files'."""
 
+import contextlib
+import pathlib
 import sys
 import unittest
+import unittest.mock
 
+HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, sys.argv.pop(1))
 import results_tables
 
 
 def page(body):
     return f"Before.\n\n<!-- table: replay -->\n{body}<!-- end of table -->\n\nAfter.\n"
+
+
+@contextlib.contextmanager
+def recorded(**lists):
+    """The results beside this test, recorded on the simulator or made up, in the place of misc/results."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(unittest.mock.patch.object(results_tables, "RESULTS", HERE))
+        for name, value in lists.items():
+            stack.enter_context(unittest.mock.patch.object(results_tables.lists, name, value))
+        stack.callback(results_tables.load.cache_clear)
+        yield
 
 
 class ResultsTablesTest(unittest.TestCase):
@@ -28,6 +43,30 @@ class ResultsTablesTest(unittest.TestCase):
         times = [float(row[4].strip("*")) for row in rows]
         self.assertEqual(sorted(times, reverse=True), times)
         self.assertTrue(all(row[4].startswith("**") == (time >= 1.01) for row, time in zip(rows, times)))
+
+    def test_shares(self):
+        with recorded(SHARES=(("shares_simulated", "AlexNet, N=256, TF32"),), REVISIONS={"shares_simulated": "3ac34d2"}):
+            header, _, row, _, footer, _ = results_tables.shares().splitlines()
+        self.assertEqual(header.count("|"), row.count("|"))
+        self.assertEqual(
+            row,
+            "| AlexNet, N=256, TF32 | A100-SXM4-80GB + H200 | 64 + 8 MiB | 89 + 167 | 7.95 | +0.0 % | 1.26 | 0.83 | 1.38 |"
+            " 3ac34d2 |",
+        )
+        self.assertIn("host memory, 2026-11-26", footer)
+
+    def test_shares_pytorch(self):
+        with recorded(SHARES_PYTORCH=("shares_pytorch",), REVISIONS={"shares_pytorch": "ff1a6a1"}):
+            header, _, row, *_ = results_tables.shares_pytorch().splitlines()
+        self.assertEqual(header.count("|"), row.count("|"))
+        self.assertEqual(
+            row, "| TF32 | 132 + 64 | 170 + 86 | 50.0 | 1.44 | 0.95 | 1.40 | 2.0e-04 | 1.0e-05 | ff1a6a1 |")
+
+    def test_devices(self):
+        texts = ["0: NVIDIA H100 80GB HBM3", "1: NVIDIA H100 80GB HBM3", "2: NVIDIA H100 80GB HBM3 (64 SMs, emulated)"]
+        self.assertEqual("2 x H100 + H100, 64 SMs", results_tables.devices_text([{"device": text} for text in texts]))
+        bounds = [{"limit_bytes": 64 << 20, "most_samples": samples} for samples in (256, 80)]
+        self.assertEqual("64 MiB; memory for 256 + 80", results_tables.bounds_text(bounds))
 
     def test_numbers(self):
         self.assertEqual(
