@@ -165,7 +165,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetPlans(cudnnHandle_t handle, const char* path);
 UCUDNN_API cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled);
 
 /**
- * "0,1,2" or "all", devices of one model; NULL or "": the handle's own device.
+ * "0,1,2" or "all": those of the handle's model help it; NULL or "": its own device alone.
  * UCUDNN_BENCHMARK_DEVICES
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices);

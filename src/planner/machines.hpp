@@ -23,8 +23,8 @@ class Machines {
   std::vector<MachineKey> keys_;
 };
 
-/// The devices other than `device` that UCUDNN_BENCHMARK_DEVICES names. Throws BadSetting if an id
-/// does not exist or names a device of another model.
+/// The devices other than `device` that UCUDNN_BENCHMARK_DEVICES names and that are of its kind:
+/// each kind is measured on its own. Throws BadSetting if an id does not exist.
 std::vector<int> benchmarkDevices(const std::vector<int>& ids,
                                   bool all,
                                   int device,

@@ -121,7 +121,7 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_BENCHMARK_DEVICES",
        "comma-separated device ids, or all",
        "the handle's device",
-       "Devices that share the benchmarking; all of one model",
+       "Devices that share the benchmarking, each model its own",
        parseDevices},
       {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
        "a size, as 67108864 or 64MiB",

@@ -56,7 +56,7 @@ namespace {
 std::string refusedDevices() {
   const Settings settings = settingsFromEnvironment(Reporting::kNever);
   if (settings.logLevel != LogLevel::kOff && settings.logFile.empty()) return {};
-  return "UCUDNN_BENCHMARK_DEVICES: a device is not there, or not of the model of the one in use";
+  return "UCUDNN_BENCHMARK_DEVICES: a device is not there";
 }
 
 }  // namespace
