@@ -127,6 +127,11 @@ std::optional<FoundShares> ShareSearch::find(double exchangeMs) {
     const auto dealt = dealIfRun(alone);
     found.aloneMs.push_back(dealt ? std::optional(dealt->stepMs) : std::nullopt);
   }
+  for (const Participant& participant : participants_) {
+    std::map<int, double>& times = found.plannedMs.emplace_back();
+    for (const auto& [samples, plan] : known_[participant.kind])
+      if (std::isfinite(plan.ms)) times[samples] = plan.ms;
+  }
   return found;
 }
 

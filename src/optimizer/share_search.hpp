@@ -43,6 +43,7 @@ struct FoundShares {
   std::optional<Dealt> equal;                  ///< empty: a device can't run its part
   std::vector<std::optional<double>> aloneMs;  ///< of the whole mini-batch on each; empty: it can't
   double exchangeMs = 0;
+  std::vector<std::map<int, double>> plannedMs;  ///< all that was planned, by device and samples
 };
 
 /// Plans a few numbers of samples for each kind, and interpolates between them. Then it plans what

@@ -85,12 +85,15 @@ Json toJson(const std::vector<NamedDevice>& devices,
   Json all = Json::array();
   for (std::size_t i = 0; i < participants.size(); ++i) {
     const Participant& participant = participants[i];
+    Json planned = Json::object();
+    for (const auto& [samples, ms] : found.plannedMs[i]) planned[std::to_string(samples)] = ms;
     all.push_back({{"device", devices[i].name},
                    {"limit_bytes", devices[i].limitBytes},
                    {"most_samples", participant.mostSamples},
                    {"rest_ms", participant.rest.ms},
                    {"rest_ms_per_sample", participant.rest.msPerSample},
-                   {"alone_ms", orNull(found.aloneMs[i])}});
+                   {"alone_ms", orNull(found.aloneMs[i])},
+                   {"planned_ms", std::move(planned)}});
   }
   return {{"devices", std::move(all)},
           {"exchange_ms", found.exchangeMs},

@@ -57,13 +57,14 @@ TEST(ShareSearchTest, PlansFewAndFindsTheBest) {
   ASSERT_TRUE(found->equal);
   EXPECT_DOUBLE_EQ(found->equal->stepMs, 3 * 133);
   EXPECT_DOUBLE_EQ(*found->aloneMs[1], 261);
+  EXPECT_DOUBLE_EQ(found->plannedMs[0].at(64), 3 * 69);
+  EXPECT_DOUBLE_EQ(found->plannedMs[1].at(found->best.samples[1]), 5 + found->best.samples[1]);
 }
 
 TEST(ShareSearchTest, GoesRoundACliff) {
   // Kernels change at 160 samples: interpolation expects 192 to be the faster one's share.
   Planned planned([](std::size_t kind, int samples) {
-    return (kind == 0 ? 3 : 1) * samples +
-           (kind == 1 && samples > 160 ? 300. : 0.);
+    return (kind == 0 ? 3 : 1) * samples + (kind == 1 && samples > 160 ? 300. : 0.);
   });
   const auto found = planned.search(kTwoKinds, 256).find(0);
   ASSERT_TRUE(found);

@@ -46,6 +46,17 @@ class Shares(unittest.TestCase):
         parts = ucudnn.shares(256, steps)
         self.assertLess(parts[0], 100)
 
+    def test_count_convolutions_as_planned_and_the_rest_of_timed_steps(self):
+        planned = {64: 64, 128: 128, 129: 400, 256: 800}  # a cliff behind 128 samples
+        steps = [{64: 64 + 10 + 6.4, 128: 128 + 10 + 12.8}, {64: 64 + 10 + 6.4, 128: 128 + 10 + 12.8}]
+        self.assertEqual(ucudnn.shares(256, steps, convolutions=[planned, planned]), [128, 128])
+        # The second has twice the rest: b + 10 + b / 10 = b' + 10 + b' 1.1
+        steps[1] = {64: 64 + 10 + 70.4, 128: 128 + 10 + 140.8}
+        straight = {128: 128, 256: 256}
+        self.assertEqual(ucudnn.shares(256, steps, convolutions=[straight, straight]), [168, 88])
+        with self.assertRaisesRegex(ValueError, "convolutions"):
+            ucudnn.shares(256, steps, convolutions=[straight])
+
     def test_are_the_best_of_all(self):
         rng = random.Random(46)
         for _ in range(300):

@@ -54,6 +54,8 @@ TEST_F(SharesTest, OfUnequalDevicesGoBySpeed) {
     speeds += 1 / result.at("devices").at(i).at("alone_ms").get<double>();
   }
   EXPECT_DOUBLE_EQ(best.at("step_ms"), slowestMs);
+  EXPECT_EQ(result.at("devices").at(0).at("planned_ms").at("256"),
+            result.at("devices").at(0).at("alone_ms"));
   EXPECT_EQ(samplesOf(result.at("equal_shares")), std::vector<int>(4, 64));
   EXPECT_GT(result.at("equal_shares").at("step_ms"), 2 * slowestMs);
   EXPECT_LT(slowestMs, result.at("devices").at(3).at("alone_ms"));
@@ -135,6 +137,7 @@ TEST_F(SharesTest, TooLittleMemoryIsSaid) {
 void expectAsPredicted(const Json& timed) {
   const double measuredMs = timed.at("measured_ms");
   EXPECT_NEAR(timed.at("predicted_ms"), measuredMs, 0.01 * measuredMs) << timed;
+  EXPECT_NEAR(timed.at("planned_ms"), measuredMs, 0.01 * measuredMs) << timed;
 }
 
 TEST_F(SharesTest, DataParallelStepsAreAsPredicted) {
@@ -170,6 +173,21 @@ TEST_F(SharesTest, ADeviceThatFailsEndsAll) {
   const std::string partial =
       refused(1, kDataParallel + "--devices 0,1 --multiprocessors 132,64", kTwo);
   EXPECT_NE(partial.find("--multiprocessors"), std::string::npos) << partial;
+}
+
+// At any call: the library does without some of them.
+TEST_F(SharesTest, ACallThatFailsLetsNobodyWait) {
+  int failures = 0;
+  for (const int call : {20, 200, 400, 1000}) {
+    const Outcome outcome =
+        runTool(kDataParallel + "--layers conv5 --devices 0,1",
+                kTwo + "UCUDNN_KERNELS=legacy UCUDNN_SIMULATOR_FAIL_CALL=" + std::to_string(call));
+    if (outcome.status == 0) continue;
+    ++failures;
+    EXPECT_EQ(outcome.status, 1) << call << outcome.error;
+    EXPECT_NE(outcome.error.find("ucudnn: device "), std::string::npos) << call << outcome.error;
+  }
+  EXPECT_GT(failures, 0);
 }
 
 }  // namespace

@@ -21,11 +21,31 @@ def _distributed():
     return distributed if distributed.is_available() and distributed.is_initialized() else None
 
 
-def _table(steps, batch, memory):
-    """A step's ms by number of samples up to `batch`: between two timed sizes in proportion, and beyond them."""
-    known = sorted((int(samples), float(ms)) for samples, ms in steps.items())
+def _known(name, times):
+    known = sorted((int(samples), float(ms)) for samples, ms in times.items())
     if not known or known[0][0] < 1 or not all(math.isfinite(ms) and ms > 0 for _, ms in known):
-        raise ValueError(f"steps: {steps} are no times in ms of some numbers of samples")
+        raise ValueError(f"{name}: {times} are no times in ms of some numbers of samples")
+    return known
+
+
+def _rest(known, convolutions):
+    """What a step takes beside its convolutions, ms and ms for each sample: the line with the least squares."""
+    points = [(samples, ms - convolutions[samples]) for samples, ms in known if samples < len(convolutions)]
+    if not points:
+        raise ValueError("steps: none is of at most the mini-batch's samples")
+    mean_samples, mean_ms = (sum(each) / len(points) for each in zip(*points))
+    variance = sum((samples - mean_samples) ** 2 for samples, _ in points)
+    slope = sum((samples - mean_samples) * (ms - mean_ms) for samples, ms in points) / variance if variance else 0.0
+    return mean_ms - slope * mean_samples, slope
+
+
+def _table(steps, batch, memory, convolutions=None):
+    """A step's ms by number of samples up to `batch`: between two timed sizes in proportion, and beyond them."""
+    known = _known("steps", steps)
+    if convolutions is not None:
+        planned = _table(convolutions, batch, memory)
+        fixed, each = _rest(known, planned)
+        return [0.0] + [max(planned[samples] + fixed + each * samples, 0.0) for samples in range(1, batch + 1)]
     if len(known) == 1:
         known.insert(0, (0, 0.0))
     table = [0.0]
@@ -71,27 +91,31 @@ def _solve(tables, batch, exchange):
     return _least(within, batch, lambda before, part, ms: before + part * part)[1]
 
 
-def shares(batch, steps, memory=None, exchange=0.0, group=None):
+def shares(batch, steps, memory=None, exchange=0.0, group=None, convolutions=None):
     """The parts of a mini-batch of `batch` samples, a list by rank, for which the slowest rank's step is the shortest.
 
     steps: what timed steps of this rank took, a dict from numbers of samples to ms. Two sizes or three are enough; with
-    the times of the parts that were found added, a second call corrects them. memory: the most samples that fit this
+    the times of the parts that were found added, a second call corrects them. convolutions: what a step's convolutions
+    take as planned, likewise by samples (planned_ms of `ucudnn shares --json`); then only what else a step takes is
+    interpolated, and kernels' cliffs are seen. memory: the most samples that fit this
     rank. exchange: ms that a step exchanges gradients. All ranks of the process group call it, each with its own; where
     there is none, both are lists by device."""
     if batch < 1:
         raise ValueError(f"{batch} is no mini-batch")
     distributed = _distributed()
     if isinstance(steps, dict):
-        steps, memory = [steps], [memory]
+        steps, memory, convolutions = [steps], [memory], [convolutions]
         if distributed is not None:
             gathered = [None] * distributed.get_world_size(group)
-            distributed.all_gather_object(gathered, (steps[0], memory[0]), group)
-            steps, memory = zip(*gathered)
-    elif memory is None:
-        memory = [None] * len(steps)
-    if len(memory) != len(steps):
-        raise ValueError(f"memory: {len(memory)} values for {len(steps)} devices")
-    return _solve([_table(*one, most) for one, most in zip(((s, batch) for s in steps), memory)], batch, exchange)
+            distributed.all_gather_object(gathered, (steps[0], memory[0], convolutions[0]), group)
+            steps, memory, convolutions = zip(*gathered)
+    memory = [None] * len(steps) if memory is None else memory
+    convolutions = [None] * len(steps) if convolutions is None else convolutions
+    for name, values in (("memory", memory), ("convolutions", convolutions)):
+        if len(values) != len(steps):
+            raise ValueError(f"{name}: {len(values)} values for {len(steps)} devices")
+    return _solve([_table(one, batch, most, planned) for one, most, planned in zip(steps, memory, convolutions)],
+                  batch, exchange)
 
 
 def _parts(samples, shares_):
