@@ -108,6 +108,27 @@ UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                                          ucudnnParetoPoint_t* points);
 
 /**
+ * Data parallelism over devices that may differ: how many of `batch` samples each should compute,
+ * so that the slowest is done as soon as possible. `shares[i]` is the number for `devices[i]`, a
+ * CUDA device; 0 is a share. They sum to `batch`; equal devices get equal shares if that costs no
+ * time.
+ *
+ * The times are those of the convolutions that queries on this handle have named (cudnnGet* with a
+ * limit or a preference, cudnnFind*), whatever their batch size, each as often as it was queried.
+ * Each convolution has the limit of its query, but no more than the least limit of the process's
+ * handles on the device (ucudnnSetWorkspaceLimit). What is not known yet is measured, on the first
+ * device of each model: seconds the first time. Other work of a step is not counted, nor the
+ * exchange of gradients, nor whether the tensors fit the memory (`ucudnn shares` counts all three).
+ * The current device stays as it is.
+ *
+ * CUDNN_STATUS_BAD_PARAM: there is no such device, a number is below 1, or a pointer is NULL.
+ * CUDNN_STATUS_NOT_SUPPORTED: the handle was asked about no convolution, the devices can't run all
+ * of them, or the handle's stream is being captured. `shares` is written on success alone.
+ */
+UCUDNN_API cudnnStatus_t
+ucudnnGetShares(cudnnHandle_t handle, int batch, int deviceCount, const int* devices, int* shares);
+
+/**
  * Writes the plans that the process has made and used so far to a file for UCUDNN_PLANS, in place
  * of the file's content. Needs no handle. CUDNN_STATUS_BAD_PARAM: `path` is NULL or empty, or the
  * file can't be written, which the log says.

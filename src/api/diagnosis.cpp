@@ -6,6 +6,7 @@
 
 #include "api/guard.hpp"
 #include "context/queries.hpp"
+#include "context/shares.hpp"
 
 using namespace ucudnn;
 
@@ -146,6 +147,20 @@ cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
   };
   return describe(
       "ucudnnGetConvolutionParetoFront", subject, requestedCount, returnedCount, points, answer);
+}
+
+cudnnStatus_t ucudnnGetShares(
+    cudnnHandle_t handle, int batch, int deviceCount, const int* devices, int* shares) {
+  Context* const context = contextOf(handle);
+  if (context == nullptr || batch < 1 || deviceCount < 1 || devices == nullptr || shares == nullptr)
+    return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnGetShares", [&] {
+    const DeviceScope scope = context->useDevice();
+    const auto found = sharesOf(*context, batch, {devices, devices + deviceCount});
+    if (!found) return CUDNN_STATUS_NOT_SUPPORTED;
+    std::copy(found->begin(), found->end(), shares);
+    return CUDNN_STATUS_SUCCESS;
+  });
 }
 
 cudnnStatus_t ucudnnSavePlans(const char* path) {

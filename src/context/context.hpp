@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "context/hot_plans.hpp"
 #include "context/snapshot.hpp"
@@ -87,6 +88,7 @@ class Context {
   friend class OwnedCall;
   friend class PlanQuestion;
   friend class Queries;
+  friend std::optional<std::vector<int>> sharesOf(const Context&, int, const std::vector<int>&);
 
   /// Names this context in objects that contexts share. None of these keeps the name when it ends.
   std::uint64_t owner() const noexcept { return reinterpret_cast<std::uintptr_t>(this); }

@@ -1,11 +1,14 @@
 #include "context/registry.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "support/fork.hpp"
 #include "support/log.hpp"
@@ -130,6 +133,21 @@ void limitWorkspaces(std::size_t bytes) {
   const std::unique_lock lock(all.mutex);
   all.limit = {bytes, all.limit.changes + 1};
   all.generation.fetch_add(1, std::memory_order_release);
+}
+
+std::optional<std::size_t> workspaceCapOn(int device) {
+  std::vector<std::shared_ptr<Context>> contexts;
+  {
+    const std::shared_lock lock(registry().mutex);
+    for (const auto& [handle, context] : registry().contexts)
+      if (context != nullptr) contexts.push_back(context);
+  }
+  std::optional<std::size_t> least;
+  for (const auto& context : contexts) {
+    const std::shared_ptr<const Snapshot> now = context->snapshot();
+    if (now->device == device) least = std::min(least.value_or(SIZE_MAX), now->capped(SIZE_MAX));
+  }
+  return least;
 }
 
 void serveUnmodified() noexcept {

@@ -3,7 +3,9 @@
 
 #include <cudnn.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "context/context.hpp"
 
@@ -26,6 +28,10 @@ void removeContext(cudnnHandle_t handle) noexcept;
 
 /// Caps the workspace of each context, from its next use on. Throws std::system_error.
 void limitWorkspaces(std::size_t bytes);
+
+/// The least of the caps (ucudnnSetWorkspaceLimit) that handles on a device have. Empty: there is
+/// no handle. Throws std::system_error.
+std::optional<std::size_t> workspaceCapOn(int device);
 
 /// For a program that uses μ-cuDNN without knowing it. It may wait for the device on any thread and
 /// by any function, and no capture of ours can be hidden from that. So its calls are not replayed

@@ -14,6 +14,7 @@ struct StatedLimit {
   std::size_t bytes = 0;
   bool isNamed = false;     ///< the client named it; else it is the default, or what Find may use
   bool mayMeasure = false;  ///< the query was one that measures
+  int queries = 0;          ///< how many have stated a limit of the problem
   bool operator==(const StatedLimit& other) const noexcept {
     return bytes == other.bytes && isNamed == other.isNamed && mayMeasure == other.mayMeasure;
   }
@@ -36,14 +37,24 @@ class StatedLimits {
   }
 
   void state(const Problem& problem, StatedLimit limit) {
-    const StatedLimit* const former = find(problem);
-    if (former != nullptr && *former == limit) return;
+    StatedLimit* const former = limits_.find(problem);
+    limit.queries = former == nullptr ? 1 : former->queries + 1;
+    if (former != nullptr && *former == limit) {
+      former->queries = limit.queries;
+      return;
+    }
     // Calls of a problem that had no limit yet may be in a table of plans.
     if (former != nullptr || ranWithoutLimit_) {
       ++epoch_;
       ranWithoutLimit_ = false;
     }
     limits_[problem] = limit;
+  }
+
+  /// Calls `look(problem, limit)`.
+  template <typename Look>
+  void forEach(Look look) const {
+    limits_.forEach(look);
   }
 
   void forget(const Problem& problem) {
