@@ -26,7 +26,8 @@ struct DeviceModel {
   double fmaTeraflops;     ///< float, ordinary units, peak
   double tensorTeraflops;  ///< TF32 tensor cores, peak (0: none)
   double memoryGigabytesPerSecond;
-  double launchMs;  ///< what each kernel costs beside its work
+  double launchMs;                ///< what each kernel costs beside its work
+  double linkGigabytesPerSecond;  ///< pinned host memory, in each direction
 };
 
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
@@ -61,12 +62,19 @@ enum class Lie {
   kFails,      ///< each call returns EXECUTION_FAILED
 };
 
-/// A range of device memory that a kernel touches.
+/// A range of memory that a work touches; or `rows` ranges of `bytes`, which begin `pitch` apart.
 struct Access {
   const void* base;
   std::size_t bytes;
   bool write;
+  std::size_t rows = 1;
+  std::size_t pitch = 0;
+
+  std::size_t extent() const { return rows == 0 ? 0 : (rows - 1) * pitch + bytes; }
 };
+
+/// What copies between host and device take turns at, one for each direction.
+enum class CopyEngine { kNone = -1, kToDevice, kToHost };
 
 /// One or more kernels in a row: they advance the stream's clock by `durationMs` (the caller has
 /// added launchMs for each). In a graph they take less.
@@ -81,6 +89,7 @@ struct Work {
   std::vector<Access> accesses = {};
   int launches = 1;     ///< of kernels: so many nodes of a real graph
   int filledWith = -1;  ///< a memset's value; -1: it is none
+  CopyEngine engine = CopyEngine::kNone;
 };
 
 /// A live device allocation (without its guard zones).

@@ -72,6 +72,68 @@ TEST_F(SimulatedTimeTest, StreamsRunSideBySide) {
   EXPECT_NEAR(clockMs(a), clockMs(b), kTolerance);
 }
 
+class PinnedBuffer {
+ public:
+  explicit PinnedBuffer(std::size_t bytes) { EXPECT_CUDA(cudaMallocHost(&pointer_, bytes)); }
+  ~PinnedBuffer() { EXPECT_CUDA(cudaFreeHost(pointer_)); }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  char* get() const { return static_cast<char*>(pointer_); }
+
+ private:
+  void* pointer_ = nullptr;
+};
+
+TEST_F(SimulatedTimeTest, CopiesOfOneDirectionTakeTurns) {
+  constexpr std::size_t kCopied = std::size_t{1} << 20;
+  const DeviceBuffer device(3 * kCopied);
+  const PinnedBuffer host(3 * kCopied);
+  const ScopedStream a;
+  const ScopedStream b;
+  const ScopedStream other;
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  const auto toDevice = [&](cudaStream_t stream, std::size_t part) {
+    EXPECT_CUDA(cudaMemcpyAsync(device.get() + part * kCopied,
+                                host.get() + part * kCopied,
+                                kCopied,
+                                cudaMemcpyHostToDevice,
+                                stream));
+  };
+  toDevice(a, 0);
+  const double before = clockMs(a);
+  toDevice(a, 0);
+  const double copyMs = clockMs(a) - before;
+  EXPECT_GT(copyMs, 0);
+  toDevice(b, 1);
+  EXPECT_NEAR(clockMs(b), clockMs(a) + copyMs, kTolerance);
+  EXPECT_CUDA(cudaMemcpyAsync(host.get() + 2 * kCopied,
+                              device.get() + 2 * kCopied,
+                              kCopied,
+                              cudaMemcpyDeviceToHost,
+                              other));
+  EXPECT_NEAR(clockMs(other), before, kTolerance) << "the other direction";
+}
+
+TEST_F(SimulatedTimeTest, CopiesToPageableMemoryWaitAndTakeLonger) {
+  constexpr std::size_t kCopied = std::size_t{1} << 20;
+  const DeviceBuffer device(kCopied);
+  const PinnedBuffer pinned(kCopied);
+  std::vector<char> pageable(kCopied);
+  const ScopedStream stream;
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  const auto copyMs = [&](char* to) {
+    const double before = clockMs(stream);
+    EXPECT_CUDA(cudaMemcpyAsync(to, device.get(), kCopied, cudaMemcpyDeviceToHost, stream));
+    return clockMs(stream) - before;
+  };
+  copyMs(pinned.get());  // begins when the host does
+  const double pinnedMs = copyMs(pinned.get());
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(stream));
+  cudaGetLastError();
+  EXPECT_GT(copyMs(pageable.data()), 1.5 * pinnedMs);
+  EXPECT_CUDA(cudaStreamQuery(stream)) << "the host has waited";
+}
+
 TEST_F(SimulatedTimeTest, WaitingForAnEventJoinsTheClocks) {
   const ScopedStream a;
   const ScopedStream b;

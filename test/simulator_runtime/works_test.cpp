@@ -91,6 +91,22 @@ TEST(SimulatedWorkTest, UnorderedConflictsAreRaces) {
   }
 }
 
+TEST(SimulatedWorkTest, RowsThatInterleaveDoNotRace) {
+  const DeviceBuffer buffer(4096);
+  const ScopedStream a;
+  const ScopedStream b;
+  const auto fillRows = [&](std::size_t first, cudaStream_t stream) {
+    EXPECT_CUDA(cudaMemset2DAsync(buffer.get() + first, 256, 1, 64, 4, stream));
+  };
+  const std::int64_t before = violationCount();
+  fillRows(0, a);
+  fillRows(64, b);
+  EXPECT_EQ(before, violationCount());
+  fillRows(96, a);
+  EXPECT_EQ(before + 1, violationCount()) << "half of each row";
+  EXPECT_CUDA(cudaDeviceSynchronize());
+}
+
 TEST(SimulatedWorkTest, EarlierRacesAreFoundAfterLaterOrderedWork) {
   const DeviceBuffer buffer(256);
   ASSERT_CUDA(cudaDeviceSynchronize());
@@ -242,6 +258,23 @@ TEST(SimulatedWorkTest, RangesAreCheckedAgainstTheirBlock) {
     EXPECT_EQ(simulator::checkRange(buffer.get() + test.offset, test.bytes, "x"), test.inside);
     EXPECT_EQ(simulator::ucudnnSimulatorViolationCount() - before, test.inside ? 0 : 1);
   }
+}
+
+TEST(SimulatedWorkTest, KernelsReachManagedMemoryAndNoOtherOfTheHost) {
+  void* managed = nullptr;
+  void* pinned = nullptr;
+  ASSERT_CUDA(cudaMallocManaged(&managed, 64, cudaMemAttachGlobal));
+  ASSERT_CUDA(cudaMallocHost(&pinned, 64));
+  const std::int64_t before = violationCount();
+  EXPECT_TRUE(simulator::checkRange(managed, 64, "x"));
+  EXPECT_EQ(before, violationCount());
+  EXPECT_FALSE(simulator::checkRange(pinned, 64, "x"));
+  EXPECT_EQ(before + 1, violationCount());
+  cudaPointerAttributes attributes{};
+  EXPECT_CUDA(cudaPointerGetAttributes(&attributes, managed));
+  EXPECT_EQ(cudaMemoryTypeManaged, attributes.type);
+  EXPECT_CUDA(cudaFree(managed));
+  EXPECT_CUDA(cudaFreeHost(pinned));
 }
 
 TEST(SimulatedWorkTest, OtherDevicesMemoryNeedsPeerAccess) {

@@ -172,7 +172,8 @@ cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams*
   params->value = static_cast<unsigned int>(work.filledWith);
   params->elementSize = 1;
   params->width = filled.bytes;
-  params->height = 1;
+  params->height = filled.rows;
+  params->pitch = filled.pitch;
   return finish(cudaSuccess);
 }
 

@@ -71,6 +71,21 @@ cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
   return finish(allocateNow(pointer, bytes, MemoryKind::kHost, flags));
 }
 
+cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned int flags) {
+  UCUDNN_SIMULATED_ALLOCATION();
+  return finish(allocateNow(pointer, bytes, MemoryKind::kManaged, flags));
+}
+
+// Where managed memory is costs nothing here.
+cudaError_t cudaMemPrefetchAsync(
+    const void* pointer, size_t bytes, cudaMemLocation, unsigned int, cudaStream_t) {
+  UCUDNN_SIMULATED_CALL();
+  const auto block = Memory::instance().find(pointer);
+  const bool isManaged = block && block->kind == MemoryKind::kManaged;
+  return finish(isManaged && checkRange(pointer, bytes, "a prefetch") ? cudaSuccess
+                                                                      : cudaErrorInvalidValue);
+}
+
 cudaError_t cudaFree(void* pointer) {
   return finish(enterDestroying(__func__, [&] { return releaseNow(pointer, false); }));
 }
@@ -132,7 +147,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   attributes->device = block->device;
   attributes->devicePointer = address;
   if (block->kind != MemoryKind::kDevice) attributes->hostPointer = address;
-  attributes->type = block->kind == MemoryKind::kDevice ? cudaMemoryTypeDevice : cudaMemoryTypeHost;
+  attributes->type = block->kind == MemoryKind::kDevice    ? cudaMemoryTypeDevice
+                     : block->kind == MemoryKind::kManaged ? cudaMemoryTypeManaged
+                                                           : cudaMemoryTypeHost;
   return cudaSuccess;
 }
 
@@ -195,12 +212,19 @@ cudaError_t cudaMemcpy2DAsync(void* target,
 
 cudaError_t cudaMemset(void* target, int value, size_t bytes) {
   UCUDNN_SIMULATED_CALL();
-  return finish(fill(target, value, bytes, cudaStreamLegacy, Wait::kHost));
+  return finish(fill(target, value, {bytes}, cudaStreamLegacy, Wait::kHost));
 }
 
 cudaError_t cudaMemsetAsync(void* target, int value, size_t bytes, cudaStream_t stream) {
   UCUDNN_SIMULATED_CALL();
-  return finish(fill(target, value, bytes, stream, Wait::kNo));
+  return finish(fill(target, value, {bytes}, stream, Wait::kNo));
+}
+
+cudaError_t cudaMemset2DAsync(
+    void* target, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+  UCUDNN_SIMULATED_CALL();
+  if (width > pitch) return finish(cudaErrorInvalidPitchValue);
+  return finish(fill(target, value, {width, height, pitch}, stream, Wait::kNo));
 }
 
 }  // extern "C"

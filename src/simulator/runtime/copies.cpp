@@ -1,5 +1,6 @@
 #include "simulator/runtime/copies.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,7 +12,8 @@ namespace ucudnn::simulator {
 
 namespace {
 
-constexpr double kPcieGigabytesPerSecond = 25;  // what pinned copies reach on PCIe 4.0 x16
+// The driver copies pageable memory to pinned memory of its own first.
+constexpr double kPageableGigabytesPerSecond = 10;
 // With arithmetic off nobody looks at device memory, and touching it would cost more than all else.
 constexpr std::size_t kSkippedFromWhenOff = std::size_t{1} << 20;
 
@@ -46,12 +48,37 @@ bool inRange(const std::optional<Block>& block,
   return false;
 }
 
-double copyMs(int device, std::size_t bytes, bool onDevice) {
+/// Where a copy goes.
+struct Route {
+  bool toDevice, fromDevice, pageable;
+
+  CopyEngine engine() const {
+    if (toDevice == fromDevice) return CopyEngine::kNone;
+    return toDevice ? CopyEngine::kToDevice : CopyEngine::kToHost;
+  }
+};
+
+Access access(const void* base, const CopyShape& shape, std::size_t pitch, bool write) {
+  if (shape.height == 1 || shape.width == pitch)
+    return {base, extent(shape.width, shape.height, pitch), write};
+  return {base, shape.width, write, shape.height, pitch};
+}
+
+bool isCapturing(cudaStream_t stream) {
+  CaptureInfo info;
+  return Machine::instance().captureInfo(stream, &info) == cudaSuccess &&
+         info.status != cudaStreamCaptureStatusNone;
+}
+
+double copyMs(int device, std::size_t bytes, Route route) {
   const DeviceModel& model = deviceModel(device);
   const double gigabytes = static_cast<double>(bytes) / 1e9;
   // On the device each byte is read and written.
-  const double seconds = onDevice ? 2 * gigabytes / model.memoryGigabytesPerSecond
-                                  : gigabytes / kPcieGigabytesPerSecond;
+  const double seconds =
+      route.toDevice && route.fromDevice ? 2 * gigabytes / model.memoryGigabytesPerSecond
+      : route.pageable
+          ? gigabytes / std::min(kPageableGigabytesPerSecond, model.linkGigabytesPerSecond)
+          : gigabytes / model.linkGigabytesPerSecond;
   return model.launchMs + seconds * 1e3;
 }
 
@@ -104,7 +131,8 @@ cudaError_t copy(void* target,
       !inRange(from, source, read, "a copy's source")) {
     return cudaErrorInvalidValue;
   }
-  const bool onDevice = isDeviceMemory(to) && isDeviceMemory(from);
+  const Route route = {isDeviceMemory(to), isDeviceMemory(from), !to || !from};
+  const bool onDevice = route.toDevice && route.fromDevice;
   const int device = isDeviceMemory(to) ? to->device : thisThread().device;
   const std::size_t bytes = shape.width * shape.height;
   const bool skipped = isDeviceMemory(to) && bytes >= kSkippedFromWhenOff;
@@ -116,26 +144,33 @@ cudaError_t copy(void* target,
                    shape.width);
     }
   };
-  Work work = {"copy", copyMs(device, bytes, onDevice), run, {}};
-  if (to) work.accesses.push_back({target, written, true});
-  if (from) work.accesses.push_back({source, read, false});
-  // Between device memory even cudaMemcpy returns at once (CUDA: "API synchronization behavior").
-  return enqueueCopy(stream, std::move(work), wait == Wait::kHost && !onDevice);
+  Work work = {"copy", copyMs(device, bytes, route), run, {}};
+  work.engine = route.engine();
+  if (to) work.accesses.push_back(access(target, shape, shape.targetPitch, true));
+  if (from) work.accesses.push_back(access(source, shape, shape.sourcePitch, false));
+  // Between device memory even cudaMemcpy returns at once, and a copy to pageable memory returns
+  // when it is done (CUDA: "API synchronization behavior").
+  const bool waits = wait == Wait::kHost ? !onDevice : !to && !isCapturing(stream);
+  return enqueueCopy(stream, std::move(work), waits);
 }
 
-cudaError_t fill(void* target, int value, std::size_t bytes, cudaStream_t stream, Wait wait) {
+cudaError_t fill(void* target, int value, FillShape shape, cudaStream_t stream, Wait wait) {
+  const std::size_t bytes = shape.width * shape.height;
   if (bytes == 0) return cudaSuccess;
+  const std::size_t written = extent(shape.width, shape.height, shape.pitch);
   const std::optional<Block> block = Memory::instance().find(target);
   if (!block) return cudaErrorInvalidValue;
-  if (!inRange(block, target, bytes, "a fill's target")) return cudaErrorInvalidValue;
+  if (!inRange(block, target, written, "a fill's target")) return cudaErrorInvalidValue;
   const bool skipped = isDeviceMemory(block) && bytes >= kSkippedFromWhenOff;
   const auto run = [=] {
     if (skipped && arithmetic() == Arithmetic::kOff) return;
-    std::memset(target, value, bytes);
+    for (std::size_t row = 0; row < shape.height; ++row)
+      std::memset(static_cast<char*>(target) + row * shape.pitch, value, shape.width);
   };
   const DeviceModel& model = deviceModel(block->device);
   const double writingMs = static_cast<double>(bytes) / 1e6 / model.memoryGigabytesPerSecond;
-  Work work = {"fill", model.launchMs + writingMs, run, {{target, bytes, true}}};
+  const CopyShape rows = {shape.width, shape.height, shape.pitch, shape.pitch};
+  Work work = {"fill", model.launchMs + writingMs, run, {access(target, rows, shape.pitch, true)}};
   work.filledWith = value & 0xff;
   // cudaMemset is asynchronous unless the target is pinned host memory.
   return enqueueCopy(stream, std::move(work), wait == Wait::kHost && !isDeviceMemory(block));

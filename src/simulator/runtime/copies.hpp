@@ -25,6 +25,12 @@ cudaError_t copy(void* target,
                  cudaStream_t stream,
                  Wait wait);
 
-cudaError_t fill(void* target, int value, std::size_t bytes, cudaStream_t stream, Wait wait);
+struct FillShape {
+  std::size_t width;
+  std::size_t height = 1;
+  std::size_t pitch = 0;
+};
+
+cudaError_t fill(void* target, int value, FillShape shape, cudaStream_t stream, Wait wait);
 
 }  // namespace ucudnn::simulator

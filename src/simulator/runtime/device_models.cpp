@@ -14,14 +14,15 @@ constexpr std::size_t kMib = std::size_t{1} << 20;
 // Peaks from NVIDIA's data sheets (dense, boost clock): "Tesla P100", "Tesla V100", "A100 80GB",
 // "H100" and "H200 Tensor Core GPU". Memory is what nvidia-smi reports on such a board. Only Ampere
 // and later have TF32. launchMs is the gap that back-to-back small kernels show on a stream: 5 us
-// on Pascal and 2.5 us on Hopper, those between in order.
+// on Pascal and 2.5 us on Hopper, those between in order. The link is PCIe x16, of generation 3, 4
+// and 5, as pinned copies reach it.
 const DeviceModel kModels[] = {
-    // name, capability, SMs, memory, FMA TF/s, TF32 TF/s, GB/s, launch
-    {"P100-SXM2", 60, 56, 16280 * kMib, 10.6, 0, 732, 0.005},
-    {"V100-SXM2", 70, 80, 16160 * kMib, 15.7, 0, 900, 0.004},
-    {"A100-SXM4-80GB", 80, 108, 81920 * kMib, 19.5, 156, 2039, 0.003},
-    {"H100-SXM", 90, 132, 81559 * kMib, 66.9, 494.7, 3350, 0.0025},
-    {"H200", 90, 132, 143771 * kMib, 66.9, 494.7, 4800, 0.0025},
+    // name, capability, SMs, memory, FMA TF/s, TF32 TF/s, GB/s, launch, link
+    {"P100-SXM2", 60, 56, 16280 * kMib, 10.6, 0, 732, 0.005, 12},
+    {"V100-SXM2", 70, 80, 16160 * kMib, 15.7, 0, 900, 0.004, 12},
+    {"A100-SXM4-80GB", 80, 108, 81920 * kMib, 19.5, 156, 2039, 0.003, 25},
+    {"H100-SXM", 90, 132, 81559 * kMib, 66.9, 494.7, 3350, 0.0025, 55},
+    {"H200", 90, 132, 143771 * kMib, 66.9, 494.7, 4800, 0.0025, 55},
 };
 
 DeviceModel findModel(const std::string& name) {

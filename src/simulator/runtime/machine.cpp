@@ -104,6 +104,17 @@ void Machine::startWork(Stream& stream) {
   }
 }
 
+/// Moves the stream's clock. A copy waits for those before it in its direction.
+void Machine::run(Stream& stream, const Work& work) {
+  Ticks& time = stream.reached.time;
+  if (work.engine == CopyEngine::kNone) {
+    time += ticksFromMs(work.durationMs);
+    return;
+  }
+  Ticks& copied = device(stream.device).copied[static_cast<int>(work.engine)];
+  time = copied = std::max(time, copied) + ticksFromMs(work.durationMs);
+}
+
 cudaStream_t Machine::createStream(unsigned int flags, int priority) {
   countHandle("stream", 1);
   const std::lock_guard<std::mutex> lock(state_);
@@ -136,7 +147,7 @@ cudaError_t Machine::enqueue(cudaStream_t handle, Work work, From from) {
   if (const cudaError_t error = checkImplicit(stream)) return error;
   thisThread().now += ticksFromMs(1e-3 * static_cast<double>(settings().callMicroseconds));
   startWork(stream);
-  stream.reached.time += ticksFromMs(work.durationMs);
+  run(stream, work);
   stream.reached.order.advance(stream.id);
   log_.add(stream.id, stream.reached.order, work);
   turn.state.unlock();

@@ -207,7 +207,8 @@ class Machine {
   struct DeviceState {
     std::mutex execution;
     Stream legacy;
-    Moment departed;  ///< of streams that were destroyed with work under way
+    Moment departed;           ///< of streams that were destroyed with work under way
+    Ticks copied[2] = {0, 0};  ///< the end of each copy engine's last copy
   };
 
   /// A stream with its device's lock and `state_` held; `stream` is null when there is no such
@@ -233,6 +234,7 @@ class Machine {
   template <typename Visitor>
   void forEachStream(int number, Visitor visit);
   void startWork(Stream& stream);
+  void run(Stream& stream, const Work& work);
   void hostWaits(const Moment& moment);
   void forgetDestroyedStreams();
   cudaError_t checkImplicit(const Stream& stream);

@@ -56,6 +56,7 @@ bool onDevice(const Block& block) {
 
 const char* handleKind(MemoryKind kind) {
   if (kind == MemoryKind::kRegistered) return "registered host memory";
+  if (kind == MemoryKind::kManaged) return "managed memory";
   return kind == MemoryKind::kHost ? "host memory" : "device memory";
 }
 
@@ -153,7 +154,8 @@ bool Memory::release(const void* base, bool host) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(base));
   if (found == blocks_.end()) return false;
-  const bool matches = host ? found->second.kind == MemoryKind::kHost : onDevice(found->second);
+  const bool matches = host ? found->second.kind == MemoryKind::kHost
+                            : onDevice(found->second) || found->second.kind == MemoryKind::kManaged;
   if (!matches) return false;
   releaseLocked(found);
   return true;

@@ -14,7 +14,7 @@
 
 namespace ucudnn::simulator {
 
-enum class MemoryKind { kDevice, kHost, kRegistered };
+enum class MemoryKind { kDevice, kHost, kRegistered, kManaged };
 
 /// A live allocation; `kRegistered` is the caller's own memory, without guard zones.
 struct Block {

@@ -8,17 +8,32 @@ namespace ucudnn::simulator {
 
 namespace {
 
+/// Whether rows of the same pitch touch the same columns.
+bool columnsMeet(const Access& a, const Access& b) {
+  const std::size_t pitch = std::max(a.pitch, b.pitch);
+  const auto column = [pitch](const Access& access) {
+    return reinterpret_cast<std::uintptr_t>(access.base) % pitch;
+  };
+  const std::size_t fromAToB = (column(b) + pitch - column(a)) % pitch;
+  return fromAToB < a.bytes || fromAToB + b.bytes > pitch;
+}
+
 bool conflict(const Access& a, const Access& b) {
   if (!a.write && !b.write) return false;
   const auto aBegin = reinterpret_cast<std::uintptr_t>(a.base);
   const auto bBegin = reinterpret_cast<std::uintptr_t>(b.base);
-  return aBegin < bBegin + b.bytes && bBegin < aBegin + a.bytes;
+  if (aBegin >= bBegin + b.extent() || bBegin >= aBegin + a.extent()) return false;
+  const bool isOneGrid = a.pitch == b.pitch || a.rows == 1 || b.rows == 1;
+  return a.rows * b.rows == 1 || !isOneGrid || columnsMeet(a, b);
 }
 
 bool covers(const Access& outer, const Access& inner) {
   const auto outerBegin = reinterpret_cast<std::uintptr_t>(outer.base);
   const auto innerBegin = reinterpret_cast<std::uintptr_t>(inner.base);
-  return outerBegin <= innerBegin && innerBegin + inner.bytes <= outerBegin + outer.bytes;
+  if (outer.rows > 1)  // the same rows, as of a slot that is filled again
+    return outer.base == inner.base && outer.bytes == inner.bytes && outer.rows == inner.rows &&
+           outer.pitch == inner.pitch;
+  return outerBegin <= innerBegin && innerBegin + inner.extent() <= outerBegin + outer.bytes;
 }
 
 }  // namespace

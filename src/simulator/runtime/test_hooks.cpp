@@ -64,6 +64,10 @@ bool checkRange(const void* pointer, std::size_t bytes, const char* what) {
     reportViolation(describeRange(pointer, bytes, what) + " is not device memory, or was freed");
     return false;
   }
+  if (block->kind == MemoryKind::kHost || block->kind == MemoryKind::kRegistered) {
+    reportViolation(describeRange(pointer, bytes, what) + " is host memory");
+    return false;
+  }
   const auto offset = static_cast<std::size_t>(static_cast<const char*>(pointer) - block->base);
   if (bytes > block->bytes - offset) {
     reportViolation(describeRange(pointer, bytes, what) + " reaches beyond its allocation of " +
