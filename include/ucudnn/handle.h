@@ -103,6 +103,9 @@ class UcudnnHandle_t {
   cudnnStatus_t setGraphMemory(std::size_t bytes) const {
     return ucudnnSetGraphMemory(native_, bytes);
   }
+  cudnnStatus_t setDeviceMemory(std::size_t bytes) const {
+    return ucudnnSetDeviceMemory(native_, bytes);
+  }
   cudnnStatus_t setDatabase(const std::string& path) const {
     return ucudnnSetDatabase(native_, path.c_str());
   }

@@ -144,6 +144,19 @@ UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
 UCUDNN_API cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes);
 
 /**
+ * Bytes of device memory for convolutions whose tensors are in host memory; SIZE_MAX: what is free;
+ * 0 (default): tensors are on the device. UCUDNN_DEVICE_MEMORY
+ *
+ * Then any tensor of a convolution call may be in host memory, pinned (cudaMallocHost) or pageable.
+ * Parts of it are copied to the device and back, beside the kernels, in this memory, which handles
+ * of a device share. The call is complete in the order of the handle's stream; the host waits only
+ * if a tensor is pageable. CUDNN_STATUS_ALLOC_FAILED: the smallest parts don't fit, and the log
+ * says how much they need. CUDNN_STATUS_NOT_SUPPORTED: the stream is being captured, or a tensor's
+ * elements overlap.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetDeviceMemory(cudnnHandle_t handle, size_t bytes);
+
+/**
  * An SQLite file that keeps measurements, or a folder, with a slash at its end, for a file of each
  * machine. NULL or "": measurements live in memory only. UCUDNN_DATABASE
  */

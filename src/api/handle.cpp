@@ -158,6 +158,12 @@ cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes) {
   });
 }
 
+cudnnStatus_t ucudnnSetDeviceMemory(cudnnHandle_t handle, size_t bytes) {
+  return changeSettings("ucudnnSetDeviceMemory", handle, [&](Settings& settings) {
+    settings.deviceMemoryBytes = bytes;
+  });
+}
+
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   return changeSettings("ucudnnSetDatabase", handle, [&](Settings& settings) {
     settings.databasePath = path != nullptr ? path : "";

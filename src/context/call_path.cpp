@@ -1,6 +1,7 @@
 #include "context/call_path.hpp"
 
 #include "context/call_plans.hpp"
+#include "context/host_call.hpp"
 #include "context/owned_call.hpp"
 #include "context/report.hpp"
 #include "executor/equivalence.hpp"
@@ -32,6 +33,15 @@ cudnnStatus_t CallPath::run(Context& context,
                             Operation operation,
                             const ConvolutionCall& call,
                             LayerId layer) noexcept {
+  if (context.now_->staging)
+    if (const auto status = HostCall::run(context, operation, call, layer)) return *status;
+  return runOnDevice(context, operation, call, layer);
+}
+
+cudnnStatus_t CallPath::runOnDevice(Context& context,
+                                    Operation operation,
+                                    const ConvolutionCall& call,
+                                    LayerId layer) noexcept {
   const Problem* const problem = problemOf(operation, call, context.problem_);
   if (!context.isRecorded()) return runRead(context, problem, operation, call, layer);
   context.record_.passed(call, reason::kFailed);  // unless something else is noted

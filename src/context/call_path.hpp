@@ -8,7 +8,8 @@ namespace ucudnn {
 
 /// The way of one call, from top to bottom. A step that can't run it hands it to the next.
 ///
-/// 1. `run` reads the problem. cuDNN runs problems that μ-cuDNN doesn't know.
+/// 1. `run` hands a call on host memory to `HostCall`, and reads the problem. cuDNN runs problems
+/// that μ-cuDNN doesn't know.
 /// 2. `OwnedCall`, if μ-cuDNN owns the workspace.
 /// 3. `runKnown`: the plan that the handle has at hand; now and then `runChecked`. If it has none,
 ///    `CallPlans` looks for one.
@@ -23,6 +24,12 @@ class CallPath {
                            Operation operation,
                            const ConvolutionCall& call,
                            LayerId layer) noexcept;
+
+  /// The same for a call whose tensors are on the device.
+  static cudnnStatus_t runOnDevice(Context& context,
+                                   Operation operation,
+                                   const ConvolutionCall& call,
+                                   LayerId layer) noexcept;
 
   /// Leaves a client's plan to cuDNN if its last call was left, for a reason that still holds, and
   /// cuDNN runs it. Empty: everything must be looked up. `grantedBytes`: the workspace that the

@@ -32,6 +32,7 @@ void Context::replaceSnapshot(int device, Settings settings, PlansFile file) {
   }
   if (other->replays) other->replays->forget(owner());
   hotPlans_.clear();
+  hostPlans_.clear();
   defaultLimits_.clear();
 }
 

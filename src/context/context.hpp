@@ -13,6 +13,7 @@
 #include "context/stated_limits.hpp"
 #include "executor/checked_plans.hpp"
 #include "executor/substitutes.hpp"
+#include "host/pipeline.hpp"
 #include "support/fork.hpp"
 
 namespace ucudnn {
@@ -85,6 +86,7 @@ class Context {
  private:
   friend class CallPath;
   friend class CallPlans;
+  friend class HostCall;
   friend class OwnedCall;
   friend class PlanQuestion;
   friend class Queries;
@@ -109,6 +111,7 @@ class Context {
   HotPlans hotPlans_;
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
+  HostPlans hostPlans_{kMostHostPlans};
   /// Held while a question about a client's plan is answered. Calls don't wait for it.
   LongForkMutex questions_;
   bool isRetired_ = false;  ///< guarded by questions_

@@ -12,6 +12,7 @@
 #include "context/trace.hpp"
 #include "cuda/calling_threads.hpp"
 #include "executor/replays.hpp"
+#include "host/staging.hpp"
 #include "planner/planner.hpp"
 #include "support/alignment.hpp"
 #include "support/bounded_map.hpp"
@@ -73,6 +74,7 @@ class Snapshot {
   const std::vector<int> benchmarkDevices;
   const std::shared_ptr<WorkspaceOwner> owner;  ///< null: each convolution uses its caller's
   const std::shared_ptr<Replays> replays;       ///< null: nothing is replayed
+  const std::shared_ptr<Staging> staging;       ///< null: tensors are on the device
   TraceFile* const trace;                       ///< null: nobody wants a trace
   const bool isRecorded;                        ///< calls are recorded, for the trace or the report
   const bool isDisabled;                        ///< every call is left to cuDNN

@@ -163,6 +163,14 @@ std::vector<EnvironmentVariable> makeTable() {
          s.graphMemoryBytes = parseSize(text);
          s.graphMemoryGiven = true;
        }},
+      {"UCUDNN_DEVICE_MEMORY",
+       "a size, as 67108864 or 64MiB, or all",
+       "0",
+       "Device memory for convolutions whose tensors are in host memory: parts of them, and the "
+       "workspace; all: what is free; 0: tensors are on the device",
+       [](S& s, T text) {
+         s.deviceMemoryBytes = text == "all" ? kAllDeviceMemory : parseSize(text);
+       }},
       {"UCUDNN_DATABASE",
        "a path",
        "none; under `ucudnn run` ~/.cache/ucudnn/",

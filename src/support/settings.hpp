@@ -16,6 +16,9 @@ namespace ucudnn {
 /// A benchmark share without bound.
 constexpr double kMeasureAlways = std::numeric_limits<double>::infinity();
 
+/// A device memory of all that is free.
+constexpr std::size_t kAllDeviceMemory = std::numeric_limits<std::size_t>::max();
+
 /// The settings of one handle. Each handle has its own copy.
 struct Settings {
   BatchSizePolicy batchSizePolicy = BatchSizePolicy::kPowerOfTwo;
@@ -34,7 +37,10 @@ struct Settings {
   /// Memory on each device for the graphs that replay calls; 0: no replay. 64 MiB hold the graphs
   /// of a network with a hundred layers.
   std::size_t graphMemoryBytes = std::size_t{64} << 20;
-  bool graphMemoryGiven = false;      ///< the user has named it
+  bool graphMemoryGiven = false;  ///< the user has named it
+  /// Memory of a device for tiles of tensors in host memory, and the workspace of their kernels; 0:
+  /// tensors are on the device.
+  std::size_t deviceMemoryBytes = 0;
   std::string databasePath;           ///< a folder ends in "/"; empty: measurements live in memory
   std::string plansPath;              ///< empty: every plan is made anew
   bool plansStrict = false;           ///< what the file has not is left to cuDNN

@@ -152,6 +152,10 @@ cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels) {
   ucudnn_test::record("ucudnnSetKernels", handle, kernels);
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnSetDeviceMemory(cudnnHandle_t handle, size_t bytes) {
+  ucudnn_test::record("ucudnnSetDeviceMemory", handle, bytes);
+  return CUDNN_STATUS_SUCCESS;
+}
 cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes) {
   ucudnn_test::record("ucudnnSetGraphMemory", handle, bytes);
   return CUDNN_STATUS_SUCCESS;
@@ -291,6 +295,7 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
       {"ucudnnSetTuning", 1, [](UcudnnHandle_t h) { return h.setTuning(UCUDNN_TUNING_FAST); }},
       {"ucudnnSetKernels", 2, [](UcudnnHandle_t h) { return h.setKernels(UCUDNN_KERNELS_ALL); }},
       {"ucudnnSetGraphMemory", 9, [](UcudnnHandle_t h) { return h.setGraphMemory(9); }},
+      {"ucudnnSetDeviceMemory", 9, [](UcudnnHandle_t h) { return h.setDeviceMemory(9); }},
       {"ucudnnSetBenchmarkMemory", 7, [](UcudnnHandle_t h) { return h.setBenchmarkMemory(7); }},
       {"ucudnnSetBenchmarkShare", 25, [](UcudnnHandle_t h) { return h.setBenchmarkShare(0.25); }},
       {"ucudnnSetPlansStrict", 1, [](UcudnnHandle_t h) { return h.setPlansStrict(true); }},

@@ -32,7 +32,7 @@ Settings read(const Environment& environment) {
 // As many as Settings has members: it does not compile where one is missing.
 #define UCUDNN_MEMBERS                                                                           \
   m0, m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, \
-      m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32
+      m21, m22, m23, m24, m25, m26, m27, m28, m29, m30, m31, m32, m33
 auto membersOf(const Settings& settings) {
   const auto& [UCUDNN_MEMBERS] = settings;
   return std::tie(UCUDNN_MEMBERS);
@@ -94,6 +94,7 @@ TEST(SettingsTest, ReadsEachVariable) {
                                   {"UCUDNN_TUNING", "exhaustive"},
                                   {"UCUDNN_MAX_ERROR", "1e-5"},
                                   {"UCUDNN_GRAPH_MEMORY", "0"},
+                                  {"UCUDNN_DEVICE_MEMORY", "all"},
                                   {"UCUDNN_DATABASE", "/tmp/a b.db"},
                                   {"UCUDNN_PLANS", "/tmp/a b.json"},
                                   {"UCUDNN_PLANS_STRICT", "1"},
@@ -119,6 +120,8 @@ TEST(SettingsTest, ReadsEachVariable) {
   EXPECT_EQ(Kernels::kEngines, settings.kernels);
   EXPECT_EQ(Tuning::kExhaustive, settings.tuning);
   EXPECT_EQ(0U, settings.graphMemoryBytes);
+  EXPECT_EQ(SIZE_MAX, settings.deviceMemoryBytes);
+  EXPECT_EQ(3U << 20, read({{"UCUDNN_DEVICE_MEMORY", "3MiB"}}).deviceMemoryBytes);
   EXPECT_EQ("/tmp/a b.db", settings.databasePath);
   EXPECT_EQ("/tmp/a b.json", settings.plansPath);
   EXPECT_TRUE(settings.plansStrict);
@@ -192,6 +195,7 @@ TEST(SettingsTest, BadValuesAreRefusedWithVariableValueAndWhatIsAccepted) {
       {"UCUDNN_TUNING", {"Fast", "slow", "1"}},
       {"UCUDNN_MAX_ERROR", {"0", "-1e-5", "nan", "inf", "1e999", "1e-999", "none", "1e-5x", "0x1"}},
       {"UCUDNN_GRAPH_MEMORY", {"-1", "off", "16777216TiB"}},
+      {"UCUDNN_DEVICE_MEMORY", {"-1", "All", "free", "16777216TiB"}},
   };
   for (const auto& [name, values] : bad) {
     for (const std::string& value : values) {

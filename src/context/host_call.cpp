@@ -1,0 +1,162 @@
+#include "context/host_call.hpp"
+
+#include <algorithm>
+
+#include "context/call_path.hpp"
+#include "support/log.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Estimates of an H100's kernels, until times are known.
+constexpr double kMultiplyAddsPerMs = 2e10, kTensorMultiplyAddsPerMs = 1.3e11;
+constexpr double kKernelBytesPerMs = 1.5e9;
+constexpr double kLeastKernelMs = 0.01;
+// A search whose winner's time becomes known is repeated, as another may win then.
+constexpr int kSearches = 6;
+
+/// Throws Error.
+HostOperands operandsOf(const Problem& problem, const ConvolutionCall& call) {
+  HostOperands operands;
+  operands.places = {placeOf(call.pointers.x), placeOf(call.pointers.w), placeOf(call.pointers.y)};
+  if (call.fused == nullptr) {
+    operands.readsOutput = !isZero(call.pointers.beta, problem);
+    return operands;
+  }
+  operands.bias = placeOf(call.fused->bias);
+  if (!isZero(call.pointers.beta, problem)) operands.z = placeOf(call.fused->z);
+  return operands;
+}
+
+/// What a bias needs besides: it is cut with the filters. Returns false if it can't be.
+bool readBias(const ConvolutionCall& call, HostOperands& operands) noexcept {
+  if (call.fused == nullptr) return true;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  int dimensions = 0;
+  Problem::Sizes sizes{};
+  Problem::Sizes strides{};
+  if (cudnn().getTensorNdDescriptor(call.fused->biasDescriptor,
+                                    Problem::kMaxDimensions,
+                                    &type,
+                                    &dimensions,
+                                    sizes.data(),
+                                    strides.data()) != CUDNN_STATUS_SUCCESS)
+    return false;
+  operands.biasElementBytes = elementBytes(type);
+  return operands.biasElementBytes > 0 && strides[1] == 1;
+}
+
+bool areSeparate(const Problem& problem) {
+  return !layoutOfX(problem).overlaps() && !layoutOfY(problem).overlaps();
+}
+
+}  // namespace
+
+std::optional<cudnnStatus_t> HostCall::run(Context& context,
+                                           Operation operation,
+                                           const ConvolutionCall& call,
+                                           LayerId layer) noexcept {
+  try {
+    if (call.execution != nullptr || !context.followDevice()) return std::nullopt;
+    Problem& problem = context.problem_;
+    const bool isKnown = problemOf(operation, call, problem) != nullptr;
+    HostOperands operands = operandsOf(problem, call);
+    if (!operands.isOnHost()) return std::nullopt;
+    if (!isKnown || !readRest(call, problem) || !readBias(call, operands) ||
+        !areSeparate(problem)) {
+      logWarn("a {} on host memory is refused: its tensors can't be cut", toText(operation));
+      return CUDNN_STATUS_NOT_SUPPORTED;
+    }
+    const DeviceScope scope(context.now_->device);
+    return HostCall(context, problem, call, layer).run(operands);
+  } catch (const Error& error) {
+    logWarn("a {} on host memory fails: {}", toText(operation), error.what());
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return CUDNN_STATUS_ALLOC_FAILED;
+  } catch (const std::exception& error) {
+    logWarn("a {} on host memory fails: {}", toText(operation), error.what());
+    return CUDNN_STATUS_INTERNAL_ERROR;
+  }
+}
+
+cudnnStatus_t HostCall::run(const HostOperands& operands) {
+  const CallStream stream = streamOf(context_.handle_);
+  if (stream.capturing) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the stream is being captured");
+  const std::lock_guard lock(staging().mutex());
+  staging().prepare();
+  const HostPlanKey key{problem_, operands};
+  std::shared_ptr<const HostPlan>& known = context_.hostPlans_[key];
+  if (!known) known = makePlan(operands);
+  const std::shared_ptr<const HostPlan> plan = known;
+  staging().reserve(plan->bytes());
+  return runOnHostTensors(*plan, call_, stream.stream, staging(), [&](const ConvolutionCall& tile) {
+    return CallPath::runOnDevice(context_, problem_.operation, tile, layer_);
+  });
+}
+
+std::size_t HostCall::budgetBytes() const {
+  const std::size_t granted = context_.settings().deviceMemoryBytes;
+  if (granted != kAllDeviceMemory) return granted;
+  std::size_t free = 0, total = 0;
+  UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  return staging().arenaBytes() + free / 10 * 9;  // kernels need some that nobody names
+}
+
+/// The kernels' time is estimated, or known of the planner: then the search is repeated.
+std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands) {
+  const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
+  const std::size_t budget = budgetBytes();
+  const TileTime tileTime = [&](const Problem& tile, std::size_t workspaceBytes) {
+    const auto known = knownMs_.find(tile);
+    if (known != knownMs_.end()) return known->second;
+    // Kernels copy their tensors, or are slow.
+    const bool isShort = workspaceBytes < tile.xBytes() + tile.wBytes() + tile.yBytes();
+    return estimatedMs(tile) * ratio_ * (isShort ? 1.5 : 1);
+  };
+  std::shared_ptr<const HostPlan> plan;
+  for (int search = 0; search < kSearches; ++search) {
+    plan = std::make_shared<HostPlan>(problem_,
+                                      operands,
+                                      chooseDivision(problem_,
+                                                     operands,
+                                                     staging().link(),
+                                                     budget > biasBytes ? budget - biasBytes : 0,
+                                                     tileTime));
+    if (!askForTime(*plan)) break;
+  }
+  logInfo("{} N={} on host memory: {}, {} bytes, {} ms",
+          problem_.text(),
+          problem_.batch(),
+          plan->text(),
+          plan->bytes(),
+          plan->division.predictedMs);
+  return plan;
+}
+
+double HostCall::estimatedMs(const Problem& tile) const {
+  const bool isPlain = tile.mathType == CUDNN_FMA_MATH || tile.computeType == CUDNN_DATA_DOUBLE;
+  const double rate = isPlain ? kMultiplyAddsPerMs : kTensorMultiplyAddsPerMs;
+  const auto bytes = static_cast<double>(tile.xBytes() + tile.wBytes() + tile.yBytes());
+  return kLeastKernelMs + std::max(tile.multiplyAdds() / rate, bytes / kKernelBytesPerMs);
+}
+
+/// Returns whether the time of the plan's tiles has become known.
+bool HostCall::askForTime(const HostPlan& plan) {
+  const HostPlan::Shape& shape = plan.shapes[plan.steps.front().shape];
+  const Problem packed = plan.tiles.tile({}).problem;
+  if (knownMs_.count(packed) > 0) return false;
+  const Snapshot& now = *context_.now_;
+  PlanRequest request = now.queryFor(shape.problem, plan.division.workspaceBytes, false);
+  std::shared_ptr<const Plan> found;
+  if (now.settings.benchmarkShare == kMeasureAlways)
+    found = planner().plan(request);
+  else
+    found = planner().planWithoutMeasuring(request).value_or(nullptr);
+  if (!found || !found->measured || found->predictedMs <= 0) return false;
+  knownMs_[packed] = found->predictedMs;
+  ratio_ = found->predictedMs / estimatedMs(packed);
+  return true;
+}
+
+}  // namespace ucudnn

@@ -1,0 +1,41 @@
+// Calls on tensors in host memory.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "context/context.hpp"
+
+namespace ucudnn {
+
+/// One call, if UCUDNN_DEVICE_MEMORY is set. Its tiles are calls on the device, which run as any
+/// (CallPath::runOnDevice).
+class HostCall {
+ public:
+  /// Empty: all tensors are on the device.
+  static std::optional<cudnnStatus_t> run(Context& context,
+                                          Operation operation,
+                                          const ConvolutionCall& call,
+                                          LayerId layer) noexcept;
+
+ private:
+  HostCall(Context& context, const Problem& problem, const ConvolutionCall& call, LayerId layer)
+      : context_(context), problem_(problem), call_(call), layer_(layer) {}
+
+  cudnnStatus_t run(const HostOperands& operands);
+  std::shared_ptr<const HostPlan> makePlan(const HostOperands& operands);
+  std::size_t budgetBytes() const;
+  double estimatedMs(const Problem& tile) const;
+  bool askForTime(const HostPlan& plan);
+
+  Staging& staging() const noexcept { return *context_.now_->staging; }
+
+  Context& context_;
+  const Problem problem_;  ///< a copy: the tiles' calls read problems of their own
+  const ConvolutionCall& call_;
+  const LayerId layer_;
+  std::unordered_map<Problem, double, ProblemHash> knownMs_;
+  double ratio_ = 1;  ///< of the last known time to its estimate
+};
+
+}  // namespace ucudnn

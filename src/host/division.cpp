@@ -1,0 +1,202 @@
+#include "host/division.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "cuda/error.hpp"
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+namespace {
+
+constexpr std::int64_t kMostTiles = 4096;
+// Tensor cores multiply eight channels at a time, or more.
+constexpr std::int32_t kChannels = 8;
+// A workspace of this many times a tile's tensors is as good as any: kernels copy tensors, and
+// transform them.
+constexpr std::size_t kWorkspaceTimes = 4;
+constexpr std::size_t kLeastWorkspace = std::size_t{1} << 30;
+// A division this near to the bound is good enough to look no further.
+constexpr double kNearBound = 1.05;
+
+/// What the search varies.
+class Search {
+ public:
+  Search(const Problem& whole,
+         const HostOperands& operands,
+         const Link& link,
+         std::size_t budgetBytes,
+         const TileTime& tileTime)
+      : whole_(whole),
+        operands_(operands),
+        link_(link),
+        budgetBytes_(budgetBytes),
+        tileTime_(tileTime) {}
+
+  Division run() {
+    // More axes are cut only where that may pay.
+    tryAll(1, 1);
+    if (!isNearBound()) tryAll(kMostTiles, 1);
+    if (!isNearBound()) tryAll(kMostTiles, kMostTiles);
+    if (best_.slotBytes == 0)
+      throw Error(CUDNN_STATUS_ALLOC_FAILED,
+                  "the smallest tiles of " + whole_.text() + " N=" +
+                      std::to_string(whole_.batch()) + " need " + std::to_string(leastBytes_) +
+                      " bytes of device memory, and UCUDNN_DEVICE_MEMORY leaves " +
+                      std::to_string(budgetBytes_));
+    return best_;
+  }
+
+ private:
+  bool mayCut(Axis axis) const noexcept {
+    if (axis == kIns && (whole_.groups > 1 || isFused())) return false;
+    // Each addition would be rounded.
+    return !addsAlong(whole_.operation, axis) || !isRounded(whole_.outputType());
+  }
+  bool isFused() const noexcept { return whole_.operation == Operation::kBiasActivationForward; }
+
+  /// Sizes of tiles along an axis, the largest first.
+  std::vector<std::int32_t> sizesOf(Axis axis, std::size_t spatial, std::int64_t mostParts) const {
+    const std::int32_t all = sizeAlong(whole_, axis, spatial);
+    if (!mayCut(axis) || all == 1 || mostParts == 1) return {all};
+    std::int32_t unit = 1;
+    if (axis == kBand && whole_.operation == Operation::kBackwardData)
+      unit = whole_.strides[spatial];
+    if ((axis == kOuts || axis == kIns) && whole_.groups == 1 && all > kChannels) unit = kChannels;
+    std::set<std::int32_t, std::greater<>> sizes = {all};
+    for (std::int32_t parts = 2; parts < all; parts *= 2) {
+      for (const std::int32_t count : {parts, parts + parts / 2}) {
+        if (count != parts && axis != kBand) continue;
+        const std::int32_t size = ((all + count - 1) / count + unit - 1) / unit * unit;
+        if (size < all) sizes.insert(size);
+      }
+    }
+    if (unit < all) sizes.insert(unit);
+    if (axis == kOuts || axis == kIns) sizes.insert(1);
+    return {sizes.begin(), sizes.end()};
+  }
+
+  void tryAll(std::int64_t mostOuts, std::int64_t mostIns) {
+    for (std::size_t spatial = 0;
+         spatial + 3 < static_cast<std::size_t>(whole_.dimensions) || spatial == 0;
+         ++spatial)
+      for (const std::int32_t outs : sizesOf(kOuts, spatial, mostOuts))
+        for (const std::int32_t ins : sizesOf(kIns, spatial, mostIns)) tryBands(spatial, outs, ins);
+  }
+
+  /// Bands are tried for single samples: more samples are cut by the batch first.
+  void tryBands(std::size_t spatial, std::int32_t outs, std::int32_t ins) {
+    Tiling tiling;
+    tiling.spatial = spatial;
+    tiling.size = {0, sizeAlong(whole_, kBand, spatial), outs, ins};
+    for (const std::int32_t samples : sizesOf(kSamples, spatial, kMostTiles)) {
+      tiling.size[kSamples] = samples;
+      tryOrders(tiling);
+    }
+    if (tiling.size[kSamples] > 1 && whole_.batch() > 1) return;  // it can't be cut
+    for (const std::int32_t rows : sizesOf(kBand, spatial, kMostTiles)) {
+      tiling.size[kBand] = rows;
+      tryOrders(tiling);
+    }
+  }
+
+  void tryOrders(Tiling tiling) {
+    for (const bool bandsOutside : {true, false}) {
+      tiling.bandsOutside = bandsOutside;
+      if (!trySlots(tiling, 2, kTensors)) {
+        trySlots(tiling, 1, kTensors);
+        continue;
+      }
+      trySlots(tiling, 3, kTensors);
+      for (const Tensor whole : {kTensorX, kTensorW, kTensorY})
+        if (whole != outputTensorOf(whole_.operation)) trySlots(tiling, 2, whole);
+    }
+  }
+
+  /// `resident`: the tensor of which all parts stay; kTensors: none. Returns whether the slots fit.
+  bool trySlots(Tiling tiling, int slots, std::size_t resident) {
+    const Tiles uncounted(whole_, tiling);
+    if (uncounted.count() > kMostTiles) return false;
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
+      const std::int64_t parts = uncounted.partsOf(tensor);
+      const bool isResident = tensor == resident;
+      if (isResident && parts <= slots + 1) return true;  // as without
+      tiling.slots[tensor] =
+          static_cast<int>(isResident ? parts : std::min<std::int64_t>(parts, slots));
+    }
+    const Tiles tiles(whole_, tiling);
+    const std::size_t slotBytes = SlotLayout(tiles, operands_).bytes();
+    if (leastBytes_ == 0 || slotBytes < leastBytes_) leastBytes_ = slotBytes;
+    if (slotBytes > budgetBytes_) return false;
+    simulate(tiles, slotBytes);
+    return true;
+  }
+
+  void simulate(const Tiles& tiles, std::size_t slotBytes) {
+    const Tile first = tiles.tile({});
+    if (first.problem.isLarge()) return;
+    const std::size_t tensors =
+        first.problem.xBytes() + first.problem.wBytes() + first.problem.yBytes();
+    const std::size_t workspaceBytes = roundDownToAlignment(
+        std::min(budgetBytes_ - slotBytes, std::max(kLeastWorkspace, kWorkspaceTimes * tensors)));
+    const KernelTime kernelTime = [&](const Problem& tile) {
+      return tileTime_(tile, workspaceBytes);
+    };
+    const double most =
+        best_.slotBytes > 0 ? best_.predictedMs : std::numeric_limits<double>::infinity();
+    const double atLeast = kernelTime(first.problem) * wholeTiles(tiles);
+    if (atLeast >= most) return;
+    const double ms = predictedMs(tiles, operands_, link_, kernelTime, most);
+    if (ms < most) best_ = {tiles.tiling(), slotBytes, workspaceBytes, ms};
+  }
+
+  /// Tiles of full size.
+  double wholeTiles(const Tiles& tiles) const {
+    double count = 1;
+    for (const Axis axis : {kSamples, kBand, kOuts, kIns}) {
+      const std::int32_t all = sizeAlong(whole_, axis, tiles.tiling().spatial);
+      count *= std::max(1, all / tiles.tiling().size[axis]);
+    }
+    return count;
+  }
+
+  /// Whether no division can be much faster: the busiest of the link's directions and the kernels.
+  bool isNearBound() const {
+    if (best_.slotBytes == 0) return false;
+    const double bytes[] = {static_cast<double>(whole_.xBytes()),
+                            static_cast<double>(whole_.wBytes()),
+                            static_cast<double>(whole_.yBytes())};
+    double ms[2] = {0, 0};
+    const Tensor output = outputTensorOf(whole_.operation);
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
+      if (operands_.places[tensor] == Place::kDevice) continue;
+      if (tensor != output || operands_.readsOutput) ms[0] += bytes[tensor] / link_.bytesPerMs[0];
+      if (tensor == output) ms[1] += bytes[tensor] / link_.bytesPerMs[1];
+    }
+    const Tiles tiles(whole_, best_.tiling);
+    const double kernels =
+        tileTime_(tiles.tile({}).problem, best_.workspaceBytes) * wholeTiles(tiles);
+    return best_.predictedMs <= kNearBound * std::max({ms[0], ms[1], kernels});
+  }
+
+  const Problem& whole_;
+  const HostOperands& operands_;
+  const Link& link_;
+  const std::size_t budgetBytes_;
+  const TileTime& tileTime_;
+  Division best_;
+  std::size_t leastBytes_ = 0;
+};
+
+}  // namespace
+
+Division chooseDivision(const Problem& whole,
+                        const HostOperands& operands,
+                        const Link& link,
+                        std::size_t budgetBytes,
+                        const TileTime& tileTime) {
+  return Search(whole, operands, link, budgetBytes, tileTime).run();
+}
+
+}  // namespace ucudnn

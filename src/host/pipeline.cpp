@@ -1,0 +1,463 @@
+#include "host/pipeline.hpp"
+
+#include <algorithm>
+
+#include "support/alignment.hpp"
+
+namespace ucudnn {
+namespace {
+
+Layout layoutOf(const Problem& problem, Tensor tensor) noexcept {
+  return tensor == kTensorX   ? layoutOfX(problem)
+         : tensor == kTensorW ? layoutOfW(problem)
+                              : layoutOfY(problem);
+}
+
+/// Fills the steps of a plan.
+class StepBuilder {
+ public:
+  explicit StepBuilder(HostPlan& plan) : plan_(plan), whole_(plan.whole) {}
+
+  /// The bias of a part of the filters.
+  void addBiases() {
+    if (!plan_.operands.bias || !plan_.tiles.isCut(kOuts)) return;
+    const bool isDouble = plan_.operands.biasElementBytes == sizeof(double);
+    const bool isHalf = plan_.operands.biasElementBytes == 2;
+    const std::int32_t type = isDouble ? CUDNN_DATA_DOUBLE
+                              : isHalf ? whole_.yType
+                                       : std::int32_t{CUDNN_DATA_FLOAT};
+    for (HostPlan::Shape& shape : plan_.shapes) {
+      Problem::Sizes sizes{1, shape.problem.ySizes[1], 1, 1, 1};
+      const Problem::Sizes strides{sizes[1], 1, 1, 1, 1};
+      shape.bias = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+      UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(shape.bias.get(),
+                                                       static_cast<cudnnDataType_t>(type),
+                                                       whole_.dimensions,
+                                                       sizes.data(),
+                                                       strides.data()));
+    }
+  }
+
+  void add(const Visit& visit) {
+    const Tile tile = plan_.tiles.tile(visit.index);
+    HostPlan::Step step;
+    step.visit = visit;
+    step.adds = tile.adds;
+    step.shape = shapeOf(tile.problem);
+    if (whole_.operation == Operation::kBiasActivationForward && plan_.tiles.isCut(kOuts)) {
+      const auto first =
+          static_cast<std::size_t>(plan_.tiles.range(kOuts, visit.index[kOuts]).first);
+      const auto perGroup = static_cast<std::size_t>(whole_.wSizes[0] / whole_.groups);
+      step.biasOffset = whole_.groups > 1 ? first * perGroup : first;
+    }
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
+      if (plan_.slots.isStaged(tensor) && visit.uses[tensor].isNew) addLoads(step, tile, tensor);
+    const Tensor output = outputTensorOf(whole_.operation);
+    if (visit.isLast && plan_.slots.isStaged(output))
+      step.store = partRows(tile, output, visit.uses[output].slot);
+    plan_.steps.push_back(std::move(step));
+  }
+
+ private:
+  std::size_t shapeOf(const Problem& tile) {
+    Problem problem = tile;  // a tensor that stays where it is keeps its strides
+    if (!plan_.slots.isStaged(kTensorX)) problem.xStrides = whole_.xStrides;
+    if (!plan_.slots.isStaged(kTensorY)) problem.yStrides = whole_.yStrides;
+    for (std::size_t i = 0; i < plan_.shapes.size(); ++i)
+      if (plan_.shapes[i].problem == problem) return i;
+    plan_.shapes.push_back({problem, std::make_unique<ProblemDescriptors>(problem), nullptr});
+    return plan_.shapes.size() - 1;
+  }
+
+  /// Where a part's own rows are in its slot, behind rows of zeros.
+  std::size_t slotOffset(const Tile& tile, Tensor tensor, int slot, std::int32_t row) const {
+    const Layout layout = layoutOf(tile.problem, tensor);
+    const std::size_t dimension = 2 + plan_.tiles.tiling().spatial;
+    return plan_.slots.offset(tensor, slot) +
+           static_cast<std::size_t>(row) * static_cast<std::size_t>(layout.strides[dimension]) *
+               layout.elementBytes;
+  }
+
+  std::vector<Rows> partRows(const Tile& tile, Tensor tensor, int slot) const {
+    const TilePart& part = tile.parts[tensor];
+    return rowsOf(part.sizes,
+                  layoutOf(whole_, tensor),
+                  part.offset,
+                  layoutOf(tile.problem, tensor).strides,
+                  slotOffset(tile, tensor, slot, part.before));
+  }
+
+  void addLoads(HostPlan::Step& step, const Tile& tile, Tensor tensor) {
+    const int slot = step.visit.uses[tensor].slot;
+    const bool isOutput = tensor == outputTensorOf(whole_.operation);
+    if (tensor == haloTensorOf(whole_.operation))
+      addHaloLoad(step, tile, tensor);
+    else if (!isOutput || plan_.operands.readsOutput)
+      step.loads.push_back({tensor, false, slot, partRows(tile, tensor, slot)});
+    if (tensor != kTensorY || !plan_.operands.z) return;
+    std::vector<Rows> rows = partRows(tile, tensor, slot);
+    for (Rows& each : rows)
+      each.slot += plan_.slots.offsetOfZ(slot) - plan_.slots.offset(kTensorY, slot);
+    step.loads.push_back({tensor, true, slot, std::move(rows)});
+  }
+
+  /// Rows that the neighbour's slot has are copied from there.
+  void addHaloLoad(HostPlan::Step& step, const Tile& tile, Tensor tensor) {
+    const Visit::Use& use = step.visit.uses[tensor];
+    const std::size_t dimension = 2 + plan_.tiles.tiling().spatial;
+    const Layout slotLayout = layoutOf(tile.problem, tensor);
+    const Layout wholeLayout = layoutOf(whole_, tensor);
+    TilePart part = tile.parts[tensor];
+    addZeros(step, slotLayout, tile, tensor, 0, part.before);
+    addZeros(step, slotLayout, tile, tensor, part.before + part.sizes[dimension], part.after);
+    if (use.haloSlot >= 0) {
+      TileIndex neighbour = step.visit.index;
+      --neighbour[kBand];
+      const Tile other = plan_.tiles.tile(neighbour);
+      const Range mine = plan_.tiles.bandRows(step.visit.index[kBand]).rows;
+      const Tiles::BandRows others = plan_.tiles.bandRows(neighbour[kBand]);
+      const std::int32_t shared = std::clamp(others.rows.end() - mine.first, 0, mine.count);
+      Problem::Sizes sizes = part.sizes;
+      sizes[dimension] = shared;
+      step.halo = rowsOf(
+          sizes,
+          layoutOf(other.problem, tensor),
+          slotOffset(other, tensor, use.haloSlot, others.before + mine.first - others.rows.first),
+          slotLayout.strides,
+          slotOffset(tile, tensor, use.slot, part.before));
+      part.sizes[dimension] -= shared;
+      part.before += shared;
+      part.offset += static_cast<std::size_t>(shared) *
+                     static_cast<std::size_t>(wholeLayout.strides[dimension]) *
+                     wholeLayout.elementBytes;
+    }
+    step.loads.push_back({tensor,
+                          false,
+                          use.slot,
+                          rowsOf(part.sizes,
+                                 wholeLayout,
+                                 part.offset,
+                                 slotLayout.strides,
+                                 slotOffset(tile, tensor, use.slot, part.before))});
+  }
+
+  void addZeros(HostPlan::Step& step,
+                const Layout& slotLayout,
+                const Tile& tile,
+                Tensor tensor,
+                std::int32_t first,
+                std::int32_t count) {
+    Problem::Sizes sizes = slotLayout.sizes;
+    sizes[2 + plan_.tiles.tiling().spatial] = count;
+    const std::size_t offset = slotOffset(tile, tensor, step.visit.uses[tensor].slot, first);
+    for (const Rows& rows : rowsOf(sizes, slotLayout, offset, slotLayout.strides, offset))
+      step.zeros.push_back(rows);
+  }
+
+  HostPlan& plan_;
+  const Problem& whole_;
+};
+
+/// One call under way.
+class HostRun {
+ public:
+  HostRun(const HostPlan& plan,
+          const ConvolutionCall& call,
+          cudaStream_t stream,
+          Staging& staging,
+          const RunTile& runTile)
+      : plan_(plan),
+        call_(call),
+        stream_(stream),
+        staging_(staging),
+        runTile_(runTile),
+        output_(outputTensorOf(plan.whole.operation)) {}
+
+  cudnnStatus_t run() {
+    const bool waits = plan_.operands.isPageable();
+    const RelaxedCapture relaxed;
+    if (waits) UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));  // earlier work may write there
+    begin();
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    try {
+      status = runSteps();
+      if (status == CUDNN_STATUS_SUCCESS && waits) staging_.bounceOut().finish();
+    } catch (...) {
+      abandon();
+      throw;
+    }
+    if (status != CUDNN_STATUS_SUCCESS)
+      abandon();
+    else
+      end();
+    return status;
+  }
+
+ private:
+  enum EventOf : std::size_t { kFilled, kUsed, kDrained, kEventKinds };
+
+  /// Events beyond those of slots order streams.
+  cudaEvent_t event(EventOf kind, Tensor tensor, int slot) {
+    return staging_.event(1 + (static_cast<std::size_t>(slot) * kTensors + tensor) * kEventKinds +
+                          kind);
+  }
+  void record(cudaEvent_t event, cudaStream_t stream) {
+    UCUDNN_CHECK_CUDA(cudaEventRecord(event, stream));
+  }
+  void wait(cudaStream_t stream, cudaEvent_t event) {
+    UCUDNN_CHECK_CUDA(cudaStreamWaitEvent(stream, event, 0));
+  }
+
+  void begin() {
+    wait(stream_, staging_.lastUse());
+    record(staging_.event(0), stream_);
+    wait(staging_.reading(), staging_.event(0));
+    wait(staging_.writing(), staging_.event(0));
+  }
+
+  /// Both copy streams end in the caller's.
+  void end() {
+    for (const cudaStream_t stream : {staging_.reading(), staging_.writing()}) {
+      record(staging_.event(0), stream);
+      wait(stream_, staging_.event(0));
+    }
+    record(staging_.lastUse(), stream_);
+  }
+
+  void abandon() noexcept {
+    staging_.bounceOut().forget();
+    try {
+      end();
+    } catch (const std::exception&) {  // nothing may run beside what comes next
+      for (const cudaStream_t stream : {staging_.reading(), staging_.writing(), stream_})
+        static_cast<void>(cudaStreamSynchronize(stream));
+    }
+  }
+
+  /// A part is written back behind the next tile's kernels, so that a host that moves pageable
+  /// memory has enqueued them before it waits.
+  cudnnStatus_t runSteps() {
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
+      inUse_[tensor].assign(static_cast<std::size_t>(plan_.tiles.tiling().slots[tensor]), false);
+    loadBias();
+    const HostPlan::Step* unwritten = nullptr;
+    for (const HostPlan::Step& step : plan_.steps) {
+      if (unwritten != nullptr && slotOf(*unwritten, output_) == slotOf(step, output_)) {
+        store(*unwritten);
+        unwritten = nullptr;
+      }
+      load(step);
+      const cudnnStatus_t status = compute(step);
+      if (status != CUDNN_STATUS_SUCCESS) return status;
+      if (unwritten != nullptr) store(*unwritten);
+      unwritten = step.store.empty() ? nullptr : &step;
+    }
+    if (unwritten != nullptr) store(*unwritten);
+    return CUDNN_STATUS_SUCCESS;
+  }
+
+  static int slotOf(const HostPlan::Step& step, Tensor tensor) noexcept {
+    return step.visit.uses[tensor].slot;
+  }
+
+  /// The caller's tensor.
+  const char* whole(Tensor tensor, bool isZ = false) const noexcept {
+    const void* const pointer = isZ                  ? call_.fused->z
+                                : tensor == kTensorX ? call_.pointers.x
+                                : tensor == kTensorW ? call_.pointers.w
+                                                     : call_.pointers.y;
+    return static_cast<const char*>(pointer);
+  }
+  Place placeOf(Tensor tensor, bool isZ = false) const noexcept {
+    return isZ ? *plan_.operands.z : plan_.operands.places[tensor];
+  }
+
+  void loadBias() {
+    if (call_.fused == nullptr) return;
+    bias_ = call_.fused->bias;
+    if (HostPlan::biasBytes(plan_.whole, plan_.operands) == 0) return;
+    Rows rows;
+    rows.slot = plan_.division.bytes();
+    rows.width = static_cast<std::size_t>(plan_.whole.ySizes[1]) * plan_.operands.biasElementBytes;
+    copyIn(rows, static_cast<const char*>(bias_), *plan_.operands.bias);
+    bias_ = staging_.arena() + rows.slot;
+    record(staging_.event(0), staging_.reading());
+    wait(stream_, staging_.event(0));
+  }
+
+  void load(const HostPlan::Step& step) {
+    for (const HostPlan::Load& load : step.loads) {
+      const auto slot = static_cast<std::size_t>(load.slot);
+      if (inUse_[load.tensor][slot])
+        wait(staging_.reading(),
+             event(load.tensor == output_ ? kDrained : kUsed, load.tensor, load.slot));
+      for (const Rows& rows : load.rows)
+        copyIn(rows, whole(load.tensor, load.isZ), placeOf(load.tensor, load.isZ));
+      record(event(kFilled, load.tensor, load.slot), staging_.reading());
+    }
+  }
+
+  void copyIn(const Rows& rows, const char* tensor, Place place) {
+    if (place == Place::kPageable)
+      return staging_.bounceIn().toDevice(staging_.arena(), tensor, rows, staging_.reading());
+    copy(staging_.arena() + rows.slot,
+         rows.slotPitch,
+         tensor + rows.tensor,
+         rows.tensorPitch,
+         rows,
+         place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+         staging_.reading());
+  }
+
+  static void copy(char* to,
+                   std::size_t toPitch,
+                   const char* from,
+                   std::size_t fromPitch,
+                   const Rows& rows,
+                   cudaMemcpyKind kind,
+                   cudaStream_t stream) {
+    if (rows.height == 1)
+      UCUDNN_CHECK_CUDA(cudaMemcpyAsync(to, from, rows.width, kind, stream));
+    else
+      UCUDNN_CHECK_CUDA(
+          cudaMemcpy2DAsync(to, toPitch, from, fromPitch, rows.width, rows.height, kind, stream));
+  }
+
+  cudnnStatus_t compute(const HostPlan::Step& step) {
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
+      const int slot = slotOf(step, tensor);
+      if (!plan_.slots.isStaged(tensor) || !step.visit.uses[tensor].isNew) continue;
+      if (tensor == output_ && inUse_[tensor][static_cast<std::size_t>(slot)])
+        wait(stream_, event(kDrained, tensor, slot));
+      const bool isLoaded = std::any_of(
+          step.loads.begin(), step.loads.end(), [&](auto& load) { return load.tensor == tensor; });
+      if (isLoaded) wait(stream_, event(kFilled, tensor, slot));
+      inUse_[tensor][static_cast<std::size_t>(slot)] = true;
+    }
+    prepare(step);
+    const cudnnStatus_t status = runTile_(tileCall(step));
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
+      if (plan_.slots.isStaged(tensor)) record(event(kUsed, tensor, slotOf(step, tensor)), stream_);
+    return status;
+  }
+
+  /// Zeros, and rows of the neighbour's slot, which may be filled again behind that.
+  void prepare(const HostPlan::Step& step) {
+    char* const arena = staging_.arena();
+    for (const Rows& rows : step.zeros) {
+      if (rows.height == 1)
+        UCUDNN_CHECK_CUDA(cudaMemsetAsync(arena + rows.slot, 0, rows.width, stream_));
+      else
+        UCUDNN_CHECK_CUDA(cudaMemset2DAsync(
+            arena + rows.slot, rows.slotPitch, 0, rows.width, rows.height, stream_));
+    }
+    for (const Rows& rows : step.halo)
+      copy(arena + rows.slot,
+           rows.slotPitch,
+           arena + rows.tensor,
+           rows.tensorPitch,
+           rows,
+           cudaMemcpyDeviceToDevice,
+           stream_);
+    const Tensor halo = haloTensorOf(plan_.whole.operation);
+    if (!step.halo.empty()) record(event(kUsed, halo, step.visit.uses[halo].haloSlot), stream_);
+  }
+
+  ConvolutionCall tileCall(const HostPlan::Step& step) {
+    const HostPlan::Shape& shape = plan_.shapes[step.shape];
+    ConvolutionCall call = call_;
+    call.descriptors = shape.descriptors->get();
+    const auto pointer = [&](Tensor tensor) -> const void* {
+      return plan_.slots.isStaged(tensor)
+                 ? staging_.arena() + plan_.slots.offset(tensor, slotOf(step, tensor))
+                 : whole(tensor);
+    };
+    call.pointers.x = pointer(kTensorX);
+    call.pointers.w = pointer(kTensorW);
+    call.pointers.y = pointer(kTensorY);
+    if (step.adds) call.pointers.beta = Factor::one(plan_.whole).get();
+    call.pointers.workspace = staging_.arena() + plan_.division.slotBytes;
+    call.pointers.workspaceBytes = plan_.division.workspaceBytes;
+    if (call_.fused == nullptr) return call;
+    fused_ = *call_.fused;
+    if (shape.bias) fused_.biasDescriptor = shape.bias.get();
+    fused_.bias = advance(bias_, step.biasOffset * plan_.operands.biasElementBytes);
+    if (plan_.slots.isStaged(kTensorY)) fused_.zDescriptor = call.descriptors.y;
+    if (plan_.slots.hasZ())
+      fused_.z = staging_.arena() + plan_.slots.offsetOfZ(slotOf(step, kTensorY));
+    call.fused = &fused_;
+    return call;
+  }
+
+  void store(const HostPlan::Step& step) {
+    const int slot = slotOf(step, output_);
+    char* const tensor = const_cast<char*>(whole(output_));
+    const Place place = placeOf(output_);
+    wait(staging_.writing(), event(kUsed, output_, slot));
+    for (const Rows& rows : step.store) {
+      if (place == Place::kPageable)
+        staging_.bounceOut().toHost(tensor, staging_.arena(), rows, staging_.writing());
+      else
+        copy(tensor + rows.tensor,
+             rows.tensorPitch,
+             staging_.arena() + rows.slot,
+             rows.slotPitch,
+             rows,
+             place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost,
+             staging_.writing());
+    }
+    record(event(kDrained, output_, slot), staging_.writing());
+  }
+
+  const HostPlan& plan_;
+  const ConvolutionCall& call_;
+  const cudaStream_t stream_;
+  Staging& staging_;
+  const RunTile& runTile_;
+  const Tensor output_;
+  std::array<std::vector<bool>, kTensors> inUse_;  ///< slots that this call has used
+  const void* bias_ = nullptr;                     ///< on the device
+  BiasActivation fused_;                           ///< of the tile under way
+};
+
+}  // namespace
+
+HostPlan::HostPlan(const Problem& problem,
+                   const HostOperands& itsOperands,
+                   const Division& itsDivision)
+    : whole(problem),
+      operands(itsOperands),
+      division(itsDivision),
+      tiles(problem, itsDivision.tiling),
+      slots(tiles, operands) {
+  StepBuilder builder(*this);
+  forEachVisit(tiles, [&](const Visit& visit) {
+    builder.add(visit);
+    return true;
+  });
+  builder.addBiases();
+}
+
+std::size_t HostPlan::biasBytes(const Problem& problem, const HostOperands& operands) noexcept {
+  if (operands.bias.value_or(Place::kDevice) == Place::kDevice) return 0;
+  return roundUpToAlignment(static_cast<std::size_t>(problem.ySizes[1]) *
+                            operands.biasElementBytes);
+}
+
+std::string HostPlan::text() const {
+  std::string text = std::to_string(steps.size()) + " tiles of";
+  for (const Axis axis : {kSamples, kBand, kOuts, kIns})
+    text += (axis == kSamples ? " " : " x ") + std::to_string(division.tiling.size[axis]);
+  return text;
+}
+
+cudnnStatus_t runOnHostTensors(const HostPlan& plan,
+                               const ConvolutionCall& call,
+                               cudaStream_t stream,
+                               Staging& staging,
+                               const RunTile& runTile) {
+  return HostRun(plan, call, stream, staging, runTile).run();
+}
+
+}  // namespace ucudnn

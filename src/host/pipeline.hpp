@@ -1,0 +1,90 @@
+// Runs a convolution whose tensors are in host memory: copies parts of them to the device and back,
+// beside the kernels.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "host/division.hpp"
+#include "host/staging.hpp"
+#include "kernels/descriptors.hpp"
+#include "plan/call.hpp"
+#include "support/bounded_map.hpp"
+
+namespace ucudnn {
+
+/// All that a call does, with offsets. Immutable once made; of one handle.
+struct HostPlan {
+  /// Tiles of one size.
+  struct Shape {
+    Problem problem;
+    std::unique_ptr<ProblemDescriptors> descriptors;
+    TensorDescriptor bias;  ///< of bias_activation_forward, if filters are cut; else null
+  };
+  struct Load {
+    Tensor tensor;
+    bool isZ;
+    int slot;
+    std::vector<Rows> rows;
+  };
+  struct Step {
+    std::size_t shape = 0;
+    bool adds = false;
+    Visit visit;
+    std::size_t biasOffset = 0;  ///< in elements
+    std::vector<Load> loads;
+    std::vector<Rows> zeros;  ///< in slots
+    std::vector<Rows> halo;   ///< from slot (`tensor`) to slot
+    std::vector<Rows> store;
+  };
+
+  /// Throws Error.
+  HostPlan(const Problem& problem, const HostOperands& operands, const Division& division);
+  HostPlan(const HostPlan&) = delete;
+  HostPlan& operator=(const HostPlan&) = delete;
+
+  /// Of a bias that is copied to the device, behind the workspace; 0: it is there.
+  static std::size_t biasBytes(const Problem& problem, const HostOperands& operands) noexcept;
+  std::size_t bytes() const noexcept { return division.bytes() + biasBytes(whole, operands); }
+
+  Problem whole;
+  HostOperands operands;
+  Division division;
+  Tiles tiles;
+  SlotLayout slots;
+  std::vector<Shape> shapes;
+  std::vector<Step> steps;
+
+  /// "32 tiles, 1 x 32 x 2040 x 2040": along each axis.
+  std::string text() const;
+};
+
+/// What a handle's plans for host tensors are known by.
+struct HostPlanKey {
+  Problem problem;
+  HostOperands operands;
+
+  bool operator==(const HostPlanKey& other) const noexcept {
+    return problem == other.problem && operands == other.operands;
+  }
+};
+struct HostPlanKeyHash {
+  std::size_t operator()(const HostPlanKey& key) const noexcept { return key.problem.hash(); }
+};
+using HostPlans = BoundedMap<HostPlanKey, std::shared_ptr<const HostPlan>, HostPlanKeyHash>;
+/// A plan has the offsets of thousands of copies.
+constexpr std::size_t kMostHostPlans = 256;
+
+/// Runs a tile's call, whose pointers are of the device.
+using RunTile = std::function<cudnnStatus_t(const ConvolutionCall&)>;
+
+/// Enqueues a call by its plan: it is complete in the order of `stream`. Waits for nothing, unless
+/// a tensor is pageable. Returns the status of the first tile that fails. Throws Error. REQUIRES:
+/// the staging's lock is held, and it is prepared and has the plan's bytes.
+cudnnStatus_t runOnHostTensors(const HostPlan& plan,
+                               const ConvolutionCall& call,
+                               cudaStream_t stream,
+                               Staging& staging,
+                               const RunTile& runTile);
+
+}  // namespace ucudnn

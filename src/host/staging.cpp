@@ -1,0 +1,212 @@
+#include "host/staging.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/shared_by_key.hpp"
+
+namespace ucudnn {
+namespace {
+
+/// An event that orders; waiting for it does not spin.
+Event makeOrderingEvent() {
+  cudaEvent_t event = nullptr;
+  UCUDNN_CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return Event(event);
+}
+
+Stream makeStream() {
+  cudaStream_t stream = nullptr;
+  UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return Stream(stream);
+}
+
+float elapsedMs(const Event& from, const Event& to) {
+  float ms = 0;
+  UCUDNN_CHECK_CUDA(cudaEventSynchronize(to.get()));
+  UCUDNN_CHECK_CUDA(cudaEventElapsedTime(&ms, from.get(), to.get()));
+  return ms;
+}
+
+/// Moves rows between a tensor and a packed buffer.
+void moveRows(char* to, std::size_t toPitch, const char* from, std::size_t fromPitch, Rows rows) {
+  if (toPitch == rows.width && fromPitch == rows.width) {
+    std::memcpy(to, from, rows.bytes());
+    return;
+  }
+  for (std::size_t i = 0; i < rows.height; ++i)
+    std::memcpy(to + i * toPitch, from + i * fromPitch, rows.width);
+}
+
+/// Calls `copy` with parts of the rows that fit a buffer.
+template <typename Copy>
+void inParts(const Rows& rows, std::size_t mostBytes, Copy copy) {
+  const std::size_t most = std::max<std::size_t>(1, mostBytes / rows.width);
+  const std::size_t width = std::min(rows.width, mostBytes);
+  for (std::size_t row = 0; row < rows.height; row += most)
+    for (std::size_t column = 0; column < rows.width; column += width) {
+      Rows part = rows;
+      part.tensor += row * rows.tensorPitch + column;
+      part.slot += row * rows.slotPitch + column;
+      part.height = std::min(most, rows.height - row);
+      part.width = std::min(width, rows.width - column);
+      copy(part);
+    }
+}
+
+}  // namespace
+
+PinnedBuffer::PinnedBuffer(std::size_t bytes) {
+  void* memory = nullptr;
+  UCUDNN_CHECK_CUDA(cudaMallocHost(&memory, bytes));
+  memory_.reset(memory);
+}
+
+Bounce::Bounce() {
+  for (std::size_t i = 0; i < kBuffers; ++i)
+    turns_.push_back({std::make_unique<PinnedBuffer>(kBytes), makeOrderingEvent()});
+}
+
+Bounce::Turn& Bounce::next() {
+  last_ = (last_ + 1) % turns_.size();
+  Turn& turn = turns_[last_];
+  finish(turn);
+  return turn;
+}
+
+void Bounce::finish(Turn& turn) {
+  UCUDNN_CHECK_CUDA(cudaEventSynchronize(turn.event.get()));
+  if (turn.tensor == nullptr) return;
+  moveRows(turn.tensor + turn.rows.tensor,
+           turn.rows.tensorPitch,
+           turn.buffer->get(),
+           turn.rows.width,
+           turn.rows);
+  turn.tensor = nullptr;
+}
+
+void Bounce::finish() {
+  for (std::size_t i = 1; i <= turns_.size(); ++i) finish(turns_[(last_ + i) % turns_.size()]);
+}
+
+void Bounce::forget() noexcept {
+  for (Turn& turn : turns_) turn.tensor = nullptr;
+}
+
+void Bounce::toDevice(char* slot, const char* tensor, const Rows& all, cudaStream_t stream) {
+  inParts(all, kBytes, [&](const Rows& rows) {
+    Turn& turn = next();
+    moveRows(turn.buffer->get(), rows.width, tensor + rows.tensor, rows.tensorPitch, rows);
+    UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(slot + rows.slot,
+                                        std::max(rows.slotPitch, rows.width),
+                                        turn.buffer->get(),
+                                        rows.width,
+                                        rows.width,
+                                        rows.height,
+                                        cudaMemcpyHostToDevice,
+                                        stream));
+    UCUDNN_CHECK_CUDA(cudaEventRecord(turn.event.get(), stream));
+  });
+}
+
+void Bounce::toHost(char* tensor, const char* slot, const Rows& all, cudaStream_t stream) {
+  inParts(all, kBytes, [&](const Rows& rows) {
+    Turn& turn = next();
+    UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(turn.buffer->get(),
+                                        rows.width,
+                                        slot + rows.slot,
+                                        std::max(rows.slotPitch, rows.width),
+                                        rows.width,
+                                        rows.height,
+                                        cudaMemcpyDeviceToHost,
+                                        stream));
+    UCUDNN_CHECK_CUDA(cudaEventRecord(turn.event.get(), stream));
+    turn.tensor = tensor;
+    turn.rows = rows;
+  });
+}
+
+void Staging::prepare() {
+  if (lastUse_) return;
+  const DeviceScope scope(device_);
+  const RelaxedCapture relaxed;
+  reading_ = makeStream();
+  writing_ = makeStream();
+  bounceIn_ = std::make_unique<Bounce>();
+  bounceOut_ = std::make_unique<Bounce>();
+  measureLink();
+  lastUse_ = makeOrderingEvent();
+}
+
+/// Both directions at once, because they share what is behind the link; then many small copies, and
+/// narrow rows.
+void Staging::measureLink() {
+  constexpr int kCopies = 8;
+  constexpr std::size_t kSmall = 4096, kRowBytes = 64, kRows = 16384;
+  const DeviceBuffer in(Bounce::kBytes);
+  const DeviceBuffer out(Bounce::kBytes);
+  const Event begin[] = {makeEvent(), makeEvent()};
+  const Event end[] = {makeEvent(), makeEvent()};
+  const cudaStream_t streams[] = {reading_.get(), writing_.get()};
+  const auto copyBoth = [&] {
+    for (std::size_t i = 0; i < 2; ++i) {
+      UCUDNN_CHECK_CUDA(cudaEventRecord(begin[i].get(), streams[i]));
+      for (int copy = 0; copy < kCopies; ++copy)
+        UCUDNN_CHECK_CUDA(i == 0 ? cudaMemcpyAsync(in.get(),
+                                                   bounceIn_->buffer(0),
+                                                   Bounce::kBytes,
+                                                   cudaMemcpyHostToDevice,
+                                                   streams[i])
+                                 : cudaMemcpyAsync(bounceOut_->buffer(0),
+                                                   out.get(),
+                                                   Bounce::kBytes,
+                                                   cudaMemcpyDeviceToHost,
+                                                   streams[i]));
+      UCUDNN_CHECK_CUDA(cudaEventRecord(end[i].get(), streams[i]));
+    }
+  };
+  copyBoth();  // wakes the link up
+  copyBoth();
+  for (std::size_t i = 0; i < 2; ++i)
+    link_.bytesPerMs[i] =
+        static_cast<double>(Bounce::kBytes) * kCopies / elapsedMs(begin[i], end[i]);
+  UCUDNN_CHECK_CUDA(cudaEventRecord(begin[0].get(), streams[0]));
+  for (int copy = 0; copy < kCopies; ++copy)
+    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(
+        in.get(), bounceIn_->buffer(0), kSmall, cudaMemcpyHostToDevice, streams[0]));
+  UCUDNN_CHECK_CUDA(cudaEventRecord(end[0].get(), streams[0]));
+  link_.copyMs = elapsedMs(begin[0], end[0]) / kCopies;
+  UCUDNN_CHECK_CUDA(cudaEventRecord(begin[0].get(), streams[0]));
+  UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(in.get(),
+                                      kRowBytes,
+                                      bounceIn_->buffer(0),
+                                      2 * kRowBytes,
+                                      kRowBytes,
+                                      kRows,
+                                      cudaMemcpyHostToDevice,
+                                      streams[0]));
+  UCUDNN_CHECK_CUDA(cudaEventRecord(end[0].get(), streams[0]));
+  link_.rowMs = elapsedMs(begin[0], end[0]) / kRows;
+  // The host moves pageable memory besides.
+  link_.pageableBytesPerMs = std::min(link_.pageableBytesPerMs, link_.bytesPerMs[0]);
+}
+
+void Staging::reserve(std::size_t bytes) {
+  if (bytes <= arena_.bytes()) return;
+  const DeviceScope scope(device_);
+  const RelaxedCapture relaxed;
+  arena_ = DeviceBuffer();  // waits for the device
+  arena_ = DeviceBuffer(bytes);
+}
+
+cudaEvent_t Staging::event(std::size_t number) {
+  while (events_.size() <= number) events_.push_back(makeOrderingEvent());
+  return events_[number].get();
+}
+
+std::shared_ptr<Staging> stagingOf(int device) {
+  static auto* const all = new SharedByKey<int, Staging>;
+  return all->get(device, device);
+}
+
+}  // namespace ucudnn

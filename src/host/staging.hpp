@@ -1,0 +1,103 @@
+// What calls on host tensors use of a device: memory for tiles, a stream for each direction, and
+// pinned buffers for pageable memory.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "cuda/owners.hpp"
+#include "host/schedule.hpp"
+#include "support/fork.hpp"
+
+namespace ucudnn {
+
+/// Pinned host memory. Throws OutOfMemory.
+class PinnedBuffer {
+ public:
+  explicit PinnedBuffer(std::size_t bytes);
+  char* get() const noexcept { return static_cast<char*>(memory_.get()); }
+
+ private:
+  struct Deleter {
+    void operator()(void* memory) const noexcept { static_cast<void>(cudaFreeHost(memory)); }
+  };
+  std::unique_ptr<void, Deleter> memory_;
+};
+
+/// Copies of pageable memory go through pinned buffers that take turns.
+class Bounce {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{4} << 20;
+  static constexpr std::size_t kBuffers = 2;
+
+  Bounce();
+
+  /// Enqueues a copy to the device. Waits until a buffer is free. Throws Error.
+  void toDevice(char* slot, const char* tensor, const Rows& rows, cudaStream_t stream);
+  /// Enqueues a copy to the host, which ends in a later call, or in `finish`. Throws Error.
+  void toHost(char* tensor, const char* slot, const Rows& rows, cudaStream_t stream);
+  /// Waits for copies to the host, and ends them. Throws Error.
+  void finish();
+  /// Forgets copies to the host, after a failure.
+  void forget() noexcept;
+
+  char* buffer(std::size_t i) const noexcept { return turns_[i].buffer->get(); }
+
+ private:
+  struct Turn {
+    std::unique_ptr<PinnedBuffer> buffer;
+    Event event;
+    char* tensor = nullptr;  ///< where the buffer's rows go; null: nowhere
+    Rows rows{};
+  };
+  Turn& next();
+  static void finish(Turn& turn);
+
+  std::vector<Turn> turns_;
+  std::size_t last_ = 0;
+};
+
+/// Of one device; shared by its handles, whose calls take turns. Whoever uses anything of it holds
+/// the lock.
+class Staging {
+ public:
+  explicit Staging(int device) : device_(device) {}
+
+  LongForkMutex& mutex() noexcept { return mutex_; }
+
+  /// Makes streams and buffers, and measures the link, when called first. Throws Error.
+  void prepare();
+  /// Has so many bytes of device memory at `arena`; may wait for the device. Throws OutOfMemory.
+  void reserve(std::size_t bytes);
+  char* arena() const noexcept { return static_cast<char*>(arena_.get()); }
+  std::size_t arenaBytes() const noexcept { return arena_.bytes(); }
+
+  const Link& link() const noexcept { return link_; }
+  cudaStream_t reading() const noexcept { return reading_.get(); }
+  cudaStream_t writing() const noexcept { return writing_.get(); }
+  Bounce& bounceIn() noexcept { return *bounceIn_; }
+  Bounce& bounceOut() noexcept { return *bounceOut_; }
+
+  /// Events by number; made when first asked for. Throws Error.
+  cudaEvent_t event(std::size_t number);
+  /// Recorded behind each call.
+  cudaEvent_t lastUse() const noexcept { return lastUse_.get(); }
+
+ private:
+  void measureLink();
+
+  const int device_;
+  LongForkMutex mutex_;
+  Stream reading_, writing_;
+  std::unique_ptr<Bounce> bounceIn_, bounceOut_;
+  Event lastUse_;
+  std::vector<Event> events_;
+  DeviceBuffer arena_;
+  Link link_;
+};
+
+/// The device's, made for the first who asks, and destroyed with the last. Throws std::bad_alloc.
+std::shared_ptr<Staging> stagingOf(int device);
+
+}  // namespace ucudnn
