@@ -12,8 +12,11 @@ namespace {
 constexpr double kMultiplyAddsPerMs = 2e10, kTensorMultiplyAddsPerMs = 1.3e11;
 constexpr double kKernelBytesPerMs = 1.5e9;
 constexpr double kLeastKernelMs = 0.01;
-// A search whose winner's time becomes known is repeated, as another may win then.
-constexpr int kSearches = 6;
+// A search whose winner's time becomes known is repeated, as another may win then. Times that are
+// not known are hoped to be better than known ones, so that they become known where that may pay;
+// in the end they are taken for worse.
+constexpr int kSearches = 5;
+constexpr double kHope = 0.95, kDoubt = 1.05;
 
 /// Throws Error.
 HostOperands operandsOf(const Problem& problem, const ConvolutionCall& call) {
@@ -103,27 +106,35 @@ std::size_t HostCall::budgetBytes() const {
   return staging().arenaBytes() + free / 10 * 9;  // kernels need some that nobody names
 }
 
-/// The kernels' time is estimated, or known of the planner: then the search is repeated.
+/// The kernels' time is estimated, or known of the planner.
 std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands) {
   const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
   const std::size_t budget = budgetBytes();
+  double unknown = 1;  // what an estimate is multiplied by
   const TileTime tileTime = [&](const Problem& tile, std::size_t workspaceBytes) {
     const auto known = knownMs_.find(tile);
     if (known != knownMs_.end()) return known->second;
     // Kernels copy their tensors, or are slow.
     const bool isShort = workspaceBytes < tile.xBytes() + tile.wBytes() + tile.yBytes();
-    return estimatedMs(tile) * ratio_ * (isShort ? 1.5 : 1);
+    return estimatedMs(tile) * ratio_ * unknown * (isShort ? 1.5 : 1);
   };
-  std::shared_ptr<const HostPlan> plan;
-  for (int search = 0; search < kSearches; ++search) {
-    plan = std::make_shared<HostPlan>(problem_,
+  const auto search = [&] {
+    return std::make_shared<HostPlan>(problem_,
                                       operands,
                                       chooseDivision(problem_,
                                                      operands,
                                                      staging().link(),
                                                      budget > biasBytes ? budget - biasBytes : 0,
                                                      tileTime));
-    if (!askForTime(*plan)) break;
+  };
+  std::shared_ptr<const HostPlan> plan = search();
+  for (int i = 0; i < kSearches && askForTime(*plan); ++i) {
+    unknown = kHope;
+    plan = search();
+  }
+  if (!knownMs_.empty()) {
+    unknown = kDoubt;
+    plan = search();
   }
   logInfo("{} N={} on host memory: {}, {} bytes, {} ms",
           problem_.text(),
@@ -141,6 +152,22 @@ double HostCall::estimatedMs(const Problem& tile) const {
   return kLeastKernelMs + std::max(tile.multiplyAdds() / rate, bytes / kKernelBytesPerMs);
 }
 
+/// In the slots and the workspace that the plan has.
+std::shared_ptr<const Plan> HostCall::measure(const HostPlan& plan, PlanRequest request) {
+  staging().reserve(plan.bytes());
+  loadFirstTile(plan, call_, streamOf(context_.handle_).stream, staging());
+  const ConvolutionPointers pointers = firstTile(plan, call_, staging());
+  const TensorBuffers buffers{const_cast<void*>(pointers.x),
+                              const_cast<void*>(pointers.w),
+                              const_cast<void*>(pointers.y),
+                              pointers.workspace,
+                              pointers.workspaceBytes};
+  const bool isFree = plan.slots.isStaged(outputTensorOf(problem_.operation)) ||
+                      (!plan.operands.readsOutput && call_.fused == nullptr);
+  if (isFree) request.buffers = &buffers;
+  return planner().plan(request);
+}
+
 /// Returns whether the time of the plan's tiles has become known.
 bool HostCall::askForTime(const HostPlan& plan) {
   const HostPlan::Shape& shape = plan.shapes[plan.steps.front().shape];
@@ -150,12 +177,13 @@ bool HostCall::askForTime(const HostPlan& plan) {
   PlanRequest request = now.queryFor(shape.problem, plan.division.workspaceBytes, false);
   std::shared_ptr<const Plan> found;
   if (now.settings.benchmarkShare == kMeasureAlways)
-    found = planner().plan(request);
+    found = measure(plan, request);
   else
     found = planner().planWithoutMeasuring(request).value_or(nullptr);
   if (!found || !found->measured || found->predictedMs <= 0) return false;
   knownMs_[packed] = found->predictedMs;
-  ratio_ = found->predictedMs / estimatedMs(packed);
+  const double ratio = found->predictedMs / estimatedMs(packed);
+  ratio_ = knownMs_.size() == 1 ? ratio : std::min(ratio_, ratio);
   return true;
 }
 

@@ -26,6 +26,7 @@ class HostCall {
   std::shared_ptr<const HostPlan> makePlan(const HostOperands& operands);
   std::size_t budgetBytes() const;
   double estimatedMs(const Problem& tile) const;
+  std::shared_ptr<const Plan> measure(const HostPlan& plan, PlanRequest request);
   bool askForTime(const HostPlan& plan);
 
   Staging& staging() const noexcept { return *context_.now_->staging; }
@@ -35,7 +36,7 @@ class HostCall {
   const ConvolutionCall& call_;
   const LayerId layer_;
   std::unordered_map<Problem, double, ProblemHash> knownMs_;
-  double ratio_ = 1;  ///< of the last known time to its estimate
+  double ratio_ = 1;  ///< the least of a known time to its estimate
 };
 
 }  // namespace ucudnn

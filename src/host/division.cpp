@@ -17,6 +17,8 @@ constexpr std::int32_t kChannels = 8;
 // transform them.
 constexpr std::size_t kWorkspaceTimes = 4;
 constexpr std::size_t kLeastWorkspace = std::size_t{1} << 30;
+// More tiles have to be faster by that: they cost the host, and what no estimate knows.
+constexpr double kTilesGain = 0.99;
 // A division this near to the bound is good enough to look no further.
 constexpr double kNearBound = 1.05;
 
@@ -143,8 +145,10 @@ class Search {
     const KernelTime kernelTime = [&](const Problem& tile) {
       return tileTime_(tile, workspaceBytes);
     };
-    const double most =
-        best_.slotBytes > 0 ? best_.predictedMs : std::numeric_limits<double>::infinity();
+    const bool isFirst = best_.slotBytes == 0;
+    const bool hasMore = !isFirst && tiles.count() > Tiles(whole_, best_.tiling).count();
+    const double most = isFirst ? std::numeric_limits<double>::infinity()
+                                : best_.predictedMs * (hasMore ? kTilesGain : 1);
     const double atLeast = kernelTime(first.problem) * wholeTiles(tiles);
     if (atLeast >= most) return;
     const double ms = predictedMs(tiles, operands_, link_, kernelTime, most);

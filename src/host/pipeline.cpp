@@ -158,6 +158,25 @@ class StepBuilder {
   const Problem& whole_;
 };
 
+/// On the device.
+ConvolutionPointers pointersOf(const HostPlan& plan,
+                               const HostPlan::Step& step,
+                               const ConvolutionCall& call,
+                               const Staging& staging) noexcept {
+  ConvolutionPointers pointers = call.pointers;
+  const auto slot = [&](Tensor tensor, const void* whole) {
+    return plan.slots.isStaged(tensor)
+               ? staging.arena() + plan.slots.offset(tensor, step.visit.uses[tensor].slot)
+               : whole;
+  };
+  pointers.x = slot(kTensorX, pointers.x);
+  pointers.w = slot(kTensorW, pointers.w);
+  pointers.y = slot(kTensorY, pointers.y);
+  pointers.workspace = staging.arena() + plan.division.slotBytes;
+  pointers.workspaceBytes = plan.division.workspaceBytes;
+  return pointers;
+}
+
 /// One call under way.
 class HostRun {
  public:
@@ -177,20 +196,35 @@ class HostRun {
     const bool waits = plan_.operands.isPageable();
     const RelaxedCapture relaxed;
     if (waits) UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));  // earlier work may write there
-    begin();
-    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     try {
-      status = runSteps();
-      if (status == CUDNN_STATUS_SUCCESS && waits) staging_.bounceOut().finish();
+      begin();
+      const cudnnStatus_t status = runSteps();
+      if (status != CUDNN_STATUS_SUCCESS) {
+        abandon();
+        return status;
+      }
+      if (waits) staging_.bounceOut().finish();
+      end();
+      return status;
     } catch (...) {
       abandon();
       throw;
     }
-    if (status != CUDNN_STATUS_SUCCESS)
-      abandon();
-    else
+  }
+
+  void loadFirst() {
+    const RelaxedCapture relaxed;
+    UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
+    try {
+      begin();
+      useNoSlot();
+      load(plan_.steps.front());
       end();
-    return status;
+    } catch (...) {
+      abandon();
+      throw;
+    }
+    UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
   }
 
  private:
@@ -237,8 +271,7 @@ class HostRun {
   /// A part is written back behind the next tile's kernels, so that a host that moves pageable
   /// memory has enqueued them before it waits.
   cudnnStatus_t runSteps() {
-    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
-      inUse_[tensor].assign(static_cast<std::size_t>(plan_.tiles.tiling().slots[tensor]), false);
+    useNoSlot();
     loadBias();
     const HostPlan::Step* unwritten = nullptr;
     for (const HostPlan::Step& step : plan_.steps) {
@@ -254,6 +287,11 @@ class HostRun {
     }
     if (unwritten != nullptr) store(*unwritten);
     return CUDNN_STATUS_SUCCESS;
+  }
+
+  void useNoSlot() {
+    for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
+      inUse_[tensor].assign(static_cast<std::size_t>(plan_.tiles.tiling().slots[tensor]), false);
   }
 
   static int slotOf(const HostPlan::Step& step, Tensor tensor) noexcept {
@@ -368,17 +406,8 @@ class HostRun {
     const HostPlan::Shape& shape = plan_.shapes[step.shape];
     ConvolutionCall call = call_;
     call.descriptors = shape.descriptors->get();
-    const auto pointer = [&](Tensor tensor) -> const void* {
-      return plan_.slots.isStaged(tensor)
-                 ? staging_.arena() + plan_.slots.offset(tensor, slotOf(step, tensor))
-                 : whole(tensor);
-    };
-    call.pointers.x = pointer(kTensorX);
-    call.pointers.w = pointer(kTensorW);
-    call.pointers.y = pointer(kTensorY);
+    call.pointers = pointersOf(plan_, step, call_, staging_);
     if (step.adds) call.pointers.beta = Factor::one(plan_.whole).get();
-    call.pointers.workspace = staging_.arena() + plan_.division.slotBytes;
-    call.pointers.workspaceBytes = plan_.division.workspaceBytes;
     if (call_.fused == nullptr) return call;
     fused_ = *call_.fused;
     if (shape.bias) fused_.biasDescriptor = shape.bias.get();
@@ -450,6 +479,20 @@ std::string HostPlan::text() const {
   for (const Axis axis : {kSamples, kBand, kOuts, kIns})
     text += (axis == kSamples ? " " : " x ") + std::to_string(division.tiling.size[axis]);
   return text;
+}
+
+void loadFirstTile(const HostPlan& plan,
+                   const ConvolutionCall& call,
+                   cudaStream_t stream,
+                   Staging& staging) {
+  const RunTile none;
+  HostRun(plan, call, stream, staging, none).loadFirst();
+}
+
+ConvolutionPointers firstTile(const HostPlan& plan,
+                              const ConvolutionCall& call,
+                              const Staging& staging) noexcept {
+  return pointersOf(plan, plan.steps.front(), call, staging);
 }
 
 cudnnStatus_t runOnHostTensors(const HostPlan& plan,

@@ -59,36 +59,55 @@ void Fused::layOutZ(cudnnTensorFormat_t format) {
 }
 
 template <typename Handle>
-cudnnStatus_t Fused::run(Handle handle,
-                         int algorithm,
-                         Workspace workspace,
-                         double alpha1,
-                         double alpha2,
-                         bool zInPlace) {
+cudnnStatus_t Fused::runOn(Handle handle,
+                           int algorithm,
+                           const Operands& operands,
+                           double alpha1,
+                           double alpha2,
+                           Workspace workspace) {
   const bool isDouble = convolution_.parameters().type == CUDNN_DATA_DOUBLE;
   const double doubles[] = {alpha1, alpha2};
   const float floats[] = {static_cast<float>(alpha1), static_cast<float>(alpha2)};
   const auto factor = [&](int i) {
     return isDouble ? static_cast<const void*>(&doubles[i]) : &floats[i];
   };
-  return cudnnConvolutionBiasActivationForward(handle,
-                                               factor(0),
-                                               convolution_.xDesc(),
-                                               convolution_.x().get(),
-                                               convolution_.wDesc(),
-                                               convolution_.w().get(),
-                                               convolution_.convDesc(),
-                                               static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
-                                               workspace.memory,
-                                               workspace.bytes,
-                                               factor(1),
-                                               zInPlace ? convolution_.yDesc() : zDesc_,
-                                               zInPlace ? convolution_.y().get() : z_->get(),
-                                               biasDesc_,
-                                               bias_.get(),
-                                               activation_,
-                                               convolution_.yDesc(),
-                                               convolution_.y().get());
+  return cudnnConvolutionBiasActivationForward(
+      handle,
+      factor(0),
+      convolution_.xDesc(),
+      operands.x,
+      convolution_.wDesc(),
+      operands.w,
+      convolution_.convDesc(),
+      static_cast<cudnnConvolutionFwdAlgo_t>(algorithm),
+      workspace.memory,
+      workspace.bytes,
+      factor(1),
+      operands.z == operands.y ? convolution_.yDesc() : zDesc_,
+      operands.z,
+      biasDesc_,
+      operands.bias,
+      activation_,
+      convolution_.yDesc(),
+      operands.y);
+}
+template cudnnStatus_t Fused::runOn(cudnnHandle_t, int, const Operands&, double, double, Workspace);
+template cudnnStatus_t Fused::runOn(
+    UcudnnHandle_t, int, const Operands&, double, double, Workspace);
+
+template <typename Handle>
+cudnnStatus_t Fused::run(Handle handle,
+                         int algorithm,
+                         Workspace workspace,
+                         double alpha1,
+                         double alpha2,
+                         bool zInPlace) {
+  const Operands operands{convolution_.x().get(),
+                          convolution_.w().get(),
+                          convolution_.y().get(),
+                          zInPlace ? convolution_.y().get() : z_->get(),
+                          bias_.get()};
+  return runOn(handle, algorithm, operands, alpha1, alpha2, workspace);
 }
 template cudnnStatus_t Fused::run(cudnnHandle_t, int, Workspace, double, double, bool);
 template cudnnStatus_t Fused::run(UcudnnHandle_t, int, Workspace, double, double, bool);

@@ -24,6 +24,18 @@ class Fused {
   /// z in a layout of its own, packed. REQUIRES: two image dimensions.
   void layOutZ(cudnnTensorFormat_t format);
 
+  /// On other memory than the convolution's.
+  struct Operands {
+    void *x, *w, *y, *z, *bias;
+  };
+  template <typename Handle>
+  cudnnStatus_t runOn(Handle handle,
+                      int algorithm,
+                      const Operands& operands,
+                      double alpha1,
+                      double alpha2,
+                      Workspace workspace = {});
+
   /// With z in place, z is y.
   template <typename Handle>
   cudnnStatus_t run(Handle handle,

@@ -255,5 +255,202 @@ TEST_F(HostTensorsTest, ResultsAreThoseOfTensorsOnTheDevice) {
   EXPECT_LT(refused, cases / 2);
 }
 
+constexpr std::size_t kBudget = std::size_t{256} << 10;
+constexpr Places kPinnedAll = {Place::kPinned, Place::kPinned, Place::kPinned};
+
+/// Some tiles within kBudget.
+ConvolutionCase planeCase() {
+  ConvolutionCase parameters;
+  parameters.batch = 2;
+  parameters.channels = parameters.filters = 8;
+  parameters.input = {64, 40};
+  return parameters;
+}
+
+TEST_F(HostTensorsTest, AFusedCallAddsItsBiasAndZOnce) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 30; ++i) {
+    SCOPED_TRACE("case " + std::to_string(i));
+    ConvolutionCase parameters = planeCase();
+    parameters.groups = 1 + static_cast<int>(random() % 2);
+    parameters.batch = 1 + static_cast<int>(random() % 3);
+    Convolution convolution(parameters);
+    Fused fused(convolution, CUDNN_ACTIVATION_RELU);
+    const Handles handles;
+    const double alpha2 = i % 3 == 0 ? 0 : 0.5;
+    const bool zInPlace = i % 4 == 1;
+    const std::vector<char> y = convolution.y().read();
+    const DeviceBuffer workspace(std::size_t{1} << 20);
+    const Workspace given{workspace.get(), workspace.bytes()};
+    const int algorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+    ASSERT_CUDNN(fused.run(handles.native, algorithm, given, 1, alpha2, zInPlace));
+    const std::vector<char> expected = convolution.y().read();
+    convolution.y().write(y);
+    ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget >> random() % 4));
+    const auto place = [&] { return static_cast<Place>(random() % 3); };
+    Memory memories[] = {{Place::kPinned, convolution.x().read()},
+                         {place(), convolution.w().read()},
+                         {place(), y},
+                         {place(), fused.z().read()},
+                         {place(), fused.bias().read()}};
+    ASSERT_CUDNN(fused.runOn(handles.ours,
+                             algorithm,
+                             {memories[0].get(),
+                              memories[1].get(),
+                              memories[2].get(),
+                              zInPlace ? memories[2].get() : memories[3].get(),
+                              memories[4].get()},
+                             1,
+                             alpha2));
+    ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+    expectEqual(convolution, UCUDNN_FORWARD, expected, memories[2].read());
+  }
+}
+
+// The call is complete in the order of its stream, whichever that is.
+TEST_F(HostTensorsTest, TheHostDoesNotWaitForPinnedMemory) {
+  if (!onSimulator()) GTEST_SKIP() << "counts the simulator's calls";
+  Convolution convolution(planeCase());
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  cudaStream_t stream = nullptr;
+  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  ASSERT_CUDNN(cudnnSetStream(handles.ours, stream));
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    PlacedCall call(convolution, kPinnedAll);
+    ASSERT_CUDNN(call.run(handles.ours, operation, 1, 0));
+    const double hostMs = hostClockMs();
+    const std::int64_t allocations = callCount("cudaMalloc") + callCount("cudaMallocHost");
+    ASSERT_CUDNN(call.run(handles.ours, operation, 1, 0));
+    EXPECT_EQ(hostMs, hostClockMs());
+    EXPECT_LT(hostMs, clockMs(stream));
+    EXPECT_EQ(allocations, callCount("cudaMalloc") + callCount("cudaMallocHost"));
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    expectEqual(convolution,
+                operation,
+                inCore(convolution, handles.native, operation, 1, 0),
+                call.output(operation));
+  }
+  ASSERT_CUDNN(cudnnSetStream(handles.ours, nullptr));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+TEST_F(HostTensorsTest, CopiesRunBesideKernelsAsPredicted) {
+  if (!onSimulator()) GTEST_SKIP() << "times are the simulator's";
+  const EnvironmentGuard measured("UCUDNN_BENCHMARK_SHARE", "always");
+  const EnvironmentGuard level("UCUDNN_LOG_LEVEL", "info");
+  setArithmetic(Arithmetic::kOff);
+  ConvolutionCase parameters;
+  parameters.batch = 1;
+  parameters.channels = parameters.filters = 64;
+  parameters.input = {1024, 1024};
+  Convolution convolution(parameters, Convolution::Contents::kAny);
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(std::size_t{128} << 20));
+  PlacedCall call(convolution, kPinnedAll);
+  ASSERT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  ASSERT_CUDA(cudaDeviceSynchronize());
+  const double before = clockMs(nullptr);
+  ASSERT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  const double ms = clockMs(nullptr) - before;
+  const std::vector<std::string> lines = linesWith(logFile(), {"on host memory: ", " ms"});
+  ASSERT_FALSE(lines.empty());
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(lines.back(), match, std::regex("bytes, ([0-9.]+) ms")));
+  EXPECT_NEAR(std::stod(match[1]), ms, 0.05 * ms);
+  const double linkMs = static_cast<double>(convolution.x().bytes()) / 55e6;  // of an H200
+  EXPECT_GT(ms, linkMs);
+  EXPECT_LT(ms, 1.2 * linkMs) << lines.back();
+}
+
+TEST_F(HostTensorsTest, ThreadsTakeTurns) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([i] {
+      ConvolutionCase parameters = planeCase();
+      parameters.channels += i;
+      const auto operation = kOperations[i % 3];
+      Convolution convolution(parameters);
+      const Handles handles;
+      EXPECT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+      const std::vector<char> expected = inCore(convolution, handles.native, operation, 1, 0);
+      PlacedCall call(
+          convolution,
+          i % 2 == 0 ? kPinnedAll : Places{Place::kPageable, Place::kDevice, Place::kPageable});
+      for (int j = 0; j < 3; ++j) {
+        EXPECT_CUDNN(call.run(handles.ours, operation, 1, 0));
+        expectEqual(convolution, operation, expected, call.output(operation));
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A call that fails returns a status, and the next one is right.
+TEST_F(HostTensorsTest, AnyCallOfCudaMayFail) {
+  if (!onSimulator()) GTEST_SKIP() << "makes the simulator's calls fail";
+  Convolution convolution(planeCase());
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  for (const Place place : {Place::kPinned, Place::kPageable}) {
+    const std::vector<char> expected = inCore(convolution, handles.native, UCUDNN_FORWARD, 1, 0);
+    PlacedCall call(convolution, {place, Place::kPinned, place});
+    ASSERT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+    const std::int64_t before = callCount();
+    ASSERT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+    const std::int64_t calls = callCount() - before;
+    int failed = 0;
+    for (std::int64_t n = 1; n <= calls; n += 1 + calls / 200) {
+      SCOPED_TRACE("call " + std::to_string(n) + " of " + std::to_string(calls));
+      failCall(n);
+      const cudnnStatus_t status = call.run(handles.ours, UCUDNN_FORWARD, 1, 0);
+      failCall(0);
+      if (status != CUDNN_STATUS_SUCCESS) ++failed;
+      if (status == CUDNN_STATUS_SUCCESS)
+        expectEqual(convolution, UCUDNN_FORWARD, expected, call.output(UCUDNN_FORWARD));
+      static_cast<void>(cudaGetLastError());
+      ASSERT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+      expectEqual(convolution, UCUDNN_FORWARD, expected, call.output(UCUDNN_FORWARD));
+    }
+    EXPECT_LT(0, failed);
+  }
+}
+
+TEST_F(HostTensorsTest, ACapturedCallIsRefusedAndTheCaptureStays) {
+  Convolution convolution(planeCase());
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedCall call(convolution, kPinnedAll);
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  ASSERT_CUDNN(cudnnSetStream(handles.ours, stream));
+  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  EXPECT_CUDA(cudaStreamEndCapture(stream, &graph));
+  ASSERT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  ASSERT_CUDA(cudaStreamSynchronize(stream));
+  ASSERT_CUDNN(cudnnSetStream(handles.ours, nullptr));
+  ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+// Off, CUDA is not even asked where tensors are; on, tensors of the device take the usual way.
+TEST_F(HostTensorsTest, TensorsOnTheDeviceAreNotCopied) {
+  if (!onSimulator()) GTEST_SKIP() << "counts the simulator's calls";
+  Convolution convolution(planeCase());
+  const Handles handles;
+  PlacedCall call(convolution, {});
+  const auto calls = [&](const char* function) {
+    const std::int64_t before = callCount(function);
+    EXPECT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+    return callCount(function) - before;
+  };
+  EXPECT_EQ(0, calls("cudaPointerGetAttributes"));
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  EXPECT_EQ(3, calls("cudaPointerGetAttributes"));
+  EXPECT_EQ(0, calls("cudaMemcpyAsync") + calls("cudaMemcpy2DAsync"));
+}
+
 }  // namespace
 }  // namespace ucudnn::test

@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "support/simulator.hpp"
+
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace {
@@ -52,8 +54,15 @@ std::size_t bytesOf(const std::vector<int>& sizes) {
   });
 }
 
+/// Where nothing is computed, large tensors are not touched: the machine may not have the memory.
+bool isComputed() {
+  return !ucudnn::test::onSimulator() ||
+         ucudnn::test::detail::callSimulator<int>("ucudnnSimulatorComputesAll") != 0;
+}
+
 /// Random numbers, which repeat after 16 MiB.
 void fill(void* to, std::size_t bytes) {
+  if (!isComputed()) return;
   std::vector<float> numbers(std::size_t{4} << 20);
   std::mt19937 random(1);
   std::uniform_real_distribution<float> between(-1, 1);
@@ -283,7 +292,7 @@ int main(int argc, char** argv) {
     CUDNN(convolution.run(native, device, algorithm, workspace, workspaceBytes));
   };
   inCoreMs = medianMs(runs, [&] { return onceMs(runInCore); });
-  const double error = difference(device, pinned);
+  const double error = isComputed() ? difference(device, pinned) : 0;
   const double outMs = onceMs([&] {
     CUDA(cudaMemcpyAsync(pinned.y, device.y, pinned.xBytes, cudaMemcpyDeviceToHost, nullptr));
   });
@@ -292,9 +301,9 @@ int main(int argc, char** argv) {
   const Tensors managed(sizes, [](void** memory, std::size_t bytes) {
     return cudaMallocManaged(memory, bytes, cudaMemAttachGlobal);
   });
-  std::memcpy(managed.x, pinned.x, pinned.xBytes);
-  std::memcpy(managed.w, pinned.w, pinned.wBytes);
-  std::memset(managed.y, 0, pinned.xBytes);
+  fill(managed.x, pinned.xBytes);
+  fill(managed.w, pinned.wBytes);
+  fill(managed.y, pinned.xBytes);
   const auto runManaged = [&](bool prefetches) {
     for (void* memory : {managed.x, managed.y}) prefetch(memory, managed.xBytes, false);
     prefetch(managed.w, managed.wBytes, false);

@@ -135,7 +135,7 @@ cudaError_t copy(void* target,
   const bool onDevice = route.toDevice && route.fromDevice;
   const int device = isDeviceMemory(to) ? to->device : thisThread().device;
   const std::size_t bytes = shape.width * shape.height;
-  const bool skipped = isDeviceMemory(to) && bytes >= kSkippedFromWhenOff;
+  const bool skipped = (route.toDevice || route.fromDevice) && bytes >= kSkippedFromWhenOff;
   const auto run = [=] {
     if (skipped && arithmetic() == Arithmetic::kOff) return;
     for (std::size_t row = 0; row < shape.height; ++row) {
