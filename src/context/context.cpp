@@ -75,6 +75,29 @@ bool Context::followDevice() noexcept {
   }
 }
 
+void* Context::allocate(std::size_t bytes) {
+  const DeviceScope scope = useDevice();
+  if (now_->staging) {
+    const std::lock_guard lock(now_->staging->mutex());
+    return now_->staging->allocate(bytes, settings().deviceMemoryBytes);
+  }
+  void* memory = nullptr;
+  UCUDNN_CHECK_CUDA(cudaMalloc(&memory, bytes));
+  return memory;
+}
+
+void Context::free(void* memory) {
+  const DeviceScope scope = useDevice();
+  if (now_->staging) {
+    const std::lock_guard lock(now_->staging->mutex());
+    return now_->staging->release(memory);
+  }
+  if (placeOf(memory) == Place::kDevice)
+    UCUDNN_CHECK_CUDA(cudaFree(memory));
+  else
+    UCUDNN_CHECK_CUDA(cudaFreeHost(memory));
+}
+
 /// On another device only what the client has said holds: its settings, and the limits that its
 /// queries named. Everything else about the handle is forgotten.
 void Context::moveTo(int device) {

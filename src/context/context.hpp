@@ -78,6 +78,11 @@ class Context {
   /// Applies the limit, unless it has been applied already. Throws Error, BadSetting.
   void follow(const WorkspaceLimit& limit);
 
+  /// Memory for a client's tensors: the device's if UCUDNN_DEVICE_MEMORY leaves some. Throws Error.
+  void* allocate(std::size_t bytes);
+  /// Frees it. Throws Error.
+  void free(void* memory);
+
   /// Frees the workspace of the graphs that the handle's network has captured.
   void releaseGraphs() {
     if (now_->owner) now_->owner->releaseGraphs();

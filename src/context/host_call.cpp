@@ -98,18 +98,10 @@ cudnnStatus_t HostCall::run(const HostOperands& operands) {
   });
 }
 
-std::size_t HostCall::budgetBytes() const {
-  const std::size_t granted = context_.settings().deviceMemoryBytes;
-  if (granted != kAllDeviceMemory) return granted;
-  std::size_t free = 0, total = 0;
-  UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
-  return staging().arenaBytes() + free / 10 * 9;  // kernels need some that nobody names
-}
-
 /// The kernels' time is estimated, or known of the planner.
 std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands) {
   const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
-  const std::size_t budget = budgetBytes();
+  const std::size_t budget = staging().tileBytes(context_.settings().deviceMemoryBytes);
   double unknown = 1;  // what an estimate is multiplied by
   const TileTime tileTime = [&](const Problem& tile, std::size_t workspaceBytes) {
     const auto known = knownMs_.find(tile);

@@ -108,6 +108,7 @@ class StepBuilder {
     const Layout slotLayout = layoutOf(tile.problem, tensor);
     const Layout wholeLayout = layoutOf(whole_, tensor);
     TilePart part = tile.parts[tensor];
+    std::vector<Rows> halo;
     addZeros(step, slotLayout, tile, tensor, 0, part.before);
     addZeros(step, slotLayout, tile, tensor, part.before + part.sizes[dimension], part.after);
     if (use.haloSlot >= 0) {
@@ -119,7 +120,7 @@ class StepBuilder {
       const std::int32_t shared = std::clamp(others.rows.end() - mine.first, 0, mine.count);
       Problem::Sizes sizes = part.sizes;
       sizes[dimension] = shared;
-      step.halo = rowsOf(
+      halo = rowsOf(
           sizes,
           layoutOf(other.problem, tensor),
           slotOffset(other, tensor, use.haloSlot, others.before + mine.first - others.rows.first),
@@ -138,7 +139,8 @@ class StepBuilder {
                                  wholeLayout,
                                  part.offset,
                                  slotLayout.strides,
-                                 slotOffset(tile, tensor, use.slot, part.before))});
+                                 slotOffset(tile, tensor, use.slot, part.before)),
+                          std::move(halo)});
   }
 
   void addZeros(HostPlan::Step& step,
@@ -329,6 +331,15 @@ class HostRun {
       if (inUse_[load.tensor][slot])
         wait(staging_.reading(),
              event(load.tensor == output_ ? kDrained : kUsed, load.tensor, load.slot));
+      char* const arena = staging_.arena();
+      for (const Rows& rows : load.halo)
+        copy(arena + rows.slot,
+             rows.slotPitch,
+             arena + rows.tensor,
+             rows.tensorPitch,
+             rows,
+             cudaMemcpyDeviceToDevice,
+             staging_.reading());
       for (const Rows& rows : load.rows)
         copyIn(rows, whole(load.tensor, load.isZ), placeOf(load.tensor, load.isZ));
       record(event(kFilled, load.tensor, load.slot), staging_.reading());
@@ -372,7 +383,7 @@ class HostRun {
       if (isLoaded) wait(stream_, event(kFilled, tensor, slot));
       inUse_[tensor][static_cast<std::size_t>(slot)] = true;
     }
-    prepare(step);
+    fillZeros(step);
     const cudnnStatus_t status = runTile_(tileCall(step));
     if (status != CUDNN_STATUS_SUCCESS) return status;
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
@@ -380,8 +391,7 @@ class HostRun {
     return status;
   }
 
-  /// Zeros, and rows of the neighbour's slot, which may be filled again behind that.
-  void prepare(const HostPlan::Step& step) {
+  void fillZeros(const HostPlan::Step& step) {
     char* const arena = staging_.arena();
     for (const Rows& rows : step.zeros) {
       if (rows.height == 1)
@@ -390,16 +400,6 @@ class HostRun {
         UCUDNN_CHECK_CUDA(cudaMemset2DAsync(
             arena + rows.slot, rows.slotPitch, 0, rows.width, rows.height, stream_));
     }
-    for (const Rows& rows : step.halo)
-      copy(arena + rows.slot,
-           rows.slotPitch,
-           arena + rows.tensor,
-           rows.tensorPitch,
-           rows,
-           cudaMemcpyDeviceToDevice,
-           stream_);
-    const Tensor halo = haloTensorOf(plan_.whole.operation);
-    if (!step.halo.empty()) record(event(kUsed, halo, step.visit.uses[halo].haloSlot), stream_);
   }
 
   ConvolutionCall tileCall(const HostPlan::Step& step) {

@@ -26,6 +26,7 @@ struct HostPlan {
     bool isZ;
     int slot;
     std::vector<Rows> rows;
+    std::vector<Rows> halo = {};  ///< from the neighbour's slot (`tensor`), which is filled already
   };
   struct Step {
     std::size_t shape = 0;
@@ -34,7 +35,6 @@ struct HostPlan {
     std::size_t biasOffset = 0;  ///< in elements
     std::vector<Load> loads;
     std::vector<Rows> zeros;  ///< in slots
-    std::vector<Rows> halo;   ///< from slot (`tensor`) to slot
     std::vector<Rows> store;
   };
 

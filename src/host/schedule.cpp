@@ -165,12 +165,6 @@ class PipelineClock {
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
       if (slots_.isStaged(tensor)) ready = std::max(ready, fill(visit, tensor));
     computed_ = ready;
-    const Tensor halo = haloTensorOf(tiles_.whole().operation);
-    const Visit::Use& use = visit.uses[halo];
-    if (use.haloSlot >= 0 && slots_.isStaged(halo)) {
-      computed_ += link_.copyMs;
-      free_[halo][static_cast<std::size_t>(use.haloSlot)] = computed_;
-    }
     computed_ += kernelMs(visit.index);
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
       free_[tensor][slotOf(visit, tensor)] = computed_;
@@ -193,6 +187,7 @@ class PipelineClock {
     double& filled = filled_[tensor][slot];
     if (!visit.uses[tensor].isNew) return filled;
     filled = free_[tensor][slot];
+    if (visit.uses[tensor].haloSlot >= 0) read_ = std::max(read_, filled) + link_.copyMs;
     const auto copy = [&](Place place) {
       filled = read_ = std::max(read_, filled) + copyMs(tensor, visit, place, 0);
     };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "support/settings.hpp"
 #include "support/shared_by_key.hpp"
 
 namespace ucudnn {
@@ -197,6 +198,40 @@ void Staging::reserve(std::size_t bytes) {
   const RelaxedCapture relaxed;
   arena_ = DeviceBuffer();  // waits for the device
   arena_ = DeviceBuffer(bytes);
+}
+
+std::size_t Staging::tileBytes(std::size_t granted) const {
+  if (granted != kAllDeviceMemory) return granted > clientBytes_ ? granted - clientBytes_ : 0;
+  std::size_t free = 0, total = 0;
+  UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  return arena_.bytes() + free / 10 * 9;  // kernels need some that nobody names
+}
+
+void* Staging::allocate(std::size_t bytes, std::size_t granted) {
+  const RelaxedCapture relaxed;
+  const std::size_t all = tileBytes(granted);
+  const std::size_t tiles = std::max(arena_.bytes(), (all + clientBytes_) / 4);
+  void* memory = nullptr;
+  if (tiles + bytes <= all && cudaMalloc(&memory, bytes) == cudaSuccess) {
+    clients_[memory] = bytes;
+    clientBytes_ += bytes;
+    return memory;
+  }
+  static_cast<void>(cudaGetLastError());
+  UCUDNN_CHECK_CUDA(cudaMallocHost(&memory, bytes));
+  return memory;
+}
+
+void Staging::release(void* memory) {
+  const RelaxedCapture relaxed;
+  const auto found = clients_.find(memory);
+  if (found == clients_.end()) {
+    UCUDNN_CHECK_CUDA(cudaFreeHost(memory));
+    return;
+  }
+  clientBytes_ -= found->second;
+  clients_.erase(found);
+  UCUDNN_CHECK_CUDA(cudaFree(memory));
 }
 
 cudaEvent_t Staging::event(std::size_t number) {

@@ -73,6 +73,14 @@ class Staging {
   char* arena() const noexcept { return static_cast<char*>(arena_.get()); }
   std::size_t arenaBytes() const noexcept { return arena_.bytes(); }
 
+  /// What of `granted` bytes tiles may take, beside what clients have. Throws Error.
+  std::size_t tileBytes(std::size_t granted) const;
+  /// Device memory for a client while `granted` bytes leave tiles a quarter, else pinned host
+  /// memory. Throws OutOfMemory.
+  void* allocate(std::size_t bytes, std::size_t granted);
+  /// Frees it. Throws Error.
+  void release(void* memory);
+
   const Link& link() const noexcept { return link_; }
   cudaStream_t reading() const noexcept { return reading_.get(); }
   cudaStream_t writing() const noexcept { return writing_.get(); }
@@ -94,6 +102,8 @@ class Staging {
   Event lastUse_;
   std::vector<Event> events_;
   DeviceBuffer arena_;
+  std::map<void*, std::size_t> clients_;  ///< device memory of clients
+  std::size_t clientBytes_ = 0;
   Link link_;
 };
 

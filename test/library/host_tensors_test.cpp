@@ -452,5 +452,53 @@ TEST_F(HostTensorsTest, TensorsOnTheDeviceAreNotCopied) {
   EXPECT_EQ(0, calls("cudaMemcpyAsync") + calls("cudaMemcpy2DAsync"));
 }
 
+TEST_F(HostTensorsTest, MemoryIsTheDevicesWhileTheBudgetLasts) {
+  const Handles handles;
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const auto typeOf = [](void* memory) {
+    cudaPointerAttributes attributes{};
+    EXPECT_CUDA(cudaPointerGetAttributes(&attributes, memory));
+    return attributes.type;
+  };
+  void* memory[4] = {};
+  ASSERT_CUDNN(ucudnnMalloc(handles.ours, &memory[0], kBytes));
+  EXPECT_EQ(cudaMemoryTypeDevice, typeOf(memory[0])) << "off";
+  EXPECT_CUDNN(ucudnnFree(handles.ours, memory[0]));
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(4 * kBytes));
+  for (void*& each : memory) ASSERT_CUDNN(ucudnnMalloc(handles.ours, &each, kBytes));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cudaMemoryTypeDevice, typeOf(memory[i])) << i;
+  EXPECT_EQ(cudaMemoryTypeHost, typeOf(memory[3])) << "a quarter is for tiles";
+  // A call has what is left, and takes memory of either kind.
+  ConvolutionCase parameters = planeCase();
+  Convolution convolution(parameters);
+  const std::vector<char> expected = inCore(convolution, handles.native, UCUDNN_FORWARD, 1, 0);
+  const std::vector<char> x = convolution.x().read();
+  ASSERT_LE(x.size(), kBytes);
+  ASSERT_CUDA(cudaMemcpy(memory[3], x.data(), x.size(), cudaMemcpyDefault));
+  const float one = 1, zero = 0;
+  startPeak();
+  const std::size_t before = liveBytes();
+  ASSERT_CUDNN(cudnnConvolutionForward(handles.ours,
+                                       &one,
+                                       convolution.xDesc(),
+                                       memory[3],
+                                       convolution.wDesc(),
+                                       convolution.w().get(),
+                                       convolution.convDesc(),
+                                       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                                       nullptr,
+                                       0,
+                                       &zero,
+                                       convolution.yDesc(),
+                                       memory[0]));
+  EXPECT_LE(peakBytes(), before + kBytes + 2 * (std::size_t{4} << 20)) << "and the link's buffers";
+  std::vector<char> y(expected.size());
+  ASSERT_CUDA(cudaMemcpy(y.data(), memory[0], y.size(), cudaMemcpyDefault));
+  expectEqual(convolution, UCUDNN_FORWARD, expected, y);
+  for (void* each : memory) EXPECT_CUDNN(ucudnnFree(handles.ours, each));
+  EXPECT_CUDNN(ucudnnFree(handles.ours, nullptr));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnMalloc(handles.ours, nullptr, 1));
+}
+
 }  // namespace
 }  // namespace ucudnn::test

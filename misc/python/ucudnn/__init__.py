@@ -21,7 +21,10 @@ class _Statistics(ctypes.Structure):  # ucudnnStatistics_t of <ucudnn/diagnosis.
 
 
 def __getattr__(name):
-    """__version__, read when it is asked for: most programs never do."""
+    """__version__, conv2d and conv3d, read when they are asked for: most programs never do."""
+    if name in ("conv2d", "conv3d"):
+        from ucudnn import convolution
+        return getattr(convolution, name)
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version

@@ -1,0 +1,107 @@
+"""ucudnn.convolution on arrays of ctypes against sums of products; with PyTorch, also ucudnn.conv2d and its gradients.
+
+usage: test/examples/convolution_test.py, with misc/python in PYTHONPATH and libucudnn.so where the loader looks
+"""
+import ctypes
+import itertools
+import random
+import sys
+
+from ucudnn import convolution
+from ucudnn.convolution import Array, Geometry
+
+
+def array(sizes, values=None):
+    """A packed array of floats, and what holds it."""
+    count, strides = 1, []
+    for size in reversed(sizes):
+        strides.insert(0, count)
+        count *= size
+    held = (ctypes.c_float * count)(*(values or [random.uniform(-1, 1) for _ in range(count)]))
+    return Array(ctypes.addressof(held), sizes, strides, "float32"), held
+
+
+def places(sizes):
+    return itertools.product(*(range(size) for size in sizes))
+
+
+def at(tensor, index):
+    return sum(i * stride for i, stride in zip(index, tensor.strides))
+
+
+def pairs(x, w, y, geometry):
+    """(x, w, y): places in memory of all products."""
+    for place in places(y.sizes):
+        n, k = place[:2]
+        group = k // (w.sizes[0] // geometry.groups)
+        for taps in places(w.sizes[1:]):
+            source = [p * s - pad + t * d for p, s, pad, t, d in
+                      zip(place[2:], geometry.stride, geometry.padding, taps[1:], geometry.dilation)]
+            if all(0 <= i < size for i, size in zip(source, x.sizes[2:])):
+                yield (at(x, (n, group * w.sizes[1] + taps[0], *source)), at(w, (k, *taps)), at(y, place))
+
+
+def expect_near(what, expected, found):
+    worst = max(abs(a - b) for a, b in zip(expected, found))
+    if worst > 1e-4:
+        sys.exit(f"{what}: off by {worst}")
+
+
+def test_arrays(x_sizes, w_sizes, geometry):
+    (x, x_held), (w, w_held) = array(x_sizes), array(w_sizes)
+    y, y_held = array(geometry.output_sizes(x_sizes, w_sizes))
+    bias, bias_held = array((w_sizes[0],))
+    products = list(pairs(x, w, y, geometry))
+    per_filter = y.strides[1]
+
+    sums = [0.0] * len(y_held)
+    for i, j, k in products:
+        sums[k] += x_held[i] * w_held[j]
+    convolution.forward(x, w, None, y, geometry)
+    expect_near("forward", sums, y_held)
+    convolution.forward(x, w, bias, y, geometry, "relu")
+    biased = [max(0.0, value + bias_held[k // per_filter % w_sizes[0]]) for k, value in enumerate(sums)]
+    expect_near("forward with bias and relu", biased, y_held)
+
+    dx, dx_held = array(x_sizes)
+    dw, dw_held = array(w_sizes)
+    convolution.backward_data(w, y, dx, geometry)
+    convolution.backward_filter(x, y, dw, geometry)
+    to_x, to_w = [0.0] * len(x_held), [0.0] * len(w_held)
+    for i, j, k in products:
+        to_x[i] += y_held[k] * w_held[j]
+        to_w[j] += y_held[k] * x_held[i]
+    expect_near("backward data", to_x, dx_held)
+    expect_near("backward filter", to_w, dw_held)
+
+
+def test_torch():
+    import torch
+    import ucudnn
+    for ours, theirs, sizes in ((ucudnn.conv2d, torch.nn.functional.conv2d, (2, 6, 17, 11)),
+                                (ucudnn.conv3d, torch.nn.functional.conv3d, (1, 6, 9, 8, 7))):
+        tensors = [torch.randn(size, requires_grad=True) for size in (sizes, (4, 3, *(len(sizes) - 2) * (3,)), (4,))]
+        results = []
+        for function in (lambda *a, **b: ours(*a, activation="relu", **b), lambda *a, **b: theirs(*a, **b).relu()):
+            y = function(*tensors, stride=2, padding=1, groups=2)
+            results.append([y, *torch.autograd.grad((y * y).sum(), tensors)])
+        for mine, other in zip(*results):
+            torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-3)
+
+
+def main():
+    random.seed(1)
+    test_arrays((2, 4, 12, 9), (6, 4, 3, 3), Geometry((1, 1), (1, 1), (1, 1)))
+    test_arrays((1, 4, 13, 9), (6, 2, 3, 2), Geometry((2, 1), (1, 0), (1, 2), groups=2, fma=True))
+    test_arrays((1, 3, 6, 5, 4), (2, 3, 3, 3, 3), Geometry((1, 1, 1), (1, 1, 1), (1, 1, 1)))
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        print("arrays are right; there is no PyTorch here")
+        return
+    test_torch()
+    print("arrays and tensors are right")
+
+
+if __name__ == "__main__":
+    main()
