@@ -157,18 +157,6 @@ UCUDNN_API cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes
 UCUDNN_API cudnnStatus_t ucudnnSetDeviceMemory(cudnnHandle_t handle, size_t bytes);
 
 /**
- * Memory for a tensor of the handle's convolutions: on the device, first come, first served, while
- * the device memory (ucudnnSetDeviceMemory) leaves a quarter for parts of other tensors; else
- * pinned host memory. Without a device memory it is on the device. CUDNN_STATUS_ALLOC_FAILED: there
- * is neither. CUDNN_STATUS_BAD_PARAM: `handle` or `memory` is NULL. On an error `*memory` is NULL.
- */
-UCUDNN_API cudnnStatus_t ucudnnMalloc(cudnnHandle_t handle, void** memory, size_t bytes);
-
-/** Frees what ucudnnMalloc gave for this handle, or for another one of its device. NULL: nothing.
- */
-UCUDNN_API cudnnStatus_t ucudnnFree(cudnnHandle_t handle, void* memory);
-
-/**
  * An SQLite file that keeps measurements, or a folder, with a slash at its end, for a file of each
  * machine. NULL or "": measurements live in memory only. UCUDNN_DATABASE
  */

@@ -22,6 +22,7 @@
 
 UCUDNN_QUIET_BEGIN
 #include <ucudnn/diagnosis.h>
+#include <ucudnn/host_memory.h>
 UCUDNN_QUIET_END
 
 /* Last: from here on cuDNN's names mean ours in C. */

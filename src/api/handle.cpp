@@ -164,26 +164,6 @@ cudnnStatus_t ucudnnSetDeviceMemory(cudnnHandle_t handle, size_t bytes) {
   });
 }
 
-cudnnStatus_t ucudnnMalloc(cudnnHandle_t handle, void** memory, size_t bytes) {
-  if (memory == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  *memory = nullptr;
-  Context* const context = contextOf(handle);
-  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  return guarded("ucudnnMalloc", [&] {
-    if (bytes > 0) *memory = context->allocate(bytes);
-    return CUDNN_STATUS_SUCCESS;
-  });
-}
-
-cudnnStatus_t ucudnnFree(cudnnHandle_t handle, void* memory) {
-  Context* const context = contextOf(handle);
-  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  return guarded("ucudnnFree", [&] {
-    if (memory != nullptr) context->free(memory);
-    return CUDNN_STATUS_SUCCESS;
-  });
-}
-
 cudnnStatus_t ucudnnSetDatabase(cudnnHandle_t handle, const char* path) {
   return changeSettings("ucudnnSetDatabase", handle, [&](Settings& settings) {
     settings.databasePath = path != nullptr ? path : "";

@@ -8,6 +8,7 @@
 namespace ucudnn {
 namespace {
 
+constexpr LayerId kAnyLayer = -1;
 // Estimates of an H100's kernels, until times are known.
 constexpr double kMultiplyAddsPerMs = 2e10, kTensorMultiplyAddsPerMs = 1.3e11;
 constexpr double kKernelBytesPerMs = 1.5e9;
@@ -18,17 +19,23 @@ constexpr double kLeastKernelMs = 0.01;
 constexpr int kSearches = 5;
 constexpr double kHope = 0.95, kDoubt = 1.05;
 
-/// Throws Error.
-HostOperands operandsOf(const Problem& problem, const ConvolutionCall& call) {
+/// Where the call's tensors are. Throws Error.
+HostOperands placesOf(const ConvolutionCall& call) {
   HostOperands operands;
   operands.places = {placeOf(call.pointers.x), placeOf(call.pointers.w), placeOf(call.pointers.y)};
-  if (call.fused == nullptr) {
-    operands.readsOutput = !isZero(call.pointers.beta, problem);
-    return operands;
-  }
+  if (call.fused == nullptr) return operands;
   operands.bias = placeOf(call.fused->bias);
-  if (!isZero(call.pointers.beta, problem)) operands.z = placeOf(call.fused->z);
+  if (call.fused->z != nullptr) operands.z = placeOf(call.fused->z);
   return operands;
+}
+
+/// What the factors say of them.
+void readFactors(const Problem& problem, const ConvolutionCall& call, HostOperands& operands) {
+  const bool isZeroed = isZero(call.pointers.beta, problem);
+  if (call.fused == nullptr)
+    operands.readsOutput = !isZeroed;
+  else if (isZeroed)
+    operands.z.reset();
 }
 
 /// What a bias needs besides: it is cut with the filters. Returns false if it can't be.
@@ -61,10 +68,11 @@ std::optional<cudnnStatus_t> HostCall::run(Context& context,
                                            LayerId layer) noexcept {
   try {
     if (call.execution != nullptr || !context.followDevice()) return std::nullopt;
+    HostOperands operands = placesOf(call);
+    if (!operands.isOnHost()) return std::nullopt;
     Problem& problem = context.problem_;
     const bool isKnown = problemOf(operation, call, problem) != nullptr;
-    HostOperands operands = operandsOf(problem, call);
-    if (!operands.isOnHost()) return std::nullopt;
+    if (isKnown) readFactors(problem, call, operands);
     if (!isKnown || !readRest(call, problem) || !readBias(call, operands) ||
         !areSeparate(problem)) {
       logWarn("a {} on host memory is refused: its tensors can't be cut", toText(operation));
@@ -81,6 +89,42 @@ std::optional<cudnnStatus_t> HostCall::run(Context& context,
     logWarn("a {} on host memory fails: {}", toText(operation), error.what());
     return CUDNN_STATUS_INTERNAL_ERROR;
   }
+}
+
+cudnnStatus_t HostCall::convolve(Context& context,
+                                 const Problem& problem,
+                                 const ConvolutionPointers& pointers,
+                                 const void* bias) {
+  const DeviceScope scope = context.useDevice();
+  ConvolutionCall call{{}, pointers, nullptr, 1};  // of each operation's algorithms
+  BiasActivation fused;
+  TensorDescriptor biasDescriptor;
+  ActivationDescriptor activation;
+  if (bias != nullptr) {
+    biasDescriptor = makeBiasDescriptor(problem, problem.ySizes[1], problem.yType);
+    activation = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
+    UCUDNN_CHECK_CUDNN(
+        cudnn().setActivationDescriptor(activation.get(),
+                                        static_cast<cudnnActivationMode_t>(problem.activation),
+                                        CUDNN_NOT_PROPAGATE_NAN,
+                                        0));
+    fused = {nullptr, nullptr, biasDescriptor.get(), bias, activation.get()};
+    call.fused = &fused;
+  }
+  HostOperands operands = placesOf(call);
+  readFactors(problem, call, operands);
+  if (!operands.isOnHost() && !problem.isLarge()) {
+    const ProblemDescriptors descriptors(problem);
+    call.descriptors = descriptors.get();
+    fused.zDescriptor = call.descriptors.y;
+    fused.z = pointers.y;
+    return CallPath::runOnDevice(context, problem.operation, call, kAnyLayer);
+  }
+  if (!context.now_->staging)
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "UCUDNN_DEVICE_MEMORY is not set");
+  if (!readBias(call, operands)) return CUDNN_STATUS_NOT_SUPPORTED;
+  fused.z = pointers.y;
+  return HostCall(context, problem, call, kAnyLayer).run(operands);
 }
 
 cudnnStatus_t HostCall::run(const HostOperands& operands) {
@@ -141,7 +185,12 @@ double HostCall::estimatedMs(const Problem& tile) const {
   const bool isPlain = tile.mathType == CUDNN_FMA_MATH || tile.computeType == CUDNN_DATA_DOUBLE;
   const double rate = isPlain ? kMultiplyAddsPerMs : kTensorMultiplyAddsPerMs;
   const auto bytes = static_cast<double>(tile.xBytes() + tile.wBytes() + tile.yBytes());
-  return kLeastKernelMs + std::max(tile.multiplyAdds() / rate, bytes / kKernelBytesPerMs);
+  double products = tile.multiplyAdds();
+  // Rows of dy beyond a band of dx are multiplied with zeros, which kernels leave out.
+  const auto rows = [](const Problem::Sizes& sizes) { return static_cast<double>(sizes[2]); };
+  if (tile.operation == Operation::kBackwardData && tile.strides[0] == 1)
+    products *= std::min(1.0, rows(tile.xSizes) / rows(tile.ySizes));
+  return kLeastKernelMs + std::max(products / rate, bytes / kKernelBytesPerMs);
 }
 
 /// In the slots and the workspace that the plan has.

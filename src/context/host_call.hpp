@@ -18,6 +18,12 @@ class HostCall {
                                           const ConvolutionCall& call,
                                           LayerId layer) noexcept;
 
+  /// A convolution without descriptors, by any tensors. Throws Error.
+  static cudnnStatus_t convolve(Context& context,
+                                const Problem& problem,
+                                const ConvolutionPointers& pointers,
+                                const void* bias);
+
  private:
   HostCall(Context& context, const Problem& problem, const ConvolutionCall& call, LayerId layer)
       : context_(context), problem_(problem), call_(call), layer_(layer) {}

@@ -10,7 +10,8 @@
 namespace ucudnn {
 namespace {
 
-constexpr std::int64_t kMostTiles = 4096;
+// More tiles than the first number are simulated only where nothing else fits.
+constexpr std::int64_t kManyTiles = 512, kMostTiles = 4096;
 // Tensor cores multiply eight channels at a time, or more.
 constexpr std::int32_t kChannels = 8;
 // A workspace of this many times a tile's tensors is as good as any: kernels copy tensors, and
@@ -119,7 +120,7 @@ class Search {
   /// `resident`: the tensor of which all parts stay; kTensors: none. Returns whether the slots fit.
   bool trySlots(Tiling tiling, int slots, std::size_t resident) {
     const Tiles uncounted(whole_, tiling);
-    if (uncounted.count() > kMostTiles) return false;
+    if (uncounted.count() > (best_.slotBytes == 0 ? kMostTiles : kManyTiles)) return false;
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
       const std::int64_t parts = uncounted.partsOf(tensor);
       const bool isResident = tensor == resident;

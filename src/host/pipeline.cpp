@@ -26,16 +26,8 @@ class StepBuilder {
     const std::int32_t type = isDouble ? CUDNN_DATA_DOUBLE
                               : isHalf ? whole_.yType
                                        : std::int32_t{CUDNN_DATA_FLOAT};
-    for (HostPlan::Shape& shape : plan_.shapes) {
-      Problem::Sizes sizes{1, shape.problem.ySizes[1], 1, 1, 1};
-      const Problem::Sizes strides{sizes[1], 1, 1, 1, 1};
-      shape.bias = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
-      UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(shape.bias.get(),
-                                                       static_cast<cudnnDataType_t>(type),
-                                                       whole_.dimensions,
-                                                       sizes.data(),
-                                                       strides.data()));
-    }
+    for (HostPlan::Shape& shape : plan_.shapes)
+      shape.bias = makeBiasDescriptor(whole_, shape.problem.ySizes[1], type);
   }
 
   void add(const Visit& visit) {
@@ -412,7 +404,8 @@ class HostRun {
     fused_ = *call_.fused;
     if (shape.bias) fused_.biasDescriptor = shape.bias.get();
     fused_.bias = advance(bias_, step.biasOffset * plan_.operands.biasElementBytes);
-    if (plan_.slots.isStaged(kTensorY)) fused_.zDescriptor = call.descriptors.y;
+    fused_.zDescriptor = call.descriptors.y;
+    if (!plan_.operands.z) fused_.z = call.pointers.y;  // which is not read
     if (plan_.slots.hasZ())
       fused_.z = staging_.arena() + plan_.slots.offsetOfZ(slotOf(step, kTensorY));
     call.fused = &fused_;
@@ -451,6 +444,20 @@ class HostRun {
 };
 
 }  // namespace
+
+TensorDescriptor makeBiasDescriptor(const Problem& problem,
+                                    std::int32_t filters,
+                                    std::int32_t type) {
+  const Problem::Sizes sizes{1, filters, 1, 1, 1};
+  const Problem::Sizes strides{filters, 1, 1, 1, 1};
+  auto descriptor = makeOwned<TensorDescriptor>(cudnn().createTensorDescriptor);
+  UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(descriptor.get(),
+                                                   static_cast<cudnnDataType_t>(type),
+                                                   problem.dimensions,
+                                                   sizes.data(),
+                                                   strides.data()));
+  return descriptor;
+}
 
 HostPlan::HostPlan(const Problem& problem,
                    const HostOperands& itsOperands,

@@ -59,6 +59,11 @@ struct HostPlan {
   std::string text() const;
 };
 
+/// Of a packed bias for so many filters. Throws Error.
+TensorDescriptor makeBiasDescriptor(const Problem& problem,
+                                    std::int32_t filters,
+                                    std::int32_t type);
+
 /// What a handle's plans for host tensors are known by.
 struct HostPlanKey {
   Problem problem;

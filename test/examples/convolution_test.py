@@ -4,6 +4,7 @@ usage: test/examples/convolution_test.py, with misc/python in PYTHONPATH and lib
 """
 import ctypes
 import itertools
+import math
 import random
 import sys
 
@@ -11,14 +12,11 @@ from ucudnn import convolution
 from ucudnn.convolution import Array, Geometry
 
 
-def array(sizes, values=None):
-    """A packed array of floats, and what holds it."""
-    count, strides = 1, []
-    for size in reversed(sizes):
-        strides.insert(0, count)
-        count *= size
-    held = (ctypes.c_float * count)(*(values or [random.uniform(-1, 1) for _ in range(count)]))
-    return Array(ctypes.addressof(held), sizes, strides, "float32"), held
+def array(sizes):
+    """A packed array of random floats, and what holds it."""
+    count = math.prod(sizes)
+    held = (ctypes.c_float * count)(*(random.uniform(-1, 1) for _ in range(count)))
+    return Array(ctypes.addressof(held), sizes, "float32"), held
 
 
 def places(sizes):
@@ -26,7 +24,10 @@ def places(sizes):
 
 
 def at(tensor, index):
-    return sum(i * stride for i, stride in zip(index, tensor.strides))
+    place = 0
+    for i, size in zip(index, tensor.sizes):
+        place = place * size + i
+    return place
 
 
 def pairs(x, w, y, geometry):
@@ -52,14 +53,14 @@ def test_arrays(x_sizes, w_sizes, geometry):
     y, y_held = array(geometry.output_sizes(x_sizes, w_sizes))
     bias, bias_held = array((w_sizes[0],))
     products = list(pairs(x, w, y, geometry))
-    per_filter = y.strides[1]
+    per_filter = math.prod(y.sizes[2:])
 
     sums = [0.0] * len(y_held)
     for i, j, k in products:
         sums[k] += x_held[i] * w_held[j]
     convolution.forward(x, w, None, y, geometry)
     expect_near("forward", sums, y_held)
-    convolution.forward(x, w, bias, y, geometry, "relu")
+    convolution.forward(x, w, bias, y, geometry, relu=True)
     biased = [max(0.0, value + bias_held[k // per_filter % w_sizes[0]]) for k, value in enumerate(sums)]
     expect_near("forward with bias and relu", biased, y_held)
 

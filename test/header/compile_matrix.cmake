@@ -20,7 +20,7 @@ set(cxx_sources ${client_sources})
 set(c_sources
   ${compile_dir}/client_c.c
   ${compile_dir}/client_c_plain.c)
-foreach(header IN ITEMS c_names convolution functions handle layer overloads diagnosis preamble removed
+foreach(header IN ITEMS c_names convolution functions handle layer host_memory overloads diagnosis preamble removed
                         settings ucudnn version)
   set(alone "${CMAKE_CURRENT_BINARY_DIR}/alone_${header}")
   foreach(language IN ITEMS c cpp)

@@ -1,0 +1,135 @@
+// Memory for tensors, and convolutions without descriptors.
+#include <ucudnn/host_memory.h>
+
+#include <algorithm>
+
+#include "api/guard.hpp"
+#include "context/host_call.hpp"
+
+using namespace ucudnn;
+
+namespace {
+
+bool areAll(const int* numbers, int count, int least) noexcept {
+  return std::all_of(numbers, numbers + count, [&](int number) { return number >= least; });
+}
+
+Problem::Strides packed(const Problem::Sizes& sizes, int dimensions) noexcept {
+  Problem::Strides strides{};
+  std::int64_t stride = 1;
+  for (auto i = static_cast<std::size_t>(dimensions); i-- > 0;) {
+    strides[i] = stride;
+    stride *= sizes[i];
+  }
+  return strides;
+}
+
+/// Returns false if the numbers do not belong together.
+bool readProblem(const ucudnnConvolution_t& from, Problem& problem) noexcept {
+  const int spatial = from.dimensions - 2;
+  if (from.dimensions < 4 || from.dimensions > Problem::kMaxDimensions ||
+      from.operation < UCUDNN_FORWARD || from.operation > UCUDNN_BIAS_ACTIVATION_FORWARD ||
+      elementBytes(from.type) == 0 || from.groups < 1 || !areAll(from.x, from.dimensions, 1) ||
+      !areAll(from.w, from.dimensions, 1) || !areAll(from.padding, spatial, 0) ||
+      !areAll(from.stride, spatial, 1) || !areAll(from.dilation, spatial, 1) ||
+      std::int64_t{from.w[1]} * from.groups != from.x[1] || from.w[0] % from.groups != 0)
+    return false;
+  problem = Problem();
+  problem.operation = static_cast<Operation>(from.operation);
+  problem.dimensions = from.dimensions;
+  problem.xType = problem.wType = problem.yType = from.type;
+  problem.wFormat = CUDNN_TENSOR_NCHW;
+  std::copy_n(from.x, from.dimensions, problem.xSizes.begin());
+  std::copy_n(from.w, from.dimensions, problem.wSizes.begin());
+  std::copy_n(from.padding, spatial, problem.pads.begin());
+  std::copy_n(from.stride, spatial, problem.strides.begin());
+  std::copy_n(from.dilation, spatial, problem.dilations.begin());
+  problem.ySizes = {from.x[0], from.w[0]};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spatial); ++i) {
+    const std::int64_t reach = (std::int64_t{from.w[2 + i]} - 1) * from.dilation[i];
+    const std::int64_t rest = from.x[2 + i] + 2 * std::int64_t{from.padding[i]} - reach - 1;
+    if (rest < 0) return false;
+    problem.ySizes[2 + i] = static_cast<std::int32_t>(rest / from.stride[i] + 1);
+  }
+  problem.xStrides = packed(problem.xSizes, from.dimensions);
+  problem.yStrides = packed(problem.ySizes, from.dimensions);
+  problem.mode = CUDNN_CROSS_CORRELATION;
+  problem.computeType = from.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+  problem.mathType = from.math;
+  problem.groups = from.groups;
+  if (problem.operation == Operation::kBiasActivationForward)
+    problem.activation = from.relu != 0 ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
+  return true;
+}
+
+/// A factor of the type that cuDNN takes.
+class GivenFactor {
+ public:
+  GivenFactor(double value, const Problem& problem) noexcept
+      : double_(value),
+        float_(static_cast<float>(value)),
+        isDouble_(problem.xType == CUDNN_DATA_DOUBLE) {}
+  const void* get() const noexcept {
+    return isDouble_ ? static_cast<const void*>(&double_) : &float_;
+  }
+
+ private:
+  double double_;
+  float float_;
+  bool isDouble_;
+};
+
+}  // namespace
+
+extern "C" {
+
+cudnnStatus_t ucudnnMalloc(cudnnHandle_t handle, void** memory, size_t bytes) {
+  if (memory == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  *memory = nullptr;
+  Context* const context = contextOf(handle);
+  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnMalloc", [&] {
+    if (bytes > 0) *memory = context->allocate(bytes);
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t ucudnnFree(cudnnHandle_t handle, void* memory) {
+  Context* const context = contextOf(handle);
+  if (context == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnFree", [&] {
+    if (memory != nullptr) context->free(memory);
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t ucudnnGetConvolutionOutput(const ucudnnConvolution_t* convolution, int sizes[5]) {
+  Problem problem;
+  if (convolution == nullptr || sizes == nullptr || !readProblem(*convolution, problem))
+    return CUDNN_STATUS_BAD_PARAM;
+  std::copy(problem.ySizes.begin(), problem.ySizes.end(), sizes);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t ucudnnConvolve(cudnnHandle_t handle,
+                             const ucudnnConvolution_t* convolution,
+                             double alpha,
+                             void* x,
+                             void* w,
+                             const void* bias,
+                             double beta,
+                             void* y) {
+  Context* const context = contextOf(handle);
+  Problem problem;
+  if (context == nullptr || convolution == nullptr || x == nullptr || w == nullptr ||
+      y == nullptr || !readProblem(*convolution, problem))
+    return CUDNN_STATUS_BAD_PARAM;
+  const bool isFused = problem.operation == Operation::kBiasActivationForward;
+  if (isFused != (bias != nullptr) || (isFused && beta != 0)) return CUDNN_STATUS_BAD_PARAM;
+  const GivenFactor factors[] = {{alpha, problem}, {beta, problem}};
+  const ConvolutionPointers pointers{factors[0].get(), factors[1].get(), x, w, y};
+  return guarded("ucudnnConvolve",
+                 [&] { return HostCall::convolve(*context, problem, pointers, bias); });
+}
+
+}  // extern "C"
