@@ -18,6 +18,8 @@ constexpr double kLeastKernelMs = 0.01;
 // in the end they are taken for worse.
 constexpr int kSearches = 5;
 constexpr double kHope = 0.95, kDoubt = 1.05;
+// The first call that looks for times again.
+constexpr std::uint32_t kFirstAgain = 4;
 
 /// Where the call's tensors are. Throws Error.
 HostOperands placesOf(const ConvolutionCall& call) {
@@ -132,14 +134,25 @@ cudnnStatus_t HostCall::run(const HostOperands& operands) {
   if (stream.capturing) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the stream is being captured");
   const std::lock_guard lock(staging().mutex());
   staging().prepare();
-  const HostPlanKey key{problem_, operands};
-  std::shared_ptr<const HostPlan>& known = context_.hostPlans_[key];
-  if (!known) known = makePlan(operands);
-  const std::shared_ptr<const HostPlan> plan = known;
+  const std::shared_ptr<const HostPlan> plan = findPlan(operands);
   staging().reserve(plan->bytes());
   return runOnHostTensors(*plan, call_, stream.stream, staging(), [&](const ConvolutionCall& tile) {
     return CallPath::runOnDevice(context_, problem_.operation, tile, layer_);
   });
+}
+
+/// An estimated plan is made anew, more and more seldom: its tiles' kernels may have been measured
+/// meanwhile. Not where all calls must have the same bits.
+std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands) {
+  KnownHostPlan& known = context_.hostPlans_[{problem_, operands}];
+  const std::uint32_t calls = known.calls++;
+  const bool mayChange = !known.measured && !context_.settings().deterministic;
+  const bool isDue = calls >= kFirstAgain && (calls & (calls - 1)) == 0;
+  if (!known.plan || (mayChange && isDue)) {
+    known.plan = makePlan(operands);
+    known.measured = !knownMs_.empty();
+  }
+  return known.plan;
 }
 
 /// The kernels' time is estimated, or known of the planner.

@@ -29,6 +29,7 @@ class HostCall {
       : context_(context), problem_(problem), call_(call), layer_(layer) {}
 
   cudnnStatus_t run(const HostOperands& operands);
+  std::shared_ptr<const HostPlan> findPlan(const HostOperands& operands);
   std::shared_ptr<const HostPlan> makePlan(const HostOperands& operands);
   double estimatedMs(const Problem& tile) const;
   std::shared_ptr<const Plan> measure(const HostPlan& plan, PlanRequest request);

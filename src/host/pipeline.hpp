@@ -76,7 +76,13 @@ struct HostPlanKey {
 struct HostPlanKeyHash {
   std::size_t operator()(const HostPlanKey& key) const noexcept { return key.problem.hash(); }
 };
-using HostPlans = BoundedMap<HostPlanKey, std::shared_ptr<const HostPlan>, HostPlanKeyHash>;
+/// A plan that a handle has made.
+struct KnownHostPlan {
+  std::shared_ptr<const HostPlan> plan;  ///< null: not made yet
+  bool measured = false;                 ///< its kernels' time is no estimate
+  std::uint32_t calls = 0;
+};
+using HostPlans = BoundedMap<HostPlanKey, KnownHostPlan, HostPlanKeyHash>;
 /// A plan has the offsets of thousands of copies.
 constexpr std::size_t kMostHostPlans = 256;
 

@@ -1,5 +1,6 @@
 // Tensors in host memory: parts of them are copied to the device and back, and the result is the
 // one of tensors on the device.
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <regex>
@@ -370,6 +371,29 @@ TEST_F(HostTensorsTest, CopiesRunBesideKernelsAsPredicted) {
   const double linkMs = static_cast<double>(convolution.x().bytes()) / 55e6;  // of an H200
   EXPECT_GT(ms, linkMs);
   EXPECT_LT(ms, 1.2 * linkMs) << lines.back();
+}
+
+// A plan by estimated times gives way to one by times that have been measured meanwhile.
+TEST_F(HostTensorsTest, AnEstimatedPlanIsMadeAnew) {
+  if (!onSimulator()) GTEST_SKIP() << "makes what nobody else has measured";
+  const EnvironmentGuard level("UCUDNN_LOG_LEVEL", "info");
+  setArithmetic(Arithmetic::kOff);
+  ConvolutionCase parameters = planeCase();
+  parameters.channels = 13;
+  Convolution convolution(parameters);
+  const Handles handles, measuring;
+  ASSERT_CUDNN(measuring.ours.setBenchmarkShare(HUGE_VAL));
+  PlacedCall call(convolution, kPinnedAll);
+  const auto plansMade = [&](const Handles& by, int calls) {
+    EXPECT_CUDNN(by.ours.setDeviceMemory(kBudget));
+    const std::size_t before = linesWith(logFile(), {" on host memory: "}).size();
+    for (int i = 0; i < calls; ++i) EXPECT_CUDNN(call.run(by.ours, UCUDNN_FORWARD, 1, 0));
+    return linesWith(logFile(), {" on host memory: "}).size() - before;
+  };
+  EXPECT_EQ(3U, plansMade(handles, 9)) << "calls 1, 5 and 9";
+  EXPECT_EQ(1U, plansMade(measuring, 9));
+  ASSERT_CUDNN(handles.ours.setDeterministic(true));
+  EXPECT_EQ(1U, plansMade(handles, 9)) << "all calls have the same bits";
 }
 
 TEST_F(HostTensorsTest, ThreadsTakeTurns) {
