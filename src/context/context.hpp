@@ -13,7 +13,7 @@
 #include "context/stated_limits.hpp"
 #include "executor/checked_plans.hpp"
 #include "executor/substitutes.hpp"
-#include "host/pipeline.hpp"
+#include "host/host_plan.hpp"
 #include "support/fork.hpp"
 
 namespace ucudnn {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "context/call_path.hpp"
+#include "host/pipeline.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
