@@ -4,6 +4,7 @@
 #include <ucudnn/removed.h>
 
 #include "api/queries.hpp"
+#include "context/host_call.hpp"
 
 // The native functions are deprecated in cuDNN 9, but these entry points stand in for them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -117,6 +118,8 @@ struct Doors {
     given.*Row::kFirst = first;
     given.*Row::kSecond = second;
     given.*Row::kOutput = output;
+    const Context* const context = activeContextOf(handle);
+    if (context != nullptr && HostCall::refuses(*context, given)) return CUDNN_STATUS_NOT_SUPPORTED;
     const TensorBuffers buffers{const_cast<void*>(given.x),
                                 const_cast<void*>(given.w),
                                 const_cast<void*>(given.y),

@@ -94,6 +94,15 @@ std::optional<cudnnStatus_t> HostCall::run(Context& context,
   }
 }
 
+bool HostCall::refuses(const Context& context, const ConvolutionPointers& pointers) noexcept {
+  if (!context.now_->staging) return false;
+  try {
+    return placesOf({{}, pointers}).isOnHost();
+  } catch (const std::exception&) {  // cuDNN says more
+    return false;
+  }
+}
+
 cudnnStatus_t HostCall::convolve(Context& context,
                                  const Problem& problem,
                                  const ConvolutionPointers& pointers,

@@ -18,6 +18,9 @@ class HostCall {
                                           const ConvolutionCall& call,
                                           LayerId layer) noexcept;
 
+  /// Whether a query that runs kernels must be refused, because a tensor is in host memory.
+  static bool refuses(const Context& context, const ConvolutionPointers& pointers) noexcept;
+
   /// A convolution without descriptors, by any tensors. Throws Error.
   static cudnnStatus_t convolve(Context& context,
                                 const Problem& problem,

@@ -54,6 +54,33 @@ TEST_F(ConvolveTest, MemoryIsTheDevicesWhileTheBudgetLasts) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnMalloc(handles.ours, nullptr, 1));
 }
 
+// Kernels that cuDNN runs for it would read host memory, and end the program's use of the device.
+TEST_F(ConvolveTest, AQueryThatRunsKernelsIsRefused) {
+  setArithmetic(Arithmetic::kOff);
+  Convolution convolution(planeCase());
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  for (const Place place : {Place::kDevice, Place::kPageable}) {
+    PlacedCall call(convolution, {place, Place::kDevice, Place::kDevice});
+    cudnnConvolutionFwdAlgoPerf_t result{};
+    int count = 0;
+    EXPECT_EQ(place == Place::kDevice ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
+              cudnnFindConvolutionForwardAlgorithmEx(handles.ours,
+                                                     convolution.xDesc(),
+                                                     call.x().get(),
+                                                     convolution.wDesc(),
+                                                     call.w().get(),
+                                                     convolution.convDesc(),
+                                                     convolution.yDesc(),
+                                                     call.y().get(),
+                                                     1,
+                                                     &count,
+                                                     &result,
+                                                     nullptr,
+                                                     0));
+  }
+}
+
 /// The case as ucudnnConvolve takes it. REQUIRES: packed, NCHW.
 ucudnnConvolution_t numbersOf(const ConvolutionCase& parameters, ucudnnOperation_t operation) {
   ucudnnConvolution_t numbers{};
