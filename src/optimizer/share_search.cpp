@@ -8,9 +8,9 @@
 namespace ucudnn {
 namespace {
 
-/// The mini-batch is planned in so many parts at first. Cuts of powers of two have mostly been
-/// measured as micro-batches of the whole.
-constexpr int kFirstParts = 4;
+/// At first the mini-batch, its half and its quarter are planned: they have mostly been measured as
+/// micro-batches of the whole.
+constexpr int kFirstParts[] = {1, 2, 4};
 /// Each plans one more number of samples of each kind.
 constexpr int kMostRounds = 12;
 /// What might be gained is less than timings differ by.
@@ -92,8 +92,8 @@ void ShareSearch::planFirst() {
   std::vector<StepQuestion> first;
   for (const Participant& participant : participants_) {
     const int most = std::min(participant.mostSamples, samples_);
-    for (int part = 1; part <= kFirstParts; ++part)
-      if (const int samples = samples_ * part / kFirstParts; samples >= 1 && samples < most)
+    for (const int parts : kFirstParts)
+      if (const int samples = samples_ / parts; samples >= 1 && samples < most)
         first.push_back({participant.kind, samples});
     if (most >= 1) first.push_back({participant.kind, most});
     known_[participant.kind];
