@@ -46,7 +46,8 @@ bench() {
 pytorch() {
   local name=$1
   shift
-  row "$name" torchrun --nproc-per-node "$devices" misc/examples/ddp_shares.py --steps 10 --json "$out/$name.json" "$@"
+  row "$name" python3 -m torch.distributed.run --nproc-per-node "$devices" misc/examples/ddp_shares.py --steps 10 \
+    --json "$out/$name.json" "$@"
 }
 
 for network in resnet18 vgg16; do
