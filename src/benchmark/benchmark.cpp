@@ -10,7 +10,7 @@ namespace ucudnn {
 std::size_t BenchmarkRequest::limitAt(int batch) const noexcept {
   std::size_t borrowed = room.borrowed(problem.batch() - batch);
   if (buffers == nullptr && borrowed > room.limitBytes) {
-    const std::size_t tensors = tensorBytesOf(problem.withBatch(batch));
+    const std::size_t tensors = scratchBytesOf(problem.withBatch(batch), 0, false);
     borrowed = std::min(borrowed, memory.mostBytes > tensors ? memory.mostBytes - tensors : 0);
   }
   return std::max(room.limitBytes, borrowed);
@@ -26,7 +26,7 @@ BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& r
 
 bool hasMemoryToBenchmark(const BenchmarkRequest& request) {
   return request.buffers != nullptr ||
-         tensorBytesOf(request.problem, request.hasZBesideY()) <= request.memory.bytes();
+         scratchBytesOf(request.problem, 0, request.hasZBesideY()) <= request.memory.bytes();
 }
 
 void prepareBenchmarkDevices(const std::vector<int>& devices) noexcept {

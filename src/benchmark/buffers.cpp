@@ -49,6 +49,10 @@ std::size_t tensorBytesOf(const Problem& problem, bool besideY) noexcept {
          roundUpToAlignment(problem.yBytes()) * (besideY ? 2 : 1);
 }
 
+std::size_t scratchBytesOf(const Problem& problem, std::size_t workspaceBytes, bool besideY) {
+  return tensorBytesOf(problem, besideY) + roundUpToAlignment(workspaceBytes) + kSpareBytes;
+}
+
 TimingMemory::TimingMemory(const Problem& problem,
                            const TensorBuffers& buffers,
                            std::size_t borrowedSampleBytes)
@@ -63,8 +67,9 @@ TimingMemory::TimingMemory(const Problem& problem,
                            bool besideY,
                            cudaStream_t stream)
     : problem_(problem), besideY_(besideY), stream_(stream) {
-  const std::size_t wanted = tensorBytes(problem.batch()) + roundUpToAlignment(workspaceBytes);
-  block_ = allocate(tensorBytes(1), wanted, bound);
+  const std::size_t wanted = scratchBytesOf(problem, workspaceBytes, besideY);
+  block_ = allocate(scratchBytesOf(problem.withBatch(1), 0, besideY), wanted, bound);
+  if (block_.bytes() > 0) usedBytes_ = block_.bytes() - kSpareBytes;
   if (block_.bytes() < wanted)
     logInfo("{} N={}: kernels are timed in {} bytes of device memory, of {} wanted",
             problem.text(),
@@ -75,8 +80,8 @@ TimingMemory::TimingMemory(const Problem& problem,
 
 /// The most samples, up to the mini-batch, whose tensors fit beside a workspace; 0: none.
 int TimingMemory::samplesBeside(std::size_t workspaceBytes) const {
-  if (roundUpToAlignment(workspaceBytes) > block_.bytes()) return 0;
-  const std::size_t left = block_.bytes() - roundUpToAlignment(workspaceBytes);
+  if (roundUpToAlignment(workspaceBytes) > usedBytes_) return 0;
+  const std::size_t left = usedBytes_ - roundUpToAlignment(workspaceBytes);
   if (tensorBytes(problem_.batch()) <= left) return problem_.batch();
   int fits = 0;
   for (int beyond = problem_.batch(); beyond - fits > 1;) {
@@ -86,7 +91,7 @@ int TimingMemory::samplesBeside(std::size_t workspaceBytes) const {
   return fits;
 }
 
-/// Tensors at the block's beginning, the workspace at its end.
+/// Tensors at the block's beginning, the workspace at the end of what is used of it.
 Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
   const Problem part = problem_.withBatch(samples);
   char* const w = static_cast<char*>(block_.get());
@@ -94,7 +99,7 @@ Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
   char* const x = bias + roundUpToAlignment(biasBytes(part));
   char* const y = x + roundUpToAlignment(part.xBytes());
   char* const z = besideY_ ? y + roundUpToAlignment(part.yBytes()) : y;
-  char* const end = w + block_.bytes();
+  char* const end = w + usedBytes_;
   void* const workspace = workspaceBytes > 0 ? end - roundUpToAlignment(workspaceBytes) : nullptr;
   return {{x, w, y, workspace, workspaceBytes}, bias, z, samples};
 }
@@ -114,7 +119,7 @@ void TimingMemory::fill(int samples) {
   UCUDNN_CHECK_CUDA(
       cudaMemsetAsync(const_cast<void*>(place.bias), 0, biasBytes(problem_), stream_));
   filledSamples_ = samples;
-  dirtyFrom_ = block_.bytes();
+  dirtyFrom_ = usedBytes_;
 }
 
 bool TimingMemory::fits(int batch, std::size_t workspaceBytes) const {
@@ -143,7 +148,7 @@ std::optional<Placement> TimingMemory::place(int batch, std::size_t workspaceByt
   if (callers_) return placeInCallers(workspaceBytes);
   const int samples = samplesBeside(workspaceBytes);
   if (samples != filledSamples_ || tensorBytes(samples) > dirtyFrom_) fill(samples);
-  dirtyFrom_ = std::min(dirtyFrom_, block_.bytes() - roundUpToAlignment(workspaceBytes));
+  dirtyFrom_ = std::min(dirtyFrom_, usedBytes_ - roundUpToAlignment(workspaceBytes));
   return layOut(samples, workspaceBytes);
 }
 

@@ -33,6 +33,12 @@ struct ScratchBound {
 /// Bytes of scratch memory for a problem's tensors. `besideY`: z has its own memory.
 std::size_t tensorBytesOf(const Problem& problem, bool besideY = false) noexcept;
 
+/// Behind all that a kernel is given. It is timed before it is checked, and if it writes too much
+/// there, nobody else's memory is hit: as many bytes as a row of a tile has.
+constexpr std::size_t kSpareBytes = 2048;
+/// Bytes of scratch memory for the tensors, a workspace, and the spare ones.
+std::size_t scratchBytesOf(const Problem& problem, std::size_t workspaceBytes, bool besideY);
+
 /// The memory that a kernel is timed on.
 struct Placement {
   TensorBuffers buffers;
@@ -82,6 +88,7 @@ class TimingMemory {
   bool besideY_ = false;
   cudaStream_t stream_ = nullptr;
   DeviceBuffer block_;
+  std::size_t usedBytes_ = 0;  ///< of it
   int filledSamples_ = 0;      ///< the samples that the tensors were last filled for
   std::size_t dirtyFrom_ = 0;  ///< beyond this, workspaces have been written since
 };

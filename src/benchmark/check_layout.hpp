@@ -25,7 +25,7 @@ struct Region {
 struct CheckLayout {
   CheckLayout() = default;
   /// `knowsY`: y is an input that holds random numbers.
-  CheckLayout(const Problem& problem, std::size_t workspaceBytes, bool knowsY);
+  CheckLayout(const Problem& problem, std::size_t workspaceBytes, bool knowsY, bool repeats);
 
   /// What a kernel must leave as it is: a guard, or an end of an input.
   struct Piece {
@@ -41,7 +41,8 @@ struct CheckLayout {
   Region output;  ///< one of these
   /// One behind the other, but for gaps within tensors.
   std::vector<Piece> pieces;
-  Region kept;  ///< copies of outputs, twice, and of all pieces, to be read at once
+  Region kept;    ///< copies of outputs, twice, and of all pieces, to be read at once
+  Region others;  ///< another stream's, if there is a second run
   std::size_t bytes = 0;
 
  private:

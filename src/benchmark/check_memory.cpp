@@ -12,11 +12,13 @@ namespace {
 
 // In each type that is planned a NaN.
 constexpr int kNanByte = 0xFF;
+// Some 0.2 ms: as long as a kernel that is worth splitting.
+constexpr int kOtherWorks = 64;
 
 }  // namespace
 
-void CheckMemory::reserve(const Problem& problem, std::size_t workspaceBytes) {
-  const std::size_t bytes = CheckLayout(problem, workspaceBytes, true).bytes;
+void CheckMemory::reserve(const Problem& problem, std::size_t workspaceBytes, bool repeats) {
+  const std::size_t bytes = CheckLayout(problem, workspaceBytes, true, repeats).bytes;
   if (bytes <= bound_.bytes(block_.bytes())) reservedBytes_ = std::max(reservedBytes_, bytes);
 }
 
@@ -37,8 +39,9 @@ bool CheckMemory::hold(std::size_t bytes) {
 
 bool CheckMemory::prepare(const Problem& problem,
                           std::size_t workspaceBytes,
-                          const std::vector<Window>& windows) {
-  CheckLayout layout(problem, workspaceBytes, windows.empty());
+                          const std::vector<Window>& windows,
+                          bool repeats) {
+  CheckLayout layout(problem, workspaceBytes, windows.empty(), repeats);
   if (!hold(layout.bytes)) return false;
   layout_ = std::move(layout);
   if (!isFilled_ || !(problem == problem_)) {
@@ -83,9 +86,20 @@ void CheckMemory::fillWithNans(std::size_t begin, std::size_t end) {
   UCUDNN_CHECK_CUDA(cudaMemsetAsync(at(begin), kNanByte, end - begin, stream_));
 }
 
-void CheckMemory::fillWithZeros() {
+void CheckMemory::prepareSecondRun() {
   for (const Region& region : {layout_.output, layout_.workspace})
     UCUDNN_CHECK_CUDA(cudaMemsetAsync(at(region.begin), 0, region.bytes, stream_));
+  if (others_ == nullptr) {
+    cudaStream_t stream = nullptr;
+    UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    others_.reset(stream);
+  }
+  const Event now = makeEvent();
+  UCUDNN_CHECK_CUDA(cudaEventRecord(now.get(), stream_));
+  UCUDNN_CHECK_CUDA(cudaStreamWaitEvent(others_.get(), now.get(), 0));
+  for (int i = 0; i < kOtherWorks; ++i)
+    UCUDNN_CHECK_CUDA(
+        cudaMemsetAsync(at(layout_.others.begin), i, layout_.others.bytes, others_.get()));
 }
 
 Placement CheckMemory::place() const noexcept {
@@ -131,6 +145,7 @@ void CheckMemory::read() {
   UCUDNN_CHECK_CUDA(cudaMemcpyAsync(
       read_.data(), at(layout_.kept.begin), read_.size(), cudaMemcpyDeviceToHost, stream_));
   UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
+  if (others_ != nullptr) UCUDNN_CHECK_CUDA(cudaStreamSynchronize(others_.get()));
 }
 
 const char* CheckMemory::outputs(Run run) const noexcept {

@@ -22,19 +22,21 @@ class CheckMemory {
   CheckMemory(const ScratchBound& bound, cudaStream_t stream) : bound_(bound), stream_(stream) {}
 
   /// The first allocation is to do for this, too.
-  void reserve(const Problem& problem, std::size_t workspaceBytes);
+  void reserve(const Problem& problem, std::size_t workspaceBytes, bool repeats);
 
   /// Makes the memory ready for a kernel. Inputs that it holds already stay. False: there is not
   /// enough memory.
   bool prepare(const Problem& problem,
                std::size_t workspaceBytes,
-               const std::vector<Window>& windows);
+               const std::vector<Window>& windows,
+               bool repeats);
   Placement place() const noexcept;
 
   enum class Run { kFirst, kSecond };
   void keepOutputs(const OutputsToCheck& checked, Run run);
-  /// Zeros instead of NaNs in output and workspace: another run finds other bits.
-  void fillWithZeros();
+  /// Another run finds zeros instead of NaNs in output and workspace, and work of another stream
+  /// beside it: atomic sums are then added up in another order. REQUIRES: prepared for it.
+  void prepareSecondRun();
   /// Reads the outputs that were kept, and what a kernel must leave as it is. Waits for it.
   void read();
 
@@ -57,6 +59,7 @@ class CheckMemory {
   Problem problem_;
   bool isFilled_ = false;  ///< for problem_
   std::vector<char> read_;
+  Stream others_;
 };
 
 }  // namespace ucudnn

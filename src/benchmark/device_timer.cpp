@@ -6,7 +6,6 @@
 #include "benchmark/timing_limits.hpp"
 #include "cuda/cudnn.hpp"
 #include "kernels/engines.hpp"
-#include "support/alignment.hpp"
 
 namespace ucudnn {
 namespace {
@@ -55,8 +54,7 @@ void DeviceTimer::prepare() {
 bool DeviceTimer::mayTakeMemoryFor(const KernelCall& call) const {
   const Problem part = request_.problem.withBatch(call.batch);
   const std::size_t heldBytes = memory_ ? memory_->scratchBytes() : 0;
-  return tensorBytesOf(part, request_.hasZBesideY()) +
-             roundUpToAlignment(call.offer.workspaceBytes) <=
+  return scratchBytesOf(part, call.offer.workspaceBytes, request_.hasZBesideY()) <=
          request_.memory.bytes(heldBytes);
 }
 

@@ -95,7 +95,8 @@ KernelChecker::KernelChecker(cudnnHandle_t handle,
       timer_(handle, problem) {}
 
 void KernelChecker::reserve(const KernelToCheck& checked) {
-  if (canCheck_) memory_.reserve(problem_.withBatch(checked.batch), checked.workspaceBytes);
+  if (canCheck_)
+    memory_.reserve(problem_.withBatch(checked.batch), checked.workspaceBytes, checked.mustRepeat);
 }
 
 /// The host computes what is expected while the kernel runs.
@@ -103,12 +104,13 @@ KernelVerdict KernelChecker::check(const KernelToCheck& checked) {
   using Run = CheckMemory::Run;
   if (!canCheck_) return {};
   const Problem problem = problem_.withBatch(checked.batch);
-  if (!memory_.prepare(problem, checked.workspaceBytes, windowsOf(problem))) return {};
+  if (!memory_.prepare(problem, checked.workspaceBytes, windowsOf(problem), checked.mustRepeat))
+    return {};
   if (!run(checked)) return {};
   const std::shared_ptr<const OutputsToCheck> outputs = known_.of(problem);
   memory_.keepOutputs(*outputs, Run::kFirst);
   if (checked.mustRepeat) {
-    memory_.fillWithZeros();
+    memory_.prepareSecondRun();
     if (!run(checked)) return {};
     memory_.keepOutputs(*outputs, Run::kSecond);
   }

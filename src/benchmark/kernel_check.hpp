@@ -26,7 +26,7 @@ struct KernelToCheck {
   std::size_t workspaceBytes = 0;
   bool accurate = true;     ///< as KernelTraits has it
   bool adds = false;        ///< calls of it add to their output, too
-  bool mustRepeat = false;  ///< two runs are to give the same bits
+  bool mustRepeat = false;  ///< two runs, one beside other work, are to give the same bits
 };
 
 struct KernelVerdict {
@@ -67,8 +67,8 @@ class KernelChecker {
                 const ScratchBound& bound,
                 KnownOutputs& known);
 
-  /// Has the memory taken for this kernel with the next one's. Those of one batch size are to be
-  /// checked one after another: the inputs are then written once.
+  /// The next check allocates memory that is enough for this kernel, too. Inputs are written once
+  /// for kernels of one batch size that are checked one after another.
   void reserve(const KernelToCheck& checked);
   KernelVerdict check(const KernelToCheck& checked);
 

@@ -57,7 +57,7 @@ enum class Lie {
   kOutput,     ///< four bytes behind the output are written
   kWorkspace,  ///< and behind the workspace
   kMore,       ///< 2 KiB behind the workspace: it needs more than it says
-  kBits,       ///< in each run other last bits, though it is said to be deterministic
+  kBits,       ///< other last bits while another stream works, though said to be deterministic
   kUnwritten,  ///< the last row is left as it is
   kFails,      ///< each call returns EXECUTION_FAILED
 };

@@ -111,6 +111,21 @@ TEST_F(KernelChecksTest, WhatIsWrongIsInNoPlan) {
   EXPECT_EQ(wrong(planner), 0);
 }
 
+/// What is timed is not checked yet. The simulator counts writes beyond an allocation.
+TEST_F(KernelChecksTest, WhatWritesTooMuchIsTimedInMemoryOfItsOwn) {
+  const std::int64_t violations = violationCount();
+  for (const Lie lie : {Lie::kOutput, Lie::kWorkspace, Lie::kMore}) {
+    setLie(lie);
+    Planner planner;
+    for (const Operation operation :
+         {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+      planner.plan(wanted(planner, operation));
+    EXPECT_GT(measured(planner), 0);
+    settings_.databasePath.clear();
+  }
+  EXPECT_EQ(violationCount(), violations);
+}
+
 TEST_F(KernelChecksTest, WithoutChecksAllAreTaken) {
   setLie(Lie::kChannel);
   settings_.checkKernels = false;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "simulator/beside.hpp"
 #include "simulator/cudnn/rounding.hpp"
 
 namespace ucudnn::simulator {
@@ -24,7 +25,6 @@ void spoil(void* workspace, std::size_t bytes) {
 
 /// Changes the sums as the lie says.
 void addLie(const ConvolutionCall& call, Epilogue& epilogue) {
-  static std::atomic<int> runs{0};
   epilogue.lie = lie();
   const TensorShape& output = outputShape(call.problem);
   const bool isOdd = output.dims[static_cast<std::size_t>(output.rank) - 1] % 2 == 1;
@@ -40,7 +40,7 @@ void addLie(const ConvolutionCall& call, Epilogue& epilogue) {
       epilogue.lieFactor = call.problem.groups() > 1 ? 1.01 : 1;
       return;
     case Lie::kBits:
-      epilogue.lieFactor = 1 + 1e-6 * (++runs % 8);
+      epilogue.lieFactor = runsBesideOthers() ? 1 + 1e-6 : 1;
       return;
     default:
       return;

@@ -6,11 +6,20 @@
 #include <algorithm>
 #include <atomic>
 
+#include "simulator/beside.hpp"
 #include "simulator/runtime/accounting.hpp"
 #include "simulator/runtime/device_models.hpp"
 #include "simulator/runtime/memory.hpp"
 
 namespace ucudnn::simulator {
+
+namespace {
+thread_local bool isBesideOthers = false;
+}
+
+bool runsBesideOthers() {
+  return isBesideOthers;
+}
 
 ThreadState& thisThread() {
   static std::atomic<std::uint64_t> lastId{0};
@@ -147,6 +156,10 @@ cudaError_t Machine::enqueue(cudaStream_t handle, Work work, From from) {
   if (const cudaError_t error = checkImplicit(stream)) return error;
   thisThread().now += ticksFromMs(1e-3 * static_cast<double>(settings().callMicroseconds));
   startWork(stream);
+  isBesideOthers = false;
+  forEachStream(stream.device, [&](const Stream& other) {
+    if (other.id != stream.id && other.reached.time > stream.reached.time) isBesideOthers = true;
+  });
   run(stream, work);
   stream.reached.order.advance(stream.id);
   log_.add(stream.id, stream.reached.order, work);
