@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/planner.hpp"
+#include "support/columns.hpp"
 #include "support/sizes.hpp"
 
 namespace ucudnn {
@@ -52,11 +53,12 @@ constexpr const char* kNoCalls =
 }  // namespace
 
 std::string payBackText(double spentSeconds, double gainedSeconds, double runningSeconds) {
-  constexpr double kLeastSeconds = 0.05;  // less is printed as 0.0
-  const std::string gained = gainedSeconds < kLeastSeconds
-                                 ? "nothing so far"
+  constexpr double kLeastSpent = 0.05, kLeastGained = 0.0005;  // less is printed as 0
+  const std::string gained = gainedSeconds < kLeastGained ? "nothing so far"
+                             : gainedSeconds < 1
+                                 ? fmt::format("{:.0f} ms so far", gainedSeconds * 1e3)
                                  : fmt::format("{:.1f} s so far", gainedSeconds);
-  if (spentSeconds < kLeastSeconds)
+  if (spentSeconds < kLeastSpent)
     return fmt::format("ucudnn: measuring and planning took no time; the plans have gained {}\n",
                        gained);
   const std::string begin =
@@ -65,7 +67,7 @@ std::string payBackText(double spentSeconds, double gainedSeconds, double runnin
                   gained);
   const double missing = spentSeconds - gainedSeconds;
   if (missing <= 0) return begin + ", which has paid for it\n";
-  if (gainedSeconds < kLeastSeconds) return begin + "\n";
+  if (gainedSeconds < kLeastGained) return begin + "\n";
   const double runSeconds = std::max(runningSeconds - spentSeconds, gainedSeconds);
   return fmt::format("{}, which pays for it after {} more\n",
                      begin,
@@ -112,21 +114,24 @@ void Report::add(const Problem* problem, const CallRecord& record) noexcept {
   }
 }
 
-std::string Report::textOf(const Convolutions::value_type& convolution) const {
-  const auto& [problem, calls] = convolution;
+std::string Report::textOf(const Convolutions::value_type& entry) const {
+  const auto& [problem, calls] = entry;
   const bool isPlanned = calls.last.isPlanned();
   const bool isCompared = isPlanned && calls.last.undividedMs > 0;
-  return fmt::format(
-      "{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  {}: {} N={}\n",
-      calls.count,
-      calls.split,
-      calls.predictedMs > 0 ? fmt::format("{:.1f}", calls.predictedMs) : "-",
-      isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
-      isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
-      isCompared ? formatSize(calls.last.undividedBytes) : "-",
-      isPlanned ? calls.last.planText(problem.operation) : std::string("cuDNN, ") + calls.last.why,
-      problem.text(),
-      problem.batch());
+  const std::string numbers =
+      fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  ",
+                  calls.count,
+                  calls.split,
+                  calls.predictedMs > 0 ? fmt::format("{:.1f}", calls.predictedMs) : "-",
+                  isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
+                  isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
+                  isCompared ? formatSize(calls.last.undividedBytes) : "-");
+  std::string plan =
+      isPlanned ? calls.last.planText(problem.operation) : std::string("cuDNN, ") + calls.last.why;
+  plan = indented(plan, std::string(numbers.size(), ' '));
+  plan.replace(0, numbers.size(), numbers);
+  const std::string convolution = fmt::format("{} N={}", problem.text(), problem.batch());
+  return plan + '\n' + indented(convolution, "    ") + '\n';
 }
 
 std::string Report::sumsText() const {
@@ -183,7 +188,7 @@ std::string Report::text() const {
   };
   std::sort(longest.begin(), longest.end(), isLonger);
   const std::size_t shown = std::min(longest.size(), kMostConvolutions);
-  text += fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  plan: convolution\n",
+  text += fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  plan, and convolution\n",
                       "calls",
                       "split",
                       "ms",

@@ -37,7 +37,7 @@ class Report {
   using Convolutions = std::unordered_map<Problem, Calls, ProblemHash>;
 
   std::string sumsText() const;
-  std::string textOf(const Convolutions::value_type& convolution) const;
+  std::string textOf(const Convolutions::value_type& entry) const;
 
   /// The process whose calls these are, as fork_gate::generation, or none: a forked child begins
   /// anew. Read without the lock, which another thread of the parent may have held at the fork.

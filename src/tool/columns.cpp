@@ -5,19 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <ostream>
-#include <sstream>
 
 #include "support/text.hpp"
 
 namespace ucudnn::tool {
 namespace {
-
-/// Columns on a terminal: UTF-8's continuation bytes take none.
-std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
 
 /// Where character `index` begins; the size if the text has fewer.
 std::size_t offsetOf(const std::string& text, std::size_t index) {
@@ -33,7 +25,8 @@ std::vector<std::size_t> widthsOf(const std::vector<std::vector<std::string>>& l
   std::vector<std::size_t> widths;
   for (const auto& line : lines) {
     widths.resize(std::max(widths.size(), line.size()));
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width(line[i]));
+    for (std::size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], terminalWidth(line[i]));
   }
   return widths;
 }
@@ -50,32 +43,12 @@ std::size_t columnsLeft(const std::vector<std::vector<std::string>>& cells) {
 }
 
 std::string shortened(const std::string& text, std::size_t columns) {
-  const std::size_t all = width(text);
+  const std::size_t all = terminalWidth(text);
   if (all <= columns) return text;
   const std::size_t kept = columns - std::strlen(kLeftOut);
   const std::size_t begin = (kept + 1) / 2;
   return text.substr(0, offsetOf(text, begin)) + kLeftOut +
          text.substr(offsetOf(text, all - (kept - begin)));
-}
-
-std::string wrapped(const std::string& text, std::size_t columns) {
-  std::string lines;
-  std::size_t used = 0;
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    const bool fits = used + 1 + width(word) <= columns;
-    if (!lines.empty()) lines += fits ? ' ' : '\n';
-    used = (lines.empty() || !fits ? 0 : used + 1) + width(word);
-    lines += word;
-  }
-  return lines;
-}
-
-std::string indented(const std::string& text, const std::string& indent) {
-  std::string lines = indent + wrapped(text, kMostColumns - indent.size());
-  for (std::size_t end = 0; (end = lines.find('\n', end)) != std::string::npos;)
-    lines.insert(++end, indent);
-  return lines;
 }
 
 std::string milliseconds(const std::optional<double>& value) {
@@ -98,7 +71,7 @@ void writeColumns(std::ostream& stream,
   for (const auto& line : lines) {
     std::string text;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      const std::string padding(widths[i] - width(line[i]), ' ');
+      const std::string padding(widths[i] - terminalWidth(line[i]), ' ');
       const bool left = i < leftColumns || i + 1 == widths.size();
       text += std::string(i == 0 ? 0 : kGap, ' ') + (left ? line[i] + padding : padding + line[i]);
     }

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace ucudnn::tool {
+#include "support/columns.hpp"
 
-/// No line of a help text or a table is wider; few terminals are narrower.
-constexpr std::size_t kMostColumns = 100;
+namespace ucudnn::tool {
 
 /// "1.234" and "12.3 %", of a part; "-": not known.
 std::string milliseconds(const std::optional<double>& value);
@@ -27,12 +26,5 @@ std::size_t columnsLeft(const std::vector<std::vector<std::string>>& cells);
 
 /// The text, or as much of its begin and end as fits, with "..." between. REQUIRES: columns > 3.
 std::string shortened(const std::string& text, std::size_t columns);
-
-/// The text with line breaks in place of spaces if lines would be wider. A word that is wider has
-/// its own line.
-std::string wrapped(const std::string& text, std::size_t columns);
-
-/// The same with `indent` before each line, which fits kMostColumns with it.
-std::string indented(const std::string& text, const std::string& indent);
 
 }  // namespace ucudnn::tool

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <sstream>
 #include <thread>
 
 #include "planner/planner.hpp"
@@ -42,10 +43,24 @@ TEST(ReportTest, ComparesPlansWithWhatTheProgramWouldHaveRun) {
        {"4 convolution calls: 3 split, 0 undivided, 1 left to cuDNN",
         "planned calls take 5.0 ms, as measured; the program's own kernels 10.0 ms, the fastest "
         "undivided ones within the limits 10.0 ms\n",
-        "\n     2      2       3.0     3 MiB       8.0     2 MiB  2 x 2 FFT/fma: forward ",
-        "\n     1      1       2.0     3 MiB         -         -  2 x 2 FFT/fma: backward_data ",
-        "\n     1      0         -         -         -         -  cuDNN, not measured yet: "})
+        "\n     2      2       3.0     3 MiB       8.0     2 MiB  2 x 2 FFT/fma\n    forward ",
+        "\n     1      1       2.0     3 MiB         -         -  2 x 2 FFT/fma\n    "
+        "backward_data ",
+        "\n     1      0         -         -         -         -  cuDNN, not measured yet\n    "})
     EXPECT_NE(std::string::npos, text.find(part)) << part << "\n" << text;
+}
+
+TEST(ReportTest, FitsATerminal) {
+  Problem problem = test::sampleProblem(Operation::kForward, 256, 2048);
+  problem.xStrides[0] = 123456789;
+  CallRecord record = planned(CUDNN_CONVOLUTION_FWD_ALGO_FFT, 1.5, 4);
+  while (record.steps.size() < 9) record.steps.push_back(record.steps.front());
+  Report report;
+  report.add(&problem, record);
+  std::istringstream lines(report.text().substr(report.text().find("\n calls")));
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 100U) << line;
+  EXPECT_GT(count, 5U);
 }
 
 TEST(ReportTest, SaysNothingOfPlansWhereThereAreNone) {
@@ -66,7 +81,7 @@ TEST(ReportTest, GainsAreAgainstTheProgramsOwnKernels) {
   record.ownMs = 251;
   for (int i = 0; i < 2; ++i) report.add(&problem, record);
   const std::string text = report.text();
-  EXPECT_NE(std::string::npos, text.find("the plans have gained 0.5 s so far")) << text;
+  EXPECT_NE(std::string::npos, text.find("the plans have gained 500 ms so far")) << text;
   EXPECT_NE(std::string::npos,
             text.find("take 2.0 ms, as measured; the program's own kernels 502.0 ms, the fastest "
                       "undivided ones within the limits 3.0 ms\n"))
@@ -78,6 +93,10 @@ TEST(ReportTest, SaysWhenMeasuringPaysBack) {
   EXPECT_EQ(took + "no time; the plans have gained nothing so far\n", payBackText(0, 0, 9));
   EXPECT_EQ(took + "no time; the plans have gained 3.0 s so far\n", payBackText(0.01, 3, 9));
   EXPECT_EQ(took + "2.0 s; the plans have gained nothing so far\n", payBackText(2, -1, 9));
+  EXPECT_EQ(took + "no time; the plans have gained 2 ms so far\n", payBackText(0.01, 0.0023, 9));
+  EXPECT_EQ(
+      took + "2.0 s; the plans have gained 40 ms so far, which pays for it after 5 minutes more\n",
+      payBackText(2, 0.04, 8));
   EXPECT_EQ(took + "2.0 s; the plans have gained 3.0 s so far, which has paid for it\n",
             payBackText(2, 3, 9));
   // 1 s in 10 s of running, behind 2 s of measuring: 1 s is missing.
