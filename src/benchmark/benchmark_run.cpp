@@ -113,7 +113,7 @@ bool BenchmarkRun::beginStage() {
 std::string BenchmarkRun::lastStep() const {
   static constexpr const char* kStages[] = {"asking cuDNN what it has",
                                             "judging sizes",
-                                            "judging what is near the front",
+                                            "timing again what is almost the fastest",
                                             "judging what the host paces",
                                             "looking for sizes between",
                                             "a variant",

@@ -100,8 +100,8 @@ std::vector<int> partsOf(int miniBatch, int largest) {
   return {largest, miniBatch - (parts - 1) * largest, even, miniBatch - (parts - 1) * even};
 }
 
-/// The largest part that borrows, and the parts that borrow behind it. Each has about the same
-/// share of the samples that are left.
+/// The first part whose workspace is in the output, and those that follow it. Each has about the
+/// same share of the samples that are left before it.
 std::vector<int> partsThatBorrow(int miniBatch, int largest) {
   std::vector<int> parts;
   for (std::int64_t left = miniBatch; static_cast<int>(parts.size()) < kMostBorrowing;) {

@@ -29,8 +29,8 @@ CallStream capturedStreamOf(cudnnHandle_t handle) {
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &call.stream));
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long capture = 0;
-  // The legacy default stream cannot be asked while another stream is captured, and is never
-  // captured itself; but nothing may wait for it then either.
+  // CUDA answers no question about the legacy default stream while another stream is captured. The
+  // legacy stream itself is never captured. But nothing may wait for it meanwhile.
   if (cudaStreamGetCaptureInfo(call.stream, &status, &capture) != cudaSuccess) {
     static_cast<void>(cudaGetLastError());
     call.capturing = true;

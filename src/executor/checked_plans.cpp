@@ -33,10 +33,12 @@ bool CheckedPlans::accepts(cudnnHandle_t handle, const Plan& plan, std::size_t w
   if (need == kCannotRun)
     logInfo("cuDNN no longer has all kernels of {}: left to cuDNN", toText(plan));
   else if (need > plan.workspaceBytes)
-    logInfo("{} needs {} bytes of workspace, {} were measured: left to cuDNN where it has less",
-            toText(plan),
-            need,
-            plan.workspaceBytes);
+    logInfo(
+        "{} needs {} bytes of workspace, and not {} as measured: calls with less than that are "
+        "left to cuDNN",
+        toText(plan),
+        need,
+        plan.workspaceBytes);
   needs_[plan.id] = need;
   return need <= workspaceBytes;
 }

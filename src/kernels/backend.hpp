@@ -92,7 +92,7 @@ std::vector<Value> getUpTo(std::int64_t most,
       getAttribute(descriptor, name, kAttributeType<Value>, most, values.data())));
   return values;
 }
-/// cuDNN fills descriptors that exist.
+/// The same for descriptors. They are made here: cuDNN only fills them in.
 std::vector<BackendDescriptor> getUpTo(std::int64_t most,
                                        const BackendDescriptor& descriptor,
                                        cudnnBackendAttributeName_t name,

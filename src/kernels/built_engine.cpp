@@ -100,7 +100,8 @@ class BuiltTiles final : public BuiltEngine {
     for (const Part& part : parts_) {
       const ConvolutionPointers tile = pointersOf(part.offsets, whole(), pointers);
       const cudnnStatus_t status = execute(handle, adds(tile), tile);
-      // Earlier tiles have been added and can't be added again, whoever runs the call instead.
+      // Earlier tiles have been added to the output. If another kernel ran the call now, it would
+      // add them a second time.
       if (status != CUDNN_STATUS_SUCCESS)
         return &part != &parts_.front() && adds(pointers) ? CUDNN_STATUS_EXECUTION_FAILED : status;
     }

@@ -6,10 +6,10 @@
 
 namespace ucudnn {
 
-/// Opens `file` to append to, and returns its descriptor. It may be a regular file, which is made
-/// if it doesn't exist, a character device such as /dev/stderr, or a pipe that somebody reads.
-/// Never waits for a pipe's reader: neither to come nor, when the pipe is written to, to read.
-/// Throws std::runtime_error that says why the file cannot be opened.
+/// Opens `file` to append to, and returns its descriptor. The file may be a regular one, which is
+/// made if it doesn't exist, a character device such as /dev/stderr, or a pipe that has a reader.
+/// Neither opening nor writing waits for the pipe's reader. Throws std::runtime_error that says why
+/// the file cannot be opened.
 int openLogFile(const std::string& file);
 
 /// Text that cannot be written is lost. Raises no signal.

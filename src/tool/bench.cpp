@@ -55,8 +55,9 @@ nlohmann::ordered_json settingsOf(const BenchOptions& options) {
   return settings;
 }
 
-/// Exhaustive: fast tuning would leave out engines that lose against splits. A file of plans would
-/// name those, and a total would take the place of the limit.
+/// The autotuner times each undivided kernel. So its tuning is exhaustive: fast tuning leaves out
+/// engines that lose against splits. It has no file of plans, which would name splits, and no
+/// total, which would replace the limit.
 void configureAutotuner(UcudnnHandle_t handle, const BenchOptions& options) {
   BenchOptions undivided = options;
   undivided.policy = BatchSizePolicy::kUndivided;
