@@ -46,8 +46,9 @@ typedef struct {
   size_t workspaceBytes;
 } ucudnnParetoPoint_t;
 
-/** The library's work in this process so far. */
+/** The library's work in this process so far. Later versions may add members at the end. */
 typedef struct {
+  size_t size;               /* sizeof(ucudnnStatistics_t), set by the caller */
   long long kernelsMeasured; /* (problem, batch size, kernel) triples timed on a device */
   long long kernelsLoaded;   /* the same, answered by the database */
   long long plans;           /* configurations chosen */
@@ -135,8 +136,13 @@ ucudnnGetShares(cudnnHandle_t handle, int batch, int deviceCount, const int* dev
  */
 UCUDNN_API cudnnStatus_t ucudnnSavePlans(const char* path);
 
-/** The library's work in this process so far. Needs no handle. */
+/** The library's work in this process so far. Needs no handle. CUDNN_STATUS_BAD_PARAM:
+ * `statistics` is NULL, or its `size` is none. */
 UCUDNN_API cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
+
+/** One of these numbers by its member's name, for other languages. CUDNN_STATUS_BAD_PARAM: there is
+ * no such number, or a pointer is NULL. */
+UCUDNN_API cudnnStatus_t ucudnnGetStatistic(const char* name, double* value);
 
 /** "0.1.0" */
 UCUDNN_API const char* ucudnnGetVersionString(void);

@@ -139,6 +139,11 @@ class UcudnnHandle_t {
   cudnnStatus_t setEquivalenceTest(bool enabled) const {
     return ucudnnSetEquivalenceTest(native_, enabled ? 1 : 0);
   }
+  /** `settings->size` is set here. */
+  cudnnStatus_t getSettings(ucudnnSettings_t* settings) const {
+    if (settings != nullptr) settings->size = sizeof(*settings);
+    return ucudnnGetSettings(native_, settings);
+  }
 
  private:
   cudnnHandle_t native_;

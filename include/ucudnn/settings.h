@@ -220,6 +220,39 @@ UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enable
  */
 UCUDNN_API cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled);
 
+/**
+ * What the setters have set, or the environment. Each member is what its setter takes. Later
+ * versions may add members at the end, so `size` says which the caller knows.
+ */
+typedef struct {
+  size_t size; /* sizeof(ucudnnSettings_t), set by the caller */
+  ucudnnBatchSizePolicy_t batchSizePolicy;
+  ucudnnKernels_t kernels;
+  ucudnnTuning_t tuning;
+  double maxError;
+  size_t defaultWorkspaceLimit;
+  size_t workspaceLimit; /* of the handle, whatever ucudnnSetProcessWorkspaceLimit says */
+  size_t totalWorkspaceSize;
+  ucudnnTotalWorkspacePolicy_t totalWorkspacePolicy;
+  size_t graphMemory;
+  const char* database; /* "": none, as in `plans` */
+  const char* plans;
+  int plansStrict;
+  int benchmarkDeviceCount;    /* -1: all; 0: the handle's own */
+  const int* benchmarkDevices; /* their numbers */
+  size_t benchmarkMemory;
+  double benchmarkShare;
+  int borrowOutput;
+  int deterministic;
+  int equivalenceTest;
+} ucudnnSettings_t;
+
+/**
+ * The settings of a handle. Its pointers are valid until a setting of the handle is changed, or the
+ * handle destroyed. CUDNN_STATUS_BAD_PARAM: `handle` or `settings` is NULL, or its `size` is none.
+ */
+UCUDNN_API cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings);
+
 /*
  * Settings of the process.
  */

@@ -57,6 +57,22 @@ cudnnStatus_t describe(const char* function,
   });
 }
 
+ucudnnStatistics_t statisticsNow() noexcept {
+  const Statistics& now = planner().statistics();
+  ucudnnStatistics_t all{};
+  all.kernelsMeasured = now.kernelsMeasured;
+  all.kernelsLoaded = now.kernelsLoaded;
+  all.plans = now.plans;
+  all.splitCalls = now.splitCalls;
+  all.undividedCalls = now.undividedCalls;
+  all.bypassedCalls = now.bypassedCalls;
+  all.planningMs = static_cast<double>(now.planningMicroseconds) / 1000;
+  all.replayedCalls = now.replayedCalls;
+  all.graphs = now.graphs;
+  all.graphBytes = now.graphBytes;
+  return all;
+}
+
 }  // namespace
 
 extern "C" {
@@ -172,19 +188,34 @@ cudnnStatus_t ucudnnSavePlans(const char* path) {
 }
 
 cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics) {
-  if (statistics == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  const Statistics& now = planner().statistics();
-  statistics->kernelsMeasured = now.kernelsMeasured;
-  statistics->kernelsLoaded = now.kernelsLoaded;
-  statistics->plans = now.plans;
-  statistics->splitCalls = now.splitCalls;
-  statistics->undividedCalls = now.undividedCalls;
-  statistics->bypassedCalls = now.bypassedCalls;
-  statistics->planningMs = static_cast<double>(now.planningMicroseconds) / 1000;
-  statistics->replayedCalls = now.replayedCalls;
-  statistics->graphs = now.graphs;
-  statistics->graphBytes = now.graphBytes;
+  if (statistics == nullptr || statistics->size <= sizeof(statistics->size))
+    return CUDNN_STATUS_BAD_PARAM;
+  ucudnnStatistics_t all = statisticsNow();
+  all.size = std::min(statistics->size, sizeof(all));
+  std::memcpy(statistics, &all, all.size);
   return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t ucudnnGetStatistic(const char* name, double* value) {
+  if (name == nullptr || value == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  const ucudnnStatistics_t now = statisticsNow();
+  const auto number = [](long long count) { return static_cast<double>(count); };
+  const std::pair<const char*, double> all[] = {{"kernelsMeasured", number(now.kernelsMeasured)},
+                                                {"kernelsLoaded", number(now.kernelsLoaded)},
+                                                {"plans", number(now.plans)},
+                                                {"splitCalls", number(now.splitCalls)},
+                                                {"undividedCalls", number(now.undividedCalls)},
+                                                {"bypassedCalls", number(now.bypassedCalls)},
+                                                {"planningMs", now.planningMs},
+                                                {"replayedCalls", number(now.replayedCalls)},
+                                                {"graphs", number(now.graphs)},
+                                                {"graphBytes", number(now.graphBytes)}};
+  for (const auto& [known, found] : all)
+    if (std::strcmp(known, name) == 0) {
+      *value = found;
+      return CUDNN_STATUS_SUCCESS;
+    }
+  return CUDNN_STATUS_BAD_PARAM;
 }
 
 }  // extern "C"

@@ -2,7 +2,9 @@
 #include <ucudnn/diagnosis.h>
 #include <ucudnn/settings.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "api/guard.hpp"
 #include "api/lookup.h"
@@ -226,6 +228,37 @@ cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled) {
   return changeSettings("ucudnnSetEquivalenceTest", handle, [&](Settings& settings) {
     settings.equivalenceTest = enabled != 0;
   });
+}
+
+cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings) {
+  Context* const context = contextOf(handle);
+  if (context == nullptr || settings == nullptr || settings->size <= sizeof(settings->size))
+    return CUDNN_STATUS_BAD_PARAM;
+  const Settings& now = context->settings();
+  ucudnnSettings_t all{};
+  all.size = std::min(settings->size, sizeof(all));
+  all.batchSizePolicy = static_cast<ucudnnBatchSizePolicy_t>(now.batchSizePolicy);
+  all.kernels = static_cast<ucudnnKernels_t>(now.kernels);
+  all.tuning = static_cast<ucudnnTuning_t>(now.tuning);
+  all.maxError = now.maxError;
+  all.defaultWorkspaceLimit = now.defaultWorkspaceLimitBytes;
+  all.workspaceLimit = now.workspaceLimitBytes;
+  all.totalWorkspaceSize = now.totalWorkspaceBytes;
+  all.totalWorkspacePolicy = static_cast<ucudnnTotalWorkspacePolicy_t>(now.totalWorkspacePolicy);
+  all.graphMemory = now.graphMemoryBytes;
+  all.database = now.databasePath.c_str();
+  all.plans = now.plansPath.c_str();
+  all.plansStrict = now.plansStrict ? 1 : 0;
+  all.benchmarkDeviceCount =
+      now.allBenchmarkDevices ? -1 : static_cast<int>(now.benchmarkDevices.size());
+  all.benchmarkDevices = now.benchmarkDevices.data();
+  all.benchmarkMemory = now.benchmarkMemoryBytes;
+  all.benchmarkShare = now.benchmarkShare;
+  all.borrowOutput = now.borrowOutput ? 1 : 0;
+  all.deterministic = now.deterministic ? 1 : 0;
+  all.equivalenceTest = now.equivalenceTest ? 1 : 0;
+  std::memcpy(settings, &all, all.size);
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t ucudnnSetLogLevel(const char* level) {

@@ -73,6 +73,7 @@ class Handles {
 /// Throws DeviceError.
 inline ucudnnStatistics_t statisticsNow() {
   ucudnnStatistics_t statistics{};
+  statistics.size = sizeof(statistics);
   check(ucudnnGetStatistics(&statistics), "ucudnnGetStatistics");
   return statistics;
 }

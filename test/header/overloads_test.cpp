@@ -185,6 +185,10 @@ cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled) {
   ucudnn_test::record("ucudnnSetEquivalenceTest", handle, enabled);
   return CUDNN_STATUS_SUCCESS;
 }
+cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings) {
+  ucudnn_test::record("ucudnnGetSettings", handle, settings->size);
+  return CUDNN_STATUS_SUCCESS;
+}
 
 namespace {
 
@@ -303,6 +307,12 @@ TEST(SettersTest, ReachTheSettingsOfTheHandle) {
       {"ucudnnSetDeterministic", 1, [](UcudnnHandle_t h) { return h.setDeterministic(true); }},
       {"ucudnnSetDeterministic", 0, [](UcudnnHandle_t h) { return h.setDeterministic(false); }},
       {"ucudnnSetEquivalenceTest", 1, [](UcudnnHandle_t h) { return h.setEquivalenceTest(true); }},
+      {"ucudnnGetSettings",
+       sizeof(ucudnnSettings_t),
+       [](UcudnnHandle_t h) {
+         ucudnnSettings_t settings;
+         return h.getSettings(&settings);
+       }},
   };
   for (const auto& each : cases) {
     calls().clear();

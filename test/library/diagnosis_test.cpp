@@ -138,6 +138,24 @@ TEST_F(DiagnosisTest, ACallMayUseItsWorkspaceToTheLastByte) {
 
 TEST_F(DiagnosisTest, StatisticsAndVersionNeedNoHandle) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistics(nullptr));
+  ucudnnStatistics_t all{};
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistics(&all)) << "its size is none";
+  // A client of an earlier version, whose struct ends sooner.
+  all.size = offsetof(ucudnnStatistics_t, planningMs);
+  all.planningMs = -1;
+  EXPECT_CUDNN(ucudnnGetStatistics(&all));
+  EXPECT_EQ(offsetof(ucudnnStatistics_t, planningMs), all.size);
+  EXPECT_EQ(-1, all.planningMs);
+  all.size = sizeof(all) + 64;  // of a later one
+  EXPECT_CUDNN(ucudnnGetStatistics(&all));
+  EXPECT_EQ(sizeof(all), all.size);
+  double value = -1;
+  EXPECT_CUDNN(ucudnnGetStatistic("kernelsMeasured", &value));
+  EXPECT_EQ(static_cast<double>(all.kernelsMeasured), value);
+  EXPECT_CUDNN(ucudnnGetStatistic("planningMs", &value));
+  EXPECT_EQ(all.planningMs, value);
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistic("size", &value));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetStatistic(nullptr, &value));
   EXPECT_EQ(std::to_string(UCUDNN_MAJOR) + "." + std::to_string(UCUDNN_MINOR) + "." +
                 std::to_string(UCUDNN_PATCHLEVEL),
             ucudnnGetVersionString());

@@ -286,6 +286,7 @@ std::optional<int> commonAlgorithm(ucudnnOperation_t operation,
 
 ucudnnStatistics_t statistics() {
   ucudnnStatistics_t result{};
+  result.size = sizeof(result);
   EXPECT_CUDNN(ucudnnGetStatistics(&result));
   return result;
 }

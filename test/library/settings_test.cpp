@@ -24,6 +24,67 @@ class SettingsTest : public LibraryTest {
   TemporaryDirectory directory_;
 };
 
+TEST_F(SettingsTest, GettersSayWhatSettersSet) {
+  const EnvironmentGuard tuning("UCUDNN_TUNING", "exhaustive");
+  const EnvironmentGuard devices("UCUDNN_BENCHMARK_DEVICES", "all");
+  const Handles handles;
+  ucudnnSettings_t now{};
+  EXPECT_CUDNN(handles.ours.getSettings(&now));
+  EXPECT_EQ(UCUDNN_TUNING_EXHAUSTIVE, now.tuning) << "as the environment has it";
+  EXPECT_EQ(-1, now.benchmarkDeviceCount);
+  EXPECT_EQ(SIZE_MAX, now.workspaceLimit);
+  const UcudnnHandle_t& handle = handles.ours;
+  const std::string database = directory_.file("a.db");
+  for (const cudnnStatus_t status :
+       {handle.setOptimizerBatchSizePolicy(UCUDNN_BATCH_SIZE_POLICY_ALL),
+        handle.setKernels(UCUDNN_KERNELS_LEGACY),
+        handle.setTuning(UCUDNN_TUNING_FAST),
+        handle.setMaxError(0.25),
+        handle.setDefaultWorkspaceLimit(1 << 20),
+        handle.setWorkspaceLimit(2 << 20),
+        handle.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE),
+        handle.setGraphMemory(3 << 20),
+        handle.setDatabase(database),
+        handle.setPlansStrict(true),
+        handle.setBenchmarkDevices("0"),
+        handle.setBenchmarkMemory(4 << 20),
+        handle.setBenchmarkShare(0.5),
+        handle.setBorrowOutput(false),
+        handle.setDeterministic(true),
+        handle.setEquivalenceTest(true)})
+    EXPECT_CUDNN(status);
+  EXPECT_CUDNN(handle.getSettings(&now));
+  EXPECT_EQ(UCUDNN_BATCH_SIZE_POLICY_ALL, now.batchSizePolicy);
+  EXPECT_EQ(UCUDNN_KERNELS_LEGACY, now.kernels);
+  EXPECT_EQ(UCUDNN_TUNING_FAST, now.tuning);
+  EXPECT_EQ(0.25, now.maxError);
+  EXPECT_EQ(std::size_t{1} << 20, now.defaultWorkspaceLimit);
+  EXPECT_EQ(std::size_t{2} << 20, now.workspaceLimit);
+  EXPECT_EQ(0U, now.totalWorkspaceSize);
+  EXPECT_EQ(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE, now.totalWorkspacePolicy);
+  EXPECT_EQ(std::size_t{3} << 20, now.graphMemory);
+  EXPECT_EQ(database, now.database);
+  EXPECT_STREQ("", now.plans);
+  EXPECT_EQ(1, now.plansStrict);
+  ASSERT_EQ(1, now.benchmarkDeviceCount);
+  EXPECT_EQ(0, now.benchmarkDevices[0]);
+  EXPECT_EQ(std::size_t{4} << 20, now.benchmarkMemory);
+  EXPECT_EQ(0.5, now.benchmarkShare);
+  EXPECT_EQ(0, now.borrowOutput);
+  EXPECT_EQ(1, now.deterministic);
+  EXPECT_EQ(1, now.equivalenceTest);
+  // An earlier client's struct ends sooner, and nothing is written behind it.
+  now.size = offsetof(ucudnnSettings_t, deterministic);
+  now.borrowOutput = now.deterministic = 7;
+  EXPECT_CUDNN(ucudnnGetSettings(handle, &now));
+  EXPECT_EQ(0, now.borrowOutput);
+  EXPECT_EQ(7, now.deterministic);
+  now.size = 0;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetSettings(handle, &now));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetSettings(handle, nullptr));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetSettings(nullptr, &now));
+}
+
 TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
   const std::pair<const char*, const char*> bad[] = {{"UCUDNN_BATCH_SIZE_POLICY", "some"},
                                                      {"UCUDNN_BENCHMARK_DEVICES", "0;1"},

@@ -43,6 +43,7 @@ void plannedCall(benchmark::State& state) {
   const TinyConvolution tiny;
   CHECK(tiny.handle().setGraphMemory(0));
   ucudnnStatistics_t before, after;
+  before.size = after.size = sizeof(ucudnnStatistics_t);
   CHECK(ucudnnGetStatistics(&before));
   compare(
       state,

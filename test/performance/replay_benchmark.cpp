@@ -41,6 +41,7 @@ struct Pair {
 
 long long replayedCalls() {
   ucudnnStatistics_t statistics;
+  statistics.size = sizeof(statistics);
   CHECK(ucudnnGetStatistics(&statistics));
   return statistics.replayedCalls;
 }

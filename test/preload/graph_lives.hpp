@@ -28,18 +28,24 @@ class GraphLives : GraphLayer {
   }
 
  private:
-  /// As ucudnn/diagnosis.h has it.
   struct Statistics {
-    long long kernelsMeasured, kernelsLoaded, plans, split, undivided, left;
-    double planningMs;
-    long long replayed, graphs, graphBytes;
+    long long split = 0, undivided = 0, left = 0;
     long long planned() const { return split + undivided; }
   };
   /// Zeros where there is no μ-cuDNN.
   static Statistics statistics() {
-    Statistics all{};
-    if (void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD))
-      CHECK(reinterpret_cast<int (*)(Statistics*)>(dlsym(library, "ucudnnGetStatistics"))(&all));
+    Statistics all;
+    void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) return all;
+    const auto get = reinterpret_cast<cudnnStatus_t (*)(const char*, double*)>(
+        dlsym(library, "ucudnnGetStatistic"));
+    for (const auto& [name, number] : {std::pair("splitCalls", &all.split),
+                                       {"undividedCalls", &all.undivided},
+                                       {"bypassedCalls", &all.left}}) {
+      double value = 0;
+      CHECK(get(name, &value));
+      *number = static_cast<long long>(value);
+    }
     return all;
   }
 

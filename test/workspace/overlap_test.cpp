@@ -151,6 +151,7 @@ TEST_F(OverlapTest, ATrialMeasuresNothingAndWhatStandsItIsMeasured) {
   trainer.iterate();
   const auto measuredKernels = [] {
     ucudnnStatistics_t statistics{};
+    statistics.size = sizeof(statistics);
     EXPECT_CUDNN(ucudnnGetStatistics(&statistics));
     return statistics.kernelsMeasured;
   };

@@ -12,12 +12,9 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _NO_LIMIT = ctypes.c_size_t(-1).value
 
 
-class _Statistics(ctypes.Structure):  # ucudnnStatistics_t of <ucudnn/diagnosis.h>
-    _fields_ = [("kernels_measured", ctypes.c_longlong), ("kernels_loaded", ctypes.c_longlong),
-                ("plans", ctypes.c_longlong), ("split_calls", ctypes.c_longlong),
-                ("undivided_calls", ctypes.c_longlong), ("bypassed_calls", ctypes.c_longlong),
-                ("planning_ms", ctypes.c_double), ("replayed_calls", ctypes.c_longlong),
-                ("graphs", ctypes.c_longlong), ("graph_bytes", ctypes.c_longlong)]
+# Members of ucudnnStatistics_t in <ucudnn/diagnosis.h>, in Python's spelling.
+_STATISTICS = ("kernels_measured", "kernels_loaded", "plans", "split_calls", "undivided_calls", "bypassed_calls",
+               "planning_ms", "replayed_calls", "graphs", "graph_bytes")
 
 
 def __getattr__(name):
@@ -54,10 +51,13 @@ def _check(status):
 
 def statistics():
     """μ-cuDNN's work in this process so far: a dict of the numbers in <ucudnn/diagnosis.h>."""
-    numbers, library = _Statistics(), _library()
-    if library is not None:
-        _check(library.ucudnnGetStatistics(ctypes.byref(numbers)))
-    return {name: getattr(numbers, name) for name, _ in _Statistics._fields_}
+    library, numbers = _library(), dict.fromkeys(_STATISTICS, 0)
+    for name in numbers if library is not None else ():
+        first, *others = name.split("_")
+        value = ctypes.c_double()
+        _check(library.ucudnnGetStatistic((first + "".join(map(str.capitalize, others))).encode(), ctypes.byref(value)))
+        numbers[name] = value.value if name.endswith("_ms") else int(value.value)
+    return numbers
 
 
 def limit(bytes):
