@@ -3,7 +3,8 @@
 #   test_wheel.sh BUILD WHERE [ENVIRONMENT...]     BUILD: has the simulator and bin/preload_plain; WHERE: a folder, emptied
 #   packages   NVIDIA's packages for CUDA 13 and no toolkit in sight: installs from source
 #   toolkit    the toolkit and none of those packages: installs from source
-#   packages12 NVIDIA's packages for CUDA 12, only if it is named: BUILD must be of build_cuda_12.sh
+#   packages12 NVIDIA's packages for CUDA 12, only if it is named: BUILD must be of build_cuda_12.sh. CUDNN='9.1.*' CUDA='12.4.*'
+#              name other versions than cuDNN 9.10 and CUDA 12.6
 #   wheel      neither compiler nor toolkit nor packages: installs the wheel that `packages` has made for an index
 # Root hides the toolkit in a namespace of mounts. Downloads NVIDIA's packages (370 MB).
 set -euo pipefail
@@ -45,7 +46,7 @@ in_toolkit() {
   runs toolkit
 }
 in_packages12() {
-  environment packages12 "nvidia-cudnn-cu12==9.10.*" "nvidia-cuda-runtime-cu12==12.6.*"
+  environment packages12 "nvidia-cudnn-cu12==${CUDNN:-9.10.*}" "nvidia-cuda-runtime-cu12==${CUDA:-12.6.*}"
   PATH=$where/packages12/bin:$PATH without_toolkit pip install -q -C build-dir="$build-wheel-packages12" "$root/misc/python"
   runs packages12
 }

@@ -82,8 +82,8 @@ OperationGraph::OperationGraph(const EngineDevice& device,
   finalize(graph_);
 }
 
-std::vector<EngineConfiguration> OperationGraph::proposals(const EngineDevice& device,
-                                                           cudnnBackendHeurMode_t mode) const {
+std::vector<EngineConfiguration> OperationGraph::proposals(
+    [[maybe_unused]] const EngineDevice& device, cudnnBackendHeurMode_t mode) const {
   const auto heuristics = makeBackend(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, mode);
@@ -107,7 +107,8 @@ std::vector<EngineConfiguration> OperationGraph::proposals(const EngineDevice& d
   return values;
 }
 
-BackendDescriptor OperationGraph::engine(const EngineDevice& device, std::int64_t index) const {
+BackendDescriptor OperationGraph::engine([[maybe_unused]] const EngineDevice& device,
+                                         std::int64_t index) const {
   auto engine = makeBackend(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_);
   set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
