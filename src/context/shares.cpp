@@ -30,6 +30,7 @@ std::vector<AskedConvolution> networkOf(const StatedLimits& limits) {
     }
   });
   std::vector<AskedConvolution> network;
+  network.reserve(found.size());
   for (const auto& [text, convolution] : found) network.push_back(convolution);
   return network;
 }
@@ -54,6 +55,7 @@ std::optional<std::vector<int>> sharesOf(const Context& context,
   const std::vector<AskedConvolution> network = networkOf(context.limits_);
   if (network.empty()) return std::nullopt;
   std::vector<SharingDevice> all;
+  all.reserve(devices.size());
   for (const int device : devices)
     all.push_back({device, workspaceCapOn(device).value_or(now->capped(SIZE_MAX))});
   return networkShares(now->queryFor(network.front().problem, 0, false), network, all, batch);

@@ -151,7 +151,8 @@ double ShareDevice::stepMs(int samples) const {
   if (samples == 0) return 0;
   if (samples > mostSamples || indexOf(samples) >= timesMs.size()) return kNever;
   const double ms = timesMs[indexOf(samples)] + rest.of(samples);
-  return std::isfinite(ms) ? ms : kNever;
+  if (!std::isfinite(ms)) return kNever;
+  return ms;
 }
 
 bool ShareDevice::operator==(const ShareDevice& other) const {
@@ -175,13 +176,15 @@ std::optional<Shares> fastestShares(const std::vector<ShareDevice>& devices,
                                     int samples,
                                     double exchangeMs) {
   assert(samples >= 1 && exchangeMs >= 0);
+  if (devices.empty()) return std::nullopt;
   std::vector<std::vector<double>> times;
+  times.reserve(devices.size());
   for (const ShareDevice& device : devices) times.push_back(stepTimes(device, samples));
   // One device alone exchanges nothing.
   std::size_t alone = 0;
   for (std::size_t i = 1; i < times.size(); ++i)
     if (times[i].back() < times[alone].back()) alone = i;
-  const double aloneMs = times.empty() ? kNever : times[alone].back();
+  const double aloneMs = times[alone].back();
   const double slowestMs = fastestSlowestMs(times, samples);
   if (std::isinf(slowestMs)) return std::nullopt;
   Shares shares;
@@ -198,6 +201,7 @@ std::optional<Shares> fastestShares(const std::vector<ShareDevice>& devices,
 std::vector<int> equalShares(int samples, int devices) {
   assert(devices >= 1);
   std::vector<int> shares;
+  shares.reserve(indexOf(devices));
   for (int i = 0; i < devices; ++i)
     shares.push_back(samples / devices + (i < samples % devices ? 1 : 0));
   return shares;

@@ -16,10 +16,10 @@ namespace {
 /// Plans the network's steps on one device.
 class DevicePlans {
  public:
-  DevicePlans(PlanRequest like,
+  DevicePlans(const PlanRequest& like,
               const std::vector<AskedConvolution>& network,
               const SharingDevice& device)
-      : request_(std::move(like)), network_(network), device_(device) {
+      : request_(like), network_(network), device_(device) {
     if (device.device == request_.device) return;
     const DeviceScope scope(device.device);
     cudaStream_t stream = nullptr;
@@ -87,6 +87,7 @@ std::optional<std::vector<int>> networkShares(const PlanRequest& like,
   ShareSearch search(
       std::move(participants), batch, [&](const std::vector<StepQuestion>& questions) {
         std::vector<StepPlan> steps;
+        steps.reserve(questions.size());
         for (const StepQuestion& q : questions) steps.push_back(plans[q.kind]->plan(q.samples));
         return steps;
       });

@@ -174,9 +174,8 @@ class DataParallel {
   }
 
   double exchangeMs() {
-    std::vector<double> times;
-    for (int i = 0; i < options_.repeats; ++i)
-      times.push_back(steps(std::vector<int>(ranks_.size(), 0), kExchanges, true));
+    std::vector<double> times(static_cast<std::size_t>(options_.repeats));
+    for (double& ms : times) ms = steps(std::vector<int>(ranks_.size(), 0), kExchanges, true);
     return median(times);
   }
 

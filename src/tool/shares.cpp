@@ -123,6 +123,7 @@ int shares(const BenchOptions& options, const ShareOptions& asked, const std::st
   const Cluster cluster = describe(options, asked, layers);
   const auto planSteps = [&](const std::vector<StepQuestion>& questions) {
     std::vector<StepPlan> plans;
+    plans.reserve(questions.size());
     for (const StepQuestion& q : questions) plans.push_back(cluster.kinds.plans[q.kind](q.samples));
     return plans;
   };

@@ -130,8 +130,12 @@ std::vector<StepPlan> storedSteps(const std::string& database,
                                    printable(database),
                                    excerpt(machine),
                                    network.name(i)));
-      step.ms += fastest ? fastest->timeMs : std::numeric_limits<double>::infinity();
-      if (fastest) step.workspaceBytes = std::max(step.workspaceBytes, fastest->workspaceBytes);
+      if (!fastest) {
+        step.ms = std::numeric_limits<double>::infinity();
+        continue;
+      }
+      step.ms += fastest->timeMs;
+      step.workspaceBytes = std::max(step.workspaceBytes, fastest->workspaceBytes);
     }
   }
   return steps;
