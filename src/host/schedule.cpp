@@ -141,6 +141,14 @@ SlotLayout::SlotLayout(const Tiles& tiles, const HostOperands& operands) {
 
 namespace {
 
+/// How many copies, and rows in them, a full part takes.
+struct Copies {
+  double count = 0, rows = 0;
+  double ms(const Link& link, double bytesMs) const noexcept {
+    return count * link.copyMs + std::max(bytesMs, rows * link.rowMs);
+  }
+};
+
 /// The clocks of one call: of both copy streams, the caller's, and each slot.
 class PipelineClock {
  public:
@@ -197,7 +205,7 @@ class PipelineClock {
   }
 
   double copyMs(Tensor tensor, const Visit& visit, Place place, std::size_t direction) {
-    double bytes = static_cast<double>(elementBytes(typeOf(tensor)));
+    auto bytes = static_cast<double>(elementBytes(typeOf(tensor)));
     const Problem& whole = tiles_.whole();
     for (const Axis axis : {kSamples, kBand, kOuts, kIns})
       if (dependsOn(whole, tensor, axis)) bytes *= share(tensor, axis, visit);
@@ -233,13 +241,6 @@ class PipelineClock {
     return static_cast<double>(rows.count) / sizes[2 + spatial];
   }
 
-  /// How many copies, and rows in them, a full part takes.
-  struct Copies {
-    double count = 0, rows = 0;
-    double ms(const Link& link, double bytesMs) const noexcept {
-      return count * link.copyMs + std::max(bytesMs, rows * link.rowMs);
-    }
-  };
   const Copies& copiesOf(Tensor tensor, const TileIndex& index) {
     std::optional<Copies>& known = copies_[tensor];
     if (known) return *known;

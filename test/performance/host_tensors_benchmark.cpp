@@ -181,7 +181,8 @@ double medianMs(int runs, Time time) {
 
 void prefetch(const void* memory, std::size_t bytes, bool toDevice) {
 #if CUDART_VERSION >= 13000
-  const cudaMemLocation place{toDevice ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost, {0}};
+  cudaMemLocation place{};  // number 0 of its type
+  place.type = toDevice ? cudaMemLocationTypeDevice : cudaMemLocationTypeHost;
   CUDA(cudaMemPrefetchAsync(memory, bytes, place, 0, nullptr));
 #else
   CUDA(cudaMemPrefetchAsync(memory, bytes, toDevice ? 0 : cudaCpuDeviceId, nullptr));
