@@ -77,8 +77,12 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned int flags) 
 }
 
 // Where managed memory is costs nothing here.
+#if CUDART_VERSION >= 13000
 cudaError_t cudaMemPrefetchAsync(
     const void* pointer, size_t bytes, cudaMemLocation, unsigned int, cudaStream_t) {
+#else
+cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, int, cudaStream_t) {
+#endif
   UCUDNN_SIMULATED_CALL();
   const auto block = Memory::instance().find(pointer);
   const bool isManaged = block && block->kind == MemoryKind::kManaged;
