@@ -1,9 +1,11 @@
 #include "context/host_call.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "context/call_path.hpp"
 #include "host/pipeline.hpp"
+#include "kernels/algorithms.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -170,13 +172,20 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
   const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
   const std::size_t budget = staging().tileBytes(context_.settings().deviceMemoryBytes);
   double unknown = 1;  // what an estimate is multiplied by
-  const TileTime tileTime = [&](const Problem& tile, std::size_t workspaceBytes) {
-    const auto known = knownMs_.find(tile);
-    if (known != knownMs_.end()) return known->second;
-    // Kernels copy their tensors, or are slow.
-    const bool isShort = workspaceBytes < tile.xBytes() + tile.wBytes() + tile.yBytes();
-    return estimatedMs(tile) * ratio_ * unknown * (isShort ? 1.5 : 1);
-  };
+  std::unordered_map<Problem, std::size_t, ProblemHash> least;
+  const TileKernels kernels{[&](const Problem& tile, std::size_t workspaceBytes) {
+                              const auto known = knownMs_.find(tile);
+                              if (known != knownMs_.end()) return known->second;
+                              // Kernels copy their tensors, or are slow.
+                              const bool isShort =
+                                  workspaceBytes < tile.xBytes() + tile.wBytes() + tile.yBytes();
+                              return estimatedMs(tile) * ratio_ * unknown * (isShort ? 1.5 : 1);
+                            },
+                            [&](const Problem& tile) {
+                              const auto [place, isNew] = least.emplace(tile, 0);
+                              if (isNew) place->second = leastWorkspace(tile);
+                              return place->second;
+                            }};
   const auto search = [&] {
     return std::make_shared<HostPlan>(problem_,
                                       operands,
@@ -184,7 +193,7 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
                                                      operands,
                                                      staging().link(),
                                                      budget > biasBytes ? budget - biasBytes : 0,
-                                                     tileTime));
+                                                     kernels));
   };
   std::shared_ptr<const HostPlan> plan = search();
   for (int i = 0; i < kSearches && askForTime(*plan); ++i) {
@@ -202,6 +211,17 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
           plan->bytes(),
           plan->division.predictedMs);
   return plan;
+}
+
+/// Of cuDNN's algorithms, in bytes. 0 where it has none: then an engine may run.
+std::size_t HostCall::leastWorkspace(const Problem& tile) const {
+  if (tile.isLarge()) return 0;
+  const ProblemDescriptors descriptors(tile);
+  std::optional<std::size_t> least;
+  for (const KernelOffer& offer : offeredAlgorithms(context_.handle_, tile, descriptors.get()))
+    if (offer.deterministic || !context_.settings().deterministic)
+      least = std::min(least.value_or(offer.workspaceBytes), offer.workspaceBytes);
+  return least.value_or(0);
 }
 
 double HostCall::estimatedMs(const Problem& tile) const {

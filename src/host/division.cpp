@@ -30,12 +30,12 @@ class Search {
          const HostOperands& operands,
          const Link& link,
          std::size_t budgetBytes,
-         const TileTime& tileTime)
+         const TileKernels& kernels)
       : whole_(whole),
         operands_(operands),
         link_(link),
         budgetBytes_(budgetBytes),
-        tileTime_(tileTime) {}
+        kernels_(kernels) {}
 
   Division run() {
     // More axes are cut only where that may pay.
@@ -129,22 +129,39 @@ class Search {
           static_cast<int>(isResident ? parts : std::min<std::int64_t>(parts, slots));
     }
     const Tiles tiles(whole_, tiling);
-    const std::size_t slotBytes = SlotLayout(tiles, operands_).bytes();
-    if (leastBytes_ == 0 || slotBytes < leastBytes_) leastBytes_ = slotBytes;
-    if (slotBytes > budgetBytes_) return false;
+    const SlotLayout layout(tiles, operands_);
+    const std::size_t slotBytes = layout.bytes();
+    const bool isSmallest = leastBytes_ == 0 || slotBytes < leastBytes_;
+    if (slotBytes > budgetBytes_ && !isSmallest) return false;
+    const Problem tile = tiles.tile({}).problem;
+    std::size_t needed = slotBytes;
+    // cuDNN is asked only where it decides something.
+    if (isSmallest || budgetBytes_ - slotBytes < tensorBytes(tile))
+      needed += roundUpToAlignment(kernels_.leastWorkspace(inPlace(tile, layout)));
+    if (leastBytes_ == 0 || needed < leastBytes_) leastBytes_ = needed;
+    if (needed > budgetBytes_) return false;
     simulate(tiles, slotBytes);
     return true;
+  }
+
+  static std::size_t tensorBytes(const Problem& tile) noexcept {
+    return tile.xBytes() + tile.wBytes() + tile.yBytes();
+  }
+  /// A tensor that stays where it is keeps its strides.
+  Problem inPlace(Problem tile, const SlotLayout& layout) const noexcept {
+    if (!layout.isStaged(kTensorX)) tile.xStrides = whole_.xStrides;
+    if (!layout.isStaged(kTensorY)) tile.yStrides = whole_.yStrides;
+    return tile;
   }
 
   void simulate(const Tiles& tiles, std::size_t slotBytes) {
     const Tile first = tiles.tile({});
     if (first.problem.isLarge()) return;
-    const std::size_t tensors =
-        first.problem.xBytes() + first.problem.wBytes() + first.problem.yBytes();
     const std::size_t workspaceBytes = roundDownToAlignment(
-        std::min(budgetBytes_ - slotBytes, std::max(kLeastWorkspace, kWorkspaceTimes * tensors)));
+        std::min(budgetBytes_ - slotBytes,
+                 std::max(kLeastWorkspace, kWorkspaceTimes * tensorBytes(first.problem))));
     const KernelTime kernelTime = [&](const Problem& tile) {
-      return tileTime_(tile, workspaceBytes);
+      return kernels_.ms(tile, workspaceBytes);
     };
     const bool isFirst = best_.slotBytes == 0;
     const bool hasMore = !isFirst && tiles.count() > Tiles(whole_, best_.tiling).count();
@@ -181,7 +198,7 @@ class Search {
     }
     const Tiles tiles(whole_, best_.tiling);
     const double kernels =
-        tileTime_(tiles.tile({}).problem, best_.workspaceBytes) * wholeTiles(tiles);
+        kernels_.ms(tiles.tile({}).problem, best_.workspaceBytes) * wholeTiles(tiles);
     return best_.predictedMs <= kNearBound * std::max({ms[0], ms[1], kernels});
   }
 
@@ -189,7 +206,7 @@ class Search {
   const HostOperands& operands_;
   const Link& link_;
   const std::size_t budgetBytes_;
-  const TileTime& tileTime_;
+  const TileKernels& kernels_;
   Division best_;
   std::size_t leastBytes_ = 0;
 };
@@ -200,8 +217,8 @@ Division chooseDivision(const Problem& whole,
                         const HostOperands& operands,
                         const Link& link,
                         std::size_t budgetBytes,
-                        const TileTime& tileTime) {
-  return Search(whole, operands, link, budgetBytes, tileTime).run();
+                        const TileKernels& kernels) {
+  return Search(whole, operands, link, budgetBytes, kernels).run();
 }
 
 }  // namespace ucudnn

@@ -14,8 +14,13 @@ struct Division {
   std::size_t bytes() const noexcept { return slotBytes + workspaceBytes; }
 };
 
-/// The time of a tile's kernels in ms, within a workspace.
-using TileTime = std::function<double(const Problem& tile, std::size_t workspaceBytes)>;
+/// What is known of a tile's kernels.
+struct TileKernels {
+  /// Their time in ms, within a workspace.
+  std::function<double(const Problem& tile, std::size_t workspaceBytes)> ms;
+  /// The least workspace within which one runs, in bytes.
+  std::function<std::size_t(const Problem& tile)> leastWorkspace;
+};
 
 /// Throws Error if no tile fits the budget; the message names the bytes that the smallest tiles
 /// need. REQUIRES: the tensors of `whole` don't overlap.
@@ -23,6 +28,6 @@ Division chooseDivision(const Problem& whole,
                         const HostOperands& operands,
                         const Link& link,
                         std::size_t budgetBytes,
-                        const TileTime& tileTime);
+                        const TileKernels& kernels);
 
 }  // namespace ucudnn

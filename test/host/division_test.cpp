@@ -18,9 +18,10 @@ HostOperands allPinned() {
   return operands;
 }
 
-/// Kernels at so many multiply-adds a ms.
-TileTime kernelsAt(double rate) {
-  return [rate](const Problem& tile, std::size_t) { return tile.multiplyAdds() / rate; };
+/// Kernels at so many multiply-adds a ms, which need so much workspace.
+TileKernels kernelsAt(double rate, std::size_t workspaceBytes = 0) {
+  return {[rate](const Problem& tile, std::size_t) { return tile.multiplyAdds() / rate; },
+          [workspaceBytes](const Problem&) { return workspaceBytes; }};
 }
 
 /// Without costs beside bytes.
@@ -84,12 +85,13 @@ TEST(DivisionTest, FitsTheBudgetAndIsNearTheBound) {
 }
 
 TEST(DivisionTest, ASmallBudgetIsRefusedWithTheBytesThatAreNeeded) {
-  std::mt19937 random(4);
   for (const Operation operation :
        {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
     const Problem whole = test::planeProblem(operation, 24, 30);
+    const std::size_t workspaceBytes = operation == Operation::kForward ? 0 : 65536;
     const auto choose = [&](std::size_t budget) {
-      return chooseDivision(whole, allPinned(), linkAt(1e6), budget, kernelsAt(1e6));
+      return chooseDivision(
+          whole, allPinned(), linkAt(1e6), budget, kernelsAt(1e6, workspaceBytes));
     };
     try {
       choose(1024);
@@ -99,7 +101,9 @@ TEST(DivisionTest, ASmallBudgetIsRefusedWithTheBytesThatAreNeeded) {
       std::cmatch match;
       ASSERT_TRUE(std::regex_search(error.what(), match, std::regex("need ([0-9]+) bytes")));
       const std::size_t needed = std::stoull(match[1]);
-      EXPECT_EQ(needed, choose(needed).slotBytes);
+      const Division division = choose(needed);
+      EXPECT_EQ(needed, division.bytes());
+      EXPECT_EQ(workspaceBytes, division.workspaceBytes);
       EXPECT_THROW(choose(needed - 1), Error);
     }
   }
