@@ -16,6 +16,10 @@ REVISIONS = {
     "unasked_h100": "8ffdc81",
     "unasked_measuring_h100": "efc84c8",
     "unasked_server_shapes_h100": "7b6a04b",
+    "unasked_shapes_training_h100": "c70f9bd",
+    "host_tensors_h100": "8ceec15",
+    "jax_alexnet_h100": "31c8ed8",
+    "shares2_pytorch_unequal_h100": "a4f580f",
     "programs_second_start_h100": "7b6a04b",
     "programs_shipped_h100": "7ba7ca8",
     "preload_planned_h100": "b6aa90b",
@@ -165,13 +169,15 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_h100", "alexnet"),
-    ("ResNet-18 training, within 64 MiB", "unasked_h100", "resnet18"),
-    ("HiFi-GAN, N=8", "unasked_h100", "hifigan"),
-    ("DeepLab training", "unasked_h100", "deeplab"),
-    ("ResNet-50 inference, N=64, half", "unasked_server_shapes_h100", "resnet50_inference"),
-    ("R3D-18 training", "unasked_h100", "r3d18"),
-    ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes"),
+    ("AlexNet training, within 64 MiB", "unasked_shapes_training_h100", "alexnet", "ucudnn"),
+    ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
+    ("ResNet-18 training, within 64 MiB", "unasked_shapes_training_h100", "resnet18", "ucudnn"),
+    ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
+    ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
+    ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
+    ("ResNet-50 inference, N=64, half", "unasked_shapes_training_h100", "resnet50_inference", "ucudnn"),
+    ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
+    ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
 )
 
 STARTS = (  # what, file, plain runs, with us
@@ -228,7 +234,19 @@ CALLS = (
 )
 
 SHARES = (  # data parallel, of misc/scripts/measure_shares.sh: file, network
+    ("shares2_resnet18_equal_h100", "ResNet-18, TF32"),
+    ("shares2_resnet18_unequal_h200", "ResNet-18, TF32"),
+    ("shares2_resnet18_unequal_fma_h100", "ResNet-18, FMA"),
+    ("shares2_vgg16_equal_h100", "VGG-16, TF32"),
+    ("shares2_vgg16_unequal_h200", "VGG-16, TF32"),
+    ("shares2_alexnet_limits_h100", "AlexNet, TF32"),
+    ("shares2_alexnet_limits_legacy_h100", "AlexNet, TF32, legacy"),
+    ("shares2_resnet18_memory_h100", "ResNet-18, TF32"),
+    ("shares4_resnet18_equal_h200", "ResNet-18, TF32"),
+    ("shares4_resnet18_unequal_h200", "ResNet-18, TF32"),
+    ("shares4_vgg16_equal_h200", "VGG-16, TF32"),
 )
 
 SHARES_PYTORCH = (  # the same of misc/examples/ddp_shares.py
+    "shares2_pytorch_unequal_h100",
 )

@@ -238,8 +238,8 @@ def batches():
 
 def measuring():
     rows = []
-    for what, name, program in lists.MEASURING:
-        plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", "ucudnn"))
+    for what, name, program, mode in lists.MEASURING:
+        plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", mode))
         count = min(len(plain), len(ours))
         time = sum(ours[:count]) / sum(plain[:count])
         beyond = max(ours[i] - plain[i] for i in range(1, count))
@@ -292,11 +292,11 @@ def requests():
 def image_widths():
     rows = []
     for what, name in (("no limit", "shapes_ucudnn"), ("64 MiB", "shapes_64MiB")):
-        plain, ours = (runs("unasked_server_shapes_h100")[each]["step_ms"] for each in ("shapes_plain", name))
+        plain, ours = (runs("unasked_shapes_training_h100")[each]["step_ms"] for each in ("shapes_plain", name))
         passes = [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
         rows.append([what, *[cell for a, b in passes for cell in (number(a), number(b), ratio(b / a))]])
     header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time"]
-    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 7b6a04b.\n"
+    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, c70f9bd.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`")
 
 
@@ -442,25 +442,25 @@ def two_devices():
 
 
 def device_text(entry):
-    """"0: NVIDIA H100 80GB HBM3 (64 SMs, emulated)" as "H100, 64 SMs" """
+    """"0: NVIDIA H100 80GB HBM3 (64 SMs, emulated)" as "H100/64" """
     model = entry["device"].split(": ")[-1].removeprefix("NVIDIA ")
     part = re.search(r" \((\d+) SMs, emulated\)", model)
-    return model.split()[0] + (f", {part[1]} SMs" if part else "")
+    return model.split()[0] + (f"/{part[1]}" if part else "")
 
 
 def devices_text(entries):
     """Equal ones that follow each other are counted."""
     texts = [device_text(entry) for entry in entries]
     counted = [(text, len(list(group))) for text, group in itertools.groupby(texts)]
-    return " + ".join(f"{count} x {text}" if count > 1 else text for text, count in counted)
+    return ", ".join(f"{count} x {text}" if count > 1 else text for text, count in counted)
 
 
 def bounds_text(entries):
     """What differs between devices, or else all have."""
     limits = [entry["limit_bytes"] >> 20 for entry in entries]
     most = [entry["most_samples"] for entry in entries]
-    text = f"{limits[0]} MiB" if len(set(limits)) == 1 else " + ".join(map(str, limits)) + " MiB"
-    return text if len(set(most)) == 1 else f"{text}; memory for {' + '.join(map(str, most))}"
+    text = f"{limits[0]} MiB" if len(set(limits)) == 1 else ", ".join(map(str, limits)) + " MiB"
+    return text if len(set(most)) == 1 else f"{text}, N <= {', '.join(map(str, most))}"
 
 
 def shares():
@@ -470,19 +470,16 @@ def shares():
         best, equal = measured["shares"], measured["equal_shares"]
         step, gain = best["measured_ms"], measured["speedup"]
         rows.append((gain or 0, [what, devices_text(found["predicted"]["devices"]), bounds_text(found["predicted"]["devices"]),
-                                 " + ".join(map(str, best["samples"])), number(step),
+                                 ", ".join(map(str, best["samples"])), number(step),
                                  f"{100 * (best['predicted_ms'] / step - 1):+.1f} %", times(gain),
-                                 f"{measured['part_of_speeds']:.2f}", times(equal and equal["measured_ms"] / step),
-                                 revision(name)]))
+                                 f"{measured['part_of_speeds']:.2f}", times(equal and equal["measured_ms"] / step)]))
     rows.sort(key=lambda each: each[0])
-    header = ["convolutions and exchange", "GPUs", "limit", "shares", "a step, ms", "predicted", "over one GPU",
-              "of the sum of speeds", "over equal shares", "revision"]
+    header = ["network", "GPUs", "limit", "shares", "ms", "predicted", "gain", "of all", "over equal"]
     names = [name for name, _ in lists.SHARES]
     exchanges = ", ".join(sorted({load(name)["measured"]["exchange"]["by"] for name in names}))
     versions = load(names[0])["machine"]
     return table(header, [row for _, row in rows],
-                 f"GPUs of one host, cuDNN {versions['cudnn']}, {exchanges}, {days(names)}. *SMs*: emulated by a CUDA green "
-                 "context.\n`ucudnn bench misc/layers/LIST.csv --data-parallel --devices 0,1 --batch-size 256 "
+                 f"GPUs of one host, cuDNN {versions['cudnn']}, {exchanges}, {days(names)}; {', '.join(sorted(set(map(revision, names))))}.\n`ucudnn bench misc/layers/LIST.csv --data-parallel --devices 0,1 --batch-size 256 "
                  "[--multiprocessors 132,64]`")
 
 
@@ -500,13 +497,48 @@ def shares_pytorch():
                                   f"{found['part_of_speeds']:.2f}", times(equal), f"{found['gradient_distance']:.1e}",
                                   f"{found['statistics_distance']:.1e}", revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["ResNet-18, SyncBatchNorm", "SMs", "shares", "a step, ms", "over rank 0 alone", "of the sum of speeds",
-              "over equal shares", "gradients differ by", "running statistics by", "revision"]
+    header = ["math", "SMs", "shares", "ms", "gain", "of all", "over equal", "gradients", "statistics", "revision"]
     first = load(lists.SHARES_PYTORCH[0])
     return table(header, [row for _, row in rows],
                  f"{first['machine']['device']}s of one host, PyTorch {first['machine']['torch']}, "
                  f"{days(lists.SHARES_PYTORCH)}.\n`torchrun --nproc-per-node 2 misc/examples/ddp_shares.py --multiprocessors "
                  "132,64 --math MATH`")
+
+
+def host_tensors():
+    rows = []
+    for each in load("host_tensors_h100"):
+        what = {"plane": "2040 x 1024 x 1024", "volume": "64 x 256^3"}[each["case"]]
+        bound = max(each["in_core_ms"], each["copy_in_ms"], each["copy_out_ms"])
+        time = each["host_tensors_ms"]
+        rows.append((-time / bound, [what, each["math"].upper(), f"{each['device_memory_bytes'] >> 30} GiB", number(time),
+                                     number(each["in_core_ms"]), number(each["copy_in_ms"]), number(each["copy_out_ms"]),
+                                     ratio(time / bound), f"{100 * (each['predicted_ms'] / time - 1):+.0f} %",
+                                     number(each["managed_prefetched_ms"]), number(each["managed_ms"])]))
+    rows.sort(key=lambda each: each[0])
+    header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "over the longest", "predicted", "prefetched",
+              "managed"]
+    return table(header, [row for _, row in rows],
+                 "One NVIDIA H100, cuDNN 9.19, PCIe 5, float, 2026-11-26, 8ceec15.\n"
+                 "`ucudnn_host_tensors_benchmark volume tf32 1024 5`, and so on")
+
+
+def jax():
+    found = {}
+    for line in (RESULTS / "jax_alexnet_h100.txt").read_text(encoding="utf-8").splitlines():
+        mode, said, calls = (part.strip() for part in line.split("|"))
+        losses, first, later = re.search(r"losses \S+ (\S+), first step (\d+) ms, later ones (\S+) ms", said).groups()
+        seen = re.search(r"(\d+) convolution calls: (\d+) split", calls)
+        found[mode] = (losses, first, float(later), *(seen.groups() if seen else ("", "")))
+    plain = (found["plain"][2] + found["again"][2]) / 2
+    names = {"plain": "plain", "again": "plain again", "no": "no limit, not measured", "256MiB": "256 MiB, `--tune`",
+             "64MiB": "64 MiB, `--tune`"}
+    rows = [[text, number(found[mode][2]), ratio(found[mode][2] / plain), found[mode][1], found[mode][0], found[mode][3],
+             found[mode][4]] for mode, text in names.items()]
+    return table(["JAX, AlexNet training, N=256", "a step, ms", "time", "first step, ms", "loss after 60 steps", "calls seen",
+                  "split"], rows,
+                 "One NVIDIA H100, JAX 0.11.2, cuDNN 9.19, 2026-11-26, 31c8ed8.\n"
+                 "`ucudnn run --report [--workspace-limit 64MiB --tune] misc/scripts/train_jax.py 256 60`")
 
 
 def filled(text, page):
