@@ -1,5 +1,5 @@
-/* libstdc++.a of g++ 12 refers to this function of glibc 2.36 in std::random_device, which nothing of ours uses: with one
-   of its own a wheel runs with an older glibc. */
+/* libstdc++.a of g++ 12 refers to this function of glibc 2.36 in std::random_device, which nothing
+   of ours uses: with one of its own a wheel runs with an older glibc. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -16,10 +16,10 @@
 
 #include "cache/maintenance.hpp"
 #include "support/text.hpp"
+#include "support/version_text.hpp"
 #include "tool/columns.hpp"
 #include "tool/failure.hpp"
 #include "tool/output_file.hpp"
-#include "support/version_text.hpp"
 
 namespace ucudnn::tool {
 namespace {

@@ -8,9 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/version_text.hpp"
 #include "tool/device.hpp"
 #include "tool/simulator_control.hpp"
-#include "support/version_text.hpp"
 
 namespace ucudnn::tool {
 namespace {

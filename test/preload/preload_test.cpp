@@ -155,11 +155,19 @@ TEST_F(PreloadTest, ReportSumsUpWhatBecameOfTheCalls) {
   EXPECT_TRUE(contains("ucudnn: 12 convolution calls: 12 split, 0 undivided, 0 left to cuDNN; 8 "))
       << outcome.error;
   for (const char* const operation : kOperations)
-    EXPECT_TRUE(contains("FFT/fma: " + std::string(operation) + " x=float:*,384")) << operation;
+    EXPECT_TRUE(contains("FFT/fma\n    " + std::string(operation) + " x=float:*,384")) << operation;
   // FFT is the fastest undivided too, but does not fit.
-  EXPECT_TRUE(contains("     3      3       0.0   1.7 MiB       0.1       0 B  2 x 2 FFT/fma: "))
+  EXPECT_TRUE(contains("     3      3       0.0   1.7 MiB       0.1       0 B  2 x 2 FFT/fma\n"))
       << outcome.error;
-  EXPECT_EQ(8, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
+  const auto count = [&](const std::string& words) {
+    int found = 0;
+    for (std::size_t at = outcome.error.find(words); at != std::string::npos;
+         at = outcome.error.find(words, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(3, count("ucudnn: ")) << outcome.error;
+  EXPECT_EQ(4, count("2 x 2 FFT/fma\n")) << outcome.error;
 }
 
 TEST_F(PreloadTest, ReportSaysWhyCallsPassThrough) {
