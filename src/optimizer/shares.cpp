@@ -10,7 +10,7 @@ namespace ucudnn {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kUnreachable = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kImpossible = std::numeric_limits<std::int64_t>::max();
 
 std::size_t indexOf(int samples) {
   return static_cast<std::size_t>(samples);
@@ -42,19 +42,19 @@ double fastestSlowestMs(const std::vector<std::vector<double>>& times, int sampl
 /// it.
 class LeastSum {
  public:
-  explicit LeastSum(int samples) : samples_(samples), least_(indexOf(samples) + 1, kUnreachable) {
+  explicit LeastSum(int samples) : samples_(samples), least_(indexOf(samples) + 1, kImpossible) {
     least_[0] = 0;
   }
 
   /// `cost`: by number of samples.
   void add(const std::vector<std::int64_t>& cost) {
-    std::vector<std::int64_t> next(least_.size(), kUnreachable);
+    std::vector<std::int64_t> next(least_.size(), kImpossible);
     std::vector<int>& chosen = chosen_.emplace_back(least_.size(), 0);
     for (int share = 0; share <= samples_; ++share) {
-      if (cost[indexOf(share)] == kUnreachable) continue;
+      if (cost[indexOf(share)] == kImpossible) continue;
       for (int total = share; total <= samples_; ++total) {
         const std::int64_t before = least_[indexOf(total - share)];
-        if (before == kUnreachable) continue;
+        if (before == kImpossible) continue;
         const std::int64_t sum = before + cost[indexOf(share)];
         if (sum < next[indexOf(total)]) {
           next[indexOf(total)] = sum;
@@ -102,7 +102,7 @@ std::vector<int> mostEqualShares(const std::vector<ShareDevice>& devices,
     std::vector<std::int64_t> squares;
     for (std::int64_t share = 0; share <= samples; ++share)
       squares.push_back(times[i][static_cast<std::size_t>(share)] <= mostMs ? share * share
-                                                                            : kUnreachable);
+                                                                            : kImpossible);
     kind.squares.add(squares);
   }
   LeastSum inequality(samples);
@@ -112,7 +112,7 @@ std::vector<int> mostEqualShares(const std::vector<ShareDevice>& devices,
     for (std::int64_t total = 0; total <= samples; ++total) {
       const std::int64_t squares = kind.squares.least(static_cast<int>(total));
       // The sum over pairs of (b_i - b_j)^2.
-      costs.push_back(squares == kUnreachable ? kUnreachable : count * squares - total * total);
+      costs.push_back(squares == kImpossible ? kImpossible : count * squares - total * total);
     }
     inequality.add(costs);
   }

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// All columns together fit a terminal.
-constexpr std::size_t kNameColumns = 38;
+constexpr std::size_t kDeviceColumns = 38;
 
 /// What a device's share takes, all told.
 std::optional<double> stepMs(const Participant& participant, const Dealt& dealt, std::size_t i) {
@@ -53,7 +53,7 @@ void writeShares(std::ostream& stream,
   for (std::size_t i = 0; i < participants.size(); ++i) {
     const Participant& participant = participants[i];
     const auto& plan = found.best.plans[i];
-    lines.push_back({shortened(devices[i].name, kNameColumns),
+    lines.push_back({shortened(devices[i].name, kDeviceColumns),
                      fmt::format("{}", found.best.samples[i]),
                      milliseconds(stepMs(participant, found.best, i)),
                      plan ? formatSize(plan->workspaceBytes) : "-",
