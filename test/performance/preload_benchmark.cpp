@@ -15,6 +15,7 @@
 
 #include "comparison.hpp"
 #include "preload/graph_layer.hpp"
+#include "support/past_preload.hpp"
 
 namespace plain {
 namespace {
@@ -28,7 +29,7 @@ constexpr int kCalls = 50;
 template <typename Function>
 Function ownFunction(const char* name) {
   static void* const library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
-  void* const found = library != nullptr ? dlsym(library, name) : nullptr;
+  void* const found = library != nullptr ? ucudnn::test::lookUpPastPreload(library, name) : nullptr;
   if (found == nullptr) throw std::runtime_error(std::string("no ") + name);
   return reinterpret_cast<Function>(found);
 }

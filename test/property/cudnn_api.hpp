@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/past_preload.hpp"
+
 namespace ucudnn::test {
 
 class Api {
@@ -52,7 +54,7 @@ class Api {
   template <typename Function>
   static void find(void* library, const char* name, Function& function) {
     if (library == nullptr) throw std::runtime_error("no libcudnn.so.9");
-    function = reinterpret_cast<Function>(dlsym(library, name));
+    function = reinterpret_cast<Function>(lookUpPastPreload(library, name));
     if (function == nullptr) throw std::runtime_error(std::string(name) + " is not there");
   }
 };
