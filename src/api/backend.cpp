@@ -103,12 +103,13 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
   made->grantedBytes = workspace->bytes;
   made->isMeasured = workspace->isMeasured;
   if (!made->isKnown && made->needsMore()) {  // only an algorithm can run in the plan's place
-    const auto offer =
-        algorithmThatFits(handleOf(plan),
-                          made->problem,
-                          made->descriptors.get(),
-                          made->grantedBytes,
-                          made->deterministic ? Determinism::kPreferred : Determinism::kAny);
+    const auto offer = algorithmThatFits(handleOf(plan),
+                                         made->problem,
+                                         made->descriptors.get(),
+                                         made->grantedBytes,
+                                         made->deterministic || snapshot->settings.deterministic
+                                             ? Determinism::kRequired
+                                             : Determinism::kAny);
     if (!offer) {
       plan.leave(reason::kNoPlan, needed);
       return nullptr;
