@@ -5,6 +5,7 @@
 
 #include "api/guard.hpp"
 #include "context/host_call.hpp"
+#include "kernels/factor.hpp"
 
 using namespace ucudnn;
 
@@ -62,23 +63,6 @@ bool readProblem(const ucudnnConvolution_t& from, Problem& problem) noexcept {
   return true;
 }
 
-/// A factor of the type that cuDNN takes.
-class GivenFactor {
- public:
-  GivenFactor(double value, const Problem& problem) noexcept
-      : double_(value),
-        float_(static_cast<float>(value)),
-        isDouble_(problem.xType == CUDNN_DATA_DOUBLE) {}
-  const void* get() const noexcept {
-    return isDouble_ ? static_cast<const void*>(&double_) : &float_;
-  }
-
- private:
-  double double_;
-  float float_;
-  bool isDouble_;
-};
-
 }  // namespace
 
 extern "C" {
@@ -126,7 +110,7 @@ cudnnStatus_t ucudnnConvolve(cudnnHandle_t handle,
     return CUDNN_STATUS_BAD_PARAM;
   const bool isFused = problem.operation == Operation::kBiasActivationForward;
   if (isFused != (bias != nullptr) || (isFused && beta != 0)) return CUDNN_STATUS_BAD_PARAM;
-  const GivenFactor factors[] = {{alpha, problem}, {beta, problem}};
+  const Factor factors[] = {{alpha, problem}, {beta, problem}};
   const ConvolutionPointers pointers{factors[0].get(), factors[1].get(), x, w, y};
   return guarded("ucudnnConvolve",
                  [&] { return HostCall::convolve(*context, problem, pointers, bias); });

@@ -1,4 +1,4 @@
-// The constants 0 and 1 as cuDNN's scaling factors: float, but double for double tensors (cuDNN
+// cuDNN's scaling factors: float, but double for double tensors (cuDNN
 // developer guide, "Scaling Parameters").
 #pragma once
 
@@ -8,6 +8,8 @@ namespace ucudnn {
 
 class Factor {
  public:
+  Factor(double value, const Problem& problem) noexcept
+      : Factor(value, problem.xType == CUDNN_DATA_DOUBLE) {}
   static const Factor& one(const Problem& problem) noexcept { return of(problem, kOnes); }
   static const Factor& zero(const Problem& problem) noexcept { return of(problem, kZeros); }
 

@@ -146,6 +146,11 @@ struct Known {
 
   /// Drops what is wrong of the measurements, and what it has said of determinism.
   void dropWrong();
+  /// Whether the time of any kernel is known for this many samples.
+  bool hasMeasured(int batch) const noexcept {
+    const auto size = measurements.find(batch);
+    return size != measurements.end() && !size->second.kernels.empty();
+  }
   /// Whether the kernel has been measured at a batch size, or can't be.
   bool hasTried(int batch, Kernel kernel) const noexcept;
   bool wasLocked() const noexcept { return loadAgainAt != KnownQuestion::Clock::time_point(); }

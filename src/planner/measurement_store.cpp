@@ -140,10 +140,7 @@ void MeasurementStore::addResult(const PlanRequest& request,
       place.insert(place.end(), kernels.begin(), kernels.end());
     }
     known.dropWrong();
-    const auto undivided = known.measurements.find(request.problem.batch());
-    const bool hasUndivided =
-        undivided != known.measurements.end() && !undivided->second.kernels.empty();
-    asked.addAttempt(result, request.limitBytes, hasUndivided);
+    asked.addAttempt(result, request.limitBytes, known.hasMeasured(request.problem.batch()));
     asked.why = why;
     if (asked.isAnswered()) neighbours_.add(keyOf(request));
   });

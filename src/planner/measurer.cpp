@@ -151,9 +151,7 @@ void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
 /// Whether kernels failed, and others are known. Another attempt tries only those that failed.
 bool Measurer::hasFailed(const PlanRequest& request) const {
   return store_.read(request, [&](const Known* known, const KnownQuestion* asked) {
-    if (asked == nullptr || !asked->failed) return false;
-    const auto undivided = known->measurements.find(request.problem.batch());
-    return undivided != known->measurements.end() && !undivided->second.kernels.empty();
+    return asked != nullptr && asked->failed && known->hasMeasured(request.problem.batch());
   });
 }
 
