@@ -221,8 +221,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enable
 UCUDNN_API cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled);
 
 /**
- * What the setters have set, or the environment. Each member is what its setter takes. Later
- * versions may add members at the end, so `size` says which the caller knows.
+ * The settings of a handle, from its setters and the environment. A member has its setter's unit.
+ * Later versions may add members at the end, so `size` says which the caller knows.
  */
 typedef struct {
   size_t size; /* sizeof(ucudnnSettings_t), set by the caller */

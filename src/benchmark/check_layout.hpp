@@ -12,7 +12,7 @@
 
 namespace ucudnn {
 
-/// Of `kept`, for outputs of one run.
+/// The bytes in `kept` for the outputs of one run.
 constexpr std::size_t kKeptOutputBytes = kMostOutputs * sizeof(double);
 
 struct Region {
@@ -27,7 +27,7 @@ struct CheckLayout {
   /// `knowsY`: y is an input that holds random numbers.
   CheckLayout(const Problem& problem, std::size_t workspaceBytes, bool knowsY, bool repeats);
 
-  /// What a kernel must leave as it is: a guard, or an end of an input.
+  /// A kernel must leave it as it is: a guard, or an end of an input.
   struct Piece {
     Region region;
     const char* name;                    ///< of the tensor, or the one before the guard

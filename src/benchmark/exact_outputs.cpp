@@ -329,7 +329,7 @@ class Lines {
   }
 
  private:
-  // What is last: nothing, everything, or one of five dimensions.
+  // The last one: nothing, everything, or one of five dimensions.
   static constexpr std::int64_t kKinds = 8;
   static constexpr std::int64_t kLineOutputs = 16;
   static constexpr std::int64_t kMostPitch = (std::int64_t{1} << 31) - 1;  // CUDA's

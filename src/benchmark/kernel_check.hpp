@@ -40,7 +40,7 @@ struct KernelVerdict {
   std::string why;  ///< it is not right
 };
 
-/// What the latest checks compared with: a host takes about as long for it as the device for a
+/// References of the latest checks: a host takes about as long for it as the device for a
 /// kernel. Thread-safe.
 class KnownOutputs {
  public:

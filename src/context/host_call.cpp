@@ -34,7 +34,7 @@ HostOperands placesOf(const ConvolutionCall& call) {
   return operands;
 }
 
-/// What the factors say of them.
+/// Whether the factors make the call read its output, or z.
 void readFactors(const Problem& problem, const ConvolutionCall& call, HostOperands& operands) {
   const bool isZeroed = isZero(call.pointers.beta, problem);
   if (call.fused == nullptr)
@@ -43,7 +43,7 @@ void readFactors(const Problem& problem, const ConvolutionCall& call, HostOperan
     operands.z.reset();
 }
 
-/// What a bias needs besides: it is cut with the filters. Returns false if it can't be.
+/// Reads the bias's type: it is cut with the filters. Returns false if it can't be.
 bool readBias(const ConvolutionCall& call, HostOperands& operands) noexcept {
   if (call.fused == nullptr) return true;
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -213,7 +213,7 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
   return plan;
 }
 
-/// Of cuDNN's algorithms, in bytes. 0 where it has none: then an engine may run.
+/// The least of cuDNN's algorithms, in bytes. 0 where it has none: then an engine may run.
 std::size_t HostCall::leastWorkspace(const Problem& tile) const {
   if (tile.isLarge()) return 0;
   const ProblemDescriptors descriptors(tile);

@@ -23,7 +23,7 @@ constexpr double kTilesGain = 0.99;
 // A division this near to the bound is good enough to look no further.
 constexpr double kNearBound = 1.05;
 
-/// What the search varies.
+/// Tries tilings, orders of tiles, and numbers of slots.
 class Search {
  public:
   Search(const Problem& whole,

@@ -14,7 +14,7 @@ struct Division {
   std::size_t bytes() const noexcept { return slotBytes + workspaceBytes; }
 };
 
-/// What is known of a tile's kernels.
+/// Time and workspace of a tile's kernels.
 struct TileKernels {
   /// Their time in ms, within a workspace.
   std::function<double(const Problem& tile, std::size_t workspaceBytes)> ms;

@@ -1,4 +1,4 @@
-// What a call on host tensors does: which parts are copied and computed, and where they lie.
+// The plan of a call on host tensors: which parts are copied and computed, and where they lie.
 #pragma once
 
 #include <memory>
@@ -40,7 +40,7 @@ struct HostPlan {
   HostPlan(const HostPlan&) = delete;
   HostPlan& operator=(const HostPlan&) = delete;
 
-  /// Of a bias that is copied to the device, behind the workspace; 0: it is there.
+  /// Bytes of a bias that is copied to the device, behind the workspace; 0: it is there.
   static std::size_t biasBytes(const Problem& problem, const HostOperands& operands) noexcept;
   std::size_t bytes() const noexcept { return division.bytes() + biasBytes(whole, operands); }
 
@@ -56,12 +56,12 @@ struct HostPlan {
   std::string text() const;
 };
 
-/// Of a packed bias for so many filters. Throws Error.
+/// Describes a packed bias for so many filters. Throws Error.
 TensorDescriptor makeBiasDescriptor(const Problem& problem,
                                     std::int32_t filters,
                                     std::int32_t type);
 
-/// What a handle's plans for host tensors are known by.
+/// Identifies one of a handle's plans for host tensors.
 struct HostPlanKey {
   Problem problem;
   HostOperands operands;

@@ -10,9 +10,9 @@
 
 namespace ucudnn {
 
-/// What is known of a call's tensors, besides its problem.
+/// Where a call's tensors are, and how they are used.
 struct HostOperands {
-  /// Of x, w and y; the output is as its parts are written back, z as y's.
+  /// For x, w and y; the output is as its parts are written back, z as y's.
   std::array<Place, kTensors> places{Place::kDevice, Place::kDevice, Place::kDevice};
   bool readsOutput = false;  ///< beta is not 0
   std::optional<Place> z;    ///< of bias_activation_forward with alpha2 != 0

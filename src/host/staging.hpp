@@ -1,4 +1,4 @@
-// What calls on host tensors use of a device: memory for tiles, a stream for each direction, and
+// A device's part in calls on host tensors: memory for tiles, a stream for each direction, and
 // pinned buffers for pageable memory.
 #pragma once
 
@@ -58,7 +58,7 @@ class Bounce {
   std::size_t last_ = 0;
 };
 
-/// Of one device; shared by its handles, whose calls take turns. Whoever uses anything of it holds
+/// Belongs to one device; its handles' calls take turns. Whoever uses anything of it holds
 /// the lock.
 class Staging {
  public:
@@ -73,7 +73,7 @@ class Staging {
   char* arena() const noexcept { return static_cast<char*>(arena_.get()); }
   std::size_t arenaBytes() const noexcept { return arena_.bytes(); }
 
-  /// What of `granted` bytes tiles may take, beside what clients have. Throws Error.
+  /// Bytes that tiles may take of `granted`, beside what clients have. Throws Error.
   std::size_t tileBytes(std::size_t granted) const;
   /// Device memory for a client while `granted` bytes leave tiles a quarter, else pinned host
   /// memory. Throws OutOfMemory.

@@ -13,7 +13,7 @@ namespace {
 constexpr int kFirstParts[] = {1, 2, 4};
 /// Each plans one more number of samples of each kind.
 constexpr int kMostRounds = 12;
-/// What might be gained is less than timings differ by.
+/// Less might be gained than timings differ by.
 constexpr double kNothingGained = 1.005;
 
 /// By number of samples. Between two that are planned in proportion, as below the first one; or

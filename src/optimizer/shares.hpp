@@ -8,7 +8,7 @@
 
 namespace ucudnn {
 
-/// What else a step takes: affine in the number of samples.
+/// The rest of a step's time: affine in the number of samples.
 struct StepRest {
   double ms = 0, msPerSample = 0;
 
@@ -22,9 +22,9 @@ struct StepRest {
 /// number of samples. One point: the same for any number. None: nothing.
 StepRest restOf(const std::map<int, double>& ms);
 
-/// What a step takes on one device.
+/// The time of a step on one device.
 struct ShareDevice {
-  /// Of the network, by number of samples; the first entry, of none, is not read. Times need not
+  /// The network's, by number of samples; the first entry, of none, is not read. Times need not
   /// rise. What is infinite, or beyond the end, the device can't run.
   std::vector<double> timesMs;
   StepRest rest;
@@ -40,7 +40,7 @@ struct Shares {
   double stepMs = 0;
 };
 
-/// What a step takes: the slowest device's time, and the exchange of gradients where several
+/// The time of a step: the slowest device's, and the exchange of gradients where several
 /// devices take part. Infinite: one of them can't run its share. REQUIRES: a share for each device.
 double stepMsOf(const std::vector<ShareDevice>& devices,
                 const std::vector<int>& samples,

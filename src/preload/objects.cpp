@@ -30,7 +30,7 @@ bool findName(const link_map& object, ElfW(Sxword) tag, Visit visit) noexcept {
 #if __GLIBC_PREREQ(2, 35)
 using FindObject = decltype(&::_dl_find_object);
 
-/// Of the C library that runs, which may be older than the one of the build. Null: it has none.
+/// A function of the C library that runs, which may be older than the build's. Null: it has none.
 FindObject findObject() noexcept {
   static std::atomic<void*> found{nullptr};
   static char none;

@@ -1,4 +1,4 @@
-// What kernels see of other streams.
+// Whether a kernel runs beside another stream's work.
 #pragma once
 
 #include "simulator/runtime.hpp"

@@ -73,7 +73,7 @@ struct Access {
   std::size_t extent() const { return rows == 0 ? 0 : (rows - 1) * pitch + bytes; }
 };
 
-/// What copies between host and device take turns at, one for each direction.
+/// Copies between host and device take turns at these, one for each direction.
 enum class CopyEngine { kNone = -1, kToDevice, kToHost };
 
 /// One or more kernels in a row: they advance the stream's clock by `durationMs` (the caller has

@@ -86,7 +86,7 @@ class DataParallel {
     ShareSearch search(
         participants_, samples_, [&](const auto& questions) { return planSteps(questions); });
     find(search);
-    // What timed steps take beside their plans is known now. Shares are corrected by it, once more
+    // The time of steps beside their plans is known now. Shares are corrected by it, once more
     // by the steps of the corrected shares.
     std::vector<std::map<int, double>> rests(participants_.size());
     for (int correction = 0; correction < kCorrections; ++correction) {
@@ -189,7 +189,7 @@ class DataParallel {
     return questions;
   }
 
-  /// What a step takes the slowest device.
+  /// The slowest device's time of a step.
   double steps(const std::vector<int>& samples, int count, bool exchanges) {
     double slowestMs = 0;
     for (const auto& answer : ranks_.ask(runOf(samples, count, exchanges)))
@@ -197,8 +197,8 @@ class DataParallel {
     return slowestMs;
   }
 
-  /// What one process of a kind has planned the others don't know. Then runs the steps until calls
-  /// are as all later ones.
+  /// Has each process plan its share, because it doesn't know the plans of others of its kind. Then
+  /// runs the steps until calls are as all later ones.
   void settle(const std::vector<int>& samples, bool exchanges) {
     std::vector<std::optional<RankQuestion>> questions(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i)

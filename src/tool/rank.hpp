@@ -15,14 +15,14 @@
 
 namespace ucudnn::tool {
 
-/// What a rank is made with.
+/// A rank is made with this.
 struct RankOptions {
   int device = 0;
   int multiprocessors = 0;  ///< 0: all
   std::size_t limitBytes = 0;
 };
 
-/// What a rank is asked. All ranks that exchange gradients are asked at the same time.
+/// A question to a rank. All ranks that exchange gradients are asked at the same time.
 struct RankQuestion {
   enum class What : int {
     kDescribe,  ///< its device's name, and how it exchanges

@@ -140,7 +140,7 @@ class Rank {
   Event begin_, end_;  ///< of the device, which is chosen first
 };
 
-/// What it throws becomes the reply.
+/// An exception becomes the reply.
 RankReply replyOf(const std::function<RankAnswer()>& answer) {
   RankReply reply;
   const auto fail = [&](RankReply::Status status, const char* why) {

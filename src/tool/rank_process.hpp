@@ -1,4 +1,4 @@
-// What a process of `ucudnn bench --data-parallel` does.
+// A process of `ucudnn bench --data-parallel`.
 #pragma once
 
 #include "tool/rank.hpp"

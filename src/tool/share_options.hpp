@@ -1,4 +1,4 @@
-// What the command line says of several devices, as values.
+// The command line's options for several devices, as values.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 /// All columns together fit a terminal.
 constexpr std::size_t kDeviceColumns = 38;
 
-/// What a device's share takes, all told.
+/// The time of a device's share, all told.
 std::optional<double> stepMs(const Participant& participant, const Dealt& dealt, std::size_t i) {
   const auto& plan = dealt.plans[i];
   if (!plan) return std::nullopt;

@@ -1,4 +1,4 @@
-// What a step's convolutions take on the current device, as planned.
+// The time of a step's convolutions on the current device, as planned.
 #pragma once
 
 #include <map>

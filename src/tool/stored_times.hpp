@@ -1,4 +1,4 @@
-// What a step takes on devices that are elsewhere, by what a database has of them.
+// The time of a step on devices that are elsewhere, from a database.
 #pragma once
 
 #include <string>

@@ -86,7 +86,7 @@ __attribute__((destructor)) void report() {
 
 extern "C" {
 
-/// What an entry below hands over.
+/// An entry below hands this over.
 struct FaultFunction {
   const char* name;
   void* real;

@@ -28,7 +28,7 @@ class Planned {
               return plans;
             }};
   }
-  /// What a table of all numbers of samples says.
+  /// From a table of all numbers of samples.
   std::optional<Shares> best(const std::vector<Participant>& participants, int samples) const {
     std::vector<ShareDevice> devices;
     for (const Participant& one : participants) {

@@ -208,7 +208,7 @@ double difference(const Tensors& device, const Tensors& host) {
   return most / largest;
 }
 
-/// What the log's last line about host memory says.
+/// The log's last line about host memory.
 std::string planIn(const std::string& file, double* predictedMs) {
   std::ifstream log(file);
   std::string plan;

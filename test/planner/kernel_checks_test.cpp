@@ -111,7 +111,7 @@ TEST_F(KernelChecksTest, WhatIsWrongIsInNoPlan) {
   EXPECT_EQ(wrong(planner), 0);
 }
 
-/// What is timed is not checked yet. The simulator counts writes beyond an allocation.
+/// A kernel that is timed is not checked yet. The simulator counts writes beyond an allocation.
 TEST_F(KernelChecksTest, WhatWritesTooMuchIsTimedInMemoryOfItsOwn) {
   const std::int64_t violations = violationCount();
   for (const Lie lie : {Lie::kOutput, Lie::kWorkspace, Lie::kMore}) {

@@ -12,7 +12,7 @@ using namespace ucudnn::simulator;
 
 namespace {
 
-/// Of driver and runtime. 13.0 is the newest that is simulated.
+/// The driver's and the runtime's. 13.0 is the newest that is simulated.
 constexpr int kCudaVersion = CUDART_VERSION < 13000 ? CUDART_VERSION : 13000;
 
 /// Null for attributes that the simulator does not know.
