@@ -4,7 +4,10 @@
 add_library(ucudnn_flags INTERFACE)
 target_compile_features(ucudnn_flags INTERFACE cxx_std_17)
 target_compile_options(ucudnn_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion>
+  # Several sources may be compiled as one: names of one source then shadow names of another, and share its file.
+  $<$<COMPILE_LANGUAGE:CXX>:$<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:$<$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>:-Wno-subobject-linkage>>
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-sign-conversion>  # as g++: no part of -Wconversion
   $<$<BOOL:${UCUDNN_WERROR}>:-Werror>)
 target_link_options(ucudnn_flags INTERFACE -Wl,--as-needed -Wl,--enable-new-dtags

@@ -46,7 +46,10 @@ step "pages" pages
 # The next ones read clang++'s command lines, which nothing needs to be built for.
 step "configuration for clang++" configure build-clang "${clang_options[@]}"
 step "classes" misc/scripts/check_classes.py build-clang
-step "clang-tidy" misc/scripts/for_each_command.py build-clang 'src/(?!simulator/).*\.cpp' clang-tidy-14 --quiet -p build-clang
+# clang-tidy reads the headers once for all sources of a folder: a quarter of the time.
+step "configuration for clang-tidy" configure build-tidy "${clang_options[@]}" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=20
+step "clang-tidy" misc/scripts/for_each_command.py build-tidy '(build-tidy/)?src/(?!simulator/).*\.(cpp|cxx)' \
+  clang-tidy-14 --quiet -p build-tidy --checks=-bugprone-suspicious-include
 if ((full)); then
   step "clang++" build_and_test build-clang "${clang_options[@]}"
   step "g++" build_and_test build-werror -DUCUDNN_WERROR=ON

@@ -18,6 +18,7 @@
 namespace ucudnn::test {
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+constexpr std::size_t kLimit = 64 * kMebibyte;
 
 /// Its fast algorithms need workspace: the fastest 55.5 MiB for 32 samples, 31.7 MiB for 16.
 inline Problem conv2(int batch, Operation operation = Operation::kForward) {

@@ -13,8 +13,6 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kLimit = 64 * kMebibyte;
-
 /// By which engine a program of the graph API runs each operation; cuDNN notes that it is compiled.
 Kernel compiledEngine(const Problem& problem) {
   const bool isForward = problem.operation == Operation::kForward;

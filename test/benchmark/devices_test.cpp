@@ -8,8 +8,6 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kLimit = 64 * kMebibyte;
-
 class BenchmarkDevicesTest : public BenchmarkTest {
  protected:
   /// A problem whose real arithmetic takes each call a while: time enough for the other

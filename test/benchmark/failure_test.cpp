@@ -29,8 +29,6 @@ extern "C" int pthread_create(pthread_t* thread,
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kLimit = 64 * kMebibyte;
-
 class BenchmarkFailureTest : public BenchmarkTest {
  protected:
   /// The n-th CUDA or cuDNN call fails.

@@ -8,8 +8,6 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kLimit = 64 * kMebibyte;
-
 class BenchmarkMemoryTest : public BenchmarkTest {
  protected:
   static std::size_t tensorBytes(int batch) {

@@ -5,8 +5,6 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr std::size_t kLimit = 64 * kMebibyte;
-
 class BenchmarkSlicesTest : public BenchmarkTest {
  protected:
   /// Each step on a handle of its own, if so.

@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "problems.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn {
 namespace {
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 Problem randomProblem(std::mt19937& random, Operation operation) {
   const auto pick = [&](unsigned least, unsigned most) {

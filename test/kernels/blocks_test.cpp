@@ -10,15 +10,13 @@
 #include <vector>
 
 #include "blocks_fixture.hpp"
+#include "support/operations.hpp"
 #include "support/simulator.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 /// In a process of its own, where nothing has been loaded yet.
 void expectBlocksWhileCapturing() {

@@ -11,15 +11,13 @@
 #include <vector>
 
 #include "blocks_fixture.hpp"
+#include "support/operations.hpp"
 #include "support/simulator.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 class ChannelsLastTest : public BlocksTest {
  protected:

@@ -5,6 +5,7 @@
 #include "kernels/built_engine.hpp"
 #include "kernels/folds.hpp"
 #include "kernels/tiles.hpp"
+#include "support/operations.hpp"
 
 #if CUDNN_VERSION >= 90800
 
@@ -12,9 +13,6 @@ namespace ucudnn {
 namespace {
 
 using namespace test;
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 using EnginePartsTest = EnginesTest;
 

@@ -8,6 +8,7 @@
 #include "kernels/built_engine.hpp"
 #include "kernels/engine_offers.hpp"
 #include "kernels/factor.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn {
 namespace {
@@ -106,9 +107,6 @@ TEST(SuitsEnginesTest, AlignedWorkspaceOrNone) {
 }
 
 #if CUDNN_VERSION >= 90800
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 TEST_F(EnginesTest, EachOperationHasSeveralThatCanBeBuilt) {
   for (const Operation operation : kOperations) {

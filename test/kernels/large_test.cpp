@@ -8,6 +8,7 @@
 
 #include "device_kernels.hpp"
 #include "kernels/channels_last.hpp"
+#include "support/operations.hpp"
 #include "support/simulator.hpp"
 
 namespace ucudnn {
@@ -15,8 +16,6 @@ namespace {
 
 using namespace test;
 
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 constexpr std::int64_t kFar = std::int64_t{1} << 31;
 
 /// Whose elements are far apart.

@@ -12,14 +12,12 @@
 
 #include "device_kernels.hpp"
 #include "kernels/algorithms.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 Problem stepping(Line down, Line across, int channels = 3, int filters = 4) {
   return ofLines(down, across, channels, filters, CUDNN_FMA_MATH);

@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "device_kernels.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 struct TileCase {
   std::string name;

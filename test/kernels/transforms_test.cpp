@@ -8,13 +8,11 @@
 #include "kernels/algorithms.hpp"
 #include "kernels/engines.hpp"
 #include "support/device.hpp"
+#include "support/operations.hpp"
 #include "support/problems.hpp"
 
 namespace ucudnn {
 namespace {
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 bool isOf(const std::string& text, const char* name) {
   return text.rfind(name, 0) == 0;

@@ -4,14 +4,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "../support/checked.hpp"
 #include "fixture.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-void check(cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
-}
 
 /// All parts lie side by side in one sample, as Caffe's groups do.
 Geometry tensorGeometry(const ConvolutionCase& c, int channels, const std::vector<int>& image) {

@@ -6,14 +6,11 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "../support/checked.hpp"
 #include "../support/simulator.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-void check(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
-}
 
 // Indexed by cuDNN's enumerators, as ucudnnMicroBatches_t::kernel names them.
 const std::vector<std::string>& algorithmNames(ucudnnOperation_t operation) {

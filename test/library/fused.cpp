@@ -1,13 +1,9 @@
 #include "fused.hpp"
 
-#include <stdexcept>
+#include "../support/checked.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-void check(cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
-}
 
 Geometry biasGeometry(const Convolution& convolution) {
   Geometry geometry;

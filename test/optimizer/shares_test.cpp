@@ -12,7 +12,7 @@
 namespace ucudnn {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoTime = std::numeric_limits<double>::infinity();
 
 ShareDevice linear(int samples, double msPerSample, double ms = 0) {
   ShareDevice device;
@@ -57,7 +57,7 @@ Rank rankOf(const std::vector<ShareDevice>& devices,
     const ShareDevice& device = devices[i];
     const auto share = static_cast<std::size_t>(shares[i]);
     const bool runs = share < device.timesMs.size() && shares[i] <= device.mostSamples;
-    const double ms = runs ? device.timesMs[share] + device.rest.of(shares[i]) : kNever;
+    const double ms = runs ? device.timesMs[share] + device.rest.of(shares[i]) : kNoTime;
     slowestMs = std::max(slowestMs, ms);
   }
   // One that is alone because of the exchange may be any.
@@ -66,26 +66,26 @@ Rank rankOf(const std::vector<ShareDevice>& devices,
 }
 
 /// Times are whole numbers, so that sums are exact and ties are frequent.
-struct RandomCase {
+struct RandomShares {
   std::vector<ShareDevice> devices;
   int samples;
   double exchangeMs;
 };
 
-RandomCase randomCase(std::mt19937& random) {
+RandomShares randomShares(std::mt19937& random) {
   const auto upTo = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
-  RandomCase made;
+  RandomShares made;
   made.samples = 1 + upTo(8);
   made.exchangeMs = upTo(3);
   std::vector<ShareDevice> kinds(1 + static_cast<std::size_t>(upTo(2)));
   for (ShareDevice& kind : kinds) {
-    kind.timesMs.push_back(kNever);  // of none: not read
+    kind.timesMs.push_back(kNoTime);  // of none: not read
     const int known = upTo(5) == 0 ? upTo(made.samples) : made.samples;
     double ms = upTo(4);
     for (int share = 1; share <= known; ++share) {
       // Rises, falls and cliffs.
       ms = std::max(0.0, ms + upTo(4) - 1 + (upTo(6) == 0 ? 10 : 0));
-      kind.timesMs.push_back(upTo(12) == 0 ? kNever : ms);
+      kind.timesMs.push_back(upTo(12) == 0 ? kNoTime : ms);
     }
     kind.rest.ms = upTo(2);
     kind.rest.msPerSample = upTo(1);
@@ -101,8 +101,8 @@ TEST(SharesTest, AreTheBestOfAllOnRandomTables) {
   std::mt19937 random(46);
   int possible = 0, alone = 0, unequal = 0;
   for (int i = 0; i < 10000; ++i) {
-    const RandomCase c = randomCase(random);
-    Rank best{kNever, kNever, 0};
+    const RandomShares c = randomShares(random);
+    Rank best{kNoTime, kNoTime, 0};
     std::vector<int> shares;
     forAllShares(c.devices.size(), c.samples, shares, [&](const std::vector<int>& tried) {
       best = std::min(best, rankOf(c.devices, tried, c.exchangeMs));

@@ -69,7 +69,7 @@ void enumerate(const Case& c,
   }
 }
 
-Case randomCase(std::mt19937& random) {
+Case randomReuse(std::mt19937& random) {
   const auto draw = [&random](int from, int to) {
     return std::uniform_int_distribution<int>(from, to)(random);
   };
@@ -187,7 +187,7 @@ TEST(WorkspaceReuseTest, EqualsEnumerationOnRandomTables) {
   int notEmpty = 0;
   for (int i = 0; i < 4000 && !HasFailure(); ++i) {
     SCOPED_TRACE("case " + std::to_string(i));
-    const Case c = randomCase(random);
+    const Case c = randomReuse(random);
     std::vector<Outcome> all;
     enumerate(c, 0, c.miniBatch, {0, 0, 0}, all);
     notEmpty += all.empty() ? 0 : 1;
@@ -247,7 +247,7 @@ TEST(WorkspaceReuseTest, WhatBorrowsEqualsEnumerationOfAllOrders) {
   int borrowing = 0, smaller = 0;
   for (int i = 0; i < 4000 && !HasFailure(); ++i) {
     SCOPED_TRACE("case " + std::to_string(i));
-    Case c = randomCase(random);
+    Case c = randomReuse(random);
     c.miniBatch = std::min(c.miniBatch, 6);
     if (c.choices.size() > 5) c.choices.erase(c.choices.begin(), c.choices.end() - 5);
     // With 3, 3, 2 and 1 samples the room is less than the largest workspace of the cases.

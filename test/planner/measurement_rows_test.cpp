@@ -15,8 +15,8 @@ namespace {
 using test::measured;
 using test::sampleProblem;
 
-constexpr Kernel kGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
-constexpr Kernel kFft{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH};
+constexpr Kernel kStoredGemm{CUDNN_CONVOLUTION_FWD_ALGO_GEMM, CUDNN_FMA_MATH};
+constexpr Kernel kStoredFft{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH};
 
 // The database does not say: it follows from the problem.
 TEST(MeasurementRowsTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
@@ -32,8 +32,8 @@ TEST(MeasurementRowsTest, AStoredKernelIsAsAccurateAsTheProblemMakesIt) {
 TEST(MeasurementRowsTest, StoredMeasurementsComeBackUnconfirmed) {
   const Measurements measurements = {
       {2,
-       {{measured(kGemm, 1.5, 10, true, true, 0.5),
-         measured(kFft, 0.1, std::size_t{1} << 40, true, true, 0.1)}}},
+       {{measured(kStoredGemm, 1.5, 10, true, true, 0.5),
+         measured(kStoredFft, 0.1, std::size_t{1} << 40, true, true, 0.1)}}},
       {8, {{}}}};
   const StoredMeasurements stored = toStored(sampleProblem(Operation::kForward, 8), measurements);
   EXPECT_EQ(stored.at(2).kernels[0].kernel, "GEMM/fma");
@@ -79,7 +79,7 @@ TEST(MeasurementRowsTest, RowsThatNameNoKernelOfTheProblemAreLeftOut) {
   int refused = 0;
   const Measurements found = fromStored(sampleProblem(Operation::kForward, 8), stored, &refused);
   ASSERT_EQ(found.at(2).kernels.size(), 1u);
-  EXPECT_EQ(found.at(2).kernels[0].kernel, kGemm);
+  EXPECT_EQ(found.at(2).kernels[0].kernel, kStoredGemm);
   EXPECT_EQ(refused, static_cast<int>(std::size(kOthers)));
 }
 
@@ -114,10 +114,10 @@ TEST(MeasurementRowsTest, ErrorsThatNoKernelCouldHaveAreLeftOut) {
 // An error that could not be read again is not stored.
 TEST(MeasurementRowsTest, OnlyPossibleErrorsAreStored) {
   const Problem problem = sampleProblem(Operation::kForward, 8);
-  Measurement known = measured(kGemm, 1, 10), broken = measured(kFft, 1, 10);
+  Measurement known = measured(kStoredGemm, 1, 10), broken = measured(kStoredFft, 1, 10);
   known.error = 1e-7;
   broken.error = 1e30;
-  const auto stored = toStored(problem, {{2, {{known, broken, measured(kFft, 2, 0)}}}});
+  const auto stored = toStored(problem, {{2, {{known, broken, measured(kStoredFft, 2, 0)}}}});
   EXPECT_EQ(1e-7, stored.at(2).kernels[0].error);
   EXPECT_EQ(0, stored.at(2).kernels[1].error);
   EXPECT_EQ(0, stored.at(2).kernels[2].error);

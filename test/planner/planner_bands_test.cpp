@@ -7,13 +7,11 @@
 #include "kernels/engine_configuration.hpp"
 #include "kernels/engines.hpp"
 #include "planner_fixture.hpp"
+#include "support/operations.hpp"
 #include "support/simulator.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 class PlannerBandsTest : public PlannerTest {
  protected:

@@ -7,13 +7,13 @@ namespace {
 
 using namespace test;
 
-constexpr Operation kOperations[] = {Operation::kForward,
-                                     Operation::kBackwardData,
-                                     Operation::kBackwardFilter,
-                                     Operation::kBiasActivationForward};
+constexpr Operation kFusedToo[] = {Operation::kForward,
+                                   Operation::kBackwardData,
+                                   Operation::kBackwardFilter,
+                                   Operation::kBiasActivationForward};
 
 TEST_F(PlannerEnginesTest, ASecondStartMeasuresNothing) {
-  for (const Operation operation : kOperations) {
+  for (const Operation operation : kFusedToo) {
     const auto expected = planAnew(operation);
     ASSERT_TRUE(expected);
     EXPECT_TRUE(hasEngine(*expected)) << toText(*expected);
@@ -56,7 +56,7 @@ TEST_F(PlannerEnginesTest, APlanForCallsThatOverwriteAsksCudnnLess) {
 }
 
 TEST_F(PlannerEnginesTest, APlanOfEnginesHoldsOneForAnyCall) {
-  for (const Operation operation : kOperations)
+  for (const Operation operation : kFusedToo)
     for (const Kernels kernels : {Kernels::kEngines, Kernels::kAll}) {
       settings_.kernels = kernels;
       const auto plan = planAnew(operation);
@@ -72,7 +72,7 @@ TEST_F(PlannerEnginesTest, APlanOfEnginesHoldsOneForAnyCall) {
 
 /// As good as the plan of a process that may use algorithms only.
 TEST_F(PlannerEnginesTest, TheOneForAnyCallIsAsFastAsWithoutEngines) {
-  for (const Operation operation : kOperations) {
+  for (const Operation operation : kFusedToo) {
     settings_.kernels = Kernels::kAll;
     const auto plan = planAnew(operation);
     settings_.kernels = Kernels::kLegacy;
@@ -147,7 +147,7 @@ TEST_F(PlannerEnginesTest, OnePlannerKeepsKernelsApart) {
 TEST_F(PlannerEnginesTest, MemoryThatIsNotAlignedSaysNothingAboutEngines) {
   settings_.databasePath.clear();
   settings_.kernels = Kernels::kEngines;
-  for (const Operation operation : kOperations) {
+  for (const Operation operation : kFusedToo) {
     const Problem problem = problemOf(operation);
     constexpr std::size_t kBeside = 256;
     const DeviceBuffer x(problem.xBytes() + kBeside), w(problem.wBytes() + kBeside),

@@ -1,13 +1,12 @@
 // Plans within a largest error: UCUDNN_MAX_ERROR.
 #include "errors_fixture.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
 
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 constexpr int kWinograd = CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
 
 TEST_F(PlannerErrorsTest, EachPlanIsTheFastestWithinTheError) {

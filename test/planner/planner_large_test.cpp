@@ -7,13 +7,12 @@
 #include "bands_of.hpp"
 #include "kernels/engines.hpp"
 #include "planner_fixture.hpp"
+#include "support/operations.hpp"
 #include "support/simulator.hpp"
 
 namespace ucudnn::test {
 namespace {
 
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 constexpr std::size_t kNoLimit = SIZE_MAX;
 
 class PlannerLargeTest : public PlannerTest {

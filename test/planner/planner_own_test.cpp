@@ -8,12 +8,10 @@
 #include "kernels/engines.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner_engines_fixture.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 class PlannerOwnTest : public PlannerEnginesTest {
  protected:

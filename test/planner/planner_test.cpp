@@ -9,14 +9,12 @@
 #include "kernels/algorithms.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner_fixture.hpp"
+#include "support/operations.hpp"
 
 namespace ucudnn {
 namespace {
 
 using namespace test;
-
-constexpr Operation kOperations[] = {
-    Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter};
 
 TEST_F(PlannerTest, ThePlanIsSplitWhereTheFastKernelDoesNotFitWhole) {
   for (const Operation operation : kOperations) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
-#include <stdexcept>
 #include <string>
 
+#include "../support/checked.hpp"
 #include "../support/simulator.hpp"
 
 namespace ucudnn::test {
@@ -16,14 +16,6 @@ constexpr std::size_t kAllMemory = std::size_t{64} << 30;
 // Objects of plans stay with the process; these kinds never do.
 const char* const kLeakKinds[] = {
     "stream", "event", "graph", "graphExec", "device memory", "host memory", "cudnnHandle"};
-
-void check(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
-}
-
-void check(cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
-}
 
 }  // namespace
 

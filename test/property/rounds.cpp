@@ -1,20 +1,14 @@
 // A client's rounds: who does what at the same time, and a look at the results when all have come.
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 #include <thread>
 
+#include "../support/checked.hpp"
 #include "../support/simulator.hpp"
 #include "client.hpp"
 
 namespace ucudnn::test {
-namespace {
-
-void check(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 /// A stream for one actor. The legacy stream waits for all others, which voids a capture.
 cudaStream_t Client::pickStream(int device, bool capturing, bool othersCapture, bool* owned) {

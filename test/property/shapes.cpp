@@ -5,19 +5,13 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "../support/checked.hpp"
 #include "../support/simulator.hpp"
 #include "forked.hpp"
 #include "random.hpp"
 
 namespace ucudnn::test {
 namespace {
-
-void check(cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS) throw std::runtime_error(cudnnGetErrorString(status));
-}
-void check(cudaError_t error) {
-  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
-}
 
 double nowMs() {
   if (onSimulator()) return hostClockMs();

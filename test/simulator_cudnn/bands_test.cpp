@@ -33,7 +33,7 @@ Band bandOf(const Geometry& whole, std::size_t dimension, int begin, int count) 
   return band;
 }
 
-std::vector<std::int64_t> widen(const Sizes& values) {
+std::vector<std::int64_t> widened(const Sizes& values) {
   return {values.begin(), values.end()};
 }
 
@@ -55,10 +55,10 @@ DescriptorPointer forwardGraph(cudnnHandle_t handle,
                                std::vector<cudnnConvolutionMode_t>{CUDNN_CROSS_CORRELATION}));
   EXPECT_CUDNN(convolution.setInt(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
                                   static_cast<std::int64_t>(before.size())));
-  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, widen(before)));
-  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, widen(behind)));
-  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, widen(ones)));
-  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_DILATIONS, widen(ones)));
+  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, widened(before)));
+  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, widened(behind)));
+  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, widened(ones)));
+  EXPECT_CUDNN(convolution.setInts(CUDNN_ATTR_CONVOLUTION_DILATIONS, widened(ones)));
   EXPECT_CUDNN(convolution.finalize());
   EXPECT_CUDNN(
       node.setDescriptor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, *makeTensor(x, 1, 4)));

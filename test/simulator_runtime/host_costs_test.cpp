@@ -7,7 +7,7 @@
 namespace ucudnn::test {
 namespace {
 
-constexpr double kTolerance = 1e-6;
+constexpr double kToleranceMs = 1e-6;
 
 class SimulatedHostCostTest : public testing::Test {
  protected:
@@ -55,11 +55,11 @@ TEST_F(SimulatedHostCostTest, EnqueueingTakesMicrosecondsAndWaitingTheDevicesTim
   const ScopedStream stream;
   const ScopedEvent event;
   const auto fill = [&] { EXPECT_CUDA(cudaMemsetAsync(buffer.get(), 0, kBytes, stream)); };
-  EXPECT_NEAR(costOf(fill), 0.002, kTolerance);
-  EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaEventRecord(event, stream)); }), 0.002, kTolerance);
+  EXPECT_NEAR(costOf(fill), 0.002, kToleranceMs);
+  EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaEventRecord(event, stream)); }), 0.002, kToleranceMs);
   const double end = clockMs(stream);
   EXPECT_CUDA(cudaEventSynchronize(event));
-  EXPECT_NEAR(hostClockMs(), end, kTolerance);
+  EXPECT_NEAR(hostClockMs(), end, kToleranceMs);
 }
 
 // A short work takes 2.5 us of the device; when the host takes 12, the device waits for it.
@@ -73,7 +73,7 @@ TEST_F(SimulatedHostCostTest, ShortWorksWaitForTheHost) {
     EXPECT_CUDA(cudaMemGetInfo(&free, &total));
     EXPECT_CUDA(cudaMemsetAsync(buffer.get(), 0, 512, stream));
   }
-  EXPECT_NEAR(hostClockMs() - before, 1000 * 0.012, kTolerance);
+  EXPECT_NEAR(hostClockMs() - before, 1000 * 0.012, kToleranceMs);
   EXPECT_NEAR(clockMs(stream) - hostClockMs(), 0.0025, 1e-4);
 }
 
@@ -94,13 +94,13 @@ TEST_F(SimulatedHostCostTest, AGraphCostsByItsKernels) {
     cudaGraphExec_t exec = nullptr;
     EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0)); }),
                 0.030 + 0.0025 * kernels,
-                kTolerance);
+                kToleranceMs);
     const auto launch = [&] { EXPECT_CUDA(cudaGraphLaunch(exec, stream)); };
-    EXPECT_NEAR(costOf(launch), 0.010 + 0.0021 * kernels, kTolerance);
-    EXPECT_NEAR(costOf(launch), 0.003 + 0.0011 * kernels, kTolerance);
+    EXPECT_NEAR(costOf(launch), 0.010 + 0.0021 * kernels, kToleranceMs);
+    EXPECT_NEAR(costOf(launch), 0.003 + 0.0011 * kernels, kToleranceMs);
     EXPECT_NEAR(costOf([&] { EXPECT_CUDA(cudaGraphExecDestroy(exec)); }),
                 0.010 + 0.001 * kernels,
-                kTolerance);
+                kToleranceMs);
     EXPECT_GT(clockMs(stream), hostClockMs());  // still under way
     EXPECT_CUDA(cudaGraphDestroy(graph));
   }

@@ -7,7 +7,6 @@
 namespace ucudnn::test {
 namespace {
 
-const std::string kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
 const std::string kShares = "shares " + kAlexNet + " ";
 const std::string kDataParallel = "bench --data-parallel --repeats 3 " + kAlexNet + " ";
 

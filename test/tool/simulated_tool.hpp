@@ -13,6 +13,8 @@ namespace ucudnn::test {
 
 using Json = nlohmann::json;
 
+inline const std::string kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
+
 class ToolTest : public ::testing::Test {
  protected:
   /// Runs a command that succeeds and says nothing on stderr; returns its JSON. The recorded

@@ -16,8 +16,6 @@
 namespace ucudnn::test {
 namespace {
 
-const std::string kAlexNet = UCUDNN_LAYERS "/alexnet.csv";
-
 class SimulatedTool : public ToolTest {};
 
 // The output of misc/demo.sh. The sums are those of misc/profiles/h200_legacy_algorithms.csv: 47.4
