@@ -316,8 +316,12 @@ Settings defaultSettings() {
   return settings;
 }
 
-/// Logs unknown variables as warnings, and each setting at info level. Only once a process, because
-/// a framework may create a handle for every layer.
+bool takesSize(const EnvironmentVariable& variable) {
+  return std::string_view(variable.type).substr(0, 6) == "a size";
+}
+
+/// Logs unknown variables and doubtful sizes as warnings, and each setting at info level. Only once
+/// a process, because a framework may create a handle for every layer.
 void reportOnce() {
   static std::atomic<bool> reported{false};
   if (reported.exchange(true)) return;
@@ -328,10 +332,13 @@ void reportOnce() {
   }
   for (const std::string& warning : unknownVariableWarnings(names)) logWarn("{}", warning);
   for (const EnvironmentVariable& variable : environmentVariables()) {
-    if (const char* const value = environmentValue(variable))
+    if (const char* const value = environmentValue(variable)) {
       logInfo("{}=\"{}\"", variable.name, value);
-    else if (std::getenv(variable.name) != nullptr)
+      const std::string doubt = takesSize(variable) ? doubtOfSize(value) : "";
+      if (!doubt.empty()) logWarn("{}: {}", variable.name, doubt);
+    } else if (std::getenv(variable.name) != nullptr) {
       logWarn("{} is ignored: it names a file, and the program runs set-user-id", variable.name);
+    }
   }
 }
 

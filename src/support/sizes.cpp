@@ -86,6 +86,17 @@ std::size_t parseSize(const std::string& text) {
   return whole * unit + bytes;
 }
 
+std::string doubtOfSize(const std::string& text) {
+  // Fewer bytes of workspace help no convolution, and few GPUs have so many MiB.
+  constexpr std::uint64_t kLeastMeantAsBytes = 64 << 10;
+  const std::string_view number = trimmed(text);
+  const char* const end = number.data() + number.size();
+  std::uint64_t bytes = 0;
+  const auto [rest, error] = std::from_chars(number.data(), end, bytes);
+  if (error != std::errc() || rest != end || bytes == 0 || bytes >= kLeastMeantAsBytes) return "";
+  return fmt::format("{0} means {0} bytes: write {0}MiB, or {0}B if that is meant", bytes);
+}
+
 std::string formatSize(std::size_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

@@ -11,6 +11,10 @@ namespace ucudnn {
 /// SIZE_MAX.
 std::size_t parseSize(const std::string& text);
 
+/// A remark on a number without a unit that is probably not meant as bytes: "64 means 64 bytes:
+/// write 64MiB, or 64B if that is meant". Empty: there is nothing to remark.
+std::string doubtOfSize(const std::string& text);
+
 /// "64 MiB", "1.5 GiB", "512 B": for people.
 std::string formatSize(std::size_t bytes);
 

@@ -141,11 +141,14 @@ void setDatabase(const RunOptions& options) {
     setVariable(kName, cacheFolder());
 }
 
+/// With its unit: the library has no doubt of it then.
+void setSize(const char* name, std::optional<std::size_t> bytes) {
+  if (bytes) setVariable(name, std::to_string(*bytes) + "B");
+}
+
 void setEnvironment(const RunOptions& options) {
-  if (options.limitBytes)
-    setVariable("UCUDNN_WORKSPACE_LIMIT", std::to_string(*options.limitBytes));
-  if (options.totalBytes)
-    setVariable("UCUDNN_TOTAL_WORKSPACE_SIZE", std::to_string(*options.totalBytes));
+  setSize("UCUDNN_WORKSPACE_LIMIT", options.limitBytes);
+  setSize("UCUDNN_TOTAL_WORKSPACE_SIZE", options.totalBytes);
   setDatabase(options);
   setFile("UCUDNN_TRACE", options.trace);
   if (options.report) {
@@ -190,7 +193,10 @@ std::string cacheFolder() {
 
 std::size_t parseSizeOption(const char* option, const std::string& text) {
   try {
-    return parseSize(text);
+    const std::size_t bytes = parseSize(text);
+    if (const std::string doubt = doubtOfSize(text); !doubt.empty())
+      fmt::print(stderr, "ucudnn: {}: {}\n", option, doubt);
+    return bytes;
   } catch (const std::invalid_argument& reason) {
     throw BadInput(fmt::format("{}: {}", option, reason.what()));
   }

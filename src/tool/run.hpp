@@ -21,7 +21,8 @@ std::string besideThisProgram(const std::string& folder, const std::string& file
 /// there is none.
 std::string cacheFolder();
 
-/// The value of an option. Throws BadInput.
+/// The value of an option. One without a unit that looks wrong is remarked on stderr. Throws
+/// BadInput.
 std::size_t parseSizeOption(const char* option, const std::string& text);
 
 }  // namespace ucudnn::tool

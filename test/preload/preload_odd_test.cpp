@@ -117,7 +117,7 @@ TEST_F(PreloadOddTest, NothingIsSaidThatNobodyAskedFor) {
   for (const std::string& settings :
        {std::string(),
         std::string("UCUDNN_WORKSPACE_LIMIT=0 "),
-        std::string("UCUDNN_WORKSPACE_LIMIT=131 "),
+        std::string("UCUDNN_WORKSPACE_LIMIT=131B "),
         kSmall,
         kSmall + "UCUDNN_DETERMINISTIC=1 ",
         kSmall + "UCUDNN_BENCHMARK_SHARE=always ",

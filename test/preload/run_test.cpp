@@ -58,13 +58,28 @@ std::string environmentOf(const std::string& line, const std::string& variable) 
 
 TEST(Run, OptionsBecomeTheProgramsEnvironment) {
   const std::string folder = std::filesystem::current_path().string();
-  EXPECT_EQ("2097152\n", environmentOf(kRun + "--workspace-limit 2MiB", "UCUDNN_WORKSPACE_LIMIT"));
-  EXPECT_EQ("1048576\n",
+  EXPECT_EQ("2097152B\n", environmentOf(kRun + "--workspace-limit 2MiB", "UCUDNN_WORKSPACE_LIMIT"));
+  EXPECT_EQ("1048576B\n",
             environmentOf(kRun + "--total-workspace=1MiB", "UCUDNN_TOTAL_WORKSPACE_SIZE"));
   EXPECT_EQ(folder + "/a.db\n", environmentOf(kRun + "--database a.db", "UCUDNN_DATABASE"));
   EXPECT_EQ("/tmp/%p\n", environmentOf(kRun + "--trace /tmp/%p", "UCUDNN_TRACE"));
   EXPECT_EQ("4096\n",
             environmentOf("UCUDNN_WORKSPACE_LIMIT=4096 " + kRun, "UCUDNN_WORKSPACE_LIMIT"));
+}
+
+// By the tool for an option, by the library for a variable, once for all handles of a process.
+TEST(Run, ASmallSizeWithoutAUnitIsRemarkedOnce) {
+  const std::string remark = ": 64 means 64 bytes: write 64MiB, or 64B if that is meant\n";
+  const std::string environment = "UCUDNN_SIMULATOR_ARITHMETIC=off UCUDNN_BENCHMARK_SHARE=0 ";
+  const std::string program = " " PLAIN " fixed /dev/null";
+  EXPECT_EQ("ucudnn: --workspace-limit" + remark,
+            shell(environment + kRun + "--workspace-limit 64" + program).error);
+  const std::string ofVariables =
+      shell("UCUDNN_WORKSPACE_LIMIT=64 UCUDNN_GRAPH_MEMORY=0 UCUDNN_BENCHMARK_MEMORY=64B " +
+            environment + kRun + program)
+          .error;
+  EXPECT_NE(std::string::npos, ofVariables.find("UCUDNN_WORKSPACE_LIMIT" + remark)) << ofVariables;
+  EXPECT_EQ(1, std::count(ofVariables.begin(), ofVariables.end(), '\n')) << ofVariables;
 }
 
 TEST(Run, LibraryIsPreloadedBehindOthers) {

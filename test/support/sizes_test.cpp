@@ -60,6 +60,13 @@ TEST(SizeTest, RefusesWhatIsNoSize) {
   }
 }
 
+TEST(SizeTest, DoubtsASmallNumberWithoutAUnit) {
+  EXPECT_EQ("64 means 64 bytes: write 64MiB, or 64B if that is meant", doubtOfSize(" 64 "));
+  for (const char* text : {"1", "8192", "65535"}) EXPECT_NE("", doubtOfSize(text)) << text;
+  for (const char* text : {"0", "00", "65536", "67108864", "64B", "64 MiB", "0.5K", "all", ""})
+    EXPECT_EQ("", doubtOfSize(text)) << text;
+}
+
 TEST(SizeTest, FormatsForPeople) {
   const std::vector<std::pair<std::size_t, std::string>> cases = {
       {0, "0 B"},

@@ -69,7 +69,7 @@ def limit(bytes):
         raise ValueError(f"{value} is no size")
     library = _library()
     if library is None:  # it reads this when it is loaded
-        os.environ["UCUDNN_WORKSPACE_LIMIT"] = str(value)
+        os.environ["UCUDNN_WORKSPACE_LIMIT"] = f"{value}B"
     else:
         _check(library.ucudnnSetProcessWorkspaceLimit(ctypes.c_size_t(value)))
 
