@@ -23,9 +23,8 @@ if(TARGET ucudnn)
     "${PROJECT_SOURCE_DIR}/misc/package/ucudnnConfig.cmake.in" "${PROJECT_BINARY_DIR}/ucudnnConfig.cmake"
     INSTALL_DESTINATION "${UCUDNN_INSTALL_CMAKEDIR}" PATH_VARS CMAKE_INSTALL_INCLUDEDIR
     NO_SET_AND_CHECK_MACRO)
-  # Before 1.0 a minor version may change the API.
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/ucudnnConfigVersion.cmake"
-                                   COMPATIBILITY SameMinorVersion)
+                                   COMPATIBILITY ${UCUDNN_COMPATIBILITY})
   install(FILES "${PROJECT_BINARY_DIR}/ucudnnConfig.cmake" "${PROJECT_BINARY_DIR}/ucudnnConfigVersion.cmake"
                 "${PROJECT_SOURCE_DIR}/cmake/FindCUDNN.cmake"
           DESTINATION "${UCUDNN_INSTALL_CMAKEDIR}")

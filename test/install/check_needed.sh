@@ -1,14 +1,14 @@
 #!/bin/sh
-# check_needed.sh READELF LIBRARY: the SONAME, and that nothing is needed but what is expected, whatever its version.
+# check_needed.sh READELF SONAME LIBRARY: it has this SONAME, and that nothing is needed but what is expected, whatever its version.
 set -eu
-readelf=$1 library=$2
+readelf=$1 expected=$2 library=$3
 dynamic=$("$readelf" --dynamic --wide "$library")
 values() { echo "$dynamic" | sed -n "s/.*($1).*\[\(.*\)\].*/\1/p"; }
 failures=0
 say() { echo "$1"; failures=$((failures + 1)); }
 
 soname=$(values SONAME)
-[ "$soname" = libucudnn.so.0 ] || say "SONAME is '$soname', not libucudnn.so.0"
+[ "$soname" = "$expected" ] || say "SONAME is '$soname', not $expected"
 needed=$(values NEEDED)
 for library in $needed; do
   case $library in

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it into a clean virtual environment, and runs programs with it on the simulator:
-#   wheel.sh WHERE BUILD SIMULATOR PLUGIN PROGRAM NM READELF FORTIFIED LIBRARIES [CONFIG_SETTING...]
-# WHERE: a folder for environments and the wheel; BUILD: for CMake; PLUGIN, PROGRAM: test/preload's; NM to LIBRARIES: as
+#   wheel.sh WHERE BUILD SIMULATOR PLUGIN PROGRAM NM READELF FORTIFIED LIBRARIES SONAME [CONFIG_SETTING...]
+# WHERE: a folder for environments and the wheel; BUILD: for CMake; PLUGIN, PROGRAM: test/preload's; NM to SONAME: as
 # check_package.sh has them. The settings are scikit-build-core's.
 set -euo pipefail
-where=$1 build=$2 simulator=$3 plugin=$4 program=$5 nm=$6 readelf=$7 fortified=$8 libraries=$9
-shift 9
+where=$1 build=$2 simulator=$3 plugin=$4 program=$5 nm=$6 readelf=$7 fortified=$8 libraries=$9 soname=${10}
+shift 10
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$here/../..
 export PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -27,7 +27,7 @@ python3 -m venv "$where/clean"
 failures=0
 fail() { echo "$1"; failures=$((failures + 1)); }
 package=$(echo "$where"/clean/lib/python3*/site-packages/ucudnn)
-"$here/check_package.sh" "$nm" "$readelf" "$fortified" "$libraries" "$package" || fail "the package: see above"
+"$here/check_package.sh" "$nm" "$readelf" "$fortified" "$libraries" "$soname" "$package" || fail "the package: see above"
 
 version=$(basename "$where"/ucudnn-*.whl | cut -d- -f2)
 command=$where/clean/bin/ucudnn

@@ -98,7 +98,7 @@ class GraphHabits : GraphLayer {
       const std::size_t bytes = bytesOf(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
       plans.emplace_back(std::move(plan), bytes);
     }
-    if (void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD)) {
+    if (void* const library = dlopen(UCUDNN_SONAME, RTLD_LAZY | RTLD_NOLOAD)) {
       const auto limit =
           reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "ucudnnSetProcessWorkspaceLimit"));
       CHECK(limit(std::size_t{64} << 20));

@@ -35,7 +35,7 @@ class GraphLives : GraphLayer {
   /// Zeros where there is no μ-cuDNN.
   static Statistics statistics() {
     Statistics all;
-    void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    void* const library = dlopen(UCUDNN_SONAME, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return all;
     const auto get = reinterpret_cast<cudnnStatus_t (*)(const char*, double*)>(
         dlsym(library, "ucudnnGetStatistic"));
@@ -59,7 +59,7 @@ class GraphLives : GraphLayer {
 
   /// Nothing happens where there is no μ-cuDNN.
   static void measureAlways(cudnnHandle_t handle) {
-    if (void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD))
+    if (void* const library = dlopen(UCUDNN_SONAME, RTLD_LAZY | RTLD_NOLOAD))
       CHECK(reinterpret_cast<cudnnStatus_t (*)(cudnnHandle_t, double)>(
           dlsym(library, "ucudnnSetBenchmarkShare"))(handle, HUGE_VAL));
   }

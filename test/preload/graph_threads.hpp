@@ -134,7 +134,7 @@ class GraphThreads {
 
  private:
   static int (*lookUpLimit())(std::size_t) {
-    void* const library = dlopen("libucudnn.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    void* const library = dlopen(UCUDNN_SONAME, RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) return [](std::size_t) { return 0; };
     return reinterpret_cast<int (*)(std::size_t)>(dlsym(library, "ucudnnSetProcessWorkspaceLimit"));
   }

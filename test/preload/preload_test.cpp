@@ -207,7 +207,7 @@ TEST_F(PreloadTest, WithoutTheLibraryBesideItEverythingPassesThrough) {
   EXPECT_EQ(0, outcome.status) << outcome.output;
   EXPECT_EQ(readText(file("bare")), readText(file("preloaded")));
   EXPECT_EQ(1, std::count(outcome.error.begin(), outcome.error.end(), '\n')) << outcome.error;
-  EXPECT_NE(std::string::npos, outcome.error.find("libucudnn.so.0")) << outcome.error;
+  EXPECT_NE(std::string::npos, outcome.error.find(UCUDNN_SONAME)) << outcome.error;
 }
 
 TEST_F(PreloadTest, ServesAClientOfTheLibraryAsBefore) {
@@ -267,7 +267,7 @@ TEST(PreloadAlone, AProgramMayDropItsCudnn) {
 TEST(PreloadAlone, WhatIsCalledBelowAPlannedCallIsCudnns) {
   const TemporaryDirectory directory;
   std::filesystem::copy_file(UCUDNN_PRELOAD, directory.file("libucudnn_preload.so"));
-  const std::string library = "libucudnn.so.0";
+  const std::string library = UCUDNN_SONAME;
   std::filesystem::create_symlink(GUARD_FOLDER "/" + library, directory.file(library));
   const Outcome outcome = shell("LD_LIBRARY_PATH=" GUARD_FOLDER " " +
                                 preloading(directory.file("libucudnn_preload.so")) + GUARD_CLIENT);

@@ -9,6 +9,7 @@ import tempfile
 from .parallel import ShareSampler, shares, weigh  # noqa: F401
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
+_SONAME = "libucudnn.so.0.1"  # as CMake has it, which a test checks
 _NO_LIMIT = ctypes.c_size_t(-1).value
 
 
@@ -38,7 +39,7 @@ def _loaded(library):
 
 def _library():
     """None: the program has not called cuDNN yet, or is left to it."""
-    library = _loaded("libucudnn.so.0")
+    library = _loaded(_SONAME)
     if library is None and _loaded("libucudnn_preload.so") is None:
         raise RuntimeError("this program does not run under `ucudnn run`")
     return library

@@ -7,6 +7,8 @@ import ctypes
 import os
 import threading
 
+from ucudnn import _SONAME
+
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _ALL = ctypes.c_size_t(-1).value
 _TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 9}  # cudnnDataType_t
@@ -27,7 +29,7 @@ class _Library:
     """libucudnn.so, the program's or this package's, and a handle for one thread."""
 
     def __init__(self):
-        for name in ("libucudnn.so.0", os.path.join(_FOLDER, "lib", "libucudnn.so.0")):
+        for name in (_SONAME, os.path.join(_FOLDER, "lib", _SONAME)):
             try:
                 self.functions = ctypes.CDLL(name)
                 break

@@ -1,0 +1,18 @@
+# cmake -DFILE=ucudnnConfigVersion.cmake -DSOVERSION=0.1 -P version.cmake: find_package takes the versions that have this
+# SOVERSION, and no others.
+function(expect version expected)
+  string(REGEX MATCH "^([0-9]+)[.]?([0-9]*)" PACKAGE_FIND_VERSION "${version}")
+  set(PACKAGE_FIND_VERSION_MAJOR "${CMAKE_MATCH_1}")
+  set(PACKAGE_FIND_VERSION_MINOR "${CMAKE_MATCH_2}")
+  include("${FILE}")
+  if(NOT PACKAGE_VERSION_COMPATIBLE STREQUAL expected)
+    message(SEND_ERROR "find_package(ucudnn ${version}): '${PACKAGE_VERSION_COMPATIBLE}', not ${expected}")
+  endif()
+endfunction()
+string(REGEX MATCH "^(.*[.])?([0-9]+)$" matched "${SOVERSION}")
+set(before "${CMAKE_MATCH_1}")
+math(EXPR next "${CMAKE_MATCH_2} + 1")
+math(EXPR last "${CMAKE_MATCH_2} - 1")
+expect(${SOVERSION} TRUE)
+expect(${before}${next} FALSE)
+expect(${before}${last} FALSE)
