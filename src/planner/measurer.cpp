@@ -11,6 +11,7 @@
 #include "kernels/planes.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner/confirmation.hpp"
+#include "planner/measuring_line.hpp"
 
 namespace ucudnn {
 namespace {
@@ -144,6 +145,7 @@ void Measurer::measureIfDue(const PlanRequest& request, Measuring measuring) {
   // Another thread may have measured meanwhile.
   if (!isToBeMeasured(request, measuring)) return;
   if (measuring != Measuring::kNow) return measureSlice(request);
+  const MeasuringLine line(*request.settings, statistics_);
   measure(request, reserved != nullptr);
   if (hasFailed(request)) measure(request, reserved != nullptr);
 }

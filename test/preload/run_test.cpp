@@ -1,7 +1,10 @@
 // `ucudnn run`
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "preload/process.hpp"
@@ -106,6 +109,35 @@ TEST(Run, AReportSaysWhyThereWereNoCalls) {
   const Outcome disabled = shell("UCUDNN_DISABLE=1 UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun +
                                  "--report " PLAIN " fixed /dev/null");
   EXPECT_EQ(0U, disabled.error.find(begin + "loaded cuDNN, but made no handle")) << disabled.error;
+}
+
+/// What a program writes to a terminal that is its stderr.
+std::string onTerminal(const std::string& line) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+  EXPECT_TRUE(terminal >= 0 && ::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
+  const std::string name = ::ptsname(terminal);
+  const int kept = ::open(name.c_str(), O_RDWR | O_NOCTTY);  // what is written stays
+  EXPECT_EQ(0, shell(line + " 2>" + name).status);
+  std::string text;
+  char part[4096];
+  for (ssize_t size = 0; (size = ::read(terminal, part, sizeof(part))) > 0;)
+    text.append(part, static_cast<std::size_t>(size));
+  ::close(kept);
+  ::close(terminal);
+  return text;
+}
+
+TEST(Run, WhoWaitsAtATerminalSeesWhatIsMeasured) {
+  const std::string begin = "UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun + "--no-database ",
+                    program = " " PLAIN " fixed /dev/null", erase = "\r\x1b[K";
+  const std::string seen = onTerminal(begin + "--tune" + program);
+  const std::string line = "ucudnn: measuring; so far ";
+  EXPECT_EQ(0U, seen.find(erase + line + "0 convolutions, 0 kernels, 0 s" + erase)) << seen;
+  EXPECT_NE(std::string::npos, seen.find(line + "3 convolutions, ")) << seen;
+  EXPECT_EQ(seen.size() - erase.size(), seen.rfind(erase)) << seen;
+  EXPECT_EQ(std::string::npos, seen.find('\n')) << seen;
+  EXPECT_EQ("", onTerminal(begin + program));
+  EXPECT_EQ("", shell(begin + "--tune" + program).error);
 }
 
 TEST(Run, TheProgramsArgumentsAreItsOwn) {
