@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <cmath>
 #include <utility>
 
 #include "kernels/engines.hpp"
@@ -17,6 +17,8 @@ namespace {
 // are made.
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
+// So many numbers of parts are tried one by one, as long as cuDNN takes for a call.
+constexpr int kAskedOneByOne = 4;
 
 // Failed parts are not tried at each call; if they always fail, they are tried more and more
 // seldom.
@@ -39,20 +41,32 @@ class Parts {
         checks_(checks),
         left_(request.problem.batch()) {}
 
-  /// Adds as many parts of the size as the rest of the batch has. Returns false if such a part does
-  /// not run within the limit. Throws Error.
-  bool add(int batch) {
-    const auto offer = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
-    if (!offer || offer->workspaceBytes > request_.limitBytes ||
-        (request_.deterministic && !offer->deterministic))
-      return false;
-    configuration_.microBatches.push_back({batch, 0, left_ / batch, false});
-    configuration_.workspaceBytes = std::max(configuration_.workspaceBytes, offer->workspaceBytes);
-    measurements_[batch].kernels.push_back({*offer, {}});
-    left_ %= batch;
+  /// How the kernel runs a part of so many samples. Empty: not within the limit. Throws Error.
+  std::optional<KernelOffer> offer(int batch) {
+    auto found = prepared_.offer(batch, kernel_, request_.callsAt(batch), &failures_);
+    leastBytes_ = found ? found->workspaceBytes : 0;
+    if (!found || found->workspaceBytes > request_.limitBytes ||
+        (request_.deterministic && !found->deterministic))
+      return std::nullopt;
+    return found;
+  }
+  /// The workspace of the part that was asked about last; 0: cuDNN can't run it.
+  std::size_t leastBytes() const noexcept { return leastBytes_; }
+
+  /// Adds `count` parts of the size. Returns false if such a part does not run within the limit.
+  /// Throws Error.
+  bool add(int batch, int count) {
+    if (count == 0) return true;
+    const auto found = offer(batch);
+    if (!found) return false;
+    configuration_.microBatches.push_back({batch, 0, count, false});
+    configuration_.workspaceBytes = std::max(configuration_.workspaceBytes, found->workspaceBytes);
+    measurements_[batch].kernels.push_back({*found, {}});
+    left_ -= batch * count;
     return true;
   }
-  int left() const noexcept { return left_; }
+  /// Adds as many parts of the size as the batch has, and one of the rest.
+  bool addAll(int batch) { return add(batch, left_ / batch) && (left_ == 0 || add(left_, 1)); }
   /// Whether cuDNN failed to say what runs. It may say so another time.
   bool failed() const noexcept { return failures_ > 0; }
 
@@ -73,28 +87,38 @@ class Parts {
   KernelChecks& checks_;
   int left_;
   int failures_ = 0;
+  std::size_t leastBytes_ = 0;
   Configuration configuration_;
   Measurements measurements_;
 };
 
-/// Makes parts of the largest power of two that fits, and one of the rest of the batch. No part is
-/// a large problem, because the kernel is slow for these. Returns false if cuDNN can't run the
-/// kernel so, or the parts would be too short. Throws Error.
+/// Makes as few parts as run within the limit, about equal: a small rest would take nearly as long
+/// as a large part. No part is a large problem, because the kernel is slow for these. Returns false
+/// if cuDNN can't run the kernel so, or the parts would be too short. Throws Error.
 bool divide(const PlanRequest& request, Parts& parts) {
   const int miniBatch = request.problem.batch();
   // The workspace of most kernels grows with the batch, from the size that a filter takes.
-  const std::size_t sampleBytes = request.own->workspaceBytes / static_cast<std::size_t>(miniBatch);
-  const auto sizes = microBatchSizes(BatchSizePolicy::kPowerOfTwo, miniBatch);
-  for (auto size = std::next(sizes.rbegin());; ++size) {
-    if (size == sizes.rend()) return false;
-    const Problem part = request.problem.withBatch(*size);
+  const auto partsWithin = [&](std::size_t bytes, int count) {
+    const std::size_t limitBytes = std::max<std::size_t>(request.limitBytes, 1);
+    const auto wanted = static_cast<double>(bytes) / static_cast<double>(limitBytes) * count;
+    return static_cast<int>(std::min<double>(std::ceil(wanted), miniBatch));
+  };
+  int asked = 0;
+  int count = std::max(2, partsWithin(request.own->workspaceBytes, 1));
+  for (int step = 1; count <= miniBatch; count += step) {
+    const int size = (miniBatch + count - 1) / count;
+    count = (miniBatch + size - 1) / size;
+    const Problem part = request.problem.withBatch(size);
     if (part.isLarge()) continue;
-    const bool isShort = estimatedMs(part) < kShortestMs;
-    if (isShort && miniBatch > *size * kFew) return false;
-    const bool mayFit = sampleBytes * static_cast<std::size_t>(*size) <= request.limitBytes;
-    if (mayFit && parts.add(*size)) break;
+    if (estimatedMs(part) < kShortestMs && count > kFew) return false;
+    if (parts.offer(size)) break;
+    // The further from what fits, the wider the steps.
+    if (parts.leastBytes() > 0) count = std::max(count, partsWithin(parts.leastBytes(), count) - 1);
+    if (++asked >= kAskedOneByOne) step *= 2;
   }
-  return parts.left() == 0 || parts.add(parts.left());
+  if (count > miniBatch) return false;
+  const int least = miniBatch / count, more = miniBatch % count;
+  return parts.add(least + 1, more) && parts.add(least, count - more);
 }
 
 /// The first kernel of a batch size that cuDNN offers within the limit, for all of the batch. Null:
@@ -115,7 +139,7 @@ std::shared_ptr<const Plan> firstThatFits(const PlanRequest& request,
       continue;
     PreparedKernels prepared(request.handle, request.problem);
     Parts parts(request, offer.kernel, prepared, checks);
-    if (parts.add(batch) && (parts.left() == 0 || parts.add(parts.left())))
+    if (parts.addAll(batch))
       if (auto plan = parts.plan()) return plan;
   }
   return nullptr;
@@ -134,7 +158,7 @@ std::shared_ptr<const Plan> inBands(const PlanRequest& request,
                                       request.callsAt(*size));
     if (!offer) continue;
     Parts parts(request, offer->kernel, prepared, checks);
-    if (parts.add(*size) && (parts.left() == 0 || parts.add(parts.left())))
+    if (parts.addAll(*size))
       if (auto plan = parts.plan()) return plan;
   }
   return nullptr;

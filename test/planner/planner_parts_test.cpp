@@ -71,6 +71,38 @@ TEST_F(PlannerPartsTest, ItIsThatKernelOnPartsOfTheBatch) {
   }
 }
 
+/// Within a third, for example: three parts of 11, 11 and 10 samples, not four of 8.
+TEST_F(PlannerPartsTest, PartsAreAsFewAsFitAndAboutEqual) {
+  constexpr int kMostParts = 16;  // more are too short
+  int planned = 0;
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter})
+    for (const int percent : {95, 60, 40, 30, 20}) {
+      Planner planner;
+      PlanRequest wanted = lacking(planner, operation);
+      wanted.limitBytes = wanted.own->workspaceBytes * static_cast<std::size_t>(percent) / 100;
+      PreparedKernels prepared(handle_.get(), wanted.problem);
+      const int batch = wanted.problem.batch();
+      int fewest = 0;
+      for (int parts = 2; fewest == 0 && parts <= kMostParts; ++parts) {
+        const auto offer =
+            prepared.offer((batch + parts - 1) / parts, wanted.own->kernel, Calls::kAll, nullptr);
+        if (offer && offer->workspaceBytes <= wanted.limitBytes) fewest = parts;
+      }
+      const auto plan = call(planner, wanted).plan;
+      ASSERT_EQ(fewest > 0, plan != nullptr) << toText(operation) << " " << percent;
+      if (!plan) continue;
+      ++planned;
+      expectValid(*plan, wanted);
+      EXPECT_EQ(fewest, plan->microBatches()) << toText(*plan);
+      for (const Plan::Step& step : plan->steps) {
+        EXPECT_GE(step.batch, batch / fewest) << toText(*plan);
+        EXPECT_LE(step.batch, (batch + fewest - 1) / fewest) << toText(*plan);
+      }
+    }
+  EXPECT_LE(12, planned);
+}
+
 TEST_F(PlannerPartsTest, ItRunsUntilTheProblemIsMeasured) {
   Planner planner;
   const PlanRequest wanted = lacking(planner);
