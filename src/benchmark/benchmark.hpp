@@ -14,6 +14,14 @@
 
 namespace ucudnn {
 
+/// A first look at few kernels, which soon brings a good plan. The others are left for another
+/// time, so the question has no full answer.
+struct Look {
+  std::vector<Kernel> kernels;  ///< the most likely to win
+  /// Beside them, so many at each size that cuDNN's heuristics put first within the limit.
+  std::size_t firstOffers = 0;
+};
+
 /// The question: the kernels of a problem that a plan may need.
 struct BenchmarkRequest {
   Problem problem;              ///< at the mini-batch
@@ -27,9 +35,7 @@ struct BenchmarkRequest {
   /// Times on this device with other versions: the kernels that were fastest there are timed first.
   /// Nothing else depends on them.
   const Measurements* elsewhere = nullptr;
-  /// The fastest kernels at another image size; null: not known. If set, little is timed except
-  /// these and `own`, and the question has no full answer.
-  const std::vector<Kernel>* neighbour = nullptr;
+  const Look* look = nullptr;               ///< null: all kernels are timed
   const KernelsAtSizes* refused = nullptr;  ///< kernels found here are not tried again
   const TensorBuffers* buffers = nullptr;   ///< the caller's: then nothing is allocated on the
                                             ///< device; null: scratch memory

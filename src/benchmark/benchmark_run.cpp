@@ -94,7 +94,7 @@ bool BenchmarkRun::beginStage() {
       stage_ = Stage::kBetween;
       return true;
     case Stage::kBetween:
-      if (request_.neighbour != nullptr) {
+      if (request_.look != nullptr) {
         stage_ = Stage::kDone;
         return false;
       }
@@ -125,7 +125,7 @@ std::string BenchmarkRun::lastStep() const {
 
 BenchmarkResult BenchmarkRun::finish() {
   queue_.close();
-  if (stage_ != Stage::kDone || request_.neighbour != nullptr) findings_.noteLate();
+  if (stage_ != Stage::kDone || request_.look != nullptr) findings_.noteLate();
   if (stage_ < Stage::kRefining) findings_.noteIncomplete(request_.problem.batch());
   const double ownMs = timer_.finish();
   for (const auto& invitation : invitations_) invitation->close();

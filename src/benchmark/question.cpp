@@ -45,21 +45,34 @@ KernelOffer withinLimit(const BenchmarkRequest& request, int batch, KernelOffer 
   return offer;
 }
 
-/// Kernels that cuDNN names, or those of the neighbour that run.
+/// Kernels that cuDNN names, or those of a look that run.
 std::vector<KernelOffer> offersAt(cudnnHandle_t handle,
                                   const BenchmarkRequest& request,
                                   const Question::Anchor& anchor,
                                   int* failures) {
   const Problem problem = request.problem.withBatch(anchor.batch);
   const Calls calls = request.callsAt(anchor.batch);
-  if (request.neighbour == nullptr)
+  if (request.look == nullptr)
     return offeredKernels(
         handle, problem, anchor.descriptors->get(), request.withEngines(), failures, calls);
   std::vector<KernelOffer> offers;
-  for (const Kernel kernel : *request.neighbour)
+  for (const Kernel kernel : request.look->kernels)
     if (const auto offer =
             offeredKernel(handle, problem, anchor.descriptors, kernel, failures, calls))
       offers.push_back(*offer);
+  if (request.look->firstOffers == 0 || !request.withEngines()) return offers;
+  const auto isNew = [&](const KernelOffer& first) {
+    return std::none_of(offers.begin(), offers.end(), [&](const KernelOffer& other) {
+      return other.kernel == first.kernel;
+    });
+  };
+  for (const KernelOffer& first : firstOffers(handle,
+                                              problem,
+                                              request.limitAt(anchor.batch),
+                                              request.look->firstOffers,
+                                              calls,
+                                              failures))
+    if (isNew(first)) offers.push_back(first);
   return offers;
 }
 
@@ -148,7 +161,8 @@ void Question::takeOver(const Measurements& known) {
 }
 
 bool Question::isAnchor(int batch) const noexcept {
-  return (batch & (batch - 1)) == 0 || batch == request_.problem.batch();
+  return request_.look != nullptr || (batch & (batch - 1)) == 0 ||
+         batch == request_.problem.batch();
 }
 
 bool Question::isAsked(int batch) const {

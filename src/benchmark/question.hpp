@@ -12,10 +12,10 @@
 
 namespace ucudnn {
 
-/// Judges the kernels of a request. Powers of two and the mini-batch are anchors. They are measured
-/// first, from the smallest up (fast tuning: from a middle one down, then up), and their results
-/// decide about the sizes between. A kernel is left out for this question only, so only sizes of
-/// this question rule it out.
+/// Judges the kernels of a request. Powers of two and the mini-batch are anchors, and all sizes of
+/// a look. They are measured first, from the smallest up (fast tuning: from a middle one down, then
+/// up), and their results decide about the sizes between. A kernel is left out for this question
+/// only, so only sizes of this question rule it out.
 ///
 /// Judging sizes between is thread-safe once every anchor has been added.
 class Question {

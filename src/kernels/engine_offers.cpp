@@ -369,6 +369,36 @@ std::vector<KernelOffer> engineOffers(const EngineDevice& device,
   return kept;
 }
 
+std::vector<KernelOffer> firstEngines(const EngineDevice& device,
+                                      const Problem& problem,
+                                      std::size_t limitBytes,
+                                      std::size_t most,
+                                      Calls calls,
+                                      int* failures) {
+  std::vector<KernelOffer> first;
+  if (!hasEngines(problem) || problem.isLarge()) return first;
+  try {
+    const Asking asking{device, problem, calls, failures};
+    const auto graphs = makeGraphs(device, EnginePart(problem, {}), calls);
+    std::vector<EngineConfiguration> values = graphs.front().proposals(device, CUDNN_HEUR_MODE_A);
+    if (values.size() > kFirstKept) values.resize(kFirstKept);  // the others are mostly slow
+    for (const EngineConfiguration& value : values) {
+      if (first.size() == most) break;
+      ConfiguredEngine engine(device, graphs, value);
+      const auto offer = offerOf(problem, engine, calls, failures);
+      if (offer && offer->workspaceBytes <= limitBytes && !offer->compiled) first.push_back(*offer);
+    }
+    std::vector<KernelOffer> copied = first;
+    copyLast(asking, copied);
+    for (std::size_t i = 0; i < most && i < copied.size(); ++i)
+      if (!(copied[i].kernel == first[i].kernel) && copied[i].workspaceBytes <= limitBytes)
+        first.push_back(copied[i]);
+  } catch (const Error& error) {
+    if (failures != nullptr && !isRefusal(error.status())) ++*failures;
+  }
+  return first;
+}
+
 /// In the largest bands that fit. Leaves out compiled engines: compiling takes longer than the
 /// calls that this serves.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,

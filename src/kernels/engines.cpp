@@ -99,6 +99,15 @@ class EngineSource final : public KernelSource {
     return engineInBands({handle}, problem, limitBytes, calls, failures);
   }
 
+  std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
+                                       const Problem& problem,
+                                       std::size_t limitBytes,
+                                       std::size_t most,
+                                       Calls calls,
+                                       int* failures) const override {
+    return firstEngines({handle}, problem, limitBytes, most, calls, failures);
+  }
+
   bool divides(const Problem& problem, Kernel kernel) const override {
     try {
       return !EnginePart(problem, engineConfigurationOf(kernel.id)).problem.isLarge();

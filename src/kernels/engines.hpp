@@ -23,6 +23,13 @@ std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          std::size_t limitBytes,
                                          Calls calls,
                                          int* failures);
+/// KernelSource::firstOffers on a device.
+std::vector<KernelOffer> firstEngines(const EngineDevice& device,
+                                      const Problem& problem,
+                                      std::size_t limitBytes,
+                                      std::size_t most,
+                                      Calls calls,
+                                      int* failures);
 /// KernelSource::variants on a device: other knobs.
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,

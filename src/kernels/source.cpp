@@ -110,6 +110,22 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
   return std::nullopt;
 }
 
+std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
+                                     const Problem& problem,
+                                     std::size_t limitBytes,
+                                     std::size_t most,
+                                     Calls calls,
+                                     int* failures) {
+  std::vector<KernelOffer> all;
+  for (std::size_t i = 0; i < sources().size(); ++i)
+    for (KernelOffer& offer :
+         sources()[i]->firstOffers(handle, problem, limitBytes, most, calls, failures)) {
+      offer.kernel.source = static_cast<std::int32_t>(i);
+      all.push_back(offer);
+    }
+  return all;
+}
+
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,

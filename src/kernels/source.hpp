@@ -67,6 +67,16 @@ class KernelSource {
       cudnnHandle_t, const Problem&, std::size_t /*limitBytes*/, Calls, int* /*failures*/) const {
     return std::nullopt;
   }
+  /// The first `most` kernels that cuDNN's heuristics name within `limitBytes` and that are built
+  /// without a compiler, and what we make of them. Asks cuDNN for little else, so this is fast.
+  virtual std::vector<KernelOffer> firstOffers(cudnnHandle_t,
+                                               const Problem&,
+                                               std::size_t /*limitBytes*/,
+                                               std::size_t /*most*/,
+                                               Calls,
+                                               int* /*failures*/) const {
+    return {};
+  }
   /// Prepares one of the offered kernels, or one that was offered for another problem. Asks nothing
   /// yet. REQUIRES: the descriptors have the problem's values (engines need none); the handle
   /// outlives what is prepared, not what is built.
@@ -115,6 +125,12 @@ std::optional<KernelOffer> offeredInBands(cudnnHandle_t handle,
                                           std::size_t limitBytes,
                                           Calls calls,
                                           int* failures = nullptr);
+std::vector<KernelOffer> firstOffers(cudnnHandle_t handle,
+                                     const Problem& problem,
+                                     std::size_t limitBytes,
+                                     std::size_t most,
+                                     Calls calls,
+                                     int* failures = nullptr);
 std::optional<KernelOffer> offeredKernel(cudnnHandle_t handle,
                                          const Problem& problem,
                                          std::shared_ptr<const ProblemDescriptors> descriptors,

@@ -26,10 +26,11 @@ bool UnmeasuredPlan::serves(const PlanRequest& request) const noexcept {
          plan->of(request.calls) != nullptr;
 }
 
-bool KnownQuestion::runsUnmeasured(const PlanRequest& request) const noexcept {
-  return std::any_of(unmeasured.begin(), unmeasured.end(), [&](const UnmeasuredPlan& made) {
-    return made.kind == UnmeasuredPlan::Kind::kOwn && made.plan && made.serves(request);
-  });
+const Plan* KnownQuestion::unmeasuredFor(const PlanRequest& request) const noexcept {
+  for (const UnmeasuredPlan& made : unmeasured)
+    if (made.kind == UnmeasuredPlan::Kind::kOwn && made.plan && made.serves(request))
+      return made.plan.get();
+  return nullptr;
 }
 
 const KnownPlan* KnownQuestion::find(const PlanRequest& request) const noexcept {

@@ -84,10 +84,10 @@ struct KnownQuestion {
   std::optional<std::size_t> wholeBytes;  ///< the largest limit at which nothing was left out
   Clock::time_point retryAt{};            ///< when to try again what could not be tried
   std::string why;                        ///< the obstacle, for the log
-  bool isOfNeighbour = false;  ///< only the few kernels of a neighbour's plans were timed
-  bool isOngoing = false;      ///< it is being measured, slice by slice
-  double spentMs = 0;          ///< the time of that, so far
-  std::uint64_t calls = 0;     ///< calls that were answered here, not by a handle's own table
+  bool isOfLook = false;                  ///< only few kernels were timed (Look)
+  bool isOngoing = false;                 ///< it is being measured, slice by slice
+  double spentMs = 0;                     ///< the time of that, so far
+  std::uint64_t calls = 0;  ///< calls that were answered here, not by a handle's own table
   std::vector<KnownPlan> plans;
   std::vector<KnownPlan> formerPlans;  ///< before the latest measurement; equal plans are reused
   /// The latest is last. Kept when the problem is measured, because a client's graph may run them.
@@ -115,8 +115,9 @@ struct KnownQuestion {
   /// kernel always fails would leave the problem without a plan for ever.
   void addAttempt(const BenchmarkResult& result, std::size_t limitBytes, bool hasUndivided);
   const KnownPlan* find(const PlanRequest& request) const noexcept;
-  /// Whether, until it is measured, the client's own kernel runs in parts, or another one in bands.
-  bool runsUnmeasured(const PlanRequest& request) const noexcept;
+  /// The client's own kernel in parts, or another one in bands, as it runs until it is measured.
+  /// Null: it does not.
+  const Plan* unmeasuredFor(const PlanRequest& request) const noexcept;
   /// Drops the plans after something has been measured.
   void dropPlans();
 };

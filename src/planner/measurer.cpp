@@ -87,16 +87,27 @@ void dropEngines(Measurements& measurements) {
                        size.kernels.end());
 }
 
+/// The least time in which so many samples ran, some at a time. 0: nothing was timed.
+double leastMs(const Measurements& measurements, int miniBatch) {
+  double least = 0;
+  for (const auto& [batch, size] : measurements)
+    for (const Measurement& m : size.kernels) {
+      const double ms = m.timeMs * miniBatch / batch;
+      least = least == 0 ? ms : std::min(least, ms);
+    }
+  return least;
+}
+
 }  // namespace
 
 bool Measurer::mustMeasure(const PlanRequest& request,
                            Measuring measuring,
                            const Known& known,
-                           const KnownQuestion& asked) const {
+                           const KnownQuestion& asked) {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  const bool isForNow = asked.isOfNeighbour && measuring == Measuring::kNow;
-  if (!isForNow && asked.isComplete(request.limitBytes) &&
-      asked.answersClosely(request.limitBytes) &&
+  // Behind a look the others' turn comes, but for a client whose own kernel runs as well.
+  const bool goesOn = asked.isOfLook && (measuring == Measuring::kNow || request.lacksWorkspace);
+  if (!goesOn && asked.isComplete(request.limitBytes) && asked.answersClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
     return false;
   const bool brings = timingBuffers(request) != nullptr && asked.memoryWasShort;
@@ -104,32 +115,34 @@ bool Measurer::mustMeasure(const PlanRequest& request,
   if (measuring == Measuring::kNow) return true;
   const double share = request.settings->benchmarkShare;
   if (share <= 0 || request.settings->benchmarkStallMs <= 0) return false;
-  const double timeMs = estimatedMs(request.problem);
-  const double callsMs = static_cast<double>(asked.calls) * timeMs;
+  const double callsMs =
+      static_cast<double>(asked.calls) * budget_.expectedMs(estimatedMs(request.problem));
   const bool hasShare = budget_.has(sliceMsOf(request), share);
-  const bool isSlow = request.lacksWorkspace && !asked.runsUnmeasured(request);
   // Calls pay for one attempt only.
   const bool isFirst = asked.isOngoing || (!asked.isAnswered() && !asked.isIncomplete());
-  if (isSlow && isFirst && asked.spentMs + sliceMsOf(request) <= callsMs) return true;
-  if (asked.isOngoing) return hasShare;
-  if (!hasShare) return false;
-  double gain =
-      request.lacksWorkspace ? MeasuringBudget::kHopedGainInParts : MeasuringBudget::kHopedGain;
-  if (const auto hopes = hopesOf(request)) {
-    if (!hopes->empty()) return MeasuringBudget::isWorthALook(callsMs, timeMs, gain);
-    gain = MeasuringBudget::kLeastGain;
-  }
-  return budget_.isWorth(callsMs, timeMs, gain);
+  const bool isInParts = request.lacksWorkspace && asked.unmeasuredFor(request) != nullptr;
+  const double lostMs = !request.lacksWorkspace ? 0
+                        : isInParts             ? MeasuringBudget::kLossInParts * callsMs
+                                                : callsMs;
+  const bool isPaid = isFirst && !asked.isOfLook && asked.spentMs + sliceMsOf(request) <= lostMs;
+  if (isPaid && !isInParts) return true;
+  if (!hasShare && !isPaid) return false;
+  if (asked.isOngoing) return true;
+  const double pays = payback(request, asked, callsMs);
+  return pays >= 1 && queue_.isNext(request, pays);
 }
 
-std::optional<std::vector<Kernel>> Measurer::hopesOf(const PlanRequest& request) const {
-  if (!request.own || !request.suitsEngines || !request.withEngines() || request.withErrors())
-    return std::nullopt;
-  std::vector<Kernel> kernels = store_.kernelsOfNeighbour(request);
-  if (kernels.empty()) return std::nullopt;
-  if (request.runsOwn())
-    kernels.erase(std::remove(kernels.begin(), kernels.end(), request.own->kernel), kernels.end());
-  return kernels;
+double Measurer::payback(const PlanRequest& request,
+                         const KnownQuestion& asked,
+                         double callsMs) const {
+  const double timeMs = budget_.expectedMs(estimatedMs(request.problem));
+  if (asked.isOfLook) return budget_.payback(callsMs, timeMs, MeasuringBudget::kGainAfterALook);
+  const double gain =
+      request.lacksWorkspace ? MeasuringBudget::kHopedGainInParts : MeasuringBudget::kHopedGain;
+  const auto look = lookAt(store_, request, asked);
+  if (!look) return budget_.payback(callsMs, timeMs, gain);
+  if (!look->kernels.empty()) return MeasuringBudget::paybackOfALook(callsMs, timeMs, gain);
+  return budget_.payback(callsMs, timeMs, MeasuringBudget::kLeastGain);
 }
 
 bool Measurer::isToBeMeasured(const PlanRequest& request, Measuring measuring) {
@@ -160,7 +173,7 @@ bool Measurer::hasFailed(const PlanRequest& request) const {
 KnownBefore Measurer::knownBefore(const PlanRequest& request) {
   KnownBefore before;
   store_.update(request, [&](const Known& problem, const KnownQuestion& asked) {
-    before.isAnswered = asked.answers(request.limitBytes);
+    before.isAnswered = asked.answers(request.limitBytes) && !asked.isOfLook;
     before.measurements = problem.measurements;
     before.elsewhere = problem.elsewhere;
     before.refused = problem.refused;
@@ -212,9 +225,11 @@ Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
   for (const Begun& one : all)
     if (now - one.wanted < kWantedWithin) return nullptr;
   KnownBefore before = knownBefore(request);
-  store_.update(request, [&](const Known&, const KnownQuestion&) {
-    if (auto hopes = hopesOf(request)) before.neighbour = *std::move(hopes);
+  store_.update(request, [&](const Known&, const KnownQuestion& asked) {
+    before.look = lookAt(store_, request, asked);
   });
+  if (before.look && before.look->kernels.empty()) before.look.reset();
+  queue_.leave(request);
   if (all.size() >= kMostOngoing) all.pop_front();
   Begun& begun = all.emplace_back(request, benchmark, std::move(before));
   store_.update(request, [](const Known&, KnownQuestion& asked) { asked.isOngoing = true; });
@@ -271,12 +286,14 @@ void Measurer::conclude(const PlanRequest& request,
   statistics_.kernelsMeasured += result.kernelsMeasured;
   // The rest of an earlier measurement, or a look at few kernels, does not show the cost of
   // measuring.
-  const bool isLook = !before.neighbour.empty();
+  const bool isLook = before.look.has_value();
   if (result.kernelsMeasured > 0 && !before.isAnswered && !isLook)
     budget_.learn(estimatedMs(request.problem), result.spentMs);
   const Measurement* const timedOwn =
       own ? findKernel(result.measurements, request.problem.batch(), *own) : nullptr;
-  if (timedOwn != nullptr) budget_.learnTime(estimatedMs(request.problem), timedOwn->timeMs);
+  const double callMs = timedOwn != nullptr ? timedOwn->timeMs
+                                            : leastMs(result.measurements, request.problem.batch());
+  if (callMs > 0) budget_.learnTime(estimatedMs(request.problem), callMs);
   // A kernel that can't be timed is never replaced.
   if (own && result.untried == Untried::kNone && result.failures == 0 && timedOwn == nullptr)
     result.refused[request.problem.batch()].push_back(*own);
@@ -285,7 +302,8 @@ void Measurer::conclude(const PlanRequest& request,
   store_.update(request, [&](const Known&, KnownQuestion& asked) {
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
     asked.isOngoing = false;
-    asked.isOfNeighbour = isLook && result.failures == 0;
+    asked.isOfLook = isLook && result.failures == 0;
+    if (asked.isOfLook) asked.calls = 0;
     asked.spentMs = 0;
   });
   store_.addResult(request, result, why);

@@ -11,6 +11,7 @@
 #include "planner/device_reservations.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/measuring_budget.hpp"
+#include "planner/measuring_queue.hpp"
 #include "planner/ongoing_measurement.hpp"
 #include "planner/request.hpp"
 #include "support/statistics.hpp"
@@ -35,7 +36,7 @@ class Measurer {
   bool mustMeasure(const PlanRequest& request,
                    Measuring measuring,
                    const Known& known,
-                   const KnownQuestion& asked) const;
+                   const KnownQuestion& asked);
 
   /// Counts the request's calls, which pay for measuring. REQUIRES: the store's lock.
   void addCalls(const PlanRequest& request, KnownQuestion& asked);
@@ -67,13 +68,13 @@ class Measurer {
                 const std::optional<Kernel>& own,
                 std::string why,
                 const KnownBefore& before);
-  /// The kernels of a similar problem's plans, which may be faster than the call's own kernel.
-  /// Empty if no similar problem is known. REQUIRES: the store's lock.
-  std::optional<std::vector<Kernel>> hopesOf(const PlanRequest& request) const;
+  /// How many times over it pays to measure the problem now. REQUIRES: the store's lock.
+  double payback(const PlanRequest& request, const KnownQuestion& asked, double callsMs) const;
 
   MeasurementStore& store_;
   Statistics& statistics_;
   MeasuringBudget budget_;
+  MeasuringQueue queue_;
   DeviceReservations devices_;
   ForkMutex ongoingMutex_;
   std::map<int, Ongoing> ongoing_;  ///< by device

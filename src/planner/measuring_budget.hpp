@@ -15,12 +15,15 @@ namespace ucudnn {
 ///     that was asked for is not counted, nor is any for a call that could not run otherwise.
 ///  2. Only what repeats is worth it, and what can gain: a problem whose calls have taken so long
 ///     that the hoped part of their time, kHopedGain, pays for measuring it.
-///     Where a problem of another image size has been measured, that one's few kernels are looked
-///     at, which costs little; where those are the client's own, little is hoped for.
+///     Few kernels are looked at first where some are likely to win, which costs little: those of
+///     a problem of another image size; and for a problem that runs in parts for lack of workspace
+///     these parts' kernels beside the first that cuDNN's heuristics name. Where the other problem
+///     runs by the client's own kernel, little is hoped for, and so it is behind a look.
 ///  3. A call whose own kernel has too little workspace may run by a much slower one. Such a
 ///     problem is measured from its first calls on, for as long as they have taken: whatever comes,
-///     the program then spends at most twice what it had to. Not where its own kernel runs on parts
-///     of the batch, or another in bands, which is about as fast.
+///     the program then spends at most twice what it had to. Where its own kernel runs on parts of
+///     the batch, or another in bands, it loses kLossInParts: a look may take as much.
+///  4. The problem whose gain pays soonest goes first (measuring_queue.hpp).
 ///
 /// Thread-safe.
 class MeasuringBudget {
@@ -31,8 +34,12 @@ class MeasuringBudget {
   /// A kernel that runs in parts for lack of workspace has lost some time already.
   static constexpr double kHopedGainInParts = 0.3;
 
+  /// AlexNet and ResNet-18 lost so much by it on an H100, within 64 MiB.
+  static constexpr double kLossInParts = 0.08;
   /// For a problem whose neighbour runs by the client's own kernel.
   static constexpr double kLeastGain = 0.02;
+  /// For the kernels that a look has left for later.
+  static constexpr double kGainAfterALook = 0.05;
 
   /// Adds estimated time in convolutions, corrected by what estimates were wrong so far.
   void addTime(double timeMs) {
@@ -49,18 +56,23 @@ class MeasuringBudget {
     spentMs_ += costMs;
   }
 
-  /// Whether a problem is worth measuring if its calls have taken `callsMs`, each `timeMs`, and
-  /// `gain` of that time is hoped for.
-  bool isWorth(double callsMs, double timeMs, double gain) const {
-    return gain * callsMs >= expectedCostMs(timeMs);
+  /// How many times over the hoped `gain` of a problem's calls, which have taken `callsMs`, each
+  /// `timeMs`, pays for measuring it. It is worth it from 1 on.
+  double payback(double callsMs, double timeMs, double gain) const {
+    return gain * callsMs / expectedCostMs(timeMs);
   }
-  /// The same for timing only a neighbour's few kernels.
-  static bool isWorthALook(double callsMs, double timeMs, double gain) {
-    return gain * callsMs >= kLookMs + kCallsOfALook * timeMs;
+  /// The same for a look at few kernels.
+  static double paybackOfALook(double callsMs, double timeMs, double gain) {
+    return gain * callsMs / (kLookMs + kCallsOfALook * timeMs);
   }
   /// Whether the share has `costMs` left.
   bool has(double costMs, double share) const;
 
+  /// The time of a call that is estimated to take `estimatedMs`.
+  double expectedMs(double estimatedMs) const {
+    const std::lock_guard lock(mutex_);
+    return timeRatio_ * estimatedMs;
+  }
   /// Expected cost of measuring a problem that takes `timeMs` a call, learned from those measured.
   double expectedCostMs(double timeMs) const;
 

@@ -1,22 +1,13 @@
 #include "planner/ongoing_measurement.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "cuda/owners.hpp"
+#include "support/host_clock.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double msSince(Clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-}  // namespace
 
 OngoingMeasurement::OngoingMeasurement(const PlanRequest& request,
                                        BenchmarkRequest benchmark,
@@ -44,7 +35,7 @@ bool OngoingMeasurement::isOf(const PlanRequest& request,
 bool OngoingMeasurement::advance(const PlanRequest& request,
                                  const BenchmarkRequest& benchmark,
                                  double sliceMs) {
-  const auto begin = Clock::now();
+  const double beginMs = hostMs();
   const RelaxedCapture relaxed;
   if (benchmark.buffers != nullptr) buffers_ = *benchmark.buffers;
   const TensorBuffers* const buffers = benchmark.buffers != nullptr ? &buffers_ : nullptr;
@@ -55,20 +46,20 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
   bool isLeft = true;
   const auto end = [&] {
     const double deviceMs = run_->pause();
-    spentMs_ += std::max(deviceMs, msSince(begin));
+    spentMs_ += std::max(deviceMs, hostMs() - beginMs);
   };
   try {
     do {
-      const auto stepBegin = Clock::now();
+      const double stepBeginMs = hostMs();
       isLeft = run_->advance();
-      const double stepMs = msSince(stepBegin);
+      const double stepMs = hostMs() - stepBeginMs;
       if (stepMs > request.settings->benchmarkStallMs)  // mostly because code is loaded
         logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
                 request.problem.text(),
                 request.problem.batch(),
                 stepMs,
                 run_->lastStep());
-    } while (isLeft && !run_->isWaiting() && msSince(begin) < sliceMs);
+    } while (isLeft && !run_->isWaiting() && hostMs() - beginMs < sliceMs);
   } catch (...) {
     end();
     throw;

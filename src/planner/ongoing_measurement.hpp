@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "benchmark/benchmark_run.hpp"
+#include "planner/looks.hpp"
 #include "planner/request.hpp"
 
 namespace ucudnn {
@@ -15,15 +16,17 @@ struct KnownBefore {
   Measurements measurements;
   Measurements elsewhere;  ///< with another version of cuDNN or the driver
   KernelsAtSizes refused;
-  std::vector<Kernel> neighbour;  ///< BenchmarkRequest::neighbour; empty: all kernels are looked at
+  std::optional<PlannedLook> look;  ///< empty: all kernels are timed
   bool isAnswered = false;  ///< the question is; then little but the client's own kernel is timed
 
   /// REQUIRES: this outlives `benchmark`.
-  void addTo(BenchmarkRequest& benchmark) const noexcept {
+  void addTo(BenchmarkRequest& benchmark) const {
     benchmark.known = &measurements;
     benchmark.elsewhere = &elsewhere;
     benchmark.refused = &refused;
-    if (!neighbour.empty()) benchmark.neighbour = &neighbour;
+    if (!look) return;
+    benchmark.look = &*look;
+    benchmark.sizes = look->sizes;
   }
 };
 

@@ -159,7 +159,9 @@ PlanAnswer Planner::makePlan(const PlanRequest& request, Measuring measuring) {
   store_.read(request, [&](const Known*, const KnownQuestion* asked) {
     if (asked == nullptr) return;
     made.isFromOtherLimit = asked->answers(limitBytes) && !asked->answersClosely(limitBytes);
-    made.isFinal = asked->isComplete(limitBytes) && !(made.isFromOtherLimit && mayMeasure);
+    const bool isLooked = asked->isOfLook && request.lacksWorkspace;
+    made.isFinal =
+        asked->isComplete(limitBytes) && !((made.isFromOtherLimit || isLooked) && mayMeasure);
   });
   PlanChooser chooser(store_, measurer_, checks_, request, measuring, store_.measurements(request));
   made.plan = chooser.plan();

@@ -19,8 +19,8 @@ TEST(MeasuringBudgetTest, WorthMeasuringIsWhatTakesSoLongThatAGainWouldPay) {
     for (const double gain :
          {MeasuringBudget::kHopedGain, MeasuringBudget::kHopedGainInParts, 1.0}) {
       const double callsMs = budget.expectedCostMs(timeMs) / gain;
-      EXPECT_FALSE(budget.isWorth(0.99 * callsMs, timeMs, gain));
-      EXPECT_TRUE(budget.isWorth(1.01 * callsMs, timeMs, gain));
+      EXPECT_GT(1, budget.payback(0.99 * callsMs, timeMs, gain));
+      EXPECT_LT(1, budget.payback(1.01 * callsMs, timeMs, gain));
     }
 }
 
@@ -66,47 +66,92 @@ TEST(MeasuringBudgetTest, WhatWasAskedForLeavesTheRestItsShare) {
 
 /// A problem of a random program, which the rule knows nothing of but a call's time.
 struct RandomProblem {
-  double timeMs, gain;  ///< of its calls; the part of that which its plan saves
-  double costMs;        ///< of measuring it
-  bool isSlow;          ///< its calls lack workspace, and nothing stands in for their kernel
-  double callsMs = 0, spentMs = 0;
+  enum class Kind {
+    kOwn,     ///< its calls run by their own kernel
+    kSlow,    ///< they lack workspace, and nothing stands in for their kernel
+    kInParts  ///< their kernel runs in parts; few kernels are looked at first
+  };
+  /// One part of measuring it, and the part of the calls' time that is saved behind it.
+  struct Stage {
+    double costMs, gain;
+  };
+  Kind kind = Kind::kOwn;
+  double timeMs = 0;  ///< of its calls
+  std::vector<Stage> stages;
+  std::size_t stage = 0;            ///< the next one
+  double callsMs = 0, spentMs = 0;  ///< since the last one
+  double pays = 0;                  ///< 0: it does not wait
   bool isBegun = false;
+
+  double callMs() const { return timeMs * (stage == 0 ? 1 : 1 - stages[stage - 1].gain); }
+  bool isLook() const { return kind == Kind::kInParts && stage == 0; }
 };
 
-/// Measures in slices as Measurer does. The time of all calls and measurements.
+double paybackOf(const RandomProblem& problem, const MeasuringBudget& budget) {
+  using Budget = MeasuringBudget;
+  if (problem.isLook())
+    return Budget::paybackOfALook(problem.callsMs, problem.timeMs, Budget::kHopedGainInParts);
+  const double gain = problem.stage > 0 ? Budget::kGainAfterALook : Budget::kHopedGain;
+  return budget.payback(problem.callsMs, problem.timeMs, gain);
+}
+
+/// Measures in slices as Measurer does, one problem at a time, the one that pays best first. The
+/// time of all calls and measurements.
 double costOfRule(std::vector<RandomProblem> problems, const std::vector<std::size_t>& calls) {
   constexpr double kSliceMs = 5;
   MeasuringBudget budget;
   double allMs = 0;
+  const RandomProblem* ongoing = nullptr;
   for (const std::size_t call : calls) {
     RandomProblem& problem = problems[call];
-    const bool isMeasured = problem.spentMs >= problem.costMs;
-    const double callMs = problem.timeMs * (isMeasured ? 1 - problem.gain : 1);
+    const double callMs = problem.callMs();
     allMs += callMs;
     budget.addTime(callMs);
     problem.callsMs += callMs;
-    if (isMeasured) continue;
-    const bool hasShare = budget.has(kSliceMs, kShare);
-    problem.isBegun |= budget.isWorth(problem.callsMs, problem.timeMs, MeasuringBudget::kHopedGain);
-    const double mostMs = problem.isSlow ? std::max(kSliceMs, problem.timeMs) : kSliceMs;
-    const bool isDue = problem.isSlow && problem.spentMs + mostMs <= problem.callsMs;
-    if (!isDue && !(problem.isBegun && hasShare)) continue;
-    const double sliceMs = std::min(mostMs, problem.costMs - problem.spentMs);
+    if (problem.stage == problem.stages.size()) continue;
+    const bool isSlow = problem.kind == RandomProblem::Kind::kSlow;
+    const double mostMs = isSlow ? std::max(kSliceMs, problem.timeMs) : kSliceMs;
+    const double lostMs = isSlow             ? problem.callsMs
+                          : problem.isLook() ? MeasuringBudget::kLossInParts * problem.callsMs
+                                             : 0;
+    const bool isPaid = problem.spentMs + mostMs <= lostMs;
+    if (!isPaid && !budget.has(kSliceMs, kShare)) continue;
+    if (!problem.isBegun && !(isSlow && isPaid)) {
+      problem.pays = paybackOf(problem, budget);
+      if (problem.pays < 1) continue;
+      const auto paysMore = [&](const RandomProblem& other) { return other.pays > problem.pays; };
+      if (std::any_of(problems.begin(), problems.end(), paysMore)) continue;
+    }
+    if (ongoing != nullptr && ongoing != &problem) continue;
+    ongoing = &problem;
+    problem.isBegun = true;
+    problem.pays = 0;
+    const double sliceMs = std::min(mostMs, problem.stages[problem.stage].costMs - problem.spentMs);
     problem.spentMs += sliceMs;
     allMs += sliceMs;
     budget.spend(sliceMs);
+    if (problem.spentMs < problem.stages[problem.stage].costMs) continue;
+    ++problem.stage;
+    problem.callsMs = problem.spentMs = 0;
+    problem.isBegun = false;
+    ongoing = nullptr;
   }
   return allMs;
 }
 
-/// Whoever knows how often each problem will be called measures it before the first call, or never.
+/// Whoever knows how often each problem will be called measures it before the first call, as far as
+/// that pays, or never.
 double costOfOracle(const std::vector<RandomProblem>& problems,
                     const std::vector<std::size_t>& calls) {
   std::vector<double> callsMs(problems.size());
   for (const std::size_t call : calls) callsMs[call] += problems[call].timeMs;
   double allMs = 0;
-  for (std::size_t i = 0; i < problems.size(); ++i)
-    allMs += std::min(callsMs[i], problems[i].costMs + (1 - problems[i].gain) * callsMs[i]);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    double leastMs = callsMs[i];
+    for (const RandomProblem::Stage& stage : problems[i].stages)
+      leastMs = std::min(leastMs, stage.costMs + (1 - stage.gain) * callsMs[i]);
+    allMs += leastMs;
+  }
   return allMs;
 }
 
@@ -122,10 +167,15 @@ TEST(MeasuringBudgetTest, RandomProgramsTakeAtMostTwiceWhatTheyWouldHadTheyKnown
     std::vector<double> weights;
     const MeasuringBudget thumb;
     for (RandomProblem& problem : problems) {
+      using Kind = RandomProblem::Kind;
       problem.timeMs = std::exp(uniform(std::log(0.01), std::log(20)));
-      problem.isSlow = random() % 4 == 0;
-      problem.gain = problem.isSlow ? uniform(0, 0.98) : uniform(0, 0.5);
-      problem.costMs = thumb.expectedCostMs(problem.timeMs) * uniform(0.3, 1);
+      const auto dice = random() % 4;
+      problem.kind = dice == 0 ? Kind::kSlow : dice == 1 ? Kind::kInParts : Kind::kOwn;
+      const double gain = uniform(0, dice == 0 ? 0.98 : 0.5);
+      const double costMs = thumb.expectedCostMs(problem.timeMs) * uniform(0.3, 1);
+      if (problem.isLook())
+        problem.stages.push_back({costMs * uniform(0.1, 0.3), gain * uniform(0, 1)});
+      problem.stages.push_back({costMs, gain});
       weights.push_back(std::exp(uniform(0, 5)));
     }
     std::discrete_distribution<std::size_t> next(weights.begin(), weights.end());

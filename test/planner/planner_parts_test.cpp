@@ -119,6 +119,42 @@ TEST_F(PlannerPartsTest, ItRunsUntilTheProblemIsMeasured) {
   EXPECT_EQ(toText(*alone.plan(request(alone, wanted.limitBytes, wanted.problem))), toText(*best));
 }
 
+/// The parts' kernel and the first that cuDNN names; the others when their gain would pay, too.
+TEST_F(PlannerPartsTest, FewKernelsAreTimedSoonAndTheOthersLater) {
+  settings_.benchmarkShare = 1e6;  // measuring that is due is done, however slow the machine is
+  settings_.backgroundPlanning = false;
+  for (const Operation operation :
+       {Operation::kForward, Operation::kBackwardData, Operation::kBackwardFilter}) {
+    Planner planner;
+    PlanRequest wanted = lacking(planner, operation);
+    const auto parts = call(planner, wanted).plan;
+    ASSERT_TRUE(parts && !parts->measured);
+    PlanAnswer found;
+    std::uint64_t calls = 0;
+    const auto callUntil = [&](auto isEnough) {
+      wanted.callsSince = 100;
+      for (int i = 0; i < 100000 && !isEnough(); ++i, calls += wanted.callsSince)
+        found = call(planner, wanted);
+    };
+    callUntil([&] { return found.plan && found.plan->measured; });
+    const auto few = measured(planner);
+    const auto soon = calls;
+    ASSERT_TRUE(found.plan && found.plan->measured) << toText(operation);
+    EXPECT_LE(2, few);
+    EXPECT_FALSE(found.isFinal);
+    const auto first = found.plan;
+    callUntil([&] { return found.isFinal; });
+    EXPECT_TRUE(found.isFinal) << toText(operation);
+    EXPECT_LT(3 * few, measured(planner));
+    EXPECT_LT(3 * soon, calls);
+    ASSERT_TRUE(found.plan);
+    EXPECT_LE(found.plan->predictedMs, 1.01 * first->predictedMs);
+    const auto all = measured(planner);
+    for (int i = 0; i < 100; ++i) call(planner, wanted);
+    EXPECT_EQ(all, measured(planner));
+  }
+}
+
 TEST_F(PlannerPartsTest, AnotherCandidateOfTheProgramRunsBySame) {
   Planner planner;
   PlanRequest wanted = lacking(planner);

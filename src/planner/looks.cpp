@@ -1,0 +1,50 @@
+#include "planner/looks.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/measured_kernels.hpp"
+
+namespace ucudnn {
+namespace {
+
+// Within a limit cuDNN's first engines run in parts, too. With more of them a look takes longer
+// than most gain.
+constexpr std::size_t kFirstOffers = 2;
+
+}  // namespace
+
+std::optional<PlannedLook> lookAt(const MeasurementStore& store,
+                                  const PlanRequest& request,
+                                  const KnownQuestion& asked) {
+  if (!request.own || !request.suitsEngines || !request.withEngines() || request.withErrors() ||
+      (asked.isOfLook && request.lacksWorkspace))
+    return std::nullopt;
+  PlannedLook look;
+  look.kernels = store.kernelsOfNeighbour(request);
+  const bool hasNeighbour = !look.kernels.empty();
+  if (request.runsOwn())
+    look.kernels.erase(std::remove(look.kernels.begin(), look.kernels.end(), request.own->kernel),
+                       look.kernels.end());
+  std::set<int> sizes{request.problem.batch()};
+  const auto parts = request.lacksWorkspace ? asked.unmeasuredFor(request) : nullptr;
+  if (parts != nullptr) {
+    look.firstOffers = kFirstOffers;
+    for (const Plan::Step& step : parts->steps) {
+      sizes.insert(step.batch);
+      if (!contains(look.kernels, step.kernel)) look.kernels.push_back(step.kernel);
+    }
+  } else if (hasNeighbour) {
+    const bool isSplit = request.sizes().size() > 1;
+    const auto all =
+        microBatchSizes(isSplit ? BatchSizePolicy::kPowerOfTwo : BatchSizePolicy::kUndivided,
+                        request.problem.batch());
+    sizes.insert(all.begin(), all.end());
+  } else {
+    return std::nullopt;
+  }
+  look.sizes.assign(sizes.begin(), sizes.end());
+  return look;
+}
+
+}  // namespace ucudnn

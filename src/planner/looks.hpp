@@ -1,0 +1,25 @@
+// Which few kernels of a problem are timed before all others.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "benchmark/benchmark.hpp"
+#include "planner/measurement_store.hpp"
+#include "planner/request.hpp"
+
+namespace ucudnn {
+
+struct PlannedLook : Look {
+  std::vector<int> sizes;  ///< ascending, the mini-batch included
+};
+
+/// The look for a problem of which nothing is measured: at the kernels of a similar problem's plans
+/// and, if the client's own kernel runs in parts, at the parts' beside the first that cuDNN names.
+/// Empty if neither is known. Without kernels: the similar problem runs by the client's own one.
+/// REQUIRES: the store's lock.
+std::optional<PlannedLook> lookAt(const MeasurementStore& store,
+                                  const PlanRequest& request,
+                                  const KnownQuestion& asked);
+
+}  // namespace ucudnn
