@@ -170,7 +170,7 @@ std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands)
 /// The kernels' time is estimated, or known of the planner.
 std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands) {
   const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
-  const std::size_t budget = staging().tileBytes(context_.settings().deviceMemoryBytes);
+  const DeviceBudget budget = staging().budget(context_.settings().deviceMemoryBytes, biasBytes);
   double unknown = 1;  // what an estimate is multiplied by
   std::unordered_map<Problem, std::size_t, ProblemHash> least;
   const TileKernels kernels{[&](const Problem& tile, std::size_t workspaceBytes) {
@@ -187,13 +187,8 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
                               return place->second;
                             }};
   const auto search = [&] {
-    return std::make_shared<HostPlan>(problem_,
-                                      operands,
-                                      chooseDivision(problem_,
-                                                     operands,
-                                                     staging().link(),
-                                                     budget > biasBytes ? budget - biasBytes : 0,
-                                                     kernels));
+    return std::make_shared<HostPlan>(
+        problem_, operands, chooseDivision(problem_, operands, staging().link(), budget, kernels));
   };
   std::shared_ptr<const HostPlan> plan = search();
   for (int i = 0; i < kSearches && askForTime(*plan); ++i) {
@@ -213,15 +208,15 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
   return plan;
 }
 
-/// The least of cuDNN's algorithms, in bytes. 0 where it has none: then an engine may run.
+/// The least of cuDNN's algorithms, in bytes. 0 where it never has one: then an engine may run.
 std::size_t HostCall::leastWorkspace(const Problem& tile) const {
-  if (tile.isLarge()) return 0;
   const ProblemDescriptors descriptors(tile);
-  std::optional<std::size_t> least;
+  if (!mayHaveAlgorithms(tile, descriptors.get())) return 0;
+  std::size_t least = kNoWorkspace;
   for (const KernelOffer& offer : offeredAlgorithms(context_.handle_, tile, descriptors.get()))
     if (offer.deterministic || !context_.settings().deterministic)
-      least = std::min(least.value_or(offer.workspaceBytes), offer.workspaceBytes);
-  return least.value_or(0);
+      least = std::min(least, offer.workspaceBytes);
+  return least;
 }
 
 double HostCall::estimatedMs(const Problem& tile) const {

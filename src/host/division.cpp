@@ -22,6 +22,7 @@ constexpr std::size_t kLeastWorkspace = std::size_t{1} << 30;
 constexpr double kTilesGain = 0.99;
 // A division this near to the bound is good enough to look no further.
 constexpr double kNearBound = 1.05;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// Tries tilings, orders of tiles, and numbers of slots.
 class Search {
@@ -29,29 +30,29 @@ class Search {
   Search(const Problem& whole,
          const HostOperands& operands,
          const Link& link,
-         std::size_t budgetBytes,
+         const DeviceBudget& budget,
          const TileKernels& kernels)
       : whole_(whole),
         operands_(operands),
         link_(link),
-        budgetBytes_(budgetBytes),
-        kernels_(kernels) {}
+        budgetBytes_(budget.forTiles()),
+        otherBytes_(budget.otherBytes),
+        kernels_(kernels) {
+    best_.predictedMs = kNever;
+  }
 
   Division run() {
     // More axes are cut only where that may pay.
     tryAll(1, 1);
     if (!isNearBound()) tryAll(kMostTiles, 1);
     if (!isNearBound()) tryAll(kMostTiles, kMostTiles);
-    if (best_.slotBytes == 0)
-      throw Error(CUDNN_STATUS_ALLOC_FAILED,
-                  "the smallest tiles of " + whole_.text() + " N=" +
-                      std::to_string(whole_.batch()) + " need " + std::to_string(leastBytes_) +
-                      " bytes of device memory, and UCUDNN_DEVICE_MEMORY leaves " +
-                      std::to_string(budgetBytes_));
+    if (!isFound()) refuse();
     return best_;
   }
 
  private:
+  bool isFound() const noexcept { return best_.predictedMs < kNever; }
+
   bool mayCut(Axis axis) const noexcept {
     if (axis == kIns && (whole_.groups > 1 || isFused())) return false;
     // Each addition would be rounded.
@@ -120,7 +121,7 @@ class Search {
   /// `resident`: the tensor of which all parts stay; kTensors: none. Returns whether the slots fit.
   bool trySlots(Tiling tiling, int slots, std::size_t resident) {
     const Tiles uncounted(whole_, tiling);
-    if (uncounted.count() > (best_.slotBytes == 0 ? kMostTiles : kManyTiles)) return false;
+    if (uncounted.count() > (isFound() ? kManyTiles : kMostTiles)) return false;
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
       const std::int64_t parts = uncounted.partsOf(tensor);
       const bool isResident = tensor == resident;
@@ -130,47 +131,76 @@ class Search {
     }
     const Tiles tiles(whole_, tiling);
     const SlotLayout layout(tiles, operands_);
-    const std::size_t slotBytes = layout.bytes();
-    const bool isSmallest = leastBytes_ == 0 || slotBytes < leastBytes_;
-    if (slotBytes > budgetBytes_ && !isSmallest) return false;
-    const Problem tile = tiles.tile({}).problem;
-    std::size_t needed = slotBytes;
-    // cuDNN is asked only where it decides something.
-    if (isSmallest || budgetBytes_ - slotBytes < tensorBytes(tile))
-      needed += roundUpToAlignment(kernels_.leastWorkspace(inPlace(tile, layout)));
-    if (leastBytes_ == 0 || needed < leastBytes_) leastBytes_ = needed;
-    if (needed > budgetBytes_) return false;
-    simulate(tiles, slotBytes);
+    if (tiles.tile({}).problem.isLarge()) return false;
+    if (isNaming_) return name(tiles, layout);
+    if (layout.bytes() > budgetBytes_) return false;
+    const std::size_t workspaceBytes = roundDownToAlignment(
+        std::min(budgetBytes_ - layout.bytes(),
+                 std::max(kLeastWorkspace, kWorkspaceTimes * tensorBytes(tiles.tile({}).problem))));
+    const double ms = simulatedMs(tiles, workspaceBytes);
+    // cuDNN is asked only where it decides.
+    if (ms == kNever) return true;
+    const std::size_t least = leastWorkspace(tiles, layout);
+    if (least > budgetBytes_ - layout.bytes()) return false;
+    best_ = {tiles.tiling(), layout.bytes(), std::max(workspaceBytes, least), ms};
     return true;
+  }
+
+  /// Nothing fits: repeats the search for the least bytes that would.
+  [[noreturn]] void refuse() {
+    isNaming_ = true;
+    tryAll(kMostTiles, kMostTiles);
+    const std::string problem =
+        whole_.text() + " N=" + std::to_string(whole_.batch()) + " on host memory";
+    if (leastBytes_ == kNoWorkspace)
+      throw Error(CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no algorithm for tiles of " + problem);
+    throw Error(CUDNN_STATUS_ALLOC_FAILED,
+                "the smallest tiles of " + problem + " need " +
+                    std::to_string(leastBytes_ + otherBytes_) +
+                    " bytes of device memory, and UCUDNN_DEVICE_MEMORY is " +
+                    std::to_string(budgetBytes_ + otherBytes_));
+  }
+  bool name(const Tiles& tiles, const SlotLayout& layout) {
+    if (layout.bytes() >= leastBytes_) return false;
+    const std::size_t workspaceBytes = leastWorkspace(tiles, layout);
+    if (workspaceBytes < leastBytes_ - layout.bytes())
+      leastBytes_ = layout.bytes() + workspaceBytes;
+    return false;
   }
 
   static std::size_t tensorBytes(const Problem& tile) noexcept {
     return tile.xBytes() + tile.wBytes() + tile.yBytes();
   }
-  /// A tensor that stays where it is keeps its strides.
-  Problem inPlace(Problem tile, const SlotLayout& layout) const noexcept {
-    if (!layout.isStaged(kTensorX)) tile.xStrides = whole_.xStrides;
-    if (!layout.isStaged(kTensorY)) tile.yStrides = whole_.yStrides;
-    return tile;
+
+  /// Within which kernels run for all tiles: the last ones along an axis are others. kNoWorkspace:
+  /// one has no kernel.
+  std::size_t leastWorkspace(const Tiles& tiles, const SlotLayout& layout) const {
+    std::size_t most = 0;
+    for (unsigned last = 0; last < 1U << kAxes; ++last) {
+      TileIndex index{};
+      bool exists = true;
+      for (const Axis axis : {kSamples, kBand, kOuts, kIns}) {
+        if ((last >> axis & 1U) == 0) continue;
+        index[axis] = tiles.count(axis) - 1;
+        exists = exists && index[axis] > 0;
+      }
+      if (!exists) continue;
+      const Problem tile = layout.inPlace(whole_, tiles.tile(index).problem);
+      most = std::max(most, kernels_.leastWorkspace(tile));
+    }
+    return most == kNoWorkspace ? most : roundUpToAlignment(most);
   }
 
-  void simulate(const Tiles& tiles, std::size_t slotBytes) {
-    const Tile first = tiles.tile({});
-    if (first.problem.isLarge()) return;
-    const std::size_t workspaceBytes = roundDownToAlignment(
-        std::min(budgetBytes_ - slotBytes,
-                 std::max(kLeastWorkspace, kWorkspaceTimes * tensorBytes(first.problem))));
+  /// kNever if another division is as good.
+  double simulatedMs(const Tiles& tiles, std::size_t workspaceBytes) const {
     const KernelTime kernelTime = [&](const Problem& tile) {
       return kernels_.ms(tile, workspaceBytes);
     };
-    const bool isFirst = best_.slotBytes == 0;
-    const bool hasMore = !isFirst && tiles.count() > Tiles(whole_, best_.tiling).count();
-    const double most = isFirst ? std::numeric_limits<double>::infinity()
-                                : best_.predictedMs * (hasMore ? kTilesGain : 1);
-    const double atLeast = kernelTime(first.problem) * wholeTiles(tiles);
-    if (atLeast >= most) return;
+    const bool hasMore = isFound() && tiles.count() > Tiles(whole_, best_.tiling).count();
+    const double most = best_.predictedMs * (hasMore ? kTilesGain : 1);
+    if (kernelTime(tiles.tile({}).problem) * wholeTiles(tiles) >= most) return kNever;
     const double ms = predictedMs(tiles, operands_, link_, kernelTime, most);
-    if (ms < most) best_ = {tiles.tiling(), slotBytes, workspaceBytes, ms};
+    return ms < most ? ms : kNever;
   }
 
   /// Tiles of full size.
@@ -185,7 +215,7 @@ class Search {
 
   /// Whether no division can be much faster: the busiest of the link's directions and the kernels.
   bool isNearBound() const {
-    if (best_.slotBytes == 0) return false;
+    if (!isFound()) return false;
     const double bytes[] = {static_cast<double>(whole_.xBytes()),
                             static_cast<double>(whole_.wBytes()),
                             static_cast<double>(whole_.yBytes())};
@@ -205,10 +235,11 @@ class Search {
   const Problem& whole_;
   const HostOperands& operands_;
   const Link& link_;
-  const std::size_t budgetBytes_;
+  const std::size_t budgetBytes_, otherBytes_;
   const TileKernels& kernels_;
   Division best_;
-  std::size_t leastBytes_ = 0;
+  bool isNaming_ = false;  ///< looks for the least bytes, as nothing fits
+  std::size_t leastBytes_ = kNoWorkspace;
 };
 
 }  // namespace
@@ -216,9 +247,9 @@ class Search {
 Division chooseDivision(const Problem& whole,
                         const HostOperands& operands,
                         const Link& link,
-                        std::size_t budgetBytes,
+                        const DeviceBudget& budget,
                         const TileKernels& kernels) {
-  return Search(whole, operands, link, budgetBytes, kernels).run();
+  return Search(whole, operands, link, budget, kernels).run();
 }
 
 }  // namespace ucudnn

@@ -14,20 +14,31 @@ struct Division {
   std::size_t bytes() const noexcept { return slotBytes + workspaceBytes; }
 };
 
+/// The workspace of a problem that no kernel computes.
+constexpr std::size_t kNoWorkspace = std::numeric_limits<std::size_t>::max();
+
 /// Time and workspace of a tile's kernels.
 struct TileKernels {
   /// Their time in ms, within a workspace.
   std::function<double(const Problem& tile, std::size_t workspaceBytes)> ms;
-  /// The least workspace within which one runs, in bytes.
+  /// The least workspace within which one runs, in bytes; kNoWorkspace: there is none.
   std::function<std::size_t(const Problem& tile)> leastWorkspace;
 };
 
-/// Throws Error if no tile fits the budget; the message names the bytes that the smallest tiles
-/// need. REQUIRES: the tensors of `whole` don't overlap.
+/// UCUDNN_DEVICE_MEMORY.
+struct DeviceBudget {
+  std::size_t bytes = 0;
+  std::size_t otherBytes = 0;  ///< of it, for what is no tile
+
+  std::size_t forTiles() const noexcept { return bytes > otherBytes ? bytes - otherBytes : 0; }
+};
+
+/// Throws Error if no tile fits the budget; the message names the bytes that are needed: within
+/// these the same question has an answer. REQUIRES: the tensors of `whole` don't overlap.
 Division chooseDivision(const Problem& whole,
                         const HostOperands& operands,
                         const Link& link,
-                        std::size_t budgetBytes,
+                        const DeviceBudget& budget,
                         const TileKernels& kernels);
 
 }  // namespace ucudnn

@@ -52,9 +52,7 @@ class StepBuilder {
 
  private:
   std::size_t shapeOf(const Problem& tile) {
-    Problem problem = tile;  // a tensor that stays where it is keeps its strides
-    if (!plan_.slots.isStaged(kTensorX)) problem.xStrides = whole_.xStrides;
-    if (!plan_.slots.isStaged(kTensorY)) problem.yStrides = whole_.yStrides;
+    const Problem problem = plan_.slots.inPlace(whole_, tile);
     for (std::size_t i = 0; i < plan_.shapes.size(); ++i)
       if (plan_.shapes[i].problem == problem) return i;
     plan_.shapes.push_back({problem, std::make_unique<ProblemDescriptors>(problem), nullptr});

@@ -139,6 +139,12 @@ SlotLayout::SlotLayout(const Tiles& tiles, const HostOperands& operands) {
   all_ += bytes_[kTensorY] * static_cast<std::size_t>(tiles.tiling().slots[kTensorY]);
 }
 
+Problem SlotLayout::inPlace(const Problem& whole, Problem tile) const noexcept {
+  if (!isStaged(kTensorX)) tile.xStrides = whole.xStrides;
+  if (!isStaged(kTensorY)) tile.yStrides = whole.yStrides;
+  return tile;
+}
+
 namespace {
 
 /// How many copies, and rows in them, a full part takes.

@@ -60,6 +60,8 @@ class SlotLayout {
   /// Whether the tensor's parts are copied; else it is used where it is.
   bool isStaged(Tensor tensor) const noexcept { return bytes_[tensor] > 0; }
   bool hasZ() const noexcept { return zOffset_ > 0; }
+  /// The tile's problem as it is computed: a tensor that stays where it is keeps its strides.
+  Problem inPlace(const Problem& whole, Problem tile) const noexcept;
   std::size_t bytes() const noexcept { return all_; }
   std::size_t offset(Tensor tensor, int slot) const noexcept {
     return offsets_[tensor] + static_cast<std::size_t>(slot) * bytes_[tensor];

@@ -200,16 +200,16 @@ void Staging::reserve(std::size_t bytes) {
   arena_ = DeviceBuffer(bytes);
 }
 
-std::size_t Staging::tileBytes(std::size_t granted) const {
-  if (granted != kAllDeviceMemory) return granted > clientBytes_ ? granted - clientBytes_ : 0;
+DeviceBudget Staging::budget(std::size_t granted, std::size_t otherBytes) const {
+  if (granted != kAllDeviceMemory) return {granted, clientBytes_ + otherBytes};
   std::size_t free = 0, total = 0;
   UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
-  return arena_.bytes() + free / 10 * 9;  // kernels need some that nobody names
+  return {arena_.bytes() + free / 10 * 9, otherBytes};  // kernels need some that nobody names
 }
 
 void* Staging::allocate(std::size_t bytes, std::size_t granted) {
   const RelaxedCapture relaxed;
-  const std::size_t all = tileBytes(granted);
+  const std::size_t all = budget(granted, 0).forTiles();
   const std::size_t tiles = std::max(arena_.bytes(), (all + clientBytes_) / 4);
   void* memory = nullptr;
   if (tiles + bytes <= all && cudaMalloc(&memory, bytes) == cudaSuccess) {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "cuda/owners.hpp"
-#include "host/schedule.hpp"
+#include "host/division.hpp"
 #include "support/fork.hpp"
 
 namespace ucudnn {
@@ -73,8 +73,8 @@ class Staging {
   char* arena() const noexcept { return static_cast<char*>(arena_.get()); }
   std::size_t arenaBytes() const noexcept { return arena_.bytes(); }
 
-  /// Bytes that tiles may take of `granted`, beside what clients have. Throws Error.
-  std::size_t tileBytes(std::size_t granted) const;
+  /// What `granted` bytes leave tiles beside what clients have, and so many others. Throws Error.
+  DeviceBudget budget(std::size_t granted, std::size_t otherBytes) const;
   /// Device memory for a client while `granted` bytes leave tiles a quarter, else pinned host
   /// memory. Throws OutOfMemory.
   void* allocate(std::size_t bytes, std::size_t granted);

@@ -111,6 +111,8 @@ UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
 UCUDNN_SIMULATOR_API Rounding rounding();
 UCUDNN_SIMULATOR_API Lie lie();
+/// Whether algorithms need workspace to pad channels.
+UCUDNN_SIMULATOR_API bool padsChannels();
 
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
@@ -174,6 +176,9 @@ UCUDNN_SIMULATOR_API int ucudnnSimulatorComputesAll();
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetLie(int lie);
 /// As UCUDNN_SIMULATOR_ROUNDING: a Rounding.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int rounding);
+/// 1: each algorithm needs workspace for copies of its tensors whose channels are padded to a
+/// multiple of 8, unless they are one. So some parts of a problem need workspace, and others don't.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetPadsChannels(int on);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// An engine configuration, which must be finalized, takes so much of its time with its graph: as

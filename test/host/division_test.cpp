@@ -77,7 +77,7 @@ TEST(DivisionTest, FitsTheBudgetAndIsNearTheBound) {
   const Link link = linkAt(5e7);
   for (const std::size_t budget : {64 * kMebibyte, 256 * kMebibyte, 4096 * kMebibyte}) {
     const Division division =
-        chooseDivision(whole, allPinned(), link, budget, kernelsAt(whole.multiplyAdds() / 50));
+        chooseDivision(whole, allPinned(), link, {budget}, kernelsAt(whole.multiplyAdds() / 50));
     EXPECT_LE(division.bytes(), budget);
     EXPECT_LT(division.predictedMs, 1.1 * 50);
     EXPECT_GE(division.predictedMs, 50);
@@ -91,7 +91,7 @@ TEST(DivisionTest, ASmallBudgetIsRefusedWithTheBytesThatAreNeeded) {
     const std::size_t workspaceBytes = operation == Operation::kForward ? 0 : 65536;
     const auto choose = [&](std::size_t budget) {
       return chooseDivision(
-          whole, allPinned(), linkAt(1e6), budget, kernelsAt(1e6, workspaceBytes));
+          whole, allPinned(), linkAt(1e6), {budget}, kernelsAt(1e6, workspaceBytes));
     };
     try {
       choose(1024);
@@ -109,15 +109,68 @@ TEST(DivisionTest, ASmallBudgetIsRefusedWithTheBytesThatAreNeeded) {
   }
 }
 
+/// Copies with channels in eights, unless they are; and a problem with a prime number of channels.
+TileKernels paddingKernels() {
+  TileKernels kernels = kernelsAt(1e6);
+  kernels.leastWorkspace = [](const Problem& tile) -> std::size_t {
+    const std::int32_t channels = tile.xSizes[1], filters = tile.wSizes[0];
+    if (channels % 13 == 0) return kNoWorkspace;
+    if (channels % 8 == 0 && filters % 8 == 0) return 0;
+    return 3 * (tile.xBytes() + tile.yBytes()) * 8 / static_cast<unsigned>(channels);
+  };
+  return kernels;
+}
+
+// Every tile has a kernel within the division's workspace, and what a refusal names is enough.
+TEST(DivisionTest, EachTileHasAKernelWithinTheWorkspace) {
+  std::mt19937 random(4);
+  const TileKernels kernels = paddingKernels();
+  int refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    Problem whole = test::planeProblem(static_cast<Operation>(i % 3), 1, 20);
+    whole.xSizes[0] = 1 + static_cast<std::int32_t>(random() % 3);
+    whole.xSizes[1] = whole.wSizes[1] = 2 + static_cast<std::int32_t>(random() % 25);
+    whole.wSizes[0] = 1 + static_cast<std::int32_t>(random() % 26);
+    test::complete(whole);
+    SCOPED_TRACE(whole.text() + " N=" + std::to_string(whole.xSizes[0]));
+    DeviceBudget budget{std::size_t{1} << (10 + random() % 8), random() % 512 * 2};
+    const auto choose = [&] {
+      return chooseDivision(whole, allPinned(), linkAt(1e6), budget, kernels);
+    };
+    Division division;
+    try {
+      division = choose();
+    } catch (const Error& error) {
+      ++refused;
+      std::cmatch match;
+      ASSERT_TRUE(std::regex_search(error.what(), match, std::regex("need ([0-9]+) bytes")))
+          << error.what();
+      budget.bytes = std::stoull(match[1]);
+      ASSERT_NO_THROW(division = choose());
+    }
+    EXPECT_LE(division.bytes(), budget.forTiles());
+    const Tiles tiles(whole, division.tiling);
+    const SlotLayout layout(tiles, allPinned());
+    forEachVisit(tiles, [&](const Visit& visit) {
+      const Problem tile = layout.inPlace(whole, tiles.tile(visit.index).problem);
+      EXPECT_LE(kernels.leastWorkspace(tile), division.workspaceBytes) << tile.text();
+      return !testing::Test::HasFailure();
+    });
+    if (HasFailure()) return;
+  }
+  EXPECT_LT(20, refused);
+  EXPECT_GT(180, refused);
+}
+
 // Each addition to half would be rounded.
 TEST(DivisionTest, NothingAddsInHalf) {
   Problem whole = test::planeProblem(Operation::kBackwardFilter, 24, 30);
   whole.xType = whole.wType = whole.yType = CUDNN_DATA_HALF;
   const std::size_t tensors = whole.xBytes() + whole.yBytes();
-  EXPECT_THROW(chooseDivision(whole, allPinned(), linkAt(1e6), tensors / 24, kernelsAt(1e6)),
+  EXPECT_THROW(chooseDivision(whole, allPinned(), linkAt(1e6), {tensors / 24}, kernelsAt(1e6)),
                Error);
   const Division division =
-      chooseDivision(whole, allPinned(), linkAt(1e6), tensors, kernelsAt(1e6));
+      chooseDivision(whole, allPinned(), linkAt(1e6), {tensors}, kernelsAt(1e6));
   EXPECT_EQ(whole.ySizes[2], division.tiling.size[kBand]);
 }
 
@@ -129,7 +182,7 @@ TEST(DivisionTest, PinnedTensorsAreCutFinerWhereTheLinkIsSlow) {
   const auto tilesAt = [&](double copyMs) {
     link.copyMs = copyMs;
     const Division division = chooseDivision(
-        whole, allPinned(), link, 4096 * kMebibyte, kernelsAt(whole.multiplyAdds() / 5));
+        whole, allPinned(), link, {4096 * kMebibyte}, kernelsAt(whole.multiplyAdds() / 5));
     return Tiles(whole, division.tiling).count();
   };
   EXPECT_GT(tilesAt(0.001), tilesAt(3)) << "where each copy costs much";

@@ -101,6 +101,11 @@ inline void setRounding(bool on) {
   detail::callSimulator<void>("ucudnnSimulatorSetRounding", static_cast<int>(on));
 }
 
+/// Whether each algorithm needs workspace to pad channels that are no multiple of 8.
+inline void setPadsChannels(bool on) {
+  detail::callSimulator<void>("ucudnnSimulatorSetPadsChannels", static_cast<int>(on));
+}
+
 /// Kernel times at random, the same at every run with the same seed; 0: off. Earlier measurements
 /// of the library don't have them.
 inline void setRandomTimes(std::uint64_t seed) {

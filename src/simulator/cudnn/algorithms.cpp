@@ -189,6 +189,24 @@ bool isSupported(const ConvolutionProblem& problem, Method method) {
   return false;
 }
 
+namespace {
+
+/// Copies of the tensors with channels in eights; none if they are.
+std::size_t paddedBytes(const ConvolutionProblem& problem) {
+  constexpr int kEights = 8;
+  double bytes = 0;
+  bool isPadded = false;
+  for (const TensorShape* const shape : {&problem.x, &problem.w, &problem.y}) {
+    const int channels = shape->dims[1];
+    const int padded = (channels + kEights - 1) / kEights * kEights;
+    bytes += tensorBytes(*shape) / channels * padded;
+    isPadded = isPadded || padded != channels;
+  }
+  return isPadded ? static_cast<std::size_t>(bytes) : 0;
+}
+
+}  // namespace
+
 bool expectedCost(const ConvolutionProblem& problem,
                   int algorithm,
                   const DeviceModel& device,
@@ -211,6 +229,7 @@ bool expectedCost(const ConvolutionProblem& problem,
     plain.convolution.mathType = CUDNN_FMA_MATH;
     *cost = {modelTimeMs(plain, method, device), modelWorkspaceBytes(plain, method)};
   }
+  if (padsChannels()) cost->workspaceBytes += paddedBytes(problem);
   return true;
 }
 

@@ -17,6 +17,7 @@ namespace {
 struct Chosen {
   std::atomic<Arithmetic> arithmetic{settings().arithmetic};
   std::atomic<Rounding> rounding{settings().rounding};
+  std::atomic<bool> padsChannels{false};
   std::atomic<std::uint64_t> randomTimesSeed{settings().randomTimesSeed};
   std::atomic<Lie> lie{settings().lie};
 };
@@ -36,6 +37,10 @@ std::string describeRange(const void* pointer, std::size_t bytes, const char* wh
 
 Arithmetic arithmetic() {
   return chosen().arithmetic;
+}
+
+bool padsChannels() {
+  return chosen().padsChannels;
 }
 
 Rounding rounding() {
@@ -137,6 +142,10 @@ void ucudnnSimulatorSetLie(int lie) {
 
 void ucudnnSimulatorSetRounding(int rounding) {
   chosen().rounding = static_cast<Rounding>(rounding);
+}
+
+void ucudnnSimulatorSetPadsChannels(int on) {
+  chosen().padsChannels = on != 0;
 }
 
 void ucudnnSimulatorSetRandomTimes(std::uint64_t seed) {
