@@ -23,7 +23,7 @@ struct HostPlan {
     bool isZ;
     int slot;
     std::vector<Rows> rows;
-    std::vector<Rows> halo = {};  ///< from the neighbour's slot (`tensor`), which is filled already
+    std::vector<Rows> halo = {};  ///< from the neighbour's slot, whose tile is computed before
   };
   struct Step {
     std::size_t shape = 0;

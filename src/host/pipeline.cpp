@@ -178,15 +178,6 @@ class HostRun {
       if (inUse_[load.tensor][slot])
         wait(staging_.reading(),
              event(load.tensor == output_ ? kDrained : kUsed, load.tensor, load.slot));
-      char* const arena = staging_.arena();
-      for (const Rows& rows : load.halo)
-        copy(arena + rows.slot,
-             rows.slotPitch,
-             arena + rows.tensor,
-             rows.tensorPitch,
-             rows,
-             cudaMemcpyDeviceToDevice,
-             staging_.reading());
       for (const Rows& rows : load.rows)
         copyIn(rows, whole(load.tensor, load.isZ), placeOf(load.tensor, load.isZ));
       record(event(kFilled, load.tensor, load.slot), staging_.reading());
@@ -220,6 +211,7 @@ class HostRun {
   }
 
   cudnnStatus_t compute(const HostPlan::Step& step) {
+    copyHalos(step);
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
       const int slot = slotOf(step, tensor);
       if (!plan_.slots.isStaged(tensor) || !step.visit.uses[tensor].isNew) continue;
@@ -236,6 +228,25 @@ class HostRun {
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
       if (plan_.slots.isStaged(tensor)) record(event(kUsed, tensor, slotOf(step, tensor)), stream_);
     return status;
+  }
+
+  /// Before the stream waits for the rest of the part, so that the neighbour's slot is soon free.
+  /// On a stream of copies they would wait for the kernels under way, and copies would wait for
+  /// them: within the device multiprocessors copy.
+  void copyHalos(const HostPlan::Step& step) {
+    char* const arena = staging_.arena();
+    for (const HostPlan::Load& load : step.loads) {
+      if (load.halo.empty()) continue;
+      for (const Rows& rows : load.halo)
+        copy(arena + rows.slot,
+             rows.slotPitch,
+             arena + rows.tensor,
+             rows.tensorPitch,
+             rows,
+             cudaMemcpyDeviceToDevice,
+             stream_);
+      record(event(kUsed, load.tensor, step.visit.uses[load.tensor].haloSlot), stream_);
+    }
   }
 
   void fillZeros(const HostPlan::Step& step) {

@@ -175,6 +175,7 @@ class PipelineClock {
 
   /// Returns the time at which everything so far has ended.
   double visit(const Visit& visit) {
+    copyHalo(visit);
     double ready = computed_;
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
       if (slots_.isStaged(tensor)) ready = std::max(ready, fill(visit, tensor));
@@ -195,13 +196,23 @@ class PipelineClock {
     return static_cast<std::size_t>(visit.uses[tensor].slot);
   }
 
-  /// Copies a part to its slot if it isn't there. Returns when the slot may be used.
+  /// Copies the first rows of a part from its neighbour's slot, on the stream of the kernels.
+  void copyHalo(const Visit& visit) {
+    const Tensor tensor = haloTensorOf(tiles_.whole().operation);
+    const int slot = visit.uses[tensor].haloSlot;
+    if (slot < 0 || !slots_.isStaged(tensor)) return;
+    const double bytes = bytesOf(tensor, visit, haloRows(visit).count);
+    computed_ +=
+        copiesOf(tensor, visit.index).count * link_.copyMs + bytes / link_.deviceBytesPerMs;
+    free_[tensor][static_cast<std::size_t>(slot)] = computed_;
+  }
+
+  /// Copies the rest of a part to its slot if it isn't there. Returns when the slot may be used.
   double fill(const Visit& visit, Tensor tensor) {
     const std::size_t slot = slotOf(visit, tensor);
     double& filled = filled_[tensor][slot];
     if (!visit.uses[tensor].isNew) return filled;
     filled = free_[tensor][slot];
-    if (visit.uses[tensor].haloSlot >= 0) read_ = std::max(read_, filled) + link_.copyMs;
     const auto copy = [&](Place place) {
       filled = read_ = std::max(read_, filled) + copyMs(tensor, visit, place, 0);
     };
@@ -211,40 +222,40 @@ class PipelineClock {
   }
 
   double copyMs(Tensor tensor, const Visit& visit, Place place, std::size_t direction) {
-    auto bytes = static_cast<double>(elementBytes(typeOf(tensor)));
-    const Problem& whole = tiles_.whole();
-    for (const Axis axis : {kSamples, kBand, kOuts, kIns})
-      if (dependsOn(whole, tensor, axis)) bytes *= share(tensor, axis, visit);
-    const Layout layout = tensor == kTensorX   ? layoutOfX(whole)
-                          : tensor == kTensorW ? layoutOfW(whole)
-                                               : layoutOfY(whole);
-    bytes *= static_cast<double>(layout.elements());
+    const bool hasHalo = tensor == haloTensorOf(tiles_.whole().operation);
+    const Range band = hasHalo ? tiles_.bandRows(visit.index[kBand]).rows
+                               : tiles_.range(kBand, visit.index[kBand]);
+    const std::int32_t rows = band.count - (hasHalo ? haloRows(visit).count : 0);
     const double rate = place == Place::kDevice   ? link_.deviceBytesPerMs
                         : place == Place::kPinned ? link_.bytesPerMs[direction]
                                                   : link_.pageableBytesPerMs;
-    return copiesOf(tensor, visit.index).ms(link_, bytes / rate);
+    return copiesOf(tensor, visit.index).ms(link_, bytesOf(tensor, visit, rows) / rate);
   }
 
-  std::int32_t typeOf(Tensor tensor) const noexcept {
-    const Problem& whole = tiles_.whole();
-    return tensor == kTensorX ? whole.xType : tensor == kTensorW ? whole.wType : whole.yType;
-  }
-
-  /// The share of the whole tensor along an axis that is copied for a tile.
-  double share(Tensor tensor, Axis axis, const Visit& visit) const {
-    const Problem& whole = tiles_.whole();
-    const std::size_t spatial = tiles_.tiling().spatial;
-    const bool isHalo = axis == kBand && tensor == haloTensorOf(whole.operation);
-    if (!isHalo)
-      return static_cast<double>(tiles_.range(axis, visit.index[axis]).count) /
-             sizeAlong(whole, axis, spatial);
+  /// The rows of a part that come from its neighbour's slot.
+  Range haloRows(const Visit& visit) const {
     Range rows = tiles_.bandRows(visit.index[kBand]).rows;
-    if (visit.uses[tensor].haloSlot >= 0) {
-      const Range before = tiles_.bandRows(visit.index[kBand] - 1).rows;
-      rows.count -= std::clamp(before.end() - rows.first, 0, rows.count);
-    }
-    const auto& sizes = tensor == kTensorX ? whole.xSizes : whole.ySizes;
-    return static_cast<double>(rows.count) / sizes[2 + spatial];
+    const bool isThere = visit.uses[haloTensorOf(tiles_.whole().operation)].haloSlot >= 0;
+    const std::int32_t end = isThere ? tiles_.bandRows(visit.index[kBand] - 1).rows.end() : 0;
+    rows.count = std::clamp(end - rows.first, 0, rows.count);
+    return rows;
+  }
+
+  /// The bytes of so many rows of a tile's part.
+  double bytesOf(Tensor tensor, const Visit& visit, std::int32_t rows) const {
+    const Problem& whole = tiles_.whole();
+    const Layout layout = tensor == kTensorX   ? layoutOfX(whole)
+                          : tensor == kTensorW ? layoutOfW(whole)
+                                               : layoutOfY(whole);
+    auto bytes = static_cast<double>(layout.bytes());
+    const std::size_t spatial = tiles_.tiling().spatial;
+    for (const Axis axis : {kSamples, kOuts, kIns})
+      if (dependsOn(whole, tensor, axis))
+        bytes *= static_cast<double>(tiles_.range(axis, visit.index[axis]).count) /
+                 sizeAlong(whole, axis, spatial);
+    if (dependsOn(whole, tensor, kBand))
+      bytes *= rows / static_cast<double>(layout.sizes[2 + spatial]);
+    return bytes;
   }
 
   const Copies& copiesOf(Tensor tensor, const TileIndex& index) {

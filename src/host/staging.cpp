@@ -139,55 +139,61 @@ void Staging::prepare() {
   lastUse_ = makeOrderingEvent();
 }
 
-/// Both directions at once, because they share what is behind the link; then many small copies, and
-/// narrow rows.
+/// Both directions at once, because they share what is behind the link; then many small copies,
+/// narrow rows, and copies within the device.
 void Staging::measureLink() {
-  constexpr int kCopies = 8;
+  constexpr int kCopies = 16;
   constexpr std::size_t kSmall = 4096, kRowBytes = 64, kRows = 16384;
   const DeviceBuffer in(Bounce::kBytes);
   const DeviceBuffer out(Bounce::kBytes);
   const Event begin[] = {makeEvent(), makeEvent()};
   const Event end[] = {makeEvent(), makeEvent()};
   const cudaStream_t streams[] = {reading_.get(), writing_.get()};
-  const auto copyBoth = [&] {
-    for (std::size_t i = 0; i < 2; ++i) {
-      UCUDNN_CHECK_CUDA(cudaEventRecord(begin[i].get(), streams[i]));
-      for (int copy = 0; copy < kCopies; ++copy)
-        UCUDNN_CHECK_CUDA(i == 0 ? cudaMemcpyAsync(in.get(),
-                                                   bounceIn_->buffer(0),
-                                                   Bounce::kBytes,
-                                                   cudaMemcpyHostToDevice,
-                                                   streams[i])
-                                 : cudaMemcpyAsync(bounceOut_->buffer(0),
-                                                   out.get(),
-                                                   Bounce::kBytes,
-                                                   cudaMemcpyDeviceToHost,
-                                                   streams[i]));
-      UCUDNN_CHECK_CUDA(cudaEventRecord(end[i].get(), streams[i]));
-    }
+  const auto record = [&](const Event* events, std::size_t i) {
+    UCUDNN_CHECK_CUDA(cudaEventRecord(events[i].get(), streams[i]));
   };
-  copyBoth();  // wakes the link up
-  copyBoth();
-  for (std::size_t i = 0; i < 2; ++i)
-    link_.bytesPerMs[i] =
-        static_cast<double>(Bounce::kBytes) * kCopies / elapsedMs(begin[i], end[i]);
-  UCUDNN_CHECK_CUDA(cudaEventRecord(begin[0].get(), streams[0]));
-  for (int copy = 0; copy < kCopies; ++copy)
-    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(
-        in.get(), bounceIn_->buffer(0), kSmall, cudaMemcpyHostToDevice, streams[0]));
-  UCUDNN_CHECK_CUDA(cudaEventRecord(end[0].get(), streams[0]));
-  link_.copyMs = elapsedMs(begin[0], end[0]) / kCopies;
-  UCUDNN_CHECK_CUDA(cudaEventRecord(begin[0].get(), streams[0]));
-  UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(in.get(),
-                                      kRowBytes,
-                                      bounceIn_->buffer(0),
-                                      2 * kRowBytes,
-                                      kRowBytes,
-                                      kRows,
-                                      cudaMemcpyHostToDevice,
-                                      streams[0]));
-  UCUDNN_CHECK_CUDA(cudaEventRecord(end[0].get(), streams[0]));
-  link_.rowMs = elapsedMs(begin[0], end[0]) / kRows;
+  const auto copy = [&](void* to, const void* from, std::size_t bytes, std::size_t stream) {
+    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, streams[stream]));
+  };
+  const auto msOf = [&](const auto& enqueue) {
+    record(begin, 0);
+    enqueue();
+    record(end, 0);
+    return elapsedMs(begin[0], end[0]);
+  };
+  for (int pass = 0; pass < 2; ++pass) {  // the first wakes the link up
+    for (std::size_t i = 0; i < 2; ++i) record(begin, i);
+    for (int i = 0; i < kCopies; ++i) {
+      copy(in.get(), bounceIn_->buffer(0), Bounce::kBytes, 0);
+      copy(bounceOut_->buffer(0), out.get(), Bounce::kBytes, 1);
+    }
+    for (std::size_t i = 0; i < 2; ++i) record(end, i);
+  }
+  const float bothMs[] = {elapsedMs(begin[0], end[0]), elapsedMs(begin[1], end[1])};
+  const auto repeat = [&](void* to, const void* from, std::size_t bytes) {
+    return msOf([&] {
+      for (int i = 0; i < kCopies; ++i) copy(to, from, bytes, 0);
+    });
+  };
+  const float smallMs = repeat(in.get(), bounceIn_->buffer(0), kSmall);
+  link_.copyMs = smallMs / kCopies;
+  // Half at most: what many small copies take one by one may be hidden between large ones.
+  const auto rateOf = [&](float ms) {
+    return static_cast<double>(Bounce::kBytes) * kCopies / std::max(ms - smallMs, ms / 2);
+  };
+  link_.deviceBytesPerMs = rateOf(repeat(in.get(), out.get(), Bounce::kBytes));
+  link_.rowMs = msOf([&] {
+                  UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(in.get(),
+                                                      kRowBytes,
+                                                      bounceIn_->buffer(0),
+                                                      2 * kRowBytes,
+                                                      kRowBytes,
+                                                      kRows,
+                                                      cudaMemcpyHostToDevice,
+                                                      streams[0]));
+                }) /
+                kRows;
+  for (std::size_t i = 0; i < 2; ++i) link_.bytesPerMs[i] = rateOf(bothMs[i]);
   // The host moves pageable memory besides.
   link_.pageableBytesPerMs = std::min(link_.pageableBytesPerMs, link_.bytesPerMs[0]);
 }

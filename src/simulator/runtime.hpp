@@ -73,8 +73,9 @@ struct Access {
   std::size_t extent() const { return rows == 0 ? 0 : (rows - 1) * pitch + bytes; }
 };
 
-/// Copies between host and device take turns at these, one for each direction.
-enum class CopyEngine { kNone = -1, kToDevice, kToHost };
+/// Copies between host and device take turns at these, one for each direction. A copy within the
+/// device is done by multiprocessors: it waits for a kernel that keeps them busy.
+enum class CopyEngine { kNone = -1, kToDevice, kToHost, kMultiprocessors };
 
 /// One or more kernels in a row: they advance the stream's clock by `durationMs` (the caller has
 /// added launchMs for each). In a graph they take less.

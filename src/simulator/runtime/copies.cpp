@@ -53,7 +53,7 @@ struct Route {
   bool toDevice, fromDevice, pageable;
 
   CopyEngine engine() const {
-    if (toDevice == fromDevice) return CopyEngine::kNone;
+    if (toDevice == fromDevice) return toDevice ? CopyEngine::kMultiprocessors : CopyEngine::kNone;
     return toDevice ? CopyEngine::kToDevice : CopyEngine::kToHost;
   }
 };

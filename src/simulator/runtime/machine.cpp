@@ -113,15 +113,22 @@ void Machine::startWork(Stream& stream) {
   }
 }
 
-/// Moves the stream's clock. A copy waits for those before it in its direction.
+/// Moves the stream's clock. A copy waits for those before it in its direction; within the device,
+/// for the kernel under way.
 void Machine::run(Stream& stream, const Work& work) {
   Ticks& time = stream.reached.time;
+  DeviceState& state = device(stream.device);
+  const Ticks duration = ticksFromMs(work.durationMs);
   if (work.engine == CopyEngine::kNone) {
-    time += ticksFromMs(work.durationMs);
-    return;
+    state.computed[0] = time;
+    state.computed[1] = time += duration;
+  } else if (work.engine == CopyEngine::kMultiprocessors) {
+    if (state.computed[0] <= time) time = std::max(time, state.computed[1]);
+    time += duration;
+  } else {
+    Ticks& copied = state.copied[static_cast<int>(work.engine)];
+    time = copied = std::max(time, copied) + duration;
   }
-  Ticks& copied = device(stream.device).copied[static_cast<int>(work.engine)];
-  time = copied = std::max(time, copied) + ticksFromMs(work.durationMs);
 }
 
 cudaStream_t Machine::createStream(unsigned int flags, int priority) {
