@@ -102,6 +102,8 @@ cudaError_t Machine::launch(cudaGraphExec_t handle, cudaStream_t streamHandle) {
     for (const std::size_t dependency : node.dependencies)
       ready = std::max(ready, ends[dependency]);
     ends.push_back(ready + durationInGraph(node.work));
+    if (node.work.engine == CopyEngine::kNone)
+      device(stream.device).computed = {ready, ends.back()};
     stream.reached.time = std::max(stream.reached.time, ends.back());
     log_.add(stream.id, stream.reached.order, node.work);
   }

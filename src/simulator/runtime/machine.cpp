@@ -120,10 +120,11 @@ void Machine::run(Stream& stream, const Work& work) {
   DeviceState& state = device(stream.device);
   const Ticks duration = ticksFromMs(work.durationMs);
   if (work.engine == CopyEngine::kNone) {
-    state.computed[0] = time;
-    state.computed[1] = time += duration;
+    state.computed = {time, time + duration};
+    time += duration;
   } else if (work.engine == CopyEngine::kMultiprocessors) {
-    if (state.computed[0] <= time) time = std::max(time, state.computed[1]);
+    const Ticks launched = time + ticksFromMs(deviceModel(stream.device).launchMs);
+    if (state.computed.first <= launched) time = std::max(time, state.computed.second);
     time += duration;
   } else {
     Ticks& copied = state.copied[static_cast<int>(work.engine)];

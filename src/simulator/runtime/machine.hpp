@@ -207,9 +207,9 @@ class Machine {
   struct DeviceState {
     std::mutex execution;
     Stream legacy;
-    Moment departed;             ///< of streams that were destroyed with work under way
-    Ticks copied[2] = {0, 0};    ///< the end of each copy engine's last copy
-    Ticks computed[2] = {0, 0};  ///< the begin and the end of the last kernel
+    Moment departed;                         ///< of streams that were destroyed with work under way
+    Ticks copied[2] = {0, 0};                ///< the end of each copy engine's last copy
+    std::pair<Ticks, Ticks> computed{0, 0};  ///< the begin and the end of the last kernel
   };
 
   /// A stream with its device's lock and `state_` held; `stream` is null when there is no such
