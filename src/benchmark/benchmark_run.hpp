@@ -37,6 +37,8 @@ class BenchmarkRun {
   /// the last time. `advance` may go on later, on another handle and in other buffers (null if the
   /// request has none). REQUIRES: the request has no further devices.
   double pause() noexcept;
+  /// DeviceTimer::waitedMs, so far.
+  double waitedMs() const noexcept { return timer_.waitedMs(); }
   void resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept;
   /// The findings. Call it once: after the last step, or earlier if time is short.
   BenchmarkResult finish();

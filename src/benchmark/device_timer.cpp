@@ -6,6 +6,7 @@
 #include "benchmark/timing_limits.hpp"
 #include "cuda/cudnn.hpp"
 #include "kernels/engines.hpp"
+#include "support/host_clock.hpp"
 
 namespace ucudnn {
 namespace {
@@ -45,6 +46,9 @@ void DeviceTimer::takeBuilt(const KernelCall& call) {
 void DeviceTimer::prepare() {
   if (timer_) return;
   UCUDNN_CHECK_CUDNN(cudnn().getStream(handle_, &stream_));
+  const double beginMs = hostMs();
+  UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
+  waitedMs_ += hostMs() - beginMs;
   begin_ = makeEvent();
   UCUDNN_CHECK_CUDA(cudaEventRecord(begin_.get(), stream_));
   if (buffers_ != nullptr) memory_.emplace(request_.problem, *buffers_, request_.room.sampleBytes);

@@ -43,8 +43,10 @@ class DeviceTimer {
   /// Whether the kernel can be timed without compiling. If not, another thread compiles it, one
   /// kernel at a time; ask again later. Touches no device. Throws Error.
   bool isReady(const KernelCall& call);
-  /// Throws Error if no kernel can be timed.
+  /// First waits for the stream's work so far. Throws Error if no kernel can be timed.
   void prepare();
+  /// How long it has waited so. The work would have taken as long anyway.
+  double waitedMs() const noexcept { return waitedMs_; }
   /// Throws Error for a failed CUDA call. REQUIRES: prepare.
   TimingOutcome run(const TimingTask& task);
   /// Gives memory and events back. Returns the device's time spent since `prepare`.
@@ -74,6 +76,7 @@ class DeviceTimer {
   const Question& question_;
   cudaStream_t stream_ = nullptr;
   Event begin_;
+  double waitedMs_ = 0;
   std::optional<TimingMemory> memory_;
   std::size_t workspaceBytes_ = 0;  ///< that scratch memory was taken for
   std::optional<KernelTimer> timer_;

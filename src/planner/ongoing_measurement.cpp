@@ -43,23 +43,26 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
     run_->resume(request.handle, buffers);
   else
     run_.emplace(request.handle, benchmark_);
+  // The call's work before it is not the measurement's.
+  const double waitedMs = run_->waitedMs();
+  const auto takenMs = [&] { return hostMs() - beginMs - (run_->waitedMs() - waitedMs); };
   bool isLeft = true;
   const auto end = [&] {
     const double deviceMs = run_->pause();
-    spentMs_ += std::max(deviceMs, hostMs() - beginMs);
+    spentMs_ += std::max(deviceMs, takenMs());
   };
   try {
     do {
-      const double stepBeginMs = hostMs();
+      const double beforeMs = takenMs();
       isLeft = run_->advance();
-      const double stepMs = hostMs() - stepBeginMs;
+      const double stepMs = takenMs() - beforeMs;
       if (stepMs > request.settings->benchmarkStallMs)  // mostly because code is loaded
         logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
                 request.problem.text(),
                 request.problem.batch(),
                 stepMs,
                 run_->lastStep());
-    } while (isLeft && !run_->isWaiting() && hostMs() - beginMs < sliceMs);
+    } while (isLeft && !run_->isWaiting() && takenMs() < sliceMs);
   } catch (...) {
     end();
     throw;

@@ -1,8 +1,10 @@
 // When calls are measured that no query asked for, and how far in each.
 #include <chrono>
 
+#include "benchmark/kernel_timer.hpp"
 #include "planner/planner.hpp"
 #include "planner_fixture.hpp"
+#include "support/host_clock.hpp"
 
 namespace ucudnn {
 namespace {
@@ -63,6 +65,38 @@ TEST_F(PlannerCallsTest, ACallTakesAMeasurementNoFurtherThanItsSlice) {
   EXPECT_LE(said.longestSliceMicroseconds, said.sliceMicroseconds);
   Planner alone;
   EXPECT_EQ(toText(*answer.plan), toText(*alone.plan(request(alone, kUndividedLimit))));
+}
+
+/// The host waits for that, but the program would have waited, too.
+TEST_F(PlannerCallsTest, WorkThatTheProgramHasEnqueuedIsNotMeasurings) {
+  const Problem work = largeProblem(Operation::kForward, 1024);
+  const Kernel kernel{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, work.mathType};
+  const auto descriptors = std::make_shared<const ProblemDescriptors>(work);
+  TimingMemory memory(work, 0, {}, false, nullptr);
+  KernelTimer timer(handle_.get(), work);
+  const PlacedCall placed{buildKernel(handle_.get(), work, descriptors, kernel),
+                          work.batch(),
+                          0,
+                          memory.place(work.batch(), 0).value()};
+  const double beginMs = clockMs(nullptr);
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, timer.run(placed, false));
+  const double workMs = clockMs(nullptr) - beginMs;
+  hostClock() = hostClockMs;
+  const auto spentMs = [&](int times) {
+    Planner planner;
+    const PlanRequest wanted = calls(planner);
+    PlanAnswer answer;
+    for (int call = 0; !answer.plan && call < 100000; ++call) {
+      for (int i = 0; i < times; ++i) timer.run(placed, false);
+      answer = planner.answer(wanted, Measuring::kWhenItPays);
+    }
+    EXPECT_TRUE(answer.plan);
+    return 1e-3 * static_cast<double>(planner.statistics().sliceMicroseconds);
+  };
+  const double idleMs = spentMs(0);
+  const int twice = 1 + static_cast<int>(2 * idleMs / workMs);
+  EXPECT_NEAR(idleMs, spentMs(twice), 0.05 * idleMs);
+  hostClock() = steadyMs;
 }
 
 TEST_F(PlannerCallsTest, OneProblemIsMeasuredAfterTheOther) {
