@@ -34,9 +34,9 @@ struct OwnRequest {
 
 }  // namespace
 
-bool BackgroundPlans::mayWait(const PlanRequest& request, Measuring measuring) noexcept {
+bool BackgroundPlans::mayServe(const PlanRequest& request, Measuring measuring) noexcept {
   return measuring == Measuring::kWhenItPays && request.mayPlanInBackground() &&
-         request.runsOwn() && !request.lacksWorkspace && request.suitsEngines;
+         request.suitsEngines;
 }
 
 BackgroundPlans::Key BackgroundPlans::keyOf(const PlanRequest& request) noexcept {

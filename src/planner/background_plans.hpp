@@ -24,8 +24,8 @@ class BackgroundPlans {
   BackgroundPlans(const BackgroundPlans&) = delete;
   BackgroundPlans& operator=(const BackgroundPlans&) = delete;
 
-  /// Whether a call may run its own kernel, within the call's workspace, until the plan is ready.
-  static bool mayWait(const PlanRequest& request, Measuring measuring) noexcept;
+  /// Whether a plan for the call may be made beside it, if the call can run without.
+  static bool mayServe(const PlanRequest& request, Measuring measuring) noexcept;
 
   /// Has the plan made, unless that has begun already. Returns false if that has failed before, or
   /// if too many have begun. Measures nothing. Throws std::bad_alloc.

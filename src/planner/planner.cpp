@@ -95,7 +95,8 @@ PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuri
 
 std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
                                                    Measuring measuring) {
-  if (!BackgroundPlans::mayWait(request, measuring)) return std::nullopt;
+  if (!BackgroundPlans::mayServe(request, measuring) || !runsWithoutPlan(request))
+    return std::nullopt;
   PlanAnswer none;
   const auto isToLoad = [&] {
     return store_.read(request, [&](const Known* known, const KnownQuestion*) {
@@ -106,8 +107,13 @@ std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
     // The call measures its slice itself.
     const PlanningTime time(statistics_.planningMicroseconds);
     measurer_.measureIfDue(request, measuring);
-    none.isOngoing = isOngoing(request);
-    if (none.isOngoing || !store_.answers(request)) return none;
+    const auto kept = store_.read(request, [&](const Known*, const KnownQuestion* asked) {
+      const KnownPlan* const plan = asked != nullptr ? asked->find(request) : nullptr;
+      return plan != nullptr ? std::optional<PlanAnswer>(*plan) : std::nullopt;
+    });
+    PlanAnswer now = kept.value_or(none);
+    now.isOngoing = isOngoing(request);
+    if (kept || now.isOngoing || !store_.answers(request)) return now;
   }
   const auto make = [this](const PlanRequest& wanted) {
     static_cast<void>(answer(wanted, Measuring::kIfKnown));
@@ -115,6 +121,13 @@ std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
   if (!background_.begin(request, make)) return std::nullopt;
   none.isOngoing = true;  // the next call asks again
   return none;
+}
+
+bool Planner::runsWithoutPlan(const PlanRequest& request) const {
+  if (!request.lacksWorkspace) return request.runsOwn();
+  return store_.read(request, [&](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr && asked->unmeasuredFor(request) != nullptr;
+  });
 }
 
 bool Planner::isOngoing(const PlanRequest& request) const {

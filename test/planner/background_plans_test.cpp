@@ -62,6 +62,29 @@ TEST_F(BackgroundPlansTest, ACallRunsItsOwnKernelUntilItsPlanIsReady) {
   EXPECT_EQ(0, measured(planner));
 }
 
+TEST_F(BackgroundPlansTest, ACallInPartsGoesOnInPartsUntilItsPlanIsReady) {
+  settings_.databasePath.clear();
+  settings_.benchmarkShare = 1e6;
+  Planner planner;
+  PlanRequest wanted = call(planner);
+  wanted.own->workspaceBytes = 2 * own_.workspaceBytes;  // as if it lacked some
+  wanted.lacksWorkspace = true;
+  wanted.callsSince = 100000;
+  const auto answer = [&] { return planner.answer(wanted, Measuring::kWhenItPays); };
+  const auto parts = answer().plan;
+  ASSERT_TRUE(parts && !parts->measured);
+  PlanAnswer found;
+  do {
+    found = answer();
+    EXPECT_EQ(parts, found.plan);
+    EXPECT_TRUE(found.isOngoing);
+  } while (measured(planner) == 0);
+  planner.waitFor(wanted);
+  found = answer();
+  ASSERT_TRUE(found.plan && found.plan->measured);
+  EXPECT_EQ(found.plan, answer().plan) << "also while the other kernels are timed";
+}
+
 TEST_F(BackgroundPlansTest, ACallThatCannotDoWithoutWaits) {
   const auto answer = [&](auto change) {
     Planner planner;
