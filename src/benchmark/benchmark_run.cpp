@@ -123,6 +123,16 @@ std::string BenchmarkRun::lastStep() const {
       "{} at N={}", toText(request_.problem.operation, lastTimed_->second), lastTimed_->first);
 }
 
+/// A kernel that is off the front stays so: kernels that are timed later only move the front on.
+Measurements BenchmarkRun::settled() {
+  Measurements settled;
+  for (const auto& [batch, all] : findings_.all())
+    for (const Found& found : all)
+      if (stage_ > Stage::kAgain || !question_.isWorthRefining(batch, found.measurement))
+        settled[batch].kernels.push_back(found.measurement);
+  return settled;
+}
+
 BenchmarkResult BenchmarkRun::finish() {
   queue_.close();
   if (stage_ != Stage::kDone || request_.look != nullptr) findings_.noteLate();

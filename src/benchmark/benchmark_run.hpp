@@ -40,6 +40,8 @@ class BenchmarkRun {
   /// DeviceTimer::waitedMs, so far.
   double waitedMs() const noexcept { return timer_.waitedMs(); }
   void resume(cudnnHandle_t handle, const TensorBuffers* buffers) noexcept;
+  /// What has been measured so far and won't be timed again.
+  Measurements settled();
   /// The findings. Call it once: after the last step, or earlier if time is short.
   BenchmarkResult finish();
 

@@ -147,6 +147,17 @@ void MeasurementStore::addResult(const PlanRequest& request,
   files_.add(request, result);
 }
 
+void MeasurementStore::addPart(const PlanRequest& request, Measurements measurements) {
+  update(request, [&](Known& known, KnownQuestion&) {
+    for (const auto& [size, found] : measurements) addMeasurements(known.measurements[size], found);
+    known.dropWrong();
+  });
+  BenchmarkResult part;
+  part.measurements = std::move(measurements);
+  part.untried = Untried::kTime;
+  files_.add(request, part);
+}
+
 bool MeasurementStore::ranksAccurateFirst(const PlanRequest& request) const {
   return read(request, [&](const Known* known, const KnownQuestion*) {
     return known != nullptr && known->accurateFirst.count(request.problem.batch()) > 0;

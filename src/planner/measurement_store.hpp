@@ -64,6 +64,10 @@ class MeasurementStore {
   /// that. `why`: the obstacle.
   void addResult(const PlanRequest& request, const BenchmarkResult& result, const std::string& why);
 
+  /// Stores some of a measurement that goes on, here and in the database: the process may end
+  /// before it does.
+  void addPart(const PlanRequest& request, Measurements measurements);
+
   /// Whether cuDNN is known to rank an accurate kernel first. The database's word is not checked:
   /// if it is wrong, fast kernels are kept out of splits.
   bool ranksAccurateFirst(const PlanRequest& request) const;

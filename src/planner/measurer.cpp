@@ -31,6 +31,8 @@ constexpr double kSlicesOfStall = 4;
 constexpr std::chrono::seconds kWantedWithin{1};
 // Measurements that a program has begun and not continued. They hold built engines, some of 1 MiB.
 constexpr std::size_t kMostOngoing = 16;
+// The findings of so much time may be lost when the process ends. Keeping them takes a millisecond.
+constexpr double kKeptEachMs = 50;
 
 // An unasked measurement takes at most a quarter of the free memory. The program's other threads
 // allocate meanwhile, and must get what they would have got without it.
@@ -268,7 +270,11 @@ void Measurer::measureSlice(const PlanRequest& request) {
   budget_.spend(sliceMs);
   addSlice(statistics_, sliceMs);
   store_.update(request, [&](const Known&, KnownQuestion& asked) { asked.spentMs += sliceMs; });
-  if (isLeft) return;
+  if (isLeft) {
+    if (measurement.spentMs() < begun->keptMs + kKeptEachMs) return;
+    begun->keptMs = measurement.spentMs();
+    return store_.addPart(request, measurement.newlySettled());
+  }
   result.spentMs = measurement.spentMs();
   const KnownBefore known = measurement.before();
   ongoingOn(request.device).remove_if([&](const Begun& one) { return &one == begun; });
@@ -287,7 +293,8 @@ void Measurer::conclude(const PlanRequest& request,
   // The rest of an earlier measurement, or a look at few kernels, does not show the cost of
   // measuring.
   const bool isLook = before.look.has_value();
-  if (result.kernelsMeasured > 0 && !before.isAnswered && !isLook)
+  const bool isWhole = !before.isAnswered && before.measurements.empty() && !isLook;
+  if (result.kernelsMeasured > 0 && isWhole)
     budget_.learn(estimatedMs(request.problem), result.spentMs);
   const Measurement* const timedOwn =
       own ? findKernel(result.measurements, request.problem.batch(), *own) : nullptr;

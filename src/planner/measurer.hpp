@@ -50,6 +50,7 @@ class Measurer {
         : measurement(request, benchmark, std::move(before)) {}
     OngoingMeasurement measurement;
     Clock::time_point wanted{};  ///< when a call wanted it last
+    double keptMs = 0;           ///< the time spent when its findings were kept
   };
   /// The latest begun is last. Only the thread that has reserved the device uses its list.
   using Ongoing = std::list<Begun>;

@@ -72,6 +72,18 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
   return isLeft && (mostMs == 0 || spentMs_ < mostMs);
 }
 
+Measurements OngoingMeasurement::newlySettled() {
+  Measurements settled = run_ ? run_->settled() : Measurements{};
+  for (auto& [batch, size] : settled) {
+    const auto isKept = [&, samples = batch](const Measurement& m) {
+      return !kept_.insert({samples, m.kernel}).second;
+    };
+    auto& kernels = size.kernels;
+    kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isKept), kernels.end());
+  }
+  return settled;
+}
+
 BenchmarkResult OngoingMeasurement::finish() {
   BenchmarkResult result = run_ ? run_->finish() : BenchmarkResult{};
   result.spentMs = spentMs_;

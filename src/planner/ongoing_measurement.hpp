@@ -46,6 +46,8 @@ class OngoingMeasurement {
   /// Throws Error if no kernel can be timed. REQUIRES: isOf; the device of the request's handle is
   /// current, and its stream is not captured.
   bool advance(const PlanRequest& request, const BenchmarkRequest& benchmark, double sliceMs);
+  /// What is measured by now and hasn't been asked for before.
+  Measurements newlySettled();
   /// The result. Call it once.
   BenchmarkResult finish();
 
@@ -64,6 +66,7 @@ class OngoingMeasurement {
   KnownBefore before_;
   BenchmarkRequest benchmark_;
   std::optional<BenchmarkRun> run_;
+  KernelSet kept_;      ///< of `newlySettled`
   double spentMs_ = 0;  ///< the longer of the host's and the device's time, over all slices
 };
 

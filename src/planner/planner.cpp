@@ -67,16 +67,17 @@ PlanAnswer Planner::besideOwn(const PlanRequest& request, PlanAnswer found) cons
   if (!request.runsOwn()) return found;
   const int batch = request.problem.batch();
   std::optional<Measurement> own;
-  bool isTried = false, isPreferred = false;
-  store_.read(request, [&](const Known* known, const KnownQuestion*) {
+  bool isTried = false, isPreferred = false, isAnswered = false;
+  store_.read(request, [&](const Known* known, const KnownQuestion* asked) {
     if (known == nullptr) return;
+    isAnswered = asked != nullptr && asked->isAnswered();
     isTried = known->hasTried(batch, request.own->kernel);
     isPreferred = known->preferred.count({batch, request.own->kernel}) > 0;
     if (const auto* const m = findKernel(known->measurements, batch, request.own->kernel)) own = *m;
   });
   found.isFinal = found.isFinal && isTried;
   if (!found.plan || (own && !isPreferred && gainsOver(request, *found.plan, *own))) return found;
-  found.ownIsBest = own.has_value();
+  found.ownIsBest = own.has_value() && isAnswered;
   found.plan = nullptr;
   return found;
 }

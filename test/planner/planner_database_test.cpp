@@ -13,6 +13,7 @@
 #include "cuda/calling_threads.hpp"
 #include "planner/measurement_files.hpp"
 #include "planner_fixture.hpp"
+#include "support/host_clock.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/waits.hpp"
 
@@ -49,6 +50,42 @@ TEST_F(PlannerDatabaseTest, ASecondStartMeasuresNothing) {
   EXPECT_EQ(measured(planner), 0);
   EXPECT_EQ(planner.statistics().kernelsLoaded, kernels);
   EXPECT_EQ(callCount("cudnnConvolutionForward"), forwards);
+}
+
+TEST_F(PlannerDatabaseTest, WhatIsHalfMeasuredAtTheEndGoesOnInTheNextProcess) {
+  settings_.benchmarkStallMs = 1e-6;  // a step a call
+  settings_.benchmarkShare = 1e6;
+  hostClock() = hostClockMs;
+  const auto callUntil = [&](Planner& planner, auto isEnough) {
+    PlanRequest wanted = request(planner, kUndividedLimit);
+    wanted.callsSince = 1000;
+    PlanAnswer found;
+    while (!found.isFinal && !isEnough()) found = planner.answer(wanted, Measuring::kWhenItPays);
+    return found.plan;
+  };
+  const auto never = [] { return false; };
+  const std::string path = settings_.databasePath;
+  settings_.databasePath.clear();
+  Planner alone;
+  const auto expected = callUntil(alone, never);
+  ASSERT_TRUE(expected);
+  const long long mostMicroseconds = alone.statistics().sliceMicroseconds;
+  settings_.databasePath = path;
+  {
+    Planner first;
+    const auto isMost = [&] {
+      return first.statistics().sliceMicroseconds > mostMicroseconds / 10 * 8;
+    };
+    EXPECT_FALSE(callUntil(first, isMost));
+  }
+  Planner next;
+  const auto plan = callUntil(next, never);
+  hostClock() = steadyMs;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(toText(*expected), toText(*plan));
+  EXPECT_LT(0, measured(next));
+  EXPECT_LT(measured(next), measured(alone) * 2 / 3);
+  EXPECT_LT(next.statistics().sliceMicroseconds, mostMicroseconds * 2 / 3);
 }
 
 // For the shipped database.
