@@ -143,14 +143,33 @@ cudnnStatus_t HostCall::convolve(Context& context,
 
 cudnnStatus_t HostCall::run(const HostOperands& operands) {
   const CallStream stream = streamOf(context_.handle_);
-  if (stream.capturing) throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the stream is being captured");
   const std::lock_guard lock(staging().mutex());
-  staging().prepare();
-  const std::shared_ptr<const HostPlan> plan = findPlan(operands);
-  staging().reserve(plan->bytes());
-  return runOnHostTensors(*plan, call_, stream.stream, staging(), [&](const ConvolutionCall& tile) {
-    return CallPath::runOnDevice(context_, problem_.operation, tile, layer_);
-  });
+  std::shared_ptr<const HostPlan> plan;
+  if (stream.capturing) {
+    plan = planForCapture(stream, operands);
+  } else {
+    staging().prepare();
+    plan = findPlan(operands);
+  }
+  Lane& lane = stream.capturing ? laneOfCapture(stream) : staging().lane();
+  lane.reserve(plan->bytes(), stream.capturing);
+  return runOnHostTensors(
+      *plan, call_, stream.stream, staging(), lane, [&](const ConvolutionCall& tile) {
+        return CallPath::runOnDevice(context_, problem_.operation, tile, layer_);
+      });
+}
+
+/// In a capture nothing is planned, nor does the host wait.
+std::shared_ptr<const HostPlan> HostCall::planForCapture(const CallStream& stream,
+                                                         const HostOperands& operands) const {
+  if (stream.capture == 0)
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the legacy stream can't be used beside a capture");
+  if (operands.isPageable())
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "pageable memory can't be copied in a capture");
+  const KnownHostPlan* const known = context_.hostPlans_.find({problem_, operands});
+  if (known == nullptr || !known->plan)
+    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "it must have run once before it is captured");
+  return known->plan;
 }
 
 /// An estimated plan is made anew, more and more seldom: its tiles' kernels may have been measured
@@ -233,7 +252,7 @@ double HostCall::estimatedMs(const Problem& tile) const {
 
 /// In the slots and the workspace that the plan has.
 std::shared_ptr<const Plan> HostCall::measure(const HostPlan& plan, PlanRequest request) {
-  staging().reserve(plan.bytes());
+  staging().lane().reserve(plan.bytes(), false);
   loadFirstTile(plan, call_, streamOf(context_.handle_).stream, staging());
   const ConvolutionPointers pointers = firstTile(plan, call_, staging());
   const TensorBuffers buffers{const_cast<void*>(pointers.x),

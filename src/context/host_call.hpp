@@ -32,6 +32,8 @@ class HostCall {
       : context_(context), problem_(problem), call_(call), layer_(layer) {}
 
   cudnnStatus_t run(const HostOperands& operands);
+  std::shared_ptr<const HostPlan> planForCapture(const CallStream& stream,
+                                                 const HostOperands& operands) const;
   std::shared_ptr<const HostPlan> findPlan(const HostOperands& operands);
   std::shared_ptr<const HostPlan> makePlan(const HostOperands& operands);
   std::size_t leastWorkspace(const Problem& tile) const;

@@ -11,17 +11,17 @@ namespace {
 ConvolutionPointers pointersOf(const HostPlan& plan,
                                const HostPlan::Step& step,
                                const ConvolutionCall& call,
-                               const Staging& staging) noexcept {
+                               const Lane& lane) noexcept {
   ConvolutionPointers pointers = call.pointers;
   const auto slot = [&](Tensor tensor, const void* whole) {
     return plan.slots.isStaged(tensor)
-               ? staging.arena() + plan.slots.offset(tensor, step.visit.uses[tensor].slot)
+               ? lane.arena() + plan.slots.offset(tensor, step.visit.uses[tensor].slot)
                : whole;
   };
   pointers.x = slot(kTensorX, pointers.x);
   pointers.w = slot(kTensorW, pointers.w);
   pointers.y = slot(kTensorY, pointers.y);
-  pointers.workspace = staging.arena() + plan.division.slotBytes;
+  pointers.workspace = lane.arena() + plan.division.slotBytes;
   pointers.workspaceBytes = plan.division.workspaceBytes;
   return pointers;
 }
@@ -33,11 +33,13 @@ class HostRun {
           const ConvolutionCall& call,
           cudaStream_t stream,
           Staging& staging,
+          Lane& lane,
           const RunTile& runTile)
       : plan_(plan),
         call_(call),
         stream_(stream),
         staging_(staging),
+        lane_(lane),
         runTile_(runTile),
         output_(outputTensorOf(plan.whole.operation)) {}
 
@@ -77,12 +79,13 @@ class HostRun {
   }
 
  private:
+  static constexpr int kAttempts = 2;
   enum EventOf : std::size_t { kFilled, kUsed, kDrained, kEventKinds };
 
   /// Events beyond those of slots order streams.
   cudaEvent_t event(EventOf kind, Tensor tensor, int slot) {
-    return staging_.event(1 + (static_cast<std::size_t>(slot) * kTensors + tensor) * kEventKinds +
-                          kind);
+    return lane_.event(1 + (static_cast<std::size_t>(slot) * kTensors + tensor) * kEventKinds +
+                       kind);
   }
   void record(cudaEvent_t event, cudaStream_t stream) {
     UCUDNN_CHECK_CUDA(cudaEventRecord(event, stream));
@@ -92,29 +95,32 @@ class HostRun {
   }
 
   void begin() {
-    wait(stream_, staging_.lastUse());
-    record(staging_.event(0), stream_);
-    wait(staging_.reading(), staging_.event(0));
-    wait(staging_.writing(), staging_.event(0));
+    lane_.waitForLastUse(stream_);
+    record(lane_.event(0), stream_);
+    wait(lane_.reading(), lane_.event(0));
+    wait(lane_.writing(), lane_.event(0));
   }
 
   /// Both copy streams end in the caller's.
   void end() {
-    for (const cudaStream_t stream : {staging_.reading(), staging_.writing()}) {
-      record(staging_.event(0), stream);
-      wait(stream_, staging_.event(0));
+    for (const cudaStream_t stream : {lane_.reading(), lane_.writing()}) {
+      record(lane_.event(0), stream);
+      wait(stream_, lane_.event(0));
     }
-    record(staging_.lastUse(), stream_);
+    lane_.noteUse(stream_);
   }
 
   void abandon() noexcept {
     staging_.bounceOut().forget();
-    try {
-      end();
-    } catch (const std::exception&) {  // nothing may run beside what comes next
-      for (const cudaStream_t stream : {staging_.reading(), staging_.writing(), stream_})
-        static_cast<void>(cudaStreamSynchronize(stream));
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      try {
+        return end();
+      } catch (const std::exception&) {  // a capture can't end while streams are apart
+      }
     }
+    // Nothing may run beside what comes next.
+    for (const cudaStream_t stream : {lane_.reading(), lane_.writing(), stream_})
+      static_cast<void>(cudaStreamSynchronize(stream));
   }
 
   /// A part is written back behind the next tile's kernels, so that a host that moves pageable
@@ -167,33 +173,33 @@ class HostRun {
     rows.slot = plan_.division.bytes();
     rows.width = static_cast<std::size_t>(plan_.whole.ySizes[1]) * plan_.operands.biasElementBytes;
     copyIn(rows, static_cast<const char*>(bias_), *plan_.operands.bias);
-    bias_ = staging_.arena() + rows.slot;
-    record(staging_.event(0), staging_.reading());
-    wait(stream_, staging_.event(0));
+    bias_ = lane_.arena() + rows.slot;
+    record(lane_.event(0), lane_.reading());
+    wait(stream_, lane_.event(0));
   }
 
   void load(const HostPlan::Step& step) {
     for (const HostPlan::Load& load : step.loads) {
       const auto slot = static_cast<std::size_t>(load.slot);
       if (inUse_[load.tensor][slot])
-        wait(staging_.reading(),
+        wait(lane_.reading(),
              event(load.tensor == output_ ? kDrained : kUsed, load.tensor, load.slot));
       for (const Rows& rows : load.rows)
         copyIn(rows, whole(load.tensor, load.isZ), placeOf(load.tensor, load.isZ));
-      record(event(kFilled, load.tensor, load.slot), staging_.reading());
+      record(event(kFilled, load.tensor, load.slot), lane_.reading());
     }
   }
 
   void copyIn(const Rows& rows, const char* tensor, Place place) {
     if (place == Place::kPageable)
-      return staging_.bounceIn().toDevice(staging_.arena(), tensor, rows, staging_.reading());
-    copy(staging_.arena() + rows.slot,
+      return staging_.bounceIn().toDevice(lane_.arena(), tensor, rows, lane_.reading());
+    copy(lane_.arena() + rows.slot,
          rows.slotPitch,
          tensor + rows.tensor,
          rows.tensorPitch,
          rows,
          place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
-         staging_.reading());
+         lane_.reading());
   }
 
   static void copy(char* to,
@@ -234,7 +240,7 @@ class HostRun {
   /// On a stream of copies they would wait for the kernels under way, and copies would wait for
   /// them: within the device multiprocessors copy.
   void copyHalos(const HostPlan::Step& step) {
-    char* const arena = staging_.arena();
+    char* const arena = lane_.arena();
     for (const HostPlan::Load& load : step.loads) {
       if (load.halo.empty()) continue;
       for (const Rows& rows : load.halo)
@@ -250,7 +256,7 @@ class HostRun {
   }
 
   void fillZeros(const HostPlan::Step& step) {
-    char* const arena = staging_.arena();
+    char* const arena = lane_.arena();
     for (const Rows& rows : step.zeros) {
       if (rows.height == 1)
         UCUDNN_CHECK_CUDA(cudaMemsetAsync(arena + rows.slot, 0, rows.width, stream_));
@@ -264,7 +270,7 @@ class HostRun {
     const HostPlan::Shape& shape = plan_.shapes[step.shape];
     ConvolutionCall call = call_;
     call.descriptors = shape.descriptors->get();
-    call.pointers = pointersOf(plan_, step, call_, staging_);
+    call.pointers = pointersOf(plan_, step, call_, lane_);
     if (step.adds) call.pointers.beta = Factor::one(plan_.whole).get();
     if (call_.fused == nullptr) return call;
     fused_ = *call_.fused;
@@ -273,7 +279,7 @@ class HostRun {
     fused_.zDescriptor = call.descriptors.y;
     if (!plan_.operands.z) fused_.z = call.pointers.y;  // which is not read
     if (plan_.slots.hasZ())
-      fused_.z = staging_.arena() + plan_.slots.offsetOfZ(slotOf(step, kTensorY));
+      fused_.z = lane_.arena() + plan_.slots.offsetOfZ(slotOf(step, kTensorY));
     call.fused = &fused_;
     return call;
   }
@@ -282,26 +288,27 @@ class HostRun {
     const int slot = slotOf(step, output_);
     char* const tensor = const_cast<char*>(whole(output_));
     const Place place = placeOf(output_);
-    wait(staging_.writing(), event(kUsed, output_, slot));
+    wait(lane_.writing(), event(kUsed, output_, slot));
     for (const Rows& rows : step.store) {
       if (place == Place::kPageable)
-        staging_.bounceOut().toHost(tensor, staging_.arena(), rows, staging_.writing());
+        staging_.bounceOut().toHost(tensor, lane_.arena(), rows, lane_.writing());
       else
         copy(tensor + rows.tensor,
              rows.tensorPitch,
-             staging_.arena() + rows.slot,
+             lane_.arena() + rows.slot,
              rows.slotPitch,
              rows,
              place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost,
-             staging_.writing());
+             lane_.writing());
     }
-    record(event(kDrained, output_, slot), staging_.writing());
+    record(event(kDrained, output_, slot), lane_.writing());
   }
 
   const HostPlan& plan_;
   const ConvolutionCall& call_;
   const cudaStream_t stream_;
   Staging& staging_;
+  Lane& lane_;
   const RunTile& runTile_;
   const Tensor output_;
   std::array<std::vector<bool>, kTensors> inUse_;  ///< slots that this call has used
@@ -316,21 +323,22 @@ void loadFirstTile(const HostPlan& plan,
                    cudaStream_t stream,
                    Staging& staging) {
   const RunTile none;
-  HostRun(plan, call, stream, staging, none).loadFirst();
+  HostRun(plan, call, stream, staging, staging.lane(), none).loadFirst();
 }
 
 ConvolutionPointers firstTile(const HostPlan& plan,
                               const ConvolutionCall& call,
-                              const Staging& staging) noexcept {
-  return pointersOf(plan, plan.steps.front(), call, staging);
+                              Staging& staging) noexcept {
+  return pointersOf(plan, plan.steps.front(), call, staging.lane());
 }
 
 cudnnStatus_t runOnHostTensors(const HostPlan& plan,
                                const ConvolutionCall& call,
                                cudaStream_t stream,
                                Staging& staging,
+                               Lane& lane,
                                const RunTile& runTile) {
-  return HostRun(plan, call, stream, staging, runTile).run();
+  return HostRun(plan, call, stream, staging, lane, runTile).run();
 }
 
 }  // namespace ucudnn

@@ -22,15 +22,16 @@ void loadFirstTile(const HostPlan& plan,
 /// The first tile's pointers on the device, once it is loaded, and its workspace.
 ConvolutionPointers firstTile(const HostPlan& plan,
                               const ConvolutionCall& call,
-                              const Staging& staging) noexcept;
+                              Staging& staging) noexcept;
 
 /// Enqueues a call by its plan: it is complete in the order of `stream`. Waits for nothing, unless
 /// a tensor is pageable. Returns the status of the first tile that fails. Throws Error. REQUIRES:
-/// the staging's lock is held, and it is prepared and has the plan's bytes.
+/// the staging's lock is held, and it is prepared; the lane has the plan's bytes.
 cudnnStatus_t runOnHostTensors(const HostPlan& plan,
                                const ConvolutionCall& call,
                                cudaStream_t stream,
                                Staging& staging,
+                               Lane& lane,
                                const RunTile& runTile);
 
 }  // namespace ucudnn

@@ -9,19 +9,6 @@
 namespace ucudnn {
 namespace {
 
-/// An event that orders; waiting for it does not spin.
-Event makeOrderingEvent() {
-  cudaEvent_t event = nullptr;
-  UCUDNN_CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  return Event(event);
-}
-
-Stream makeStream() {
-  cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return Stream(stream);
-}
-
 float elapsedMs(const Event& from, const Event& to) {
   float ms = 0;
   UCUDNN_CHECK_CUDA(cudaEventSynchronize(to.get()));
@@ -128,27 +115,26 @@ void Bounce::toHost(char* tensor, const char* slot, const Rows& all, cudaStream_
 }
 
 void Staging::prepare() {
-  if (lastUse_) return;
+  if (lane_) return;
   const DeviceScope scope(device_);
   const RelaxedCapture relaxed;
-  reading_ = makeStream();
-  writing_ = makeStream();
+  auto lane = std::make_unique<Lane>();
   bounceIn_ = std::make_unique<Bounce>();
   bounceOut_ = std::make_unique<Bounce>();
-  measureLink();
-  lastUse_ = makeOrderingEvent();
+  measureLink(*lane);
+  lane_ = std::move(lane);
 }
 
 /// Both directions at once, because they share what is behind the link; then many small copies,
 /// narrow rows, and copies within the device.
-void Staging::measureLink() {
+void Staging::measureLink(const Lane& lane) {
   constexpr int kCopies = 16;
   constexpr std::size_t kSmall = 4096, kRowBytes = 64, kRows = 16384;
   const DeviceBuffer in(Bounce::kBytes);
   const DeviceBuffer out(Bounce::kBytes);
   const Event begin[] = {makeEvent(), makeEvent()};
   const Event end[] = {makeEvent(), makeEvent()};
-  const cudaStream_t streams[] = {reading_.get(), writing_.get()};
+  const cudaStream_t streams[] = {lane.reading(), lane.writing()};
   const auto record = [&](const Event* events, std::size_t i) {
     UCUDNN_CHECK_CUDA(cudaEventRecord(events[i].get(), streams[i]));
   };
@@ -198,25 +184,17 @@ void Staging::measureLink() {
   link_.pageableBytesPerMs = std::min(link_.pageableBytesPerMs, link_.bytesPerMs[0]);
 }
 
-void Staging::reserve(std::size_t bytes) {
-  if (bytes <= arena_.bytes()) return;
-  const DeviceScope scope(device_);
-  const RelaxedCapture relaxed;
-  arena_ = DeviceBuffer();  // waits for the device
-  arena_ = DeviceBuffer(bytes);
-}
-
 DeviceBudget Staging::budget(std::size_t granted, std::size_t otherBytes) const {
   if (granted != kAllDeviceMemory) return {granted, clientBytes_ + otherBytes};
   std::size_t free = 0, total = 0;
   UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
-  return {arena_.bytes() + free / 10 * 9, otherBytes};  // kernels need some that nobody names
+  return {arenaBytes() + free / 10 * 9, otherBytes};  // kernels need some that nobody names
 }
 
 void* Staging::allocate(std::size_t bytes, std::size_t granted) {
   const RelaxedCapture relaxed;
   const std::size_t all = budget(granted, 0).forTiles();
-  const std::size_t tiles = std::max(arena_.bytes(), (all + clientBytes_) / 4);
+  const std::size_t tiles = std::max(arenaBytes(), (all + clientBytes_) / 4);
   void* memory = nullptr;
   if (tiles + bytes <= all && cudaMalloc(&memory, bytes) == cudaSuccess) {
     clients_[memory] = bytes;
@@ -238,11 +216,6 @@ void Staging::release(void* memory) {
   clientBytes_ -= found->second;
   clients_.erase(found);
   UCUDNN_CHECK_CUDA(cudaFree(memory));
-}
-
-cudaEvent_t Staging::event(std::size_t number) {
-  while (events_.size() <= number) events_.push_back(makeOrderingEvent());
-  return events_[number].get();
 }
 
 std::shared_ptr<Staging> stagingOf(int device) {

@@ -1,5 +1,5 @@
-// A device's part in calls on host tensors: memory for tiles, a stream for each direction, and
-// pinned buffers for pageable memory.
+// A device's part in calls on host tensors: a lane for tiles, pinned buffers for pageable memory,
+// and the rates of the link.
 #pragma once
 
 #include <deque>
@@ -8,6 +8,7 @@
 
 #include "cuda/owners.hpp"
 #include "host/division.hpp"
+#include "host/lane.hpp"
 #include "support/fork.hpp"
 
 namespace ucudnn {
@@ -63,15 +64,16 @@ class Bounce {
 class Staging {
  public:
   explicit Staging(int device) : device_(device) {}
+  ~Staging() { freeGoneLanes(); }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
 
   LongForkMutex& mutex() noexcept { return mutex_; }
 
-  /// Makes streams and buffers, and measures the link, when called first. Throws Error.
+  /// Makes lane and buffers, and measures the link, when called first. Throws Error.
   void prepare();
-  /// Has so many bytes of device memory at `arena`; may wait for the device. Throws OutOfMemory.
-  void reserve(std::size_t bytes);
-  char* arena() const noexcept { return static_cast<char*>(arena_.get()); }
-  std::size_t arenaBytes() const noexcept { return arena_.bytes(); }
+  /// Of calls that are not captured. REQUIRES: it is prepared.
+  Lane& lane() noexcept { return *lane_; }
 
   /// What `granted` bytes leave tiles beside what clients have, and so many others. Throws Error.
   DeviceBudget budget(std::size_t granted, std::size_t otherBytes) const;
@@ -82,26 +84,17 @@ class Staging {
   void release(void* memory);
 
   const Link& link() const noexcept { return link_; }
-  cudaStream_t reading() const noexcept { return reading_.get(); }
-  cudaStream_t writing() const noexcept { return writing_.get(); }
   Bounce& bounceIn() noexcept { return *bounceIn_; }
   Bounce& bounceOut() noexcept { return *bounceOut_; }
 
-  /// Events by number; made when first asked for. Throws Error.
-  cudaEvent_t event(std::size_t number);
-  /// Recorded behind each call.
-  cudaEvent_t lastUse() const noexcept { return lastUse_.get(); }
-
  private:
-  void measureLink();
+  void measureLink(const Lane& lane);
+  std::size_t arenaBytes() const noexcept { return lane_ ? lane_->arenaBytes() : 0; }
 
   const int device_;
   LongForkMutex mutex_;
-  Stream reading_, writing_;
+  std::unique_ptr<Lane> lane_;  ///< null: not prepared
   std::unique_ptr<Bounce> bounceIn_, bounceOut_;
-  Event lastUse_;
-  std::vector<Event> events_;
-  DeviceBuffer arena_;
   std::map<void*, std::size_t> clients_;  ///< device memory of clients
   std::size_t clientBytes_ = 0;
   Link link_;

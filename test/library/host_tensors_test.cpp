@@ -300,23 +300,109 @@ TEST_F(HostTensorsTest, AnyCallOfCudaMayFailTheFirstTime) {
   EXPECT_EQ(resources, liveResources());
 }
 
-TEST_F(HostTensorsTest, ACapturedCallIsRefusedAndTheCaptureStays) {
+/// A stream of its own, and what it captures.
+class Captured {
+ public:
+  explicit Captured(cudnnHandle_t handle) : handle_(handle) {
+    EXPECT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    EXPECT_CUDNN(cudnnSetStream(handle, stream_));
+    EXPECT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  }
+  ~Captured() {
+    EXPECT_CUDNN(cudnnSetStream(handle_, nullptr));
+    if (exec_ != nullptr) {
+      EXPECT_CUDA(cudaGraphExecDestroy(exec_));
+    }
+    EXPECT_CUDA(cudaStreamDestroy(stream_));
+  }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+
+  void end() {
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamEndCapture(stream_, &graph));
+    ASSERT_CUDA(cudaGraphInstantiate(&exec_, graph, 0));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+  }
+  void launch() { EXPECT_CUDA(cudaGraphLaunch(exec_, stream_)); }
+  void wait() { EXPECT_CUDA(cudaStreamSynchronize(stream_)); }
+
+ private:
+  const cudnnHandle_t handle_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+// A graph has memory of its own, so it runs beside other calls, and after larger ones.
+TEST_F(HostTensorsTest, ACapturedCallRunsAtEachLaunch) {
+  Convolution convolution(planeCase());
+  const Handles handles, others;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  ASSERT_CUDNN(others.ours.setDeviceMemory(4 * kBudget));
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    const std::vector<char> once = inCore(convolution, handles.native, operation, 1, 0);
+    const std::vector<char> twice = inCore(convolution, handles.native, operation, 2, 0);
+    PlacedCall call(convolution, kPinnedAll), other(convolution, kPinnedAll);
+    ASSERT_CUDNN(call.run(handles.ours, operation, 1, 0));
+    ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+    const std::int64_t allocations = callCount("cudaMallocHost");
+    {
+      Captured captured(handles.ours);
+      EXPECT_CUDNN(call.run(handles.ours, operation, 2, 0));
+      EXPECT_CUDNN(call.run(handles.ours, operation, 1, 0));
+      EXPECT_CUDNN(call.run(handles.ours, operation, 2, 0));
+      captured.end();
+      expectEqual(convolution, operation, once, call.output(operation));  // nothing has run
+      captured.launch();
+      EXPECT_CUDNN(other.run(others.ours, operation, 1, 0));
+      captured.launch();
+      captured.wait();
+      expectEqual(convolution, operation, twice, call.output(operation));
+      expectEqual(convolution, operation, once, other.output(operation));
+    }
+    EXPECT_EQ(allocations, callCount("cudaMallocHost"));
+  }
+}
+
+TEST_F(HostTensorsTest, MemoryOfACapturedCallGoesWithItsGraph) {
+  if (!onSimulator()) GTEST_SKIP() << "counts what is live";
   Convolution convolution(planeCase());
   const Handles handles;
   ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
   PlacedCall call(convolution, kPinnedAll);
-  cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
-  ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  ASSERT_CUDNN(cudnnSetStream(handles.ours, stream));
-  ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
-  EXPECT_CUDA(cudaStreamEndCapture(stream, &graph));
-  ASSERT_CUDA(cudaGraphDestroy(graph));
+  ASSERT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+  const auto capture = [&] {
+    Captured captured(handles.ours);
+    EXPECT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+    captured.end();
+    captured.launch();
+    captured.wait();
+  };
+  capture();
+  const std::int64_t resources = liveResources();
+  for (int i = 0; i < 3; ++i) capture();
+  EXPECT_EQ(resources, liveResources());
+}
+
+TEST_F(HostTensorsTest, ACaptureIsRefusedWhatItCanNotHave) {
+  Convolution convolution(planeCase());
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedCall call(convolution, kPinnedAll);
+  PlacedCall pageable(convolution, {Place::kPinned, Place::kPinned, Place::kPageable});
+  ASSERT_CUDNN(pageable.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  {
+    Captured captured(handles.ours);
+    EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+    EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, pageable.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+    captured.end();
+  }
+  EXPECT_FALSE(linesWith(logFile(), {"must have run once before it is captured"}).empty());
+  EXPECT_FALSE(linesWith(logFile(), {"pageable memory can't be copied"}).empty());
   EXPECT_CUDNN(call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
-  ASSERT_CUDA(cudaStreamSynchronize(stream));
-  ASSERT_CUDNN(cudnnSetStream(handles.ours, nullptr));
-  ASSERT_CUDA(cudaStreamDestroy(stream));
+  ASSERT_CUDA(cudaStreamSynchronize(nullptr));
 }
 
 // Off, CUDA is not even asked where tensors are; on, tensors of the device take the usual way.
