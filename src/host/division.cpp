@@ -56,7 +56,7 @@ class Search {
   bool mayCut(Axis axis) const noexcept {
     if (axis == kIns && (whole_.groups > 1 || isFused())) return false;
     // Each addition would be rounded.
-    return !addsAlong(whole_.operation, axis) || !isRounded(whole_.outputType());
+    return !addsAlong(whole_, axis) || !isRounded(whole_.outputType());
   }
   bool isFused() const noexcept { return whole_.operation == Operation::kBiasActivationForward; }
 

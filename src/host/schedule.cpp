@@ -49,9 +49,8 @@ std::int64_t partAt(const Tiles& tiles, Tensor tensor, const TileIndex& index) n
 std::array<Axis, kAxes> loopsOf(const Tiles& tiles) {
   std::array<Axis, kAxes> order = {kSamples, kBand, kOuts, kIns};
   if (!tiles.tiling().bandsOutside) order = {kOuts, kIns, kSamples, kBand};
-  std::stable_partition(order.begin(), order.end(), [&](Axis axis) {
-    return !addsAlong(tiles.whole().operation, axis);
-  });
+  std::stable_partition(
+      order.begin(), order.end(), [&](Axis axis) { return !addsAlong(tiles.whole(), axis); });
   return order;
 }
 
@@ -66,8 +65,7 @@ bool advance(const Tiles& tiles, const std::array<Axis, kAxes>& loops, TileIndex
 
 bool isLastOfItsOutput(const Tiles& tiles, const TileIndex& index) noexcept {
   for (const Axis axis : {kSamples, kBand, kOuts, kIns})
-    if (addsAlong(tiles.whole().operation, axis) && index[axis] + 1 < tiles.count(axis))
-      return false;
+    if (addsAlong(tiles.whole(), axis) && index[axis] + 1 < tiles.count(axis)) return false;
   return true;
 }
 

@@ -48,10 +48,10 @@ bool dependsOn(const Problem& problem, Tensor tensor, Axis axis) noexcept {
   }
 }
 
-bool addsAlong(Operation operation, Axis axis) noexcept {
-  switch (operation) {
+bool addsAlong(const Problem& problem, Axis axis) noexcept {
+  switch (problem.operation) {
     case Operation::kBackwardData:
-      return axis == kOuts;
+      return axis == kOuts && problem.groups == 1;
     case Operation::kBackwardFilter:
       return axis == kSamples || axis == kBand;
     default:

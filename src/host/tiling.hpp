@@ -30,7 +30,7 @@ Tensor haloTensorOf(Operation operation) noexcept;
 /// Whether the tensor's parts differ along the axis.
 bool dependsOn(const Problem& problem, Tensor tensor, Axis axis) noexcept;
 /// Whether tiles along the axis add to the same part of the output.
-bool addsAlong(Operation operation, Axis axis) noexcept;
+bool addsAlong(const Problem& problem, Axis axis) noexcept;
 /// Elements along the axis. `spatial`: the dimension of bands.
 std::int32_t sizeAlong(const Problem& problem, Axis axis, std::size_t spatial) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "host/schedule.hpp"
 #include "problems.hpp"
 #include "support/operations.hpp"
 
@@ -109,6 +110,30 @@ TEST(TilesTest, ChannelsAddForwardAndFiltersBackward) {
   EXPECT_TRUE(adds(Operation::kBackwardData, {0, 0, 1, 0}));
   EXPECT_FALSE(adds(Operation::kBackwardData, {0, 0, 0, 1}));
   EXPECT_FALSE(adds(Operation::kBackwardFilter, {0, 0, 1, 1}));
+}
+
+// Groups have outputs of their own, which nothing else adds to.
+TEST(TilesTest, EachPartOfTheOutputIsCompleteOnce) {
+  for (const Operation operation : kOperations)
+    for (const std::int32_t groups : {1, 4}) {
+      Problem whole = test::planeProblem(operation, 8, 16);
+      whole.groups = groups;
+      whole.wSizes[1] = 8 / groups;
+      Tiling tiling;
+      tiling.size = {1, 4, groups > 1 ? 1 : 2, groups > 1 ? 1 : 4};
+      tiling.slots = {2, 2, 2};
+      const Tiles tiles(whole, tiling);
+      std::int64_t complete = 0;
+      bool begins = true;  // a part of the output
+      forEachVisit(tiles, [&](const Visit& visit) {
+        EXPECT_NE(begins, tiles.tile(visit.index).adds);
+        begins = visit.isLast;
+        if (visit.isLast) ++complete;
+        return true;
+      });
+      EXPECT_TRUE(begins);
+      EXPECT_EQ(tiles.partsOf(outputTensorOf(operation)), complete) << groups << " groups";
+    }
 }
 
 TEST(TilesTest, UncutTensorsAreWhole) {
