@@ -2,6 +2,7 @@
 # Random clients on the simulator, in as many processes as there are processors.
 #   misc/scripts/property.sh [COUNT [SEED]] [--trace]            COUNT problems (3000), five to a client, from the client SEED (1) on
 #   misc/scripts/property.sh --graphs [COUNT [SEED]] [--trace]   COUNT unmodified programs of the graph API (10000), five to a process
+#   misc/scripts/property.sh --host [COUNT [SEED]] [--trace]     COUNT problems with tensors in host memory (10000), five to a client
 # BUILD names the build directory (build). Prints what was found wrong; exit status 1 where anything was.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -16,6 +17,9 @@ for word in "$@"; do
     name=ucudnn_graph_property
     count=10000
     preload=$PWD/${BUILD:-build}/lib/libucudnn_preload.so
+  elif [[ $word == --host ]]; then
+    name=ucudnn_host_property
+    count=10000
   elif [[ $word == --* ]]; then options+=("$word"); else numbers+=("$word"); fi
 done
 clients=$(( (${numbers[0]:-$count} + 4) / 5 ))
