@@ -69,13 +69,18 @@ bool isLastOfItsOutput(const Tiles& tiles, const TileIndex& index) noexcept {
   return true;
 }
 
+/// The first tile is a full one; but the last band of backward data may read more rows, because its
+/// padding is another.
 std::size_t slotBytes(const Tiles& tiles, Tensor tensor) {
-  // The first tile is a full one.
-  const Problem problem = tiles.tile({}).problem;
-  const Layout layout = tensor == kTensorX   ? layoutOfX(problem)
-                        : tensor == kTensorW ? layoutOfW(problem)
-                                             : layoutOfY(problem);
-  return roundUpToAlignment(layout.bytes());
+  std::size_t bytes = 0;
+  for (const std::int32_t band : {0, tiles.count(kBand) - 1}) {
+    const Problem problem = tiles.tile({0, band, 0, 0}).problem;
+    const Layout layout = tensor == kTensorX   ? layoutOfX(problem)
+                          : tensor == kTensorW ? layoutOfW(problem)
+                                               : layoutOfY(problem);
+    bytes = std::max(bytes, layout.bytes());
+  }
+  return roundUpToAlignment(bytes);
 }
 
 }  // namespace

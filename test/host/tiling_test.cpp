@@ -86,6 +86,36 @@ TEST(TilesTest, BandsReadTheRowsOfTheWholeOrZeros) {
   }
 }
 
+TEST(TilesTest, EachPartFitsItsSlot) {
+  std::mt19937 random(5);
+  HostOperands operands;
+  operands.places = {Place::kPinned, Place::kPinned, Place::kPinned};
+  int larger = 0;  // last bands
+  for (int i = 0; i < 3000; ++i) {
+    const Problem whole = randomProblem(random, kOperations[i % 3]);
+    const std::int32_t all = sizeAlong(whole, kBand, 0);
+    const std::int32_t unit = i % 3 == 1 ? whole.strides[0] : 1;
+    Tiling tiling;
+    tiling.size = {1, 1 + static_cast<std::int32_t>(random() % static_cast<unsigned>(all)), 1, 1};
+    tiling.size[kBand] = (tiling.size[kBand] + unit - 1) / unit * unit;
+    tiling.slots = {2, 2, 2};
+    const Tiles tiles(whole, tiling);
+    const SlotLayout slots(tiles, operands);
+    const auto bytesOf = [](const Problem& tile, Tensor tensor) {
+      return tensor == kTensorX   ? tile.xBytes()
+             : tensor == kTensorW ? tile.wBytes()
+                                  : tile.yBytes();
+    };
+    for (std::int32_t band = 0; band < tiles.count(kBand); ++band)
+      for (const Tensor tensor : {kTensorX, kTensorW, kTensorY}) {
+        const std::size_t bytes = bytesOf(tiles.tile({0, band, 0, 0}).problem, tensor);
+        ASSERT_LE(bytes, slots.offset(tensor, 1) - slots.offset(tensor, 0)) << whole.text();
+        larger += bytes > bytesOf(tiles.tile({}).problem, tensor) ? 1 : 0;
+      }
+  }
+  EXPECT_LT(0, larger);
+}
+
 TEST(TilesTest, FullBandsAreOneProblem) {
   for (const Operation operation : kOperations) {
     const Problem whole = test::planeProblem(operation, 4, 40);
