@@ -79,6 +79,15 @@ def test_arrays(x_sizes, w_sizes, geometry):
 def test_torch():
     import torch
     import ucudnn
+    x = torch.randn(2, 6, 5, 4, 3, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(4, 3, 3, 3, 3, dtype=torch.float64, requires_grad=True)
+    torch.autograd.gradcheck(lambda *tensors: ucudnn.conv3d(*tensors, padding=1, groups=2), (x, w))
+    dx, = torch.autograd.grad(ucudnn.conv3d(x, w, groups=2).sum(), x, create_graph=True)  # dy is not packed
+    try:
+        dx.sum().backward()
+        sys.exit("a gradient's gradient is nothing that is computed")
+    except RuntimeError:
+        pass
     for ours, theirs, sizes in ((ucudnn.conv2d, torch.nn.functional.conv2d, (2, 6, 17, 11)),
                                 (ucudnn.conv3d, torch.nn.functional.conv3d, (1, 6, 9, 8, 7))):
         tensors = [torch.randn(size, requires_grad=True) for size in (sizes, (4, 3, *(len(sizes) - 2) * (3,)), (4,))]

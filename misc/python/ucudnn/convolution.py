@@ -132,9 +132,10 @@ def _function():
             return y
 
         @staticmethod
+        @torch.autograd.function.once_differentiable
         def backward(ctx, dy):
             x, w, y = ctx.saved_tensors
-            dy = dy.contiguous() if y is None else dy * (y > 0)
+            dy = (dy if y is None else dy * (y > 0)).contiguous()
             dx = dw = db = None
             if ctx.needs_input_grad[0]:
                 dx = empty(x.shape, x)
