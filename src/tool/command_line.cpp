@@ -275,6 +275,14 @@ void addPlan(CLI::App& app, CommandLine& line) {
           [&o] { o.accuracy = true; },
           "measure kernels' errors, and show the fastest plan for each; not with --total-workspace")
       ->group(kOutput);
+  addOption(
+      *plan,
+      kOutput,
+      "--device-memory",
+      "SIZE",
+      "also the time of a training step that no placement of its tensors beats: so much on the "
+      "device, the rest in host memory; not with --total-workspace",
+      [&o](const std::string& text) { o.deviceBytes = parseSizeOption("--device-memory", text); });
   addFile(*plan, kOutput, "--save", o.plansFile, "write the plans there, for UCUDNN_PLANS");
   addFile(*plan,
           kDevelopment,

@@ -51,6 +51,9 @@ workspace for each time. Times are milliseconds of a call that is repeated, as a
 --replay is off. "88 + 2 x 84" is a split into a micro-batch of 88 samples and two of 84; * marks
 the plan. With --verbose, also the kernels of each plan, and every kernel that was measured.
 With --total-workspace, for each convolution its part of the total, as a bar, and its plan.
+With --device-memory, at the end a bound for a training step. Inputs and filters live from forward
+to backward. A call takes as long as the longest of its kernels and its copies in each direction;
+the tensors, or parts of them, that save most are on the device, all else takes no memory there.
 )";
 
 constexpr const char* kSharesOutput =

@@ -13,6 +13,8 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   if (!workspaceDivisionAvailable())
     throw BadInput("plan --total-workspace divides it; rebuild with -DUCUDNN_DIVIDE=ON");
   if (options.accuracy) throw BadInput("--accuracy: each convolution is planned by itself");
+  if (options.deviceBytes > 0)
+    throw BadInput("--device-memory: each convolution is planned by itself");
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);

@@ -32,6 +32,7 @@ struct ConvolutionOptions {
   std::size_t graphMemoryBytes = Settings().graphMemoryBytes;  ///< 0: no call is replayed
   /// All layers as one network in one workspace total; 0: each by itself.
   std::size_t totalBytes = 0;
+  std::size_t deviceBytes = 0;  ///< of `plan`: what placements are bounded within; 0: none are
   TotalWorkspacePolicy totalPolicy = Settings().totalWorkspacePolicy;
   int device = 0;
   std::optional<std::string> database;  ///< empty: the environment's; "": none

@@ -8,9 +8,11 @@
 #include "support/sizes.hpp"
 #include "tool/columns.hpp"
 #include "tool/commands.hpp"
+#include "tool/device_data.hpp"
 #include "tool/failure.hpp"
 #include "tool/machine.hpp"
 #include "tool/output_file.hpp"
+#include "tool/placement_bound.hpp"
 #include "tool/plan_description.hpp"
 #include "tool/progress.hpp"
 
@@ -223,11 +225,48 @@ void print(std::ostream& stream, const Planned& planned, const ConvolutionOption
   stream << '\n';
 }
 
+/// For `--device-memory`, if each of the step's calls has a plan. Throws DeviceError.
+std::optional<PlacementReport> placementOf(const std::vector<Layer>& layers,
+                                           const std::vector<Planned>& rows,
+                                           const ConvolutionOptions& options,
+                                           cudaStream_t stream) {
+  if (options.deviceBytes == 0) return std::nullopt;
+  std::vector<LayerTimes> times;
+  auto row = rows.begin();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    times.emplace_back();
+    for (const ucudnnOperation_t operation : options.operations) {
+      if (!row->choice) return std::nullopt;
+      double& ms = operation == UCUDNN_FORWARD         ? times.back().forwardMs
+                   : operation == UCUDNN_BACKWARD_DATA ? times.back().backwardDataMs
+                                                       : times.back().backwardFilterMs;
+      ms = (row++)->choice->predictedMs;
+    }
+  }
+  return describePlacement(trainingStep(layers,
+                                        times,
+                                        elementBytes(options.numerics.dataType),
+                                        options.deviceBytes,
+                                        measureLink(stream)));
+}
+
+void expectTrainingStep(const std::vector<Layer>& layers, const ConvolutionOptions& options) {
+  if (options.deviceBytes == 0) return;
+  for (const ucudnnOperation_t operation :
+       {UCUDNN_FORWARD, UCUDNN_BACKWARD_DATA, UCUDNN_BACKWARD_FILTER})
+    if (std::count(options.operations.begin(), options.operations.end(), operation) == 0)
+      throw BadInput("--device-memory: a training step has all three operations");
+  for (const Layer& layer : layers)
+    if (!layer.dataType.empty())
+      throw BadInput("--device-memory: the layers' tensors have one data type");
+}
+
 }  // namespace
 
 int plan(const ConvolutionOptions& options, const std::string& command) {
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
+  expectTrainingStep(layers, options);
   OutputFile json("--json", options.jsonFile);
   expectWritablePlans(options);
   useDevice(options.device);
@@ -252,13 +291,17 @@ int plan(const ConvolutionOptions& options, const std::string& command) {
   for (const Layer& layer : layers)
     for (const ucudnnOperation_t operation : options.operations)
       addFront(handles.ours(), layer, operation, options, *row++);
-  if (!json.isStandardOutput())
+  const std::optional<PlacementReport> placement = placementOf(layers, rows, options, stream.get());
+  if (!json.isStandardOutput()) {
     for (const Planned& planned : rows) print(std::cout, planned, options);
+    if (placement) print(std::cout, *placement);
+  }
   json.write([&](std::ostream& out) {
     nlohmann::ordered_json all = {{"machine", describeMachine(options.device, command)},
                                   {"settings", toJson(options)},
                                   {"rows", nlohmann::ordered_json::array()}};
     for (const Planned& planned : rows) all["rows"].push_back(toJson(planned, options.limitBytes));
+    if (placement) all["placement"] = toJson(*placement);
     out << toText(all);
   });
   const auto failed = [](const Planned& planned) { return !planned.error.empty(); };
