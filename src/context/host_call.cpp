@@ -179,9 +179,12 @@ std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands)
   const std::uint32_t calls = known.calls++;
   const bool mayChange = !known.measured && !context_.settings().deterministic;
   const bool isDue = calls >= kFirstAgain && (calls & (calls - 1)) == 0;
-  if (!known.plan || (mayChange && isDue)) {
+  if (known.plan && !(mayChange && isDue)) return known.plan;
+  try {
     known.plan = makePlan(operands);
     known.measured = !knownMs_.empty();
+  } catch (const std::exception&) {
+    if (!known.plan) throw;
   }
   return known.plan;
 }
@@ -228,13 +231,17 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
 }
 
 /// The least of cuDNN's algorithms, in bytes. 0 where it never has one: then an engine may run.
+/// Throws Error if cuDNN fails: a plan by half of the answers would stay.
 std::size_t HostCall::leastWorkspace(const Problem& tile) const {
   const ProblemDescriptors descriptors(tile);
   if (!mayHaveAlgorithms(tile, descriptors.get())) return 0;
   std::size_t least = kNoWorkspace;
-  for (const KernelOffer& offer : offeredAlgorithms(context_.handle_, tile, descriptors.get()))
+  int failures = 0;
+  for (const KernelOffer& offer :
+       offeredAlgorithms(context_.handle_, tile, descriptors.get(), &failures))
     if (offer.deterministic || !context_.settings().deterministic)
       least = std::min(least, offer.workspaceBytes);
+  if (failures > 0) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what it has");
   return least;
 }
 
