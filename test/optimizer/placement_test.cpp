@@ -23,8 +23,7 @@ PlacementProblem randomProblem(std::mt19937& random, std::size_t tensors) {
   for (std::size_t i = 0; i < 2 * tensors; ++i) {
     PlacementProblem::Call call;
     call.kernelMs = pick(40);
-    for (auto reads = random() % 3; reads > 0; --reads)
-      call.reads.push_back(random() % tensors);
+    for (auto reads = random() % 3; reads > 0; --reads) call.reads.push_back(random() % tensors);
     if (random() % 2 == 0) call.writes.push_back(random() % tensors);
     problem.calls.push_back(call);
   }
