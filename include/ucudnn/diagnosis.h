@@ -21,9 +21,9 @@ typedef enum {
 typedef struct {
   int batch;
   int count;
-  double timeMs;         /* of one micro-batch among many, back to back, measured */
-  double deviceMs;       /* the device's part of it: less if enqueueing a call takes longer */
-  size_t workspaceBytes; /* of one micro-batch; if above the plan's, it borrows the output
+  double timeMs;         /* of one micro-batch, measured while many run back to back */
+  double deviceMs;       /* the device's part of timeMs; the rest is enqueueing by the host */
+  size_t workspaceBytes; /* of one micro-batch; above the plan's if it borrows the output
                             (UCUDNN_BORROW_OUTPUT) */
   int deterministic;
   char kernel[96]; /* cuDNN's name of the algorithm and its math type, for example
@@ -34,8 +34,7 @@ typedef struct {
 /** The configuration chosen for a convolution under a limit. */
 typedef struct {
   size_t limitBytes;
-  size_t workspaceBytes; /* the largest micro-batch's that does not borrow, or what other calls
-                            need; what GetWorkspaceSize reports is this rounded up to 512 */
+  size_t workspaceBytes; /* that a call needs; Get*WorkspaceSize rounds it up to 512 */
   double predictedMs;
   int replayed; /* 1: predictedMs is the time of a repeated call, launched as a CUDA graph */
 } ucudnnPlan_t;
@@ -66,11 +65,11 @@ typedef struct {
  * Plans a convolution under `limitBytes`, and measures what is not known yet. Later calls don't run
  * under this limit.
  *
- * x is x or dx, w is w or dw, y is y or dy. At most `requestedCount` entries are written, largest
- * micro-batches first; `*returnedCount` is how many the plan has. `entries` may be NULL if 0 are
- * requested. CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs through cuDNN
- * as it is. All three functions also return it if the handle's stream is being captured and
- * something would have to be measured.
+ * `xDesc` describes x or dx, `wDesc` w or dw, `yDesc` y or dy. At most `requestedCount` entries are
+ * written, largest micro-batches first; `*returnedCount` is how many the plan has. `entries` may be
+ * NULL if 0 are requested. CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs
+ * through cuDNN as it is. All three functions also return it if the handle's stream is being
+ * captured and something would have to be measured.
  */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                                   ucudnnOperation_t operation,
@@ -111,7 +110,7 @@ UCUDNN_API cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
 /**
  * Data parallelism over devices that may differ: how many of `batch` samples each should compute,
  * so that the slowest is done as soon as possible. `shares[i]` is the number for `devices[i]`, a
- * CUDA device; 0 is a share. They sum to `batch`; equal devices get equal shares if that costs no
+ * CUDA device, and may be 0. They sum to `batch`. Equal devices get equal shares if that costs no
  * time.
  *
  * The times are those of the convolutions that queries on this handle have named (cudnnGet* with a
@@ -137,7 +136,7 @@ ucudnnGetShares(cudnnHandle_t handle, int batch, int deviceCount, const int* dev
 UCUDNN_API cudnnStatus_t ucudnnSavePlans(const char* path);
 
 /** The library's work in this process so far. Needs no handle. CUDNN_STATUS_BAD_PARAM:
- * `statistics` is NULL, or its `size` is none. */
+ * `statistics` is NULL, or its `size` is not set. */
 UCUDNN_API cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics);
 
 /** One of these numbers by its member's name, for other languages. CUDNN_STATUS_BAD_PARAM: there is

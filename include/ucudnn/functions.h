@@ -20,22 +20,23 @@
 /* clang-format off */
 
 /*
- * y = alpha * convolution(x, w) + beta * y, and likewise dx and dw, with the caller's tensors,
- * algorithm and workspace.
+ * Computes y = alpha * convolution(x, w) + beta * y, or dx or dw in the same way. Tensors and
+ * parameters are those of cuDNN's function.
  *
- * Runs as planned for `workSpaceSizeInBytes` on the handle's stream, without synchronization or
- * allocation. `algo` is accepted whether or not a query returned it, and does not bind the plan.
- * `workSpace` may be NULL with 0 bytes. alpha and beta are `float`, for double tensors `double`. dw
- * is summed over the micro-batches. A call that can't be planned or split runs through cuDNN with
- * these very arguments. Returns what cuDNN returns.
+ * The call runs as planned for `workSpaceSizeInBytes`, on the handle's stream, without
+ * synchronization or allocation. `algo` need not come from a query, and the plan may run other
+ * kernels. `workSpace` may be NULL with 0 bytes. alpha and beta are `float`, for double tensors
+ * `double`. dw is summed over the micro-batches. A call that can't be planned or split runs through
+ * cuDNN with these very arguments. Returns what cuDNN returns.
  *
- * Any workspace is enough. If there is no plan and `algo` does not fit the workspace, the best
- * algorithm by cuDNN's heuristics that fits stands in. If `algo` is deterministic, a deterministic
- * one stands in if one fits, else another, which is logged. With UCUDNN_DETERMINISTIC only
- * deterministic ones stand in; if none fits, the call gets cuDNN's own error. A plan is checked
- * before its first use on a handle. If cuDNN still refuses a micro-batch, the result is computed in
- * another way if the output still allows it. This is logged, and the handle does not use the plan
- * again.
+ * Any workspace is enough. If there is no plan and `algo` does not fit the workspace, a substitute
+ * runs: the best algorithm that fits, by cuDNN's heuristics. A deterministic `algo` has a
+ * deterministic substitute; if none fits, another runs, and the log says so. With
+ * UCUDNN_DETERMINISTIC no other runs, and the call returns cuDNN's error.
+ *
+ * A plan is checked before its first use on a handle. If cuDNN still refuses a micro-batch, and the
+ * output still allows it, the result is computed in another way. The log says so, and the handle
+ * does not use the plan again.
  * https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/cudnn-cnn-library.html
  */
 #define UCUDNN_FOR_EACH_CONVOLUTION(X)                                                             \
@@ -74,8 +75,8 @@
  * own. `memory` of the first is what its plan needs, in bytes, a multiple of 512; `time` is in ms.
  * At most `requestedAlgoCount` entries are written; `*returnedAlgoCount` says how many. Measures
  * nothing (but see ucudnnSetBenchmarkShare): a problem that has not been measured yet gets the
- * answer of cuDNN's heuristics, with `time` -1 and each algorithm's own need as `memory`.
- * CUDNN_STATUS_BAD_PARAM: as cuDNN.
+ * answer of cuDNN's heuristics, with `time` -1 and the `memory` that each algorithm needs.
+ * CUDNN_STATUS_BAD_PARAM: as cuDNN's function.
  */
 #define UCUDNN_FOR_EACH_ALGORITHM_QUERY(X)                                                         \
   X(GetConvolutionForwardAlgorithm_v7,                                                             \
@@ -98,8 +99,8 @@
     (srcDesc, diffDesc, convDesc, gradDesc, requestedAlgoCount, returnedAlgoCount, perfResults))
 
 /*
- * The same, measured now, limited only by the free memory of the device, or by the default limit if
- * one has been set. Scratch memory: ucudnnSetBenchmarkMemory.
+ * The same, but measured now. The limit is the device's free memory, or the default limit if one
+ * has been set. ucudnnSetBenchmarkMemory bounds the scratch memory.
  */
 #define UCUDNN_FOR_EACH_FIND(X)                                                                    \
   X(FindConvolutionForwardAlgorithm,                                                               \
@@ -121,7 +122,7 @@
     (xDesc, dyDesc, convDesc, dwDesc, requestedAlgoCount, returnedAlgoCount, perfResults))
 
 /*
- * The same under `workSpaceSizeInBytes`, measured on the caller's buffers. Only the output and the
+ * The same within `workSpaceSizeInBytes`, measured on the caller's buffers. Only the output and the
  * workspace are overwritten, and no other memory is taken. The limit holds for the problem's later
  * calls on this handle until a query names another.
  */
@@ -151,9 +152,9 @@
      perfResults, workSpace, workSpaceSizeInBytes))
 
 /*
- * The bytes that the problem's plan needs, a multiple of 512, under the latest limit that a query
- * on this handle named, else the default. If the problem is not measured yet, it is what cuDNN
- * needs for `algo`. `algo` is accepted whether or not a query returned it.
+ * The workspace in bytes that the problem's plan needs, a multiple of 512. The plan's limit is the
+ * latest that a query on this handle named for the problem, else the default. If the problem is not
+ * measured yet: what cuDNN needs for `algo`, which need not come from a query.
  */
 #define UCUDNN_FOR_EACH_WORKSPACE_SIZE(X)                                                          \
   X(GetConvolutionForwardWorkspaceSize,                                                            \

@@ -67,7 +67,7 @@ class UcudnnHandle_t {
   /** From a native handle, nullptr, NULL or 0: one constructor for all, so none is ambiguous. */
   constexpr UcudnnHandle_t(cudnnHandle_t native) noexcept : native_(native) {}
 
-  /** From an untyped pointer, explicitly. A template, because 0 and NULL are not a `Void*`. */
+  /** From an untyped pointer, explicitly. A template, so that it does not take 0 and NULL. */
   template <typename Void,
             typename = typename std::enable_if<std::is_same<Void, void>::value>::type>
   explicit UcudnnHandle_t(Void* native) noexcept : native_(static_cast<cudnnHandle_t>(native)) {}

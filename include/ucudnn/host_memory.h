@@ -10,10 +10,10 @@ extern "C" {
 #endif
 
 /**
- * Memory for a tensor of the handle's convolutions: on the device, first come, first served, while
- * the device memory (ucudnnSetDeviceMemory) leaves a quarter for parts of other tensors; else
- * pinned host memory. Without a device memory it is on the device. CUDNN_STATUS_ALLOC_FAILED: there
- * is neither. CUDNN_STATUS_BAD_PARAM: `handle` or `memory` is NULL. On an error `*memory` is NULL.
+ * Allocates memory for a tensor of the handle's convolutions: on the device, until three quarters
+ * of the device memory (ucudnnSetDeviceMemory) are taken, then in pinned host memory. Without a
+ * device memory all is on the device. CUDNN_STATUS_ALLOC_FAILED: there is no memory.
+ * CUDNN_STATUS_BAD_PARAM: `handle` or `memory` is NULL. On an error `*memory` is NULL.
  */
 UCUDNN_API cudnnStatus_t ucudnnMalloc(cudnnHandle_t handle, void** memory, size_t bytes);
 
@@ -21,8 +21,12 @@ UCUDNN_API cudnnStatus_t ucudnnMalloc(cudnnHandle_t handle, void** memory, size_
  */
 UCUDNN_API cudnnStatus_t ucudnnFree(cudnnHandle_t handle, void* memory);
 
-/** A convolution in numbers. Its tensors are packed: N, C, [D,] H, W. */
+/**
+ * A convolution in numbers. Its tensors are packed: N, C, [D,] H, W. Later versions may add members
+ * at the end, whose 0 means what this version does.
+ */
 typedef struct {
+  size_t size; /* sizeof(ucudnnConvolution_t), set by the caller */
   ucudnnOperation_t operation;
   cudnnDataType_t type; /* of all tensors: float, half, bfloat16 or double */
   cudnnMathType_t math;
@@ -33,20 +37,20 @@ typedef struct {
   int stride[3];
   int dilation[3];
   int groups;
-  int relu; /* not 0: UCUDNN_BIAS_ACTIVATION_FORWARD ends with it */
+  int relu; /* not 0: UCUDNN_BIAS_ACTIVATION_FORWARD applies RELU */
 } ucudnnConvolution_t;
 
-/** The sizes of y. CUDNN_STATUS_BAD_PARAM: the numbers do not belong together. */
+/** The sizes of y. CUDNN_STATUS_BAD_PARAM: no such convolution exists, or `size` is wrong. */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionOutput(const ucudnnConvolution_t* convolution,
                                                     int sizes[5]);
 
 /**
- * Runs a convolution: the operation's output, which is y, dx in x's place or dw in w's, becomes
- * alpha * result + beta * output. Each tensor is on the device or, with a device memory
- * (ucudnnSetDeviceMemory), in host memory, and may have 2^31 elements and more. `bias` has a value
- * for each filter, and is for UCUDNN_BIAS_ACTIVATION_FORWARD, whose beta is 0.
- * CUDNN_STATUS_BAD_PARAM: the numbers do not belong together. CUDNN_STATUS_NOT_SUPPORTED: there is
- * no device memory. Otherwise as the cuDNN function of the operation.
+ * Runs a convolution. Its output (y, or x as dx, or w as dw) becomes alpha * result + beta *
+ * output. Each tensor is on the device or, with a device memory (ucudnnSetDeviceMemory), in host
+ * memory, and may have 2^31 elements and more. `bias` has a value for each filter, and is for
+ * UCUDNN_BIAS_ACTIVATION_FORWARD, whose beta is 0. CUDNN_STATUS_BAD_PARAM: no such convolution
+ * exists, or `size` is wrong. CUDNN_STATUS_NOT_SUPPORTED: there is no device memory. Otherwise as
+ * the cuDNN function of the operation.
  */
 UCUDNN_API cudnnStatus_t ucudnnConvolve(cudnnHandle_t handle,
                                         const ucudnnConvolution_t* convolution,

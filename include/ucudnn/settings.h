@@ -11,7 +11,7 @@ extern "C" {
 /** Which micro-batch sizes are tried (μ-cuDNN paper, section III-D). UCUDNN_BATCH_SIZE_POLICY */
 typedef enum {
   UCUDNN_BATCH_SIZE_POLICY_UNDIVIDED = 0,    /* "undivided": the mini-batch N only */
-  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO = 1, /* "powerOfTwo": 1, 2, ..., N; the largest that fit */
+  UCUDNN_BATCH_SIZE_POLICY_POWER_OF_TWO = 1, /* "powerOfTwo": 1, 2, ..., N, the largest that fit */
   UCUDNN_BATCH_SIZE_POLICY_ALL = 2           /* "all": every size from 1 to N */
 } ucudnnBatchSizePolicy_t;
 
@@ -25,7 +25,7 @@ typedef enum {
 /** How many kernels are timed to find plans. UCUDNN_TUNING */
 typedef enum {
   UCUDNN_TUNING_EXHAUSTIVE = 0, /* "exhaustive": all that could be in a best plan */
-  UCUDNN_TUNING_FAST = 1        /* "fast": those that probably are, by a middle size's times */
+  UCUDNN_TUNING_FAST = 1        /* "fast": those likely to be, by times at a middle size */
 } ucudnnTuning_t;
 
 /**
@@ -43,22 +43,24 @@ UCUDNN_API cudnnStatus_t ucudnnCreate(cudnnHandle_t* handle);
  *
  * A native handle that μ-cuDNN did not create is served with the environment's settings. It belongs
  * to the device that is current whenever it is used. If plain cudnnDestroy destroys it, the next
- * native handle that gets its address has the settings that it was given.
+ * native handle at the same address inherits its settings.
  */
 UCUDNN_API cudnnStatus_t ucudnnDestroy(cudnnHandle_t handle);
 
 /*
- * Settings of one handle. They override the environment, from the next query or call on. A plan
- * that was made before is not used any more if it no longer fits. CUDNN_STATUS_BAD_PARAM: `handle`
- * is NULL, or the value is none of those accepted; nothing is changed then.
+ * Settings of one handle. They override the environment, from the next query or call on. Plans that
+ * don't follow a new setting are not used any more. CUDNN_STATUS_BAD_PARAM: `handle` is NULL, or
+ * the value is not accepted; nothing is changed then.
  */
+
+/** See ucudnnBatchSizePolicy_t. */
 UCUDNN_API cudnnStatus_t ucudnnSetBatchSizePolicy(cudnnHandle_t handle,
                                                   ucudnnBatchSizePolicy_t policy);
 
-/** A value that is none of ucudnnKernels_t: CUDNN_STATUS_BAD_PARAM. */
+/** See ucudnnKernels_t. */
 UCUDNN_API cudnnStatus_t ucudnnSetKernels(cudnnHandle_t handle, ucudnnKernels_t kernels);
 
-/** A value that is none of ucudnnTuning_t: CUDNN_STATUS_BAD_PARAM. */
+/** See ucudnnTuning_t. */
 UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning);
 
 /**
@@ -70,22 +72,23 @@ UCUDNN_API cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tu
  * UCUDNN_MAX_ERROR
  *
  * If no kernel is known to be that accurate, the convolution is left to cuDNN, whatever its error
- * is, with one warning for each limit. So is a convolution that has not been measured yet. A file
- * of plans (ucudnnSetPlans) is used as it is.
+ * is, with one warning for each limit. So is a convolution that has not been measured yet. Plans of
+ * a file (ucudnnSetPlans) run whatever their error.
  */
 UCUDNN_API cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error);
 
 /**
- * The limit in bytes of a convolution for which the handle's client has named none. As long as
- * nobody sets it, such a convolution may take 64 MiB, or as much as cuDNN's own choice (Get*) or
- * all free memory (Find*). UCUDNN_DEFAULT_WORKSPACE_LIMIT
+ * The limit in bytes of a convolution for which the handle's client has named none. If it is not
+ * set, such a convolution may take 64 MiB, or what cuDNN's own choice needs if that is more; after
+ * Find* all free memory. UCUDNN_DEFAULT_WORKSPACE_LIMIT
  */
 UCUDNN_API cudnnStatus_t ucudnnSetDefaultWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
 
 /**
  * A cap in bytes for every convolution, whatever limit or workspace its client names. Queries
- * answer no more, and calls use no more of what they are given. SIZE_MAX: none. It is exceeded only
- * if cuDNN has nothing within it. Workspace of a total is not capped. UCUDNN_WORKSPACE_LIMIT
+ * report no more, and calls use no more of the workspace that they are given. SIZE_MAX: no cap. It
+ * is exceeded only if cuDNN has no kernel within it. Workspace of a total is not capped.
+ * UCUDNN_WORKSPACE_LIMIT
  */
 UCUDNN_API cudnnStatus_t ucudnnSetWorkspaceLimit(cudnnHandle_t handle, size_t bytes);
 
@@ -98,8 +101,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetWorkspaceLimit(cudnnHandle_t handle, size_t by
  * total and policies are one network and share it. It is freed when the last of them is destroyed
  * or changed. A captured CUDA graph has workspace besides: see ucudnnReleaseGraphs.
  *
- * A call never fails for lack of workspace if cuDNN, given what the named algorithm needs, would
- * not. A deterministic algorithm named at the call, or UCUDNN_DETERMINISTIC, is honoured if any
+ * A call never fails for lack of workspace if cuDNN would succeed with what the named algorithm
+ * needs. A deterministic algorithm named at the call, or UCUDNN_DETERMINISTIC, is honoured if any
  * deterministic kernel, split or not, fits what the call may use. If none does, another kernel
  * runs, and one warning for each convolution says so.
  */
@@ -121,17 +124,17 @@ UCUDNN_API cudnnStatus_t ucudnnReleaseGraphs(cudnnHandle_t handle);
 /** How the total is used. UCUDNN_TOTAL_WORKSPACE_POLICY */
 typedef enum {
   UCUDNN_TOTAL_WORKSPACE_POLICY_DIVIDE = 0, /* "divide": a segment for each convolution */
-  UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE = 1,  /* "share": one arena in turn, or several */
-  UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto": the same */
+  UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE = 1,  /* "share": streams take turns with an arena */
+  UCUDNN_TOTAL_WORKSPACE_POLICY_AUTO = 2    /* "auto" (default): the same as "share" */
 } ucudnnTotalWorkspacePolicy_t;
 
-/** DIVIDE in a build without UCUDNN_DIVIDE: CUDNN_STATUS_BAD_PARAM. */
+/** CUDNN_STATUS_BAD_PARAM, too: DIVIDE in a build without UCUDNN_DIVIDE. */
 UCUDNN_API cudnnStatus_t ucudnnSetTotalWorkspacePolicy(cudnnHandle_t handle,
                                                        ucudnnTotalWorkspacePolicy_t policy);
 
 /**
  * Device memory in bytes, on each device, for the CUDA graphs that replay calls: 64 MiB by default,
- * and 0 in a program that comes by libucudnn_preload.so. 0: the handle's calls are not replayed.
+ * and 0 in a program under `ucudnn run`. 0: the handle's calls are not replayed.
  * UCUDNN_GRAPH_MEMORY
  *
  * While a call is captured, cudaDeviceSynchronize and cuCtxSynchronize fail in other threads, and
@@ -178,8 +181,8 @@ UCUDNN_API cudnnStatus_t ucudnnSetPlans(cudnnHandle_t handle, const char* path);
 UCUDNN_API cudnnStatus_t ucudnnSetPlansStrict(cudnnHandle_t handle, int enabled);
 
 /**
- * "0,1,2" or "all": those of the handle's model help it; NULL or "": its own device alone.
- * UCUDNN_BENCHMARK_DEVICES
+ * The devices that benchmarking may use, "0,1,2" or "all". Only those of the same model as the
+ * handle's device help it. NULL or "": its own device alone. UCUDNN_BENCHMARK_DEVICES
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkDevices(cudnnHandle_t handle, const char* devices);
 
@@ -192,9 +195,9 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t b
 
 /**
  * The share of the time in convolutions that measuring may take if no query asks for it, 0.03 by
- * default. Infinity: each problem is measured when it is first seen. 0: never without being asked,
- * unless neither parts nor cuDNN can run a call. Any other that is not between 0 and 1:
- * CUDNN_STATUS_BAD_PARAM. UCUDNN_BENCHMARK_SHARE
+ * default. Infinity: each problem is measured when it is first seen. 0: nothing is measured unless
+ * a query asks, or a call can't run otherwise. CUDNN_STATUS_BAD_PARAM: any other number that is not
+ * between 0 and 1. UCUDNN_BENCHMARK_SHARE
  *
  * Find*, Find*Ex and queries that name a limit measure at once. A problem that is seen without one
  * runs as cuDNN runs it. It is measured when its repetition pays for it: a few kernels in a call,
@@ -211,7 +214,7 @@ UCUDNN_API cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double sh
  */
 UCUDNN_API cudnnStatus_t ucudnnSetBorrowOutput(cudnnHandle_t handle, int enabled);
 
-/** Not 0: only kernels that give the same bits at every run. UCUDNN_DETERMINISTIC */
+/** Not 0: only kernels run that give the same bits each time. UCUDNN_DETERMINISTIC */
 UCUDNN_API cudnnStatus_t ucudnnSetDeterministic(cudnnHandle_t handle, int enabled);
 
 /**
@@ -245,11 +248,12 @@ typedef struct {
   int borrowOutput;
   int deterministic;
   int equivalenceTest;
+  size_t deviceMemory;
 } ucudnnSettings_t;
 
 /**
  * The settings of a handle. Its pointers are valid until a setting of the handle is changed, or the
- * handle destroyed. CUDNN_STATUS_BAD_PARAM: `handle` or `settings` is NULL, or its `size` is none.
+ * handle destroyed. CUDNN_STATUS_BAD_PARAM: `handle` or `settings` is NULL, or `size` is not set.
  */
 UCUDNN_API cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings);
 

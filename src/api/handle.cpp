@@ -257,6 +257,7 @@ cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings
   all.borrowOutput = now.borrowOutput ? 1 : 0;
   all.deterministic = now.deterministic ? 1 : 0;
   all.equivalenceTest = now.equivalenceTest ? 1 : 0;
+  all.deviceMemory = now.deviceMemoryBytes;
   std::memcpy(settings, &all, all.size);
   return CUDNN_STATUS_SUCCESS;
 }

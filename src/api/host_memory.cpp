@@ -25,12 +25,13 @@ Problem::Strides packed(const Problem::Sizes& sizes, int dimensions) noexcept {
   return strides;
 }
 
-/// Returns false if the numbers do not belong together.
+/// Returns false if there is no such convolution.
 bool readProblem(const ucudnnConvolution_t& from, Problem& problem) noexcept {
   const int spatial = from.dimensions - 2;
-  if (from.dimensions < 4 || from.dimensions > Problem::kMaxDimensions ||
-      from.operation < UCUDNN_FORWARD || from.operation > UCUDNN_BIAS_ACTIVATION_FORWARD ||
-      elementBytes(from.type) == 0 || from.groups < 1 || !areAll(from.x, from.dimensions, 1) ||
+  if (from.size != sizeof(from) || from.dimensions < 4 ||
+      from.dimensions > Problem::kMaxDimensions || from.operation < UCUDNN_FORWARD ||
+      from.operation > UCUDNN_BIAS_ACTIVATION_FORWARD || elementBytes(from.type) == 0 ||
+      from.groups < 1 || !areAll(from.x, from.dimensions, 1) ||
       !areAll(from.w, from.dimensions, 1) || !areAll(from.padding, spatial, 0) ||
       !areAll(from.stride, spatial, 1) || !areAll(from.dilation, spatial, 1) ||
       std::int64_t{from.w[1]} * from.groups != from.x[1] || from.w[0] % from.groups != 0)

@@ -84,6 +84,7 @@ TEST_F(ConvolveTest, AQueryThatRunsKernelsIsRefused) {
 /// The case as ucudnnConvolve takes it. REQUIRES: packed, NCHW.
 ucudnnConvolution_t numbersOf(const ConvolutionCase& parameters, ucudnnOperation_t operation) {
   ucudnnConvolution_t numbers{};
+  numbers.size = sizeof(numbers);
   numbers.operation = operation;
   numbers.type = parameters.type;
   numbers.math = parameters.math;
@@ -140,6 +141,8 @@ TEST_F(ConvolveTest, NumbersThatDoNotBelongTogetherAreRefused) {
   };
   EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, status([](auto&, auto&, auto&) {})) << "no device memory";
   ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, status([](auto& c, auto&, auto&) { c.size = 0; }));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, status([](auto& c, auto&, auto&) { c.size += 8; }));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, status([](auto& c, auto&, auto&) { c.dimensions = 6; }));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, status([](auto& c, auto&, auto&) { c.w[1] = 3; }));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, status([](auto& c, auto&, auto&) { c.groups = 3; }));

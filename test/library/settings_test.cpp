@@ -44,6 +44,7 @@ TEST_F(SettingsTest, GettersSayWhatSettersSet) {
         handle.setWorkspaceLimit(2 << 20),
         handle.setTotalWorkspacePolicy(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE),
         handle.setGraphMemory(3 << 20),
+        handle.setDeviceMemory(5 << 20),
         handle.setDatabase(database),
         handle.setPlansStrict(true),
         handle.setBenchmarkDevices("0"),
@@ -63,6 +64,7 @@ TEST_F(SettingsTest, GettersSayWhatSettersSet) {
   EXPECT_EQ(0U, now.totalWorkspaceSize);
   EXPECT_EQ(UCUDNN_TOTAL_WORKSPACE_POLICY_SHARE, now.totalWorkspacePolicy);
   EXPECT_EQ(std::size_t{3} << 20, now.graphMemory);
+  EXPECT_EQ(std::size_t{5} << 20, now.deviceMemory);
   EXPECT_EQ(database, now.database);
   EXPECT_STREQ("", now.plans);
   EXPECT_EQ(1, now.plansStrict);

@@ -18,8 +18,8 @@ _FORWARD, _BACKWARD_DATA, _BACKWARD_FILTER, _BIAS_ACTIVATION_FORWARD = range(4)
 _threads = threading.local()
 
 
-class _Convolution(ctypes.Structure):  # ucudnnConvolution_t of <ucudnn/host_memory.h>
-    _fields_ = [("operation", ctypes.c_int), ("type", ctypes.c_int), ("math", ctypes.c_int),
+class _Convolution(ctypes.Structure):  # ucudnnConvolution_t of <ucudnn/host_memory.h>, which compares the size
+    _fields_ = [("size", ctypes.c_size_t), ("operation", ctypes.c_int), ("type", ctypes.c_int), ("math", ctypes.c_int),
                 ("dimensions", ctypes.c_int), ("x", ctypes.c_int * 5), ("w", ctypes.c_int * 5),
                 ("padding", ctypes.c_int * 3), ("stride", ctypes.c_int * 3), ("dilation", ctypes.c_int * 3),
                 ("groups", ctypes.c_int), ("relu", ctypes.c_int)]
@@ -62,8 +62,8 @@ class Geometry:
         self.groups, self.fma = groups, fma
 
     def _of(self, operation, x, w, dtype="float32", relu=False):
-        convolution = _Convolution(operation, _TYPES[dtype], _FMA_MATH if self.fma else _DEFAULT_MATH, len(x),
-                                   groups=self.groups, relu=relu)
+        convolution = _Convolution(ctypes.sizeof(_Convolution), operation, _TYPES[dtype],
+                                   _FMA_MATH if self.fma else _DEFAULT_MATH, len(x), groups=self.groups, relu=relu)
         for name, values in (("x", x), ("w", w), ("padding", self.padding), ("stride", self.stride),
                              ("dilation", self.dilation)):
             getattr(convolution, name)[:len(values)] = values
