@@ -83,7 +83,7 @@ Handles::~Handles() {
   cudnnDestroy(native_);
 }
 
-void useDevice(int device) {
+void useDevice(int device, const char* option) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0)
@@ -92,7 +92,7 @@ void useDevice(int device) {
                     status != cudaSuccess ? cudaGetErrorString(status) : "the driver sees none"));
   if (device >= count)
     throw BadInput(
-        fmt::format("--device: there is no device {} (accepted: 0 to {})", device, count - 1));
+        fmt::format("{}: there is no device {} (accepted: 0 to {})", option, device, count - 1));
   check(cudaSetDevice(device), "cudaSetDevice");
 }
 

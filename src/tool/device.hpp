@@ -89,8 +89,8 @@ void addStatistics(AnyReport& report) {
   report.graphBytes = statistics.graphBytes;
 }
 
-/// Makes `device` the current one. Throws BadInput if there is no such device, DeviceError if there
-/// is none at all.
-void useDevice(int device);
+/// Makes `device` the current one. Throws BadInput if there is no such device, which names the
+/// option, DeviceError if there is none at all.
+void useDevice(int device, const char* option = "--device");
 
 }  // namespace ucudnn::tool

@@ -38,7 +38,7 @@ class Rank {
        const std::vector<Layer>& layers,
        const ConvolutionOptions& options)
       : own_(own), layers_(layers), options_(options) {
-    useDevice(own.device);
+    useDevice(own.device, "--devices");
     if (own.multiprocessors > 0 && own.multiprocessors != multiprocessorsOf(own.device)) {
       part_ = std::make_unique<PartialDevice>(own.device, own.multiprocessors);
       options_.graphMemoryBytes = 0;  // graphs would run on all multiprocessors

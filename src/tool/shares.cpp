@@ -85,7 +85,7 @@ Cluster describe(const BenchOptions& options,
     std::size_t kind = 0;
     if (asked.machines.empty()) {
       const int device = asked.devices[i];
-      useDevice(device);
+      useDevice(device, "--devices");
       const std::string model = describeDevice(device).at("device");
       name = fmt::format("{}: {}", device, model);
       kind = cluster.kinds.number(model, limitBytes, [&] {

@@ -118,12 +118,13 @@ TEST_F(SharesTest, BadOptionsAreNamed) {
     EXPECT_NE(error.find(what), std::string::npos) << arguments << "\n" << error;
   };
   expect(kShares, "--devices");
-  expect(kShares + "--devices 0,2", "no device 2");
+  expect(kShares + "--devices 0,2", "--devices: there is no device 2");
   expect(kShares + "--devices 0,1 --memory 1,2,3", "--memory");
   expect(kShares + "--devices 0,1 --limit 1MiB,2MiB,3MiB", "--limit");
   expect(kShares + "--devices 0,1 --rest 1", "--rest");
   expect(kDataParallel, "--devices");
   expect(kDataParallel + "--devices 0,0", "twice");
+  expect(kDataParallel + "--devices 0,2", "--devices: there is no device 2");
   expect(kDataParallel + "--devices 0,1 --total-workspace 1MiB", "--total-workspace");
 }
 
