@@ -1,8 +1,13 @@
-# Finds the GNU Linear Programming Kit: target GLPK::GLPK.
+# Finds the GNU Linear Programming Kit: target GLPK::GLPK, GLPK_VERSION.
 find_path(GLPK_INCLUDE_DIR glpk.h)
 find_library(GLPK_LIBRARY glpk)
+if(GLPK_INCLUDE_DIR)
+  file(STRINGS "${GLPK_INCLUDE_DIR}/glpk.h" defines REGEX "#define GLP_(MAJOR|MINOR)_VERSION +[0-9]+")
+  string(REGEX REPLACE "[^0-9;]" "" numbers "${defines}")
+  string(REPLACE ";" "." GLPK_VERSION "${numbers}")
+endif()
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(GLPK REQUIRED_VARS GLPK_LIBRARY GLPK_INCLUDE_DIR)
+find_package_handle_standard_args(GLPK REQUIRED_VARS GLPK_LIBRARY GLPK_INCLUDE_DIR VERSION_VAR GLPK_VERSION)
 if(GLPK_FOUND AND NOT TARGET GLPK::GLPK)
   add_library(GLPK::GLPK UNKNOWN IMPORTED)
   set_target_properties(GLPK::GLPK PROPERTIES IMPORTED_LOCATION "${GLPK_LIBRARY}"

@@ -63,7 +63,7 @@ foreach(folder IN ITEMS examples layers)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/misc/${folder}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/misc")
   endif()
 endforeach()
-set(documents LICENSE README.md)
+set(documents LICENSE README.md misc/python/NOTICES.txt)
 foreach(name IN ITEMS ARCHITECTURE CHANGELOG CLIENTS COMPATIBILITY CONTRIBUTING DATABASE RESULTS SECURITY SETTINGS
              SIMULATOR TOOL)
   list(APPEND documents misc/docs/${name}.md)

@@ -31,12 +31,12 @@ def parse_arguments(description, default_name):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("results", nargs="+", metavar="RESULT.json")
     default = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "figures", default_name)
-    parser.add_argument("-o", "--output", default=default, help="path without an extension")
+    parser.add_argument("-o", "--output", default=default, help="file, as p.png; without an extension both .svg and .png are written")
     return parser.parse_args()
 
 
 def save(figure, axes, caption, output):
-    """Writes OUTPUT.svg and OUTPUT.png, with the caption below."""
+    """Writes OUTPUT, or OUTPUT.svg and OUTPUT.png where it has no extension, with the caption below."""
     axes.set_axisbelow(True)
     for side in ["top", "right"]:
         axes.spines[side].set_visible(False)
@@ -45,6 +45,9 @@ def save(figure, axes, caption, output):
     os.makedirs(os.path.dirname(os.path.abspath(output)), exist_ok=True)
     # Without a date, so that the same results give the same file.
     plt.rcParams["svg.hashsalt"] = "ucudnn"
-    figure.savefig(output + ".svg", metadata={"Date": None})
-    figure.savefig(output + ".png", dpi=150)
-    print(f"{output}.svg\n{output}.png")
+    for file in [output] if os.path.splitext(output)[1] else [output + ".svg", output + ".png"]:
+        try:
+            figure.savefig(file, **({"metadata": {"Date": None}} if file.endswith(".svg") else {"dpi": 150}))
+        except (OSError, ValueError) as error:
+            fail(f"{file}: {error}")
+        print(file)
