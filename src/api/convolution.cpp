@@ -13,7 +13,7 @@ using namespace ucudnn;
 
 namespace {
 
-/// A member's type: the descriptors' types say which tensor they are.
+/// The type of a member, as a pointer to it names the member: a kind of descriptor.
 template <typename Member>
 struct TypeOf;
 template <typename Type>

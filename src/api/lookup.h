@@ -24,9 +24,9 @@ UCUDNN_API int ucudnnLookUpCudnn(ucudnnLookup_t lookup);
 UCUDNN_API void ucudnnServeUnmodified(void);
 
 /**
- * Called for a client that is about to make a handle: whether all its calls of
- * cudaDeviceSynchronize, from here on, are between the two calls below. One client whose calls are
- * not decides for all.
+ * Called for a client that is about to make a handle. `known`: from here on, all its calls of
+ * cudaDeviceSynchronize are between the two calls below. It counts only if it holds for all
+ * clients.
  */
 UCUDNN_API void ucudnnKnowDeviceWaits(int known);
 

@@ -27,7 +27,7 @@ struct Query {
   Queries of(Context& context) const noexcept { return {context, operation, descriptors, layer}; }
 };
 
-/// `context`: null: cuDNN runs the call itself.
+/// cuDNN runs the call itself if `context` is null.
 inline cudnnStatus_t convolve(Context* context,
                               cudnnHandle_t handle,
                               Operation operation,

@@ -65,8 +65,8 @@ struct BenchmarkRequest {
   }
   /// z has its own memory: cuDNN's algorithms can read it in y, engines can't.
   bool hasZBesideY() const noexcept { return withEngines() && problem.addsZ != 0; }
-  /// The most workspace of a micro-batch of `batch` samples: more than the limit only if the
-  /// benchmark has so much, too.
+  /// The most workspace of a micro-batch of `batch` samples. Borrowing adds to the limit, as far as
+  /// the benchmark itself has the memory.
   std::size_t limitAt(int batch) const noexcept;
 };
 

@@ -113,9 +113,9 @@ bool BenchmarkRun::beginStage() {
 std::string BenchmarkRun::lastStep() const {
   static constexpr const char* kStages[] = {"asking cuDNN what it has",
                                             "judging sizes",
-                                            "timing again what is almost the fastest",
-                                            "judging what the host paces",
-                                            "looking for sizes between",
+                                            "timing the fastest again",
+                                            "timing graphs of short kernels",
+                                            "timing batch sizes in between",
                                             "a variant",
                                             "the end"};
   if (!lastTimed_) return kStages[static_cast<std::size_t>(stage_)];
@@ -230,7 +230,7 @@ void BenchmarkRun::help(int device, cudnnHandle_t handle) noexcept {
       runTask(*task, device, timer, handle);
     } catch (const std::exception& error) {  // left to the handle's own device
       works = false;
-      logInfo("a further benchmark device stops: {}", error.what());
+      logInfo("a device stops helping with the benchmark: {}", error.what());
       if (task->timing)
         giveBack(*task->timing);
       else

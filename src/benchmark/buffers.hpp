@@ -33,8 +33,8 @@ struct ScratchBound {
 /// Bytes of scratch memory for a problem's tensors. `besideY`: z has its own memory.
 std::size_t tensorBytesOf(const Problem& problem, bool besideY = false) noexcept;
 
-/// Behind all that a kernel is given. It is timed before it is checked, and if it writes too much
-/// there, nobody else's memory is hit: as many bytes as a row of a tile has.
+/// Spare bytes behind all that a kernel is given, as many as a row of a tile has. A kernel is timed
+/// before it is checked: if it writes too much, it hits these, and no other memory.
 constexpr std::size_t kSpareBytes = 2048;
 /// Bytes of scratch memory for the tensors, a workspace, and the spare ones.
 std::size_t scratchBytesOf(const Problem& problem, std::size_t workspaceBytes, bool besideY);

@@ -22,7 +22,7 @@ void CheckMemory::reserve(const Problem& problem, std::size_t workspaceBytes, bo
   if (bytes <= bound_.bytes(block_.bytes())) reservedBytes_ = std::max(reservedBytes_, bytes);
 }
 
-/// False: so much memory may not be taken, or there is not so much.
+/// Returns false if that much memory may not be taken, or is not there.
 bool CheckMemory::hold(std::size_t bytes) {
   if (bytes <= block_.bytes()) return true;
   if (bytes > bound_.bytes(block_.bytes())) return false;

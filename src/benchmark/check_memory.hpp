@@ -21,7 +21,7 @@ class CheckMemory {
  public:
   CheckMemory(const ScratchBound& bound, cudaStream_t stream) : bound_(bound), stream_(stream) {}
 
-  /// The first allocation is to do for this, too.
+  /// Makes the first allocation large enough for this, too.
   void reserve(const Problem& problem, std::size_t workspaceBytes, bool repeats);
 
   /// Makes the memory ready for a kernel. Inputs that it holds already stay. False: there is not

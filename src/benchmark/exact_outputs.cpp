@@ -73,7 +73,7 @@ class Convolution {
   double backwardData(const Index& x) const;
   double backwardFilter(const Index& w) const;
   double backwardFilterOfWindows(const Index& w) const;
-  /// Where the filter holds what meets the tap.
+  /// The place in the filter of the number that is multiplied at a tap.
   std::int64_t filterAt(std::size_t d, std::int64_t tap) const noexcept {
     return isFlipped_ ? w_.sizes[d] - 1 - tap : tap;
   }
@@ -329,7 +329,7 @@ class Lines {
   }
 
  private:
-  // The last one: nothing, everything, or one of five dimensions.
+  // The last output of nothing, of everything, or of one of the five dimensions.
   static constexpr std::int64_t kKinds = 8;
   static constexpr std::int64_t kLineOutputs = 16;
   static constexpr std::int64_t kMostPitch = (std::int64_t{1} << 31) - 1;  // CUDA's
@@ -338,7 +338,7 @@ class Lines {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
     return static_cast<std::int64_t>(state_ >> 33) % size;
   }
-  /// From one end to the other. Neighbouring lines take turns in what lies between.
+  /// From end to end of the dimension. Neighbouring lines begin at different places.
   void setAlong(Line& line, std::int64_t number, bool isLast) const noexcept {
     const std::int64_t size = output_.sizes[along_];
     const std::int64_t step = size / length_;
@@ -346,7 +346,7 @@ class Lines {
     line.first[along_] = isLast ? free - 1 : number % free;
     line.step[along_] = step;
   }
-  /// Between two random places; in a small dimension at one.
+  /// From one random place to another; in a small dimension all at one place.
   void setAcross(Line& line, std::size_t d, bool isLast) noexcept {
     const std::int64_t size = output_.sizes[d];
     const std::int64_t one = below(size), other = below(size);

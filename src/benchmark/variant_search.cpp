@@ -160,7 +160,7 @@ bool VariantSearch::stepClimb(VariantClimb& climb) {
 
 /// Adds the best variant, which is then timed at sizes nearby, too.
 void VariantSearch::endClimb(const VariantClimb& climb) {
-  logDebug("{} N={}: {} in {:.4f} ms, of its variants {} in {:.4f}",
+  logDebug("{} N={}: {} takes {:.4f} ms, its best variant {} {:.4f} ms",
            request_.problem.text(),
            climb.batch,
            toText(request_.problem.operation, climb.start.kernel),

@@ -114,7 +114,7 @@ class Database::Implementation final : public SharedDatabase {
   }
 
   void warnOfLies() {
-    attempt([this] { warnOnce("not all that it says is true; the rest is found out anew"); });
+    attempt([this] { warnOnce("cuDNN contradicts some of its rows; those are measured again"); });
   }
 
   void close() noexcept override { open_.reset(); }
@@ -132,7 +132,7 @@ class Database::Implementation final : public SharedDatabase {
         });
       patience_ = Patience(kPatienceAtTheEnd, 0);
       if (!pending_.empty() && !disabled_ && run([this](Open& open) { storePending(open); }))
-        warnOnce("others hold it; the latest measurements are not kept");
+        warnOnce("another process keeps it locked; the latest measurements are not kept");
       // Bounded here, because it takes 0.1 s and no call waits.
       if (hasWritten_ && use_ == DatabaseUse::kKept && !disabled_)
         run([this](Open& open) { boundRows(open.file, mostBytes_); });

@@ -47,7 +47,8 @@ std::string whyNotIn(const std::string& folder, bool isOurs) {
   if (!S_ISDIR(found.st_mode)) return folder + " is no folder";
   if (found.st_uid != ::geteuid() && (isOurs || found.st_uid != 0))
     return folder + " is another user's";
-  if (isOurs && (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) return folder + " is others' to write";
+  if (isOurs && (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return folder + " can be written by other users";
   return "";
 }
 

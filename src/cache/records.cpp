@@ -193,7 +193,7 @@ void validate(const SizeRecord& record) {
                              std::to_string(record.batch) + ": " + what);
   };
   const auto checkTime = [&refuse](std::int64_t measuredAt) {
-    if (!isTime(measuredAt)) refuse("it was measured at no time");
+    if (!isTime(measuredAt)) refuse("its time of measurement is missing");
   };
   if (record.problem.empty()) refuse("the problem is empty");
   if (record.batch < 1) refuse("the batch size is below 1");
@@ -204,9 +204,9 @@ void validate(const SizeRecord& record) {
     checkTime(kernel.measuredAt);
     for (const double time : {kernel.measurement.timeMs, kernel.measurement.deviceMs})
       if (!std::isfinite(time) || time < 0)
-        refuse("kernel \"" + excerpt(name) + "\" has a time that is none");
+        refuse("kernel \"" + excerpt(name) + "\" has no valid time");
     if (!std::isfinite(kernel.measurement.error) || kernel.measurement.error < 0)
-      refuse("kernel \"" + excerpt(name) + "\" has an error that is none");
+      refuse("kernel \"" + excerpt(name) + "\" has no valid error");
   }
 }
 

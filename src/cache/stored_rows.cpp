@@ -12,7 +12,7 @@ namespace {
 
 /// For one problem: all sizes of a mini-batch of 4096, with several kernels each.
 constexpr std::size_t kMostRows = 1 << 16;
-/// For a file that is read as a whole, which then takes a millisecond or two: six AlexNets.
+/// A file within both bounds is read as a whole: it holds six AlexNets, and takes 1 to 2 ms.
 constexpr std::int64_t kMostPagesOfWhole = 128;
 constexpr std::size_t kMostRowsOfWhole = 1 << 12;
 /// Few sizes have more.
@@ -88,8 +88,8 @@ auto rangeOf(Problems& problems, const std::string& problem) {
   return std::make_pair(problems.lower_bound(problem), problems.lower_bound(behind(problem)));
 }
 
-/// Whether a part of the range has been taken, perhaps with a problem that its text begins with.
-/// Such an entry is empty.
+/// Whether some of the problem's range was taken before, which leaves empty entries: for this
+/// problem, or for one that this problem's text begins with.
 bool isTaken(const std::map<std::string, StoredMeasurements>& problems,
              const std::string& problem) {
   const auto [begin, end] = rangeOf(problems, problem);

@@ -213,8 +213,8 @@ std::size_t Queries::keepWithin(std::size_t limitBytes, int algorithm, std::size
   return std::max(least, withinCap(algorithm, toName(descriptors_, algorithm, within)));
 }
 
-/// Replaces the fused call's need (bytesToName) by the cap if a batch of one fits the cap: then a
-/// split does, too.
+/// Names the cap in place of the fused call's need if a batch of one fits the cap: then a split
+/// fits, too.
 std::size_t Queries::withinCap(int algorithm, std::size_t bytes) const {
   const std::size_t cap = now().capped(bytes);
   if (bytes <= cap) return bytes;

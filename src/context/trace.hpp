@@ -16,7 +16,7 @@ namespace ucudnn {
 /// Why calls are left to cuDNN.
 namespace reason {
 constexpr const char* kUnknown = "a type, layout or dimension that is not planned";
-constexpr const char* kUnknownZ = "z is not laid out as y, or not all is given";
+constexpr const char* kUnknownZ = "z is not laid out as y, or a tensor is missing";
 constexpr const char* kUnknownGraph = "a graph that is not split";
 constexpr const char* kNotAsked = "the workspace of its plan was not asked for";
 constexpr const char* kNotMeasured = "not measured yet";

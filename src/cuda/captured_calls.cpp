@@ -17,7 +17,7 @@ class StreamScope {
     UCUDNN_CHECK_CUDNN(cudnn().getStream(handle, &former_));
     UCUDNN_CHECK_CUDNN(cudnn().setStream(handle, stream));
   }
-  /// The client's next call must not go to our stream: tries again if it fails.
+  /// Tries again if it fails: the client's next call must not go to our stream.
   ~StreamScope() {
     for (int attempt = 0; attempt < kAttempts; ++attempt)
       if (cudnn().setStream(handle_, former_) == CUDNN_STATUS_SUCCESS) return;

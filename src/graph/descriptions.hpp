@@ -75,7 +75,7 @@ class Description {
     return made;
   }
 
-  /// cuDNN has taken the value. Throws std::bad_alloc.
+  /// Called after cuDNN has accepted the value. Throws std::bad_alloc.
   void set(cudnnBackendAttributeName_t name,
            const AttributeValue& value,
            const Descriptions& others) {
@@ -84,7 +84,7 @@ class Description {
   }
   /// False: something has been set that we don't understand.
   bool isPlain() const noexcept { return isPlain_; }
-  /// cuDNN has finalized the descriptor. Throws std::bad_alloc.
+  /// Called after cuDNN has finalized the descriptor. Throws std::bad_alloc.
   virtual void finalized() {}
 
  protected:

@@ -24,11 +24,13 @@ void Proposals::take(int place) noexcept {
     const bool isLikeIt = (notesAt(i) & ~own) == kNondeterministic;
     if (!isLikeIt || tried_[i].load(std::memory_order_relaxed)) continue;
     if (!skipsNondeterministic.exchange(true, std::memory_order_relaxed))
-      logInfo("the program takes proposal {} with notes {:#x}, not {} with {:#x}: its kernels stay",
-              place,
-              own & ~kShown,
-              i,
-              notesAt(i) & ~kShown);
+      logInfo(
+          "the program passes over nondeterministic engines (it takes proposal {} with notes "
+          "{:#x}, not {} with {:#x}): it keeps its own kernels",
+          place,
+          own & ~kShown,
+          i,
+          notesAt(i) & ~kShown);
     return;
   }
 }

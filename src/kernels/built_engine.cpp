@@ -172,10 +172,10 @@ class BuiltSums final : public BuiltEngine {
 /// Throws Error.
 Copying copyingOf(const Problem& problem, const EngineConfiguration& value) {
   if (value.blocks == 1) {
-    require(ChannelsLast::exists(problem, value.bands), "there are no such bands channels last");
+    require(ChannelsLast::exists(problem, value.bands), "the problem has not so many bands");
     return ChannelsLast(problem, value.bands);
   }
-  require(Blocking::exists(problem, value.blocks), "so many pixels are no block");
+  require(Blocking::exists(problem, value.blocks), "no block has so many pixels");
   return Blocking(problem, value.blocks);
 }
 
@@ -396,7 +396,7 @@ EnginePart::EnginePart(const Problem& all, const EngineConfiguration& value)
     problem = inFloat(problem);
     ownBytes = CopiedTensors(problem).bytes();
   } else if (value.folds != 1) {
-    require(Folding::exists(all, value.folds), "so many columns can't be folded");
+    require(Folding::exists(all, value.folds), "the problem can't fold so many columns");
     const Folding folding(all);
     problem = folding.folded;
     ownBytes = folding.bytes;

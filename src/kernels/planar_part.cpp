@@ -121,7 +121,7 @@ std::pair<BlockCopy, BlockCopy> PlanarPart::writtenAndNew(const void* tensor,
 
 std::vector<std::vector<PlanarPart>> runsOf(const Problem& problem, const PlaneCut& cut) {
   if (!hasPlanes(problem, cut)) return {};
-  // In planes the filter is as high as whole steps.
+  // Planes pad the filter to a multiple of the step.
   Problem filled = problem;
   filled.wSizes[2] = static_cast<std::int32_t>(Line(problem, 0).w) * problem.strides[0];
   const bool isDx = problem.operation == Operation::kBackwardData;

@@ -67,7 +67,8 @@ std::shared_ptr<const Plan> build(PreparedKernels& prepared,
   if (!frozen.algorithm.empty()) {
     const int miniBatch = request.problem.batch();
     const KernelOffer named = offerOf(prepared, request, miniBatch, frozen.algorithm);
-    if (!algorithmOf(named.kernel)) throw NotHere("what queries name is no algorithm");
+    if (!algorithmOf(named.kernel))
+      throw NotHere("the kernel that queries are to name is no algorithm");
     measurements[miniBatch].kernels.push_back({named, {}});
   }
   // The file's times are those at the device's pace; the enqueued plan is built by a call of its
@@ -95,8 +96,7 @@ std::shared_ptr<const Plan> build(const PlanRequest& asked, const FrozenPlan& fr
   if (!plan->of(CallKind::kOther) && frozen.general) {
     if (frozen.general->borrows()) throw NotHere("the plan for other calls borrows");
     auto general = build(prepared, request.forAnyCall(), *frozen.general);
-    if (!general->of(CallKind::kOther))
-      throw NotHere("the plan for calls that suit no engine has engines");
+    if (!general->of(CallKind::kOther)) throw NotHere("the plan for other calls has engines");
     plan = withGeneral(*plan, std::move(general));
   }
   if (request.deterministic && !plan->isDeterministic()) throw NotHere("it is not deterministic");
@@ -195,10 +195,10 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
       return {std::move(made.plan), isNew};
     }
     if (!why.empty()) continue;
-    why = made.plan          ? fmt::format("{} bytes of workspace are not the {} that it needs",
+    why = made.plan ? fmt::format("it needs more workspace: the limit is {} bytes, and its need {}",
                                   request.limitBytes,
                                   made.neededBytes)
-          : made.why.empty() ? "there is no plan for calls that suit no engine"
+          : made.why.empty() ? "it has no plan for other calls, which no engine can run"
                              : std::move(made.why);
   }
   warn(request, indices.empty() ? "it is not there" : why);

@@ -14,9 +14,9 @@ namespace ucudnn {
 namespace {
 
 constexpr std::string_view kWithin = " within=";
-// Stored like a question, for the mini-batches in Known::accurateFirst.
+// The mini-batches in Known::accurateFirst, stored as if they were a question.
 constexpr char kAccurateFirst[] = "accurate";
-// Likewise, with the kernels at each batch size that checks have found so.
+// Likewise: the kernels at each batch size that checks have found right, or wrong.
 constexpr char kRight[] = "right", kWrong[] = "wrong";
 
 /// Stores the kernel and nothing else of its check.

@@ -23,7 +23,7 @@ class DevicePlans {
     if (device.device == request_.device) return;
     const DeviceScope scope(device.device);
     cudaStream_t stream = nullptr;
-    // It orders with no other stream: a client may be capturing one.
+    // It waits for no other stream, because a client may be capturing one.
     UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     stream_.reset(stream);
     handle_ = makeOwned<CudnnHandle>(cudnn().create);

@@ -57,7 +57,7 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
       isLeft = run_->advance();
       const double stepMs = takenMs() - beforeMs;
       if (stepMs > request.settings->benchmarkStallMs)  // mostly because code is loaded
-        logInfo("{} N={}: a step of its measurement held up a call for {:.0f} ms: {}",
+        logInfo("{} N={}: a call waited {:.0f} ms for one step of measuring: {}",
                 request.problem.text(),
                 request.problem.batch(),
                 stepMs,

@@ -54,7 +54,7 @@ PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
 }
 
 void Planner::preferOwn(const PlanRequest& request, Kernel own) {
-  logInfo("{} N={}: {} is faster than its plan, where both run in turns",
+  logInfo("{} N={}: {} is faster than its plan when both run in turns",
           request.problem.text(),
           request.problem.batch(),
           toText(request.problem.operation, own));
@@ -326,8 +326,8 @@ void Planner::logAnswer(const PlanRequest& request, const Plan* plan) const {
   const double least = leastErrorWithin(request);
   if (least < kUnknownError && least * kErrorSpread > maxError) {
     logWarn(
-        "no kernel for {} at batch {} within {} bytes of workspace is known to be within {:.3g} "
-        "(UCUDNN_MAX_ERROR), the most accurate to {:.3g}: left to cuDNN",
+        "no known kernel for {} at batch {} within {} bytes of workspace has an error of at most "
+        "{:.3g} (UCUDNN_MAX_ERROR); the most accurate has {:.3g}: left to cuDNN",
         request.problem.text(),
         request.problem.batch(),
         request.limitBytes,
@@ -343,7 +343,7 @@ void Planner::logAnswer(const PlanRequest& request, const Plan* plan) const {
           request.problem.text(),
           request.problem.batch(),
           request.limitBytes,
-          why.empty() ? "" : ": ",
+          why.empty() ? " (a larger limit may help)" : ": ",
           why);
 }
 

@@ -112,7 +112,7 @@ const char* toText(LogLevel value) noexcept {
 }
 
 LogLevel logLevelFromText(const std::string& text) {
-  return named<LogLevel>(text, kLevelNames, "it is not a level");
+  return named<LogLevel>(text, kLevelNames, "it is no log level");
 }
 
 Log& Log::instance() noexcept {

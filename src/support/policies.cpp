@@ -25,7 +25,7 @@ const char* toText(Kernels kernels) noexcept {
 }
 
 Kernels kernelsFromText(const std::string& text) {
-  return named<Kernels>(text, kKernelsNames, "it is none of them");
+  return named<Kernels>(text, kKernelsNames, "it names no kind of kernels");
 }
 
 const char* toText(Tuning tuning) noexcept {
@@ -42,7 +42,7 @@ const char* toText(TotalWorkspacePolicy policy) noexcept {
 
 TotalWorkspacePolicy totalWorkspacePolicyFromText(const std::string& text) {
   const auto policy =
-      named<TotalWorkspacePolicy>(text, kTotalWorkspacePolicyNames, "it is no such policy");
+      named<TotalWorkspacePolicy>(text, kTotalWorkspacePolicyNames, "it is no policy for a total");
 #ifndef UCUDNN_HAVE_DIVISION
   if (policy == TotalWorkspacePolicy::kDivide)
     throw std::invalid_argument(

@@ -109,8 +109,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_TUNING",
        "exhaustive or fast",
        "fast",
-       "Kernels that are timed; exhaustive: all that could be in a best plan; fast: those that "
-       "probably are, by the times at a middle batch size",
+       "Kernels that are timed; exhaustive: all that could be in a best plan; fast: those that are "
+       "likely to be, by times at a middle batch size",
        [](S& s, T text) { s.tuning = tuningFromText(text); }},
       {"UCUDNN_MAX_ERROR",
        "a number above 0, as 1e-5",
@@ -134,8 +134,7 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_WORKSPACE_LIMIT",
        "a size, as 67108864 or 64MiB",
        "none",
-       "Most workspace of each convolution, whatever its caller allows; not what it gets of a "
-       "total",
+       "Most workspace of each convolution, whatever its caller allows; a total is not capped",
        [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
       {"UCUDNN_TOTAL_WORKSPACE_SIZE",
        "a size, as 67108864 or 64MiB",
@@ -187,8 +186,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_PLANS_STRICT",
        "0 or 1",
        "0",
-       "1: what that file does not have runs through cuDNN; 0: it is planned as usual, with a "
-       "warning",
+       "1: convolutions that the file of UCUDNN_PLANS lacks run through cuDNN; 0: they are "
+       "planned as usual, with a warning",
        [](S& s, T text) { s.plansStrict = parseSwitch(text); }},
       {"CUDNN_ERRATA_JSON_FILE",
        "a path",
@@ -211,8 +210,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_BORROW_OUTPUT",
        "0 or 1",
        "1",
-       "1: where a call overwrites its output, micro-batches have the part that is yet to be "
-       "written as workspace, beyond the limit",
+       "1: where a call overwrites its output, the part that is not written yet is additional "
+       "workspace, beyond the limit",
        [](S& s, T text) { s.borrowOutput = parseSwitch(text); }},
       {"UCUDNN_DETERMINISTIC",
        "0 or 1",
@@ -228,8 +227,8 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_CHECK_KERNELS",
        "0 or 1",
        "0",
-       "1: what a plan runs is first compared with sums in double, once on a machine, and what is "
-       "wrong is not used",
+       "1: a plan's kernels are first compared with sums in double, once on a machine, and wrong "
+       "ones are not used",
        [](S& s, T text) { s.checkKernels = parseSwitch(text); }},
       {"UCUDNN_DISABLE",
        "0 or 1",
@@ -255,20 +254,20 @@ std::vector<EnvironmentVariable> makeTable() {
       {"UCUDNN_BENCHMARK_STALL",
        "milliseconds",
        "20",
-       "Time that a call may wait for measuring that no query asks for, which goes on in the next "
+       "Longest wait of a call for measuring that no query asked for; the rest follows in later "
        "calls",
        [](S& s, T text) { s.benchmarkStallMs = parseMilliseconds(text); }},
       {"UCUDNN_BENCHMARK_MEMORY",
        "a size, as 67108864 or 64MiB",
        "8 GiB",
-       "Device memory that benchmarking may take for a moment, where the caller's does not "
-       "serve; unasked, at most a quarter of what is free",
+       "Scratch memory for benchmarking, where the caller's buffers can't be used; where no "
+       "query asked for it, at most a quarter of what is free",
        [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
       {"UCUDNN_BACKGROUND_PLANNING",
        "0 or 1",
        "1",
-       "1: plans of what is known are made on a thread of their own, and engines compiled there, "
-       "while calls run their program's own kernels; 0: calls wait for that",
+       "1: a helper thread makes plans of what is known, and compiles engines, while calls "
+       "run their program's own kernels; 0: calls wait for that",
        [](S& s, T text) { s.backgroundPlanning = parseSwitch(text); }},
       {"UCUDNN_BENCHMARK_SHARE",
        "0 to 1, or always",

@@ -129,7 +129,7 @@ void print(const Findings& findings) {
                            findings.checked,
                            findings.liars.size(),
                            findings.unchecked,
-                           findings.isWhole ? "" : ", for want of time");
+                           findings.isWhole ? "" : " in the time given");
 }
 
 }  // namespace

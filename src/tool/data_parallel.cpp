@@ -86,8 +86,8 @@ class DataParallel {
     ShareSearch search(
         participants_, samples_, [&](const auto& questions) { return planSteps(questions); });
     find(search);
-    // The time of steps beside their plans is known now. Shares are corrected by it, once more
-    // by the steps of the corrected shares.
+    // The first shares come from the plans' times alone. Now whole steps are timed, and the shares
+    // corrected by what steps take besides. The corrected shares are timed and corrected again.
     std::vector<std::map<int, double>> rests(participants_.size());
     for (int correction = 0; correction < kCorrections; ++correction) {
       timeRests(search, rests);
@@ -347,7 +347,8 @@ int benchDataParallel(const BenchOptions& options,
                       const ShareOptions& asked,
                       const std::string& command) {
   if (options.totalBytes > 0)
-    throw BadInput("--total-workspace: with --data-parallel each convolution has its limit");
+    throw BadInput(
+        "--total-workspace does not go with --data-parallel: each convolution has its own limit");
   if (asked.devices.empty()) throw BadInput("--data-parallel: give --devices, as 0,1");
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);

@@ -12,9 +12,9 @@ namespace ucudnn::tool {
 int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   if (!workspaceDivisionAvailable())
     throw BadInput("plan --total-workspace divides it; rebuild with -DUCUDNN_DIVIDE=ON");
-  if (options.accuracy) throw BadInput("--accuracy: each convolution is planned by itself");
+  if (options.accuracy) throw BadInput("--accuracy does not go with --total-workspace");
   if (options.deviceBytes > 0)
-    throw BadInput("--device-memory: each convolution is planned by itself");
+    throw BadInput("--device-memory does not go with --total-workspace");
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);

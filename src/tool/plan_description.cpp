@@ -73,7 +73,7 @@ std::vector<PlanDescription> describeAccuracy(UcudnnHandle_t handle,
   for (double error = kAnyError; allow(error), isPossible(); error = *front.back().error) {
     auto plan = describePlan(handle, convolution, options.limitBytes);
     if (!plan || !plan->error) break;
-    // One that is no slower and more accurate takes its place.
+    // This plan is more accurate: it replaces the plans that are not faster.
     while (!front.empty() && front.back().predictedMs >= plan->predictedMs) front.pop_back();
     front.push_back(std::move(*plan));
   }

@@ -295,7 +295,7 @@ TEST_F(HostileNeighbourTest, ALockThatIsHeldToTheEndIsWarnedOf) {
   expectWaits(kPatience + kPatienceAtTheEnd, [this] {
     Database(path_).store(machine(), "new", {{1, sizeOf(1)}});
   });
-  expectOneWarning("others hold it");
+  expectOneWarning("another process keeps it locked");
   other.run("COMMIT");
 }
 

@@ -119,7 +119,7 @@ TEST_F(KeptTest, AFileInPlaceOfAFolderStays) {
 TEST_F(KeptTest, FolderThatOthersMayWriteIsNotUsed) {
   expectKeeps();
   ASSERT_EQ(0, ::chmod(folder_.c_str(), 0777));
-  expectKeepsNothing("others' to write");
+  expectKeepsNothing("can be written by other users");
 }
 
 TEST_F(KeptTest, LinkIsNotFollowed) {

@@ -146,7 +146,7 @@ ConvolutionProblem channelsLast(const ConvolutionProblem& problem) {
   return fits ? other : problem;
 }
 
-/// By the model: which configuration is fastest depends on the geometry and on the batch.
+/// The time by the model. The fastest configuration depends on the geometry and on the batch.
 double timeMs(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice) {
   const ConvolutionProblem problem = unitsProblem(graph.problem, engine);
   const DeviceModel& device = deviceModel(graph.device);

@@ -70,7 +70,7 @@ double engineTimeFactor(const OperationGraph& graph,
                         const EngineModel& engine,
                         const EngineChoice& choice);
 
-/// The time, unless a test has it scaled; not less than any kernel takes.
+/// `timeMs`, scaled if a test asks for that, but no less than any kernel takes.
 double scaledTimeMs(const OperationGraph& graph,
                     const EngineModel& engine,
                     const EngineChoice& choice,
