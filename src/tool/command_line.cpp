@@ -179,7 +179,10 @@ void addPlannerOptions(CLI::App& app, ConvolutionOptions& o) {
                 "--database",
                 "FILE",
                 "where to keep measurements: an SQLite file, or a folder, with a slash at its end",
-                [&o](const std::string& text) { o.database = text; })
+                [&o](const std::string& text) {
+                  expectFolderOf("--database", text);
+                  o.database = text;
+                })
           ->check(namesFile());
   app.add_flag_callback(
          "--no-database", [&o] { o.database = ""; }, "keep no measurements")

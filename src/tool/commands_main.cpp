@@ -5,6 +5,7 @@
 #include "tool/device.hpp"
 #include "tool/failure.hpp"
 #include "tool/machine.hpp"
+#include "tool/run.hpp"
 
 namespace {
 
@@ -40,8 +41,10 @@ int carryOut(const CommandLine& line) {
 int main(int argc, char** argv) {
   ignoreBrokenPipes();
   return exitStatusOf([&] {
-    return carryOut(parseCommandLine({argv + 1, argv + argc}, [] {
-      return ucudnn::settingsFromEnvironment(ucudnn::Reporting::kNever);
-    }));
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const CommandLine line = parseCommandLine(
+        arguments, [] { return ucudnn::settingsFromEnvironment(ucudnn::Reporting::kNever); });
+    remarkOnSizes(arguments);
+    return carryOut(line);
   });
 }

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "support/settings.hpp"
 #include "support/sizes.hpp"
@@ -115,17 +116,6 @@ void setVariable(const char* name, const std::string& value) {
   if (::setenv(name, value.c_str(), 1) != 0) throw std::bad_alloc();
 }
 
-/// A place for a file must be there before the program starts, which would go on without one.
-void expectFolderOf(const char* name, std::string path) {
-  if (path.empty()) return;
-  // A folder of databases is made, and one around it.
-  if (path.back() == '/') path = std::filesystem::path(path).parent_path().parent_path();
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw BadInput(fmt::format("{}: there is no folder {}", name, excerpt(folder.string(), 200)));
-}
-
 /// The program may change its folder.
 void setFile(const char* name, const std::string& file) {
   if (!file.empty()) setVariable(name, std::filesystem::absolute(file).string());
@@ -193,13 +183,36 @@ std::string cacheFolder() {
 
 std::size_t parseSizeOption(const char* option, const std::string& text) {
   try {
-    const std::size_t bytes = parseSize(text);
-    if (const std::string doubt = doubtOfSize(text); !doubt.empty())
-      fmt::print(stderr, "ucudnn: {}: {}\n", option, doubt);
-    return bytes;
+    return parseSize(text);
   } catch (const std::invalid_argument& reason) {
     throw BadInput(fmt::format("{}: {}", option, reason.what()));
   }
+}
+
+void remarkOnSizes(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const std::size_t equals = argument.find('=');
+    const std::string option = argument.substr(0, equals);
+    if (option != "--limit" && option != "--workspace-limit" && option != "--total-workspace")
+      continue;
+    std::istringstream sizes(equals != std::string::npos ? argument.substr(equals + 1)
+                             : i + 1 < arguments.size()  ? arguments[i + 1]
+                                                         : "");
+    for (std::string size; std::getline(sizes, size, ',');)
+      if (const std::string doubt = doubtOfSize(size); !doubt.empty())
+        fmt::print(stderr, "ucudnn: {}: {}\n", option, doubt);
+  }
+}
+
+void expectFolderOf(const char* name, const std::string& path) {
+  if (path.empty()) return;
+  std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  // A folder of databases is made, and one around it.
+  if (path.back() == '/') folder = folder.parent_path().parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw BadInput(fmt::format("{}: there is no folder {}", name, excerpt(folder.string(), 200)));
 }
 
 int run(std::vector<std::string> arguments) {
@@ -211,6 +224,7 @@ int run(std::vector<std::string> arguments) {
   // Refused before the program starts, which would go on without us.
   const Settings settings = settingsFromEnvironment(Reporting::kNever);
   const std::vector<std::string> command = takeCommand(arguments, app);
+  const std::vector<std::string> own = arguments;
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the end
   try {
     app.parse(arguments);
@@ -220,6 +234,7 @@ int run(std::vector<std::string> arguments) {
     ignoreBrokenPipes();
     return app.exit(error, std::cout, std::cout);
   }
+  remarkOnSizes(own);
   if (command.empty())
     throw BadInput("run: name the program to run, as in: ucudnn run python train.py");
   if (options.database.empty() && !options.noDatabase)

@@ -21,8 +21,14 @@ std::string besideThisProgram(const std::string& folder, const std::string& file
 /// there is none.
 std::string cacheFolder();
 
-/// The value of an option. One without a unit that looks wrong is remarked on stderr. Throws
-/// BadInput.
+/// Remarks on stderr on each size among the options that has no unit and looks wrong.
+void remarkOnSizes(const std::vector<std::string>& arguments);
+
+/// A place for a file must be there before the work begins, which would go on without it. Throws
+/// BadInput, which names the option or variable.
+void expectFolderOf(const char* name, const std::string& path);
+
+/// The value of an option. Throws BadInput.
 std::size_t parseSizeOption(const char* option, const std::string& text);
 
 }  // namespace ucudnn::tool

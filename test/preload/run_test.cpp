@@ -65,6 +65,7 @@ TEST(Run, OptionsBecomeTheProgramsEnvironment) {
   EXPECT_EQ("1048576B\n",
             environmentOf(kRun + "--total-workspace=1MiB", "UCUDNN_TOTAL_WORKSPACE_SIZE"));
   EXPECT_EQ(folder + "/a.db\n", environmentOf(kRun + "--database a.db", "UCUDNN_DATABASE"));
+  EXPECT_EQ(folder + "/a/\n", environmentOf(kRun + "--database a/", "UCUDNN_DATABASE"));
   EXPECT_EQ("/tmp/%p\n", environmentOf(kRun + "--trace /tmp/%p", "UCUDNN_TRACE"));
   EXPECT_EQ("4096\n",
             environmentOf("UCUDNN_WORKSPACE_LIMIT=4096 " + kRun, "UCUDNN_WORKSPACE_LIMIT"));

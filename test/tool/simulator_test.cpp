@@ -286,6 +286,14 @@ TEST_F(SimulatedTool, RefusesADeviceThatIsNotThere) {
   EXPECT_EQ(outcome.error, "ucudnn: --device: there is no device 7 (accepted: 0 to 0)\n");
 }
 
+TEST_F(SimulatedTool, ASmallSizeWithoutAUnitIsRemarkedOnce) {
+  const Outcome outcome =
+      runTool("plan " + kAlexNet + " --layers conv2 --limit 64", "UCUDNN_SIMULATOR_ARITHMETIC=off");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.error,
+            "ucudnn: --limit: 64 means 64 bytes: write 64MiB, or 64B if that is meant\n");
+}
+
 TEST_F(SimulatedTool, RefusedBenchmarkDevicesAreOneLine) {
   for (const char* log : {"warn", "off"}) {
     const Outcome outcome = runTool(

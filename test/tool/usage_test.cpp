@@ -33,6 +33,8 @@ TEST(Usage, BadInputIsOneLineAndStatus2) {
   expectRefused(runTool("bench " + kAlexNet + " --policy some"), "--policy");
   expectRefused(runTool("bench " + kAlexNet + " --json /nonexistent/x"), "--json: /nonexistent/x");
   expectRefused(runTool("plan " + kAlexNet + " --save /nonexistent/x"), "--save: /nonexistent/x");
+  expectRefused(runTool("bench " + kAlexNet + " --database /nonexistent/x"),
+                "--database: there is no folder /nonexistent");
   expectRefused(runTool("db list", "UCUDNN_DATABASE="), "UCUDNN_DATABASE");
   expectRefused(runTool("db list --database /nonexistent/file"), "/nonexistent/file");
   expectRefused(runTool("bench " + kAlexNet, "UCUDNN_BATCH_SIZE_POLICY=some"),
