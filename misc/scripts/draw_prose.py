@@ -22,7 +22,7 @@ def comments(lines):
     """(line number, text) of each block, without what only frames it."""
     begin, words = 0, []
     for number, line in enumerate([*lines, ""], 1):
-        match = re.match(r"\s*(?:///?<?|/\*\*?|\*(?=\s|$))\s?(.*?)\s*(?:\*/)?$", line)
+        match = re.match(r"\s*(?://(?!/<)/?|/\*\*?|\*(?=\s|$))\s?(.*?)\s*(?:\*/)?$", line)
         if match and not line.lstrip().startswith("*this"):
             begin = begin or number
             words.append(match.group(1))

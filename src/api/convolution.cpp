@@ -13,7 +13,7 @@ using namespace ucudnn;
 
 namespace {
 
-/// The type of a member, as a pointer to it names the member: a kind of descriptor.
+/// The type of the member that a pointer to member names.
 template <typename Member>
 struct TypeOf;
 template <typename Type>

@@ -14,8 +14,8 @@ struct Dimension {
   std::size_t count, tensorStep, slotStep;  ///< in bytes
 };
 
-/// Dimensions with more than one element, the innermost of the slot first. Neighbours that are one
-/// run in both are one dimension; the first is the bytes of an element.
+/// The bytes of an element, then the dimensions of several elements, the slot's innermost first.
+/// Neighbouring dimensions that are contiguous in both layouts are joined.
 std::vector<Dimension> mergedDimensions(const Problem::Sizes& sizes,
                                         const Layout& tensor,
                                         const Problem::Strides& slotStrides) {

@@ -139,7 +139,7 @@ void MeasurementFiles::add(const PlanRequest& request, const BenchmarkResult& re
   const std::string text = request.problem.text();
   if (!result.measurements.empty())
     file.store(machine, text, toStored(request.problem, result.measurements));
-  // Requests that want replayed times see in the kernels that these are missing.
+  // Requests that want replayed times recognize kernels without them.
   const bool isWhole = result.untried == Untried::kNone && result.failures == 0;
   if (result.undividedMeasured && isWhole)
     file.store(machine,

@@ -56,7 +56,7 @@ class MeasurementFiles {
 
   const Machines& machines_;
   ForkMutex mutex_;
-  /// By the request's path and, if that is a folder, by the machine.
+  /// The files by the request's path and, if that is a folder, by the machine.
   std::map<std::pair<std::string, int>, std::unique_ptr<Database>> databases_;
   Database shipped_;
 };

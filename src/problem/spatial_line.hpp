@@ -8,7 +8,7 @@
 
 namespace ucudnn {
 
-/// In 64 bits, because sizes may be the largest of 32.
+/// In 64 bits, because a size may be the largest number of 32 bits.
 struct SpatialLine {
   std::int64_t x, y, step, pad;
   std::int64_t reach;  ///< from the filter's first tap to its last

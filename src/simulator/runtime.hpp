@@ -47,7 +47,7 @@ enum class Rounding {
   kKernels,  ///< by some units in the last place, so that bits tell which kernel has run
 };
 
-/// The fault that engines of odd numbers have: UCUDNN_SIMULATOR_LIES.
+/// The fault that engines with odd numbers have: UCUDNN_SIMULATOR_LIES.
 enum class Lie {
   kNone,
   kChannel,    ///< one channel of the output is off by 1e-2
@@ -62,7 +62,7 @@ enum class Lie {
   kFails,      ///< each call returns EXECUTION_FAILED
 };
 
-/// A range of memory that a work touches; or `rows` ranges of `bytes`, which begin `pitch` apart.
+/// Memory that a piece of work touches: `rows` ranges of `bytes`, which begin `pitch` apart.
 struct Access {
   const void* base;
   std::size_t bytes;

@@ -48,7 +48,7 @@ void fillRandom(const DeviceBuffer& buffer, cudnnDataType_t type, std::uint32_t 
     check(cudaMemcpy(base + done, base, bytes, cudaMemcpyDeviceToDevice), "cudaMemcpy");
     done += bytes;
   }
-  // Copies within the device do not wait on the host's side, and the stream is another.
+  // The host does not wait for copies within the device, and another stream will read these.
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 

@@ -65,7 +65,7 @@ EngineChoice proposedLike(const EngineModel& engine, const EngineChoice& choice)
 /// By the model. REQUIRES: the engine computes the graph, with these knobs.
 Cost modelCost(const OperationGraph& graph, const EngineModel& engine, const EngineChoice& choice);
 
-/// 1, unless times are random.
+/// The random factor of an engine's time; 1 if times are not random.
 double engineTimeFactor(const OperationGraph& graph,
                         const EngineModel& engine,
                         const EngineChoice& choice);

@@ -23,7 +23,7 @@ struct RecordedEngine {
   Cost cost;
 };
 
-/// As the tables write it.
+/// The text of a configuration in the tables.
 std::string engineText(const EngineChoice& choice);
 
 /// Recorded tables; nothing is added once one was searched.

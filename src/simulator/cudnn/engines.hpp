@@ -89,7 +89,7 @@ bool isDeterministic(const OperationGraph& graph, std::int64_t engine);
 /// The host's time to build the plan.
 double buildMicroseconds(const OperationGraph& graph, std::int64_t engine);
 
-/// From now on the configuration takes so much of its time with this graph. Heuristics don't know.
+/// Multiplies the configuration's time for this graph from now on. Heuristics don't know of it.
 void scaleEngineTime(const OperationGraph& graph, const EngineChoice& choice, double factor);
 
 /// The proposals of the heuristics, best first by their expectation; some may not be configurable.
