@@ -11,7 +11,8 @@ namespace ucudnn::tool {
 
 int planNetwork(const ConvolutionOptions& options, const std::string& command) {
   if (!workspaceDivisionAvailable())
-    throw BadInput("plan --total-workspace divides it; rebuild with -DUCUDNN_DIVIDE=ON");
+    throw BadInput(
+        "plan --total-workspace: this build divides no total; rebuild with -DUCUDNN_DIVIDE=ON");
   if (options.accuracy) throw BadInput("--accuracy does not go with --total-workspace");
   if (options.deviceBytes > 0)
     throw BadInput("--device-memory does not go with --total-workspace");

@@ -121,8 +121,8 @@ class WorkspaceOwner {
   Network network_;
   std::size_t wantedBytes_ = 0;  ///< the most workspace of a plan that has run
   bool attempted_ = false;       ///< a division has been tried
-  /// The division lacks newcomers. It is made anew when as many calls as there are convolutions
-  /// have come without another newcomer.
+  /// Newcomers are not in the division yet. It is made anew when as many calls as there are
+  /// convolutions have come without another newcomer.
   bool unsettled_ = false;
   std::size_t callsSinceNewcomer_ = 0;
   bool performing_ = false;      ///< a thread does a task; one at a time
