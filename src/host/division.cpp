@@ -200,7 +200,8 @@ class Search {
     const double most = best_.predictedMs * (hasMore ? kTilesGain : 1);
     if (kernelTime(tiles.tile({}).problem) * wholeTiles(tiles) >= most) return kNever;
     const double ms = predictedMs(tiles, operands_, link_, kernelTime, most);
-    return ms < most ? ms : kNever;
+    if (ms < most) return ms;
+    return kNever;
   }
 
   /// Tiles of full size.

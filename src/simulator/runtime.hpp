@@ -47,6 +47,13 @@ enum class Rounding {
   kKernels,  ///< by some units in the last place, so that bits tell which kernel has run
 };
 
+/// What algorithms do with numbers of channels that are no multiple of 8.
+enum class OddChannels {
+  kComputed,
+  kPadded,   ///< copies of the tensors need workspace
+  kRefused,  ///< there is none for them
+};
+
 /// The fault that engines with odd numbers have: UCUDNN_SIMULATOR_LIES.
 enum class Lie {
   kNone,
@@ -112,8 +119,7 @@ UCUDNN_SIMULATOR_API Arithmetic arithmetic();
 
 UCUDNN_SIMULATOR_API Rounding rounding();
 UCUDNN_SIMULATOR_API Lie lie();
-/// Whether algorithms need workspace to pad channels.
-UCUDNN_SIMULATOR_API bool padsChannels();
+UCUDNN_SIMULATOR_API OddChannels oddChannels();
 
 /// The seed of random kernel times; 0: the model's or the profile's times as they are.
 UCUDNN_SIMULATOR_API std::uint64_t randomTimesSeed();
@@ -177,9 +183,9 @@ UCUDNN_SIMULATOR_API int ucudnnSimulatorComputesAll();
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetLie(int lie);
 /// As UCUDNN_SIMULATOR_ROUNDING: a Rounding.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int rounding);
-/// 1: each algorithm needs workspace for copies of its tensors whose channels are padded to a
-/// multiple of 8, unless they are one. So some parts of a problem need workspace, and others don't.
-UCUDNN_SIMULATOR_API void ucudnnSimulatorSetPadsChannels(int on);
+/// What algorithms do with such channels: an OddChannels. So some parts of a problem are unlike
+/// others.
+UCUDNN_SIMULATOR_API void ucudnnSimulatorSetOddChannels(int channels);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
 /// An engine configuration, which must be finalized, takes so much of its time with its graph: as

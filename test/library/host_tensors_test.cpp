@@ -76,9 +76,38 @@ TEST_F(HostTensorsTest, ResultsAreThoseOfTensorsOnTheDevice) {
 // Few of cuDNN's kernels in half run without workspace, and of some parts none does.
 TEST_F(HostTensorsTest, KernelsOfSomeTilesNeedWorkspace) {
   if (!onSimulator()) GTEST_SKIP() << "needs the simulator's kernels";
-  setPadsChannels(true);
+  setOddChannels(OddChannels::kPadded);
   compareRandomCases(2027, 60);
-  setPadsChannels(false);
+  setOddChannels(OddChannels::kComputed);
+}
+
+TEST_F(HostTensorsTest, TilesWithoutAnAlgorithmAreNotTaken) {
+  if (!onSimulator()) GTEST_SKIP() << "needs the simulator's kernels";
+  setOddChannels(OddChannels::kRefused);
+  for (const ucudnnOperation_t operation : kOperations) {
+    SCOPED_TRACE(toText(operation));
+    ConvolutionCase parameters = planeCase();
+    parameters.channels = 16;
+    parameters.filters = 24;
+    Convolution convolution(parameters);
+    const Handles handles;
+    const std::vector<char> expected = inCore(convolution, handles.native, operation, 1, 0);
+    ASSERT_CUDNN(handles.ours.setDeviceMemory(2048));  // less than any eight channels
+    PlacedCall call(convolution, kPinnedAll);
+    EXPECT_EQ(CUDNN_STATUS_ALLOC_FAILED, call.run(handles.ours, operation, 1, 0));
+    ASSERT_CUDNN(handles.ours.setDeviceMemory(bytesNamed()));
+    EXPECT_CUDNN(call.run(handles.ours, operation, 1, 0));
+    expectEqual(convolution, operation, expected, call.output(operation));
+  }
+  ConvolutionCase none = planeCase();
+  none.channels = none.filters = 13;
+  Convolution convolution(none);
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedCall call(convolution, kPinnedAll);
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, call.run(handles.ours, UCUDNN_FORWARD, 1, 0));
+  EXPECT_FALSE(linesWith(logFile(), {"cuDNN has no algorithm for tiles"}).empty());
+  setOddChannels(OddChannels::kComputed);
 }
 
 TEST_F(HostTensorsTest, AFusedCallAddsItsBiasAndZOnce) {

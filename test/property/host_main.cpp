@@ -206,7 +206,7 @@ class Trial {
 
 void runClient(unsigned long long seed, const std::string& log, Report& report) {
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
-  setPadsChannels(random() % 3 == 0);
+  if (random() % 3 == 0) setOddChannels(OddChannels::kPadded);
   const bool isAlone = random() % 4 != 0;
   // Budgets that are named in a log that threads share can't be told apart: theirs are enough.
   std::vector<HostProblem> problems;

@@ -101,9 +101,11 @@ inline void setRounding(bool on) {
   detail::callSimulator<void>("ucudnnSimulatorSetRounding", static_cast<int>(on));
 }
 
-/// Whether each algorithm needs workspace to pad channels that are no multiple of 8.
-inline void setPadsChannels(bool on) {
-  detail::callSimulator<void>("ucudnnSimulatorSetPadsChannels", static_cast<int>(on));
+enum class OddChannels { kComputed, kPadded, kRefused };  // as ucudnn::simulator::OddChannels
+
+/// What algorithms do with numbers of channels that are no multiple of 8.
+inline void setOddChannels(OddChannels channels) {
+  detail::callSimulator<void>("ucudnnSimulatorSetOddChannels", static_cast<int>(channels));
 }
 
 /// Kernel times at random, the same at every run with the same seed; 0: off. Earlier measurements

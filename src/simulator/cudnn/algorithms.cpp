@@ -221,7 +221,9 @@ bool expectedCost(const ConvolutionProblem& problem,
     case Profile::Match::kNone:
       break;
   }
-  if (!isSupported(problem, method)) return false;
+  const std::size_t padded = oddChannels() == OddChannels::kComputed ? 0 : paddedBytes(problem);
+  if (!isSupported(problem, method) || (padded > 0 && oddChannels() == OddChannels::kRefused))
+    return false;
   if (device.tensorTeraflops > 0) {
     *cost = {modelTimeMs(problem, method, device), modelWorkspaceBytes(problem, method)};
   } else {
@@ -229,7 +231,7 @@ bool expectedCost(const ConvolutionProblem& problem,
     plain.convolution.mathType = CUDNN_FMA_MATH;
     *cost = {modelTimeMs(plain, method, device), modelWorkspaceBytes(plain, method)};
   }
-  if (padsChannels()) cost->workspaceBytes += paddedBytes(problem);
+  cost->workspaceBytes += padded;
   return true;
 }
 

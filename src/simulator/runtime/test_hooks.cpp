@@ -17,7 +17,7 @@ namespace {
 struct Chosen {
   std::atomic<Arithmetic> arithmetic{settings().arithmetic};
   std::atomic<Rounding> rounding{settings().rounding};
-  std::atomic<bool> padsChannels{false};
+  std::atomic<OddChannels> oddChannels{OddChannels::kComputed};
   std::atomic<std::uint64_t> randomTimesSeed{settings().randomTimesSeed};
   std::atomic<Lie> lie{settings().lie};
 };
@@ -39,8 +39,8 @@ Arithmetic arithmetic() {
   return chosen().arithmetic;
 }
 
-bool padsChannels() {
-  return chosen().padsChannels;
+OddChannels oddChannels() {
+  return chosen().oddChannels;
 }
 
 Rounding rounding() {
@@ -144,8 +144,8 @@ void ucudnnSimulatorSetRounding(int rounding) {
   chosen().rounding = static_cast<Rounding>(rounding);
 }
 
-void ucudnnSimulatorSetPadsChannels(int on) {
-  chosen().padsChannels = on != 0;
+void ucudnnSimulatorSetOddChannels(int channels) {
+  chosen().oddChannels = static_cast<OddChannels>(channels);
 }
 
 void ucudnnSimulatorSetRandomTimes(std::uint64_t seed) {
