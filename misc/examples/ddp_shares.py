@@ -114,16 +114,26 @@ def state_of(module):
 
 
 def first_step(model, data, parts, rank):
-    """The distances of the first step's gradients and running statistics to those of one GPU with the whole batch."""
+    """The first step against one GPU's with the whole batch: relative distances of the gradients and of the running
+    statistics, the relative difference of the gradients' norms, and the distance that one GPU has to itself where the
+    samples come the other way round (rounding alone)."""
     ddp = DistributedDataParallel(torch.nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(model)),
                                   device_ids=[data.images.device.index])
     ucudnn.weigh(ddp, parts)
     own = next(iter(ucudnn.ShareSampler(data, parts, shuffle=False)))
     step(ddp, *data.__getitems__(own))
-    alone = copy.deepcopy(model)
-    step(alone, *data.__getitems__(list(range(sum(parts)))))
+    alone, again = copy.deepcopy(model), copy.deepcopy(model)
+    whole = list(range(sum(parts)))
+    step(alone, *data.__getitems__(whole))
+    step(again, *data.__getitems__(whole[::-1]))
     torch.cuda.synchronize()
-    return [((a - b).norm() / b.norm()).item() for a, b in zip(state_of(ddp.module), state_of(alone))]
+    distance = lambda a, b: ((a - b).norm() / b.norm()).item()  # noqa: E731
+    (gradients, running), (expected, statistics_), (reversed_, _) = map(state_of, (ddp.module, alone, again))
+    return {"gradient_distance": distance(gradients, expected),
+            "gradient_norm_difference": abs(gradients.norm().item() / expected.norm().item() - 1),
+            "rounding_distance": distance(reversed_, expected),
+            "rounding_norm_difference": abs(reversed_.norm().item() / expected.norm().item() - 1),
+            "statistics_distance": distance(running, statistics_)}
 
 
 def multiprocessors_of(options, ranks):
@@ -169,7 +179,7 @@ def main():
         equal = [options.batch // ranks + (r < options.batch % ranks) for r in range(ranks)]
         found_ms = parallel_ms(model, data, parts, True, options.steps)
         equal_ms = None if memory is not None else parallel_ms(model, data, equal, False, options.steps)
-        gradients, running = first_step(model, data, parts, rank)
+        first = first_step(model, data, parts, rank)
     if rank == 0:
         alone, alone_ms_ = max(all_steps[0]), all_steps[0][max(all_steps[0])]
         speeds = sum(max(one) / one[max(one)] for one in all_steps)
@@ -183,13 +193,16 @@ def main():
             "alone_samples": alone, "alone_ms": alone_ms_,
             "speedup": alone_ms_ / found_ms * options.batch / alone,
             "part_of_speeds": options.batch / found_ms / speeds,
-            "gradient_distance": gradients, "statistics_distance": running}
+            **first}
         print(f"parts {parts}, of steps {[{s: round(ms, 2) for s, ms in one.items()} for one in all_steps]}")
         print(f"a step of {options.batch}: {found_ms:.2f} ms; rank 0 alone with {alone}: {alone_ms_:.2f} ms"
               f" ({result['speedup']:.2f} times); {result['part_of_speeds']:.3f} of the sum of the speeds alone")
         if equal_ms is not None:
             print(f"equal parts {equal}: {equal_ms:.2f} ms, {equal_ms / found_ms:.2f} times")
-        print(f"first step against one GPU: gradients {gradients:.1e}, running statistics {running:.1e}")
+        print(f"first step against one GPU: gradients {first['gradient_distance']:.1e}, their norms"
+              f" {first['gradient_norm_difference']:.1e}, running statistics {first['statistics_distance']:.1e};"
+              f" one GPU against itself, samples reversed: {first['rounding_distance']:.1e},"
+              f" {first['rounding_norm_difference']:.1e}")
         if options.json:
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump(result, file, indent=2)

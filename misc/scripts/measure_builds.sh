@@ -1,11 +1,12 @@
 #!/bin/bash
 # measure_builds.sh OLD NEW OUT [ROW...]: two builds on one GPU, in turns, for what must not change: host time of a call
-# (rows calls, graph and replay), plans of batch splits (alexnet, resnet18), and how long a total of AlexNet takes to plan
-# (totals; the new build only). OLD and NEW: folders with bin, lib and env.sh, which sets LD_LIBRARY_PATH. Writes
-# OUT/ROW_N.json and prints medians, old beside new. A measurement ends within LIMIT seconds (60), all begin within BUDGET
-# (400).
+# (rows calls, graph and replay), plans of batch splits (alexnet, resnet18), and how long a total of AlexNet takes to
+# plan (totals; the new build only). OLD and NEW: folders with bin, lib and env.sh, which sets LD_LIBRARY_PATH. Writes
+# OUT/ROW_N.json and prints medians, old beside new. A measurement ends within LIMIT seconds (60), all begin within
+# BUDGET (400).
 set -u
 cd "$(dirname "$0")/../.." || exit
+# shellcheck disable=SC2034  # by name, below
 old=$1 new=$2 out=$3
 shift 3
 wanted=" $* "
@@ -52,8 +53,8 @@ for network in alexnet resnet18; do
   done
 done
 for streams in one layer; do
-  row totals "$new" totals_$streams "$new/bin/ucudnn" bench misc/layers/alexnet.csv --total-workspace 120MiB --no-check \
-    --repeats 3 --streams $streams --json "$out/totals_$streams.json"
+  row totals "$new" totals_$streams "$new/bin/ucudnn" bench misc/layers/alexnet.csv --no-check --repeats 3 \
+    --total-workspace 120MiB --total-workspace-policy share --streams $streams --json "$out/totals_$streams.json"
 done
 
 python3 - "$out" <<'P'
@@ -78,7 +79,8 @@ for (kind, name), runs in rows.items():
         for what in ("real_time", "overhead_ns"):
             if what in runs["old"][0]:
                 old, new = ([round(run[what]) for run in runs[n]] for n in ("old", "new"))
-                print(f"{kind:7}{name:28}{what:12}{statistics.median(old):9.0f}{statistics.median(new):9.0f}  {old} {new}")
+                medians = f"{statistics.median(old):9.0f}{statistics.median(new):9.0f}"
+                print(f"{kind:7}{name:28}{what:12}{medians}  {old} {new}")
 P
 tail -n 4 "$out"/{alexnet,resnet18,totals}_*.txt 2> /dev/null
 exit 0

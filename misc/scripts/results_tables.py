@@ -487,6 +487,10 @@ def times(value):
     return "" if value is None else f"**{value:.2f}**" if value < 0.995 else f"{value:.2f}"
 
 
+def power(value):
+    return "" if value is None else f"{value:.1e}"
+
+
 def shares_pytorch():
     rows = []
     for name in lists.SHARES_PYTORCH:
@@ -494,10 +498,12 @@ def shares_pytorch():
         equal = found["equal_ms"] and found["equal_ms"] / found["step_ms"]
         rows.append((equal or 0, [found["math"].upper(), " + ".join(map(str, found["multiprocessors"])),
                                   " + ".join(map(str, found["shares"])), number(found["step_ms"]), times(found["speedup"]),
-                                  f"{found['part_of_speeds']:.2f}", times(equal), f"{found['gradient_distance']:.1e}",
-                                  f"{found['statistics_distance']:.1e}", revision(name)]))
+                                  f"{found['part_of_speeds']:.2f}", times(equal), power(found.get("gradient_norm_difference")),
+                                  power(found["gradient_distance"]), power(found.get("rounding_distance")),
+                                  power(found["statistics_distance"]), revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["math", "SMs", "shares", "ms", "gain", "of all", "over equal", "gradients", "statistics", "revision"]
+    header = ["math", "SMs", "shares", "ms", "gain", "of all", "over equal", "gradients' norms", "gradients", "rounding alone",
+              "statistics", "revision"]
     first = load(lists.SHARES_PYTORCH[0])
     return table(header, [row for _, row in rows],
                  f"{first['machine']['device']}s of one host, PyTorch {first['machine']['torch']}, "

@@ -13,6 +13,7 @@ from ucudnn import parallel  # noqa: E402
 
 try:
     import torch
+    import torch.distributed.nn
     import torch.multiprocessing as multiprocessing
     from torch.nn.parallel import DistributedDataParallel
 except ImportError:
@@ -121,9 +122,34 @@ class Sampler(unittest.TestCase):
             ucudnn.ShareSampler(range(8), [4, 0], rank=1)
 
 
-def model():
+if torch is not None:
+    class SampleNorm(torch.nn.Module):
+        """Over the samples of all ranks, as SyncBatchNorm, which has no CPU form: gradients cross ranks, too."""
+
+        def forward(self, x):
+            sums = torch.stack([x.sum(0), (x * x).sum(0), torch.full_like(x[0], float(len(x)))])
+            if torch.distributed.is_initialized():
+                sums = torch.distributed.nn.all_reduce(sums)
+            mean, square = sums[0] / sums[2], sums[1] / sums[2]
+            return (x - mean) / (square - mean * mean + 1e-3).sqrt()
+
+    class Two(torch.nn.Module):
+        """Returns what another output is made from, too, in a nest."""
+
+        def __init__(self, body, head):
+            super().__init__()
+            self.body, self.head = body, head
+
+        def forward(self, x):
+            features = self.body(x)
+            return {"logits": self.head(features), "rest": (features, None)}
+
+
+def model(kind="plain"):
     torch.manual_seed(1)
-    return torch.nn.Sequential(torch.nn.Linear(FEATURES, 16), torch.nn.Tanh(), torch.nn.Linear(16, CLASSES)).double()
+    body = torch.nn.Sequential(torch.nn.Linear(FEATURES, 16), torch.nn.Tanh(), *[SampleNorm()] * (kind == "norm"))
+    head = torch.nn.Linear(16, CLASSES)
+    return (Two(body, head) if kind == "two" else torch.nn.Sequential(body, head)).double()
 
 
 def data(length):
@@ -132,23 +158,29 @@ def data(length):
             torch.randint(CLASSES, (length,), generator=generator))
 
 
+def loss_of(outputs, labels):
+    if torch.is_tensor(outputs):
+        return torch.nn.functional.cross_entropy(outputs, labels)
+    return loss_of(outputs["logits"], labels) + (outputs["rest"][0] ** 2).mean()
+
+
 def train(module, batches, inputs, labels):
     """The gradients of each step; the loss is a mean, as usual."""
     gradients = []
     for batch in batches:
         module.zero_grad()
-        torch.nn.functional.cross_entropy(module(inputs[batch]), labels[batch]).backward()
+        loss_of(module(inputs[batch]), labels[batch]).backward()
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in module.parameters()]).clone())
     return gradients
 
 
-def rank_main(rank, shares, length, file, is_weighed, results):
+def rank_main(rank, shares, length, file, is_weighed, kind, results):
     torch.distributed.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=len(shares))
     inputs, labels = data(length)
     # As a program finds them: from steps that each rank has timed by itself.
     found = ucudnn.shares(sum(shares), {1: 1 / shares[rank], 2: 2 / shares[rank]})
     assert found == shares, found
-    ddp = DistributedDataParallel(model())
+    ddp = DistributedDataParallel(model(kind))
     if is_weighed:
         ucudnn.weigh(ddp, shares)
     loader = torch.utils.data.DataLoader(range(length), batch_sampler=ucudnn.ShareSampler(range(length), shares))
@@ -161,12 +193,12 @@ def rank_main(rank, shares, length, file, is_weighed, results):
 class Gradients(unittest.TestCase):
     """Gradients are compared, not losses: a mean of means has the right loss to look at, too."""
 
-    def run_ranks(self, shares, length, is_weighed=True):
+    def run_ranks(self, shares, length, is_weighed=True, kind="plain"):
         context = multiprocessing.get_context("spawn")
         results = context.Queue()
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "store")
-            ranks = [context.Process(target=rank_main, args=(rank, shares, length, file, is_weighed, results))
+            ranks = [context.Process(target=rank_main, args=(rank, shares, length, file, is_weighed, kind, results))
                      for rank in range(len(shares))]
             for process in ranks:
                 process.start()
@@ -178,11 +210,11 @@ class Gradients(unittest.TestCase):
             self.assertEqual(found[rank], found[0])
         return [torch.tensor(gradients, dtype=torch.float64) for gradients in found[0]]
 
-    def one_process(self, shares, length):
-        return train(model(), list(ucudnn.ShareSampler(range(length), [sum(shares)], rank=0)), *data(length))
+    def one_process(self, shares, length, kind):
+        return train(model(kind), list(ucudnn.ShareSampler(range(length), [sum(shares)], rank=0)), *data(length))
 
-    def distances(self, shares, length, **options):
-        ranks, alone = self.run_ranks(shares, length, **options), self.one_process(shares, length)
+    def distances(self, shares, length, kind="plain", **options):
+        ranks, alone = self.run_ranks(shares, length, kind=kind, **options), self.one_process(shares, length, kind)
         self.assertEqual(len(ranks), len(alone))
         return [((a - b).norm() / b.norm()).item() for a, b in zip(ranks, alone)]
 
@@ -190,14 +222,24 @@ class Gradients(unittest.TestCase):
         # 96 + 31, which no whole numbers share in the ratio 3 : 1.
         distances = self.distances([24, 8], 96 + 31)
         self.assertEqual(len(distances), 4)
-        self.assertLess(max(distances), 1e-6)  # added up in float
+        self.assertLess(max(distances), 1e-12)
+
+    def test_where_layers_exchange_gradients_are_those_of_one_process(self):
+        self.assertLess(max(self.distances([24, 8], 96 + 31, kind="norm")), 1e-12)
+
+    def test_of_several_outputs_are_those_of_one_process(self):
+        self.assertLess(max(self.distances([24, 8], 64, kind="two")), 1e-12)
+
+    def test_an_output_that_hides_its_tensors_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "object"):
+            parallel._map_tensors(lambda tensor: tensor, [object()])
 
     def test_without_weights_are_another_mean(self):
         # The test above can fail.
         self.assertGreater(max(self.distances([24, 8], 64, is_weighed=False)), 1e-2)
 
     def test_of_equal_ranks_are_as_before(self):
-        self.assertLess(max(self.distances([8, 8], 48)), 1e-6)
+        self.assertLess(max(self.distances([8, 8], 48)), 1e-12)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@
     loader = DataLoader(dataset, batch_sampler=ucudnn.ShareSampler(dataset, parts))
     ddp = ucudnn.weigh(DistributedDataParallel(model), parts)  # losses stay means over the rank's own samples
 
-SyncBatchNorm counts samples since PyTorch 1.5, so it needs nothing of this.
+SyncBatchNorm counts samples since PyTorch 1.5; the gradients that it exchanges are weighed.
 """
+import copy
+import dataclasses
 import math
 import random
 
@@ -177,43 +179,78 @@ class ShareSampler:
 
 
 class _Weights:
-    """How many samples this rank's last forward pass had, and how many all ranks' had."""
+    """What a sample of this rank weighs: its part of the mean over all ranks' samples, times the ranks."""
 
     def __init__(self, distributed, group):
-        self.distributed, self.group, self.own, self.total, self.work = distributed, group, None, None, None
+        self.distributed, self.group, self.pending = distributed, group, None
 
-    def count(self, module, inputs):
+    def count(self, module, inputs, named):
+        """Before a forward pass: adds up the ranks' samples, while it runs."""
         import torch
+        self.pending = None
         if not module.training or not torch.is_grad_enabled():
             return
-        tensor = next((value for value in inputs if torch.is_tensor(value)), None)
+        tensor = next((value for value in (*inputs, *named.values()) if torch.is_tensor(value)), None)
         if tensor is None:
-            raise ValueError("weigh: the first tensor among the positional inputs tells how many samples there are")
-        self.own = tensor.shape[0]
-        device = next(module.parameters()).device
-        self.total = torch.full((1,), float(self.own), dtype=torch.float32, device=device)
-        self.work = self.distributed.all_reduce(self.total, group=self.group, async_op=True)
+            raise ValueError("weigh: the first tensor among the inputs tells how many samples there are; there is none")
+        own = tensor.shape[0]
+        total = torch.full((), float(own), dtype=torch.float64, device=next(module.parameters()).device)
+        self.pending = own, total, self.distributed.all_reduce(total, group=self.group, async_op=True)
 
-    def hook(self, _, bucket):
-        gradients = bucket.buffer()
-        weighed = gradients.float() * self.own
-        future = self.distributed.all_reduce(weighed, group=self.group, async_op=True).get_future()
+    def scale(self, _, __, outputs):
+        """After it: the gradients of what it returns are weighed, before anything adds them up."""
+        if self.pending is None:
+            return outputs
+        import torch
+        own, total, work = self.pending
+        ranks = self.distributed.get_world_size(self.group)
 
-        def mean(done):
-            self.work.wait()
-            return gradients.copy_(done.value()[0] / self.total)
+        class Weighed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, tensor):
+                return tensor.view_as(tensor)
 
-        return future.then(mean)
+            @staticmethod
+            def backward(ctx, gradient):
+                work.wait()  # of NCCL: the stream waits, and not the host
+                return gradient * (own * ranks / total).to(gradient.device)
+
+        return _map_tensors(lambda t: Weighed.apply(t) if t.requires_grad else t, outputs)
+
+
+def _map_tensors(function, value):
+    """value, a module's output, with function(tensor) for each tensor in it."""
+    import torch
+    if torch.is_tensor(value):
+        return function(value)
+    if isinstance(value, tuple):
+        parts = [_map_tensors(function, each) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list):
+        return [_map_tensors(function, each) for each in value]
+    if isinstance(value, dict):  # some are dataclasses, too
+        mapped = copy.copy(value)
+        for key, each in value.items():
+            mapped[key] = _map_tensors(function, each)
+        return mapped
+    if dataclasses.is_dataclass(value):
+        mapped = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(mapped, field.name, _map_tensors(function, getattr(value, field.name)))
+        return mapped
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError(f"weigh: the module returns a {type(value).__name__}, in which tensors can't be found")
 
 
 def weigh(ddp, shares=None):
     """Makes a DistributedDataParallel average gradients over samples and not over ranks, whose parts may differ: then
     they are those of one process with the whole mini-batch. The loss is a mean over the rank's own samples, as usual.
 
-    Each gradient is multiplied by the rank's samples, added up over the ranks in float, and divided by all ranks'
-    samples: b_g G / N times DDP's mean, whatever the last mini-batch is. How many samples there are the first tensor of
-    the forward pass tells. Between two exchanges (no_sync) passes have equally many. shares, if given, are one for each
-    rank, which is checked. Returns the module."""
+    The gradient of what the module returns is multiplied by b_g G / N: the rank's samples, the ranks, all ranks'
+    samples, whatever the last mini-batch is. Layers that exchange gradients on the way back, as SyncBatchNorm does,
+    see weighed ones, and DDP's mean over the ranks is the one over the samples. How many samples there are the first
+    tensor among the inputs tells. shares, if given, are one for each rank, which is checked. Returns the module."""
     distributed = _distributed()
     if distributed is None:
         raise RuntimeError("weigh: there is no process group")
@@ -221,6 +258,6 @@ def weigh(ddp, shares=None):
     if shares is not None and len(shares) != ranks:
         raise ValueError(f"weigh: {len(shares)} shares for {ranks} ranks")
     weights = _Weights(distributed, ddp.process_group)
-    ddp.register_forward_pre_hook(weights.count)
-    ddp.register_comm_hook(None, weights.hook)
+    ddp.register_forward_pre_hook(weights.count, with_kwargs=True)
+    ddp.register_forward_hook(weights.scale)
     return ddp
