@@ -44,6 +44,14 @@ bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& 
          plan.workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
 }
 
+/// Whether the client's own kernel runs within the call's workspace, as it is or in parts.
+bool runsWithoutPlan(const MeasurementStore& store, const PlanRequest& request) {
+  if (!request.lacksWorkspace) return request.runsOwn();
+  return store.read(request, [&](const Known*, const KnownQuestion* asked) {
+    return asked != nullptr && asked->unmeasuredFor(request) != nullptr;
+  });
+}
+
 }  // namespace
 
 PlanAnswer Planner::answer(const PlanRequest& request, Measuring measuring) {
@@ -96,7 +104,7 @@ PlanAnswer Planner::answerMeasured(const PlanRequest& request, Measuring measuri
 
 std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
                                                    Measuring measuring) {
-  if (!BackgroundPlans::mayServe(request, measuring) || !runsWithoutPlan(request))
+  if (!BackgroundPlans::mayServe(request, measuring) || !runsWithoutPlan(store_, request))
     return std::nullopt;
   PlanAnswer none;
   const auto isToLoad = [&] {
@@ -122,13 +130,6 @@ std::optional<PlanAnswer> Planner::answerMeanwhile(const PlanRequest& request,
   if (!background_.begin(request, make)) return std::nullopt;
   none.isOngoing = true;  // the next call asks again
   return none;
-}
-
-bool Planner::runsWithoutPlan(const PlanRequest& request) const {
-  if (!request.lacksWorkspace) return request.runsOwn();
-  return store_.read(request, [&](const Known*, const KnownQuestion* asked) {
-    return asked != nullptr && asked->unmeasuredFor(request) != nullptr;
-  });
 }
 
 bool Planner::isOngoing(const PlanRequest& request) const {

@@ -113,8 +113,6 @@ class Planner {
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// The answer for a call that need not wait. Empty if the call has to.
   std::optional<PlanAnswer> answerMeanwhile(const PlanRequest& request, Measuring measuring);
-  /// Whether the client's own kernel runs within the call's workspace, as it is or in parts.
-  bool runsWithoutPlan(const PlanRequest& request) const;
   bool isOngoing(const PlanRequest& request) const;
   /// The answer from measurements of now or before.
   PlanAnswer answerMeasured(const PlanRequest& request, Measuring measuring);
