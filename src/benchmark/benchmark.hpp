@@ -50,8 +50,8 @@ struct BenchmarkRequest {
   /// A kernel that is expected to take longer is left out, unless none is expected to take half as
   /// long, or it is `own`. 0: no kernel is left out.
   double longestMs = 0;
-  /// Another thread asks cuDNN for its kernels, and builds those that it compiles. Meanwhile steps
-  /// do other work, or nothing (BenchmarkRun::isWaiting).
+  /// Another thread builds the kernels that cuDNN compiles. Meanwhile steps do other work, or
+  /// nothing (BenchmarkRun::isWaiting).
   bool compilesAside = false;
   double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
                         ///< none

@@ -77,10 +77,7 @@ std::optional<TaskQueue::Task> BenchmarkRun::takeReady() {
 bool BenchmarkRun::beginStage() {
   switch (stage_) {
     case Stage::kAsking:
-      if (question_.askNext(handle_)) {
-        isWaiting_ = question_.isAsking();
-        return true;
-      }
+      if (question_.askNext(handle_)) return true;
       if (!request_.devices.empty() && question_.expectedTimings() >= kTimingsWorthSharing)
         invite();
       stage_ = Stage::kAnchors;

@@ -29,8 +29,7 @@ class BenchmarkRun {
 
   /// Takes one step. False: there was none left. Throws Error if no kernel can be timed.
   bool advance();
-  /// Whether the last step did nothing because another thread is asking cuDNN, or is building all
-  /// remaining kernels of the stage.
+  /// Whether the last step did nothing because all remaining kernels of its stage are being built.
   bool isWaiting() const noexcept { return isWaiting_; }
   /// The last step, for the log: a kernel or the stage.
   std::string lastStep() const;

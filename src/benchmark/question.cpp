@@ -45,6 +45,37 @@ KernelOffer withinLimit(const BenchmarkRequest& request, int batch, KernelOffer 
   return offer;
 }
 
+/// Kernels that cuDNN names, or those of a look that run.
+std::vector<KernelOffer> offersAt(cudnnHandle_t handle,
+                                  const BenchmarkRequest& request,
+                                  const Question::Anchor& anchor,
+                                  int* failures) {
+  const Problem problem = request.problem.withBatch(anchor.batch);
+  const Calls calls = request.callsAt(anchor.batch);
+  if (request.look == nullptr)
+    return offeredKernels(
+        handle, problem, anchor.descriptors->get(), request.withEngines(), failures, calls);
+  std::vector<KernelOffer> offers;
+  for (const Kernel kernel : request.look->kernels)
+    if (const auto offer =
+            offeredKernel(handle, problem, anchor.descriptors, kernel, failures, calls))
+      offers.push_back(*offer);
+  if (request.look->firstOffers == 0 || !request.withEngines()) return offers;
+  const auto isNew = [&](const KernelOffer& first) {
+    return std::none_of(offers.begin(), offers.end(), [&](const KernelOffer& other) {
+      return other.kernel == first.kernel;
+    });
+  };
+  for (const KernelOffer& first : firstOffers(handle,
+                                              problem,
+                                              request.limitAt(anchor.batch),
+                                              request.look->firstOffers,
+                                              calls,
+                                              failures))
+    if (isNew(first)) offers.push_back(first);
+  return offers;
+}
+
 }  // namespace
 
 Question::Question(const BenchmarkRequest& request)
@@ -57,88 +88,23 @@ Question::Question(const BenchmarkRequest& request)
   if (request.known != nullptr) takeOver(*request.known);
 }
 
-/// What cuDNN is asked about one size. Holds all that it needs: another thread may ask.
-class Question::Asking {
- public:
-  Asking(const BenchmarkRequest& request, int batch)
-      : problem_(request.problem.withBatch(batch)),
-        calls_(request.callsAt(batch)),
-        withEngines_(request.withEngines()),
-        limitBytes_(request.limitAt(batch)) {
-    if (request.look != nullptr) look_ = *request.look;
-  }
-
-  /// Throws Error.
-  Asked ask(cudnnHandle_t handle) const {
-    Asked asked;
-    const auto descriptors = std::make_shared<const ProblemDescriptors>(problem_);
-    if (look_)
-      askAsInLook(handle, descriptors, asked);
-    else
-      asked.offers = offeredKernels(
-          handle, problem_, descriptors->get(), withEngines_, &asked.failures, calls_);
-    return asked;
-  }
-
- private:
-  void askAsInLook(cudnnHandle_t handle,
-                   const std::shared_ptr<const ProblemDescriptors>& descriptors,
-                   Asked& asked) const {
-    for (const Kernel kernel : look_->kernels)
-      if (const auto offer =
-              offeredKernel(handle, problem_, descriptors, kernel, &asked.failures, calls_))
-        asked.offers.push_back(*offer);
-    if (look_->firstOffers == 0 || !withEngines_) return;
-    for (const KernelOffer& first :
-         firstOffers(handle, problem_, limitBytes_, look_->firstOffers, calls_, &asked.failures))
-      if (std::none_of(asked.offers.begin(), asked.offers.end(), [&](const KernelOffer& other) {
-            return other.kernel == first.kernel;
-          }))
-        asked.offers.push_back(first);
-  }
-
-  Problem problem_;
-  Calls calls_;
-  bool withEngines_;
-  std::size_t limitBytes_;
-  std::optional<Look> look_;
-};
-
 bool Question::askNext(cudnnHandle_t handle) {
   while (sizesSeen_ < request_.sizes.size()) {
-    const int batch = request_.sizes[sizesSeen_];
+    const int batch = request_.sizes[sizesSeen_++];
     if (isAnchor(batch)) {
-      auto asked = ask(handle, batch);
-      if (!asked) return true;
-      addAnchor(handle, batch, *std::move(asked));
-      ++sizesSeen_;
+      addAnchor(handle, batch);
       return true;
     }
     between_.push_back(batch);
-    ++sizesSeen_;
   }
   if (request_.tuning == Tuning::kFast && middle_ == 0) beginInTheMiddle();
   return false;
 }
 
-/// Empty: another thread is asking.
-std::optional<Question::Asked> Question::ask(cudnnHandle_t handle, int batch) {
-  const Asking asking(request_, batch);
-  if (!request_.compilesAside) return asking.ask(handle);
-  if (!asking_)
-    asking_ = std::make_unique<BackgroundTask<Asked>>(
-        [asking](cudnnHandle_t other) { return asking.ask(other); });
-  if (!asking_->isDone()) return std::nullopt;
-  const auto task = std::move(asking_);
-  auto asked = task->result();
-  return asked ? std::move(asked) : asking.ask(handle);
-}
-
-void Question::addAnchor(cudnnHandle_t handle, int batch, Asked asked) {
+void Question::addAnchor(cudnnHandle_t handle, int batch) {
   const Problem problem = request_.problem.withBatch(batch);
   Anchor anchor{batch, std::make_shared<const ProblemDescriptors>(problem), {}};
-  std::vector<KernelOffer>& offers = asked.offers;
-  failures_ += asked.failures;
+  std::vector<KernelOffer> offers = offersAt(handle, request_, anchor, &failures_);
   addOwn(handle, anchor, offers);
   for (const KernelOffer& offer : offers) {
     offered_.insert(offer.kernel);

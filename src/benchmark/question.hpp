@@ -3,11 +3,9 @@
 
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <set>
 #include <vector>
 
-#include "benchmark/background_task.hpp"
 #include "benchmark/benchmark.hpp"
 #include "benchmark/measured_so_far.hpp"
 #include "benchmark/task_queue.hpp"
@@ -28,8 +26,6 @@ class Question {
 
   /// Asks cuDNN for its kernels at one more anchor. False: all have been asked about. Throws Error.
   bool askNext(cudnnHandle_t handle);
-  /// Whether another thread is asking: so the request wants it.
-  bool isAsking() const noexcept { return asking_ != nullptr; }
 
   struct Anchor {
     int batch = 0;
@@ -60,8 +56,8 @@ class Question {
   void add(int batch, std::vector<Measurement> measured);
   /// REQUIRES: every anchor has been added.
   Judgement judgeBetween(cudnnHandle_t handle, int batch) const;
-  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content.
-  /// Before every anchor has been added, a yes may become a no.
+  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content. Before
+  /// every anchor has been added, a yes may become a no.
   bool isWorthRefining(int batch, const Measurement& measured) const;
   TimingTask refinement(const Anchor& anchor, const Measurement& measured, int device) const;
 
@@ -83,25 +79,17 @@ class Question {
   int failures() const noexcept { return failures_; }
 
  private:
-  struct Asked {
-    std::vector<KernelOffer> offers;
-    int failures = 0;
-  };
-  class Asking;
-
   bool isAnchor(int batch) const noexcept;
   bool isAsked(int batch) const;
   bool isToBeTried(int batch, const KernelOffer& offer) const;
   bool isRest(int batch) const noexcept;
-  std::optional<Asked> ask(cudnnHandle_t handle, int batch);
-  void addAnchor(cudnnHandle_t handle, int batch, Asked asked);
+  void addAnchor(cudnnHandle_t handle, int batch);
   void addOwn(cudnnHandle_t handle, const Anchor& anchor, std::vector<KernelOffer>& offers);
   void beginInTheMiddle();
   void takeOver(const Measurements& known);
 
   const BenchmarkRequest& request_;
   Clock::time_point deadline_;
-  std::unique_ptr<BackgroundTask<Asked>> asking_;
   std::size_t sizesSeen_ = 0;  ///< of the request's
   std::vector<Anchor> anchors_;
   int middle_ = 0;  ///< fast tuning: the anchor that is first

@@ -141,7 +141,6 @@ TEST_F(PlannerCallsTest, WithoutAShareOrTimeNothingIsMeasuredUnasked) {
 }
 
 TEST_F(PlannerCallsTest, WhatWasAskedForDoesNotDelayTheRest) {
-  settings_.backgroundPlanning = false;  // no call passes while another thread asks
   settings_.benchmarkStallMs = 1e-6;
   Planner alone, busy;
   for (int batch = 1000; batch < 1010; ++batch)
