@@ -192,7 +192,9 @@ std::string HostPlan::text() const {
   std::string text = std::to_string(steps.size()) + " tiles of";
   for (const Axis axis : {kSamples, kBand, kOuts, kIns})
     text += (axis == kSamples ? " " : " x ") + std::to_string(division.tiling.size[axis]);
-  return text;
+  for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
+    text += (tensor == kTensorX ? " in " : "+") + std::to_string(division.tiling.slots[tensor]);
+  return text + " slots";
 }
 
 }  // namespace ucudnn
