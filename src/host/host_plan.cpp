@@ -191,7 +191,10 @@ std::size_t HostPlan::biasBytes(const Problem& problem, const HostOperands& oper
 std::string HostPlan::text() const {
   std::string text = std::to_string(steps.size()) + " tiles of";
   for (const Axis axis : {kSamples, kBand, kOuts, kIns})
-    text += (axis == kSamples ? " " : " x ") + std::to_string(division.tiling.size[axis]);
+    text += (axis == kSamples ? " " : " x ") + std::to_string(division.tiling.size[axis]) +
+            (axis != kBand                                           ? ""
+             : whole.dimensions == 5 && division.tiling.spatial == 0 ? " planes"
+                                                                     : " rows");
   for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
     text += (tensor == kTensorX ? " in " : "+") + std::to_string(division.tiling.slots[tensor]);
   return text + " slots";

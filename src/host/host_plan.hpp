@@ -52,7 +52,7 @@ struct HostPlan {
   std::vector<Shape> shapes;
   std::vector<Step> steps;
 
-  /// "32 tiles of 1 x 32 x 2040 x 2040 in 2+1+2 slots": along each axis, for x, w and y.
+  /// "32 tiles of 1 x 32 rows x 2040 x 2040 in 2+1+2 slots": along each axis, for x, w and y.
   std::string text() const;
 };
 

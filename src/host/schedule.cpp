@@ -154,7 +154,7 @@ namespace {
 struct Copies {
   double count = 0, rows = 0;
   double ms(const Link& link, double bytesMs) const noexcept {
-    return count * link.copyMs + std::max(bytesMs, rows * link.rowMs);
+    return count * link.copyMs + bytesMs + rows * link.rowMs;
   }
 };
 
@@ -205,8 +205,7 @@ class PipelineClock {
     const int slot = visit.uses[tensor].haloSlot;
     if (slot < 0 || !slots_.isStaged(tensor)) return;
     const double bytes = bytesOf(tensor, visit, haloRows(visit).count);
-    computed_ +=
-        copiesOf(tensor, visit.index).count * link_.copyMs + bytes / link_.deviceBytesPerMs;
+    computed_ += copiesOf(tensor, visit.index).ms(link_, bytes / link_.deviceBytesPerMs);
     free_[tensor][static_cast<std::size_t>(slot)] = computed_;
   }
 

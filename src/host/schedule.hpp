@@ -34,7 +34,7 @@ struct Link {
   double pageableBytesPerMs = 5e6;      ///< through a pinned buffer
   double deviceBytesPerMs = 5e8;        ///< within the device
   double copyMs = 0.005;                ///< what each copy takes beside its bytes
-  double rowMs = 2e-6;                  ///< and what each row takes at least
+  double rowMs = 1e-4;                  ///< and each row
 };
 
 /// A tile in the order of computation.

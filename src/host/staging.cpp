@@ -129,7 +129,7 @@ void Staging::prepare() {
 /// narrow rows, and copies within the device.
 void Staging::measureLink(const Lane& lane) {
   constexpr int kCopies = 16;
-  constexpr std::size_t kSmall = 4096, kRowBytes = 64, kRows = 16384;
+  constexpr std::size_t kSmall = 4096;
   const DeviceBuffer in(Bounce::kBytes);
   const DeviceBuffer out(Bounce::kBytes);
   const Event begin[] = {makeEvent(), makeEvent()};
@@ -168,18 +168,25 @@ void Staging::measureLink(const Lane& lane) {
     return static_cast<double>(Bounce::kBytes) * kCopies / std::max(ms - smallMs, ms / 2);
   };
   link_.deviceBytesPerMs = rateOf(repeat(in.get(), out.get(), Bounce::kBytes));
-  link_.rowMs = msOf([&] {
-                  UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(in.get(),
-                                                      kRowBytes,
-                                                      bounceIn_->buffer(0),
-                                                      2 * kRowBytes,
-                                                      kRowBytes,
-                                                      kRows,
-                                                      cudaMemcpyHostToDevice,
-                                                      streams[0]));
-                }) /
-                kRows;
   for (std::size_t i = 0; i < 2; ++i) link_.bytesPerMs[i] = rateOf(bothMs[i]);
+  link_.rowMs = 0;
+  for (const std::size_t width : {std::size_t{64}, std::size_t{2048}}) {
+    constexpr std::size_t kRows = 1024;
+    const auto copyRows = [&] {
+      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(in.get(),
+                                          2 * width,
+                                          bounceIn_->buffer(0),
+                                          2 * width,
+                                          width,
+                                          kRows,
+                                          cudaMemcpyHostToDevice,
+                                          streams[0]));
+    };
+    copyRows();
+    const double ms = msOf(copyRows) - link_.copyMs;
+    const double bytesMs = static_cast<double>(width * kRows) / link_.bytesPerMs[0];
+    link_.rowMs = std::max(link_.rowMs, (ms - bytesMs) / kRows);
+  }
   // The host moves pageable memory besides.
   link_.pageableBytesPerMs = std::min(link_.pageableBytesPerMs, link_.bytesPerMs[0]);
 }

@@ -81,7 +81,7 @@ bool adds(const HostProblem& problem, const std::string& log) {
   std::smatch match;
   if (lines.empty() ||
       !std::regex_search(
-          lines.back(), match, std::regex("tiles of [0-9]+ x [0-9]+ x ([0-9]+) x ([0-9]+)")))
+          lines.back(), match, std::regex("tiles of [0-9]+ x [0-9]+ [a-z]+ x ([0-9]+) x ([0-9]+)")))
     return true;
   const ConvolutionCase& whole = problem.convolution;
   return problem.operation == UCUDNN_BACKWARD_FILTER ||
