@@ -56,8 +56,8 @@ class Question {
   void add(int batch, std::vector<Measurement> measured);
   /// REQUIRES: every anchor has been added.
   Judgement judgeBetween(cudnnHandle_t handle, int batch) const;
-  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content. Before
-  /// every anchor has been added, a yes may become a no.
+  /// Whether a kernel timed once at an anchor has to be timed until the stop rule is content.
+  /// Before every anchor has been added, a yes may become a no.
   bool isWorthRefining(int batch, const Measurement& measured) const;
   TimingTask refinement(const Anchor& anchor, const Measurement& measured, int device) const;
 

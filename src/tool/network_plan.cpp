@@ -14,8 +14,7 @@ int planNetwork(const ConvolutionOptions& options, const std::string& command) {
     throw BadInput(
         "plan --total-workspace: this build divides no total; rebuild with -DUCUDNN_DIVIDE=ON");
   if (options.accuracy) throw BadInput("--accuracy does not go with --total-workspace");
-  if (options.deviceBytes > 0)
-    throw BadInput("--device-memory does not go with --total-workspace");
+  if (options.deviceBytes > 0) throw BadInput("--device-memory does not go with --total-workspace");
   const std::vector<Layer> layers =
       filterLayers(readLayers(options.files, options.batchSize), options.patterns);
   OutputFile json("--json", options.jsonFile);
