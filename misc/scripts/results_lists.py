@@ -16,10 +16,10 @@ REVISIONS = {
     "unasked_h100": "8ffdc81",
     "unasked_measuring_h100": "efc84c8",
     "unasked_server_shapes_h100": "7b6a04b",
-    "unasked_shapes_training_h100": "c70f9bd",
-    "host_tensors_h100": "8ceec15",
+    "unasked_shapes_training_h100": "92ab458",
     "jax_alexnet_h100": "31c8ed8",
-    "shares2_pytorch_unequal_h100": "a4f580f",
+    "shares2_pytorch_unequal_h100": "cae5607",
+    "shares2_pytorch_unequal_fma_h100": "cae5607",
     "programs_second_start_h100": "7b6a04b",
     "programs_shipped_h100": "7ba7ca8",
     "preload_planned_h100": "b6aa90b",
@@ -238,6 +238,7 @@ SHARES = (  # data parallel, of misc/scripts/measure_shares.sh: file, network
     ("shares2_resnet18_unequal_h200", "ResNet-18, TF32"),
     ("shares2_resnet18_unequal_fma_h100", "ResNet-18, FMA"),
     ("shares2_vgg16_equal_h100", "VGG-16, TF32"),
+    ("shares2_vgg16_unequal_fma_h100", "VGG-16, FMA"),
     ("shares2_vgg16_unequal_h200", "VGG-16, TF32"),
     ("shares2_alexnet_limits_h100", "AlexNet, TF32"),
     ("shares2_alexnet_limits_legacy_h100", "AlexNet, TF32, legacy"),
@@ -249,4 +250,5 @@ SHARES = (  # data parallel, of misc/scripts/measure_shares.sh: file, network
 
 SHARES_PYTORCH = (  # the same of misc/examples/ddp_shares.py
     "shares2_pytorch_unequal_h100",
+    "shares2_pytorch_unequal_fma_h100",
 )

@@ -296,7 +296,7 @@ def image_widths():
         passes = [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
         rows.append([what, *[cell for a, b in passes for cell in (number(a), number(b), ratio(b / a))]])
     header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time"]
-    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, c70f9bd.\n"
+    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 92ab458.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`")
 
 
@@ -488,7 +488,7 @@ def times(value):
 
 
 def power(value):
-    return "" if value is None else f"{value:.1e}"
+    return f"{value:.1e}"
 
 
 def shares_pytorch():
@@ -498,12 +498,12 @@ def shares_pytorch():
         equal = found["equal_ms"] and found["equal_ms"] / found["step_ms"]
         rows.append((equal or 0, [found["math"].upper(), " + ".join(map(str, found["multiprocessors"])),
                                   " + ".join(map(str, found["shares"])), number(found["step_ms"]), times(found["speedup"]),
-                                  f"{found['part_of_speeds']:.2f}", times(equal), power(found.get("gradient_norm_difference")),
-                                  power(found["gradient_distance"]), power(found.get("rounding_distance")),
+                                  f"{found['part_of_speeds']:.2f}", times(equal), power(found["gradient_norm_difference"]),
+                                  power(found["gradient_distance"]), power(found["rounding_distance"]),
                                   power(found["statistics_distance"]), revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["math", "SMs", "shares", "ms", "gain", "of all", "over equal", "gradients' norms", "gradients", "rounding alone",
-              "statistics", "revision"]
+    header = ["math", "SMs", "shares", "ms", "gain", "of all", "over equal", "norms", "gradients", "rounding", "statistics",
+              "revision"]
     first = load(lists.SHARES_PYTORCH[0])
     return table(header, [row for _, row in rows],
                  f"{first['machine']['device']}s of one host, PyTorch {first['machine']['torch']}, "
@@ -520,12 +520,12 @@ def host_tensors():
         rows.append((-time / bound, [what, each["math"].upper(), f"{each['device_memory_bytes'] >> 30} GiB", number(time),
                                      number(each["in_core_ms"]), number(each["copy_in_ms"]), number(each["copy_out_ms"]),
                                      ratio(time / bound), f"{100 * (each['predicted_ms'] / time - 1):+.0f} %",
-                                     number(each["managed_prefetched_ms"]), number(each["managed_ms"])]))
+                                     number(each["managed_prefetched_ms"]), number(each["managed_ms"]), each["revision"]]))
     rows.sort(key=lambda each: each[0])
-    header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "over the longest", "predicted", "prefetched",
-              "managed"]
+    header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "of longest", "predicted", "prefetched",
+              "managed", "revision"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, cuDNN 9.19, PCIe 5, float, 2026-11-26, 8ceec15.\n"
+                 "One NVIDIA H100, cuDNN 9.19, PCIe 5, float, 2026-11-26.\n"
                  "`ucudnn_host_tensors_benchmark volume tf32 1024 5`, and so on")
 
 

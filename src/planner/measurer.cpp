@@ -26,9 +26,6 @@ constexpr std::chrono::milliseconds kShortestRetry{100};
 // A slice takes this part of the stall: steps of 1 to 3 ms, too little for a person or a server to
 // notice.
 constexpr double kSlicesOfStall = 4;
-// A measurement that no call has wanted for this long gives way: it waits for its program's next
-// phase.
-constexpr std::chrono::seconds kWantedWithin{1};
 // Measurements that a program has begun and not continued. They hold built engines, some of 1 MiB.
 constexpr std::size_t kMostOngoing = 16;
 // The findings of so much time may be lost when the process ends. Keeping them takes a millisecond.

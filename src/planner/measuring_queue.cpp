@@ -5,7 +5,6 @@
 namespace ucudnn {
 namespace {
 
-constexpr std::chrono::seconds kWantedWithin{1};
 // A program with more problems measures some out of their turn.
 constexpr std::size_t kMostWaiting = 256;
 

@@ -10,8 +10,12 @@
 
 namespace ucudnn {
 
-/// On each device the one whose gain pays soonest goes first. One that no call has wanted for a
-/// second doesn't hold up the others. Thread-safe.
+/// A measurement that no call has wanted for this long gives way: it waits for its program's next
+/// phase.
+inline constexpr std::chrono::seconds kWantedWithin{1};
+
+/// On each device the one whose gain pays soonest goes first. One that no call has wanted for
+/// kWantedWithin doesn't hold up the others. Thread-safe.
 class MeasuringQueue {
  public:
   /// A call of the problem wants it measured, which pays so many times over. Returns whether its

@@ -84,11 +84,11 @@ TEST_F(DeterminismTest, AGraphsBitsStayWhenItIsMeasuredLate) {
 
 TEST_F(DeterminismTest, AGraphsBitsStayUnderATotal) {
   expectOneValueOfGraphs("UCUDNN_TOTAL_WORKSPACE_SIZE=2097152 ");
-  expectOneValueOfGraphs(std::string(kMeasured) + "UCUDNN_TOTAL_WORKSPACE_SIZE=8192 ", 5);
+  expectOneValueOfGraphs(std::string(kMeasured) + "UCUDNN_TOTAL_WORKSPACE_SIZE=8KiB ", 5);
 }
 
 TEST_F(DeterminismTest, AGraphsBitsStayWithinACap) {
-  for (const char* const cap : {"0", "4096", "65536"})
+  for (const char* const cap : {"0", "4096B", "64KiB"})
     expectOneValueOfGraphs(std::string(kMeasured) + "UCUDNN_WORKSPACE_LIMIT=" + cap + " ", 5);
 }
 

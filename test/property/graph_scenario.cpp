@@ -126,7 +126,7 @@ void setCap(std::size_t bytes) {
   if (bytes == kUnlimited)
     ::unsetenv("UCUDNN_WORKSPACE_LIMIT");
   else
-    ::setenv("UCUDNN_WORKSPACE_LIMIT", std::to_string(bytes).c_str(), 1);
+    ::setenv("UCUDNN_WORKSPACE_LIMIT", (std::to_string(bytes) + "B").c_str(), 1);
 }
 
 void runProgram(const GraphScenario& scenario, int client, Report& report, GraphCounts& counts) {

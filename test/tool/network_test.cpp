@@ -292,5 +292,21 @@ TEST_F(SimulatedNetwork, PlanDrawsTheDivisionAndWritesTheProgram) {
 }
 #endif
 
+TEST_F(SimulatedNetwork, APlacementOfTensorsIsBounded) {
+  const std::string command =
+      "plan " + kAlexNet + " --limit 1GiB --policy undivided --device-memory ";
+  const auto placement = [&](const char* bytes) { return run(command + bytes).at("placement"); };
+  const Json little = placement("1KiB"), some = placement("32MiB"), all = placement("8GiB");
+  EXPECT_NE(outcome_.output.find("any placement "), std::string::npos) << outcome_.output;
+  const auto least = [](const Json& each) { return each.at("least_ms").get<double>(); };
+  EXPECT_NEAR(little.at("in_host_memory_ms"), least(little), 0.01 * least(little));
+  EXPECT_LT(least(some), 0.999 * least(little));
+  EXPECT_LT(least(all), 0.999 * least(some));
+  EXPECT_NEAR(all.at("on_device_ms"), least(all), 0.01 * least(all));
+  EXPECT_NEAR(55e6, little.at("to_host_bytes_per_ms"), 1e6);
+  for (const char* const other : {" --total-workspace 64MiB", " --operations forward"})
+    EXPECT_EQ(2, runTool(command + "1GiB" + other).status) << other;
+}
+
 }  // namespace
 }  // namespace ucudnn::test

@@ -184,13 +184,13 @@ class _Weights:
     def __init__(self, distributed, group):
         self.distributed, self.group, self.pending = distributed, group, None
 
-    def count(self, module, inputs, named):
+    def count(self, module, inputs, named=None):
         """Before a forward pass: adds up the ranks' samples, while it runs."""
         import torch
         self.pending = None
         if not module.training or not torch.is_grad_enabled():
             return
-        tensor = next((value for value in (*inputs, *named.values()) if torch.is_tensor(value)), None)
+        tensor = next((value for value in (*inputs, *(named or {}).values()) if torch.is_tensor(value)), None)
         if tensor is None:
             raise ValueError("weigh: the first tensor among the inputs tells how many samples there are; there is none")
         own = tensor.shape[0]
@@ -258,6 +258,9 @@ def weigh(ddp, shares=None):
     if shares is not None and len(shares) != ranks:
         raise ValueError(f"weigh: {len(shares)} shares for {ranks} ranks")
     weights = _Weights(distributed, ddp.process_group)
-    ddp.register_forward_pre_hook(weights.count, with_kwargs=True)
+    try:
+        ddp.register_forward_pre_hook(weights.count, with_kwargs=True)
+    except TypeError:  # before PyTorch 2.0
+        ddp.register_forward_pre_hook(weights.count)
     ddp.register_forward_hook(weights.scale)
     return ddp
