@@ -125,6 +125,25 @@ void Staging::prepare() {
   lane_ = std::move(lane);
 }
 
+/// What a row of a copy to the device takes beside its bytes: the worse of narrow and wide ones.
+template <typename Time>
+static double rowMsOf(
+    const Link& link, const Time& msOf, void* to, const void* from, cudaStream_t stream) {
+  constexpr std::size_t kRows = 1024;
+  double rowMs = 0;
+  for (const std::size_t width : {std::size_t{64}, std::size_t{2048}}) {
+    const auto copyRows = [&] {
+      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(
+          to, 2 * width, from, 2 * width, width, kRows, cudaMemcpyHostToDevice, stream));
+    };
+    copyRows();
+    const double ms = msOf(copyRows) - link.copyMs;
+    const double bytesMs = static_cast<double>(width * kRows) / link.bytesPerMs[0];
+    rowMs = std::max(rowMs, (ms - bytesMs) / kRows);
+  }
+  return rowMs;
+}
+
 /// Both directions at once, because they share what is behind the link; then many small copies,
 /// narrow rows, and copies within the device.
 void Staging::measureLink(const Lane& lane) {
@@ -169,24 +188,7 @@ void Staging::measureLink(const Lane& lane) {
   };
   link_.deviceBytesPerMs = rateOf(repeat(in.get(), out.get(), Bounce::kBytes));
   for (std::size_t i = 0; i < 2; ++i) link_.bytesPerMs[i] = rateOf(bothMs[i]);
-  link_.rowMs = 0;
-  for (const std::size_t width : {std::size_t{64}, std::size_t{2048}}) {
-    constexpr std::size_t kRows = 1024;
-    const auto copyRows = [&] {
-      UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(in.get(),
-                                          2 * width,
-                                          bounceIn_->buffer(0),
-                                          2 * width,
-                                          width,
-                                          kRows,
-                                          cudaMemcpyHostToDevice,
-                                          streams[0]));
-    };
-    copyRows();
-    const double ms = msOf(copyRows) - link_.copyMs;
-    const double bytesMs = static_cast<double>(width * kRows) / link_.bytesPerMs[0];
-    link_.rowMs = std::max(link_.rowMs, (ms - bytesMs) / kRows);
-  }
+  link_.rowMs = rowMsOf(link_, msOf, in.get(), bounceIn_->buffer(0), streams[0]);
   // The host moves pageable memory besides.
   link_.pageableBytesPerMs = std::min(link_.pageableBytesPerMs, link_.bytesPerMs[0]);
 }
