@@ -266,17 +266,5 @@ bool run(const Seeds& seeds, unsigned long long seed) {
 }  // namespace
 
 int main(int count, char** words) {
-  Seeds seeds;
-  if (!seeds.parse(count, words, false)) {
-    std::fprintf(stderr, "usage: %s [--seed S] [--count N] [--trace]\n", words[0]);
-    return 2;
-  }
-  unsigned long long wrong = 0;
-  for (unsigned long long i = 0; i < seeds.count; ++i)
-    if (!run(seeds, seeds.first + i)) ++wrong;
-  std::printf("%llu clients, %llu problems: %llu clients found something wrong\n",
-              seeds.count,
-              seeds.count * kProblemsPerClient,
-              wrong);
-  return wrong == 0 ? 0 : 1;
+  return runSeeds(count, words, kProblemsPerClient, run);
 }

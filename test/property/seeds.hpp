@@ -72,4 +72,22 @@ bool runSeed(const Seeds& seeds,
   return true;
 }
 
+/// What a test's main() does. `run`: a seed; false: something was wrong. Returns the exit status.
+template <typename Run>
+int runSeeds(int count, char** words, int problemsEach, Run run) {
+  Seeds seeds;
+  if (!seeds.parse(count, words, false)) {
+    std::fprintf(stderr, "usage: %s [--seed S] [--count N] [--trace]\n", words[0]);
+    return 2;
+  }
+  unsigned long long wrong = 0;
+  for (unsigned long long i = 0; i < seeds.count; ++i)
+    if (!run(seeds, seeds.first + i)) ++wrong;
+  std::printf("%llu clients, %llu problems: %llu clients found something wrong\n",
+              seeds.count,
+              seeds.count * static_cast<unsigned long long>(problemsEach),
+              wrong);
+  return wrong == 0 ? 0 : 1;
+}
+
 }  // namespace ucudnn::test
