@@ -8,6 +8,7 @@ SyncBatchNorm counts samples since PyTorch 1.5; the gradients that it exchanges 
 """
 import copy
 import dataclasses
+import functools
 import math
 import random
 
@@ -195,27 +196,44 @@ class _Weights:
             raise ValueError("weigh: the first tensor among the inputs tells how many samples there are; there is none")
         own = tensor.shape[0]
         total = torch.full((), float(own), dtype=torch.float64, device=next(module.parameters()).device)
-        self.pending = own, total, self.distributed.all_reduce(total, group=self.group, async_op=True)
+        work = self.distributed.all_reduce(total, group=self.group, async_op=True)
+        self.pending = _Weight(own * self.distributed.get_world_size(self.group), total, work)
 
     def scale(self, _, __, outputs):
         """After it: the gradients of what it returns are weighed, before anything adds them up."""
         if self.pending is None:
             return outputs
-        import torch
-        own, total, work = self.pending
-        ranks = self.distributed.get_world_size(self.group)
+        weight, weighed = self.pending, _weighed().apply
+        return _map_tensors(lambda t: weighed(t, weight) if t.requires_grad else t, outputs)
 
-        class Weighed(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx, tensor):
-                return tensor.view_as(tensor)
 
-            @staticmethod
-            def backward(ctx, gradient):
-                work.wait()  # of NCCL: the stream waits, and not the host
-                return gradient * (own * ranks / total).to(gradient.device)
+@dataclasses.dataclass
+class _Weight:
+    factor: int
+    total: object  # a tensor, once work is done
+    work: object
 
-        return _map_tensors(lambda t: Weighed.apply(t) if t.requires_grad else t, outputs)
+    def of(self, gradient):
+        self.work.wait()  # of NCCL: the stream waits, and not the host
+        return gradient * (self.factor / self.total).to(gradient.device)
+
+
+@functools.lru_cache(maxsize=None)
+def _weighed():
+    """The function that returns its tensor, and weighs the gradient: defined once PyTorch is there."""
+    import torch
+
+    class Weighed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, tensor, weight):
+            ctx.weight = weight
+            return tensor.view_as(tensor)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return ctx.weight.of(gradient), None
+
+    return Weighed
 
 
 def _map_tensors(function, value):
