@@ -89,11 +89,7 @@ void CheckMemory::fillWithNans(std::size_t begin, std::size_t end) {
 void CheckMemory::prepareSecondRun() {
   for (const Region& region : {layout_.output, layout_.workspace})
     UCUDNN_CHECK_CUDA(cudaMemsetAsync(at(region.begin), 0, region.bytes, stream_));
-  if (others_ == nullptr) {
-    cudaStream_t stream = nullptr;
-    UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    others_.reset(stream);
-  }
+  if (others_ == nullptr) others_ = makeStream();
   const Event now = makeEvent();
   UCUDNN_CHECK_CUDA(cudaEventRecord(now.get(), stream_));
   UCUDNN_CHECK_CUDA(cudaStreamWaitEvent(others_.get(), now.get(), 0));

@@ -27,9 +27,7 @@ struct Tools {
 
   explicit Tools(int device) {
     UCUDNN_CHECK_CUDA(cudaSetDevice(device));
-    cudaStream_t made = nullptr;
-    UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
-    stream.reset(made);
+    stream = makeStream();
     handle = makeOwned<CudnnHandle>(cudnn().create);
     UCUDNN_CHECK_CUDNN(cudnn().setStream(handle.get(), stream.get()));
   }

@@ -57,6 +57,13 @@ inline Event makeEvent() {
   return Event(event);
 }
 
+/// It waits for no other stream, because a client may be capturing one.
+inline Stream makeStream() {
+  cudaStream_t stream = nullptr;
+  UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return Stream(stream);
+}
+
 /// Device memory on the device that is current when it is made. Throws OutOfMemory.
 class DeviceBuffer {
  public:

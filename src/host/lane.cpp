@@ -11,12 +11,6 @@
 namespace ucudnn {
 namespace {
 
-Stream makeStream() {
-  cudaStream_t stream = nullptr;
-  UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  return Stream(stream);
-}
-
 struct CapturedLane {
   std::unique_ptr<Lane> lane;
   std::shared_ptr<const std::atomic<bool>> gone;

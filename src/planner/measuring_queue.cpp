@@ -5,7 +5,7 @@
 namespace ucudnn {
 namespace {
 
-// A program with more problems measures some out of their turn.
+// Others of a program with more problems wait until one of these has been measured or forgotten.
 constexpr std::size_t kMostWaiting = 256;
 
 }  // namespace

@@ -22,12 +22,9 @@ class DevicePlans {
       : request_(like), network_(network), device_(device) {
     if (device.device == request_.device) return;
     const DeviceScope scope(device.device);
-    cudaStream_t stream = nullptr;
-    // It waits for no other stream, because a client may be capturing one.
-    UCUDNN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    stream_.reset(stream);
+    stream_ = makeStream();
     handle_ = makeOwned<CudnnHandle>(cudnn().create);
-    UCUDNN_CHECK_CUDNN(cudnn().setStream(handle_.get(), stream));
+    UCUDNN_CHECK_CUDNN(cudnn().setStream(handle_.get(), stream_.get()));
     request_.handle = handle_.get();
     request_.device = device.device;
     request_.machine = planner().machines().ofDevice(device.device);
