@@ -76,11 +76,6 @@ class Way {
 using OurWay = Way<UcudnnHandle_t>;
 using NativeWay = Way<cudnnHandle_t>;
 
-double elapsedMs(std::chrono::steady_clock::time_point since) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - since)
-      .count();
-}
-
 /// cuDNN's fastest within the workspace.
 Choice nativeChoice(cudnnHandle_t handle,
                     const Convolution& convolution,
@@ -222,7 +217,7 @@ void askOurs(const Handles& handles,
   restDevice(kBusyBeforePlanningMs);
   const auto start = std::chrono::steady_clock::now();
   const auto choices = findAlgorithms(handles.ours(), convolution, tensors, workspace, 1);
-  row.planningMs = elapsedMs(start);
+  row.planningMs = msSince(start);
   if (choices.empty()) throw DeviceError("μ-cuDNN's query names no algorithm within the limit");
   if (auto plan = describePlan(handles.ours(), convolution, limitBytes)) {
     row.configuration = std::move(plan->configuration);

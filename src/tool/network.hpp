@@ -16,6 +16,8 @@
 
 namespace ucudnn::tool {
 
+class Progress;
+
 /// The ways to spend a total that are compared: each convolution has an equal part of it (WR),
 /// `divide`, and `share`, which is also `auto`.
 enum class Way { kReuse, kDivide, kShare };
@@ -51,6 +53,10 @@ struct NetworkTotals {
   /// Predicted for one stream.
   NetworkTimes iteration;
   std::size_t workspaceBytes = 0;  ///< of device memory that is needed
+  /// Host time to plan it, which measures all that the ways planned before have not: share, then
+  /// divide, then wr.
+  double planningMs = 0;
+  long long kernelsMeasured = 0;
 };
 
 struct NetworkReport {
@@ -59,7 +65,7 @@ struct NetworkReport {
   std::size_t eachBytes = 0;  ///< a convolution's equal part
   std::vector<NetworkRow> rows;
   std::array<std::optional<NetworkTotals>, kWays.size()> totals;
-  double planningMs = 0;  ///< host time of plan(): all is measured there
+  double planningMs = 0;  ///< of all ways
   long long kernelsMeasured = 0, kernelsLoaded = 0;
   long long replayedCalls = 0;  ///< of all calls, timed or not
   long long graphs = 0, graphBytes = 0;
@@ -88,7 +94,8 @@ class Network {
 
  private:
   void findFronts(cudnnHandle_t handle, std::size_t totalBytes);
-  void divide(NetworkReport& report, cudnnHandle_t handle);
+  void planWithin(NetworkReport& report, cudnnHandle_t handle, Way way, Progress& progress) const;
+  void divide(NetworkReport& report, cudnnHandle_t handle, Progress& progress);
 
   std::vector<std::unique_ptr<Convolution>> convolutions_;
   std::vector<NetworkRow> rows_;

@@ -18,11 +18,6 @@
 namespace ucudnn::tool {
 namespace {
 
-double msSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
 /// The host's time to enqueue an iteration: the least of several, because disturbances only add to
 /// it.
 double hostMs(cudaStream_t stream, int repeats, const Trainer& trainer) {
@@ -95,9 +90,7 @@ int benchNetwork(const BenchOptions& options, const std::string& command) {
     const Handles handles(stream.get());
     check(handles.ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
     configure(handles.ours(), options);
-    const auto begin = std::chrono::steady_clock::now();
     report = network.plan(handles.ours(), ways, options.totalBytes);
-    report.planningMs = msSince(begin);
   }
   report.machine = describeMachine(options.device, command);
   report.settings = toJson(options);

@@ -61,6 +61,11 @@ void restDevice(double busyMs) {
   std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(restMs));
 }
 
+double msSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
 int callsForTiming(double timeMs) {
   if (timeMs * kMostCalls <= kTimingMs) return kMostCalls;
   return static_cast<int>(std::ceil(kTimingMs / timeMs));

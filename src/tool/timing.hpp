@@ -1,6 +1,7 @@
 // Back-to-back times of convolutions on a stream.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <vector>
 
@@ -30,6 +31,9 @@ double timeOnceMs(cudaStream_t stream, const std::function<void()>& enqueue);
 /// H200 reaches its power limit and lowers its clocks, by up to a sixth (2026-11-21), so that the
 /// next timing pays for the work before it. Has no effect on the simulator, whose clock is virtual.
 void restDevice(double busyMs);
+
+/// Host time.
+double msSince(std::chrono::steady_clock::time_point begin);
 
 /// How many calls fill a timing. REQUIRES: timeMs >= 0.
 int callsForTiming(double timeMs);
