@@ -2,6 +2,8 @@
 
 #if UCUDNN_HAS_ENGINES
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -39,8 +41,10 @@ constexpr int kFewestSums = 4;
 
 // Each costs a query and a timing for each number of bands.
 constexpr std::size_t kKeptBanded = 3;
-// A launch takes as long as copying a smaller band.
+// A launch takes as long as copying a smaller band: 2.5 us on Hopper, whose memory moves 8 MiB in
+// that time. A device with slower memory copies less.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
+constexpr double kLaunchMs = 2.5e-3;
 // A problem that isn't large needs no more bands.
 constexpr int kMostOffered = 256;
 // Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
@@ -54,6 +58,19 @@ constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
 // Our copies may take this much more than an engine's: 1/64, and some alignments.
 constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
+
+/// The least band that is worth its launch on the current device. The largest of all devices where
+/// it can't be asked.
+std::size_t leastBandBytes() {
+  int device = 0, kilohertz = 0, bits = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) != cudaSuccess ||
+      kilohertz <= 0 || bits <= 0)
+    return kLeastBandBytes;
+  const double bytesPerMs = 2.0 * kilohertz * (bits / 8.0);  // two transfers a clock
+  return std::min(kLeastBandBytes, static_cast<std::size_t>(bytesPerMs * kLaunchMs));
+}
 
 /// Whether the problem's types, math type and transform allow the engine. cuDNN marks its TF32
 /// engines by TENSOR_CORE alone.
@@ -276,8 +293,9 @@ std::vector<EngineConfiguration> bandsOf(const Problem& problem) {
   EngineConfiguration kind;
   kind.blocks = 1;
   kind.bands = isRounded(problem.xType) ? 1 : 2;
+  const std::size_t least = leastBandBytes();
   for (; kind.bands <= kMostOffered; kind.bands *= 2) {
-    if (copied / static_cast<std::size_t>(kind.bands) < kLeastBandBytes) break;
+    if (copied / static_cast<std::size_t>(kind.bands) < least) break;
     if (ChannelsLast::exists(problem, kind.bands)) kinds.push_back(kind);
   }
   return kinds;
@@ -291,11 +309,12 @@ std::vector<EngineConfiguration> bandsOfLarge(const Problem& problem) {
   EngineConfiguration kind;
   kind.blocks = 1;
   bool isTooLarge = false;
+  const std::size_t least = leastBandBytes();
   for (kind.bands = 2; kind.bands <= kMostBands;
        kind.bands *= kinds.empty() || isTooLarge ? 2 : 4) {
     if (!ChannelsLast::exists(problem, kind.bands)) continue;
     const std::size_t bytes = EnginePart(problem, kind).ownBytes;
-    if (!kinds.empty() && bytes < kLeastBandBytes) break;
+    if (!kinds.empty() && bytes < least) break;
     if (isTooLarge) kinds.clear();
     kinds.push_back(kind);
     isTooLarge = bytes > kMostBandBytes;

@@ -15,8 +15,13 @@ namespace {
 /// The driver's and the runtime's. 13.0 is the newest that is simulated.
 constexpr int kCudaVersion = CUDART_VERSION < 13000 ? CUDART_VERSION : 13000;
 
+// An H100's. Its clock follows from the model's bandwidth, at two transfers a clock.
+constexpr int kMemoryBusBits = 5120;
+
 /// Null for attributes that the simulator does not know.
-std::optional<int> findAttribute(cudaDeviceAttr attribute, const cudaDeviceProp& properties) {
+std::optional<int> findAttribute(cudaDeviceAttr attribute, int device) {
+  const cudaDeviceProp properties = deviceProperties(device);
+  const double bitsPerMs = deviceModel(device).memoryGigabytesPerSecond * 8e6;
   const std::map<cudaDeviceAttr, int> known = {
       {cudaDevAttrComputeCapabilityMajor, properties.major},
       {cudaDevAttrComputeCapabilityMinor, properties.minor},
@@ -52,6 +57,8 @@ std::optional<int> findAttribute(cudaDeviceAttr attribute, const cudaDeviceProp&
       {cudaDevAttrComputeMode, 0},
       {cudaDevAttrKernelExecTimeout, 0},
       {cudaDevAttrPageableMemoryAccess, 0},
+      {cudaDevAttrGlobalMemoryBusWidth, kMemoryBusBits},
+      {cudaDevAttrMemoryClockRate, static_cast<int>(bitsPerMs / (2 * kMemoryBusBits))},
   };
   const auto found = known.find(attribute);
   return found != known.end() ? std::optional<int>(found->second) : std::nullopt;
@@ -97,7 +104,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   UCUDNN_SIMULATED_CALL();
   if (!isDevice(device)) return finish(cudaErrorInvalidDevice);
-  const std::optional<int> found = findAttribute(attribute, deviceProperties(device));
+  const std::optional<int> found = findAttribute(attribute, device);
   if (value == nullptr || !found) return finish(cudaErrorInvalidValue);
   *value = *found;
   return cudaSuccess;
