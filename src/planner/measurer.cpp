@@ -97,6 +97,23 @@ double leastMs(const Measurements& measurements, int miniBatch) {
   return least;
 }
 
+MeasuringBudget::Hope hopeOf(const PlanRequest& request, const KnownQuestion& asked) noexcept {
+  using Hope = MeasuringBudget::Hope;
+  if (asked.isOfLook) return Hope::kAfterALook;
+  return request.lacksWorkspace ? Hope::kInParts : Hope::kWhole;
+}
+
+/// The time of the plan's parts. 0: some were not timed.
+double partsMs(const Plan& plan, const Measurements& measurements) {
+  double ms = 0;
+  for (const Plan::Step& step : plan.steps) {
+    const Measurement* const part = findKernel(measurements, step.batch, step.kernel);
+    if (part == nullptr) return 0;
+    ms += step.count * part->timeMs;
+  }
+  return ms;
+}
+
 }  // namespace
 
 bool Measurer::mustMeasure(const PlanRequest& request,
@@ -135,9 +152,8 @@ double Measurer::payback(const PlanRequest& request,
                          const KnownQuestion& asked,
                          double callsMs) const {
   const double timeMs = budget_.expectedMs(estimatedMs(request.problem));
-  if (asked.isOfLook) return budget_.payback(callsMs, timeMs, MeasuringBudget::kGainAfterALook);
-  const double gain =
-      request.lacksWorkspace ? MeasuringBudget::kHopedGainInParts : MeasuringBudget::kHopedGain;
+  const double gain = budget_.hopedGain(hopeOf(request, asked));
+  if (asked.isOfLook) return budget_.payback(callsMs, timeMs, gain);
   const auto look = lookAt(store_, request, asked);
   if (!look) return budget_.payback(callsMs, timeMs, gain);
   if (!look->kernels.empty()) return MeasuringBudget::paybackOfALook(callsMs, timeMs, gain);
@@ -304,6 +320,15 @@ void Measurer::conclude(const PlanRequest& request,
   const auto spent = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double, std::milli>(result.spentMs));
   store_.update(request, [&](const Known&, KnownQuestion& asked) {
+    const int batch = request.problem.batch();
+    const Plan* const parts = asked.unmeasuredFor(request);
+    const double formerMs = asked.isOfLook        ? leastMs(before.measurements, batch)
+                            : timedOwn != nullptr ? timedOwn->timeMs
+                            : parts != nullptr    ? partsMs(*parts, result.measurements)
+                                                  : 0;
+    const double newMs = leastMs(result.measurements, batch);
+    if (formerMs > 0 && newMs > 0)
+      budget_.learnGain(hopeOf(request, asked), std::max(0.0, 1 - newMs / formerMs));
     asked.retryAt = Clock::now() + std::max<Clock::duration>(kRetryAfter * spent, kShortestRetry);
     asked.isOngoing = false;
     asked.isOfLook = isLook && result.failures == 0;

@@ -31,6 +31,12 @@ void MeasuringBudget::learnTime(double estimatedMs, double timeMs) {
   timeRatio_ += kLearningRate * (ratio - timeRatio_);
 }
 
+void MeasuringBudget::learnGain(Hope hope, double gain) {
+  const std::lock_guard lock(mutex_);
+  double& hoped = hopes_.at(static_cast<std::size_t>(hope));
+  hoped = std::max(kLeastGain, hoped + kLearningRate * (gain - hoped));
+}
+
 double MeasuringBudget::expectedCostMs(double timeMs) const {
   const std::lock_guard lock(mutex_);
   return expected(timeMs);
@@ -43,7 +49,9 @@ double MeasuringBudget::expected(double timeMs) const {
 
 bool MeasuringBudget::has(double costMs, double share) const {
   const std::lock_guard lock(mutex_);
-  return spentMs_ + costMs <= share * convolutionMs_;
+  // A larger share than that of the rest is used as it comes.
+  const bool rests = share * (1 + kRest) <= 1 && convolutionMs_ < restUntilMs_;
+  return !rests && spentMs_ + costMs <= share * convolutionMs_;
 }
 
 }  // namespace ucudnn

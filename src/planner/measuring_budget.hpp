@@ -1,6 +1,8 @@
 // Decides when it pays to measure a problem unasked. Plain arithmetic over times.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
@@ -11,10 +13,13 @@ namespace ucudnn {
 /// The time that a program has spent in convolutions and on measuring them, and whether to spend
 /// more.
 ///
-///  1. Over a program's life measuring takes at most a share of the time in convolutions. Measuring
-///     that was asked for is not counted, nor is any for a call that could not run otherwise.
+///  1. Over a program's life measuring takes at most a share of the time in convolutions, and after
+///     each slice it rests: whatever it has saved up, it takes at most a third of any stretch.
+///     Measuring that was asked for is not counted, nor is any for a call that could not run
+///     otherwise.
 ///  2. Only what repeats is worth it, and what can gain: a problem whose calls have taken so long
-///     that the hoped part of their time, kHopedGain, pays for measuring it.
+///     that the hoped part of their time pays for measuring it. Hopes begin at what programs gain
+///     (Hope), and follow what was gained so far.
 ///     Few kernels are looked at first where some are likely to win, which costs little: those of
 ///     a problem of another image size; and for a problem that runs in parts for lack of workspace
 ///     these parts' kernels beside the first that cuDNN's heuristics name. Where the other problem
@@ -28,18 +33,20 @@ namespace ucudnn {
 /// Thread-safe.
 class MeasuringBudget {
  public:
-  /// Unmodified programs on an H100 gain 0 to 20 % of their convolutions' time by measured plans:
-  /// misc/RESULTS.md at 7ba7ca8, "Programs that nobody here wrote".
-  static constexpr double kHopedGain = 0.1;
-  /// A kernel that runs in parts for lack of workspace has lost some time already.
-  static constexpr double kHopedGainInParts = 0.3;
+  /// The problems of which a gain is hoped for.
+  enum class Hope {
+    /// Unmodified programs on an H100 gain 0 to 20 % of their convolutions' time by measured plans:
+    /// misc/RESULTS.md at 7ba7ca8, "Programs that nobody here wrote".
+    kWhole,
+    kInParts,    ///< a kernel that runs in parts for lack of workspace has lost some time already
+    kAfterALook  ///< the kernels that a look has left for later
+  };
 
   /// AlexNet and ResNet-18 lost so much by it on an H100, within 64 MiB.
   static constexpr double kLossInParts = 0.08;
-  /// For a problem whose neighbour runs by the client's own kernel.
+  /// For a problem whose neighbour runs by the client's own kernel; the least that is ever hoped
+  /// for, so that a long program measures all.
   static constexpr double kLeastGain = 0.02;
-  /// For the kernels that a look has left for later.
-  static constexpr double kGainAfterALook = 0.05;
 
   /// Adds estimated time in convolutions, corrected by what estimates were wrong so far.
   void addTime(double timeMs) {
@@ -50,10 +57,19 @@ class MeasuringBudget {
   void learnTime(double estimatedMs, double timeMs);
   /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
   void learn(double timeMs, double costMs);
+  /// A measurement has saved this part of its problem's time, or nothing: 0.
+  void learnGain(Hope hope, double gain);
   /// Counts measuring that nobody asked for.
   void spend(double costMs) {
     const std::lock_guard lock(mutex_);
     spentMs_ += costMs;
+    restUntilMs_ = convolutionMs_ + kRest * costMs;
+  }
+
+  /// The part of a problem's time that measuring it is hoped to save.
+  double hopedGain(Hope hope) const {
+    const std::lock_guard lock(mutex_);
+    return hopes_.at(static_cast<std::size_t>(hope));
   }
 
   /// How many times over the hoped `gain` of a problem's calls, which have taken `callsMs`, each
@@ -65,7 +81,7 @@ class MeasuringBudget {
   static double paybackOfALook(double callsMs, double timeMs, double gain) {
     return gain * callsMs / (kLookMs + kCallsOfALook * timeMs);
   }
-  /// Whether the share has `costMs` left.
+  /// Whether the share has `costMs` left, and the last slice was long ago.
   bool has(double costMs, double share) const;
 
   /// The time of a call that is estimated to take `estimatedMs`.
@@ -80,13 +96,17 @@ class MeasuringBudget {
   // Some ten engines are built and timed, for 1 to 3 ms each.
   static constexpr double kLookMs = 20;
   static constexpr double kCallsOfALook = 10;
+  // Measuring that has saved up would take whole steps of a program.
+  static constexpr double kRest = 2;
 
   double expected(double timeMs) const;
 
   mutable ForkMutex mutex_;
   double convolutionMs_ = 0;
   double spentMs_ = 0;
-  double timeRatio_ = 1;  ///< of what calls take to what is estimated
+  double restUntilMs_ = 0;                          ///< in convolutionMs_
+  std::array<double, 3> hopes_ = {0.1, 0.3, 0.05};  ///< by Hope
+  double timeRatio_ = 1;                            ///< of what calls take to what is estimated
   double costRatio_ = 1;  ///< of what measuring cost to what the rule of thumb says
 };
 

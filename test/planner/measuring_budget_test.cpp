@@ -16,8 +16,9 @@ constexpr double kShare = 0.05;
 TEST(MeasuringBudgetTest, WorthMeasuringIsWhatTakesSoLongThatAGainWouldPay) {
   const MeasuringBudget budget;
   for (const double timeMs : {0.02, 1.0, 30.0})
-    for (const double gain :
-         {MeasuringBudget::kHopedGain, MeasuringBudget::kHopedGainInParts, 1.0}) {
+    for (const double gain : {budget.hopedGain(MeasuringBudget::Hope::kWhole),
+                              budget.hopedGain(MeasuringBudget::Hope::kInParts),
+                              1.0}) {
       const double callsMs = budget.expectedCostMs(timeMs) / gain;
       EXPECT_GT(1, budget.payback(0.99 * callsMs, timeMs, gain));
       EXPECT_LT(1, budget.payback(1.01 * callsMs, timeMs, gain));
@@ -85,13 +86,16 @@ struct RandomProblem {
 
   double callMs() const { return timeMs * (stage == 0 ? 1 : 1 - stages[stage - 1].gain); }
   bool isLook() const { return kind == Kind::kInParts && stage == 0; }
+  MeasuringBudget::Hope hope() const {
+    using Hope = MeasuringBudget::Hope;
+    return stage > 0 ? Hope::kAfterALook : kind == Kind::kOwn ? Hope::kWhole : Hope::kInParts;
+  }
 };
 
 double paybackOf(const RandomProblem& problem, const MeasuringBudget& budget) {
-  using Budget = MeasuringBudget;
+  const double gain = budget.hopedGain(problem.hope());
   if (problem.isLook())
-    return Budget::paybackOfALook(problem.callsMs, problem.timeMs, Budget::kHopedGainInParts);
-  const double gain = problem.stage > 0 ? Budget::kGainAfterALook : Budget::kHopedGain;
+    return MeasuringBudget::paybackOfALook(problem.callsMs, problem.timeMs, gain);
   return budget.payback(problem.callsMs, problem.timeMs, gain);
 }
 
@@ -131,7 +135,10 @@ double costOfRule(std::vector<RandomProblem> problems, const std::vector<std::si
     allMs += sliceMs;
     budget.spend(sliceMs);
     if (problem.spentMs < problem.stages[problem.stage].costMs) continue;
+    const auto hope = problem.hope();
+    const double before = problem.callMs();
     ++problem.stage;
+    budget.learnGain(hope, std::max(0.0, 1 - problem.callMs() / before));
     problem.callsMs = problem.spentMs = 0;
     problem.isBegun = false;
     ongoing = nullptr;
@@ -187,6 +194,37 @@ TEST(MeasuringBudgetTest, RandomProgramsTakeAtMostTwiceWhatTheyWouldHadTheyKnown
   }
   EXPECT_LE(worst, 2);
   EXPECT_LE(sum / kPrograms, 1.2);
+}
+
+TEST(MeasuringBudgetTest, ASliceIsFollowedByARest) {
+  MeasuringBudget budget;
+  budget.addTime(1e6);  // has saved up for thousands of slices
+  constexpr double kSliceMs = 20;
+  for (int slice = 0; slice < 5; ++slice) {
+    EXPECT_TRUE(budget.has(kSliceMs, kShare));
+    budget.spend(kSliceMs);
+    double restMs = 0;
+    while (!budget.has(kSliceMs, kShare)) {
+      budget.addTime(1);
+      restMs += 1;
+    }
+    EXPECT_NEAR(2 * kSliceMs, restMs, 1);
+  }
+  budget.spend(kSliceMs);
+  EXPECT_TRUE(budget.has(kSliceMs, 0.5)) << "whoever grants half of the time wants no rests";
+}
+
+TEST(MeasuringBudgetTest, GainsAreLearnedForEachKindOfProblem) {
+  using Hope = MeasuringBudget::Hope;
+  MeasuringBudget budget;
+  const double before = budget.hopedGain(Hope::kWhole);
+  const double ofLooks = budget.hopedGain(Hope::kInParts);
+  for (int i = 0; i < 50; ++i) budget.learnGain(Hope::kWhole, 2 * before);
+  EXPECT_NEAR(2 * before, budget.hopedGain(Hope::kWhole), 0.01 * before);
+  for (int i = 0; i < 50; ++i) budget.learnGain(Hope::kWhole, 0);
+  EXPECT_EQ(MeasuringBudget::kLeastGain, budget.hopedGain(Hope::kWhole))
+      << "a long program measures all";
+  EXPECT_EQ(ofLooks, budget.hopedGain(Hope::kInParts));
 }
 
 TEST(MeasuringBudgetTest, CostsAreLearned) {
