@@ -137,8 +137,16 @@ void chooseSettings(Scenario& scenario, Random& random) {
   }
   environment["UCUDNN_SIMULATOR_RANDOM_TIMES"] = text(scenario.seed + 1);
   choose(0.15, "UCUDNN_MAX_ERROR", random.pick<std::string>({"1e-2", "1e-6", "1e-9"}));
-  // Its memory is so slow that images of this size are cut in bands.
-  if (scenario.devices == 1) choose(0.4, "UCUDNN_SIMULATOR_DEVICES", "Tiny");
+}
+
+/// The device's memory is so slow that images of this size are cut in bands, if there are few.
+void playInBands(Scenario& scenario, Random& random) {
+  scenario.environment["UCUDNN_SIMULATOR_DEVICES"] = "Tiny";
+  for (ProblemChoice& problem : scenario.problems) {
+    ConvolutionCase& c = problem.convolution;
+    c.batch = std::min(c.batch, random.between(1, 3));
+    if (c.format == CUDNN_TENSOR_NCHW && c.math == CUDNN_FMA_MATH) c.math = CUDNN_DEFAULT_MATH;
+  }
 }
 
 }  // namespace
@@ -163,6 +171,7 @@ Scenario randomScenario(std::uint64_t seed) {
   scenario.rounds = random.between(8, 20);
   chooseSettings(scenario, random);
   for (int i = 0; i < kProblemsPerClient; ++i) scenario.problems.push_back(randomProblem(random));
+  if (scenario.devices == 1 && random.chance(0.4)) playInBands(scenario, random);
   return scenario;
 }
 
