@@ -10,7 +10,7 @@
 #include <ucudnn/preamble.h>
 
 /** As UCUDNN_HAS_ENGINES (cuda/cudnn.hpp): with an older cuDNN its graph API is left alone. */
-#define UCUDNN_HAS_BACKEND (CUDNN_VERSION >= 90200)
+#define UCUDNN_HAS_BACKEND (CUDNN_VERSION >= 90100)
 
 #if UCUDNN_HAS_BACKEND
 /* Formatted by hand, as functions.h. */

@@ -2,11 +2,10 @@
 // Linked, it holds their addresses; a library that is loaded in front of cuDNN looks them up.
 #pragma once
 
-#include <cudnn.h>
+#include "cudnn_names.h"
 
-/// The first cuDNN that tells an engine's workspace before its plan is built: engines are used from
-/// there on.
-#define UCUDNN_HAS_ENGINES (CUDNN_VERSION >= 90200)
+/// Engines are used from here on: no older headers were tried.
+#define UCUDNN_HAS_ENGINES (CUDNN_VERSION >= 90100)
 
 namespace ucudnn {
 

@@ -215,10 +215,8 @@ bool ChoiceDescription::read(cudnnBackendAttributeName_t name,
     case CUDNN_ATTR_ENGINEHEUR_MODE:
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
     case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
-#if CUDNN_VERSION >= 90800
     case CUDNN_ATTR_ENGINEHEUR_DEVICEPROP:
     case CUDNN_ATTR_ENGINE_DEVICEPROP:
-#endif
       return true;
     default:
       return false;
@@ -240,13 +238,9 @@ bool PlanDescription::read(cudnnBackendAttributeName_t name,
       if (configuration != nullptr) fill(*configuration);
       return configuration != nullptr;
     }
-#if CUDNN_VERSION >= 90400
     case CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE:  // what has been compiled for other plans
-#if CUDNN_VERSION >= 90800
     case CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP:
-#endif
       return true;
-#endif
     default:
       return false;
   }

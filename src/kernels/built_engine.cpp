@@ -40,8 +40,8 @@ class BuiltEngine : public BuiltKernel {
   BuiltEngine(const EngineDevice& device, const EnginePart& part, ConfiguredEngine& engine)
       : whole_(part.whole) {
     for (std::size_t i = 0; i < engine.graphs(); ++i) {
-      engineBytes_ = std::max(engineBytes_, workspaceOf(engine.at(i)));
       plans_.push_back(makeExecutionPlan(device, engine.at(i)));
+      engineBytes_ = std::max(engineBytes_, workspaceOfPlan(plans_.back()));
     }
     workspaceBytes_ = part.workspaceBytes(engineBytes_);
   }

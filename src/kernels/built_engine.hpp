@@ -62,6 +62,8 @@ class ConfiguredEngine {
   std::size_t graphs() const noexcept { return graphs_.size(); }
   /// Throws Error.
   const BackendDescriptor& at(std::size_t graph);
+  /// The workspace of `at(graph)`. Throws Error.
+  std::size_t workspaceBytes(std::size_t graph) { return workspaceOf(device_, at(graph)); }
 
  private:
   const EngineDevice device_;

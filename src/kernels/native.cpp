@@ -17,7 +17,7 @@ bool isRefusal(cudnnStatus_t status) noexcept {
 }
 
 bool isRefusalToBuild(cudnnStatus_t status) noexcept {
-#if CUDNN_VERSION >= 90200
+#if CUDNN_VERSION >= 90100
   return isRefusal(status) || status == CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED ||
          status == CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED;
 #else

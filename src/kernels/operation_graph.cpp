@@ -21,13 +21,11 @@ void setDevice(const BackendDescriptor& descriptor,
   if (device.handle != nullptr) set(descriptor, handleName, device.handle);
 }
 
-#if CUDNN_VERSION >= 90800
 void setProperties(const BackendDescriptor& descriptor,
                    cudnnBackendAttributeName_t name,
                    const EngineDevice& device) {
   if (device.properties != nullptr) set(descriptor, name, *device.properties);
 }
-#endif
 
 // Types of knobs are numbers: a newer cuDNN, or a database, may have some that the enumeration
 // lacks.
@@ -82,14 +80,12 @@ OperationGraph::OperationGraph(const EngineDevice& device,
   finalize(graph_);
 }
 
-std::vector<EngineConfiguration> OperationGraph::proposals(
-    [[maybe_unused]] const EngineDevice& device, cudnnBackendHeurMode_t mode) const {
+std::vector<EngineConfiguration> OperationGraph::proposals(const EngineDevice& device,
+                                                           cudnnBackendHeurMode_t mode) const {
   const auto heuristics = makeBackend(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-#if CUDNN_VERSION >= 90800
   setProperties(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
-#endif
   const cudnnStatus_t status = cudnn().backendFinalize(heuristics.get());
   if (isRefusal(status)) return {};
   UCUDNN_CHECK_CUDNN(status);
@@ -107,14 +103,11 @@ std::vector<EngineConfiguration> OperationGraph::proposals(
   return values;
 }
 
-BackendDescriptor OperationGraph::engine([[maybe_unused]] const EngineDevice& device,
-                                         std::int64_t index) const {
+BackendDescriptor OperationGraph::engine(const EngineDevice& device, std::int64_t index) const {
   auto engine = makeBackend(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_);
   set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
-#if CUDNN_VERSION >= 90800
   setProperties(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, device);
-#endif
   finalize(engine);
   return engine;
 }
@@ -194,21 +187,31 @@ Transform transformOf(Operation operation, const EngineNotes& engine) noexcept {
   return isNoted(CUDNN_NUMERICAL_NOTE_FFT) ? Transform::kFourier : Transform::kNone;
 }
 
-std::size_t workspaceOf(const BackendDescriptor& configuration) {
-  return static_cast<std::size_t>(
-      get<std::int64_t>(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE));
-}
-
 BackendDescriptor makeExecutionPlan(const EngineDevice& device,
                                     const BackendDescriptor& configuration) {
   auto plan = makeBackend(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   setDevice(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, device);
-#if CUDNN_VERSION >= 90800
   setProperties(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
-#endif
   set(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   finalize(plan);
   return plan;
+}
+
+std::size_t workspaceOfPlan(const BackendDescriptor& plan) {
+  return static_cast<std::size_t>(
+      get<std::int64_t>(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+}
+
+bool tellsWorkspaceBeforePlans() noexcept {
+  constexpr std::size_t kFirst = 90200;
+  return cudnn().getVersion() >= kFirst;
+}
+
+std::size_t workspaceOf(const EngineDevice& device, const BackendDescriptor& configuration) {
+  if (!tellsWorkspaceBeforePlans())
+    return workspaceOfPlan(makeExecutionPlan(device, configuration));
+  return static_cast<std::size_t>(
+      get<std::int64_t>(configuration, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE));
 }
 
 }  // namespace ucudnn

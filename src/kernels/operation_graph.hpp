@@ -78,7 +78,6 @@ struct EngineNotes {
 
 /// The notes on a configuration's engine. Throws Error.
 EngineNotes notesOf(const BackendDescriptor& configuration);
-std::size_t workspaceOf(const BackendDescriptor& configuration);
 
 /// The transform that an engine of that operation computes by.
 Transform transformOf(Operation operation, const EngineNotes& engine) noexcept;
@@ -86,6 +85,14 @@ Transform transformOf(Operation operation, const EngineNotes& engine) noexcept;
 /// Ready to run; may be compiled first, which takes milliseconds to seconds. Throws Error.
 BackendDescriptor makeExecutionPlan(const EngineDevice& device,
                                     const BackendDescriptor& configuration);
+/// Throws Error.
+std::size_t workspaceOfPlan(const BackendDescriptor& plan);
+
+/// Whether a configuration has the attribute for its workspace. Before cuDNN 9.2 only its plan
+/// does.
+bool tellsWorkspaceBeforePlans() noexcept;
+/// Asks the configuration, or a plan that it makes for that. Throws Error.
+std::size_t workspaceOf(const EngineDevice& device, const BackendDescriptor& configuration);
 
 }  // namespace ucudnn
 

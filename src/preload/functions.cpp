@@ -120,8 +120,6 @@ void lookUpNative(const Cudnn& cudnn, Functions& to, Find find) noexcept {
 #undef UCUDNN_ASSIGN
 #if UCUDNN_HAS_BACKEND
   assign(to.GetExecutionPlanWorkspaceSize, find(cudnn, "cudnnGetExecutionPlanWorkspaceSize"));
-#endif
-#if CUDNN_VERSION >= 90500
   assign(to.BackendPopulateCudaGraph, find(cudnn, "cudnnBackendPopulateCudaGraph"));
   assign(to.BackendUpdateCudaGraph, find(cudnn, "cudnnBackendUpdateCudaGraph"));
 #endif

@@ -9,17 +9,10 @@
 
 #include "api/backend.h"
 #include "api/lookup.h"
+#include "cudnn_names.h"
 
 // Deprecated in cuDNN 9, but programs call them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-#if UCUDNN_HAS_BACKEND
-/// Since cuDNN 9.23, whose headers declare it.
-extern "C" cudnnStatus_t cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
-                                                            cudnnBackendDescriptor_t executionPlan,
-                                                            cudnnBackendDescriptor_t variantPack,
-                                                            size_t* workspaceSizeInBytes);
-#endif
 
 namespace ucudnn::preload {
 
@@ -31,11 +24,9 @@ struct Functions {
   UCUDNN_FOR_EACH_FUNCTION(UCUDNN_MEMBER)
   UCUDNN_FOR_EACH_BACKEND_FUNCTION(UCUDNN_MEMBER)
 #undef UCUDNN_MEMBER
-#if CUDNN_VERSION >= 90500
+#if UCUDNN_HAS_BACKEND
   decltype(&::cudnnBackendPopulateCudaGraph) BackendPopulateCudaGraph;  // cuDNN's only
   decltype(&::cudnnBackendUpdateCudaGraph) BackendUpdateCudaGraph;
-#endif
-#if UCUDNN_HAS_BACKEND
   decltype(&::cudnnGetExecutionPlanWorkspaceSize) GetExecutionPlanWorkspaceSize;  // cuDNN's only
   decltype(&::ucudnnBackendNeedsMore) BackendNeedsMore;                           // ours only
   decltype(&::ucudnnBackendToldWorkspace) BackendToldWorkspace;

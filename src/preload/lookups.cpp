@@ -69,8 +69,6 @@ const Served kServed[] = {
 #if UCUDNN_HAS_BACKEND
         {"cudnnGetExecutionPlanWorkspaceSize",
          reinterpret_cast<void*>(&::cudnnGetExecutionPlanWorkspaceSize)},
-#endif
-#if CUDNN_VERSION >= 90500
     {"cudnnBackendPopulateCudaGraph", reinterpret_cast<void*>(&::cudnnBackendPopulateCudaGraph)},
     {"cudnnBackendUpdateCudaGraph", reinterpret_cast<void*>(&::cudnnBackendUpdateCudaGraph)},
 #endif

@@ -89,9 +89,7 @@ cudnnStatus_t tellWorkspace(const void* caller,
   to->planned->BackendToldWorkspace(plan, bytes);
   return status;
 }
-#endif
 
-#if CUDNN_VERSION >= 90500
 /// Puts a plan's kernels into a CUDA graph, if cuDNN may: in the workspace that the client has.
 template <auto member>
 cudnnStatus_t callOnGraph(const void* caller,
@@ -177,9 +175,7 @@ UCUDNN_EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle,
                                                 cudnnBackendDescriptor_t variantPack) {
   return call<&Functions::BackendExecute>(UCUDNN_CALLER, handle, executionPlan, variantPack);
 }
-#endif
 
-#if UCUDNN_HAS_BACKEND
 UCUDNN_EXPORT cudnnStatus_t
 cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
                                    cudnnBackendDescriptor_t executionPlan,
@@ -201,7 +197,7 @@ UCUDNN_EXPORT cudaError_t cudaDeviceSynchronize(void) {
   return error;
 }
 
-#if CUDNN_VERSION >= 90500
+#if UCUDNN_HAS_BACKEND
 UCUDNN_EXPORT cudnnStatus_t cudnnBackendPopulateCudaGraph(cudnnHandle_t handle,
                                                           cudnnBackendDescriptor_t executionPlan,
                                                           cudnnBackendDescriptor_t variantPack,

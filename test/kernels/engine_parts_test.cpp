@@ -7,8 +7,6 @@
 #include "kernels/tiles.hpp"
 #include "support/operations.hpp"
 
-#if CUDNN_VERSION >= 90800
-
 namespace ucudnn {
 namespace {
 
@@ -187,5 +185,3 @@ TEST_F(EnginePartsTest, OthersAreNotFolded) {
 
 }  // namespace
 }  // namespace ucudnn
-
-#endif

@@ -31,8 +31,6 @@ inline Problem convolution(
   return problem;
 }
 
-#if CUDNN_VERSION >= 90800
-
 constexpr char kH200[] =
     R"({"cudaDeviceId": 0, "totalGlobalMem": 150754820096, "deviceVer": 900, "driverVer": 13000,
         "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
@@ -88,7 +86,5 @@ class EnginesTest : public ::testing::Test {
   BackendDescriptor properties_;
   const EngineDevice device_{nullptr, &properties_};
 };
-
-#endif
 
 }  // namespace ucudnn::test

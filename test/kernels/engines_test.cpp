@@ -106,8 +106,6 @@ TEST(SuitsEnginesTest, AlignedWorkspaceOrNone) {
   EXPECT_FALSE(isMemoryForEngines({nullptr, nullptr, data, data, data, &memory[1], 16}));
 }
 
-#if CUDNN_VERSION >= 90800
-
 TEST_F(EnginesTest, EachOperationHasSeveralThatCanBeBuilt) {
   for (const Operation operation : kOperations) {
     const Problem problem = convolution(operation, 64, 64, 192, 27, 5);
@@ -183,7 +181,7 @@ TEST_F(EnginesTest, AllThatAnyModeNamesIsOfferedUnlessBetterOnesTakeNoMoreWorksp
       const OperationGraph graph(device_, problem, 0, kEngineAlignment);
       // Four of the eight better ones need no more.
       const auto isOffered = [&](const EngineConfiguration& value) {
-        const std::size_t bytes = workspaceOf(graph.configuration(device_, value));
+        const std::size_t bytes = workspaceOf(device_, graph.configuration(device_, value));
         const auto needsNoMore = [&](const KernelOffer& o) { return o.workspaceBytes <= bytes; };
         return std::any_of(found.begin(),
                            found.end(),
@@ -327,8 +325,6 @@ TEST_F(EnginesTest, WhatCudnnDoesNotHaveIsNotOffered) {
   for (const char* const text : {"eng9999", "eng0_k2=9999", "eng-1", "eng0_k9999=1"})
     EXPECT_THROW(graph.configuration(device_, *engineConfigurationFromText(text)), Error) << text;
 }
-
-#endif
 
 }  // namespace
 }  // namespace ucudnn

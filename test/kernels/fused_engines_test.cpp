@@ -116,8 +116,6 @@ TEST(FusedAlgorithmsTest, NoneMayRunForAReluThatKeepsNans) {
   }
 }
 
-#if CUDNN_VERSION >= 90800
-
 class FusedEnginesTest : public EnginesTest {
  protected:
   /// Calls check(problem) with and without z and activation.
@@ -239,8 +237,6 @@ TEST_F(FusedEnginesTest, OtherActivationsAndSumsInHalfHaveNone) {
   layOutNhwc(problem);
   EXPECT_TRUE(offers(problem).empty());
 }
-
-#endif
 
 }  // namespace
 }  // namespace ucudnn

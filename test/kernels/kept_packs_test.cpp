@@ -12,8 +12,6 @@
 #include "kernels/built_engine.hpp"
 #include "kernels/factor.hpp"
 
-#if CUDNN_VERSION >= 90800
-
 namespace ucudnn {
 namespace {
 
@@ -219,5 +217,3 @@ TEST_F(KeptPacksTest, OneThatFailedIsNotUsedAgain) {
 
 }  // namespace
 }  // namespace ucudnn
-
-#endif

@@ -54,8 +54,6 @@ TEST(KnobsTest, WithoutRangesThereAreNone) {
   EXPECT_TRUE(withOtherKnobs({50, {}}, {{kTile, 0, 6, 1}}).empty());
 }
 
-#if CUDNN_VERSION >= 90800
-
 using EngineVariantsTest = EnginesTest;
 
 /// For each operation some variants can be configured that no heuristic proposes.
@@ -82,8 +80,6 @@ TEST_F(EngineVariantsTest, SomeExistAndAreOfTheSameKind) {
     EXPECT_LT(20, existing);
   }
 }
-
-#endif
 
 }  // namespace
 }  // namespace ucudnn

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "../../src/cudnn_names.h"  // numbers alone
 #include "layer.hpp"
 
 namespace plain {

@@ -1,12 +1,7 @@
 /* Finds, asks for a size, asks two plans for theirs and puts them into CUDA graphs, and ends. */
-#include <cudnn.h>
 #include <stdio.h>
 
-/* Since cuDNN 9.23. */
-cudnnStatus_t cudnnGetExecutionPlanWorkspaceSize(cudnnHandle_t handle,
-                                                 cudnnBackendDescriptor_t executionPlan,
-                                                 cudnnBackendDescriptor_t variantPack,
-                                                 size_t* workspaceSizeInBytes);
+#include "cudnn_names.h"
 
 int main(void) {
   cudnnHandle_t handle = NULL;

@@ -1,8 +1,9 @@
 /* A libcudnn.so.9 that says what is called, and whose Find calls another of its functions through
  * the loader. */
-#include <cudnn.h>
 #include <stdio.h>
 #include <ucudnn/functions.h>
+
+#include "cudnn_names.h"
 
 size_t cudnnGetVersion(void) {
   return CUDNN_VERSION;

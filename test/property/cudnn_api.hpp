@@ -1,7 +1,6 @@
 // cuDNN's graph API as a plain program calls it, twice: through libucudnn_preload.so, and past it.
 #pragma once
 
-#include <cudnn.h>
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cudnn_names.h"
 #include "support/past_preload.hpp"
 
 namespace ucudnn::test {

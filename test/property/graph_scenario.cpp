@@ -90,7 +90,8 @@ void chooseSizes(GraphProgram& program, Random random, const std::vector<std::si
     habits.boundBytes = kUnlimited;
   if (habits.way != Way::kFrontend) return;
   habits.asksAllFirst = random.chance(0.5);
-  habits.boundsConfigurations = random.chance(0.5);
+  // An older cuDNN does not tell a configuration's workspace.
+  habits.boundsConfigurations = random.chance(0.5) && cudnnGetVersion() >= 90200;
   if (habits.boundBytes != kUnlimited && random.chance(0.5)) habits.passes = Passes::kBound;
   if (habits.boundsConfigurations && random.chance(0.3))
     habits.passes = Passes::kConfigurationsWorkspace;

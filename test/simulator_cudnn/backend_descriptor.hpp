@@ -2,13 +2,14 @@
 // real cuDNN of a machine without a GPU.
 #pragma once
 
-#include <cudnn.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
+
+#include "cudnn_names.h"
 
 namespace ucudnn::simulator::test {
 

@@ -3,6 +3,7 @@
 
 #include "simulator/cudnn/descriptors.hpp"
 #include "simulator/cudnn/recorded_profiles.hpp"
+#include "simulator/cudnn/version.hpp"
 
 using namespace ucudnn::simulator;
 
@@ -44,5 +45,5 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaSt
 }
 
 UCUDNN_SIMULATOR_CUDNN size_t cudnnGetVersion() {
-  return CUDNN_VERSION;
+  return simulatedVersion();
 }

@@ -1,17 +1,20 @@
 #include "simulator/cudnn/backend_descriptor.hpp"
 #include "simulator/cudnn/backend_operations.hpp"
 #include "simulator/cudnn/backend_plans.hpp"
+#include "simulator/cudnn/version.hpp"
 
 namespace ucudnn::simulator {
 
 void BackendDescriptor::set(cudnnBackendAttributeName_t name, const AttributeInput& input) {
   // cuDNN documents NOT_INITIALIZED; 9.19 answers BAD_PARAM.
   require(!finalized_, "the descriptor is finalized already");
+  if (!isKnown(name)) refuseAttribute();
   setAttribute(name, input);
 }
 
 void BackendDescriptor::get(cudnnBackendAttributeName_t name, const AttributeOutput& output) const {
   if (!finalized_) refuse(CUDNN_STATUS_NOT_INITIALIZED, "the descriptor is not finalized");
+  if (!isKnown(name)) refuseAttribute();
   getAttribute(name, output);
 }
 
@@ -22,6 +25,7 @@ void BackendDescriptor::finalize() {
 }
 
 std::unique_ptr<BackendDescriptor> makeBackendDescriptor(cudnnBackendDescriptorType_t type) {
+  if (!isKnown(type)) return nullptr;
   switch (type) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
       return std::make_unique<BackendTensor>();

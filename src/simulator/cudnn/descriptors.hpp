@@ -2,10 +2,9 @@
 // descriptors may be used on distinct threads, as with cuDNN.
 #pragma once
 
-#include <cudnn.h>
-
 #include <array>
 
+#include "cudnn_names.h"
 #include "simulator/cudnn/shape.hpp"
 #include "simulator/cudnn/status.hpp"
 

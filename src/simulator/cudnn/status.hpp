@@ -1,13 +1,12 @@
 // How a simulated cuDNN function begins, fails and reports.
 #pragma once
 
-#include <cudnn.h>
-
 #include <exception>
 #include <new>
 #include <string>
 #include <utility>
 
+#include "cudnn_names.h"
 #include "simulator/runtime.hpp"
 
 // Marks the exports of libcudnn.so.9; everything else is hidden.
