@@ -89,13 +89,17 @@ class Database::Implementation final : public SharedDatabase {
     return found;
   }
 
-  StoredProblem loadElsewhere(const MachineKey& machine, const std::string& problem) {
+  StoredProblem loadElsewhere(const MachineKey& machine,
+                              const std::string& problem,
+                              MachineKey& other) {
     StoredProblem found;
     attempt([&] {
       run([&](Open& open) {
         bool isValid = true;
-        if (const auto other = open.rows.machineLike(machine))
-          found = open.rows.read(*other, problem, &isValid);
+        const auto like = open.rows.machineLike(machine);
+        if (!like) return;
+        found = open.rows.read(*like, problem, &isValid);
+        other = *like;
       });
     });
     return found;
@@ -312,9 +316,10 @@ StoredProblem Database::loadAll(const MachineKey& machine,
 }
 
 StoredProblem Database::loadElsewhere(const MachineKey& machine,
-                                      const std::string& problem) noexcept {
+                                      const std::string& problem,
+                                      MachineKey& other) noexcept {
   try {
-    return implementation_->loadElsewhere(machine, problem);
+    return implementation_->loadElsewhere(machine, problem, other);
   } catch (...) {  // As above.
     return {};
   }

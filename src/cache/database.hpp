@@ -96,9 +96,11 @@ class Database {
                         const std::string& problem,
                         bool* isLocked = nullptr) noexcept;
 
-  /// The same for another machine: the same device, with the same major version of cuDNN. Among
-  /// these, it is the one with the nearest versions in the file.
-  StoredProblem loadElsewhere(const MachineKey& machine, const std::string& problem) noexcept;
+  /// The same for another machine, with the same major version of cuDNN: `other`. Among these, it
+  /// is the one with the nearest device and then the nearest versions in the file.
+  StoredProblem loadElsewhere(const MachineKey& machine,
+                              const std::string& problem,
+                              MachineKey& other) noexcept;
 
   /// Adds the given sizes of one problem, in one transaction. Sizes that others stored are kept.
   void store(const MachineKey& machine,

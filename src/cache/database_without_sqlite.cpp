@@ -30,7 +30,7 @@ StoredProblem Database::loadAll(const MachineKey&, const std::string&, bool*) no
   return {};
 }
 
-StoredProblem Database::loadElsewhere(const MachineKey&, const std::string&) noexcept {
+StoredProblem Database::loadElsewhere(const MachineKey&, const std::string&, MachineKey&) noexcept {
   return {};
 }
 

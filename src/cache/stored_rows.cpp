@@ -147,30 +147,35 @@ StoredProblem StoredRows::read(const MachineKey& machine,
 
 std::optional<MachineKey> StoredRows::machineLike(const MachineKey& machine) {
   SqliteStatement others(file_.connection,
-                         "SELECT driver_version, cuda_version, cudnn_version FROM machine "
-                         "WHERE device_name = ? AND compute_capability = ? "
-                         "AND multiprocessor_count = ? AND simulated = ?");
-  others.bind(machine.deviceName,
-              std::int64_t{machine.computeCapability},
-              std::int64_t{machine.multiprocessorCount},
-              std::int64_t{machine.simulated});
-  // cuDNN's version counts first, because the kernels are cuDNN's.
+                         "SELECT driver_version, cuda_version, cudnn_version, device_name, "
+                         "compute_capability, multiprocessor_count FROM machine "
+                         "WHERE simulated = ?");
+  others.bind(std::int64_t{machine.simulated});
+  // The device counts first, then cuDNN's version, because the kernels are cuDNN's.
   const auto distance = [&](const MachineKey& other) {
     const auto apart = [](auto a, auto b) { return a < b ? b - a : a - b; };
-    return std::make_tuple(apart(other.cudnnVersion, machine.cudnnVersion),
+    const bool isSame = other.deviceName == machine.deviceName &&
+                        other.multiprocessorCount == machine.multiprocessorCount;
+    return std::make_tuple(apart(other.computeCapability, machine.computeCapability),
+                           isSame ? 0 : 1,
+                           apart(other.cudnnVersion, machine.cudnnVersion),
                            apart(other.driverVersion, machine.driverVersion),
                            apart(other.cudaVersion, machine.cudaVersion));
   };
   constexpr std::size_t kMajor = 10000;
   std::optional<MachineKey> nearest;
   while (others.step()) {
-    MachineKey other = machine;
+    MachineKey other;
     other.driverVersion = static_cast<int>(others.integer(0));
     other.cudaVersion = static_cast<int>(others.integer(1));
     other.cudnnVersion = fromStoredBytes(others.integer(2));
+    other.deviceName = others.text(3);
+    other.computeCapability = static_cast<int>(others.integer(4));
+    other.multiprocessorCount = static_cast<int>(others.integer(5));
+    other.simulated = machine.simulated;
     const bool isLike =
         other != machine && other.cudnnVersion / kMajor == machine.cudnnVersion / kMajor;
-    if (isLike && (!nearest || distance(other) < distance(*nearest))) nearest = other;
+    if (isLike && (!nearest || distance(other) < distance(*nearest))) nearest = std::move(other);
   }
   return nearest;
 }

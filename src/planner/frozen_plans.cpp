@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/algorithms.hpp"
+#include "planner/measured_kernels.hpp"
 #include "planner/plan_builder.hpp"
 #include "support/log.hpp"
 #include "support/text.hpp"
@@ -191,7 +192,7 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
     if (made.plan && made.plan->borrows() && !request.mayBorrow()) made.plan = made.plan->general;
     if (made.plan && !request.suitsEngines && !made.plan->of(CallKind::kOther)) made.plan = nullptr;
     if (made.plan && made.neededBytes <= request.limitBytes) {
-      warnOfOther(plans_[index], machines.key(request.machine));
+      warnOfOther(plans_[index], machines.key(request.machine), "used as it is");
       return {std::move(made.plan), isNew};
     }
     if (!why.empty()) continue;
@@ -203,6 +204,34 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
   }
   warn(request, indices.empty() ? "it is not there" : why);
   return {};
+}
+
+bool FrozenPlans::areOfAnother(const PlanRequest& request, const Machines& machines) {
+  const std::vector<std::size_t> indices = ranked(request, machines);  // all equally far
+  return !indices.empty() &&
+         differencesOf(plans_[indices.front()], machines.key(request.machine)) > 0;
+}
+
+Measurements FrozenPlans::hints(const PlanRequest& request, const Machines& machines) {
+  Measurements found;
+  const auto add = [&](const FrozenConfiguration& configuration) {
+    for (const FrozenMicroBatches& group : configuration.microBatches)
+      if (const auto offer = parseKernel(request.problem.withBatch(group.batch), group.kernel)) {
+        SizeMeasurements one;
+        one.kernels.push_back({*offer, {group.timeMs, group.deviceMs}});
+        addMeasurements(found[group.batch], one);
+      }
+  };
+  const auto addPair = [&](const FrozenPair& pair) {
+    add(pair.repeated);
+    if (pair.enqueued) add(*pair.enqueued);
+  };
+  for (const std::size_t index : ranked(request, machines)) {
+    addPair(plans_[index].plan);
+    if (plans_[index].general) addPair(*plans_[index].general);
+    warnOfOther(plans_[index], machines.key(request.machine), "timed before it is used");
+  }
+  return found;
 }
 
 std::vector<Configuration> FrozenPlans::front(const PlanRequest& request,
@@ -246,7 +275,7 @@ void FrozenPlans::warn(const PlanRequest& request, const std::string& why) {
           request.settings->plansStrict ? "left to cuDNN" : "planned as usual");
 }
 
-void FrozenPlans::warnOfOther(const FrozenPlan& plan, const MachineKey& machine) {
+void FrozenPlans::warnOfOther(const FrozenPlan& plan, const MachineKey& machine, const char* use) {
   if (differencesOf(plan, machine) == 0) return;
   {
     const std::lock_guard lock(mutex_);
@@ -258,9 +287,10 @@ void FrozenPlans::warnOfOther(const FrozenPlan& plan, const MachineKey& machine)
                        cuda == 0 ? "" : ", CUDA " + cudaVersionText(cuda),
                        cudnn == 0 ? "" : ", cuDNN " + cudnnVersionText(cudnn));
   };
-  logWarn("{}: made for {}, and used as it is on {}",
+  logWarn("{}: made for {}, and {} on {}",
           excerpt(name_),
           textOf(plan.device, plan.cudaVersion, plan.cudnnVersion),
+          use,
           textOf(printable(machine.deviceName), machine.cudaVersion, machine.cudnnVersion));
 }
 

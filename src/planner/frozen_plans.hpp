@@ -1,4 +1,5 @@
-// Plans from a file: exactly these configurations, nothing measured.
+// Plans from a file: exactly these configurations, nothing measured. Those of another machine may
+// be taken for hints instead: their kernels are timed before all others.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +39,12 @@ class FrozenPlans {
   /// another machine, one warning says so. Throws std::bad_alloc.
   Found plan(const PlanRequest& request, const Machines& machines);
 
+  /// Whether there are plans for the request's problem, and all were made for another machine.
+  bool areOfAnother(const PlanRequest& request, const Machines& machines);
+  /// The kernels of those plans with the times that they had there, and one warning. cuDNN is not
+  /// asked about them.
+  Measurements hints(const PlanRequest& request, const Machines& machines);
+
   /// Times and workspaces of the plans within the request's limit, by ascending workspace.
   std::vector<Configuration> front(const PlanRequest& request, const Machines& machines);
 
@@ -59,7 +66,7 @@ class FrozenPlans {
   /// Second: whether it was built just now.
   std::pair<Built, bool> built(const PlanRequest& request, std::size_t index);
   void warn(const PlanRequest& request, const std::string& why);
-  void warnOfOther(const FrozenPlan& plan, const MachineKey& machine);
+  void warnOfOther(const FrozenPlan& plan, const MachineKey& machine, const char* use);
 
   const std::string name_;
   const std::vector<FrozenPlan> plans_;

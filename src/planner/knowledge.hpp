@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -128,10 +129,12 @@ using KernelSet = std::set<std::pair<int, Kernel>>;
 /// A problem at any mini-batch.
 struct Known {
   Measurements measurements;
-  Measurements elsewhere;  ///< with another driver or cuDNN: tried first, but no answer
-  KernelsAtSizes refused;  ///< kernels that cuDNN names but does not run
-  std::string loadedFrom;  ///< the database that was read
-  bool isLoading = false;  ///< a thread is reading one
+  Measurements elsewhere;  ///< on another machine: tried first, but no answer
+  /// The kernels among them that a file's plans for another machine have, by mini-batch.
+  std::map<int, std::vector<Kernel>> hinted;
+  KernelsAtSizes refused;                          ///< kernels that cuDNN names but does not run
+  std::string loadedFrom;                          ///< the database that was read
+  bool isLoading = false;                          ///< a thread is reading one
   KnownQuestion::Clock::time_point loadAgainAt{};  ///< set if others held it when it was read
   std::vector<KnownQuestion> questions;
   /// Client kernels that were faster than their plans when both were called in turns.

@@ -21,8 +21,8 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
       (asked.isOfLook && request.lacksWorkspace))
     return std::nullopt;
   PlannedLook look;
-  look.kernels = store.kernelsOfNeighbour(request);
-  const bool hasNeighbour = !look.kernels.empty();
+  look.kernels = store.likelyKernels(request);
+  const bool hasLikely = !look.kernels.empty();
   if (request.runsOwn())
     look.kernels.erase(std::remove(look.kernels.begin(), look.kernels.end(), request.own->kernel),
                        look.kernels.end());
@@ -34,7 +34,7 @@ std::optional<PlannedLook> lookAt(const MeasurementStore& store,
       sizes.insert(step.batch);
       if (!contains(look.kernels, step.kernel)) look.kernels.push_back(step.kernel);
     }
-  } else if (hasNeighbour) {
+  } else if (hasLikely) {
     const bool isSplit = request.sizes().size() > 1;
     const auto all =
         microBatchSizes(isSplit ? BatchSizePolicy::kPowerOfTwo : BatchSizePolicy::kUndivided,

@@ -14,10 +14,10 @@ struct PlannedLook : Look {
   std::vector<int> sizes;  ///< ascending, the mini-batch included
 };
 
-/// The look for a problem of which nothing is measured: at the kernels of a similar problem's plans
-/// and, if the client's own kernel runs in parts, at the parts' beside the first that cuDNN names.
-/// Empty if neither is known. Without kernels: the similar problem runs by the client's own one.
-/// REQUIRES: the store's lock.
+/// The look for a problem of which nothing is measured: at the kernels of another machine's plans
+/// for it, or of a similar problem's plans, and, if the client's own kernel runs in parts, at the
+/// parts' beside the first that cuDNN names. Empty if neither is known. Without kernels: those
+/// plans run by the client's own one. REQUIRES: the store's lock.
 std::optional<PlannedLook> lookAt(const MeasurementStore& store,
                                   const PlanRequest& request,
                                   const KnownQuestion& asked);

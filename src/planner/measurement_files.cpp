@@ -9,6 +9,9 @@
 
 #include "planner/measured_kernels.hpp"
 #include "planner/measurement_rows.hpp"
+#include "support/log.hpp"
+#include "support/text.hpp"
+#include "support/version_text.hpp"
 
 namespace ucudnn {
 namespace {
@@ -89,13 +92,29 @@ StoredKnowledge MeasurementFiles::read(const PlanRequest& request) {
   const bool isKept = namesFolder(request.settings->databasePath);
   if (isKept) addRows(request, shipped_, stored);
   addRows(request, database(request), stored);
-  if (isKept && stored.measurements.empty()) {
-    const StoredProblem rows =
-        shipped_.loadElsewhere(machines_.key(request.machine), request.problem.text());
-    if (const auto own = rows.find(""); own != rows.end())
-      stored.elsewhere = fromStored(request.problem, own->second);
-  }
+  if (stored.measurements.empty() && !stored.isLocked)
+    stored.elsewhere = elsewhere(request, isKept ? shipped_ : database(request));
   return stored;
+}
+
+Measurements MeasurementFiles::elsewhere(const PlanRequest& request, Database& file) {
+  MachineKey other;
+  const StoredProblem rows =
+      file.loadElsewhere(machines_.key(request.machine), request.problem.text(), other);
+  const auto own = rows.find("");
+  if (own == rows.end()) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!told_.insert({&file, request.machine}).second)
+      return fromStored(request.problem, own->second);
+  }
+  logInfo(
+      "the database has no measurements of this machine: those of {}, CUDA {}, cuDNN {} say which "
+      "kernels are timed first",
+      excerpt(other.deviceName),
+      cudaVersionText(other.cudaVersion),
+      cudnnVersionText(other.cudnnVersion));
+  return fromStored(request.problem, own->second);
 }
 
 /// Rows that can't be true are left out, and their kernels measured. Such a file answers no

@@ -30,7 +30,7 @@ struct StoredKnowledge {
   std::set<int> accurateFirst;
   KernelSet right;         ///< kernels that were checked on this machine
   std::set<Kernel> wrong;  ///< and failed
-  /// For the same device with another driver or cuDNN: worth trying first, but no answer.
+  /// On another machine: worth trying first, but no answer.
   Measurements elsewhere;
 };
 
@@ -53,12 +53,15 @@ class MeasurementFiles {
  private:
   Database& database(const PlanRequest& request);
   void addRows(const PlanRequest& request, Database& file, StoredKnowledge& stored) const;
+  /// The problem's measurements on another machine. The first of a file are told.
+  Measurements elsewhere(const PlanRequest& request, Database& file);
 
   const Machines& machines_;
   ForkMutex mutex_;
   /// The files by the request's path and, if that is a folder, by the machine.
   std::map<std::pair<std::string, int>, std::unique_ptr<Database>> databases_;
   Database shipped_;
+  std::set<std::pair<const Database*, int>> told_;  ///< files and machines
 };
 
 }  // namespace ucudnn

@@ -35,8 +35,12 @@ bool MeasurementStore::answers(const PlanRequest& request) const {
   });
 }
 
-std::vector<Kernel> MeasurementStore::kernelsOfNeighbour(const PlanRequest& request) const {
+std::vector<Kernel> MeasurementStore::likelyKernels(const PlanRequest& request) const {
   std::vector<Kernel> kernels;
+  if (const Known* const known = known_.peek(keyOf(request))) {
+    const auto hinted = known->hinted.find(request.problem.batch());
+    if (hinted != known->hinted.end() && !hinted->second.empty()) return hinted->second;
+  }
   QuestionKey wanted = request.question();
   wanted.miniBatch = 0;
   neighbours_.forEach(keyOf(request), [&](const KnownKey& key) {
@@ -122,7 +126,8 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
     known.right.insert(stored.right.begin(), stored.right.end());
     known.wrong.insert(stored.wrong.begin(), stored.wrong.end());
     known.dropWrong();
-    known.elsewhere = stored.elsewhere;
+    for (const auto& [size, found] : stored.elsewhere)
+      addMeasurements(known.elsewhere[size], found);
     known.dropPlans();  // made without the file by calls that found it locked or did not wait
     known.loadAgainAt = {};
     return known.question(request.question()).answersClosely(request.limitBytes);

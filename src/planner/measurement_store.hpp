@@ -45,10 +45,10 @@ class MeasurementStore {
     });
   }
 
-  /// The kernels of the nearest problem's plans. This problem differs only in the image's size, and
-  /// was asked the same question. Empty if there is none. REQUIRES: the lock, as within `update` or
-  /// `read`.
-  std::vector<Kernel> kernelsOfNeighbour(const PlanRequest& request) const;
+  /// The kernels of another machine's plans for the problem; else those of the nearest problem's
+  /// plans, which differs only in the image's size, and was asked the same question. Empty if there
+  /// is none. REQUIRES: the lock, as within `update` or `read`.
+  std::vector<Kernel> likelyKernels(const PlanRequest& request) const;
 
   /// Whether a plan within the limit can be made.
   bool answers(const PlanRequest& request) const;

@@ -14,7 +14,7 @@ namespace ucudnn {
 /// All that is known of a problem before it is measured.
 struct KnownBefore {
   Measurements measurements;
-  Measurements elsewhere;  ///< with another version of cuDNN or the driver
+  Measurements elsewhere;  ///< on another machine
   KernelsAtSizes refused;
   std::optional<PlannedLook> look;  ///< empty: all kernels are timed
   bool isAnswered = false;  ///< the question is; then little but the client's own kernel is timed

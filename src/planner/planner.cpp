@@ -7,6 +7,7 @@
 #include "benchmark/measurement.hpp"
 #include "planner/configuration_times.hpp"
 #include "planner/frozen_plans.hpp"
+#include "planner/measured_kernels.hpp"
 #include "planner/plan_chooser.hpp"
 #include "support/log.hpp"
 
@@ -237,7 +238,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
                                           Measuring measuring,
                                           const std::vector<std::size_t>& limits) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  if (request.frozen != nullptr) {
+  if (request.frozen != nullptr && !takesHints(request)) {
     auto frozen = request.frozen->front(request, machines_);
     keepFront(frozen);
     if (!frozen.empty() || request.settings->plansStrict) return frozen;
@@ -251,6 +252,11 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
 std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request, Measuring measuring) {
   if (request.frozen == nullptr) return std::nullopt;
   const PlanningTime time(statistics_.planningMicroseconds);
+  const bool isHint = takesHints(request);
+  // They are used as they are where nothing will confirm them.
+  if (isHint && (measuring == Measuring::kNow || request.settings->benchmarkShare > 0 ||
+                 store_.answers(request)))
+    return std::nullopt;
   FrozenPlans::Found found = request.frozen->plan(request, machines_);
   auto outcome = KernelChecks::Outcome::kPassed;
   if (found.plan) outcome = checks_.check(request, *found.plan, measuring);
@@ -260,7 +266,29 @@ std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request, Meas
     ++statistics_.plans;
     logAnswer(request, found.plan.get());
   }
-  return PlanAnswer{found.plan, outcome != KernelChecks::Outcome::kPutOff};
+  return PlanAnswer{found.plan, !isHint && outcome != KernelChecks::Outcome::kPutOff};
+}
+
+/// Whether the file's plans for the problem are another machine's, so that timings decide. Then the
+/// store knows their kernels.
+bool Planner::takesHints(const PlanRequest& request) {
+  if (request.settings->plansStrict || !request.frozen->areOfAnother(request, machines_))
+    return false;
+  const int batch = request.problem.batch();
+  const bool isKnown = store_.read(request, [&](const Known* known, const KnownQuestion*) {
+    return known != nullptr && known->hinted.count(batch) > 0;
+  });
+  if (isKnown) return true;
+  const Measurements hints = request.frozen->hints(request, machines_);
+  store_.update(request, [&](Known& known, KnownQuestion&) {
+    std::vector<Kernel>& kernels = known.hinted[batch];
+    for (const auto& [size, found] : hints) {
+      addMeasurements(known.elsewhere[size], found);
+      for (const Measurement& m : found.kernels)
+        if (!contains(kernels, m.kernel)) kernels.push_back(m.kernel);
+    }
+  });
+  return true;
 }
 
 void Planner::savePlans(const std::string& path) const {

@@ -31,7 +31,9 @@ namespace ucudnn {
 /// 3. Only times and errors are taken from a database, and only possible ones
 ///    (measurement_rows.hpp). cuDNN has confirmed each kernel of a plan or answer, at this or a
 ///    larger size.
-/// 4. A plan of the request's file of plans (frozen_plans.hpp) is neither measured nor chosen.
+/// 4. A plan of the request's file of plans (frozen_plans.hpp) is neither measured nor chosen, if
+/// it
+///    was made for this machine, or the settings allow no other.
 class Planner {
  public:
   Planner() = default;
@@ -109,6 +111,7 @@ class Planner {
   /// The answer of the request's file of plans, if it has one. Empty: the request is planned as
   /// usual.
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request, Measuring measuring);
+  bool takesHints(const PlanRequest& request);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// The answer for a call that need not wait. Empty if the call has to.

@@ -261,20 +261,24 @@ TEST_F(KeptTest, WhatIsUsedLeastGoesFirst) {
   expectNoWarning();
 }
 
-TEST_F(KeptTest, ElsewhereIsTheSameDeviceWithTheNearestVersions) {
+TEST_F(KeptTest, ElsewhereIsTheNearestDeviceWithTheNearestVersions) {
   const auto store = [&](const char* device, std::size_t cudnn, int driver, int kernels) {
     MachineKey key = machine(device);
     key.cudnnVersion = cudnn, key.driverVersion = driver;
     Database(path_).store(key, "problem", {{1, sizeOf(kernels)}});
   };
   const auto kernelsElsewhere = [&] {
-    StoredProblem rows = Database(path_, DatabaseUse::kShipped).loadElsewhere(machine(), "problem");
+    MachineKey other;
+    StoredProblem rows =
+        Database(path_, DatabaseUse::kShipped).loadElsewhere(machine(), "problem", other);
+    EXPECT_EQ(rows.empty(), other.deviceName.empty());
     return rows[""][1].kernels.size();
   };
   store("NVIDIA H200", 91900, 13000, 1);
-  store("NVIDIA H100", 91900, 13001, 2);
   store("NVIDIA H200", 81900, 13000, 3);
   EXPECT_EQ(0U, kernelsElsewhere());
+  store("NVIDIA H100", 91900, 13001, 2);
+  EXPECT_EQ(2U, kernelsElsewhere());
   store("NVIDIA H200", 91000, 13000, 4);
   EXPECT_EQ(4U, kernelsElsewhere());
   store("NVIDIA H200", 92000, 12000, 5);

@@ -221,7 +221,7 @@ TEST_F(PlansTest, StrictLeavesWhatIsMissingToCudnn) {
   EXPECT_EQ(3U, linesWith(log_, {}).size());
 }
 
-TEST_F(PlansTest, PlansOfAnotherMachineRunAndAreToldOnce) {
+TEST_F(PlansTest, PlansOfAnotherMachineAreTimedBeforeAndToldOnce) {
   save(case_);
   const std::string original = contentOf(file_);
   const std::pair<const char*, const char*> changes[] = {
@@ -229,20 +229,27 @@ TEST_F(PlansTest, PlansOfAnotherMachineRunAndAreToldOnce) {
       {"\"cuda_version\": [0-9]+", "\"cuda_version\": 12060"},
       {"\"device\": \"[^\"]*\"", "\"device\": \"GPU 9\""},
       {"\"cud[a-z]*_version\": [0-9]+,", ""}};
-  const char* const told[] = {"cuDNN 9.1.0, and used", "CUDA 12.6, cuDNN", "made for GPU 9, "};
-  for (std::size_t i = 0; i < std::size(changes); ++i) {
-    SCOPED_TRACE(changes[i].second);
-    std::ofstream(file_) << original;
-    change(changes[i].first, changes[i].second);
-    const ChildResult child = client("run", case_, {{"UCUDNN_PLANS", file_}});
-    EXPECT_TRUE(says(child, "measured 0 ")) << child.output;
-    EXPECT_FALSE(says(child, "split 0")) << child.output;
-    // A file that does not say what it was made for is taken to be made for this.
-    const bool isTold = i < std::size(told);
-    EXPECT_EQ(isTold ? 1U : 0U, linesWith(log_, {"[warn]", isTold ? told[i] : "made for"}).size());
-    EXPECT_EQ(isTold ? 1U : 0U, linesWith(log_, {}).size());
-    std::remove(log_.c_str());
-  }
+  const char* const told[] = {"cuDNN 9.1.0, and ", "CUDA 12.6, cuDNN", "made for GPU 9, "};
+  for (const bool isStrict : {false, true})
+    for (std::size_t i = 0; i < std::size(changes); ++i) {
+      SCOPED_TRACE(std::string(changes[i].second) + (isStrict ? " strict" : ""));
+      std::ofstream(file_) << original;
+      change(changes[i].first, changes[i].second);
+      const ChildResult child = client(
+          "run", case_, {{"UCUDNN_PLANS", file_}, {"UCUDNN_PLANS_STRICT", isStrict ? "1" : "0"}});
+      // A file that does not say what it was made for is taken to be made for this.
+      const bool isTold = i < std::size(told), isTimed = isTold && !isStrict;
+      EXPECT_NE(isTimed, says(child, "measured 0 ")) << child.output;
+      if (!isTimed) {
+        EXPECT_FALSE(says(child, "split 0")) << child.output;
+      }
+      const std::string use = isTimed ? "timed before it is used on " : "used as it is on ";
+      EXPECT_EQ(
+          isTold ? 1U : 0U,
+          linesWith(log_, {"[warn]", isTold ? told[i] : "made for", isTold ? use : ""}).size());
+      EXPECT_EQ(isTold ? 1U : 0U, linesWith(log_, {}).size());
+      std::remove(log_.c_str());
+    }
 }
 
 TEST_F(PlansTest, PlansOfTheMostSimilarMachineAreTaken) {

@@ -2,8 +2,10 @@
 #include "planner/neighbours.hpp"
 
 #include "kernels/engines.hpp"
+#include "planner/frozen_plans.hpp"
 #include "planner/planner.hpp"
 #include "planner_engines_fixture.hpp"
+#include "support/files.hpp"
 
 namespace ucudnn::test {
 namespace {
@@ -157,6 +159,54 @@ TEST_F(NeighboursPlanTest, OneThatRunsTheClientsKernelPromisesLittle) {
   EXPECT_EQ(ofFirst, measured(planner)) << "a stranger is measured by now";
   after(planner, wanted, kMany);
   EXPECT_LT(ofFirst, measured(planner));
+}
+
+/// A file of plans that another machine has made for the same problem.
+class HintsTest : public NeighboursPlanTest {
+ protected:
+  FrozenPlans plansOfAnother(Planner& maker, const PlanRequest& wanted) const {
+    EXPECT_EQ(wanted.machine, maker.machines().ofDevice(0));
+    EXPECT_TRUE(maker.plan(wanted));
+    const std::string file = directory_.file("plans");
+    maker.savePlans(file);
+    auto plans = frozenPlansFromJson(readFile(file, kMostPlansBytes));
+    EXPECT_FALSE(plans.empty());
+    for (FrozenPlan& plan : plans) plan.device = "GPU 9";
+    return {"plans", plans};
+  }
+};
+
+TEST_F(HintsTest, AnotherMachinesPlansAreLookedAtSoonAndAlone) {
+  Planner alone, planner, maker;
+  PlanRequest wanted = call(planner, onImage(27, 27));
+  FrozenPlans frozen = plansOfAnother(maker, wanted);
+  EXPECT_FALSE(after(alone, wanted, kFew).plan) << "all kernels would take longer";
+  wanted.frozen = &frozen;
+  const PlanAnswer found = after(planner, wanted, kFew);
+  ASSERT_TRUE(found.plan);
+  EXPECT_EQ(toText(*maker.plan(wanted.within(kEnginesLimit))), toText(*found.plan));
+  EXPECT_LT(0, measured(planner)) << "they are not believed";
+  EXPECT_LE(measured(planner), measured(maker) / 4);
+}
+
+TEST_F(HintsTest, TheyRunAsTheyAreWhereNothingMayBeTimed) {
+  Planner planner, maker;
+  PlanRequest wanted = call(planner, onImage(27, 27));
+  FrozenPlans frozen = plansOfAnother(maker, wanted);
+  wanted.frozen = &frozen;
+  settings_.benchmarkShare = 0;
+  const PlanAnswer found = planner.answer(wanted, Measuring::kWhenItPays);
+  EXPECT_TRUE(found.plan);
+  EXPECT_FALSE(found.isFinal) << "a query may time them";
+  EXPECT_EQ(0, measured(planner));
+  EXPECT_TRUE(planner.plan(wanted));
+  EXPECT_LT(0, measured(planner));
+  EXPECT_TRUE(planner.answer(wanted, Measuring::kWhenItPays).isFinal);
+  Planner strict;
+  EXPECT_EQ(wanted.machine, strict.machines().ofDevice(0));
+  settings_.plansStrict = true;
+  EXPECT_TRUE(strict.plan(wanted)) << "there are to be no others";
+  EXPECT_EQ(0, measured(strict));
 }
 
 }  // namespace
