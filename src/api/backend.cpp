@@ -73,9 +73,10 @@ cudnnHandle_t handleOf(const PlanDescription& plan) noexcept {
 std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t descriptor,
                                                     PlanDescription& plan,
                                                     std::size_t needed) {
-  plan.leave(reason::kUnknownGraph, needed);
+  const ClientGraph& graph = *plan.graph();
+  plan.leave(graph.isUnderstood ? reason::kUnknownGraph : graph.why, needed);
   std::shared_ptr<Context> context = knownContextOf(handleOf(plan));
-  if (context == nullptr || !plan.isUnderstood() || !plan.graph()->isUnderstood) return nullptr;
+  if (context == nullptr || !plan.isUnderstood() || !graph.isUnderstood) return nullptr;
   plan.leave(reason::kFailed, needed);
   const PlanQuestion question(std::move(context));
   const Snapshot* const snapshot = question.snapshot();
@@ -84,8 +85,8 @@ std::unique_ptr<const ClientConvolution> makeAnswer(cudnnBackendDescriptor_t des
     return nullptr;
   }
   const DeviceScope scope(snapshot->device);
-  auto made = std::make_unique<ClientConvolution>(
-      *plan.graph(), numericsOf(plan.graph()->operation, descriptor), needed);
+  auto made =
+      std::make_unique<ClientConvolution>(graph, numericsOf(graph.operation, descriptor), needed);
   const auto workspace =
       planWorkspace(*snapshot,
                     {made->problem,

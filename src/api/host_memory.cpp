@@ -60,7 +60,8 @@ bool readProblem(const ucudnnConvolution_t& from, Problem& problem) noexcept {
   problem.mathType = from.math;
   problem.groups = from.groups;
   if (problem.operation == Operation::kBiasActivationForward)
-    problem.activation = from.relu != 0 ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
+    problem.activation = static_cast<std::int16_t>(from.relu != 0 ? CUDNN_ACTIVATION_RELU
+                                                                  : CUDNN_ACTIVATION_IDENTITY);
   return true;
 }
 

@@ -252,7 +252,7 @@ Index indexOf(const Index& sizes, std::int64_t number) noexcept {
 
 bool hasExactOutputs(const Problem& problem) noexcept {
   return problem.operation != Operation::kBiasActivationForward || isRelu(problem) ||
-         problem.activation == CUDNN_ACTIVATION_IDENTITY;
+         !activates(problem);
 }
 
 /// Takes one output from each of as many equal parts, at a random place.

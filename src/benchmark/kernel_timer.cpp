@@ -26,8 +26,8 @@ KernelTimer::KernelTimer(cudnnHandle_t handle, const Problem& problem)
                                                    sizes.data(),
                                                    strides.data()));
   activation_ = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
-  UCUDNN_CHECK_CUDNN(
-      cudnn().setActivationDescriptor(activation_.get(), modeOf(problem), nansOf(problem), 0.0));
+  UCUDNN_CHECK_CUDNN(cudnn().setActivationDescriptor(
+      activation_.get(), modeOf(problem), nansOf(problem), activationValueOf(problem)));
 }
 
 cudnnStatus_t KernelTimer::enqueue(const PlacedCall& placed, int first, int calls, bool adds) {

@@ -117,11 +117,8 @@ cudnnStatus_t HostCall::convolve(Context& context,
   if (bias != nullptr) {
     biasDescriptor = makeBiasDescriptor(problem, problem.ySizes[1], problem.yType);
     activation = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
-    UCUDNN_CHECK_CUDNN(
-        cudnn().setActivationDescriptor(activation.get(),
-                                        static_cast<cudnnActivationMode_t>(problem.activation),
-                                        CUDNN_NOT_PROPAGATE_NAN,
-                                        0));
+    UCUDNN_CHECK_CUDNN(cudnn().setActivationDescriptor(
+        activation.get(), modeOf(problem), CUDNN_NOT_PROPAGATE_NAN, 0));
     fused = {nullptr, nullptr, biasDescriptor.get(), bias, activation.get()};
     call.fused = &fused;
   }

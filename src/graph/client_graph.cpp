@@ -3,6 +3,7 @@
 #if UCUDNN_HAS_ENGINES
 
 #include <climits>
+#include <cmath>
 #include <limits>
 
 #include "kernels/engines.hpp"
@@ -151,64 +152,125 @@ bool isUnclipped(const PointwiseValue& pointwise) {
                                           : double{std::numeric_limits<float>::max()});
 }
 
-/// Reads the operations behind a convolution whose output is virtual. False: they are not those of
-/// bias_activation_forward.
-bool readFollowers(const GraphValue& graph, ClientGraph& to) {
+/// Whether sums of that type can be computed with the value as a float.
+bool isFloat(double value, std::int32_t computeType) {
+  return std::isfinite(value) &&
+         (computeType != CUDNN_DATA_DOUBLE || double{static_cast<float>(value)} == value);
+}
+
+/// Reads an activation into the problem. False: no engine of ours has it.
+bool readActivation(const PointwiseValue& pointwise, Problem& problem) {
+  const bool isClipped = !isUnclipped(pointwise), isLeaky = pointwise.slope != 0;
+  if (pointwise.mode == CUDNN_POINTWISE_ELU_FWD) {
+    problem.activation = kElu;
+    setActivationValue(problem, static_cast<float>(pointwise.eluAlpha));
+    return isFloat(pointwise.eluAlpha, pointwise.computeType);
+  }
+  if (pointwise.mode != CUDNN_POINTWISE_RELU_FWD) return false;
+  if (!isClipped && !isLeaky) {
+    problem.activation =
+        pointwise.keepsNans ? kReluKeepingNans : std::int16_t{CUDNN_ACTIVATION_RELU};
+    return true;
+  }
+  const double value = isLeaky ? pointwise.slope : pointwise.upperClip;
+  problem.activation = isLeaky ? kLeakyRelu : kClippedRelu;
+  setActivationValue(problem, static_cast<float>(value));
+  return pointwise.keepsNans && isClipped != isLeaky && isFloat(value, pointwise.computeType) &&
+         (isLeaky || value > 0);
+}
+
+/// Why a graph is not understood. All begin as reason::kUnknownGraph (context/trace.hpp).
+#define UCUDNN_NOT_SPLIT "a graph that is not split: "
+constexpr const char* kSeveral = UCUDNN_NOT_SPLIT "it has several convolutions";
+constexpr const char* kOthers = UCUDNN_NOT_SPLIT "it has other operations than pointwise ones";
+constexpr const char* kBehindGradient = UCUDNN_NOT_SPLIT "operations follow a gradient or a sum";
+constexpr const char* kShape = UCUDNN_NOT_SPLIT "its paddings, tensors or types";
+constexpr const char* kNoBias = UCUDNN_NOT_SPLIT "no bias follows the convolution";
+constexpr const char* kSum = UCUDNN_NOT_SPLIT "what it adds";
+constexpr const char* kScaled = UCUDNN_NOT_SPLIT "the factors of its sum";
+constexpr const char* kNotForEngines =
+    UCUDNN_NOT_SPLIT "only engines have its activation, and not with such factors or alignments";
+constexpr const char* kActivation = UCUDNN_NOT_SPLIT "a pointwise operation that is not planned";
+constexpr const char* kOrder =
+    UCUDNN_NOT_SPLIT "the order of its operations, or a type between them";
+#undef UCUDNN_NOT_SPLIT
+
+/// Reads the operations behind a convolution whose output is virtual. Returns why they are not
+/// those of bias_activation_forward; null: they are.
+const char* readFollowers(const GraphValue& graph, ClientGraph& to) {
   const TensorValue& y = graph.followers.back().y;
   const OperationValue& convolution = graph.operations.front();
   const TensorValue* last = &convolution.y;
-  bool hasBias = false, hasZ = false, hasRelu = false;
-  std::int32_t activation = CUDNN_ACTIVATION_IDENTITY;
+  bool hasBias = false, hasZ = false, isActivated = false;
+  to.operation = to.problem.operation = Operation::kBiasActivationForward;
+  to.problem.activation = CUDNN_ACTIVATION_IDENTITY;
   for (const FollowerValue& follower : graph.followers) {
     const PointwiseValue& pointwise = follower.pointwise;
     const bool isVirtual = last->isVirtual && last->type == convolution.convolution.computeType;
-    if (!follower.isPlain || !pointwise.isPlain || !isUnclipped(pointwise) || !isVirtual ||
-        hasRelu || follower.x.id != last->id || follower.alpha1 != 1 ||
+    if (!follower.isPlain || !isVirtual || isActivated || follower.x.id != last->id ||
         pointwise.computeType != convolution.convolution.computeType)
-      return false;
+      return kOrder;
     last = &follower.y;
-    const bool isSum = pointwise.mode == CUDNN_POINTWISE_ADD;
-    if (isSum && !hasBias && follower.alpha2 == 1 && isBias(follower.b, y)) {
+    if (pointwise.mode != CUDNN_POINTWISE_ADD) {
+      if (follower.alpha1 != 1 || !pointwise.isPlain || !readActivation(pointwise, to.problem))
+        return kActivation;
+      isActivated = true;
+      continue;
+    }
+    // What the convolution gives may be scaled: that is the fused call's alpha1.
+    if (follower.alpha1 != 1 && (hasBias || hasZ)) return kScaled;
+    if (!pointwise.isPlain) return kSum;
+    to.alpha *= follower.alpha1;
+    if (!hasBias && isBias(follower.b, y)) {
+      if (follower.alpha2 != 1) return kScaled;
       hasBias = true;
       to.bias = follower.b.id;
-    } else if (isSum && !hasZ && isLike(follower.b, y)) {
+    } else if (!hasZ && isLike(follower.b, y)) {
       hasZ = true;
       to.z = follower.b.id;
       to.beta = follower.alpha2;
       to.suitsEngines = to.suitsEngines && isAligned(follower.b) && (to.beta == 0 || to.beta == 1);
-    } else if (pointwise.mode == CUDNN_POINTWISE_RELU_FWD) {
-      hasRelu = true;
-      activation = pointwise.keepsNans ? kReluKeepingNans : CUDNN_ACTIVATION_RELU;
     } else {
-      return false;
+      return kSum;
     }
   }
-  to.operation = to.problem.operation = Operation::kBiasActivationForward;
-  to.problem.activation = activation;
+  if (!hasBias) return kNoBias;
+  to.suitsEngines = to.suitsEngines && to.alpha == 1;
   to.problem.addsZ = hasZ && to.beta != 0 ? 1 : 0;
-  return hasBias;
+  // Engines take no other factors, and nothing else has these activations.
+  const bool needsEngines = isOfGraphs(to.problem) && to.problem.activation != kReluKeepingNans;
+  return needsEngines && !to.suitsEngines ? kNotForEngines : nullptr;
+}
+
+/// Returns as readFollowers.
+const char* readOperations(const GraphValue& graph, ClientGraph& to) {
+  OperationValue operation = graph.operations.front();
+  if (graph.operations.size() != 1) return kSeveral;
+  if (!graph.isPlain) return kOthers;
+  to.alpha = operation.alpha;
+  to.beta = operation.beta;
+  const bool isFused = !graph.followers.empty();
+  if (isFused && (operation.operation != Operation::kForward || operation.beta != 0))
+    return kBehindGradient;
+  if (isFused) operation.y = graph.followers.back().y;
+  to.suitsEngines = suitsEngines(operation);
+  to.x = operation.x.id;
+  to.w = operation.w.id;
+  to.y = operation.y.id;
+  if (!readProblem(operation, to.problem)) return kShape;
+  return isFused ? readFollowers(graph, to) : nullptr;
 }
 
 }  // namespace
 
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph) {
   if (graph.operations.empty()) return nullptr;
-  OperationValue operation = graph.operations.front();
   auto made = std::make_shared<ClientGraph>();
-  made->operation = operation.operation;
+  made->operation = graph.operations.front().operation;
   made->handle = graph.handle;
-  if (!graph.isPlain || graph.operations.size() != 1) return made;
-  made->alpha = operation.alpha;
-  made->beta = operation.beta;
-  const bool isFused = !graph.followers.empty();
-  if (isFused && (operation.operation != Operation::kForward || operation.beta != 0)) return made;
-  if (isFused) operation.y = graph.followers.back().y;
-  made->suitsEngines = suitsEngines(operation);
-  made->isUnderstood =
-      readProblem(operation, made->problem) && (!isFused || readFollowers(graph, *made));
-  made->x = operation.x.id;
-  made->w = operation.w.id;
-  made->y = operation.y.id;
+  const char* const why = readOperations(graph, *made);
+  made->isUnderstood = why == nullptr;
+  if (why != nullptr) made->why = why;
   return made;
 }
 
@@ -291,8 +353,8 @@ ClientConvolution::ClientConvolution(const ClientGraph& graph,
   UCUDNN_CHECK_CUDNN(cudnn().setTensorNdDescriptor(
       bias_.get(), type, problem.dimensions, sizes.data(), strides.data()));
   activation_ = makeOwned<ActivationDescriptor>(cudnn().createActivationDescriptor);
-  UCUDNN_CHECK_CUDNN(
-      cudnn().setActivationDescriptor(activation_.get(), modeOf(problem), nansOf(problem), 0));
+  UCUDNN_CHECK_CUDNN(cudnn().setActivationDescriptor(
+      activation_.get(), modeOf(problem), nansOf(problem), activationValueOf(problem)));
 }
 
 }  // namespace ucudnn

@@ -18,6 +18,7 @@ namespace ucudnn {
 struct ClientGraph {
   Operation operation = Operation::kForward;
   bool isUnderstood = false;  ///< the rest has been read
+  const char* why = "";       ///< why it is not; never freed
   Problem problem;            ///< of default math: the client's engine tells which math is allowed
   std::int64_t x = 0, w = 0, y = 0, z = 0, bias = 0;
   double alpha = 1, beta = 0;  ///< of bias_activation_forward: the factor of z
@@ -26,8 +27,9 @@ struct ClientGraph {
 };
 
 /// Null if the graph has no convolution. A graph is understood if legacy descriptors can express
-/// it: equal paddings before and behind, and a filter without gaps. The convolution may be followed
-/// by a bias, perhaps by a z before or behind the bias, and perhaps by RELU at the end. Throws
+/// it: equal paddings before and behind, and a filter without gaps. The convolution, perhaps
+/// scaled, may be followed by a bias, perhaps by a z before or behind the bias, and perhaps by an
+/// activation at the end: a RELU, perhaps leaky or with an upper clip, or ELU. Throws
 /// std::bad_alloc.
 std::shared_ptr<const ClientGraph> readGraph(const GraphValue& graph);
 

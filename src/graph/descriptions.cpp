@@ -128,12 +128,14 @@ bool PointwiseDescription::read(cudnnBackendAttributeName_t name,
     }
     case CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP:
       return assignFactor(value_.upperClip, value);
-    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP:
-    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE: {
+    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP: {
       double zero = -1;
       return assignFactor(zero, value) && zero == 0;
     }
+    case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE:
+      return assignFactor(value_.slope, value);
     case CUDNN_ATTR_POINTWISE_ELU_ALPHA:
+      return assignFactor(value_.eluAlpha, value);
     case CUDNN_ATTR_POINTWISE_SOFTPLUS_BETA:
     case CUDNN_ATTR_POINTWISE_SWISH_BETA:
     case CUDNN_ATTR_POINTWISE_AXIS:

@@ -142,10 +142,12 @@ struct PointwiseValue {
   std::int32_t computeType = CUDNN_DATA_FLOAT;
   bool keepsNans = false;                                      ///< RELU's
   double upperClip = std::numeric_limits<double>::infinity();  ///< RELU's
+  double slope = 0;                                            ///< RELU's, below 0
+  double eluAlpha = 1;
   bool isPlain = false;
 };
 
-/// y = alpha1 x + alpha2 b, or y = max(x, 0).
+/// y = alpha1 x + alpha2 b, or the activation of x.
 struct FollowerValue {
   PointwiseValue pointwise;
   TensorValue x, b, y;

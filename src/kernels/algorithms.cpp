@@ -220,7 +220,7 @@ class AlgorithmSource final : public KernelSource {
 
 // cuDNN's manual: without an activation only IMPLICIT_PRECOMP_GEMM is fused with the bias.
 bool mayRun(const Problem& problem, int algorithm) noexcept {
-  if (keepsNans(problem) || !isAllowed(problem, algorithm)) return false;
+  if (isOfGraphs(problem) || !isAllowed(problem, algorithm)) return false;
   return problem.operation != Operation::kBiasActivationForward ||
          problem.activation != CUDNN_ACTIVATION_IDENTITY ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;

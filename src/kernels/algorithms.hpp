@@ -37,7 +37,7 @@ bool mayRun(const Problem& problem, int algorithm) noexcept;
 /// False: cuDNN has no algorithm for the problem, but the graph API may have engines.
 inline bool mayHaveAlgorithms(const Problem& problem,
                               const ConvolutionDescriptors& descriptors) noexcept {
-  return areThere(descriptors) && !keepsNans(problem);
+  return areThere(descriptors) && !isOfGraphs(problem);
 }
 
 /// Whether Winograd's transforms are as accurate as other kernels of the math type. Not on filters

@@ -40,7 +40,7 @@ bool areNansGraphs(const Problem& problem, cudnnActivationDescriptor_t descripto
   cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
   cudnnNanPropagation_t nan = CUDNN_NOT_PROPAGATE_NAN;
   double coefficient = 0;
-  return problem.activation == CUDNN_ACTIVATION_IDENTITY ||
+  return !activates(problem) ||
          (cudnn().getActivationDescriptor(descriptor, &mode, &nan, &coefficient) ==
               CUDNN_STATUS_SUCCESS &&
           nan == nansOf(problem));

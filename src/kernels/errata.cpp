@@ -57,7 +57,9 @@ std::string tagOf(const Problem& problem) {
       return "ConvBwdFilter";
     case Operation::kBiasActivationForward:
       return std::string(problem.addsZ != 0 ? "ConvFwd_ADD_ADD" : "ConvFwd_ADD") +
-             (isRelu(problem) ? "_RELU_FWD" : "");
+             (problem.activation == kElu ? "_ELU_FWD"
+              : activates(problem)       ? "_RELU_FWD"
+                                         : "");
     default:
       return "ConvFwd";
   }

@@ -140,16 +140,33 @@ BackendDescriptor makeOperation(const Problem& problem,
   return operation;
 }
 
-/// y = x + b; without a b, y = max(x, 0).
+void setActivation(const BackendDescriptor& pointwise, const Problem& problem) {
+  const float value = activationValueOf(problem);
+  if (problem.activation == kElu) {
+    set(pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ELU_FWD);
+    set(pointwise, CUDNN_ATTR_POINTWISE_ELU_ALPHA, double{value});
+    return;
+  }
+  set(pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_RELU_FWD);
+  set(pointwise, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, nansOf(problem));
+  if (problem.activation == kLeakyRelu)
+    set(pointwise, CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, double{value});
+  if (problem.activation == kClippedRelu)
+    set(pointwise, CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, double{value});
+}
+
+/// y = x + b; without a b, the activation.
 BackendDescriptor makePointwise(const Problem& problem,
                                 const BackendDescriptor& x,
                                 const BackendDescriptor& b,
                                 const BackendDescriptor& y) {
   const bool isSum = b != nullptr;
   const auto pointwise = makeBackend(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  set(pointwise, CUDNN_ATTR_POINTWISE_MODE, isSum ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_RELU_FWD);
   set(pointwise, CUDNN_ATTR_POINTWISE_MATH_PREC, static_cast<cudnnDataType_t>(problem.computeType));
-  if (!isSum) set(pointwise, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, nansOf(problem));
+  if (isSum)
+    set(pointwise, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
+  else
+    setActivation(pointwise, problem);
   finalize(pointwise);
   auto operation = makeBackend(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   set(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
@@ -161,7 +178,7 @@ BackendDescriptor makePointwise(const Problem& problem,
 }
 
 /// The operands of what bias_activation_forward does after the convolution, in order; null for
-/// RELU.
+/// the activation.
 std::vector<BackendDescriptor> tailOf(const Problem& problem, std::int64_t alignment) {
   const int dimensions = problem.dimensions;
   std::vector<BackendDescriptor> tail;
@@ -173,7 +190,7 @@ std::vector<BackendDescriptor> tailOf(const Problem& problem, std::int64_t align
                             firstOf(sizes, dimensions),
                             firstOf(strides, dimensions),
                             static_cast<std::int64_t>(elementBytes(problem.yType))));
-  if (isRelu(problem)) tail.emplace_back();
+  if (activates(problem)) tail.emplace_back();
   return tail;
 }
 

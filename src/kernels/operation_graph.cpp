@@ -60,7 +60,7 @@ EngineConfiguration configurationOf(const BackendDescriptor& configuration) {
 bool hasEngines(const Problem& problem) noexcept {
   if (problem.operation != Operation::kBiasActivationForward) return true;
   return problem.computeType != CUDNN_DATA_HALF &&
-         (isRelu(problem) || problem.activation == CUDNN_ACTIVATION_IDENTITY);
+         (isRelu(problem) || isOfGraphs(problem) || !activates(problem));
 }
 
 OperationGraph::OperationGraph(const EngineDevice& device,

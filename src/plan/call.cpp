@@ -11,7 +11,7 @@ bool readFused(const ConvolutionCall& call, Problem& problem) noexcept {
   if (cudnn().getActivationDescriptor(call.fused->activation, &mode, &nan, &coefficient) !=
       CUDNN_STATUS_SUCCESS)
     return false;
-  problem.activation = mode;
+  problem.activation = static_cast<std::int16_t>(mode);
   if (call.pointers.beta == nullptr) return false;
   problem.addsZ = isZero(call.pointers.beta, problem) ? 0 : 1;  // alpha2
   cudnnDataType_t type = CUDNN_DATA_FLOAT;

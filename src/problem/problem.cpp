@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "cuda/cudnn.hpp"
+#include "problem/activation.hpp"
 
 namespace ucudnn {
 namespace {
@@ -290,7 +291,10 @@ std::string Problem::text() const {
       typeText(computeType),
       mathText(mathType));
   if (operation == Operation::kBiasActivationForward)
-    result += fmt::format(" activation={} adds_z={}", activation, addsZ);
+    result += activationValue == 0
+                  ? fmt::format(" activation={} adds_z={}", activation, addsZ)
+                  : fmt::format(
+                        " activation={}/{} adds_z={}", activation, activationValueOf(*this), addsZ);
   // Winograd is not written, because databases hold problems from before there were transforms.
   if (transform != Transform::kWinograd)
     result += transform == Transform::kFourier ? " transform=fourier" : " transform=none";
@@ -303,6 +307,7 @@ bool readProblem(Operation operation,
   // On success every member is written once: here, by a reader, or by clearUnused.
   problem.operation = operation;
   problem.activation = problem.addsZ = 0;
+  problem.activationValue = 0;
   problem.transform = Transform::kWinograd;
   int xDimensions = 0;
   int yDimensions = 0;

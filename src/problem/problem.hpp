@@ -61,8 +61,10 @@ struct Problem {
   std::int32_t computeType = 0;  ///< cudnnDataType_t
   std::int32_t mathType = 0;     ///< cudnnMathType_t
   std::int32_t groups = 1;
-  std::int32_t activation = 0;  ///< of bias_activation_forward only: activation.hpp
-  std::int32_t addsZ = 0;       ///< 1: bias_activation_forward with alpha2 != 0
+  // Of bias_activation_forward only.
+  std::int16_t activation = 0;       ///< activation.hpp
+  std::int16_t addsZ = 0;            ///< 1: alpha2 != 0
+  std::int32_t activationValue = 0;  ///< the bits of a float
 
   int batch() const noexcept { return xSizes[0]; }
   bool allows(Transform kernels) const noexcept { return kernels >= transform; }

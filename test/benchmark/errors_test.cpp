@@ -149,8 +149,8 @@ TEST_F(ErrorsTest, AreThoseOfTheFusedOperation) {
     for (const int addsZ : {0, 1})
       for (const Kernels kernels : {Kernels::kLegacy, Kernels::kEngines}) {
         Problem problem = planar(Operation::kBiasActivationForward);
-        problem.activation = activation;
-        problem.addsZ = addsZ;
+        problem.activation = static_cast<std::int16_t>(activation);
+        problem.addsZ = addsZ != 0 ? 1 : 0;
         BenchmarkRequest request = question(problem);
         request.kernels = kernels;
         request.sizes = {problem.batch()};

@@ -39,7 +39,7 @@ class RandomProblems {
     p.groups = below(4) == 0 ? 2 : 1;
     if (p.operation == Operation::kBiasActivationForward) {
       p.activation = below(2) == 0 ? CUDNN_ACTIVATION_RELU : CUDNN_ACTIVATION_IDENTITY;
-      p.addsZ = below(2);
+      p.addsZ = below(2) == 0 ? 0 : 1;
     }
     setSizes(p, p.groups * (1 + below(12)), p.groups * (1 + below(12)), below(3) == 0);
     return p;

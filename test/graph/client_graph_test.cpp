@@ -6,7 +6,9 @@
 #include <climits>
 #include <cstdint>
 #include <new>
+#include <string>
 
+#include "problem/activation.hpp"
 #include "problem/part.hpp"
 
 namespace ucudnn {
@@ -266,6 +268,7 @@ class Chain {
   }
   std::shared_ptr<const ClientGraph> read() {
     graph.followers.back().y = convolution().y;
+    graph.followers.back().y.alignment = graph.operations[0].y.alignment;
     return readGraph(graph);
   }
   GraphValue graph;
@@ -332,7 +335,7 @@ TEST(ClientGraph, OtherFollowersAreNotUnderstood) {
     return chain.read()->isUnderstood;
   };
   ASSERT_TRUE(isUnderstood([](GraphValue&) {}));
-  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[0].alpha1 = 2; }));
+  EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[1].alpha1 = 2; }));
   EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[0].isPlain = false; }));
   EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[1].pointwise.isPlain = false; }));
   EXPECT_FALSE(isUnderstood([](GraphValue& g) { g.followers[1].x.id = 5; }));
@@ -343,6 +346,83 @@ TEST(ClientGraph, OtherFollowersAreNotUnderstood) {
       isUnderstood([](GraphValue& g) { g.operations[0].operation = Operation::kBackwardData; }));
   EXPECT_FALSE(isUnderstood(
       [](GraphValue& g) { g.followers[1].pointwise.mode = CUDNN_POINTWISE_TANH_FWD; }));
+}
+
+/// As XLA fuses them.
+TEST(ClientGraph, OtherActivationsAreUnderstood) {
+  const auto with = [](auto change, double zFactor = 0, double scale = 1) {
+    Chain chain;
+    OperationValue& operation = chain.graph.operations.front();
+    for (TensorValue* const each : {&operation.x, &operation.w, &operation.y}) each->alignment = 16;
+    TensorValue z = kZ;
+    z.alignment = 16;
+    if (zFactor != 0) chain.add(z, zFactor);
+    chain.add(kBias);
+    chain.graph.followers.front().alpha1 = scale;
+    chain.relu();
+    chain.graph.followers.back().pointwise.keepsNans = true;
+    change(chain.graph.followers.back().pointwise);
+    return chain.read();
+  };
+  const auto leak = [](PointwiseValue& p) { p.slope = 0.25; };
+  const auto clip = [](PointwiseValue& p) { p.upperClip = 6; };
+  const auto elu = [](PointwiseValue& p) { p.mode = CUDNN_POINTWISE_ELU_FWD, p.eluAlpha = 0.5; };
+  const auto expect = [](const ClientGraph& graph, std::int16_t activation, float value) {
+    EXPECT_TRUE(graph.isUnderstood) << graph.why;
+    EXPECT_EQ(activation, graph.problem.activation);
+    EXPECT_EQ(value, activationValueOf(graph.problem));
+  };
+  for (const double z : {0.0, 1.0}) {
+    expect(*with(leak, z), kLeakyRelu, 0.25F);
+    expect(*with(clip, z), kClippedRelu, 6);
+    expect(*with(elu, z), kElu, 0.5F);
+  }
+  EXPECT_FALSE(with([&](PointwiseValue& p) { leak(p), clip(p); })->isUnderstood);
+  EXPECT_FALSE(with([&](PointwiseValue& p) { leak(p), p.keepsNans = false; })->isUnderstood);
+  // Only engines have these, and they take no other factors.
+  EXPECT_FALSE(with(elu, 0.5)->isUnderstood);
+  EXPECT_FALSE(with(elu, 0, 2)->isUnderstood);
+  EXPECT_TRUE(with([](PointwiseValue&) {}, 0.5, 2)->isUnderstood);
+}
+
+TEST(ClientGraph, WhatTheConvolutionGivesMayBeScaled) {
+  for (const bool hasZ : {false, true}) {
+    Chain chain;
+    if (hasZ) chain.add(kZ);
+    chain.add(kBias).relu();
+    chain.graph.followers.front().alpha1 = 0.5;
+    const auto graph = chain.read();
+    EXPECT_TRUE(graph->isUnderstood);
+    EXPECT_EQ(0.5, graph->alpha);
+    EXPECT_FALSE(graph->suitsEngines);
+    chain.graph.followers[1].alpha1 = 0.5;  // of the sum, or of RELU
+    EXPECT_FALSE(chain.read()->isUnderstood);
+  }
+}
+
+TEST(ClientGraph, SaysWhyItIsNotUnderstood) {
+  const auto expect = [](const std::string& why, const ClientGraph& graph) {
+    EXPECT_FALSE(graph.isUnderstood);
+    EXPECT_EQ("a graph that is not split: " + why, graph.why);
+  };
+  const OperationValue operation = convolution();
+  expect("it has several convolutions", *readGraph({{operation, operation}, {}, nullptr, true}));
+  expect("it has other operations than pointwise ones",
+         *readGraph({{operation}, {}, nullptr, false}));
+  expect("no bias follows the convolution", *Chain().relu().read());
+  expect("what it adds", *Chain().add(kBias).add(kBias).read());
+  expect("the factors of its sum", *Chain().add(kBias, 2).read());
+  expect("the order of its operations, or a type between them",
+         *Chain().add(kBias).relu().relu().read());
+  Chain other;
+  other.add(kBias).relu().graph.followers[1].pointwise.mode = CUDNN_POINTWISE_TANH_FWD;
+  expect("a pointwise operation that is not planned", *other.read());
+  Chain gradient;
+  gradient.add(kBias).graph.operations[0].operation = Operation::kBackwardData;
+  expect("operations follow a gradient or a sum", *gradient.read());
+  OperationValue uneven = operation;
+  uneven.convolution.endPads = {1, 2};
+  expect("its paddings, tensors or types", *readGraph({{uneven}, {}, nullptr, true}));
 }
 
 // An attribute that was not noted because memory was short must not be overlooked.

@@ -184,19 +184,23 @@ TEST(Frontend, ItsReluIsAPlainOne) {
   }
 }
 
-TEST(Frontend, OtherClipsAndSlopesAreNotUnderstood) {
+TEST(Frontend, OnlySomeClipsAndSlopesAreUnderstood) {
   const auto isUnderstood = [](auto change) {
     Frontend frontend;
     change(frontend);
     return frontend.readGraph()->isUnderstood;
   };
   ASSERT_TRUE(isUnderstood([](Frontend&) {}));
-  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.upperClip = 6; })) << "RELU6";
+  EXPECT_TRUE(isUnderstood([](Frontend& f) { f.upperClip = 6; })) << "RELU6";
   EXPECT_FALSE(isUnderstood([](Frontend& f) { f.lowerClip = -1; }));
-  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.slope = 0.01; })) << "leaky";
-  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.upperClip = std::nan(""); }));
-  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.computeType = CUDNN_DATA_DOUBLE; }))
-      << "a double may be larger than any float";
+  EXPECT_TRUE(isUnderstood([](Frontend& f) { f.slope = 0.01; })) << "leaky";
+  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.slope = 0.01, f.upperClip = 6; }));
+  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.slope = std::nan(""); }));
+  for (const double clip : {std::nan(""), -1.0, 0.0})
+    EXPECT_FALSE(isUnderstood([&](Frontend& f) { f.upperClip = clip; })) << clip;
+  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.slope = 0.01, f.nans = CUDNN_NOT_PROPAGATE_NAN; }));
+  EXPECT_FALSE(isUnderstood([](Frontend& f) { f.slope = 0.1, f.computeType = CUDNN_DATA_DOUBLE; }))
+      << "no float is that double";
 }
 
 // Legacy algorithms can't stand in for such an engine, so that its calls must suit others.

@@ -15,13 +15,13 @@ namespace {
 
 using namespace test;
 
-constexpr std::int32_t kActivations[] = {
+constexpr std::int16_t kActivations[] = {
     CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY, kReluKeepingNans};
 
 /// 4 samples of 3 channels of 2 x 2: y has 48 elements.
-Problem smallFused(int addsZ, std::int32_t activation) {
+Problem smallFused(bool addsZ, std::int16_t activation) {
   Problem problem = convolution(Operation::kBiasActivationForward, 4, 3, 3, 2, 1);
-  problem.addsZ = addsZ;
+  problem.addsZ = addsZ ? 1 : 0;
   problem.activation = activation;
   return problem;
 }
@@ -50,7 +50,7 @@ class FusedCall {
               cudnnSetActivationDescriptor(activation_.get(), modeOf(problem_), nan, 6));
   }
   void setOtherNan() {
-    setNan(keepsNans(problem_) ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN);
+    setNan(isOfGraphs(problem_) ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN);
   }
   bool suits() const { return suitsEngines(problem_, pointers, &fused); }
 
@@ -95,13 +95,13 @@ TEST(SuitsFusedEnginesTest, CallsThatAGraphHas) {
       {"z that is not aligned", kWithoutZ, zAt(49)},
       {"no z", kWithoutZ, [](FusedCall& c) { c.fused.z = nullptr; }},
   };
-  for (const int addsZ : {0, 1})
-    for (const std::int32_t activation : kActivations)
+  for (const bool addsZ : {false, true})
+    for (const std::int16_t activation : kActivations)
       for (const Row& row : rows) {
         FusedCall call(smallFused(addsZ, activation));
         row.change(call);
         const bool isExpected =
-            row.suits == kAlways || (row.suits == kWithoutZ && addsZ == 0) ||
+            row.suits == kAlways || (row.suits == kWithoutZ && !addsZ) ||
             (row.suits == kWithoutActivation && activation == CUDNN_ACTIVATION_IDENTITY);
         EXPECT_EQ(isExpected, call.suits())
             << row.name << ", adds z " << addsZ << ", activation " << activation;
@@ -109,10 +109,11 @@ TEST(SuitsFusedEnginesTest, CallsThatAGraphHas) {
 }
 
 // As cuDNN's manual has it of its fused call.
-TEST(FusedAlgorithmsTest, NoneMayRunForAReluThatKeepsNans) {
+TEST(FusedAlgorithmsTest, NoneMayRunForActivationsOfGraphs) {
   for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_FWD_ALGO_COUNT; ++algorithm) {
-    EXPECT_TRUE(mayRun(smallFused(0, CUDNN_ACTIVATION_RELU), algorithm)) << algorithm;
-    EXPECT_FALSE(mayRun(smallFused(0, kReluKeepingNans), algorithm)) << algorithm;
+    EXPECT_TRUE(mayRun(smallFused(false, CUDNN_ACTIVATION_RELU), algorithm)) << algorithm;
+    for (const std::int16_t activation : {kReluKeepingNans, kClippedRelu, kElu, kLeakyRelu})
+      EXPECT_FALSE(mayRun(smallFused(false, activation), algorithm)) << algorithm;
   }
 }
 
@@ -123,7 +124,7 @@ class FusedEnginesTest : public EnginesTest {
   static void forEachVariant(Problem problem, Check check) {
     problem.operation = Operation::kBiasActivationForward;
     for (problem.addsZ = 0; problem.addsZ < 2; ++problem.addsZ)
-      for (const std::int32_t activation : kActivations) {
+      for (const std::int16_t activation : kActivations) {
         problem.activation = activation;
         SCOPED_TRACE(problem.text());
         check(problem);
@@ -220,6 +221,25 @@ TEST_F(FusedEnginesTest, FmaHasThoseWithoutTensorCores) {
   });
 }
 
+/// XLA's. Without a GPU cuDNN 9.19 names no engine for leaky ones.
+TEST_F(FusedEnginesTest, ActivationsOfGraphsHaveSome) {
+  const std::pair<std::int16_t, float> activations[] = {
+      {kClippedRelu, 6.0F}, {kElu, 1.0F}, {kLeakyRelu, 0.2F}};
+  for (const auto& [activation, value] : activations)
+    for (const cudnnDataType_t type : {CUDNN_DATA_FLOAT, CUDNN_DATA_HALF}) {
+      Problem problem = large();
+      problem.operation = Operation::kBiasActivationForward;
+      problem.xType = problem.wType = problem.yType = type;
+      problem.activation = activation;
+      setActivationValue(problem, value);
+      layOutNhwc(problem);
+      SCOPED_TRACE(problem.text());
+      const auto found = offers(problem);
+      EXPECT_TRUE(!found.empty() || activation == kLeakyRelu);
+      expectBuilt(problem, found);
+    }
+}
+
 /// Engines don't compute what cuDNN's own call refuses. Sums in half would be rounded before the
 /// bias.
 TEST_F(FusedEnginesTest, OtherActivationsAndSumsInHalfHaveNone) {
@@ -229,7 +249,7 @@ TEST_F(FusedEnginesTest, OtherActivationsAndSumsInHalfHaveNone) {
                                 CUDNN_ACTIVATION_TANH,
                                 CUDNN_ACTIVATION_CLIPPED_RELU,
                                 CUDNN_ACTIVATION_ELU}) {
-    problem.activation = activation;
+    problem.activation = static_cast<std::int16_t>(activation);
     EXPECT_TRUE(offers(problem).empty()) << activation;
   }
   problem.activation = CUDNN_ACTIVATION_IDENTITY;

@@ -35,7 +35,8 @@ class GraphLayer {
     fill(bias_, Shape::count(shape_.bias()), 4);
   }
 
-  Relu relu;  ///< of the fused one
+  Relu relu;        ///< of the fused one
+  float scale = 1;  ///< of what its convolution gives
   bool forbidsTf32 = true;
 
   void runFused(cudnnHandle_t handle, GraphUse use, std::vector<float>& results) {
@@ -134,7 +135,10 @@ class GraphLayer {
     if (isFused) {
       const Backend bias = tensor(kBias, shape_.bias());
       made.push_back(pointwise(CUDNN_POINTWISE_ADD, y(kVirtual), &bias, y(kVirtual + 1)));
-      made.push_back(pointwise(CUDNN_POINTWISE_RELU_FWD, y(kVirtual + 1), nullptr, y(kY)));
+      made.push_back(pointwise(relu.isElu ? CUDNN_POINTWISE_ELU_FWD : CUDNN_POINTWISE_RELU_FWD,
+                               y(kVirtual + 1),
+                               nullptr,
+                               y(kY)));
     }
     std::vector<cudnnBackendDescriptor_t> operations;
     for (const Backend& each : made) operations.push_back(each.get());
@@ -167,6 +171,7 @@ class GraphLayer {
     made.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
     made.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
     if (b != nullptr) made.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
+    if (b != nullptr) made.set(CUDNN_ATTR_OPERATION_POINTWISE_ALPHA1, CUDNN_TYPE_FLOAT, scale);
     made.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
     return made.finalize();
   }

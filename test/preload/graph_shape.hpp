@@ -11,11 +11,12 @@
 namespace plain {
 
 /// The attributes that are set on a RELU, as cudnn-frontend does. `isPlain`: only some, as others
-/// do.
+/// do. Or on an ELU.
 struct Relu {
   bool isPlain = true;
   double upperClip = double{FLT_MAX};
   double slope = 0;
+  bool isElu = false;
 };
 
 /// The shape of a convolution that leaves images as large as they are, or grows them by the padding

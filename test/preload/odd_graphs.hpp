@@ -88,6 +88,25 @@ class FrontendLayer : GraphLayer {
   }
 };
 
+/// What XLA fuses: RELU6, a leaky RELU, ELU, by all engines.
+inline void runXlaGraphs(cudnnHandle_t handle, std::vector<float>& results) {
+  for (const Relu& activation :
+       {Relu{false, 6}, Relu{false, double{FLT_MAX}, 0.25}, Relu{true, 0, 0, true}}) {
+    GraphLayer layer;
+    layer.relu = activation;
+    layer.forbidsTf32 = false;
+    layer.runFused(handle, GraphUse::kAll, results);
+  }
+}
+
+/// A convolution that is scaled before the bias is added.
+inline void runScaledGraph(cudnnHandle_t handle, std::vector<float>& results) {
+  GraphLayer layer;
+  layer.scale = 0.5F;
+  layer.forbidsTf32 = false;
+  layer.runFused(handle, GraphUse::kAll, results);
+}
+
 /// All that is left alone.
 inline void runOddGraphs(cudnnHandle_t handle, std::vector<float>& results) {
   Shape uneven, one, volume;
@@ -98,7 +117,7 @@ inline void runOddGraphs(cudnnHandle_t handle, std::vector<float>& results) {
     for (const GraphUse use : {GraphUse::kFirst, GraphUse::kAll, GraphUse::kUnasked})
       GraphLayer(shape).run(handle, use, results);
   GraphLayer clipped;
-  clipped.relu = {false, 6};
+  clipped.relu = {false, 6, 0.1};
   for (const GraphUse use : {GraphUse::kFirst, GraphUse::kAll}) clipped.run(handle, use, results);
 }
 

@@ -20,6 +20,8 @@
 //   quick     "graph", and fails if somebody has asked the legacy API's heuristics
 //   frontend  describes the fused operation as cudnn-frontend does, and runs the first engine
 //   frontends the same, all engines
+//   xla       runs fused operations with other activations, all engines
+//   scaled    the same with a convolution that is scaled
 //   huge      has a tensor that legacy descriptors can't describe
 //   odd       runs graphs that no plan is for
 //   twice     asks for workspaces again after the cap has been raised
@@ -280,6 +282,9 @@ extern "C" __attribute__((visibility("default"))) int plainMain(int count, char*
         FrontendLayer().run(
             handle, mode == "frontend" ? GraphUse::kFirst : GraphUse::kAll, results);
       });
+    if (mode == "xla") withHandle([&](cudnnHandle_t handle) { runXlaGraphs(handle, results); });
+    if (mode == "scaled")
+      withHandle([&](cudnnHandle_t handle) { runScaledGraph(handle, results); });
     if (mode == "huge") runHuge(results);
     if (mode == "odd") withHandle([&](cudnnHandle_t handle) { runOddGraphs(handle, results); });
     if (mode == "again") GraphLives::run(results, false);

@@ -70,6 +70,27 @@ TEST_F(PreloadOddTest, AFusedConvolutionOfAFrontendIsDivided) {
   }
 }
 
+// XLA's activations, by engines alone; a convolution that is scaled, by algorithms.
+TEST_F(PreloadOddTest, WhatXlaFusesIsHeldToTheCap) {
+  constexpr std::size_t kLimit = 400'000;
+  for (const std::string mode : {"xla", "scaled"}) {
+    ASSERT_LT(kLimit, workspaceOf(shell(plain(mode, "bare")))) << "nothing is divided";
+    for (const std::string share : {"always", "0"}) {
+      SCOPED_TRACE(mode + ", share " + share);
+      const Outcome outcome =
+          runWith(mode,
+                  "UCUDNN_BENCHMARK_SHARE=" + share +
+                      " UCUDNN_WORKSPACE_LIMIT=" + std::to_string(kLimit) + " ");
+      EXPECT_GE(kLimit, workspaceOf(outcome));
+      EXPECT_LT(0, traceLines("bias_activation_forward", ""));
+      EXPECT_EQ(0, traceLines("bias_activation_forward", "a graph that is not split"));
+      const auto inParts = traceLines("bias_activation_forward", "\tsplit", ", not measured yet\t");
+      if (share != "0") expectPlanned();
+      EXPECT_EQ(mode == "xla" && share == "0", inParts > 0) << inParts;
+    }
+  }
+}
+
 // cuDNN's fused call refuses such a RELU, so that no algorithm may run.
 TEST_F(PreloadOddTest, NoAlgorithmRunsForAReluThatKeepsNans) {
   for (const std::string& settings : {std::string("UCUDNN_BENCHMARK_SHARE=always "),

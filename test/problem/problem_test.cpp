@@ -65,6 +65,7 @@ std::vector<Change> changes() {
       {"groups", [](Problem& p) { p.groups = 2; }},
       {"activation", [](Problem& p) { p.activation = CUDNN_ACTIVATION_IDENTITY; }},
       {"addsZ", [](Problem& p) { p.addsZ = 1; }},
+      {"activationValue", [](Problem& p) { p.activationValue = 1; }},
       {"transform fourier", [](Problem& p) { p.transform = Transform::kFourier; }},
       {"transform none", [](Problem& p) { p.transform = Transform::kNone; }},
   };

@@ -10,7 +10,7 @@ namespace ucudnn::simulator {
 /// max(0, x) and its like let a NaN through only when the descriptor says so, as cuDNN documents.
 inline double relu(double x, const cudnnActivationStruct& activation) {
   if (std::isnan(x)) return activation.nanPropagation == CUDNN_PROPAGATE_NAN ? x : 0;
-  return x > 0 ? x : 0;
+  return x > 0 ? x : activation.slope == 0 ? 0 : activation.slope * x;
 }
 
 inline double sigmoid(double x) {

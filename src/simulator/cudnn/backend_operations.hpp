@@ -105,6 +105,7 @@ class BackendPointwise : public BackendDescriptor {
     double lowerClip = 0;
     std::optional<double> upperClip;
     double slope = 0;
+    double eluAlpha = 1;
   };
 
   BackendPointwise() : BackendDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR) {}

@@ -12,8 +12,12 @@ void requirePattern(bool condition, const char* message) {
 }
 
 cudnnActivationStruct activationOf(const BackendPointwise::Value& pointwise) {
-  requirePattern(pointwise.lowerClip == 0 && pointwise.slope == 0, "a RELU that is not 0 below 0");
-  cudnnActivationStruct activation{CUDNN_ACTIVATION_RELU, pointwise.nanPropagation, 0};
+  if (pointwise.mode == CUDNN_POINTWISE_ELU_FWD)
+    return {CUDNN_ACTIVATION_ELU, CUDNN_PROPAGATE_NAN, pointwise.eluAlpha};
+  requirePattern(pointwise.mode == CUDNN_POINTWISE_RELU_FWD, "neither ADD, RELU_FWD nor ELU_FWD");
+  requirePattern(pointwise.lowerClip == 0, "a RELU that bends elsewhere than at 0");
+  cudnnActivationStruct activation{
+      CUDNN_ACTIVATION_RELU, pointwise.nanPropagation, 0, pointwise.slope};
   // cudnn-frontend always sets a clip: the largest number if none is wanted.
   const double largest =
       pointwise.computeType == CUDNN_DATA_DOUBLE ? DBL_MAX : static_cast<double>(FLT_MAX);
@@ -35,8 +39,9 @@ void addTensor(const BackendPointwiseOperation::Value& addition, OperationGraph*
   FusedTail& fused = *graph->fused;
   requirePattern(addition.b.has_value() && !addition.b->isVirtual && !addition.b->byValue,
                  "what is added is no tensor in memory");
-  requirePattern(addition.alpha1.value == 1, "what a convolution gives is scaled by itself only");
   requirePattern(!fused.hasBias, "a tensor is added after the bias");
+  requirePattern(addition.alpha1.value == 1 || fused.zFactor == 0, "a sum is scaled");
+  graph->alpha *= addition.alpha1.value;
   const TensorShape shape = shapeOf(*addition.b);
   requirePattern(shape.rank == graph->problem.y.rank, "numbers of dimensions do not match");
   if (isBias(shape, graph->problem.filters())) {
@@ -70,7 +75,6 @@ OperationGraph fuse(OperationGraph graph, std::vector<BackendPointwiseOperation:
     if (next->pointwise->mode == CUDNN_POINTWISE_ADD) {
       addTensor(*next, &graph);
     } else {
-      requirePattern(next->pointwise->mode == CUDNN_POINTWISE_RELU_FWD, "neither ADD nor RELU_FWD");
       graph.fused->activation = activationOf(*next->pointwise);
       ended = true;
     }
@@ -105,6 +109,9 @@ void BackendPointwise::setAttribute(cudnnBackendAttributeName_t name, const Attr
       return;
     case CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE:
       value_.slope = readBackendFactor(input).value;
+      return;
+    case CUDNN_ATTR_POINTWISE_ELU_ALPHA:
+      value_.eluAlpha = readBackendFactor(input).value;
       return;
     default:
       refuseAttribute();

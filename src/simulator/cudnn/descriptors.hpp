@@ -38,6 +38,7 @@ struct cudnnActivationStruct {
   cudnnActivationMode_t mode = CUDNN_ACTIVATION_RELU;
   cudnnNanPropagation_t nanPropagation = CUDNN_NOT_PROPAGATE_NAN;
   double coefficient = 0;
+  double slope = 0;  ///< of a RELU below 0, in the backend API only
 };
 
 struct cudnnPoolingStruct {
