@@ -45,6 +45,28 @@ bool gainsOver(const PlanRequest& request, const Plan& plan, const Measurement& 
          plan.workspaceBytes + kWorthSaving <= request.own->workspaceBytes;
 }
 
+/// Whether the file's plans for the problem are another machine's, so that timings decide. Then the
+/// store knows their kernels.
+bool takesHints(const PlanRequest& request, const Machines& machines, MeasurementStore& store) {
+  if (request.settings->plansStrict || !request.frozen->areOfAnother(request, machines))
+    return false;
+  const int batch = request.problem.batch();
+  const bool isKnown = store.read(request, [&](const Known* known, const KnownQuestion*) {
+    return known != nullptr && known->hinted.count(batch) > 0;
+  });
+  if (isKnown) return true;
+  const Measurements hints = request.frozen->hints(request, machines);
+  store.update(request, [&](Known& known, KnownQuestion&) {
+    std::vector<Kernel>& kernels = known.hinted[batch];
+    for (const auto& [size, found] : hints) {
+      addMeasurements(known.elsewhere[size], found);
+      for (const Measurement& m : found.kernels)
+        if (!contains(kernels, m.kernel)) kernels.push_back(m.kernel);
+    }
+  });
+  return true;
+}
+
 /// Whether the client's own kernel runs within the call's workspace, as it is or in parts.
 bool runsWithoutPlan(const MeasurementStore& store, const PlanRequest& request) {
   if (!request.lacksWorkspace) return request.runsOwn();
@@ -238,7 +260,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
                                           Measuring measuring,
                                           const std::vector<std::size_t>& limits) {
   const PlanningTime time(statistics_.planningMicroseconds);
-  if (request.frozen != nullptr && !takesHints(request)) {
+  if (request.frozen != nullptr && !takesHints(request, machines_, store_)) {
     auto frozen = request.frozen->front(request, machines_);
     keepFront(frozen);
     if (!frozen.empty() || request.settings->plansStrict) return frozen;
@@ -252,7 +274,7 @@ std::vector<Configuration> Planner::front(const PlanRequest& request,
 std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request, Measuring measuring) {
   if (request.frozen == nullptr) return std::nullopt;
   const PlanningTime time(statistics_.planningMicroseconds);
-  const bool isHint = takesHints(request);
+  const bool isHint = takesHints(request, machines_, store_);
   // They are used as they are where nothing will confirm them.
   if (isHint && (measuring == Measuring::kNow || request.settings->benchmarkShare > 0 ||
                  store_.answers(request)))
@@ -267,28 +289,6 @@ std::optional<PlanAnswer> Planner::frozenAnswer(const PlanRequest& request, Meas
     logAnswer(request, found.plan.get());
   }
   return PlanAnswer{found.plan, !isHint && outcome != KernelChecks::Outcome::kPutOff};
-}
-
-/// Whether the file's plans for the problem are another machine's, so that timings decide. Then the
-/// store knows their kernels.
-bool Planner::takesHints(const PlanRequest& request) {
-  if (request.settings->plansStrict || !request.frozen->areOfAnother(request, machines_))
-    return false;
-  const int batch = request.problem.batch();
-  const bool isKnown = store_.read(request, [&](const Known* known, const KnownQuestion*) {
-    return known != nullptr && known->hinted.count(batch) > 0;
-  });
-  if (isKnown) return true;
-  const Measurements hints = request.frozen->hints(request, machines_);
-  store_.update(request, [&](Known& known, KnownQuestion&) {
-    std::vector<Kernel>& kernels = known.hinted[batch];
-    for (const auto& [size, found] : hints) {
-      addMeasurements(known.elsewhere[size], found);
-      for (const Measurement& m : found.kernels)
-        if (!contains(kernels, m.kernel)) kernels.push_back(m.kernel);
-    }
-  });
-  return true;
 }
 
 void Planner::savePlans(const std::string& path) const {

@@ -111,7 +111,6 @@ class Planner {
   /// The answer of the request's file of plans, if it has one. Empty: the request is planned as
   /// usual.
   std::optional<PlanAnswer> frozenAnswer(const PlanRequest& request, Measuring measuring);
-  bool takesHints(const PlanRequest& request);
   /// Counts the call and takes what is known. Empty: something is to be measured or planned first.
   std::optional<PlanAnswer> knownAnswer(const PlanRequest& request, Measuring measuring);
   /// The answer for a call that need not wait. Empty if the call has to.
