@@ -4,18 +4,14 @@
 #include <optional>
 
 #include "context/call_path.hpp"
+#include "context/tile_kernels.hpp"
 #include "host/pipeline.hpp"
-#include "kernels/algorithms.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
 namespace {
 
 constexpr LayerId kAnyLayer = -1;
-// Estimates of an H100's kernels, until times are known.
-constexpr double kMultiplyAddsPerMs = 2e10, kTensorMultiplyAddsPerMs = 1.3e11;
-constexpr double kKernelBytesPerMs = 1.5e9;
-constexpr double kLeastKernelMs = 0.01;
 // A search whose winner's time becomes known is repeated, as another may win then. Times that are
 // not known are hoped to be better than known ones, so that they become known where that may pay;
 // in the end they are taken for worse.
@@ -156,16 +152,10 @@ cudnnStatus_t HostCall::run(const HostOperands& operands) {
       });
 }
 
-/// In a capture nothing is planned, nor does the host wait.
 std::shared_ptr<const HostPlan> HostCall::planForCapture(const CallStream& stream,
                                                          const HostOperands& operands) const {
-  if (stream.capture == 0)
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "the legacy stream can't be used beside a capture");
-  if (operands.isPageable())
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "pageable memory can't be copied in a capture");
   const KnownHostPlan* const known = context_.hostPlans_.find({problem_, operands});
-  if (known == nullptr || !known->plan)
-    throw Error(CUDNN_STATUS_NOT_SUPPORTED, "it must have run once before it is captured");
+  checkCapture(stream, operands.isPageable(), known != nullptr && known->plan);
   return known->plan;
 }
 
@@ -195,14 +185,13 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
   const TileKernels kernels{[&](const Problem& tile, std::size_t workspaceBytes) {
                               const auto known = knownMs_.find(tile);
                               if (known != knownMs_.end()) return known->second;
-                              // Kernels copy their tensors, or are slow.
-                              const bool isShort =
-                                  workspaceBytes < tile.xBytes() + tile.wBytes() + tile.yBytes();
-                              return estimatedMs(tile) * ratio_ * unknown * (isShort ? 1.5 : 1);
+                              return tileMs(tile, workspaceBytes) * ratio_ * unknown;
                             },
                             [&](const Problem& tile) {
                               const auto [place, isNew] = least.emplace(tile, 0);
-                              if (isNew) place->second = leastWorkspace(tile);
+                              if (isNew)
+                                place->second =
+                                    leastTileWorkspace(context_.handle_, context_.settings(), tile);
                               return place->second;
                             }};
   const auto search = [&] {
@@ -225,33 +214,6 @@ std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands)
           plan->bytes(),
           plan->division.predictedMs);
   return plan;
-}
-
-/// The least of cuDNN's algorithms, in bytes. 0 where it never has one: then an engine may run.
-/// Throws Error if cuDNN fails: a plan by half of the answers would stay.
-std::size_t HostCall::leastWorkspace(const Problem& tile) const {
-  const ProblemDescriptors descriptors(tile);
-  if (!mayHaveAlgorithms(tile, descriptors.get())) return 0;
-  std::size_t least = kNoWorkspace;
-  int failures = 0;
-  for (const KernelOffer& offer :
-       offeredAlgorithms(context_.handle_, tile, descriptors.get(), &failures))
-    if (offer.deterministic || !context_.settings().deterministic)
-      least = std::min(least, offer.workspaceBytes);
-  if (failures > 0) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what it has");
-  return least;
-}
-
-double HostCall::estimatedMs(const Problem& tile) const {
-  const bool isPlain = tile.mathType == CUDNN_FMA_MATH || tile.computeType == CUDNN_DATA_DOUBLE;
-  const double rate = isPlain ? kMultiplyAddsPerMs : kTensorMultiplyAddsPerMs;
-  const auto bytes = static_cast<double>(tile.xBytes() + tile.wBytes() + tile.yBytes());
-  double products = tile.multiplyAdds();
-  // Rows of dy beyond a band of dx are multiplied with zeros, which kernels leave out.
-  const auto rows = [](const Problem::Sizes& sizes) { return static_cast<double>(sizes[2]); };
-  if (tile.operation == Operation::kBackwardData && tile.strides[0] == 1)
-    products *= std::min(1.0, rows(tile.xSizes) / rows(tile.ySizes));
-  return kLeastKernelMs + std::max(products / rate, bytes / kKernelBytesPerMs);
 }
 
 /// In the slots and the workspace that the plan has.
@@ -284,7 +246,7 @@ bool HostCall::askForTime(const HostPlan& plan) {
     found = planner().planWithoutMeasuring(request).value_or(nullptr);
   if (!found || !found->measured || found->predictedMs <= 0) return false;
   knownMs_[packed] = found->predictedMs;
-  const double ratio = found->predictedMs / estimatedMs(packed);
+  const double ratio = found->predictedMs / tileMs(packed);
   ratio_ = knownMs_.size() == 1 ? ratio : std::min(ratio_, ratio);
   return true;
 }

@@ -36,8 +36,6 @@ class HostCall {
                                                  const HostOperands& operands) const;
   std::shared_ptr<const HostPlan> findPlan(const HostOperands& operands);
   std::shared_ptr<const HostPlan> makePlan(const HostOperands& operands);
-  std::size_t leastWorkspace(const Problem& tile) const;
-  double estimatedMs(const Problem& tile) const;
   std::shared_ptr<const Plan> measure(const HostPlan& plan, PlanRequest request);
   bool askForTime(const HostPlan& plan);
 

@@ -57,6 +57,14 @@ void Lane::noteUse(cudaStream_t stream) {
   isUsed_ = true;
 }
 
+void checkCapture(const CallStream& stream, bool isPageable, bool isPlanned) {
+  const char* const why = stream.capture == 0 ? "the legacy stream can't be used beside a capture"
+                          : isPageable        ? "pageable memory can't be copied in a capture"
+                          : isPlanned         ? nullptr
+                                              : "it must have run once before it is captured";
+  if (why != nullptr) throw Error(CUDNN_STATUS_NOT_SUPPORTED, why);
+}
+
 Lane& laneOfCapture(const CallStream& stream) {
   freeGoneLanes();
   CapturedLanes& all = capturedLanes();

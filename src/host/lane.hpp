@@ -43,6 +43,10 @@ class Lane {
 /// An event that orders; waiting for it does not spin. Throws Error.
 Event makeOrderingEvent();
 
+/// Throws Error if a call can't be captured: in a capture nothing is planned, nor does the host
+/// wait.
+void checkCapture(const CallStream& stream, bool isPageable, bool isPlanned);
+
 /// The lane of the graph that the stream is captured into. A graph uses its memory whenever it is
 /// launched, and nobody sees that. So each has a lane of its own, which ends with it. REQUIRES: the
 /// device's staging is locked, and the device is current. Throws Error.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "host/transfers.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -37,90 +38,30 @@ class HostRun {
           const RunTile& runTile)
       : plan_(plan),
         call_(call),
-        stream_(stream),
-        staging_(staging),
+        transfers_(staging, lane, stream),
         lane_(lane),
         runTile_(runTile),
         output_(outputTensorOf(plan.whole.operation)) {}
 
   cudnnStatus_t run() {
-    const bool waits = plan_.operands.isPageable();
-    const RelaxedCapture relaxed;
-    if (waits) UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));  // earlier work may write there
-    try {
-      begin();
-      const cudnnStatus_t status = runSteps();
-      if (status != CUDNN_STATUS_SUCCESS) {
-        abandon();
-        return status;
-      }
-      if (waits) staging_.bounceOut().finish();
-      end();
-      return status;
-    } catch (...) {
-      abandon();
-      throw;
-    }
+    return transfers_.run(plan_.operands.isPageable(), [&] { return runSteps(); });
   }
 
   void loadFirst() {
     const RelaxedCapture relaxed;
-    UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
-    try {
-      begin();
+    const auto wait = [&] { UCUDNN_CHECK_CUDA(cudaStreamSynchronize(transfers_.stream())); };
+    wait();
+    static_cast<void>(transfers_.run(false, [&] {
       useNoSlot();
       load(plan_.steps.front());
-      end();
-    } catch (...) {
-      abandon();
-      throw;
-    }
-    UCUDNN_CHECK_CUDA(cudaStreamSynchronize(stream_));
+      return CUDNN_STATUS_SUCCESS;
+    }));
+    wait();
   }
 
  private:
-  static constexpr int kAttempts = 2;
-  enum EventOf : std::size_t { kFilled, kUsed, kDrained, kEventKinds };
-
-  /// Events beyond those of slots order streams.
-  cudaEvent_t event(EventOf kind, Tensor tensor, int slot) {
-    return lane_.event(1 + (static_cast<std::size_t>(slot) * kTensors + tensor) * kEventKinds +
-                       kind);
-  }
-  void record(cudaEvent_t event, cudaStream_t stream) {
-    UCUDNN_CHECK_CUDA(cudaEventRecord(event, stream));
-  }
-  void wait(cudaStream_t stream, cudaEvent_t event) {
-    UCUDNN_CHECK_CUDA(cudaStreamWaitEvent(stream, event, 0));
-  }
-
-  void begin() {
-    lane_.waitForLastUse(stream_);
-    record(lane_.event(0), stream_);
-    wait(lane_.reading(), lane_.event(0));
-    wait(lane_.writing(), lane_.event(0));
-  }
-
-  /// Both copy streams end in the caller's.
-  void end() {
-    for (const cudaStream_t stream : {lane_.reading(), lane_.writing()}) {
-      record(lane_.event(0), stream);
-      wait(stream_, lane_.event(0));
-    }
-    lane_.noteUse(stream_);
-  }
-
-  void abandon() noexcept {
-    staging_.bounceOut().forget();
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      try {
-        return end();
-      } catch (const std::exception&) {  // a capture can't end while streams are apart
-      }
-    }
-    // Nothing may run beside what comes next.
-    for (const cudaStream_t stream : {lane_.reading(), lane_.writing(), stream_})
-      static_cast<void>(cudaStreamSynchronize(stream));
+  static std::size_t numberOf(Tensor tensor, int slot) noexcept {
+    return static_cast<std::size_t>(slot) * kTensors + tensor;
   }
 
   /// A part is written back behind the next tile's kernels, so that a host that moves pageable
@@ -172,48 +113,22 @@ class HostRun {
     Rows rows;
     rows.slot = plan_.division.bytes();
     rows.width = static_cast<std::size_t>(plan_.whole.ySizes[1]) * plan_.operands.biasElementBytes;
-    copyIn(rows, static_cast<const char*>(bias_), *plan_.operands.bias);
+    transfers_.copyIn(rows, static_cast<const char*>(bias_), *plan_.operands.bias);
     bias_ = lane_.arena() + rows.slot;
-    record(lane_.event(0), lane_.reading());
-    wait(stream_, lane_.event(0));
+    transfers_.order(transfers_.reading(), transfers_.stream());
   }
 
   void load(const HostPlan::Step& step) {
     for (const HostPlan::Load& load : step.loads) {
       const auto slot = static_cast<std::size_t>(load.slot);
       if (inUse_[load.tensor][slot])
-        wait(lane_.reading(),
-             event(load.tensor == output_ ? kDrained : kUsed, load.tensor, load.slot));
+        transfers_.await(load.tensor == output_ ? Transfers::kDrained : Transfers::kUsed,
+                         numberOf(load.tensor, load.slot),
+                         transfers_.reading());
       for (const Rows& rows : load.rows)
-        copyIn(rows, whole(load.tensor, load.isZ), placeOf(load.tensor, load.isZ));
-      record(event(kFilled, load.tensor, load.slot), lane_.reading());
+        transfers_.copyIn(rows, whole(load.tensor, load.isZ), placeOf(load.tensor, load.isZ));
+      transfers_.note(Transfers::kFilled, numberOf(load.tensor, load.slot), transfers_.reading());
     }
-  }
-
-  void copyIn(const Rows& rows, const char* tensor, Place place) {
-    if (place == Place::kPageable)
-      return staging_.bounceIn().toDevice(lane_.arena(), tensor, rows, lane_.reading());
-    copy(lane_.arena() + rows.slot,
-         rows.slotPitch,
-         tensor + rows.tensor,
-         rows.tensorPitch,
-         rows,
-         place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
-         lane_.reading());
-  }
-
-  static void copy(char* to,
-                   std::size_t toPitch,
-                   const char* from,
-                   std::size_t fromPitch,
-                   const Rows& rows,
-                   cudaMemcpyKind kind,
-                   cudaStream_t stream) {
-    if (rows.height == 1)
-      UCUDNN_CHECK_CUDA(cudaMemcpyAsync(to, from, rows.width, kind, stream));
-    else
-      UCUDNN_CHECK_CUDA(
-          cudaMemcpy2DAsync(to, toPitch, from, fromPitch, rows.width, rows.height, kind, stream));
   }
 
   cudnnStatus_t compute(const HostPlan::Step& step) {
@@ -222,17 +137,20 @@ class HostRun {
       const int slot = slotOf(step, tensor);
       if (!plan_.slots.isStaged(tensor) || !step.visit.uses[tensor].isNew) continue;
       if (tensor == output_ && inUse_[tensor][static_cast<std::size_t>(slot)])
-        wait(stream_, event(kDrained, tensor, slot));
+        transfers_.await(Transfers::kDrained, numberOf(tensor, slot), transfers_.stream());
       const bool isLoaded = std::any_of(
           step.loads.begin(), step.loads.end(), [&](auto& load) { return load.tensor == tensor; });
-      if (isLoaded) wait(stream_, event(kFilled, tensor, slot));
+      if (isLoaded)
+        transfers_.await(Transfers::kFilled, numberOf(tensor, slot), transfers_.stream());
       inUse_[tensor][static_cast<std::size_t>(slot)] = true;
     }
     fillZeros(step);
     const cudnnStatus_t status = runTile_(tileCall(step));
     if (status != CUDNN_STATUS_SUCCESS) return status;
     for (const Tensor tensor : {kTensorX, kTensorW, kTensorY})
-      if (plan_.slots.isStaged(tensor)) record(event(kUsed, tensor, slotOf(step, tensor)), stream_);
+      if (plan_.slots.isStaged(tensor))
+        transfers_.note(
+            Transfers::kUsed, numberOf(tensor, slotOf(step, tensor)), transfers_.stream());
     return status;
   }
 
@@ -240,18 +158,12 @@ class HostRun {
   /// On a stream of copies they would wait for the kernels under way, and copies would wait for
   /// them: within the device multiprocessors copy.
   void copyHalos(const HostPlan::Step& step) {
-    char* const arena = lane_.arena();
     for (const HostPlan::Load& load : step.loads) {
       if (load.halo.empty()) continue;
-      for (const Rows& rows : load.halo)
-        copy(arena + rows.slot,
-             rows.slotPitch,
-             arena + rows.tensor,
-             rows.tensorPitch,
-             rows,
-             cudaMemcpyDeviceToDevice,
-             stream_);
-      record(event(kUsed, load.tensor, step.visit.uses[load.tensor].haloSlot), stream_);
+      for (const Rows& rows : load.halo) transfers_.copyWithin(rows);
+      transfers_.note(Transfers::kUsed,
+                      numberOf(load.tensor, step.visit.uses[load.tensor].haloSlot),
+                      transfers_.stream());
     }
   }
 
@@ -259,10 +171,10 @@ class HostRun {
     char* const arena = lane_.arena();
     for (const Rows& rows : step.zeros) {
       if (rows.height == 1)
-        UCUDNN_CHECK_CUDA(cudaMemsetAsync(arena + rows.slot, 0, rows.width, stream_));
+        UCUDNN_CHECK_CUDA(cudaMemsetAsync(arena + rows.slot, 0, rows.width, transfers_.stream()));
       else
         UCUDNN_CHECK_CUDA(cudaMemset2DAsync(
-            arena + rows.slot, rows.slotPitch, 0, rows.width, rows.height, stream_));
+            arena + rows.slot, rows.slotPitch, 0, rows.width, rows.height, transfers_.stream()));
     }
   }
 
@@ -288,26 +200,14 @@ class HostRun {
     const int slot = slotOf(step, output_);
     char* const tensor = const_cast<char*>(whole(output_));
     const Place place = placeOf(output_);
-    wait(lane_.writing(), event(kUsed, output_, slot));
-    for (const Rows& rows : step.store) {
-      if (place == Place::kPageable)
-        staging_.bounceOut().toHost(tensor, lane_.arena(), rows, lane_.writing());
-      else
-        copy(tensor + rows.tensor,
-             rows.tensorPitch,
-             lane_.arena() + rows.slot,
-             rows.slotPitch,
-             rows,
-             place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost,
-             lane_.writing());
-    }
-    record(event(kDrained, output_, slot), lane_.writing());
+    transfers_.await(Transfers::kUsed, numberOf(output_, slot), transfers_.writing());
+    for (const Rows& rows : step.store) transfers_.copyOut(rows, tensor, place);
+    transfers_.note(Transfers::kDrained, numberOf(output_, slot), transfers_.writing());
   }
 
   const HostPlan& plan_;
   const ConvolutionCall& call_;
-  const cudaStream_t stream_;
-  Staging& staging_;
+  Transfers transfers_;
   Lane& lane_;
   const RunTile& runTile_;
   const Tensor output_;
