@@ -30,6 +30,15 @@
 #define cudnnGetConvolutionBackwardFilterWorkspaceSize \
   ucudnnGetConvolutionBackwardFilterWorkspaceSize
 
+#define cudnnAddTensor ucudnnAddTensor
+#define cudnnConvolutionBackwardBias ucudnnConvolutionBackwardBias
+#define cudnnActivationForward ucudnnActivationForward
+#define cudnnActivationBackward ucudnnActivationBackward
+#define cudnnPoolingForward ucudnnPoolingForward
+#define cudnnPoolingBackward ucudnnPoolingBackward
+#define cudnnSoftmaxForward ucudnnSoftmaxForward
+#define cudnnSoftmaxBackward ucudnnSoftmaxBackward
+
 #ifndef UCUDNN_NO_REMOVED_API
 #define cudnnGetConvolutionForwardAlgorithm ucudnnGetConvolutionForwardAlgorithm
 #define cudnnGetConvolutionBackwardDataAlgorithm ucudnnGetConvolutionBackwardDataAlgorithm

@@ -5,6 +5,7 @@
 #include <ucudnn/convolution.h>
 #include <ucudnn/handle.h>
 #include <ucudnn/removed.h>
+#include <ucudnn/small_layers.h>
 
 #ifdef __cplusplus
 
@@ -41,6 +42,14 @@ inline cudnnStatus_t cudnnDestroy(UcudnnHandle_t handle) {
   }
 UCUDNN_FOR_EACH_FUNCTION(UCUDNN_OVERLOAD)
 UCUDNN_FOR_EACH_REMOVED_FUNCTION(UCUDNN_OVERLOAD)
+#undef UCUDNN_OVERLOAD
+
+/* cudnnAddTensor(UcudnnHandle_t, ...) and the others of functions.h's list. */
+#define UCUDNN_OVERLOAD(NAME, PARAMETERS, ARGUMENTS)                                  \
+  inline cudnnStatus_t cudnn##NAME(UcudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) { \
+    return ucudnn##NAME(handle, UCUDNN_UNPACK ARGUMENTS);                             \
+  }
+UCUDNN_FOR_EACH_SMALL_LAYER(UCUDNN_OVERLOAD)
 #undef UCUDNN_OVERLOAD
 
 }  // extern "C++"

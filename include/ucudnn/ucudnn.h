@@ -18,6 +18,7 @@
 #include <ucudnn/preamble.h>
 #include <ucudnn/removed.h>
 #include <ucudnn/settings.h>
+#include <ucudnn/small_layers.h>
 #include <ucudnn/version.h>
 
 UCUDNN_QUIET_BEGIN

@@ -33,6 +33,7 @@ void Context::replaceSnapshot(int device, Settings settings, PlansFile file) {
   if (other->replays) other->replays->forget(owner());
   hotPlans_.clear();
   hostPlans_.clear();
+  passPlans_.clear();
   defaultLimits_.clear();
 }
 

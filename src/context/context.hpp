@@ -14,6 +14,7 @@
 #include "executor/checked_plans.hpp"
 #include "executor/substitutes.hpp"
 #include "host/host_plan.hpp"
+#include "host/pass.hpp"
 #include "support/fork.hpp"
 
 namespace ucudnn {
@@ -45,8 +46,11 @@ class Context {
       thread_.store(thread, std::memory_order_relaxed);
   }
 
+  cudnnHandle_t handle() const noexcept { return handle_; }
   const Settings& settings() const noexcept { return now_->settings; }
   bool isDisabled() const noexcept { return now_->isDisabled; }
+  /// Whether tensors may be in host memory.
+  bool hasDeviceMemory() const noexcept { return now_->staging != nullptr; }
   /// Whether calls are recorded, for the trace or the report.
   bool isRecorded() const noexcept { return now_->isRecorded; }
 
@@ -92,6 +96,7 @@ class Context {
   friend class CallPath;
   friend class CallPlans;
   friend class HostCall;
+  friend class HostPass;
   friend class OwnedCall;
   friend class PlanQuestion;
   friend class Queries;
@@ -117,6 +122,7 @@ class Context {
   CheckedPlans checkedPlans_;
   Substitutes substitutes_;
   HostPlans hostPlans_{kMostHostPlans};
+  PassPlans passPlans_{kMostHostPlans};
   /// Held while a question about a client's plan is answered. Calls don't wait for it.
   LongForkMutex questions_;
   bool isRetired_ = false;  ///< guarded by questions_

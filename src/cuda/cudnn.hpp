@@ -25,6 +25,10 @@ namespace ucudnn {
 
 #define UCUDNN_FOR_EACH_CUDNN_FUNCTION(X) \
   UCUDNN_FOR_EACH_ENGINE_FUNCTION(X)                                                  \
+  X(activationBackward, cudnnActivationBackward)                                      \
+  X(activationForward, cudnnActivationForward)                                        \
+  X(addTensor, cudnnAddTensor)                                                        \
+  X(convolutionBackwardBias, cudnnConvolutionBackwardBias)                            \
   X(convolutionBackwardData, cudnnConvolutionBackwardData)                            \
   X(convolutionBackwardFilter, cudnnConvolutionBackwardFilter)                        \
   X(convolutionBiasActivationForward, cudnnConvolutionBiasActivationForward)          \
@@ -63,6 +67,8 @@ namespace ucudnn {
   X(getTensorNdDescriptor, cudnnGetTensorNdDescriptor)                                \
   X(getVersion, cudnnGetVersion)                                                      \
   X(opTensor, cudnnOpTensor)                                                          \
+  X(poolingBackward, cudnnPoolingBackward)                                            \
+  X(poolingForward, cudnnPoolingForward)                                              \
   X(setActivationDescriptor, cudnnSetActivationDescriptor)                            \
   X(setConvolutionGroupCount, cudnnSetConvolutionGroupCount)                          \
   X(setConvolutionMathType, cudnnSetConvolutionMathType)                              \
@@ -73,6 +79,8 @@ namespace ucudnn {
   X(setTensor, cudnnSetTensor)                                                        \
   X(setTensor4dDescriptor, cudnnSetTensor4dDescriptor)                                \
   X(setTensorNdDescriptor, cudnnSetTensorNdDescriptor)                                \
+  X(softmaxBackward, cudnnSoftmaxBackward)                                            \
+  X(softmaxForward, cudnnSoftmaxForward)                                              \
   X(transformTensor, cudnnTransformTensor)
 /* clang-format on */
 

@@ -135,8 +135,7 @@ class Search {
     if (isNaming_) return name(tiles, layout);
     if (layout.bytes() > budgetBytes_) return false;
     const std::size_t workspaceBytes = roundDownToAlignment(
-        std::min(budgetBytes_ - layout.bytes(),
-                 std::max(kLeastWorkspace, kWorkspaceTimes * tensorBytes(tiles.tile({}).problem))));
+        std::min(budgetBytes_ - layout.bytes(), usefulWorkspace(tiles.tile({}).problem)));
     const double ms = simulatedMs(tiles, workspaceBytes);
     // cuDNN is asked only where it decides.
     if (ms == kNever) return true;
@@ -166,10 +165,6 @@ class Search {
     if (workspaceBytes < leastBytes_ - layout.bytes())
       leastBytes_ = layout.bytes() + workspaceBytes;
     return false;
-  }
-
-  static std::size_t tensorBytes(const Problem& tile) noexcept {
-    return tile.xBytes() + tile.wBytes() + tile.yBytes();
   }
 
   /// Within which kernels run for all tiles: the last ones along an axis are others. kNoWorkspace:
@@ -244,6 +239,11 @@ class Search {
 };
 
 }  // namespace
+
+std::size_t usefulWorkspace(const Problem& tile) noexcept {
+  const std::size_t tensorBytes = tile.xBytes() + tile.wBytes() + tile.yBytes();
+  return std::max(kLeastWorkspace, kWorkspaceTimes * tensorBytes);
+}
 
 Division chooseDivision(const Problem& whole,
                         const HostOperands& operands,

@@ -17,6 +17,9 @@ struct Division {
 /// The workspace of a problem that no kernel computes.
 constexpr std::size_t kNoWorkspace = std::numeric_limits<std::size_t>::max();
 
+/// More workspace than that, in bytes, makes no kernel of a tile faster.
+std::size_t usefulWorkspace(const Problem& tile) noexcept;
+
 /// Time and workspace of a tile's kernels.
 struct TileKernels {
   /// Their time in ms, within a workspace.

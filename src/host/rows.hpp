@@ -19,6 +19,10 @@ struct Layout {
   bool overlaps() const;
   std::size_t elements() const noexcept;
   std::size_t bytes() const noexcept { return elements() * elementBytes; }
+  bool operator==(const Layout& other) const noexcept {
+    return dimensions == other.dimensions && sizes == other.sizes && strides == other.strides &&
+           elementBytes == other.elementBytes;
+  }
 };
 
 Layout layoutOfX(const Problem& problem) noexcept;

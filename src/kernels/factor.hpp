@@ -10,8 +10,11 @@ class Factor {
  public:
   Factor(double value, const Problem& problem) noexcept
       : Factor(value, problem.xType == CUDNN_DATA_DOUBLE) {}
-  static const Factor& one(const Problem& problem) noexcept { return of(problem, kOnes); }
-  static const Factor& zero(const Problem& problem) noexcept { return of(problem, kZeros); }
+  static const Factor& one(const Problem& problem) noexcept { return of(problem.xType, kOnes); }
+  /// For tensors of a type.
+  static const Factor& one(std::int32_t type) noexcept { return of(type, kOnes); }
+  static const Factor& zero(std::int32_t type) noexcept { return of(type, kZeros); }
+  static const Factor& zero(const Problem& problem) noexcept { return of(problem.xType, kZeros); }
 
   /// The pointer that cuDNN takes as alpha or beta.
   const void* get() const noexcept {
@@ -24,8 +27,8 @@ class Factor {
 
   static const Factor kOnes[2];
   static const Factor kZeros[2];
-  static const Factor& of(const Problem& problem, const Factor (&factors)[2]) noexcept {
-    return factors[problem.xType == CUDNN_DATA_DOUBLE ? 1 : 0];
+  static const Factor& of(std::int32_t type, const Factor (&factors)[2]) noexcept {
+    return factors[type == CUDNN_DATA_DOUBLE ? 1 : 0];
   }
 
   double double_;

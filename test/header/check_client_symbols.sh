@@ -7,7 +7,9 @@ undefined=$("$nm" --undefined-only --format=posix "$object" | cut -d' ' -f1)
 failures=0
 say() { echo "$1"; failures=$((failures + 1)); }
 
-functions="Create Destroy ConvolutionBiasActivationForward"
+functions="Create Destroy ConvolutionBiasActivationForward
+  AddTensor ConvolutionBackwardBias ActivationForward ActivationBackward
+  PoolingForward PoolingBackward SoftmaxForward SoftmaxBackward"
 for operation in Forward BackwardData BackwardFilter; do
   functions="$functions Convolution$operation
     GetConvolution${operation}Algorithm GetConvolution${operation}Algorithm_v7

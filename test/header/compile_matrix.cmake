@@ -21,7 +21,7 @@ set(c_sources
   ${compile_dir}/client_c.c
   ${compile_dir}/client_c_plain.c)
 foreach(header IN ITEMS c_names convolution functions handle layer host_memory overloads diagnosis preamble removed
-                        settings ucudnn version)
+                        settings small_layers ucudnn version)
   set(alone "${CMAKE_CURRENT_BINARY_DIR}/alone_${header}")
   foreach(language IN ITEMS c cpp)
     # `declared` because ISO C forbids an empty translation unit.

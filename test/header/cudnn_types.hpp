@@ -27,8 +27,20 @@
   X(GetConvolutionBackwardDataWorkspaceSize, 6)   \
   X(GetConvolutionBackwardFilterWorkspaceSize, 6)
 
+// Those without a variant for a layer.
+#define UCUDNN_TEST_FOR_EACH_SMALL_LAYER(X) \
+  X(AddTensor, 6)                           \
+  X(ConvolutionBackwardBias, 6)             \
+  X(ActivationForward, 7)                   \
+  X(ActivationBackward, 11)                 \
+  X(PoolingForward, 7)                      \
+  X(PoolingBackward, 11)                    \
+  X(SoftmaxForward, 8)                      \
+  X(SoftmaxBackward, 10)
+
 namespace cudnn_types {
 #define UCUDNN_TEST_TYPE(NAME, COUNT) using NAME = decltype(&::cudnn##NAME);
 UCUDNN_TEST_FOR_EACH_FUNCTION(UCUDNN_TEST_TYPE)
+UCUDNN_TEST_FOR_EACH_SMALL_LAYER(UCUDNN_TEST_TYPE)
 #undef UCUDNN_TEST_TYPE
 }  // namespace cudnn_types

@@ -66,27 +66,35 @@ struct ParameterType<Index, cudnnStatus_t (*)(cudnnHandle_t, Parameters...)> {
   UCUDNN_TEST_P(N, 1), UCUDNN_TEST_P(N, 2), UCUDNN_TEST_P(N, 3), UCUDNN_TEST_P(N, 4),   \
   UCUDNN_TEST_P(N, 5), UCUDNN_TEST_P(N, 6)
 #define UCUDNN_TEST_PARAMETERS_7(N) UCUDNN_TEST_PARAMETERS_6(N), UCUDNN_TEST_P(N, 7)
-#define UCUDNN_TEST_PARAMETERS_12(N)                                                    \
-  UCUDNN_TEST_PARAMETERS_7(N), UCUDNN_TEST_P(N, 8), UCUDNN_TEST_P(N, 9),                \
-  UCUDNN_TEST_P(N, 10), UCUDNN_TEST_P(N, 11), UCUDNN_TEST_P(N, 12)
+#define UCUDNN_TEST_PARAMETERS_8(N) UCUDNN_TEST_PARAMETERS_7(N), UCUDNN_TEST_P(N, 8)
+#define UCUDNN_TEST_PARAMETERS_10(N)                                                    \
+  UCUDNN_TEST_PARAMETERS_8(N), UCUDNN_TEST_P(N, 9), UCUDNN_TEST_P(N, 10)
+#define UCUDNN_TEST_PARAMETERS_11(N) UCUDNN_TEST_PARAMETERS_10(N), UCUDNN_TEST_P(N, 11)
+#define UCUDNN_TEST_PARAMETERS_12(N) UCUDNN_TEST_PARAMETERS_11(N), UCUDNN_TEST_P(N, 12)
 #define UCUDNN_TEST_PARAMETERS_17(N)                                                    \
   UCUDNN_TEST_PARAMETERS_12(N), UCUDNN_TEST_P(N, 13), UCUDNN_TEST_P(N, 14),             \
   UCUDNN_TEST_P(N, 15), UCUDNN_TEST_P(N, 16), UCUDNN_TEST_P(N, 17)
 #define UCUDNN_TEST_ARGUMENTS_6 a1, a2, a3, a4, a5, a6
 #define UCUDNN_TEST_ARGUMENTS_7 UCUDNN_TEST_ARGUMENTS_6, a7
-#define UCUDNN_TEST_ARGUMENTS_12 UCUDNN_TEST_ARGUMENTS_7, a8, a9, a10, a11, a12
+#define UCUDNN_TEST_ARGUMENTS_8 UCUDNN_TEST_ARGUMENTS_7, a8
+#define UCUDNN_TEST_ARGUMENTS_10 UCUDNN_TEST_ARGUMENTS_8, a9, a10
+#define UCUDNN_TEST_ARGUMENTS_11 UCUDNN_TEST_ARGUMENTS_10, a11
+#define UCUDNN_TEST_ARGUMENTS_12 UCUDNN_TEST_ARGUMENTS_11, a12
 #define UCUDNN_TEST_ARGUMENTS_17 UCUDNN_TEST_ARGUMENTS_12, a13, a14, a15, a16, a17
 // clang-format on
-#define UCUDNN_TEST_DOUBLE(NAME, COUNT)                                                          \
-  cudnnStatus_t ucudnn##NAME(cudnnHandle_t handle, UCUDNN_TEST_PARAMETERS_##COUNT(NAME)) {       \
-    ucudnn_test::record("ucudnn" #NAME, handle, UCUDNN_TEST_ARGUMENTS_##COUNT);                  \
-    return CUDNN_STATUS_NOT_SUPPORTED;                                                           \
-  }                                                                                              \
+#define UCUDNN_TEST_DOUBLE(NAME, COUNT)                                                    \
+  cudnnStatus_t ucudnn##NAME(cudnnHandle_t handle, UCUDNN_TEST_PARAMETERS_##COUNT(NAME)) { \
+    ucudnn_test::record("ucudnn" #NAME, handle, UCUDNN_TEST_ARGUMENTS_##COUNT);            \
+    return CUDNN_STATUS_NOT_SUPPORTED;                                                     \
+  }
+#define UCUDNN_TEST_LAYER_DOUBLE(NAME, COUNT)                                                    \
   cudnnStatus_t ucudnn##NAME##Layer(                                                             \
       cudnnHandle_t handle, UCUDNN_TEST_PARAMETERS_##COUNT(NAME), ucudnnLayerId_t layerId) {     \
     ucudnn_test::record("ucudnn" #NAME "Layer", handle, UCUDNN_TEST_ARGUMENTS_##COUNT, layerId); \
     return CUDNN_STATUS_NOT_SUPPORTED;                                                           \
   }
+UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_LAYER_DOUBLE)
+UCUDNN_TEST_FOR_EACH_SMALL_LAYER(UCUDNN_TEST_DOUBLE)
 UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_DOUBLE)
 
 namespace {
@@ -228,7 +236,8 @@ struct OverloadTypes<cudnnStatus_t (*)(cudnnHandle_t, Parameters...)> {
 #define UCUDNN_TEST_SAME(NAME, COUNT) \
   expectHandedOn("ucudnn" #NAME, static_cast<OverloadTypes<cudnn_types::NAME>::Same>(&cudnn##NAME));
 TEST(OverloadsTest,
-     HaveCudnnsParametersAndHandThemOn){UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_SAME)}
+     HaveCudnnsParametersAndHandThemOn){UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_SAME)
+                                            UCUDNN_TEST_FOR_EACH_SMALL_LAYER(UCUDNN_TEST_SAME)}
 #define UCUDNN_TEST_LAYER(NAME, COUNT)   \
   expectHandedOn("ucudnn" #NAME "Layer", \
                  static_cast<OverloadTypes<cudnn_types::NAME>::WithLayer>(&cudnn##NAME));
@@ -236,7 +245,7 @@ TEST(OverloadsTest, TakeALayerIdLast){UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_
 
 #define UCUDNN_TEST_ABI(NAME, COUNT) \
   static_assert(std::is_same<decltype(&ucudnn##NAME), cudnn_types::NAME>::value, "exactly cuDNN's");
-UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_ABI)
+UCUDNN_TEST_FOR_EACH_OVERLOAD(UCUDNN_TEST_ABI) UCUDNN_TEST_FOR_EACH_SMALL_LAYER(UCUDNN_TEST_ABI)
 
     TEST(OverloadsTest, CreateFillsTheHandleAndLeavesItNullOnAnError) {
   UcudnnHandle_t handle;

@@ -190,6 +190,39 @@ class HostTensorsTest : public LibraryTest {
                              {"UCUDNN_LOG_FILE", logFile()}}};
 };
 
+/// A stream of its own, and what it captures.
+class Captured {
+ public:
+  explicit Captured(cudnnHandle_t handle) : handle_(handle) {
+    EXPECT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    EXPECT_CUDNN(cudnnSetStream(handle, stream_));
+    EXPECT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  }
+  ~Captured() {
+    EXPECT_CUDNN(cudnnSetStream(handle_, nullptr));
+    if (exec_ != nullptr) {
+      EXPECT_CUDA(cudaGraphExecDestroy(exec_));
+    }
+    EXPECT_CUDA(cudaStreamDestroy(stream_));
+  }
+  Captured(const Captured&) = delete;
+  Captured& operator=(const Captured&) = delete;
+
+  void end() {
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(cudaStreamEndCapture(stream_, &graph));
+    ASSERT_CUDA(cudaGraphInstantiate(&exec_, graph, 0));
+    ASSERT_CUDA(cudaGraphDestroy(graph));
+  }
+  void launch() { EXPECT_CUDA(cudaGraphLaunch(exec_, stream_)); }
+  void wait() { EXPECT_CUDA(cudaStreamSynchronize(stream_)); }
+
+ private:
+  const cudnnHandle_t handle_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
 inline ConvolutionCase randomCase(std::mt19937& random) {
   const auto pick = [&](int least, int most) {
     return std::uniform_int_distribution<>(least, most)(random);
