@@ -61,6 +61,70 @@ UCUDNN_API cudnnStatus_t ucudnnConvolve(cudnnHandle_t handle,
                                         double beta,
                                         void* y);
 
+/**
+ * A layer of a network: convolution, then bias, activation and pooling, each if it has a
+ * descriptor. Later versions may add members at the end, whose 0 means what this version does.
+ */
+typedef struct {
+  size_t size; /* sizeof(ucudnnFusedLayer_t), set by the caller */
+  cudnnTensorDescriptor_t x;
+  cudnnFilterDescriptor_t w;
+  cudnnConvolutionDescriptor_t convolution;
+  int transposed; /* not 0: the convolution leads from y to x, and the layer is its gradient */
+  cudnnTensorDescriptor_t bias; /* 1, K, 1, 1[, 1]; NULL: none, as in what follows */
+  cudnnActivationDescriptor_t activation;
+  cudnnTensorDescriptor_t y; /* what the activation writes */
+  cudnnPoolingDescriptor_t pooling;
+  cudnnTensorDescriptor_t pooled;
+} ucudnnFusedLayer_t;
+
+/**
+ * Computes a layer on one part of the samples after the other, so that each tensor crosses the link
+ * once: y = activation(convolution(x, w) + bias), pooled = pooling(y). Each tensor is on the device
+ * or in host memory. `y` may be NULL if there is a pooling: it is not kept then.
+ *
+ * Needs a device memory (ucudnnSetDeviceMemory), also for tensors on the device: what lies between
+ * two steps, and the convolutions' workspace, are there. The call is complete in the order of the
+ * handle's stream; the host waits only if a tensor is pageable. Steps are the calls that cuDNN's
+ * functions would be, so the result has their bits where they run the same kernels.
+ *
+ * CUDNN_STATUS_BAD_PARAM: `layer` is NULL, `size` is wrong, a descriptor or tensor is missing or
+ * has a batch size of its own. CUDNN_STATUS_ALLOC_FAILED: filters and one sample don't fit, and the
+ * log says what they need; the steps' own functions cut further. CUDNN_STATUS_NOT_SUPPORTED: there
+ * is no device memory; a tensor has a type other than float, half, bfloat16 and double, or elements
+ * that overlap; the stream is being captured, and no equal call has run before, or memory is
+ * pageable.
+ */
+UCUDNN_API cudnnStatus_t ucudnnFusedForward(cudnnHandle_t handle,
+                                            const ucudnnFusedLayer_t* layer,
+                                            const void* x,
+                                            const void* w,
+                                            const void* bias,
+                                            void* y,
+                                            void* pooled);
+
+/**
+ * Computes a layer's gradients in the same way. `dOutput` is the gradient of pooled, or of y
+ * without a pooling. dx, dw and db are overwritten; NULL: not wanted. `x` is read for dw, `w` for
+ * dx, `y` if there is an activation or a pooling, `pooled` if there is a pooling; others may be
+ * NULL.
+ *
+ * dw and db are summed over the parts, always in the same order. In half and bfloat16 that would
+ * round each sum, so there all samples are one part if dw or db is wanted. Errors are those of
+ * ucudnnFusedForward, and CUDNN_STATUS_NOT_SUPPORTED: the activation is ELU or SWISH, whose
+ * gradients need what y was made of.
+ */
+UCUDNN_API cudnnStatus_t ucudnnFusedBackward(cudnnHandle_t handle,
+                                             const ucudnnFusedLayer_t* layer,
+                                             const void* x,
+                                             const void* w,
+                                             const void* y,
+                                             const void* pooled,
+                                             const void* dOutput,
+                                             void* dx,
+                                             void* dw,
+                                             void* db);
+
 #ifdef __cplusplus
 }
 #endif

@@ -150,10 +150,10 @@ UCUDNN_API cudnnStatus_t ucudnnSetGraphMemory(cudnnHandle_t handle, size_t bytes
  * Bytes of device memory for convolutions whose tensors are in host memory; SIZE_MAX: what is free;
  * 0 (default): tensors are on the device. UCUDNN_DEVICE_MEMORY
  *
- * Then any tensor of a convolution call, and of the operations of <ucudnn/small_layers.h>, may be in
- * host memory, pinned (cudaMallocHost) or pageable. Parts of it are copied to the device and back,
- * beside the kernels, in this memory, which handles of a device share. The call is complete in the
- * order of the handle's stream; the host waits only if a tensor is pageable.
+ * Then any tensor of a convolution call, and of the operations of <ucudnn/small_layers.h>, may be
+ * in host memory, pinned (cudaMallocHost) or pageable. Parts of it are copied to the device and
+ * back, beside the kernels, in this memory, which handles of a device share. The call is complete
+ * in the order of the handle's stream; the host waits only if a tensor is pageable.
  * CUDNN_STATUS_ALLOC_FAILED: the smallest parts don't fit, and the log says how much they need.
  * CUDNN_STATUS_NOT_SUPPORTED: the stream is being captured, and no equal call has run before, or
  * memory is pageable; or a tensor's elements overlap.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/guard.hpp"
+#include "context/fused_call.hpp"
 #include "context/host_call.hpp"
 #include "kernels/factor.hpp"
 
@@ -65,6 +66,38 @@ bool readProblem(const ucudnnConvolution_t& from, Problem& problem) noexcept {
   return true;
 }
 
+/// Makes `run(call)` a fused call of the layer.
+template <typename Run>
+cudnnStatus_t runFused(const char* function,
+                       cudnnHandle_t handle,
+                       const ucudnnFusedLayer_t* layer,
+                       Run run) noexcept {
+  Context* const context = contextOf(handle);
+  if (context == nullptr || layer == nullptr || layer->size != sizeof(*layer))
+    return CUDNN_STATUS_BAD_PARAM;
+  return guarded(function, [&] {
+    try {
+      if (!context->hasDeviceMemory())
+        throw Error(CUDNN_STATUS_NOT_SUPPORTED, "UCUDNN_DEVICE_MEMORY is not set");
+      const DeviceScope scope = context->useDevice();
+      FusedCall call(*context,
+                     {layer->x,
+                      layer->w,
+                      layer->convolution,
+                      layer->transposed != 0,
+                      layer->bias,
+                      layer->activation,
+                      layer->y,
+                      layer->pooling,
+                      layer->pooled});
+      return run(call);
+    } catch (const Error& error) {
+      logWarn("{} fails: {}", function, error.what());
+      return error.status();
+    }
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -116,6 +149,39 @@ cudnnStatus_t ucudnnConvolve(cudnnHandle_t handle,
   const ConvolutionPointers pointers{factors[0].get(), factors[1].get(), x, w, y};
   return guarded("ucudnnConvolve",
                  [&] { return HostCall::convolve(*context, problem, pointers, bias); });
+}
+
+cudnnStatus_t ucudnnFusedForward(cudnnHandle_t handle,
+                                 const ucudnnFusedLayer_t* layer,
+                                 const void* x,
+                                 const void* w,
+                                 const void* bias,
+                                 void* y,
+                                 void* pooled) {
+  return runFused("ucudnnFusedForward", handle, layer, [&](FusedCall& call) {
+    FusedTensors tensors;
+    tensors.x = x;
+    tensors.w = w;
+    tensors.bias = bias;
+    tensors.y = y;
+    tensors.pooled = pooled;
+    return call.forward(tensors);
+  });
+}
+
+cudnnStatus_t ucudnnFusedBackward(cudnnHandle_t handle,
+                                  const ucudnnFusedLayer_t* layer,
+                                  const void* x,
+                                  const void* w,
+                                  const void* y,
+                                  const void* pooled,
+                                  const void* dOutput,
+                                  void* dx,
+                                  void* dw,
+                                  void* db) {
+  return runFused("ucudnnFusedBackward", handle, layer, [&](FusedCall& call) {
+    return call.backward({x, w, nullptr, y, pooled, dOutput, dx, dw, db});
+  });
 }
 
 }  // extern "C"

@@ -1,0 +1,481 @@
+// Layers as one pass over tensors in any places: their results are those of cuDNN's functions, one
+// after the other on the device.
+#include <functional>
+
+#include "host_tensors.hpp"
+#include "small_tensors.hpp"
+
+namespace ucudnn::test {
+namespace {
+
+using Bytes = std::vector<char>;
+
+/// A random layer, its values, and what cuDNN makes of them.
+class FusedCase {
+ public:
+  FusedCase(const ConvolutionCase& parameters, std::mt19937& random)
+      : random_(random),
+        convolution_(parameters),
+        factors_(parameters.type, 1, 0),
+        isTransposed_(pick(4) == 0) {
+    const Geometry& y = convolution_.geometry(output());
+    Sizes bias(y.sizes.size(), 1);
+    bias[1] = y.sizes[1];
+    bias_ = std::make_unique<SmallTensor>(parameters.type, bias, false, 0, 11);
+    layer_.size = sizeof layer_;
+    layer_.x = isTransposed_ ? convolution_.yDesc() : convolution_.xDesc();
+    layer_.w = convolution_.wDesc();
+    layer_.convolution = convolution_.convDesc();
+    layer_.transposed = isTransposed_ ? 1 : 0;
+    layer_.y = isTransposed_ ? convolution_.xDesc() : convolution_.yDesc();
+    if (pick(4) != 0) layer_.bias = bias_->desc();
+    EXPECT_CUDNN(cudnnCreateActivationDescriptor(&activation_));
+    mode_ = pick(3) == 0 ? CUDNN_ACTIVATION_TANH : CUDNN_ACTIVATION_RELU;
+    EXPECT_CUDNN(cudnnSetActivationDescriptor(activation_, mode_, CUDNN_NOT_PROPAGATE_NAN, 0));
+    if (pick(4) != 0) layer_.activation = activation_;
+    EXPECT_CUDNN(cudnnCreatePoolingDescriptor(&pooling_));
+    EXPECT_CUDNN(cudnnSetPooling2dDescriptor(
+        pooling_, CUDNN_POOLING_MAX, CUDNN_NOT_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
+    if (y.sizes.size() != 4 || y.sizes[2] < 2 || y.sizes[3] < 2 || pick(2) == 0) return;
+    pooled_ =
+        std::make_unique<SmallTensor>(parameters.type,
+                                      Sizes{y.sizes[0], y.sizes[1], y.sizes[2] / 2, y.sizes[3] / 2},
+                                      false,
+                                      0,
+                                      12);
+    layer_.pooling = pooling_;
+    layer_.pooled = pooled_->desc();
+  }
+  ~FusedCase() {
+    EXPECT_CUDNN(cudnnDestroyActivationDescriptor(activation_));
+    EXPECT_CUDNN(cudnnDestroyPoolingDescriptor(pooling_));
+  }
+  FusedCase(const FusedCase&) = delete;
+  FusedCase& operator=(const FusedCase&) = delete;
+
+  const ucudnnFusedLayer_t& layer() const { return layer_; }
+  ucudnnFusedLayer_t& layer() { return layer_; }
+  bool hasPooling() const { return pooled_ != nullptr; }
+  const SmallTensor& bias() const { return *bias_; }
+  const Geometry& geometryOf(ucudnnOperation_t operation) const {
+    return convolution_.geometry(operation);
+  }
+  ucudnnOperation_t output() const { return isTransposed_ ? UCUDNN_BACKWARD_DATA : UCUDNN_FORWARD; }
+  ucudnnOperation_t input() const { return isTransposed_ ? UCUDNN_FORWARD : UCUDNN_BACKWARD_DATA; }
+  Bytes x() { return randomValues(geometryOf(input()), 21); }
+  Bytes w() { return randomValues(geometryOf(UCUDNN_BACKWARD_FILTER), 22); }
+  Bytes garbage(ucudnnOperation_t operation) { return randomValues(geometryOf(operation), 23); }
+  Bytes garbagePooled() const { return pooled_->values(); }
+  Bytes dOutput() {
+    return hasPooling() ? randomValues(pooled_->geometry(), 24)
+                        : randomValues(geometryOf(output()), 24);
+  }
+
+  struct Outputs {
+    Bytes y, pooled, dx, dw, db;
+  };
+  /// Returns false if cuDNN has no algorithm.
+  bool compute(cudnnHandle_t native, Outputs& outputs) {
+    return computeForward(native, outputs) && computeBackward(native, outputs);
+  }
+
+ private:
+  unsigned pick(unsigned count) { return static_cast<unsigned>(random_()) % count; }
+
+  DeviceBuffer& bufferOf(ucudnnOperation_t operation) { return convolution_.output(operation); }
+
+  bool convolve(cudnnHandle_t native, ucudnnOperation_t operation, Bytes& result) {
+    const auto found = inCoreIfAny(convolution_, native, operation, 1, 0);
+    if (found) result = *found;
+    return found.has_value();
+  }
+
+  bool computeForward(cudnnHandle_t native, Outputs& outputs) {
+    bufferOf(input()).write(x());
+    convolution_.w().write(w());
+    bufferOf(output()).write(garbage(output()));
+    Memory bias(Place::kDevice, bias_->values());
+    const bool isFused = layer_.bias != nullptr && layer_.activation != nullptr &&
+                         mode_ == CUDNN_ACTIVATION_RELU && !isTransposed_ &&
+                         convolution_.parameters().type == CUDNN_DATA_FLOAT;
+    if (isFused) {
+      const DeviceBuffer workspace(std::size_t{1} << 20);
+      if (cudnnConvolutionBiasActivationForward(native,
+                                                factors_.alpha(),
+                                                layer_.x,
+                                                convolution_.x().get(),
+                                                layer_.w,
+                                                convolution_.w().get(),
+                                                layer_.convolution,
+                                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                                                workspace.get(),
+                                                workspace.bytes(),
+                                                factors_.beta(),
+                                                layer_.y,
+                                                convolution_.y().get(),
+                                                layer_.bias,
+                                                bias.get(),
+                                                layer_.activation,
+                                                layer_.y,
+                                                convolution_.y().get()) != CUDNN_STATUS_SUCCESS)
+        return false;
+      outputs.y = convolution_.y().read();
+    } else if (!convolve(native, output(), outputs.y)) {
+      return false;
+    }
+    Memory y(Place::kDevice, outputs.y);
+    if (!isFused && layer_.bias != nullptr) {
+      EXPECT_CUDNN(cudnnAddTensor(
+          native, factors_.alpha(), layer_.bias, bias.get(), factors_.alpha(), layer_.y, y.get()));
+    }
+    if (!isFused && layer_.activation != nullptr) {
+      EXPECT_CUDNN(cudnnActivationForward(native,
+                                          activation_,
+                                          factors_.alpha(),
+                                          layer_.y,
+                                          y.get(),
+                                          factors_.beta(),
+                                          layer_.y,
+                                          y.get()));
+    }
+    outputs.y = y.read();
+    if (!hasPooling()) return true;
+    Memory pooled(Place::kDevice, pooled_->values());
+    EXPECT_CUDNN(cudnnPoolingForward(native,
+                                     pooling_,
+                                     factors_.alpha(),
+                                     layer_.y,
+                                     y.get(),
+                                     factors_.beta(),
+                                     layer_.pooled,
+                                     pooled.get()));
+    outputs.pooled = pooled.read();
+    return true;
+  }
+
+  bool computeBackward(cudnnHandle_t native, Outputs& outputs) {
+    Memory given(Place::kDevice, dOutput()), y(Place::kDevice, outputs.y);
+    Memory dy(Place::kDevice, hasPooling() ? outputs.y : dOutput());
+    Memory dz(Place::kDevice, outputs.y);
+    if (hasPooling()) {
+      Memory pooled(Place::kDevice, outputs.pooled);
+      EXPECT_CUDNN(cudnnPoolingBackward(native,
+                                        pooling_,
+                                        factors_.alpha(),
+                                        layer_.pooled,
+                                        pooled.get(),
+                                        layer_.pooled,
+                                        given.get(),
+                                        layer_.y,
+                                        y.get(),
+                                        factors_.beta(),
+                                        layer_.y,
+                                        dy.get()));
+    }
+    if (layer_.activation != nullptr) {
+      EXPECT_CUDNN(cudnnActivationBackward(native,
+                                           activation_,
+                                           factors_.alpha(),
+                                           layer_.y,
+                                           y.get(),
+                                           layer_.y,
+                                           dy.get(),
+                                           layer_.y,
+                                           y.get(),
+                                           factors_.beta(),
+                                           layer_.y,
+                                           dz.get()));
+    } else {
+      EXPECT_CUDA(cudaMemcpy(dz.get(), dy.get(), outputs.y.size(), cudaMemcpyDefault));
+    }
+    Memory db(Place::kDevice, bias_->values());
+    EXPECT_CUDNN(cudnnConvolutionBackwardBias(
+        native, factors_.alpha(), layer_.y, dz.get(), factors_.beta(), bias_->desc(), db.get()));
+    outputs.db = db.read();
+    bufferOf(input()).write(garbage(input()));
+    bufferOf(output()).write(dz.read());
+    if (!convolve(native, input(), outputs.dx)) return false;
+    bufferOf(input()).write(x());
+    bufferOf(output()).write(dz.read());
+    return convolve(native, UCUDNN_BACKWARD_FILTER, outputs.dw);
+  }
+
+  std::mt19937& random_;
+  Convolution convolution_;
+  const Factors factors_;
+  const bool isTransposed_;
+  std::unique_ptr<SmallTensor> bias_, pooled_;
+  cudnnActivationDescriptor_t activation_ = nullptr;
+  cudnnActivationMode_t mode_ = CUDNN_ACTIVATION_RELU;
+  cudnnPoolingDescriptor_t pooling_ = nullptr;
+  ucudnnFusedLayer_t layer_{};
+};
+
+/// A layer's tensors in places.
+class PlacedFused {
+ public:
+  PlacedFused(FusedCase& layer,
+              const FusedCase::Outputs& known,
+              const std::function<Place()>& place)
+      : layer_(layer),
+        x_(place(), layer.x()),
+        w_(place(), layer.w()),
+        bias_(place(), layer.bias().values()),
+        y_(place(), layer.garbage(layer.output())),
+        pooled_(place(), layer.hasPooling() ? layer.garbagePooled() : Bytes(4)),
+        knownY_(place(), known.y),
+        knownPooled_(place(), layer.hasPooling() ? known.pooled : Bytes(4)),
+        dOutput_(place(), layer.dOutput()),
+        dx_(place(), layer.garbage(layer.input())),
+        dw_(place(), layer.garbage(UCUDNN_BACKWARD_FILTER)),
+        db_(place(), layer.bias().values()) {}
+
+  cudnnStatus_t forward(UcudnnHandle_t handle, bool keepsY = true) {
+    return ucudnnFusedForward(handle,
+                              &layer_.layer(),
+                              x_.get(),
+                              w_.get(),
+                              layer_.layer().bias != nullptr ? bias_.get() : nullptr,
+                              keepsY ? y_.get() : nullptr,
+                              layer_.hasPooling() ? pooled_.get() : nullptr);
+  }
+  cudnnStatus_t backward(UcudnnHandle_t handle) {
+    return ucudnnFusedBackward(handle,
+                               &layer_.layer(),
+                               x_.get(),
+                               w_.get(),
+                               knownY_.get(),
+                               knownPooled_.get(),
+                               dOutput_.get(),
+                               dx_.get(),
+                               dw_.get(),
+                               layer_.layer().bias != nullptr ? db_.get() : nullptr);
+  }
+
+  void expectForward(const FusedCase::Outputs& known, bool keepsY = true) {
+    EXPECT_CUDA(cudaStreamSynchronize(nullptr));
+    if (keepsY) expectSame(layer_.output(), known.y, y_.read());
+    if (!layer_.hasPooling()) return;
+    if (onSimulator()) {
+      EXPECT_EQ(known.pooled, pooled_.read());
+    }
+  }
+  void expectBackward(const FusedCase::Outputs& known, const ConvolutionCase& parameters) {
+    EXPECT_CUDA(cudaStreamSynchronize(nullptr));
+    expectSame(layer_.input(), known.dx, dx_.read());
+    EXPECT_LE(distance(layer_.geometryOf(UCUDNN_BACKWARD_FILTER), dw_.read(), known.dw),
+              onSimulator() ? tolerance(parameters) : toleranceBetweenAlgorithms());
+    if (layer_.layer().bias == nullptr) return;
+    EXPECT_LE(distance(layer_.bias().geometry(), db_.read(), known.db),
+              onSimulator() ? tolerance(parameters) : toleranceBetweenAlgorithms());
+  }
+  Memory& y() { return y_; }
+
+ private:
+  void expectSame(ucudnnOperation_t operation, const Bytes& expected, const Bytes& found) {
+    if (onSimulator()) {
+      EXPECT_EQ(0, distance(layer_.geometryOf(operation), found, expected));
+    } else {
+      EXPECT_LE(distance(layer_.geometryOf(operation), found, expected),
+                toleranceBetweenAlgorithms());
+    }
+  }
+
+  FusedCase& layer_;
+  Memory x_, w_, bias_, y_, pooled_, knownY_, knownPooled_, dOutput_, dx_, dw_, db_;
+};
+
+class FusedLayersTest : public HostTensorsTest {};
+
+/// Runs a call within the budget, or within what its refusal names.
+cudnnStatus_t runWithin(std::size_t budget,
+                        UcudnnHandle_t handle,
+                        const std::function<std::size_t()>& named,
+                        const std::function<cudnnStatus_t()>& call,
+                        int* refused) {
+  EXPECT_CUDNN(handle.setDeviceMemory(budget));
+  const cudnnStatus_t status = call();
+  if (status != CUDNN_STATUS_ALLOC_FAILED) return status;
+  ++*refused;
+  EXPECT_LT(budget, named());
+  EXPECT_CUDNN(handle.setDeviceMemory(named()));
+  return call();
+}
+
+TEST_F(FusedLayersTest, ResultsAreThoseOfCudnnsFunctions) {
+  std::mt19937 random(2028);
+  int refused = 0, unknown = 0;
+  const int cases = onSimulator() ? 150 : 40;
+  for (int i = 0; i < cases; ++i) {
+    ConvolutionCase parameters = randomCase(random);
+    parameters.batch = 1 + static_cast<int>(random() % 7);
+    FusedCase layer(parameters, random);
+    std::ostringstream what;
+    what << "case " << i << ": " << parameters
+         << (layer.layer().transposed != 0 ? " transposed" : "")
+         << (layer.hasPooling() ? " pooled" : "");
+    SCOPED_TRACE(what.str());
+    const Handles handles;
+    FusedCase::Outputs known;
+    if (!layer.compute(handles.native, known)) {
+      ++unknown;
+      continue;
+    }
+    PlacedFused placed(layer, known, [&] { return static_cast<Place>(random() % 3); });
+    const std::size_t budget = std::size_t{1} << (12 + random() % 10);
+    const auto named = [&] { return bytesNamed(); };
+    const bool keepsY = !layer.hasPooling() || random() % 3 != 0;
+    for (int again = 0; again < 2; ++again) {
+      ASSERT_CUDNN(runWithin(
+          budget,
+          handles.ours,
+          named,
+          [&] { return placed.forward(handles.ours, keepsY); },
+          &refused));
+      placed.expectForward(known, keepsY);
+      ASSERT_CUDNN(runWithin(
+          budget, handles.ours, named, [&] { return placed.backward(handles.ours); }, &refused));
+      placed.expectBackward(known, parameters);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_LE(unknown, cases / 4);
+  EXPECT_LT(0, refused);
+  EXPECT_LT(refused, cases);
+}
+
+/// A layer with bias, RELU and pooling, of seven samples.
+ConvolutionCase sampleCase() {
+  ConvolutionCase parameters = planeCase();
+  parameters.batch = 7;
+  parameters.input = {32, 20};
+  return parameters;
+}
+
+/// A case with all that a layer may have, and what cuDNN makes of it.
+struct WholeCase {
+  explicit WholeCase(cudnnHandle_t native) {
+    for (unsigned seed = 1; layer == nullptr || !isWhole(layer->layer()); ++seed) {
+      random.seed(seed);
+      layer = std::make_unique<FusedCase>(sampleCase(), random);
+    }
+    EXPECT_TRUE(layer->compute(native, known));
+  }
+  static bool isWhole(const ucudnnFusedLayer_t& layer) {
+    return layer.bias != nullptr && layer.activation != nullptr && layer.pooling != nullptr &&
+           layer.transposed == 0;
+  }
+
+  std::mt19937 random;
+  std::unique_ptr<FusedCase> layer;
+  FusedCase::Outputs known;
+};
+
+// Tensors of samples are copied once for each part, the others once.
+TEST_F(FusedLayersTest, EachTensorCrossesTheLinkOnce) {
+  if (!onSimulator()) GTEST_SKIP() << "counts the simulator's calls";
+  const Handles handles;
+  WholeCase whole(handles.native);
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedFused placed(*whole.layer, whole.known, [] { return Place::kPinned; });
+  const auto copies = [&](const char* function, const std::function<cudnnStatus_t()>& call) {
+    EXPECT_CUDNN(call());
+    const auto count = [&] {
+      return callCount("cudaMemcpyAsync") + callCount("cudaMemcpy2DAsync");
+    };
+    const std::int64_t before = count(), calls = callCount(function);
+    EXPECT_CUDNN(call());
+    const std::int64_t parts = callCount(function) - calls;
+    EXPECT_LT(1, parts);
+    return std::make_pair(parts, count() - before);
+  };
+  const auto [parts, forward] =
+      copies("cudnnPoolingForward", [&] { return placed.forward(handles.ours); });
+  EXPECT_EQ(3 * parts + 2, forward);  // x, y and pooled; w and bias
+  const auto [backwardParts, backward] =
+      copies("cudnnPoolingBackward", [&] { return placed.backward(handles.ours); });
+  EXPECT_EQ(5 * backwardParts + 3, backward);  // x, y, pooled, its gradient and dx; w, dw and db
+  ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+}
+
+TEST_F(FusedLayersTest, ACapturedCallRunsAtEachLaunch) {
+  const Handles handles;
+  WholeCase whole(handles.native);
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedFused first(*whole.layer, whole.known, [] { return Place::kPinned; });
+  PlacedFused placed(*whole.layer, whole.known, [] { return Place::kPinned; });
+  {
+    Captured captured(handles.ours);
+    EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, placed.forward(handles.ours));
+    captured.end();
+  }
+  ASSERT_CUDNN(first.forward(handles.ours));
+  ASSERT_CUDNN(first.backward(handles.ours));
+  ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+  Captured captured(handles.ours);
+  EXPECT_CUDNN(placed.forward(handles.ours));
+  EXPECT_CUDNN(placed.backward(handles.ours));
+  captured.end();
+  for (int i = 0; i < 2; ++i) captured.launch();
+  captured.wait();
+  placed.expectForward(whole.known);
+  placed.expectBackward(whole.known, sampleCase());
+}
+
+// Each function of a call fails once. The next call is right.
+TEST_F(FusedLayersTest, FailuresStayWithTheirCall) {
+  if (!onSimulator()) GTEST_SKIP() << "needs the simulator's failures";
+  const Handles handles;
+  WholeCase whole(handles.native);
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedFused placed(*whole.layer, whole.known, [] { return Place::kPinned; });
+  ASSERT_CUDNN(placed.backward(handles.ours));
+  const std::int64_t before = callCount();
+  ASSERT_CUDNN(placed.backward(handles.ours));
+  const std::int64_t calls = callCount() - before;
+  int failures = 0;
+  for (std::int64_t n = 1; n <= calls; ++n) {
+    failCall(n);
+    const cudnnStatus_t status = placed.backward(handles.ours);
+    failCall(0);
+    static_cast<void>(cudaGetLastError());
+    failures += status != CUDNN_STATUS_SUCCESS ? 1 : 0;
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    if (n % 8 != 0) continue;
+    ASSERT_CUDNN(placed.backward(handles.ours));
+    placed.expectBackward(whole.known, sampleCase());
+    ASSERT_FALSE(HasFailure()) << n;
+  }
+  EXPECT_LT(calls / 2, failures);
+}
+
+TEST_F(FusedLayersTest, WhatIsMissingIsNamed) {
+  const Handles handles;
+  WholeCase whole(handles.native);
+  PlacedFused placed(*whole.layer, whole.known, [] { return Place::kPinned; });
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, placed.forward(handles.ours));
+  EXPECT_FALSE(linesWith(logFile(), {"UCUDNN_DEVICE_MEMORY is not set"}).empty());
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  ucudnnFusedLayer_t& layer = whole.layer->layer();
+  const ucudnnFusedLayer_t complete = layer;
+  const auto expectRefused = [&](const char* why) {
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, placed.forward(handles.ours)) << why;
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, placed.backward(handles.ours)) << why;
+    layer = complete;
+  };
+  layer.size = 8;
+  expectRefused("size");
+  layer.w = nullptr;
+  expectRefused("w");
+  layer.pooled = nullptr;
+  expectRefused("pooled");
+  layer.pooled = layer.bias;
+  expectRefused("batch sizes");
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM,
+            ucudnnFusedForward(handles.ours, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_FALSE(linesWith(logFile(), {"ucudnnFusedForward fails", "batch sizes differ"}).empty());
+  EXPECT_FALSE(linesWith(logFile(), {"ucudnnFusedForward fails", "descriptor is missing"}).empty());
+}
+
+}  // namespace
+}  // namespace ucudnn::test
