@@ -10,11 +10,13 @@ import sys
 
 ALLOWED = {
     "api/guard.hpp": "a setter's or a variable's bad value",
+    "api/host_memory.cpp": "UCUDNN_DEVICE_MEMORY",
     "benchmark/helper_devices.cpp": "UCUDNN_BENCHMARK_DEVICES",
     "cache/database.cpp": "UCUDNN_DATABASE",
     "cache/database_without_sqlite.cpp": "UCUDNN_DATABASE",
     "cache/shared_databases.cpp": "UCUDNN_DATABASE",
     "context/host_call.cpp": "UCUDNN_DEVICE_MEMORY",
+    "context/host_pass.cpp": "UCUDNN_DEVICE_MEMORY",
     "context/registry.cpp": "a variable's bad value",
     "executor/equivalence.cpp": "UCUDNN_EQUIVALENCE_TEST",
     "planner/frozen_plans.cpp": "UCUDNN_PLANS",
