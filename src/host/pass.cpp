@@ -1,6 +1,7 @@
 #include "host/pass.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/alignment.hpp"
 
@@ -139,11 +140,8 @@ std::size_t Pass::hash() const noexcept {
   return hash;
 }
 
-PassPlan::PassPlan(const Pass& pass,
-                   const PassTiling& tiling,
-                   std::size_t workspaceBytes,
-                   double ms)
-    : pass_(pass), workspaceBytes_(workspaceBytes), predictedMs_(ms) {
+PassPlan::PassPlan(Pass pass, const PassTiling& tiling, std::size_t workspaceBytes, double ms)
+    : pass_(std::move(pass)), workspaceBytes_(workspaceBytes), predictedMs_(ms) {
   struct Slots {
     std::size_t first = 0, count = 0, offset = 0, bytes = 0;
     std::int64_t part = -1, parts = 0;

@@ -88,7 +88,7 @@ class PassPlan {
   };
 
   /// Throws Error.
-  PassPlan(const Pass& pass, const PassTiling& tiling, std::size_t workspaceBytes, double ms);
+  PassPlan(Pass pass, const PassTiling& tiling, std::size_t workspaceBytes, double ms);
   PassPlan(const PassPlan&) = delete;
   PassPlan& operator=(const PassPlan&) = delete;
 
