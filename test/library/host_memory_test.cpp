@@ -7,6 +7,8 @@
 #include "../support/simulator.hpp"
 #include "fixture.hpp"
 #include "fused.hpp"
+#include "host_tensors.hpp"
+#include "small_tensors.hpp"
 
 namespace {
 
@@ -107,6 +109,38 @@ TEST_F(HostMemoryTest, CallsOfOneWorkspaceAndOfATotal) {
                [&](UcudnnHandle_t handle) {
                  static_cast<void>(convolution.run(handle, operation, 1, {workspace.get(), kCap}));
                });
+}
+
+TEST_F(HostMemoryTest, LayersOnTensorsInHostMemory) {
+  const std::map<std::string, std::string> settings = {{"UCUDNN_BENCHMARK_SHARE", "0"},
+                                                       {"UCUDNN_LOG_LEVEL", "off"}};
+  const EnvironmentGuard setting(settings);
+  Convolution convolution(planeCase());
+  PlacedCall tensors(convolution, kPinnedAll);
+  ucudnnFusedLayer_t layer{};
+  layer.size = sizeof layer;
+  layer.x = convolution.xDesc();
+  layer.w = convolution.wDesc();
+  layer.convolution = convolution.convDesc();
+  layer.y = convolution.yDesc();
+  const Factors factors(CUDNN_DATA_FLOAT, 1, 1);
+  failEach([&](UcudnnHandle_t handle) { handle.setDeviceMemory(kBudget); },
+           [&](UcudnnHandle_t handle) {
+             static_cast<void>(ucudnnFusedForward(handle,
+                                                  &layer,
+                                                  tensors.x().get(),
+                                                  tensors.w().get(),
+                                                  nullptr,
+                                                  tensors.y().get(),
+                                                  nullptr));
+             static_cast<void>(cudnnAddTensor(handle,
+                                              factors.alpha(),
+                                              layer.x,
+                                              tensors.x().get(),
+                                              factors.beta(),
+                                              layer.y,
+                                              tensors.y().get()));
+           });
 }
 
 }  // namespace
