@@ -76,6 +76,7 @@ typedef struct {
   cudnnTensorDescriptor_t y; /* what the activation writes */
   cudnnPoolingDescriptor_t pooling;
   cudnnTensorDescriptor_t pooled;
+  cudnnActivationDescriptor_t xActivation; /* that made x, for backward; NULL: dx is x's gradient */
 } ucudnnFusedLayer_t;
 
 /**
@@ -109,10 +110,15 @@ UCUDNN_API cudnnStatus_t ucudnnFusedForward(cudnnHandle_t handle,
  * dx, `y` if there is an activation or a pooling, `pooled` if there is a pooling; others may be
  * NULL.
  *
+ * Less crosses the link in three ways. With `pooled` NULL it is computed again. With `y` NULL, and
+ * no pooling, `dOutput` is the gradient of what the activation has read. With `xActivation` dx is
+ * the gradient of what that activation has read, by x: the next call, of the layer that made x,
+ * gets it as `dOutput` without a `y`.
+ *
  * dw and db are summed over the parts, always in the same order. In half and bfloat16 that would
  * round each sum, so there all samples are one part if dw or db is wanted. Errors are those of
- * ucudnnFusedForward, and CUDNN_STATUS_NOT_SUPPORTED: the activation is ELU or SWISH, whose
- * gradients need what y was made of.
+ * ucudnnFusedForward, and CUDNN_STATUS_NOT_SUPPORTED: an activation is ELU or SWISH, whose
+ * gradients need what it has read.
  */
 UCUDNN_API cudnnStatus_t ucudnnFusedBackward(cudnnHandle_t handle,
                                              const ucudnnFusedLayer_t* layer,

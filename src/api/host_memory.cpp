@@ -89,7 +89,8 @@ cudnnStatus_t runFused(const char* function,
                       layer->activation,
                       layer->y,
                       layer->pooling,
-                      layer->pooled});
+                      layer->pooled,
+                      layer->xActivation});
       return run(call);
     } catch (const Error& error) {
       logWarn("{} fails: {}", function, error.what());

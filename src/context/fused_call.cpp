@@ -25,6 +25,24 @@ Operation transposed(Operation operation) noexcept {
                                                  : operation;
 }
 
+struct Activation {
+  cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
+  cudnnNanPropagation_t nans = CUDNN_NOT_PROPAGATE_NAN;
+};
+Activation read(cudnnActivationDescriptor_t descriptor) {
+  Activation activation;
+  double coefficient = 0;
+  if (descriptor != nullptr)
+    UCUDNN_CHECK_CUDNN(cudnn().getActivationDescriptor(
+        descriptor, &activation.mode, &activation.nans, &coefficient));
+  return activation;
+}
+
+bool isPlainRelu(cudnnActivationDescriptor_t descriptor) {
+  const Activation activation = read(descriptor);
+  return activation.mode == CUDNN_ACTIVATION_RELU && activation.nans == CUDNN_NOT_PROPAGATE_NAN;
+}
+
 }  // namespace
 
 FusedCall::FusedCall(Context& context, const FusedLayer& layer) : context_(context), layer_(layer) {
@@ -35,13 +53,8 @@ FusedCall::FusedCall(Context& context, const FusedLayer& layer) : context_(conte
   const Operation operation = layer.isTransposed ? Operation::kBackwardData : Operation::kForward;
   if (!readProblem(operation, inOrder(layer.x, layer.y), problem_))
     refuse(CUDNN_STATUS_NOT_SUPPORTED, "its convolution is not served");
-  if (layer.activation != nullptr) {
-    cudnnNanPropagation_t nans = CUDNN_NOT_PROPAGATE_NAN;
-    double coefficient = 0;
-    UCUDNN_CHECK_CUDNN(
-        cudnn().getActivationDescriptor(layer.activation, &mode_, &nans, &coefficient));
-    keepsNans_ = nans == CUDNN_PROPAGATE_NAN;
-  }
+  for (cudnnActivationDescriptor_t* each : {&layer_.activation, &layer_.xActivation})
+    if (read(*each).mode == CUDNN_ACTIVATION_IDENTITY) *each = nullptr;
   pass_.sizes = problem_.xSizes;
   pass_.axes = {0};
 }
@@ -142,7 +155,7 @@ cudnnStatus_t FusedCall::forward(const FusedTensors& tensors) {
   const std::size_t bias =
       hasBias ? addShared(HostPass::read(layer_.bias), tensors.bias, Use::kRead) : 0;
   const bool isFloat = problem_.xType == CUDNN_DATA_FLOAT && problem_.yType == CUDNN_DATA_FLOAT;
-  if (hasBias && isRelu() && isFloat && !layer_.isTransposed) {
+  if (hasBias && isPlainRelu(layer_.activation) && isFloat && !layer_.isTransposed) {
     addBiasAndActivation(x, w, bias, y);
   } else {
     convolve(Operation::kForward, x, w, y);
@@ -157,7 +170,7 @@ cudnnStatus_t FusedCall::forward(const FusedTensors& tensors) {
                                  to.descriptor,
                                  to.pointer);
       });
-    if (mode_ != CUDNN_ACTIVATION_IDENTITY)
+    if (layer_.activation != nullptr)
       steps_.emplace_back([=](const PassPart& part) {
         const auto& [descriptor, pointer] = part.tensors[y];
         return cudnn().activationForward(context_.handle(),
@@ -170,33 +183,60 @@ cudnnStatus_t FusedCall::forward(const FusedTensors& tensors) {
                                          pointer);
       });
   }
-  if (layer_.pooling != nullptr) {
-    const std::size_t pooled = addSamples(layer_.pooled, tensors.pooled, Use::kWritten);
-    steps_.emplace_back([=](const PassPart& part) {
-      const Operand &from = part.tensors[y], &to = part.tensors[pooled];
-      return cudnn().poolingForward(context_.handle(),
-                                    layer_.pooling,
-                                    one(),
-                                    from.descriptor,
-                                    from.pointer,
-                                    zero(),
-                                    to.descriptor,
-                                    to.pointer);
-    });
-  }
+  if (layer_.pooling != nullptr)
+    addPooling(y, addSamples(layer_.pooled, tensors.pooled, Use::kWritten));
   return run("ucudnnFusedForward");
+}
+
+void FusedCall::addPooling(std::size_t y, std::size_t pooled) {
+  steps_.emplace_back([=](const PassPart& part) {
+    const Operand &from = part.tensors[y], &to = part.tensors[pooled];
+    return cudnn().poolingForward(context_.handle(),
+                                  layer_.pooling,
+                                  one(),
+                                  from.descriptor,
+                                  from.pointer,
+                                  zero(),
+                                  to.descriptor,
+                                  to.pointer);
+  });
+}
+
+void FusedCall::differentiate(cudnnActivationDescriptor_t activation,
+                              std::size_t written,
+                              std::size_t from,
+                              std::size_t to) {
+  const cudnnActivationMode_t mode = read(activation).mode;
+  if (mode == CUDNN_ACTIVATION_ELU || mode == CUDNN_ACTIVATION_SWISH)
+    refuse(CUDNN_STATUS_NOT_SUPPORTED, "the gradient of its activation needs the input");
+  steps_.emplace_back([=](const PassPart& part) {
+    const Operand* const t = part.tensors;
+    return cudnn().activationBackward(context_.handle(),
+                                      activation,
+                                      one(),
+                                      t[written].descriptor,
+                                      t[written].pointer,
+                                      t[from].descriptor,
+                                      t[from].pointer,
+                                      t[written].descriptor,
+                                      t[written].pointer,
+                                      zero(),
+                                      t[to].descriptor,
+                                      t[to].pointer);
+  });
 }
 
 std::size_t FusedCall::differentiateOutput(const FusedTensors& tensors) {
   const bool hasPooling = layer_.pooling != nullptr;
-  const bool hasActivation = mode_ != CUDNN_ACTIVATION_IDENTITY;
   const std::size_t given =
       addSamples(hasPooling ? layer_.pooled : layer_.y, tensors.dOutput, Use::kRead);
+  const bool hasActivation = layer_.activation != nullptr && tensors.y != nullptr;
   if (!hasPooling && !hasActivation) return given;
   const std::size_t y = addSamples(layer_.y, tensors.y, Use::kRead);
   const std::size_t dy = addSamples(layer_.y, nullptr, Use::kWritten);
   if (hasPooling) {
     const std::size_t pooled = addSamples(layer_.pooled, tensors.pooled, Use::kRead);
+    if (tensors.pooled == nullptr) addPooling(y, pooled);
     steps_.emplace_back([=](const PassPart& part) {
       const Operand* const t = part.tensors;
       return cudnn().poolingBackward(context_.handle(),
@@ -213,40 +253,18 @@ std::size_t FusedCall::differentiateOutput(const FusedTensors& tensors) {
                                      t[dy].pointer);
     });
   }
-  if (hasActivation) {
-    // Of these modes the gradient follows from y alone, which stands in for the input.
-    const std::size_t from = hasPooling ? dy : given;
-    steps_.emplace_back([=](const PassPart& part) {
-      const Operand* const t = part.tensors;
-      return cudnn().activationBackward(context_.handle(),
-                                        layer_.activation,
-                                        one(),
-                                        t[y].descriptor,
-                                        t[y].pointer,
-                                        t[from].descriptor,
-                                        t[from].pointer,
-                                        t[y].descriptor,
-                                        t[y].pointer,
-                                        zero(),
-                                        t[dy].descriptor,
-                                        t[dy].pointer);
-    });
-  }
+  if (hasActivation) differentiate(layer_.activation, y, hasPooling ? dy : given, dy);
   return dy;
 }
 
 cudnnStatus_t FusedCall::backward(const FusedTensors& tensors) {
-  const bool hasPooling = layer_.pooling != nullptr;
-  const bool readsY = hasPooling || mode_ != CUDNN_ACTIVATION_IDENTITY;
-  if (tensors.dOutput == nullptr || (readsY && tensors.y == nullptr) ||
-      (hasPooling && tensors.pooled == nullptr) ||
-      (tensors.dw != nullptr && tensors.x == nullptr) ||
+  const bool hasInputGradient = tensors.dx != nullptr && layer_.xActivation != nullptr;
+  if (tensors.dOutput == nullptr || (layer_.pooling != nullptr && tensors.y == nullptr) ||
+      ((tensors.dw != nullptr || hasInputGradient) && tensors.x == nullptr) ||
       (tensors.dx != nullptr && tensors.w == nullptr) ||
       (tensors.db != nullptr && layer_.bias == nullptr) ||
       (tensors.dx == nullptr && tensors.dw == nullptr && tensors.db == nullptr))
     refuse(CUDNN_STATUS_BAD_PARAM, "a tensor is missing");
-  if (mode_ == CUDNN_ACTIVATION_ELU || mode_ == CUDNN_ACTIVATION_SWISH)
-    refuse(CUDNN_STATUS_NOT_SUPPORTED, "the gradient of its activation needs the input");
   // Each addition to a gradient in half or bfloat16 would be rounded.
   const bool adds = tensors.dw != nullptr || tensors.db != nullptr;
   if (adds && isRounded(problem_.wType)) pass_.axes.clear();
@@ -264,13 +282,15 @@ cudnnStatus_t FusedCall::backward(const FusedTensors& tensors) {
                                              to.pointer);
     });
   }
-  if (tensors.dw != nullptr) {
-    const std::size_t x = addSamples(layer_.x, tensors.x, Use::kRead);
+  const bool readsX = tensors.dw != nullptr || hasInputGradient;
+  const std::size_t x = readsX ? addSamples(layer_.x, tensors.x, Use::kRead) : 0;
+  if (tensors.dw != nullptr)
     convolve(Operation::kBackwardFilter, x, addFilter(tensors.dw, Use::kWritten), dy);
-  }
   if (tensors.dx != nullptr) {
     const std::size_t w = addFilter(tensors.w, Use::kRead);
-    convolve(Operation::kBackwardData, addSamples(layer_.x, tensors.dx, Use::kWritten), w, dy);
+    const std::size_t dx = addSamples(layer_.x, tensors.dx, Use::kWritten);
+    convolve(Operation::kBackwardData, dx, w, dy);
+    if (hasInputGradient) differentiate(layer_.xActivation, x, dx, dx);
   }
   return run("ucudnnFusedBackward");
 }

@@ -19,13 +19,14 @@ struct FusedLayer {
   cudnnTensorDescriptor_t y = nullptr;
   cudnnPoolingDescriptor_t pooling = nullptr;
   cudnnTensorDescriptor_t pooled = nullptr;
+  cudnnActivationDescriptor_t xActivation = nullptr;  ///< that made x
 };
 
 /// Its tensors; gradients have the descriptors of what they are gradients of.
 struct FusedTensors {
   const void *x = nullptr, *w = nullptr, *bias = nullptr;
-  const void *y = nullptr, *pooled = nullptr;
-  const void* dOutput = nullptr;                     ///< of pooled, or of y if there is no pooling
+  const void *y = nullptr, *pooled = nullptr;  ///< of backward, null: as in ucudnnFusedBackward
+  const void* dOutput = nullptr;               ///< of pooled, or of y if there is no pooling
   void *dx = nullptr, *dw = nullptr, *db = nullptr;  ///< null: not wanted
 };
 
@@ -58,17 +59,20 @@ class FusedCall {
   void addBiasAndActivation(std::size_t x, std::size_t w, std::size_t bias, std::size_t y);
   /// Adds the steps that turn the output's gradient into that of the convolution's output.
   std::size_t differentiateOutput(const FusedTensors& tensors);
+  /// Adds the step of an activation's gradient, which follows from what it has written.
+  void differentiate(cudnnActivationDescriptor_t activation,
+                     std::size_t written,
+                     std::size_t from,
+                     std::size_t to);
+  void addPooling(std::size_t y, std::size_t pooled);
 
-  bool isRelu() const noexcept { return mode_ == CUDNN_ACTIVATION_RELU && !keepsNans_; }
   const void* one() const noexcept;
   const void* zero() const noexcept;
   cudnnStatus_t run(const char* name);
 
   Context& context_;
-  const FusedLayer layer_;
-  Problem problem_;  ///< of the forward pass
-  cudnnActivationMode_t mode_ = CUDNN_ACTIVATION_IDENTITY;
-  bool keepsNans_ = false;
+  FusedLayer layer_;  ///< without activations that are the identity
+  Problem problem_;   ///< of the forward pass
   Pass pass_;
   std::vector<void*> pointers_;
   std::vector<Step> steps_;

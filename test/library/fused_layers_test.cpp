@@ -239,13 +239,13 @@ class PlacedFused {
                               keepsY ? y_.get() : nullptr,
                               layer_.hasPooling() ? pooled_.get() : nullptr);
   }
-  cudnnStatus_t backward(UcudnnHandle_t handle) {
+  cudnnStatus_t backward(UcudnnHandle_t handle, bool readsPooled = true) {
     return ucudnnFusedBackward(handle,
                                &layer_.layer(),
                                x_.get(),
                                w_.get(),
                                knownY_.get(),
-                               knownPooled_.get(),
+                               readsPooled ? knownPooled_.get() : nullptr,
                                dOutput_.get(),
                                dx_.get(),
                                dw_.get(),
@@ -325,6 +325,7 @@ TEST_F(FusedLayersTest, ResultsAreThoseOfCudnnsFunctions) {
     const std::size_t budget = std::size_t{1} << (12 + random() % 10);
     const auto named = [&] { return bytesNamed(); };
     const bool keepsY = !layer.hasPooling() || random() % 3 != 0;
+    const bool readsPooled = random() % 2 == 0;
     for (int again = 0; again < 2; ++again) {
       ASSERT_CUDNN(runWithin(
           budget,
@@ -334,7 +335,11 @@ TEST_F(FusedLayersTest, ResultsAreThoseOfCudnnsFunctions) {
           &refused));
       placed.expectForward(known, keepsY);
       ASSERT_CUDNN(runWithin(
-          budget, handles.ours, named, [&] { return placed.backward(handles.ours); }, &refused));
+          budget,
+          handles.ours,
+          named,
+          [&] { return placed.backward(handles.ours, readsPooled); },
+          &refused));
       placed.expectBackward(known, parameters);
     }
     if (HasFailure()) return;
@@ -370,6 +375,67 @@ struct WholeCase {
   std::unique_ptr<FusedCase> layer;
   FusedCase::Outputs known;
 };
+
+// One call takes the gradient of the activation that made its x; the call of the layer before, of
+// none: as if each took its own.
+TEST_F(FusedLayersTest, AnActivationsGradientIsTakenWithTheNextLayers) {
+  const Handles handles;
+  std::mt19937 random(3);
+  std::unique_ptr<FusedCase> layer;
+  do {
+    layer = std::make_unique<FusedCase>(sampleCase(), random);
+  } while (layer->hasPooling() || layer->layer().activation == nullptr ||
+           layer->layer().transposed != 0);
+  FusedCase::Outputs known;
+  ASSERT_TRUE(layer->compute(handles.native, known));
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  ucudnnFusedLayer_t& given = layer->layer();
+  // x and y are equal in size, so the activation could be that of x as well.
+  Memory x(Place::kPinned, layer->x()), w(Place::kPinned, layer->w()), y(Place::kPinned, known.y);
+  Memory dx(Place::kPinned, known.dx), dy(Place::kPinned, layer->dOutput());
+  Memory masked(Place::kDevice, layer->dOutput()), expected(Place::kDevice, known.dx);
+  const Factors factors(CUDNN_DATA_FLOAT, 1, 0);
+  const auto differentiate = [&](Memory& written, Memory& gradient) {
+    Memory from(Place::kDevice, written.read());
+    return cudnnActivationBackward(handles.native,
+                                   given.activation,
+                                   factors.alpha(),
+                                   given.y,
+                                   from.get(),
+                                   given.y,
+                                   gradient.get(),
+                                   given.y,
+                                   from.get(),
+                                   factors.beta(),
+                                   given.y,
+                                   gradient.get());
+  };
+  ASSERT_CUDNN(differentiate(y, masked));
+  ASSERT_CUDNN(differentiate(x, expected));
+  Memory already(Place::kPinned, masked.read());
+  given.xActivation = given.activation;
+  const auto run = [&](Memory& dOutput, void* knownY) {
+    return ucudnnFusedBackward(handles.ours,
+                               &given,
+                               x.get(),
+                               w.get(),
+                               knownY,
+                               nullptr,
+                               dOutput.get(),
+                               dx.get(),
+                               nullptr,
+                               nullptr);
+  };
+  const auto expectExpected = [&] {
+    ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+    EXPECT_LE(distance(layer->geometryOf(UCUDNN_BACKWARD_DATA), dx.read(), expected.read()),
+              onSimulator() ? 0 : toleranceBetweenAlgorithms());
+  };
+  ASSERT_CUDNN(run(dy, y.get()));
+  expectExpected();
+  ASSERT_CUDNN(run(already, nullptr));
+  expectExpected();
+}
 
 // Tensors of samples are copied once for each part, the others once.
 TEST_F(FusedLayersTest, EachTensorCrossesTheLinkOnce) {
