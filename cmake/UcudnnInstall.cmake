@@ -68,7 +68,7 @@ foreach(name IN ITEMS ARCHITECTURE CHANGELOG CLIENTS COMPATIBILITY CONTRIBUTING 
              SIMULATOR TOOL)
   list(APPEND documents misc/docs/${name}.md)
 endforeach()
-foreach(name IN ITEMS split.svg programs.svg alexnet_h200.png network_alexnet_h200.png network_resnet18_h200.png)
+foreach(name IN ITEMS split.svg programs.svg alexnet_h200.png)
   list(APPEND documents misc/figures/${name})
 endforeach()
 foreach(document IN LISTS documents)

@@ -26,7 +26,6 @@ REVISIONS = {
     "hot_path_legacy_h100": "b6aa90b",
     "hot_path_engines_h200": "16580fb",
     "replay_h200": "71710bf",
-    "shapes_300_h200": "16580fb",
     # These name the revision that was configured before, or a tree that became the one here.
     "conv3d_tf32_1gib_engines_fast_h200": "ac86d29",
     "conv3d_tf32_64mib_engines_fast_h200": "ac86d29",
@@ -140,24 +139,24 @@ TRAINING = (  # what, cap, plain run, run with us
     ("3-D network, N=8, `cudnn.benchmark`", "1 GiB", "volume_plain_benchmark", "volume_1GiB_benchmark"),
 )
 
-FIRST_STEPS = (  # what, plain, nothing measured before, from a database
-    ("AlexNet, 64 MiB", "alexnet_plain_89fc817", "alexnet_64MiB_cold_89fc817", "alexnet_64MiB_fill_89fc817",
-     "alexnet_64MiB_89fc817"),
-    ("ResNet-18, 64 MiB", "resnet18_plain_89fc817", "resnet18_64MiB_cold_89fc817", "resnet18_64MiB_fill_89fc817",
-     "resnet18_64MiB_89fc817"),
-    ("VGG-16, 64 MiB", "vgg16_plain_89fc817", "vgg16_64MiB_cold", "vgg16_64MiB_fill_89fc817", "vgg16_64MiB_89fc817"),
-    ("3-D network, 1 GiB", "volume_plain", None, "volume_1GiB_fill", "volume_1GiB"),
+FIRST_STEPS = (  # what, file, plain, not measured before, measured at once, from a database, with shipped measurements
+    ("AlexNet, 64 MiB", "pytorch_h100", "alexnet_plain_89fc817", "alexnet_64MiB_cold_89fc817",
+     "alexnet_64MiB_fill_89fc817", "alexnet_64MiB_89fc817", None),
+    ("ResNet-18, 64 MiB", "pytorch_h100", "resnet18_plain_89fc817", "resnet18_64MiB_cold_89fc817",
+     "resnet18_64MiB_fill_89fc817", "resnet18_64MiB_89fc817", None),
+    ("VGG-16, 64 MiB", "pytorch_h100", "vgg16_plain_89fc817", "vgg16_64MiB_cold", "vgg16_64MiB_fill_89fc817",
+     "vgg16_64MiB_89fc817", None),
+    ("3-D network, 1 GiB", "pytorch_h100", "volume_plain", None, "volume_1GiB_fill", "volume_1GiB", None),
+    ("ResNet-50", "programs_second_start_h100", "resnet50_again", None, None, "resnet50_second", "resnet50_ucudnn"),
+    ("Wan 2.1 decoder", "programs_shipped_h100", "wan_decoder_plain", None, None, None, "wan_decoder_ucudnn"),
+    ("StyleGAN2-like", "programs_shipped_h100", "stylegan_plain", None, None, None, "stylegan_ucudnn"),
 )
 
-LOSSES = (  # what, plain, with us, plain with another choice of kernels
-    ("VGG-16, 64 MiB", "vgg16_plain", "vgg16_64MiB", "vgg16_plain_benchmark"),
-    ("ResNet-18, 64 MiB, bfloat16", "resnet18_bf16_plain", "resnet18_bf16", None),
-    ("ResNet-18, 64 MiB, `torch.cuda.graph`", "resnet18_graph_plain", "resnet18_graph", None),
-    ("ResNet-18, 64 MiB, `torch.compile`", "resnet18_compile_plain", "resnet18_compile", None),
-    ("ResNet-18, 64 MiB", "resnet18_plain", "resnet18_64MiB", "resnet18_plain_benchmark"),
-    ("ResNet-18, 64 MiB, DDP on two H100", "ddp_plain_resnet18_128_30", "ddp_64MiB_resnet18_128_30", None),
-    ("3-D network, 1 GiB", "volume_plain", "volume_1GiB", "volume_plain_benchmark"),
-    ("AlexNet, 64 MiB", "alexnet_plain", "alexnet_64MiB", "alexnet_plain_benchmark"),
+LOSSES = (  # what, model, plain, with us, plain with another choice of kernels
+    ("VGG-16, 64 MiB", "vgg16", "vgg16_plain", "vgg16_64MiB", "vgg16_plain_benchmark"),
+    ("ResNet-18, 64 MiB", "resnet18", "resnet18_plain", "resnet18_64MiB", "resnet18_plain_benchmark"),
+    ("3-D network, 1 GiB", "volume", "volume_plain", "volume_1GiB", "volume_plain_benchmark"),
+    ("AlexNet, 64 MiB", "alexnet", "alexnet_plain", "alexnet_64MiB", "alexnet_plain_benchmark"),
 )
 
 BATCHES = (  # what, cap, then in each column: run, batch
@@ -178,13 +177,6 @@ MEASURING = (
     ("ResNet-50 inference, N=64, half", "unasked_shapes_training_h100", "resnet50_inference", "ucudnn"),
     ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
-)
-
-STARTS = (  # what, file, plain runs, with us
-    ("ResNet-50 training, shipped measurements", "programs_second_start_h100", "resnet50_again", "resnet50_ucudnn"),
-    ("the same, its second start", "programs_second_start_h100", "resnet50_again", "resnet50_second"),
-    ("Wan 2.1 decoder, shipped measurements", "programs_shipped_h100", "wan_decoder_plain", "wan_decoder_ucudnn"),
-    ("StyleGAN2-like, shipped measurements", "programs_shipped_h100", "stylegan_plain", "stylegan_ucudnn"),
 )
 
 HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
@@ -208,17 +200,13 @@ HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
 )
 
 NETWORKS = (
-    ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100, engines"),
-    ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "engines"),
-    ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "engines"),
-    ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "engines"),
-    ("streams_resnet18_tf32_480mib_layer_engines_h200", "ResNet-18, N=128", "480 MiB", "layer", "engines"),
-    ("streams_resnet18_n32_240mib_operation_h200", "ResNet-18, N=32", "240 MiB", "operation", "engines"),
-    ("streams_resnet18_n8_60mib_operation_h200", "ResNet-18, N=8", "60 MiB", "operation", "engines"),
-    *((f"network_alexnet_tf32_{total}mib_h200", "AlexNet, N=256", f"{total} MiB", "one", "legacy")
-      for total in (30, 60, 240, 480, 960)),
-    *((f"network_resnet18_tf32_{total}mib_h200", "ResNet-18, N=128", f"{total} MiB", "one", "legacy")
-      for total in (120, 240, 480, 960, 1920)),
+    ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100"),
+    ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "H200"),
+    ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "H200"),
+    ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "H200"),
+    ("streams_resnet18_tf32_480mib_layer_engines_h200", "ResNet-18, N=128", "480 MiB", "layer", "H200"),
+    ("streams_resnet18_n32_240mib_operation_h200", "ResNet-18, N=32", "240 MiB", "operation", "H200"),
+    ("streams_resnet18_n8_60mib_operation_h200", "ResNet-18, N=8", "60 MiB", "operation", "H200"),
 )
 
 CALLS = (

@@ -86,16 +86,24 @@ def convolution_cells(name):
     return [*times, *gains, number(unlimited)]
 
 
+def largest_error(name, key):
+    errors = [row[key] for row in load(name)["rows"] if row.get(key) is not None]
+    return f"{max(errors):.0e}" if errors else "not run"
+
+
 def convolutions():
-    rows = []
+    rows, slower, all_rows = [], 0, 0
     for name, what, limit in by_gain(lists.CONVOLUTIONS):
         speedups = [row["speedup"] for row in load(name)["rows"]]
-        slower = sum(speedup < 0.99 for speedup in speedups)
-        rows.append([what, limit, *convolution_cells(name), f"{slower} of {len(speedups)}", revision(name)])
-    header = ["convolutions, ms", "limit", "cuDNN", "undivided", "μ-cuDNN", "over cuDNN", "over undivided", "no limit",
-              "slower", "revision"]
+        slower += sum(speedup < 0.99 for speedup in speedups)
+        all_rows += len(speedups)
+        errors = [largest_error(name, key) for key in ("relative_error", "cudnn_relative_error")]
+        rows.append([what, limit, *convolution_cells(name), *errors, revision(name)])
+    header = ["ms", "limit", "cuDNN", "undivided", "μ-cuDNN", "over cuDNN", "over undivided", "no limit",
+              "error", "cuDNN's", "revision"]
     names = [each[0] for each in lists.CONVOLUTIONS]
-    footer = f"One NVIDIA H200, cuDNN 9.19.0, CUDA 13.0, {days(names)}.\n{BENCH}"
+    footer = (f"{slower} of {all_rows:,} convolutions take more than 1 % longer than by cuDNN. "
+              f"One NVIDIA H200, cuDNN 9.19.0,\nCUDA 13.0, {days(names)}.\n{BENCH}")
     return table(header, rows, footer)
 
 
@@ -106,18 +114,6 @@ def convolutions_short():
     names = [each[0] for each in chosen]
     revisions = ", ".join(sorted({revision(name) for name in names}))
     return table(header, rows, f"One NVIDIA H200, cuDNN 9.19.0, CUDA 13.0, {days(names)}, revisions {revisions}.\n{BENCH}")
-
-
-def accuracy():
-    rows = []
-    for name, what, limit in lists.CONVOLUTIONS:
-        keys = ("relative_error", "cudnn_relative_error", "picked_relative_error")
-        errors = [[row[key] for row in load(name)["rows"] if row.get(key) is not None] for key in keys]
-        if all(errors):
-            rows.append((max(errors[0]), [what, limit, *[f"{max(each):.1e}" for each in errors]]))
-    rows.sort(key=lambda each: -each[0])
-    header = ["convolutions", "limit", "μ-cuDNN", "cuDNN within the limit", "cuDNN's heuristics"]
-    return table(header, [row for _, row in rows], f"The runs of the table above; those with `--no-check` are left out.\n{BENCH}")
 
 
 # Programs
@@ -182,43 +178,44 @@ def alexnet():
                  "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, 89fc817, `misc/scripts/train_pytorch.py`.")
 
 
+def seconds_of_first_steps(name, *names):
+    return [runs(name)[each]["first_step_ms"] / 1e3 if each else None for each in names]
+
+
 def first_steps():
     rows = []
-    for what, *names in lists.FIRST_STEPS:
-        steps = [runs("pytorch_h100")[name]["first_step_ms"] / 1e3 if name else None for name in names]
-        rows.append((steps[2] / steps[0], [what, *[number(step) or "not run" for step in steps]]))
+    for what, name, *names in lists.FIRST_STEPS:
+        steps = seconds_of_first_steps(name, *names)
+        worst = max(step for step in steps[1:] if step) / steps[0]
+        revisions = [runs(name)[each].get("git_revision") for each in names if each]
+        revisions = sorted(set(revisions)) if all(revisions) else [revision(name)]
+        rows.append((worst, [what, *[number(step) or "not run" for step in steps], ", ".join(revisions)]))
     rows.sort(key=lambda each: -each[0])
-    header = ["first step, s", "plain", "measured as the program runs", "measured at once (`--tune`)", "from a database"]
+    header = ["first step, s", "plain", "measured as it runs", "`--tune`", "from a database", "shipped measurements", "revision"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, 89fc817; VGG-16's second and the 3-D network: c02ce7c.\n"
-                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json`")
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25 and 26. Shipped: `ucudnn run` without options.\n"
+                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json` and\n"
+                 "`misc/scripts/sweep_programs.py misc/scripts/start_runs.txt OUT.json`")
 
 
 def losses():
     def apart(one, other):
-        pairs = list(zip(*(runs("pytorch_h100")[name]["losses"] for name in (one, other))))
-        return max(abs(a - b) for a, b in pairs), len(pairs)
+        return max(abs(a - b) for a, b in zip(*(runs("pytorch_h100")[name]["losses"] for name in (one, other))))
+
+    def gradients(model, way):
+        run = runs("pytorch_h100").get(f"{model}_gradients{way}")
+        return f"{run['distance_of_gradients'][0]:.1e}" if run else "not run"
 
     rows = []
-    for what, plain, ours, other in lists.LOSSES:
-        distance, steps = apart(plain, ours)
-        rows.append((distance, [what, str(steps), f"{distance:.1e}", f"{apart(plain, other)[0]:.1e}" if other else "not run"]))
+    for what, model, plain, ours, other in lists.LOSSES:
+        distance = apart(plain, ours)
+        rows.append((distance, [what, f"{distance:.1e}", f"{apart(plain, other):.1e}", gradients(model, ""),
+                                gradients(model, "_plain_benchmark")]))
     rows.sort(key=lambda each: -each[0])
-    header = ["training", "steps", "with μ-cuDNN, from plain", "plain with `cudnn.benchmark`, from plain"]
+    header = ["training", "losses: with us", "by `cudnn.benchmark`", "gradients: with us", "by `cudnn.benchmark`"]
     return table(header, [row for _, row in rows],
-                 "Largest distance of a step's loss. One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, TF32, 2026-11-25, c02ce7c.\n"
-                 "`misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json`")
-
-
-def gradients():
-    rows = []
-    for what, model in (("AlexNet", "alexnet"), ("ResNet-18", "resnet18")):
-        found = runs("pytorch_h100")
-        distances = [found[f"{model}_gradients{way}"]["distance_of_gradients"][0] for way in ("", "_plain_benchmark")]
-        rows.append([what, *[f"{distance:.1e}" for distance in distances]])
-    return table(["gradients, 64 MiB", "with μ-cuDNN, from plain", "plain with `cudnn.benchmark`, from plain"], rows,
-                 "Largest normalized L2 distance of a parameter's gradient after two steps, FMA math, deterministic\n"
-                 "algorithms, softplus for ReLU. One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, c02ce7c.\n"
+                 "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 2026-11-25, c02ce7c.\n"
+                 "Losses: `misc/scripts/sweep_pytorch.py misc/scripts/pytorch_runs.txt OUT.json`. Gradients:\n"
                  "`misc/scripts/train_pytorch.py MODEL BATCH 2 --deterministic --smooth --gradients FILE`")
 
 
@@ -236,14 +233,20 @@ def batches():
                  "`misc/scripts/train_pytorch.py MODEL N STEPS --gib 16`")
 
 
+def steps_measured(name, program, mode):
+    plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", mode))
+    count = min(len(plain), len(ours))
+    return plain[:count], ours[:count]
+
+
 def measuring():
     rows = []
     for what, name, program, mode in lists.MEASURING:
-        plain, ours = (runs(name)[f"{program}_{way}"]["step_ms"] for way in ("plain", mode))
-        count = min(len(plain), len(ours))
-        time = sum(ours[:count]) / sum(plain[:count])
+        plain, ours = steps_measured(name, program, mode)
+        count = len(plain)
+        time = sum(ours) / sum(plain)
         beyond = max(ours[i] - plain[i] for i in range(1, count))
-        rows.append((time, [what, str(count), mib(sum(plain[:count])), ratio(sum(ours[:100]) / sum(plain[:100])),
+        rows.append((time, [what, str(count), mib(sum(plain)), ratio(sum(ours[:100]) / sum(plain[:100])),
                             ratio(time), number(beyond), revision(name)]))
     rows.sort(key=lambda each: -each[0])
     header = ["program", "steps", "plain, all ms", "time to the 100th", "time of all", "most beyond plain, a step, ms", "revision"]
@@ -261,39 +264,35 @@ def checks():
                  "`ucudnn check misc/layers/{alexnet,resnet18,one_sample}.csv --time-limit 60`")
 
 
-def starts():
-    rows = []
-    for what, name, plain, ours in lists.STARTS:
-        plain, ours = runs(name)[plain], runs(name)[ours]
-        rows.append([what, mib(plain["first_step_ms"]), mib(ours["first_step_ms"]), number(plain["step_of_median_ms"]),
-                     number(ours["step_of_median_ms"]), ratio(ours["step_of_median_ms"] / plain["step_of_median_ms"]),
-                     ratio(ours["reserved_mib"] / plain["reserved_mib"]), revision(name)])
-    header = ["program", "first step, plain ms", "with us", "a step, plain ms", "with us", "time", "memory", "revision"]
-    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, `ucudnn run` without options, 2026-11-26.\n"
-                 "`misc/scripts/sweep_programs.py misc/scripts/start_runs.txt OUT.json`")
-
-
-def requests():
+def latencies(part):
     settled = 500  # requests: the first wait for those that load cuDNN
 
-    def quantile(name, part):
+    def quantile(name):
         steps = sorted(runs("unasked_server_shapes_h100")[name]["step_ms"][settled:])
         return steps[min(len(steps) - 1, int(part * len(steps)))]
 
+    return quantile("server_plain"), quantile("server_ucudnn")
+
+
+def requests():
     rows = []
     for what, part in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)):
-        plain, ours = quantile("server_plain", part), quantile("server_ucudnn", part)
+        plain, ours = latencies(part)
         rows.append([what, number(plain), number(ours), ratio(ours / plain)])
     return table(["latency, 500th to 3,000th request", "plain ms", "with us", "time"], rows,
                  "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, 50 requests a second of 16 sizes, 2026-11-26, 7b6a04b.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only server`")
 
 
+def first_and_last_pass(name):
+    plain, ours = (runs("unasked_shapes_training_h100")[each]["step_ms"] for each in ("shapes_plain", name))
+    return [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
+
+
 def image_widths():
     rows = []
     for what, name in (("no limit", "shapes_ucudnn"), ("64 MiB", "shapes_64MiB")):
-        plain, ours = (runs("unasked_shapes_training_h100")[each]["step_ms"] for each in ("shapes_plain", name))
-        passes = [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
+        passes = first_and_last_pass(name)
         rows.append([what, *[cell for a, b in passes for cell in (number(a), number(b), ratio(b / a))]])
     header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time"]
     return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 92ab458.\n"
@@ -314,12 +313,17 @@ def helps():
                  "ResNet-18 and the 3-D network ran with `UCUDNN_GRAPH_MEMORY=64MiB`.")
 
 
+def layers_within(name, limit):
+    """By layer and operation: over cuDNN's best without a limit."""
+    chosen = [row for row in load(name)["rows"] if row["limit_bytes"] == limit << 20]
+    return chosen, {f"{row['layer']} {row['operation'].replace('_', ' ')}": row["best_speedup"] for row in chosen}
+
+
 def one_sample_layers():
     rows = []
     for name, limits in (("one_sample_layers_limits_h100", (64, 256, 1024)), ("one_sample_layers_h100", (256,))):
         for limit in limits:
-            chosen = [row for row in load(name)["rows"] if row["limit_bytes"] == limit << 20]
-            speedups = {f"{row['layer']} {row['operation'].replace('_', ' ')}": row["best_speedup"] for row in chosen}
+            chosen, speedups = layers_within(name, limit)
             least = min(speedups, key=speedups.get)
             mean = statistics.geometric_mean(speedups.values())
             layers = len({row["layer"] for row in chosen})
@@ -334,17 +338,72 @@ def one_sample_layers():
                  "--limit LIMIT --no-check --repeats 1`")
 
 
-def large_tensors():
+def times_of_large_tensors():
+    """By problem and operation, over twice the time of half of it."""
     pattern = re.compile(r"^(\S+) (forward|backward_data|backward_filter): ([\d.]+) ms .* half of it ([\d.]+) ms")
     times = {}
     for line in (RESULTS / "larger_than_2to31_h100.txt").read_text(encoding="utf-8").splitlines():
         if found := pattern.match(line):
             times.setdefault(found[1], {})[found[2]] = float(found[3]) / (2 * float(found[4]))
-    rows = sorted(times.items(), key=lambda each: -max(each[1].values()))
+    return times
+
+
+def large_tensors():
+    rows = sorted(times_of_large_tensors().items(), key=lambda each: -max(each[1].values()))
     cells = [[name, *[ratio(each[way]) for way in ("forward", "backward_data", "backward_filter")]] for name, each in rows]
     return table(["problem", "forward", "backward data", "backward filter"], cells,
                  "One NVIDIA H100, cuDNN 9.19, 2026-11-26, efc84c8.\n`build/bin/planner_large_list_test`: 8 problems of "
                  "`misc/layers/larger_than_2to31.csv`, within 256 MiB, unmeasured")
+
+
+# Where it loses
+
+
+def longer(time):
+    return f"{100 * (time - 1):.0f} % longer"
+
+
+def where_it_loses():
+    """Each loss that one of the other tables has, with the numbers of that table."""
+    steps = runs("pytorch_h100")
+
+    def trained(ours, plain, key="later_step_ms"):
+        return steps[ours][key] / steps[plain][key]
+
+    small = sorted(trained(ours, plain) for _, cap, plain, ours in lists.TRAINING if cap == "8 MiB")
+    vgg = [trained("vgg16_64MiB_89fc817", "vgg16_plain_89fc817", key) for key in ("later_step_ms", "reserved_mib")]
+    short = max(time for *_, within in lists.PROGRAMS for time in compared(within, "step_of_median_ms"))
+    unmeasured = max(sum(ours) / sum(plain) for plain, ours in (steps_measured(*each) for _, *each in lists.MEASURING))
+    widths = [ours / plain for plain, ours in first_and_last_pass("shapes_64MiB")]
+    before, after = latencies(0.5)
+    tuned = sorted(steps[2] for steps in (seconds_of_first_steps(*each) for _, *each in lists.FIRST_STEPS) if steps[2])
+    jax_plain, jax_tuned = (float(jax_runs()[mode][1]) / 1e3 for mode in ("plain", "64MiB"))
+    layers = statistics.geometric_mean(layers_within("one_sample_layers_limits_h100", 64)[1].values())
+    moved = max(max(each.values()) for each in times_of_large_tensors().values())
+    enough = min(sums(name)[1] / sums(name)[2] for name, *_ in lists.CONVOLUTIONS)
+    ranks = min(load(name)["part_of_speeds"] for name in lists.SHARES_PYTORCH)
+    volume = max(over_longest(each) for each in newest_host_tensors())
+    rows = [
+        ["training within 8 MiB", f"{100 * (small[0] - 1):.0f} to {longer(small[-1])}", "[training](#training-within-a-cap)"],
+        ["many short calls within 64 MiB", f"up to {longer(short)}: each part is a call", "[one sample](#one-sample)"],
+        ["VGG-16 within 64 MiB", f"{longer(vgg[0])}, for {100 * (1 - vgg[1]):.0f} % less memory",
+         "[training](#training-within-a-cap)"],
+        ["within 64 MiB, until measured", f"up to {longer(unmeasured)}", "[measuring](#measuring-as-a-program-runs)"],
+        ["300 shapes within 64 MiB", f"{longer(widths[1])} in the tenth pass", "[measuring](#measuring-as-a-program-runs)"],
+        ["a server's median request", f"{longer(after / before)}, {after - before:.2f} ms",
+         "[measuring](#measuring-as-a-program-runs)"],
+        ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: {jax_tuned - jax_plain:.0f} s more",
+         "[first steps](#first-steps), [JAX](#jax)"],
+        ["layers of one sample within 64 MiB", f"{layers:.2f} times as fast as cuDNN without a limit",
+         "[layers](#layers-of-one-sample)"],
+        ["1x1 convolutions of 2^31 elements", f"{moved:.1f} times as long", "[large tensors](#large-tensors)"],
+        ["all the workspace that is wanted", f"{enough:.2f} times as fast by splitting: nothing",
+         "[convolutions](#convolutions)"],
+        ["unequal GPUs in PyTorch", f"{100 * ranks:.0f} % of the sum of their speeds", "[several GPUs](#several-gpus)"],
+        ["a volume in host memory", f"{volume:.1f} times as long as its copies", "[host memory](#tensors-in-host-memory)"],
+        ["static cuDNN, Triton kernels", "nothing: μ-cuDNN is not called", ""],
+    ]
+    return table(["where", "how much", "table"], rows, "The numbers are those of the tables below.")
 
 
 # One total for a network
@@ -358,10 +417,10 @@ def networks():
         rows.append((times[0] / times[2], [what, total, streams, *[number(time) for time in times],
                                            f"{times[0] / times[2]:.2f}", kernels, revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain of `share`", "kernels",
+    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain of `share`", "GPU",
               "revision"]
     return table(header, [row for _, row in rows],
-                 f"One NVIDIA H200 where nothing else is said, cuDNN 9.19.0, {days([each[0] for each in lists.NETWORKS])}.\n"
+                 f"One GPU, cuDNN 9.19.0, {days([each[0] for each in lists.NETWORKS])}.\n"
                  "`ucudnn bench misc/layers/LIST.csv --total-workspace TOTAL [--streams WAY]`")
 
 
@@ -394,48 +453,6 @@ def replay():
               "enqueued µs"]
     return table(header, rows, f"One NVIDIA H200 and its host, cuDNN 9.19.0, {day('replay_h200')}, 71710bf.\n"
                  "`ucudnn_replay_benchmark`: AlexNet's second convolution, forward; host time of a call")
-
-
-def shapes():
-    rows = []
-    for line in (RESULTS / "shapes_300_h200.json").read_text(encoding="utf-8").splitlines():
-        run = json.loads(line)
-        new, known = run["passes"]
-        rows.append((new["ratio"], [str(run["seed"]), number(new["cudnn_ms"]), number(new["ucudnn_ms"]), ratio(new["ratio"]),
-                                    number(known["cudnn_ms"]), number(known["ucudnn_ms"]), ratio(known["ratio"])]))
-    rows.sort(key=lambda each: -each[0])
-    header = ["seed", "new shapes: cuDNN ms", "μ-cuDNN ms", "time", "known shapes: cuDNN ms", "μ-cuDNN ms", "time"]
-    return table(header, [row for _, row in rows],
-                 "One NVIDIA H200, cuDNN 9.19.0, 2026-11-23, 16580fb.\n"
-                 "`ucudnn_shapes_benchmark --sizes 300 --passes 2 --seed SEED`")
-
-
-def second_start():
-    rows = []
-    for what, name in (("AlexNet, legacy kernels", "alexnet_tf32_64mib_warm_h200"),
-                       ("AlexNet, legacy kernels, every batch size", "alexnet_tf32_64mib_all_warm_h200"),
-                       ("AlexNet, engines too", "alexnet_tf32_64mib_engines_warm_h200"),
-                       ("ResNet-50, N=16, legacy kernels", "resnet50_n16_tf32_64mib_warm_h200")):
-        totals = load(name)["totals"]
-        rows.append((totals["planning_ms"], [what, str(totals["kernels_measured"]), str(totals["kernels_loaded"]),
-                                             number(totals["planning_ms"]), revision(name)]))
-    rows.sort(key=lambda each: -each[0])
-    return table(["convolutions, 64 MiB", "kernels timed", "from the database", "planning ms", "revision"],
-                 [row for _, row in rows], "One NVIDIA H200, cuDNN 9.19.0, 2026-11-21 to 22.\n"
-                 "`ucudnn bench misc/layers/LIST.csv --limit 64MiB`, twice with the same `UCUDNN_DATABASE`")
-
-
-def two_devices():
-    rows = []
-    for policy in ("powerOfTwo", "all"):
-        cells = [f"`{policy}`"]
-        for way in ("alone", "all"):
-            totals = load(f"alexnet_planning_devices_{way}_{policy}_h200x2")["totals"]
-            cells += [number(totals["planning_ms"]), str(totals["kernels_measured"])]
-        rows.append(cells)
-    return table(["batch sizes", "one device: ms", "kernels timed", "two devices: ms", "kernels timed"], rows,
-                 "Two NVIDIA H200, cuDNN 9.19.0, 2026-11-23, a02e839.\n`ucudnn bench misc/layers/alexnet.csv --limit "
-                 "64MiB --kernels legacy --tuning exhaustive`,\nwith and without `UCUDNN_BENCHMARK_DEVICES=all`")
 
 
 # Several devices
@@ -511,15 +528,24 @@ def shares_pytorch():
                  "132,64 --math MATH`")
 
 
+def newest_host_tensors():
+    """The file's last run of each kind."""
+    return {(each["case"], each["math"], each["device_memory_bytes"]): each for each in load("host_tensors_h100")}.values()
+
+
+def over_longest(each):
+    """Over the longest of what it can't do without: the kernels, the copies in, those out."""
+    return each["host_tensors_ms"] / max(each["in_core_ms"], each["copy_in_ms"], each["copy_out_ms"])
+
+
 def host_tensors():
     rows = []
-    for each in load("host_tensors_h100"):
+    for each in newest_host_tensors():
         what = {"plane": "2040 x 1024 x 1024", "volume": "64 x 256^3"}[each["case"]]
-        bound = max(each["in_core_ms"], each["copy_in_ms"], each["copy_out_ms"])
-        time = each["host_tensors_ms"]
-        rows.append((-time / bound, [what, each["math"].upper(), f"{each['device_memory_bytes'] >> 30} GiB", number(time),
+        time, longer = each["host_tensors_ms"], over_longest(each)
+        rows.append((-longer, [what, each["math"].upper(), f"{each['device_memory_bytes'] >> 30} GiB", number(time),
                                      number(each["in_core_ms"]), number(each["copy_in_ms"]), number(each["copy_out_ms"]),
-                                     ratio(time / bound), f"{100 * (each['predicted_ms'] / time - 1):+.0f} %",
+                                     ratio(longer), f"{100 * (each['predicted_ms'] / time - 1):+.0f} %",
                                      number(each["managed_prefetched_ms"]), number(each["managed_ms"]), each["revision"]]))
     rows.sort(key=lambda each: each[0])
     header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "of longest", "predicted", "prefetched",
@@ -529,13 +555,18 @@ def host_tensors():
                  "`ucudnn_host_tensors_benchmark volume tf32 1024 5`, and so on")
 
 
-def jax():
+def jax_runs():
     found = {}
     for line in (RESULTS / "jax_alexnet_h100.txt").read_text(encoding="utf-8").splitlines():
         mode, said, calls = (part.strip() for part in line.split("|"))
         losses, first, later = re.search(r"losses \S+ (\S+), first step (\d+) ms, later ones (\S+) ms", said).groups()
         seen = re.search(r"(\d+) convolution calls: (\d+) split", calls)
         found[mode] = (losses, first, float(later), *(seen.groups() if seen else ("", "")))
+    return found
+
+
+def jax():
+    found = jax_runs()
     plain = (found["plain"][2] + found["again"][2]) / 2
     names = {"plain": "plain", "again": "plain again", "no": "no limit, not measured", "256MiB": "256 MiB, `--tune`",
              "64MiB": "64 MiB, `--tune`"}

@@ -44,6 +44,23 @@ class ResultsTablesTest(unittest.TestCase):
         self.assertEqual(sorted(times, reverse=True), times)
         self.assertTrue(all(row[4].startswith("**") == (time >= 1.01) for row, time in zip(rows, times)))
 
+    def test_where_it_loses_says_what_the_tables_say(self):
+        rows = [line.split(" | ") for line in results_tables.where_it_loses().splitlines()[2:] if line.startswith("|")]
+        said = {row[0].lstrip("| "): row[1] for row in rows}
+        within_8_mib = [line for line in results_tables.training().splitlines() if " | 8 MiB | " in line]
+        worst = max(float(line.split(" | ")[4].strip("*")) for line in within_8_mib)
+        self.assertIn(f"to {100 * (worst - 1):.0f} % longer", said["training within 8 MiB"])
+        page = (HERE.parent.parent / "misc" / "docs" / "RESULTS.md").read_text(encoding="utf-8")
+        for row in rows:
+            for anchor in results_tables.re.findall(r"\(#([a-z-]+)\)", row[2]):
+                headings = [line.lstrip("# ").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("#")]
+                self.assertIn(anchor, headings)
+
+    def test_an_older_run_of_the_same_kind_is_not_shown(self):
+        old, new = ({"case": "volume", "math": "fma", "device_memory_bytes": 1, "run": run} for run in (1, 2))
+        with unittest.mock.patch.object(results_tables, "load", lambda name: [old, new]):
+            self.assertEqual([new], list(results_tables.newest_host_tensors()))
+
     def test_shares(self):
         with recorded(SHARES=(("shares_simulated", "AlexNet, N=256, TF32"),), REVISIONS={"shares_simulated": "3ac34d2"}):
             header, _, row, _, footer, _ = results_tables.shares().splitlines()
