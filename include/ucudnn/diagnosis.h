@@ -17,8 +17,15 @@ typedef enum {
   UCUDNN_BIAS_ACTIVATION_FORWARD = 3
 } ucudnnOperation_t;
 
+/*
+ * Each of these structs begins with its `size`, which the caller sets to its sizeof; in an array
+ * the first one's is enough. Later versions may add members at the end, and write what the caller
+ * knows.
+ */
+
 /** `count` micro-batches of `batch` samples, each run by `kernel`. */
 typedef struct {
+  size_t size; /* sizeof(ucudnnMicroBatches_t) */
   int batch;
   int count;
   double timeMs;         /* of one micro-batch, measured while many run back to back */
@@ -33,6 +40,7 @@ typedef struct {
 
 /** The configuration chosen for a convolution under a limit. */
 typedef struct {
+  size_t size; /* sizeof(ucudnnPlan_t) */
   size_t limitBytes;
   size_t workspaceBytes; /* that a call needs; Get*WorkspaceSize rounds it up to 512 */
   double predictedMs;
@@ -41,13 +49,14 @@ typedef struct {
 
 /** A point of the Pareto front: the fastest time within that much workspace. */
 typedef struct {
+  size_t size; /* sizeof(ucudnnParetoPoint_t) */
   double timeMs;
   size_t workspaceBytes;
 } ucudnnParetoPoint_t;
 
-/** The library's work in this process so far. Later versions may add members at the end. */
+/** The library's work in this process so far. */
 typedef struct {
-  size_t size;               /* sizeof(ucudnnStatistics_t), set by the caller */
+  size_t size;               /* sizeof(ucudnnStatistics_t) */
   long long kernelsMeasured; /* (problem, batch size, kernel) triples timed on a device */
   long long kernelsLoaded;   /* the same, answered by the database */
   long long plans;           /* configurations chosen */
@@ -67,8 +76,9 @@ typedef struct {
  *
  * `xDesc` describes x or dx, `wDesc` w or dw, `yDesc` y or dy. At most `requestedCount` entries are
  * written, largest micro-batches first; `*returnedCount` is how many the plan has. `entries` may be
- * NULL if 0 are requested. CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and runs
- * through cuDNN as it is. All three functions also return it if the handle's stream is being
+ * NULL if 0 are requested. CUDNN_STATUS_BAD_PARAM: a pointer is NULL, a `size` is not set, or
+ * `requestedCount` is negative. CUDNN_STATUS_NOT_SUPPORTED: the convolution cannot be planned and
+ * runs through cuDNN as it is. All three functions also return it if the handle's stream is being
  * captured and something would have to be measured.
  */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,

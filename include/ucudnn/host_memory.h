@@ -23,7 +23,8 @@ UCUDNN_API cudnnStatus_t ucudnnFree(cudnnHandle_t handle, void* memory);
 
 /**
  * A convolution in numbers. Its tensors are packed: N, C, [D,] H, W. Later versions may add members
- * at the end, whose 0 means what this version does.
+ * at the end, whose 0 means what this version does. Languages that can't include this header let
+ * ucudnnInitConvolution and ucudnnSetConvolution write it.
  */
 typedef struct {
   size_t size; /* sizeof(ucudnnConvolution_t), set by the caller */
@@ -39,6 +40,23 @@ typedef struct {
   int groups;
   int relu; /* not 0: UCUDNN_BIAS_ACTIVATION_FORWARD applies RELU */
 } ucudnnConvolution_t;
+
+/**
+ * Writes an empty convolution into `bytes` of memory, which ucudnnSetConvolution fills: `size` is
+ * set, `groups` is 1, every other number is 0. Returns how many bytes a convolution takes. Nothing
+ * is written if `bytes` is less, or `convolution` NULL.
+ */
+UCUDNN_API size_t ucudnnInitConvolution(ucudnnConvolution_t* convolution, size_t bytes);
+
+/**
+ * Sets the member `name` of ucudnnConvolution_t ("x", "operation", ...) to `count` numbers.
+ * CUDNN_STATUS_BAD_PARAM: there is no such member, it has fewer places, `size` is wrong, or a
+ * pointer is NULL.
+ */
+UCUDNN_API cudnnStatus_t ucudnnSetConvolution(ucudnnConvolution_t* convolution,
+                                              const char* name,
+                                              int count,
+                                              const int* numbers);
 
 /** The sizes of y. CUDNN_STATUS_BAD_PARAM: no such convolution exists, or `size` is wrong. */
 UCUDNN_API cudnnStatus_t ucudnnGetConvolutionOutput(const ucudnnConvolution_t* convolution,

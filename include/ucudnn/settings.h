@@ -280,6 +280,20 @@ UCUDNN_API cudnnStatus_t ucudnnSetLogFile(const char* path);
  */
 UCUDNN_API cudnnStatus_t ucudnnSetProcessWorkspaceLimit(size_t bytes);
 
+/** The settings of the process. Later versions may add members at the end. */
+typedef struct {
+  size_t size;           /* sizeof(ucudnnProcessSettings_t), set by the caller */
+  const char* logLevel;  /* as ucudnnSetLogLevel takes it */
+  const char* logFile;   /* "": stderr */
+  size_t workspaceLimit; /* of ucudnnSetProcessWorkspaceLimit; SIZE_MAX: none */
+} ucudnnProcessSettings_t;
+
+/**
+ * The settings of the process, from their setters and the environment. Needs no handle. Its
+ * pointers stay valid. CUDNN_STATUS_BAD_PARAM: `settings` is NULL, or its `size` is not set.
+ */
+UCUDNN_API cudnnStatus_t ucudnnGetProcessSettings(ucudnnProcessSettings_t* settings);
+
 #ifdef __cplusplus
 }
 #endif

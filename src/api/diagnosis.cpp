@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "api/guard.hpp"
+#include "api/sized.hpp"
 #include "context/queries.hpp"
 #include "context/shares.hpp"
 
@@ -33,17 +35,17 @@ ucudnnMicroBatches_t entryOf(
   return entry;
 }
 
-/// Calls `answer(queries)` for a convolution that can be planned.
-template <typename Answer>
+/// Calls `answer(queries, results)` for a convolution that can be planned.
+template <typename Result, typename Answer>
 cudnnStatus_t describe(const char* function,
                        const Subject& subject,
                        int requested,
                        const int* returned,
-                       const void* results,
+                       Result* results,
                        Answer answer) noexcept {
   Context* const context = contextOf(subject.handle);
   if (context == nullptr || returned == nullptr || requested < 0 ||
-      (requested > 0 && results == nullptr))
+      (requested > 0 && !isSized(results)))
     return CUDNN_STATUS_BAD_PARAM;
   return guarded(function, [&] {
     // The activation of the fused operation is not known here; the operation is planned at its
@@ -53,7 +55,7 @@ cudnnStatus_t describe(const char* function,
     const Queries queries(*context, static_cast<Operation>(subject.operation), subject.descriptors);
     if (!queries.isRead()) return CUDNN_STATUS_NOT_SUPPORTED;
     const DeviceScope scope = context->useDevice();
-    return answer(queries);
+    return answer(queries, SizedArray<Result>(requested > 0 ? results : nullptr));
   });
 }
 
@@ -88,17 +90,21 @@ cudnnStatus_t ucudnnGetConvolutionPlan(cudnnHandle_t handle,
                                        int requestedCount,
                                        int* returnedCount,
                                        ucudnnMicroBatches_t* entries) {
-  if (plan == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  if (!isSized(plan)) return CUDNN_STATUS_BAD_PARAM;
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
-  const auto answer = [&](const Queries& queries) {
+  const auto answer = [&](const Queries& queries, const auto& to) {
     const auto found = queries.plan(limitBytes);
     if (!found) return CUDNN_STATUS_NOT_SUPPORTED;
-    *plan = {
-        limitBytes, found->workspaceBytes, found->predictedMs, static_cast<int>(found->replayed)};
+    writeSized({sizeof(*plan),
+                limitBytes,
+                found->workspaceBytes,
+                found->predictedMs,
+                static_cast<int>(found->replayed)},
+               plan);
     *returnedCount = static_cast<int>(found->steps.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Plan::Step& step = found->steps[static_cast<std::size_t>(i)];
-      entries[i] = entryOf(queries.problem().operation, step.batch, step.count, step, step);
+      to.write(i, entryOf(queries.problem().operation, step.batch, step.count, step, step));
     }
     return CUDNN_STATUS_SUCCESS;
   };
@@ -116,7 +122,7 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
                                              int* returnedCount,
                                              ucudnnMicroBatches_t* entries) {
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
-  const auto answer = [&](const Queries& queries) {
+  const auto answer = [&](const Queries& queries, const auto& to) {
     int count = 0;
     const Measurements measured = queries.candidates();
     if (measured.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
@@ -130,7 +136,7 @@ cudnnStatus_t ucudnnGetConvolutionCandidates(cudnnHandle_t handle,
       });
       for (const Measurement& kernel : kernels) {
         if (count < requestedCount)
-          entries[count] = entryOf(queries.problem().operation, batch, 1, kernel, kernel);
+          to.write(count, entryOf(queries.problem().operation, batch, 1, kernel, kernel));
         ++count;
       }
     }
@@ -151,13 +157,13 @@ cudnnStatus_t ucudnnGetConvolutionParetoFront(cudnnHandle_t handle,
                                               int* returnedCount,
                                               ucudnnParetoPoint_t* points) {
   const Subject subject{handle, operation, {xDesc, wDesc, convDesc, yDesc}};
-  const auto answer = [&](const Queries& queries) {
+  const auto answer = [&](const Queries& queries, const auto& to) {
     const std::vector<Configuration> front = queries.front();
     if (front.empty()) return CUDNN_STATUS_NOT_SUPPORTED;
     *returnedCount = static_cast<int>(front.size());
     for (int i = 0; i < std::min(requestedCount, *returnedCount); ++i) {
       const Configuration& configuration = front[static_cast<std::size_t>(i)];
-      points[i] = {configuration.timeMs, configuration.workspaceBytes};
+      to.write(i, {sizeof(*points), configuration.timeMs, configuration.workspaceBytes});
     }
     return CUDNN_STATUS_SUCCESS;
   };
@@ -188,11 +194,8 @@ cudnnStatus_t ucudnnSavePlans(const char* path) {
 }
 
 cudnnStatus_t ucudnnGetStatistics(ucudnnStatistics_t* statistics) {
-  if (statistics == nullptr || statistics->size <= sizeof(statistics->size))
-    return CUDNN_STATUS_BAD_PARAM;
-  ucudnnStatistics_t all = statisticsNow();
-  all.size = std::min(statistics->size, sizeof(all));
-  std::memcpy(statistics, &all, all.size);
+  if (!isSized(statistics)) return CUDNN_STATUS_BAD_PARAM;
+  writeSized(statisticsNow(), statistics);
   return CUDNN_STATUS_SUCCESS;
 }
 

@@ -2,12 +2,9 @@
 #include <ucudnn/diagnosis.h>
 #include <ucudnn/settings.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
 #include "api/guard.hpp"
 #include "api/lookup.h"
+#include "api/sized.hpp"
 #include "cuda/calling_threads.hpp"
 #include "cuda/cudnn.hpp"
 #include "support/text.hpp"
@@ -108,8 +105,7 @@ cudnnStatus_t ucudnnSetTuning(cudnnHandle_t handle, ucudnnTuning_t tuning) {
 
 cudnnStatus_t ucudnnSetMaxError(cudnnHandle_t handle, double error) {
   return changeSettings("ucudnnSetMaxError", handle, [&](Settings& settings) {
-    if (!(error >= 0 && std::isfinite(error)))
-      throw BadSetting("the error is negative or not a number");
+    if (!isMaxError(error)) throw BadSetting("the error is negative, infinite or not a number");
     settings.maxError = error;
   });
 }
@@ -206,7 +202,7 @@ cudnnStatus_t ucudnnSetBenchmarkMemory(cudnnHandle_t handle, size_t bytes) {
 
 cudnnStatus_t ucudnnSetBenchmarkShare(cudnnHandle_t handle, double share) {
   return changeSettings("ucudnnSetBenchmarkShare", handle, [&](Settings& settings) {
-    if (!(share >= 0 && share <= 1) && share != kMeasureAlways)
+    if (!isBenchmarkShare(share))
       throw BadSetting("the share is neither between 0 and 1 nor infinity");
     settings.benchmarkShare = share;
   });
@@ -232,11 +228,9 @@ cudnnStatus_t ucudnnSetEquivalenceTest(cudnnHandle_t handle, int enabled) {
 
 cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings) {
   Context* const context = contextOf(handle);
-  if (context == nullptr || settings == nullptr || settings->size <= sizeof(settings->size))
-    return CUDNN_STATUS_BAD_PARAM;
+  if (context == nullptr || !isSized(settings)) return CUDNN_STATUS_BAD_PARAM;
   const Settings& now = context->settings();
   ucudnnSettings_t all{};
-  all.size = std::min(settings->size, sizeof(all));
   all.batchSizePolicy = static_cast<ucudnnBatchSizePolicy_t>(now.batchSizePolicy);
   all.kernels = static_cast<ucudnnKernels_t>(now.kernels);
   all.tuning = static_cast<ucudnnTuning_t>(now.tuning);
@@ -258,7 +252,7 @@ cudnnStatus_t ucudnnGetSettings(cudnnHandle_t handle, ucudnnSettings_t* settings
   all.deterministic = now.deterministic ? 1 : 0;
   all.equivalenceTest = now.equivalenceTest ? 1 : 0;
   all.deviceMemory = now.deviceMemoryBytes;
-  std::memcpy(settings, &all, all.size);
+  writeSized(all, settings);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -274,6 +268,18 @@ cudnnStatus_t ucudnnSetLogFile(const char* path) {
 cudnnStatus_t ucudnnSetProcessWorkspaceLimit(size_t bytes) {
   return guarded("ucudnnSetProcessWorkspaceLimit", [&] {
     limitWorkspaces(bytes);
+    return CUDNN_STATUS_SUCCESS;
+  });
+}
+
+cudnnStatus_t ucudnnGetProcessSettings(ucudnnProcessSettings_t* settings) {
+  if (!isSized(settings)) return CUDNN_STATUS_BAD_PARAM;
+  return guarded("ucudnnGetProcessSettings", [&] {
+    ucudnnProcessSettings_t all{};
+    all.logLevel = toText(Log::instance().level());
+    all.logFile = Log::instance().file();
+    all.workspaceLimit = processWorkspaceLimit();
+    writeSized(all, settings);
     return CUDNN_STATUS_SUCCESS;
   });
 }

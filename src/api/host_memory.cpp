@@ -2,6 +2,7 @@
 #include <ucudnn/host_memory.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "api/guard.hpp"
 #include "context/fused_call.hpp"
@@ -25,6 +26,30 @@ Problem::Strides packed(const Problem::Sizes& sizes, int dimensions) noexcept {
   }
   return strides;
 }
+
+/// Where a member of ucudnnConvolution_t is. All of them are ints, or enums of their size.
+struct Member {
+  const char* name;
+  std::size_t offset;
+  int places;
+};
+#define UCUDNN_MEMBER(name)                                                 \
+  {                                                                         \
+#name, offsetof(ucudnnConvolution_t, name),                             \
+        static_cast < int>(sizeof(ucudnnConvolution_t::name) / sizeof(int)) \
+  }
+constexpr Member kMembers[] = {UCUDNN_MEMBER(operation),
+                               UCUDNN_MEMBER(type),
+                               UCUDNN_MEMBER(math),
+                               UCUDNN_MEMBER(dimensions),
+                               UCUDNN_MEMBER(x),
+                               UCUDNN_MEMBER(w),
+                               UCUDNN_MEMBER(padding),
+                               UCUDNN_MEMBER(stride),
+                               UCUDNN_MEMBER(dilation),
+                               UCUDNN_MEMBER(groups),
+                               UCUDNN_MEMBER(relu)};
+#undef UCUDNN_MEMBER
 
 /// Returns false if there is no such convolution.
 bool readProblem(const ucudnnConvolution_t& from, Problem& problem) noexcept {
@@ -121,6 +146,33 @@ cudnnStatus_t ucudnnFree(cudnnHandle_t handle, void* memory) {
     if (memory != nullptr) context->free(memory);
     return CUDNN_STATUS_SUCCESS;
   });
+}
+
+size_t ucudnnInitConvolution(ucudnnConvolution_t* convolution, size_t bytes) {
+  if (convolution != nullptr && bytes >= sizeof(*convolution)) {
+    *convolution = {};
+    convolution->size = sizeof(*convolution);
+    convolution->groups = 1;
+  }
+  return sizeof(*convolution);
+}
+
+cudnnStatus_t ucudnnSetConvolution(ucudnnConvolution_t* convolution,
+                                   const char* name,
+                                   int count,
+                                   const int* numbers) {
+  if (convolution == nullptr || convolution->size != sizeof(*convolution) || name == nullptr ||
+      numbers == nullptr || count < 1)
+    return CUDNN_STATUS_BAD_PARAM;
+  for (const Member& member : kMembers) {
+    if (std::strcmp(name, member.name) != 0) continue;
+    if (count > member.places) return CUDNN_STATUS_BAD_PARAM;
+    std::memcpy(reinterpret_cast<char*>(convolution) + member.offset,
+                numbers,
+                static_cast<std::size_t>(count) * sizeof(int));
+    return CUDNN_STATUS_SUCCESS;
+  }
+  return CUDNN_STATUS_BAD_PARAM;
 }
 
 cudnnStatus_t ucudnnGetConvolutionOutput(const ucudnnConvolution_t* convolution, int sizes[5]) {

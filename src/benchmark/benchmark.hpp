@@ -18,7 +18,7 @@ namespace ucudnn {
 /// time, so the question has no full answer.
 struct Look {
   std::vector<Kernel> kernels;  ///< the most likely to win
-  /// Beside them, so many at each size that cuDNN's heuristics put first within the limit.
+  /// How many more at each size: the first ones by cuDNN's heuristics that fit the limit.
   std::size_t firstOffers = 0;
 };
 
@@ -53,8 +53,6 @@ struct BenchmarkRequest {
   /// Another thread builds the kernels that cuDNN compiles. Meanwhile steps do other work, or
   /// nothing (BenchmarkRun::isWaiting).
   bool compilesAside = false;
-  double budgetMs = 0;  ///< wall time after which no further size is begun but the mini-batch; 0:
-                        ///< none
 
   bool withEngines() const noexcept { return kernels != Kernels::kLegacy; }
   bool enginesAlone() const noexcept { return kernels == Kernels::kEngines; }
@@ -81,7 +79,7 @@ struct BenchmarkResult {
   bool everyOfferFits = false;  ///< no offer of any size of the question needs more than the limit:
                                 ///< a larger one adds nothing
   Untried untried = Untried::kNone;  ///< memory: kernels or sizes were left out for want of it;
-                                     ///< time: the budget ended. Both: memory
+                                     ///< time: the run ended early. Both: memory
   bool replaysUntried = false;       ///< for want of memory
   bool undividedMeasured = false;    ///< at the mini-batch itself every offer within the limit is
                                      ///< known, timed or refused

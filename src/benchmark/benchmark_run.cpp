@@ -170,8 +170,7 @@ bool BenchmarkRun::measureNextAnchor() {
   const Question::Anchor& anchor = question_.anchors()[anchorsBegun_++];
   Question::Judgement judgement = question_.judge(anchor);
   anchorTasks_ = judgement.tasks.size();
-  isAnchorLate_ = judgement.isLate;
-  findings_.note(anchor.batch, judgement);
+  findings_.note(judgement);
   addTimings(std::move(judgement.tasks));
   return true;
 }
@@ -181,8 +180,7 @@ void BenchmarkRun::endAnchor() {
   std::vector<Measurement> measured;
   for (const Found& found : findings_.at(anchor.batch)) measured.push_back(found.measurement);
   question_.addKnown(anchor);
-  const bool isTried =
-      !isAnchorLate_ && (anchorTasks_ == 0 || !findings_.lacksMemory() || !measured.empty());
+  const bool isTried = anchorTasks_ == 0 || !findings_.lacksMemory() || !measured.empty();
   if (isTried) question_.add(anchor.batch, measured);
 }
 
@@ -254,7 +252,7 @@ void BenchmarkRun::runTask(const TaskQueue::Task& task,
   if (!task.timing) {
     Question::Judgement judgement = question_.judgeBetween(handle, task.batch);
     for (TimingTask& timing : judgement.tasks) timing.device = device;
-    findings_.note(task.batch, judgement);
+    findings_.note(judgement);
     queue_.add(std::move(judgement.tasks));
     return;
   }

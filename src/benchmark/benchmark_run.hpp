@@ -72,7 +72,6 @@ class BenchmarkRun {
   Stage stage_ = Stage::kAsking;
   std::size_t anchorsBegun_ = 0;
   std::size_t anchorTasks_ = 0;  ///< of the anchor that was begun last
-  bool isAnchorLate_ = false;
   bool isWaiting_ = false;
   std::vector<TimingTask> beingBuilt_;               ///< or waiting for that
   std::optional<std::pair<int, Kernel>> lastTimed_;  ///< batch and kernel, if that was the step

@@ -23,7 +23,7 @@ struct Found {
 /// while no other thread notes anything about the same size.
 class Findings {
  public:
-  void note(int batch, const Question::Judgement& judgement);
+  void note(const Question::Judgement& judgement);
   void note(const TimingTask& task, const TimingOutcome& outcome, int device);
   /// On the benchmark's own device.
   void add(int batch, const Measurement& measured);
@@ -38,7 +38,7 @@ class Findings {
   bool lacksMemory() const noexcept { return lacksMemory_; }
   long long kernelsMeasured() const noexcept { return result_.kernelsMeasured; }
 
-  /// Once. `wallMs`: since the benchmark began.
+  /// The result. Call it once. `wallMs`: the time since the benchmark began.
   BenchmarkResult result(const BenchmarkRequest& request, const Question& question, double wallMs);
 
  private:

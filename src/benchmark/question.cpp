@@ -24,7 +24,7 @@ void putFastestFirst(const Measurements& elsewhere, int batch, std::vector<Kerne
   });
 }
 
-// A call that may load the kernel's code, and the one that is timed.
+// A quick timing makes two calls: the first may load the kernel's code, the second is timed.
 constexpr int kQuickCalls = 2;
 
 /// Drops kernels that would hold up a call that did not ask for them, and that are in no plan.
@@ -78,13 +78,7 @@ std::vector<KernelOffer> offersAt(cudnnHandle_t handle,
 
 }  // namespace
 
-Question::Question(const BenchmarkRequest& request)
-    : request_(request),
-      deadline_(request.budgetMs > 0
-                    ? Clock::now() +
-                          std::chrono::microseconds(static_cast<long long>(request.budgetMs * 1000))
-                    : Clock::time_point::max()),
-      measured_(request) {
+Question::Question(const BenchmarkRequest& request) : request_(request), measured_(request) {
   if (request.known != nullptr) takeOver(*request.known);
 }
 
@@ -173,10 +167,6 @@ bool Question::mayBeAsked(int batch) const {
   return request_.largestBatches ? batch <= request_.problem.batch() : isAsked(batch);
 }
 
-bool Question::isLate() const {
-  return Clock::now() > deadline_;
-}
-
 /// At the mini-batch itself all kernels that plans are made of are timed: else no configuration
 /// might exist for some sizes. Algorithms are timed always, because Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
@@ -201,7 +191,6 @@ bool Question::isRest(int batch) const noexcept {
 
 Question::Judgement Question::judge(const Anchor& anchor) const {
   Judgement judgement;
-  const bool isWhole = anchor.batch == request_.problem.batch();
   for (const KernelOffer& offered : anchor.offers) {
     const KernelOffer offer = measured_.withError(offered);
     if (measured_.isKnown(anchor.batch, offer.kernel) || !isToBeTried(anchor.batch, offer))
@@ -213,9 +202,6 @@ Question::Judgement Question::judge(const Anchor& anchor) const {
     judgement.tasks.push_back(std::move(task));
   }
   if (request_.longestMs > 0) dropLongest(request_, judgement.tasks);
-  if (isWhole || judgement.tasks.empty() || !isLate()) return judgement;
-  judgement.tasks.clear();
-  judgement.isLate = true;
   return judgement;
 }
 
@@ -238,7 +224,7 @@ void Question::add(int batch, std::vector<Measurement> measured) {
 
 std::vector<int> Question::between(cudnnHandle_t handle) const {
   std::vector<int> sizes = between_;
-  if (!request_.largestBatches || isLate()) return sizes;
+  if (!request_.largestBatches) return sizes;
   for (const int batch : largestBatches(handle, request_, measured_.asked()))
     if (!isAsked(batch)) sizes.push_back(batch);
   return sizes;
@@ -255,8 +241,6 @@ Question::Judgement Question::judgeBetween(cudnnHandle_t handle, int batch) cons
   };
   kernels.erase(std::remove_if(kernels.begin(), kernels.end(), isSettled), kernels.end());
   if (kernels.empty()) return judgement;
-  judgement.isLate = isLate();
-  if (judgement.isLate) return judgement;
   const auto descriptors = std::make_shared<const ProblemDescriptors>(problem);
   const int miniBatch = request_.problem.batch();
   const bool isFast = request_.tuning == Tuning::kFast;

@@ -1,7 +1,6 @@
 // Which kernels a benchmark has to time, given what is known and what it has measured so far.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <set>
 #include <vector>
@@ -20,8 +19,6 @@ namespace ucudnn {
 /// Judging sizes between is thread-safe once every anchor has been added.
 class Question {
  public:
-  using Clock = std::chrono::steady_clock;
-
   explicit Question(const BenchmarkRequest& request);
 
   /// Asks cuDNN for its kernels at one more anchor. False: all have been asked about. Throws Error.
@@ -42,8 +39,7 @@ class Question {
   struct Judgement {
     std::vector<TimingTask> tasks;
     bool everyOfferFits = true;
-    bool isLate = false;  ///< something may be missing, but the budget is spent
-    int failures = 0;     ///< offers that cuDNN failed to name
+    int failures = 0;  ///< offers that cuDNN failed to name
   };
 
   /// REQUIRES: the anchors before it have been added.
@@ -61,8 +57,6 @@ class Question {
   bool isWorthRefining(int batch, const Measurement& measured) const;
   TimingTask refinement(const Anchor& anchor, const Measurement& measured, int device) const;
 
-  /// Whether the budget is spent.
-  bool isLate() const;
   /// Whether kernels at the size may be part of the answer.
   bool mayBeAsked(int batch) const;
   /// Whether cuDNN offers the kernel at an anchor. Other kernels are variants that another question
@@ -89,7 +83,6 @@ class Question {
   void takeOver(const Measurements& known);
 
   const BenchmarkRequest& request_;
-  Clock::time_point deadline_;
   std::size_t sizesSeen_ = 0;  ///< of the request's
   std::vector<Anchor> anchors_;
   int middle_ = 0;  ///< fast tuning: the anchor that is first

@@ -14,13 +14,15 @@ namespace {
 // Other knobs than cuDNN's heuristics set make AlexNet's and ResNet-18's convolutions faster by up
 // to 17 % on an H200: misc/RESULTS.md at 7ba7ca8.
 constexpr int kRounds = 2;
-// So many kinds, if they are this near the fastest: its best variant may be slower than another's.
+// So many kinds of kernels are varied, if they are this near the fastest: a slower kernel may have
+// the best variant.
 constexpr std::size_t kMostKinds = 3;
 constexpr double kNearFastest = 1.15;
 constexpr double kAboutEqual = 1.02;
 // A smaller gain is the noise of timings.
 constexpr double kGain = 0.99;
-// Sizes near the one where a variant was found may be in a plan with it: equal parts of a batch.
+// Sizes near the one where a variant was found may be in a plan with it, because parts of a batch
+// are about equal.
 constexpr std::size_t kMostNearby = 2;
 
 /// The largest size at which a sample takes about the least time: if a larger size gains nothing,
@@ -50,7 +52,7 @@ bool VariantSearch::step(cudnnHandle_t handle) {
       climb_.reset();
       return true;
     }
-    if (nearby_.empty() || question_.isLate()) return beginNextClimb();
+    if (nearby_.empty()) return beginNextClimb();
     if (timeNearby(nearby_.front())) nearby_.erase(nearby_.begin());
     return true;
   } catch (const Error& error) {
@@ -129,7 +131,7 @@ Measurements VariantSearch::measuredForPlans() const {
 bool VariantSearch::stepClimb(VariantClimb& climb) {
   const Problem problem = request_.problem.withBatch(climb.batch);
   for (;;) {
-    if (climb.choice >= climb.variants.size() || question_.isLate()) {
+    if (climb.choice >= climb.variants.size()) {
       if (!climb.gains || ++climb.round == kRounds) return false;
       climb.gains = false;
       climb.choice = climb.place = 0;

@@ -24,7 +24,7 @@ enum class Origin { kCreated, kAdopted };
 
 /// The latest value of ucudnnSetProcessWorkspaceLimit.
 struct WorkspaceLimit {
-  std::size_t bytes = 0;
+  std::size_t bytes = SIZE_MAX;
   std::uint64_t changes = 0;  ///< how often it has been set
 };
 

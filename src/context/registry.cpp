@@ -135,6 +135,12 @@ void limitWorkspaces(std::size_t bytes) {
   all.generation.fetch_add(1, std::memory_order_release);
 }
 
+std::size_t processWorkspaceLimit() {
+  Registry& all = registry();
+  const std::shared_lock lock(all.mutex);
+  return all.limit.bytes;
+}
+
 std::optional<std::size_t> workspaceCapOn(int device) {
   std::vector<std::shared_ptr<Context>> contexts;
   {

@@ -29,6 +29,9 @@ void removeContext(cudnnHandle_t handle) noexcept;
 /// Caps the workspace of each context, from its next use on. Throws std::system_error.
 void limitWorkspaces(std::size_t bytes);
 
+/// What limitWorkspaces was told last; SIZE_MAX: nothing. Throws std::system_error.
+std::size_t processWorkspaceLimit();
+
 /// The least of the caps (ucudnnSetWorkspaceLimit) that handles on a device have. Empty: there is
 /// no handle. Throws std::system_error.
 std::optional<std::size_t> workspaceCapOn(int device);

@@ -30,7 +30,6 @@ std::shared_ptr<WorkspaceOwner> ownerOf(const Settings& settings,
                          settings.tuning,
                          settings.maxError,
                          settings.deterministic,
-                         settings.graphWorkspaceBytes,
                          frozen,
                          settings.plansStrict,
                          settings.borrowOutput});

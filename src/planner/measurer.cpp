@@ -28,7 +28,8 @@ constexpr std::chrono::milliseconds kShortestRetry{100};
 constexpr double kSlicesOfStall = 4;
 // Measurements that a program has begun and not continued. They hold built engines, some of 1 MiB.
 constexpr std::size_t kMostOngoing = 16;
-// The findings of so much time may be lost when the process ends. Keeping them takes a millisecond.
+// Findings are kept after so much measuring, because a process that ends loses the rest. Keeping
+// them takes a millisecond.
 constexpr double kKeptEachMs = 50;
 
 // An unasked measurement takes at most a quarter of the free memory. The program's other threads
@@ -49,7 +50,8 @@ const TensorBuffers* timingBuffers(const PlanRequest& request) noexcept {
   return isForEngines ? own : nullptr;
 }
 
-/// A call that lacks workspace may wait for its own duration, because it has lost as much already.
+/// How long a call may wait for measuring. A call that lacks workspace may wait for as long as it
+/// takes itself, because it has lost as much already.
 double sliceMsOf(const PlanRequest& request) noexcept {
   const double shortMs = request.settings->benchmarkStallMs / kSlicesOfStall;
   return request.lacksWorkspace ? std::max(shortMs, estimatedMs(request.problem)) : shortMs;
@@ -73,7 +75,6 @@ BenchmarkRequest benchmarkRequestOf(const PlanRequest& request, bool isUnasked) 
   benchmark.kernels = request.settings->kernels;
   benchmark.tuning = request.settings->tuning;
   benchmark.errors = request.withErrors() && hasExactOutputs(request.problem);
-  benchmark.budgetMs = request.settings->benchmarkBudgetMs;
   return benchmark;
 }
 
@@ -121,7 +122,7 @@ bool Measurer::mustMeasure(const PlanRequest& request,
                            const Known& known,
                            const KnownQuestion& asked) {
   if (measuring == Measuring::kNever || measuring == Measuring::kIfKnown) return false;
-  // Behind a look the others' turn comes, but for a client whose own kernel runs as well.
+  // After a look the other kernels are timed, but not if the client's own kernel runs as well.
   const bool goesOn = asked.isOfLook && (measuring == Measuring::kNow || request.lacksWorkspace);
   if (!goesOn && asked.isComplete(request.limitBytes) && asked.answersClosely(request.limitBytes) &&
       !(request.runsOwn() && !known.hasTried(request.problem.batch(), request.own->kernel)))
@@ -254,7 +255,6 @@ Measurer::Begun* Measurer::ongoingOf(const PlanRequest& request,
 void Measurer::measureSlice(const PlanRequest& request) {
   BenchmarkRequest benchmark = benchmarkRequestOf(request, true);
   benchmark.devices.clear();  // the call would wait for them
-  benchmark.budgetMs = 0;     // checked slice by slice
   benchmark.longestMs = request.settings->benchmarkStallMs;
   benchmark.compilesAside = request.settings->backgroundPlanning;
   std::string why;

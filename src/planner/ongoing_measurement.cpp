@@ -43,7 +43,7 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
     run_->resume(request.handle, buffers);
   else
     run_.emplace(request.handle, benchmark_);
-  // The call's work before it is not the measurement's.
+  // Waiting for the call's earlier work is no part of the measuring.
   const double waitedMs = run_->waitedMs();
   const auto takenMs = [&] { return hostMs() - beginMs - (run_->waitedMs() - waitedMs); };
   bool isLeft = true;
@@ -68,8 +68,7 @@ bool OngoingMeasurement::advance(const PlanRequest& request,
     throw;
   }
   end();
-  const double mostMs = request.settings->benchmarkBudgetMs;
-  return isLeft && (mostMs == 0 || spentMs_ < mostMs);
+  return isLeft;
 }
 
 Measurements OngoingMeasurement::newlySettled() {

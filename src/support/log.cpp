@@ -13,7 +13,9 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
+#include <string>
 
 #include "support/fork.hpp"
 #include "support/log_file.hpp"
@@ -60,7 +62,8 @@ std::unique_ptr<spdlog::logger> makeLogger(int descriptor, bool owned) {
 struct State {
   ForkMutex mutex;
   std::unique_ptr<spdlog::logger> logger = makeLogger(STDERR_FILENO, false);
-  std::string file;  ///< where `logger` writes; empty: stderr
+  std::set<std::string> files{""};  ///< all that it has written to; pointers to them are given away
+  const std::string* file = &*files.begin();  ///< where `logger` writes; empty: stderr
   bool environmentSeen = false;
   LogLevel environmentLevel =
       LogLevel::kWarn;  ///< with `environmentFile`, the environment's last values
@@ -88,10 +91,11 @@ constexpr const char* kLevelNames[] = {"off", "error", "warn", "info", "debug"};
 /// Points the logger at `file`. If the file cannot be opened, throws std::runtime_error and leaves
 /// the logger as it is. REQUIRES: the mutex is held.
 void redirect(State& shared, const std::string& file) {
-  if (file == shared.file) return;
+  if (file == *shared.file) return;
+  const std::string& kept = *shared.files.insert(file).first;
   shared.logger =
       file.empty() ? makeLogger(STDERR_FILENO, false) : makeLogger(openLogFile(file), true);
-  shared.file = file;
+  shared.file = &kept;
 }
 
 /// Sets level and file. Returns why the file cannot be opened, or "". REQUIRES: the mutex is held.
@@ -159,13 +163,13 @@ LogLevel Log::level() const noexcept {
   return currentLevel.load(std::memory_order_relaxed);
 }
 
-std::string Log::file() const noexcept {
+const char* Log::file() const noexcept {
   try {
     State& shared = state();
     const std::lock_guard lock(shared.mutex);
-    return shared.file;
+    return shared.file->c_str();
   } catch (...) {  // Out of memory.
-    return {};
+    return "";
   }
 }
 

@@ -35,7 +35,7 @@ class Log {
   std::string configureFromEnvironment(LogLevel level, const std::string& file) noexcept;
 
   LogLevel level() const noexcept;
-  std::string file() const noexcept;  ///< empty: stderr
+  const char* file() const noexcept;  ///< "": stderr. Stays valid.
 
   bool enabled(LogLevel level) const noexcept;
   void write(LogLevel level, std::string_view message) noexcept;

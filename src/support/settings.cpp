@@ -52,13 +52,14 @@ double parseMilliseconds(const std::string& text) {
 double parseShare(const std::string& text) {
   if (text == "always") return kMeasureAlways;
   const auto share = parseNumber<double>(text);
-  if (!(share >= 0 && share <= 1)) throw std::invalid_argument("it is not between 0 and 1");
+  if (share == kMeasureAlways || !isBenchmarkShare(share))
+    throw std::invalid_argument("it is not between 0 and 1");
   return share;
 }
 
 double parseError(const std::string& text) {
   const auto error = parseNumber<double>(text);
-  if (!(error > 0 && std::isfinite(error))) throw std::invalid_argument("it is not above 0");
+  if (!isMaxError(error)) throw std::invalid_argument("it is not finite");
   return error;
 }
 
@@ -89,11 +90,129 @@ void parseDevices(Settings& settings, const std::string& text) {
   }
 }
 
+// By rank, as in misc/docs/SETTINGS.md: everyday, on demand, expert.
 // NOLINTNEXTLINE(readability-function-size): a table
 std::vector<EnvironmentVariable> makeTable() {
   using S = Settings;
   using T = const std::string&;
   return {
+      {"UCUDNN_WORKSPACE_LIMIT",
+       "a size, as 67108864 or 64MiB",
+       "none",
+       "Most workspace of each convolution, whatever its caller allows; a total is not capped",
+       [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
+      {"UCUDNN_TOTAL_WORKSPACE_SIZE",
+       "a size, as 67108864 or 64MiB",
+       "0",
+       "Workspace that all convolutions share (workspace division); 0: each has its own",
+       [](S& s, T text) { s.totalWorkspaceBytes = parseSize(text); }},
+      {"UCUDNN_DATABASE",
+       "a path",
+       "none; under `ucudnn run` ~/.cache/ucudnn/",
+       "SQLite file that keeps measurements, or a folder, with a slash at its end, for a file of "
+       "each machine; none: they live in memory",
+       [](S& s, T text) { s.databasePath = text; },
+       true},
+      {"UCUDNN_DETERMINISTIC",
+       "0 or 1",
+       "0",
+       "1: only deterministic kernels are used",
+       [](S& s, T text) { s.deterministic = parseSwitch(text); }},
+      {"UCUDNN_MAX_ERROR",
+       "a number, as 1e-5",
+       "0",
+       "Largest normalized L2 error, measured against double, of the kernels in a plan; 0: a "
+       "split is as accurate as cuDNN's choice",
+       [](S& s, T text) { s.maxError = parseError(text); }},
+      {"UCUDNN_LOG_LEVEL",
+       "off, error, warn, info or debug",
+       "warn",
+       "Lowest level that is logged",
+       [](S& s, T text) { s.logLevel = logLevelFromText(text); }},
+      {"UCUDNN_REPORT",
+       "0 or 1",
+       "0",
+       "1: what became of the convolution calls is summed up on stderr when the process ends",
+       [](S& s, T text) { s.report = parseSwitch(text); }},
+      {"UCUDNN_DISABLE",
+       "0 or 1",
+       "0",
+       "1: every call is left to cuDNN",
+       [](S& s, T text) { s.disabled = parseSwitch(text); }},
+      {"UCUDNN_GRAPH_MEMORY",
+       "a size, as 67108864 or 64MiB",
+       "64 MiB; under `ucudnn run` 0",
+       "Device memory, on each device, for the CUDA graphs by which calls are replayed; 0: "
+       "no replay. While we capture one, other threads' waits for the whole device fail",
+       [](S& s, T text) {
+         s.graphMemoryBytes = parseSize(text);
+         s.graphMemoryGiven = true;
+       }},
+      {"UCUDNN_DEVICE_MEMORY",
+       "a size, as 67108864 or 64MiB, or all",
+       "0",
+       "Device memory for convolutions whose tensors are in host memory: parts of them, and the "
+       "workspace; all: what is free; 0: tensors are on the device",
+       [](S& s, T text) {
+         s.deviceMemoryBytes = text == "all" ? kAllDeviceMemory : parseSize(text);
+       }},
+      {"UCUDNN_BENCHMARK_SHARE",
+       "0 to 1, or always",
+       "0.03",
+       "Share of the time in convolutions that measuring may take where no query asks for it; "
+       "always: each problem is measured when first seen",
+       [](S& s, T text) { s.benchmarkShare = parseShare(text); }},
+      {"UCUDNN_BENCHMARK_MEMORY",
+       "a size, as 67108864 or 64MiB",
+       "8 GiB",
+       "Scratch memory for benchmarking, where the caller's buffers can't be used; where no "
+       "query asked for it, at most a quarter of what is free",
+       [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
+      {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
+       "a size, as 67108864 or 64MiB",
+       "67108864, or what cuDNN's own choice needs",
+       "Workspace limit of a convolution whose caller states none",
+       [](S& s, T text) {
+         s.defaultWorkspaceLimitBytes = parseSize(text);
+         s.defaultWorkspaceLimitGiven = true;
+       }},
+      {"UCUDNN_TOTAL_WORKSPACE_POLICY",
+       "divide, share or auto",
+       "auto",
+       "How the total is used: divide, a segment for each convolution; share and auto, arenas that "
+       "streams take in turn",
+       [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
+      {"UCUDNN_PLANS",
+       "a path",
+       "none",
+       "JSON file with plans (`ucudnn plan --save`) that are used as they are, unmeasured",
+       [](S& s, T text) { s.plansPath = text; },
+       true},
+      {"CUDNN_ERRATA_JSON_FILE",
+       "a path",
+       "a built-in list",
+       "JSON file, in cudnn-frontend's form, of engines that are never used: in place of those "
+       "that are known to be wrong (`ucudnn info`)",
+       [](S& s, T text) { s.errataPath = text; },
+       true},
+      {"UCUDNN_CHECK_KERNELS",
+       "0 or 1",
+       "0",
+       "1: a plan's kernels are first compared with sums in double, once on a machine, and wrong "
+       "ones are not used",
+       [](S& s, T text) { s.checkKernels = parseSwitch(text); }},
+      {"UCUDNN_TRACE",
+       "a path",
+       "none",
+       "File to which a line is appended for each convolution call; %p stands for the process id",
+       [](S& s, T text) { s.tracePath = text; },
+       true},
+      {"UCUDNN_LOG_FILE",
+       "a path",
+       "stderr",
+       "File that log lines are appended to",
+       [](S& s, T text) { s.logFile = text; },
+       true},
       {"UCUDNN_BATCH_SIZE_POLICY",
        "undivided, powerOfTwo or all",
        "powerOfTwo",
@@ -112,169 +231,41 @@ std::vector<EnvironmentVariable> makeTable() {
        "Kernels that are timed; exhaustive: all that could be in a best plan; fast: those that are "
        "likely to be, by times at a middle batch size",
        [](S& s, T text) { s.tuning = tuningFromText(text); }},
-      {"UCUDNN_MAX_ERROR",
-       "a number above 0, as 1e-5",
-       "none",
-       "Largest normalized L2 error, measured against double, of the kernels in a plan; none: a "
-       "split is as accurate as cuDNN's choice",
-       [](S& s, T text) { s.maxError = parseError(text); }},
-      {"UCUDNN_BENCHMARK_DEVICES",
-       "comma-separated device ids, or all",
-       "the handle's device",
-       "Devices that share the benchmarking, each model its own",
-       parseDevices},
-      {"UCUDNN_DEFAULT_WORKSPACE_LIMIT",
-       "a size, as 67108864 or 64MiB",
-       "67108864, or what cuDNN's own choice needs",
-       "Workspace limit of a convolution whose caller states none",
-       [](S& s, T text) {
-         s.defaultWorkspaceLimitBytes = parseSize(text);
-         s.defaultWorkspaceLimitGiven = true;
-       }},
-      {"UCUDNN_WORKSPACE_LIMIT",
-       "a size, as 67108864 or 64MiB",
-       "none",
-       "Most workspace of each convolution, whatever its caller allows; a total is not capped",
-       [](S& s, T text) { s.workspaceLimitBytes = parseSize(text); }},
-      {"UCUDNN_TOTAL_WORKSPACE_SIZE",
-       "a size, as 67108864 or 64MiB",
-       "0",
-       "Workspace that all convolutions share (workspace division); 0: each has its own",
-       [](S& s, T text) { s.totalWorkspaceBytes = parseSize(text); }},
-      {"UCUDNN_TOTAL_WORKSPACE_POLICY",
-       "divide, share or auto",
-       "auto",
-       "How the total is used: divide, a segment for each convolution; share and auto, arenas that "
-       "streams take in turn",
-       [](S& s, T text) { s.totalWorkspacePolicy = totalWorkspacePolicyFromText(text); }},
-      {"UCUDNN_GRAPH_WORKSPACE_SIZE",
-       "a size, as 67108864 or 64MiB",
-       "what its plans want",
-       "Under a total: workspace that each captured CUDA graph has of its own, at most the "
-       "total",
-       [](S& s, T text) { s.graphWorkspaceBytes = parseSize(text); }},
-      {"UCUDNN_GRAPH_MEMORY",
-       "a size, as 67108864 or 64MiB",
-       "64 MiB; under `ucudnn run` 0",
-       "Device memory, on each device, for the CUDA graphs by which calls are replayed; 0: "
-       "no replay. While we capture one, other threads' waits for the whole device fail",
-       [](S& s, T text) {
-         s.graphMemoryBytes = parseSize(text);
-         s.graphMemoryGiven = true;
-       }},
-      {"UCUDNN_DEVICE_MEMORY",
-       "a size, as 67108864 or 64MiB, or all",
-       "0",
-       "Device memory for convolutions whose tensors are in host memory: parts of them, and the "
-       "workspace; all: what is free; 0: tensors are on the device",
-       [](S& s, T text) {
-         s.deviceMemoryBytes = text == "all" ? kAllDeviceMemory : parseSize(text);
-       }},
-      {"UCUDNN_DATABASE",
-       "a path",
-       "none; under `ucudnn run` ~/.cache/ucudnn/",
-       "SQLite file that keeps measurements, or a folder, with a slash at its end, for a file of "
-       "each machine; none: they live in memory",
-       [](S& s, T text) { s.databasePath = text; },
-       true},
-      {"UCUDNN_PLANS",
-       "a path",
-       "none",
-       "JSON file with plans (`ucudnn plan --save`) that are used as they are, unmeasured",
-       [](S& s, T text) { s.plansPath = text; },
-       true},
-      {"UCUDNN_PLANS_STRICT",
-       "0 or 1",
-       "0",
-       "1: convolutions that the file of UCUDNN_PLANS lacks run through cuDNN; 0: they are "
-       "planned as usual, with a warning",
-       [](S& s, T text) { s.plansStrict = parseSwitch(text); }},
-      {"CUDNN_ERRATA_JSON_FILE",
-       "a path",
-       "a built-in list",
-       "JSON file, in cudnn-frontend's form, of engines that are never used: in place of those "
-       "that are known to be wrong (`ucudnn info`)",
-       [](S& s, T text) { s.errataPath = text; },
-       true},
-      {"UCUDNN_LOG_LEVEL",
-       "off, error, warn, info or debug",
-       "warn",
-       "Lowest level that is logged",
-       [](S& s, T text) { s.logLevel = logLevelFromText(text); }},
-      {"UCUDNN_LOG_FILE",
-       "a path",
-       "stderr",
-       "File that log lines are appended to",
-       [](S& s, T text) { s.logFile = text; },
-       true},
       {"UCUDNN_BORROW_OUTPUT",
        "0 or 1",
        "1",
        "1: where a call overwrites its output, the part that is not written yet is additional "
        "workspace, beyond the limit",
        [](S& s, T text) { s.borrowOutput = parseSwitch(text); }},
-      {"UCUDNN_DETERMINISTIC",
-       "0 or 1",
-       "0",
-       "1: only deterministic kernels are used",
-       [](S& s, T text) { s.deterministic = parseSwitch(text); }},
       {"UCUDNN_EQUIVALENCE_TEST",
        "0 or 1",
        "0",
        "1: each split result is compared with plain cuDNN's, and the distance logged at level "
        "info",
        [](S& s, T text) { s.equivalenceTest = parseSwitch(text); }},
-      {"UCUDNN_CHECK_KERNELS",
+      {"UCUDNN_PLANS_STRICT",
        "0 or 1",
        "0",
-       "1: a plan's kernels are first compared with sums in double, once on a machine, and wrong "
-       "ones are not used",
-       [](S& s, T text) { s.checkKernels = parseSwitch(text); }},
-      {"UCUDNN_DISABLE",
-       "0 or 1",
-       "0",
-       "1: every call is left to cuDNN",
-       [](S& s, T text) { s.disabled = parseSwitch(text); }},
-      {"UCUDNN_TRACE",
-       "a path",
-       "none",
-       "File to which a line is appended for each convolution call; %p stands for the process id",
-       [](S& s, T text) { s.tracePath = text; },
-       true},
-      {"UCUDNN_REPORT",
-       "0 or 1",
-       "0",
-       "1: what became of the convolution calls is summed up on stderr when the process ends",
-       [](S& s, T text) { s.report = parseSwitch(text); }},
-      {"UCUDNN_BENCHMARK_BUDGET",
-       "milliseconds",
-       "0",
-       "Time that benchmarking one convolution may take; 0: no limit",
-       [](S& s, T text) { s.benchmarkBudgetMs = parseMilliseconds(text); }},
+       "1: convolutions that the file of UCUDNN_PLANS lacks run through cuDNN; 0: they are "
+       "planned as usual, with a warning",
+       [](S& s, T text) { s.plansStrict = parseSwitch(text); }},
+      {"UCUDNN_BENCHMARK_DEVICES",
+       "comma-separated device ids, or all",
+       "the handle's device",
+       "Devices that share the benchmarking, each model its own",
+       parseDevices},
       {"UCUDNN_BENCHMARK_STALL",
        "milliseconds",
        "20",
        "Longest wait of a call for measuring that no query asked for; the rest follows in later "
        "calls",
        [](S& s, T text) { s.benchmarkStallMs = parseMilliseconds(text); }},
-      {"UCUDNN_BENCHMARK_MEMORY",
-       "a size, as 67108864 or 64MiB",
-       "8 GiB",
-       "Scratch memory for benchmarking, where the caller's buffers can't be used; where no "
-       "query asked for it, at most a quarter of what is free",
-       [](S& s, T text) { s.benchmarkMemoryBytes = parseSize(text); }},
       {"UCUDNN_BACKGROUND_PLANNING",
        "0 or 1",
        "1",
        "1: a helper thread makes plans of what is known, and compiles engines, while calls "
        "run their program's own kernels; 0: calls wait for that",
        [](S& s, T text) { s.backgroundPlanning = parseSwitch(text); }},
-      {"UCUDNN_BENCHMARK_SHARE",
-       "0 to 1, or always",
-       "0.03",
-       "Share of the time in convolutions that measuring may take where no query asks for it; "
-       "always: each problem is measured when first seen",
-       [](S& s, T text) { s.benchmarkShare = parseShare(text); }},
   };
 }
 
@@ -342,6 +333,14 @@ void reportOnce() {
 }
 
 }  // namespace
+
+bool isBenchmarkShare(double share) noexcept {
+  return (share >= 0 && share <= 1) || share == kMeasureAlways;
+}
+
+bool isMaxError(double error) noexcept {
+  return error >= 0 && std::isfinite(error);
+}
 
 const std::vector<EnvironmentVariable>& environmentVariables() {
   static const auto* const table = new std::vector<EnvironmentVariable>(makeTable());

@@ -32,8 +32,6 @@ struct Settings {
   std::size_t workspaceLimitBytes = std::numeric_limits<std::size_t>::max();
   std::size_t totalWorkspaceBytes = 0;  ///< 0: not set, WR
   TotalWorkspacePolicy totalWorkspacePolicy = TotalWorkspacePolicy::kAuto;
-  /// Workspace of each captured graph; the largest value: what its plans want, at most the total.
-  std::size_t graphWorkspaceBytes = std::numeric_limits<std::size_t>::max();
   /// Memory on each device for the graphs that replay calls; 0: no replay. 64 MiB hold the graphs
   /// of a network with a hundred layers.
   std::size_t graphMemoryBytes = std::size_t{64} << 20;
@@ -47,7 +45,6 @@ struct Settings {
   std::string errataPath;             ///< empty: the built-in list
   std::vector<int> benchmarkDevices;  ///< empty: the handle's own device
   bool allBenchmarkDevices = false;   ///< UCUDNN_BENCHMARK_DEVICES=all
-  double benchmarkBudgetMs = 0;       ///< 0: no budget beyond the stop rule's own
   std::size_t benchmarkMemoryBytes = std::size_t{8} << 30;
   double benchmarkStallMs = 20;    ///< longest wait of a call for measuring that nobody asked for
   bool backgroundPlanning = true;  ///< a helper thread makes plans while calls do without them
@@ -69,6 +66,10 @@ class BadSetting : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// Whether a share or an error is a value of its setting, whoever sets it.
+bool isBenchmarkShare(double share) noexcept;
+bool isMaxError(double error) noexcept;
 
 /// One row of the table of environment variables: the only place that knows their names.
 struct EnvironmentVariable {

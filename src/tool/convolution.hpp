@@ -126,6 +126,7 @@ std::vector<Entry> askAll(Function function,
   check(function(handle, c.operation(), c.x(), c.w(), c.convolution(), c.y(), 0, &count, nullptr),
         name);
   std::vector<Entry> entries(static_cast<std::size_t>(count));
+  if (count > 0) entries.front().size = sizeof(Entry);
   check(function(handle,
                  c.operation(),
                  c.x(),

@@ -124,8 +124,8 @@ bool parseReplay(const std::string& text) {
 double parseMaxError(const std::string& text) {
   std::istringstream stream(text);
   double error = 0;
-  if (!(stream >> error) || !stream.eof() || !(error > 0))
-    throw BadInput(fmt::format("--max-error: \"{}\" is no number above 0, as 1e-5", excerpt(text)));
+  if (!(stream >> error) || !stream.eof() || !isMaxError(error))
+    throw BadInput(fmt::format("--max-error: \"{}\" is no number, as 1e-5", excerpt(text)));
   return error;
 }
 

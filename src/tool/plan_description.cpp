@@ -16,7 +16,9 @@ std::optional<PlanDescription> describePlan(cudnnHandle_t handle,
                                             const Convolution& convolution,
                                             std::size_t limitBytes) {
   std::vector<ucudnnMicroBatches_t> entries(kMostMicroBatches);
+  entries.front().size = sizeof(entries.front());
   ucudnnPlan_t plan{};
+  plan.size = sizeof(plan);
   int count = 0;
   const cudnnStatus_t status = ucudnnGetConvolutionPlan(handle,
                                                         convolution.operation(),

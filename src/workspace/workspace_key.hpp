@@ -2,15 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <limits>
 #include <tuple>
 
 #include "support/settings.hpp"
 
 namespace ucudnn {
-
-/// A capture's workspace is as large as the network's convolutions need, within the total.
-constexpr std::size_t kGraphWorkspaceAsNeeded = std::numeric_limits<std::size_t>::max();
 
 struct WorkspaceKey {
   int device = 0;
@@ -21,8 +17,7 @@ struct WorkspaceKey {
   Tuning tuning = Tuning::kExhaustive;
   double maxError = 0;
   bool deterministic = false;
-  std::size_t graphBytes = kGraphWorkspaceAsNeeded;  ///< of each capture; 0: none
-  const void* plans = nullptr;                       ///< the file of plans; null: none
+  const void* plans = nullptr;  ///< the file of plans; null: none
   bool plansStrict = false;
   bool borrowOutput = true;
 
@@ -35,7 +30,6 @@ struct WorkspaceKey {
                     tuning,
                     maxError,
                     deterministic,
-                    graphBytes,
                     plans,
                     plansStrict,
                     borrowOutput);

@@ -19,8 +19,7 @@ std::string describe(std::size_t arenas) {
   return arenas == 1 ? "one arena, used in turn" : std::to_string(arenas) + " arenas";
 }
 
-/// Predicted time of uses, each within so many bytes, as far as is known. A plan that needs no more
-/// fits.
+/// The predicted time of uses, each within so many bytes, as far as plans are known.
 double plannedMs(PlanRequest request, const std::vector<WatchedUse>& seen, std::size_t bytes) {
   double sum = 0;
   for (const WatchedUse& watched : seen) {
@@ -75,8 +74,8 @@ std::shared_ptr<const Plan> WorkspaceOwner::planWithin(PlanRequest request,
   return planner().plan(request);
 }
 
-/// Determinism is given up where it is known that nothing deterministic fits. kIfKnown: measures
-/// only what has not been measured within any more.
+/// The plan within so many bytes. Determinism is given up if nothing deterministic is known to fit.
+/// kIfKnown: measures only what has not been measured within a larger limit.
 std::shared_ptr<const Plan> WorkspaceOwner::planForGrant(PlanRequest request,
                                                          Convolution& convolution,
                                                          std::size_t limitBytes,
@@ -228,14 +227,13 @@ std::shared_ptr<WorkspaceRegion> WorkspaceOwner::captureRegion(const CallStream&
                                                                std::size_t bytes) {
   if (auto region = captured_->find(key_, stream.capture))
     return bytes <= region->bytes() ? region : nullptr;
-  const bool asNeeded = key_.graphBytes == kGraphWorkspaceAsNeeded;
-  std::size_t most = asNeeded ? layout_.totalBytes() : roundDownToAlignment(key_.graphBytes);
-  if (stream.capture == 0 || bytes > most || bytes == 0) return nullptr;
-  if (asNeeded) {
+  if (stream.capture == 0 || bytes > layout_.totalBytes() || bytes == 0) return nullptr;
+  std::size_t wanted = 0;
+  {
     const std::lock_guard lock(mutex_);
-    most = std::min(most, roundUpToAlignment(std::max(bytes, wantedBytes_)));
+    wanted = roundUpToAlignment(std::max(bytes, wantedBytes_));
   }
-  return captured_->allocate(key_, stream, most);
+  return captured_->allocate(key_, stream, std::min(layout_.totalBytes(), wanted));
 }
 
 WorkspaceOwner::Grant WorkspaceOwner::grantOfCapture(const PlanRequest& request,
@@ -243,8 +241,7 @@ WorkspaceOwner::Grant WorkspaceOwner::grantOfCapture(const PlanRequest& request,
                                                      const CallStream& stream) {
   Grant grant;
   grant.region = captured_->find(key_, stream.capture);
-  const std::size_t most =
-      grant.region ? grant.region->bytes() : std::min(layout_.totalBytes(), key_.graphBytes);
+  const std::size_t most = grant.region ? grant.region->bytes() : layout_.totalBytes();
   grant.plan = planForGrant(request, convolution, most, Measuring::kNever);
   if (!grant.plan) {  // it may have been measured within less
     const std::lock_guard lock(mutex_);

@@ -125,17 +125,6 @@ TEST_F(IncrementalBenchmarkTest, ARefusedKernelIsNotTriedAgain) {
   EXPECT_TRUE(rest.undividedMeasured);
 }
 
-TEST_F(IncrementalBenchmarkTest, WithoutTimeTheMiniBatchIsMeasuredAndTheRestIsMissing) {
-  BenchmarkRequest request = question(32, 64 * kMebibyte);
-  request.sizes = allUpTo(32);
-  request.budgetMs = 1e-3;
-  const BenchmarkResult result = run(request);
-  EXPECT_EQ(Untried::kTime, result.untried);
-  EXPECT_TRUE(result.undividedMeasured);
-  EXPECT_FALSE(result.everyOfferFits);
-  EXPECT_EQ(offered(32, 64 * kMebibyte), kernelsOf(result.measurements));
-}
-
 TEST_F(IncrementalBenchmarkTest, WhatItCostIsAtLeastTheDevicesTime) {
   const BenchmarkResult result = run(question(32, 64 * kMebibyte));
   double sumMs = 0;

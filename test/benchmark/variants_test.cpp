@@ -232,15 +232,16 @@ TEST_F(LongVariantsTest, AreCalledAFewTimes) {
   EXPECT_GT(100, callCount("cudnnBackendExecute") - before);
 }
 
-// A search that only makes plans faster must not cost the plans that exist without it. The budget
-// is spent before a variant is asked for, so that the last calls are those that prepare for it.
+// A search that only makes plans faster must not cost the plans that exist without it. It makes the
+// last calls.
 TEST_F(VariantsTest, AFailureLeavesWhatWasMeasured) {
-  BenchmarkRequest request = withEngines(8, 64 * kMebibyte);
-  request.sizes = {8};
-  request.budgetMs = 1e-3;
+  BenchmarkRequest request = withEngines(64, 64 * kMebibyte);
   const auto before = callCount();
-  const KernelsFound expected = kernelsOf(run(request).measurements);
+  Measurements measured = run(request).measurements;
   const auto calls = callCount() - before;
+  ASSERT_FALSE(variants(request, measured).empty());
+  for (auto& [batch, size] : measured) dropVariants(request, size.kernels);
+  const KernelsFound expected = kernelsOf(measured);
   constexpr std::int64_t kLast = 200;
   ASSERT_LT(kLast, calls);
   for (std::int64_t n = calls - kLast; n <= calls; ++n) {
@@ -249,7 +250,7 @@ TEST_F(VariantsTest, AFailureLeavesWhatWasMeasured) {
     EXPECT_NO_THROW(result = run(request)) << n;
     failCall(0);
     static_cast<void>(cudaGetLastError());
-    EXPECT_TRUE(result.failures > 0 || kernelsOf(result.measurements) == expected) << n;
+    EXPECT_TRUE(includes(kernelsOf(result.measurements), expected)) << n;
   }
 }
 

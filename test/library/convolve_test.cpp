@@ -1,4 +1,6 @@
 // ucudnnMalloc, and ucudnnConvolve: convolutions in numbers, of tensors of any size and place.
+#include <cstring>
+
 #include "host_tensors.hpp"
 
 namespace ucudnn::test {
@@ -127,6 +129,42 @@ TEST_F(ConvolveTest, AConvolutionInNumbersNeedsNoDescriptors) {
         handles.ours, &numbers, 2, call.x().get(), call.w().get(), nullptr, 0.5, call.y().get()));
     expectEqual(convolution, operation, expected, call.output(operation));
   }
+}
+
+TEST_F(ConvolveTest, AConvolutionIsMadeByTheNamesOfItsMembers) {
+  ConvolutionCase parameters = planeCase();
+  parameters.groups = 1;
+  const ucudnnConvolution_t expected = numbersOf(parameters, UCUDNN_BACKWARD_DATA);
+  ucudnnConvolution_t made;
+  std::memset(&made, 0xff, sizeof(made));
+  const ucudnnConvolution_t before = made;
+  EXPECT_EQ(sizeof(made), ucudnnInitConvolution(nullptr, 0));
+  EXPECT_EQ(sizeof(made), ucudnnInitConvolution(&made, sizeof(made) - 1));
+  EXPECT_EQ(0, std::memcmp(&before, &made, sizeof(made))) << "too little room";
+  EXPECT_EQ(sizeof(made), ucudnnInitConvolution(&made, sizeof(made)));
+  const auto set = [&](const char* name, std::vector<int> numbers) {
+    return ucudnnSetConvolution(&made, name, static_cast<int>(numbers.size()), numbers.data());
+  };
+  EXPECT_CUDNN(set("operation", {expected.operation}));
+  EXPECT_CUDNN(set("type", {expected.type}));
+  EXPECT_CUDNN(set("math", {expected.math}));
+  EXPECT_CUDNN(set("dimensions", {expected.dimensions}));
+  EXPECT_CUDNN(set("x", {expected.x, expected.x + 5}));
+  EXPECT_CUDNN(set("w", {expected.w, expected.w + expected.dimensions}));
+  EXPECT_CUDNN(set("padding", {expected.padding, expected.padding + 2}));
+  EXPECT_CUDNN(set("stride", {expected.stride, expected.stride + 2}));
+  EXPECT_CUDNN(set("dilation", {expected.dilation, expected.dilation + 2}));
+  EXPECT_EQ(1, made.groups);
+  EXPECT_CUDNN(set("relu", {1}));
+  EXPECT_EQ(1, made.relu);
+  EXPECT_CUDNN(set("relu", {0}));
+  EXPECT_EQ(0, std::memcmp(&expected, &made, sizeof(made)));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, set("size", {1}));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, set("X", {1}));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, set("groups", {1, 1})) << "has one place";
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, set("x", {}));
+  made.size -= 4;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, set("x", {1}));
 }
 
 TEST_F(ConvolveTest, NumbersThatDoNotBelongTogetherAreRefused) {

@@ -1,4 +1,6 @@
 // The answers of diagnosis.h agree with what runs.
+#include <cstring>
+
 #include "../support/simulator.hpp"
 #include "child.hpp"
 #include "fixture.hpp"
@@ -85,8 +87,10 @@ TEST_F(DiagnosisTest, FewerEntriesThanThereAreMayBeAskedFor) {
   };
   ASSERT_CUDNN(candidates(0, nullptr, &all));
   ASSERT_LT(1, all);
-  ucudnnMicroBatches_t entries[2] = {{}, {99, 99, 0, 0, 0, 0, "untouched", 0}};
+  ucudnnMicroBatches_t entries[2] = {{}, {0, 99, 99, 0, 0, 0, 0, "untouched", 0}};
   int count = -1;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, candidates(1, entries, &count)) << "their size is none";
+  entries[0].size = sizeof(entries[0]);
   ASSERT_CUDNN(candidates(1, entries, &count));
   EXPECT_EQ(all, count);
   EXPECT_EQ(1, entries[0].batch) << "by batch size";
@@ -95,6 +99,69 @@ TEST_F(DiagnosisTest, FewerEntriesThanThereAreMayBeAskedFor) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, candidates(1, nullptr, &count));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, candidates(-1, entries, &count));
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, candidates(1, entries, nullptr));
+}
+
+/// The structs of an earlier client end sooner, and those of a later one have more members.
+TEST_F(DiagnosisTest, StructsLieAsFarApartAsTheirSizeSays) {
+  const Handles handles;
+  const Convolution convolution(ConvolutionCase{});
+  const auto candidates = [&](int requested, void* entries, int* count) {
+    return ucudnnGetConvolutionCandidates(handles.ours,
+                                          UCUDNN_FORWARD,
+                                          convolution.xDesc(),
+                                          convolution.wDesc(),
+                                          convolution.convDesc(),
+                                          convolution.yDesc(),
+                                          requested,
+                                          count,
+                                          static_cast<ucudnnMicroBatches_t*>(entries));
+  };
+  constexpr int kEntries = 3;
+  int count = 0;
+  ucudnnMicroBatches_t ours[kEntries] = {};
+  ours[0].size = sizeof(ours[0]);
+  ASSERT_CUDNN(candidates(kEntries, ours, &count));
+  ASSERT_LE(kEntries, count);
+  constexpr std::size_t kEarlier = offsetof(ucudnnMicroBatches_t, workspaceBytes);
+  for (const std::size_t size : {kEarlier, sizeof(ours[0]) + 16}) {
+    SCOPED_TRACE(size);
+    std::vector<char> bytes(size * kEntries + 1, -1);
+    std::memcpy(bytes.data(), &size, sizeof(size));
+    ASSERT_CUDNN(candidates(kEntries, bytes.data(), &count));
+    for (std::size_t i = 0; i < kEntries; ++i) {
+      ucudnnMicroBatches_t entry{};
+      std::memcpy(&entry, bytes.data() + i * size, std::min(size, sizeof(entry)));
+      EXPECT_EQ(size, entry.size);
+      EXPECT_EQ(ours[i].batch, entry.batch);
+      EXPECT_EQ(ours[i].timeMs, entry.timeMs);
+      if (size < sizeof(entry)) continue;
+      EXPECT_STREQ(ours[i].kernel, entry.kernel);
+      EXPECT_EQ(0, bytes[(i + 1) * size - 1]) << "a member that we don't know";
+    }
+    EXPECT_EQ(-1, bytes.back()) << "behind the array";
+  }
+  ucudnnPlan_t plan{};
+  std::vector<ucudnnMicroBatches_t> entries;
+  ASSERT_CUDNN(convolution.plan(handles.ours, UCUDNN_FORWARD, kLimit, &plan, &entries));
+  EXPECT_EQ(sizeof(plan), plan.size);
+  const auto planned = [&](std::size_t size) {
+    plan = {size, 0, 0, -1, 0};
+    return ucudnnGetConvolutionPlan(handles.ours,
+                                    UCUDNN_FORWARD,
+                                    convolution.xDesc(),
+                                    convolution.wDesc(),
+                                    convolution.convDesc(),
+                                    convolution.yDesc(),
+                                    kLimit,
+                                    &plan,
+                                    0,
+                                    &count,
+                                    nullptr);
+  };
+  EXPECT_CUDNN(planned(offsetof(ucudnnPlan_t, predictedMs)));
+  EXPECT_EQ(kLimit, plan.limitBytes);
+  EXPECT_EQ(-1, plan.predictedMs);
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, planned(0));
 }
 
 TEST_F(DiagnosisTest, DescribingAPlanDoesNotChangeTheLimitOfACall) {

@@ -36,6 +36,7 @@ cudnnStatus_t askTwice(std::vector<Entry>* entries, Ask ask) {
   const cudnnStatus_t status = ask(0, &count, nullptr);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   entries->resize(static_cast<std::size_t>(count));
+  if (count > 0) entries->front().size = sizeof(Entry);
   return ask(count, &count, entries->data());
 }
 
@@ -211,6 +212,7 @@ cudnnStatus_t Convolution::plan(UcudnnHandle_t handle,
                                 std::size_t limitBytes,
                                 ucudnnPlan_t* plan,
                                 std::vector<ucudnnMicroBatches_t>* entries) const {
+  plan->size = sizeof(*plan);
   return askTwice(entries, [&](int requested, int* count, ucudnnMicroBatches_t* to) {
     return ucudnnGetConvolutionPlan(handle,
                                     operation,

@@ -87,6 +87,35 @@ TEST_F(SettingsTest, GettersSayWhatSettersSet) {
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetSettings(nullptr, &now));
 }
 
+TEST_F(SettingsTest, GettersSayWhatIsSetForTheProcess) {
+  const auto get = [] {
+    ucudnnProcessSettings_t now{};
+    now.size = sizeof(now);
+    EXPECT_CUDNN(ucudnnGetProcessSettings(&now));
+    return now;
+  };
+  const EnvironmentGuard log(
+      {{"UCUDNN_LOG_FILE", logFile()}, {"UCUDNN_LOG_LEVEL", std::string("error")}});
+  const Handles handles;
+  const ucudnnProcessSettings_t before = get();
+  EXPECT_EQ(logFile(), before.logFile) << "as the environment has it";
+  EXPECT_STREQ("error", before.logLevel);
+  EXPECT_EQ(SIZE_MAX, before.workspaceLimit);
+  EXPECT_CUDNN(ucudnnSetLogLevel("debug"));
+  EXPECT_CUDNN(ucudnnSetLogFile(nullptr));
+  EXPECT_CUDNN(ucudnnSetProcessWorkspaceLimit(1 << 20));
+  const ucudnnProcessSettings_t after = get();
+  EXPECT_STREQ("debug", after.logLevel);
+  EXPECT_STREQ("", after.logFile);
+  EXPECT_EQ(std::size_t{1} << 20, after.workspaceLimit);
+  EXPECT_EQ(logFile(), before.logFile) << "the pointer stays valid";
+  EXPECT_CUDNN(ucudnnSetLogLevel("warn"));
+  EXPECT_CUDNN(ucudnnSetProcessWorkspaceLimit(SIZE_MAX));
+  ucudnnProcessSettings_t none{};
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetProcessSettings(&none)) << "its size is none";
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, ucudnnGetProcessSettings(nullptr));
+}
+
 TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
   const std::pair<const char*, const char*> bad[] = {{"UCUDNN_BATCH_SIZE_POLICY", "some"},
                                                      {"UCUDNN_BENCHMARK_DEVICES", "0;1"},
@@ -95,7 +124,7 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
                                                      {"UCUDNN_TOTAL_WORKSPACE_SIZE", "large"},
                                                      {"UCUDNN_KERNELS", "some"},
                                                      {"UCUDNN_TUNING", "slow"},
-                                                     {"UCUDNN_MAX_ERROR", "0"},
+                                                     {"UCUDNN_MAX_ERROR", "-1"},
                                                      {"UCUDNN_GRAPH_MEMORY", "none"},
                                                      {"UCUDNN_LOG_LEVEL", "loud"},
                                                      {"UCUDNN_DETERMINISTIC", "yes"},
@@ -105,7 +134,7 @@ TEST_F(SettingsTest, BadValueMakesCreateFailAndIsLoggedOnce) {
                                                      {"UCUDNN_CHECK_KERNELS", "2"},
                                                      {"UCUDNN_PLANS_STRICT", "yes"},
                                                      {"UCUDNN_EQUIVALENCE_TEST", "2"},
-                                                     {"UCUDNN_BENCHMARK_BUDGET", "-5"}};
+                                                     {"UCUDNN_BENCHMARK_STALL", "-5"}};
   const EnvironmentGuard log("UCUDNN_LOG_FILE", logFile());
   for (const auto& [variable, value] : bad) {
     SCOPED_TRACE(std::string(variable) + "=" + value);
@@ -150,7 +179,8 @@ TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
     parameters.batch = 6;
     ++parameters.channels;  // a problem of its own
     const Convolution convolution(parameters);
-    ucudnnMicroBatches_t entries[256];
+    ucudnnMicroBatches_t entries[256] = {};
+    entries[0].size = sizeof(entries[0]);
     int count = 0;
     ASSERT_CUDNN(ucudnnGetConvolutionCandidates(handles.ours,
                                                 UCUDNN_FORWARD,
@@ -169,6 +199,18 @@ TEST_F(SettingsTest, PolicyDecidesWhichMicroBatchesAreTried) {
     for (const int size : sizes)
       EXPECT_TRUE(size == 3 || size == 5 || tried.count(size) == 1) << size;
   }
+}
+
+/// As UCUDNN_MAX_ERROR does.
+TEST_F(SettingsTest, AMaxErrorIsFiniteAndNotNegative) {
+  const Handles handles;
+  for (const double error : {0.0, 1e-5, 2.0}) {
+    EXPECT_CUDNN(handles.ours.setMaxError(error)) << error;
+    const EnvironmentGuard setting("UCUDNN_MAX_ERROR", std::to_string(error));
+    const Handles others;
+  }
+  for (const double error : {-1e-5, HUGE_VAL, std::nan("")})
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, handles.ours.setMaxError(error)) << error;
 }
 
 /// As UCUDNN_BENCHMARK_SHARE does.

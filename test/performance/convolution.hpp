@@ -136,9 +136,11 @@ class Convolution {
   }
 
   std::vector<ucudnnMicroBatches_t> plan() const {
-    ucudnnPlan_t plan;
+    ucudnnPlan_t plan{};
+    plan.size = sizeof(plan);
     int count = 0;
     std::vector<ucudnnMicroBatches_t> steps(64);
+    steps.front().size = sizeof(steps.front());
     CHECK(ucudnnGetConvolutionPlan(handle_,
                                    UCUDNN_FORWARD,
                                    x_,

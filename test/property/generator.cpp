@@ -125,11 +125,10 @@ void chooseSettings(Scenario& scenario, Random& random) {
   }
   choose(0.5, "UCUDNN_BENCHMARK_SHARE", random.pick<std::string>({"0", "0.02", "0.5", "always"}));
   choose(0.3, "UCUDNN_BENCHMARK_MEMORY", random.pick<std::string>({"0", "4096", "1MiB", "1GiB"}));
-  choose(0.3, "UCUDNN_GRAPH_WORKSPACE_SIZE", random.pick<std::string>({"512", "65536", "8MiB"}));
   choose(0.5, "UCUDNN_KERNELS", random.pick<std::string>({"engines", "all", "all"}));
   choose(0.3, "UCUDNN_TUNING", "fast");
   choose(0.3, "UCUDNN_GRAPH_MEMORY", random.pick<std::string>({"0", "4096", "256KiB"}));
-  choose(0.05, "UCUDNN_BENCHMARK_BUDGET", "1");
+  choose(0.05, "UCUDNN_BENCHMARK_STALL", "1");
   choose(0.05, "UCUDNN_EQUIVALENCE_TEST", "1");
   if (scenario.devices > 1) {
     environment["UCUDNN_SIMULATOR_DEVICES"] = "H200,H200";

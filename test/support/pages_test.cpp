@@ -37,13 +37,16 @@ int countOf(const std::string& part, const std::string& text) {
   return count;
 }
 
-TEST(SettingsPageTest, HasEverySettingItsValuesDefaultAndHelp) {
+TEST(SettingsPageTest, HasEverySettingInOrderItsValuesDefaultAndHelp) {
   const std::string page = unwrapped(read(UCUDNN_SETTINGS_PAGE));
+  std::size_t before = 0;
   for (const EnvironmentVariable& variable : environmentVariables()) {
     const std::string heading = std::string("### `") + variable.name + "` ";
     EXPECT_EQ(1, countOf(heading, page)) << variable.name;
     const auto begin = page.find(heading);
     if (begin == std::string::npos) continue;
+    EXPECT_LT(before, begin) << variable.name << ": the table has another order";
+    before = begin;
     const std::string section = page.substr(begin, page.find(" ## ", begin) - begin);
     const std::string own = section.substr(0, section.find(" ### "));
     for (const std::string& part : {std::string("- Values: ") + variable.type + " - ",
@@ -66,6 +69,10 @@ TEST(ReadmeTest, NamesEightEverydaySettingsAndTheirDefaults) {
     EXPECT_EQ(0u, page.substr(at).find(begin + variable.defaultValue + " | ")) << variable.name;
   }
   EXPECT_EQ(8, found);
+  for (int i = 0; i < 8; ++i) {  // the table begins with them
+    const std::string name = environmentVariables()[static_cast<std::size_t>(i)].name;
+    EXPECT_EQ(1, countOf("\n| `" + name + "` | ", page)) << name;
+  }
   EXPECT_EQ(found, countOf("\n| `UCUDNN_", page)) << "one is not known";
 }
 

@@ -18,13 +18,6 @@ _FORWARD, _BACKWARD_DATA, _BACKWARD_FILTER, _BIAS_ACTIVATION_FORWARD = range(4)
 _threads = threading.local()
 
 
-class _Convolution(ctypes.Structure):  # ucudnnConvolution_t of <ucudnn/host_memory.h>, which compares the size
-    _fields_ = [("size", ctypes.c_size_t), ("operation", ctypes.c_int), ("type", ctypes.c_int), ("math", ctypes.c_int),
-                ("dimensions", ctypes.c_int), ("x", ctypes.c_int * 5), ("w", ctypes.c_int * 5),
-                ("padding", ctypes.c_int * 3), ("stride", ctypes.c_int * 3), ("dilation", ctypes.c_int * 3),
-                ("groups", ctypes.c_int), ("relu", ctypes.c_int)]
-
-
 class _Library:
     """libucudnn.so, the program's or this package's, and a handle for one thread."""
 
@@ -47,6 +40,17 @@ class _Library:
         if status != 0:
             raise RuntimeError(f"{name} returned status {status}; its log says why (UCUDNN_LOG_LEVEL=info)")
 
+    def convolution(self, **members):
+        """A ucudnnConvolution_t of <ucudnn/host_memory.h>, with these members."""
+        init = self.functions.ucudnnInitConvolution
+        init.restype, init.argtypes = ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t)
+        made = ctypes.create_string_buffer(init(None, 0))
+        init(made, len(made))
+        for name, value in members.items():
+            numbers = value if isinstance(value, tuple) else (value,)
+            self("ucudnnSetConvolution", made, name.encode(), len(numbers), (ctypes.c_int * len(numbers))(*numbers))
+        return made
+
 
 def _library():
     if not hasattr(_threads, "library"):
@@ -62,17 +66,15 @@ class Geometry:
         self.groups, self.fma = groups, fma
 
     def _of(self, operation, x, w, dtype="float32", relu=False):
-        convolution = _Convolution(ctypes.sizeof(_Convolution), operation, _TYPES[dtype],
-                                   _FMA_MATH if self.fma else _DEFAULT_MATH, len(x), groups=self.groups, relu=relu)
-        for name, values in (("x", x), ("w", w), ("padding", self.padding), ("stride", self.stride),
-                             ("dilation", self.dilation)):
-            getattr(convolution, name)[:len(values)] = values
-        return convolution
+        return _library().convolution(
+            operation=operation, type=_TYPES[dtype], math=_FMA_MATH if self.fma else _DEFAULT_MATH, dimensions=len(x),
+            x=tuple(x), w=tuple(w), padding=self.padding, stride=self.stride, dilation=self.dilation,
+            groups=self.groups, relu=int(relu))
 
     def output_sizes(self, x, w):
         sizes = (ctypes.c_int * 5)()
         convolution = self._of(_FORWARD, x, w)
-        if _library().functions.ucudnnGetConvolutionOutput(ctypes.byref(convolution), sizes) != 0:
+        if _library().functions.ucudnnGetConvolutionOutput(convolution, sizes) != 0:
             raise ValueError(f"a filter of {tuple(w)} does not fit an input of {tuple(x)} with {self.groups} groups")
         return tuple(sizes[:len(x)])
 
@@ -86,7 +88,7 @@ class Array:
 
 def _run(convolution, x, w, bias, y):
     library = _library()
-    library("ucudnnConvolve", library.handle, ctypes.byref(convolution), ctypes.c_double(1), x.address, w.address,
+    library("ucudnnConvolve", library.handle, convolution, ctypes.c_double(1), x.address, w.address,
             None if bias is None else bias.address, ctypes.c_double(0), y.address)
     library("cudaStreamSynchronize", None)  # found through the library that needs it
 
