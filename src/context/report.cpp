@@ -10,6 +10,7 @@
 
 #include "planner/planner.hpp"
 #include "support/columns.hpp"
+#include "support/problem_text.hpp"
 #include "support/sizes.hpp"
 
 namespace ucudnn {
@@ -130,7 +131,8 @@ std::string Report::textOf(const Convolutions::value_type& entry) const {
       isPlanned ? calls.last.planText(problem.operation) : std::string("cuDNN, ") + calls.last.why;
   plan = indented(plan, std::string(numbers.size(), ' '));
   plan.replace(0, numbers.size(), numbers);
-  const std::string convolution = fmt::format("{} N={}", problem.text(), problem.batch());
+  const std::string convolution =
+      fmt::format("{} N={}", shortProblemText(problem.text()), problem.batch());
   return plan + '\n' + indented(convolution, "    ") + '\n';
 }
 

@@ -155,12 +155,14 @@ void addPlannerOptions(CLI::App& app, ConvolutionOptions& o) {
             "TUNING",
             "how many kernels to measure: exhaustive or fast (default)",
             [&o](const std::string& text) { o.tuning = parseTuning(text); });
-  addOption(app,
-            kPlanner,
-            "--max-error",
-            "ERROR",
-            "the largest normalized L2 error of a plan's kernels, as 1e-5; default: none",
-            [&o](const std::string& text) { o.maxError = parseMaxError(text); });
+  addOption(
+      app,
+      kPlanner,
+      "--max-error",
+      "ERROR",
+      "the largest normalized L2 error of a plan's kernels, as 1e-5; 0 (default): as accurate as "
+      "cuDNN's choice",
+      [&o](const std::string& text) { o.maxError = parseMaxError(text); });
   addOption(app,
             kPlanner,
             "--replay",
@@ -283,8 +285,8 @@ void addPlan(CLI::App& app, CommandLine& line) {
       kOutput,
       "--device-memory",
       "SIZE",
-      "also the time of a training step that no placement of its tensors beats: so much on the "
-      "device, the rest in host memory; not with --total-workspace",
+      "also print the least time of a training step whose tensors have so much of the device, and "
+      "host memory for the rest; not with --total-workspace",
       [&o](const std::string& text) { o.deviceBytes = parseSizeOption("--device-memory", text); });
   addFile(*plan, kOutput, "--save", o.plansFile, "write the plans there, for UCUDNN_PLANS");
   addFile(*plan,
@@ -328,7 +330,8 @@ void addDatabase(CLI::App& app, CommandLine& line) {
     });
     return command;
   };
-  add("list", "print what is in it, by machine", nullptr, DatabaseTask::kList);
+  add("list", "print what is in it, by machine", nullptr, DatabaseTask::kList)
+      ->add_flag("-v,--verbose", o.verbose, "print each problem's whole text, too");
   add("export", "write it as JSON; -: to stdout", "FILE.json", DatabaseTask::kExport);
   add("import", "add what was exported", "FILE.json", DatabaseTask::kImport);
   CLI::App* const merge =
@@ -339,7 +342,8 @@ void addDatabase(CLI::App& app, CommandLine& line) {
                               "remove old measurements, or those of other machines",
                               nullptr,
                               DatabaseTask::kPrune);
-  prune->add_option("--older-than", o.olderThanDays, "remove what was last measured so long ago")
+  prune
+      ->add_option("--older-than", o.olderThanDays, "remove what was not measured in the last DAYS")
       ->type_name("DAYS")
       ->check(CLI::Range(0, 100000).description(""));
   prune->add_flag("--other-machines",
@@ -392,7 +396,7 @@ void setDefaults(CommandLine& line, const Settings& settings) {
   }
   line.bench.limitsBytes = {line.bench.limitBytes};
   line.shared.limitsBytes = line.bench.limitsBytes;
-  // Set to nothing: none.
+  // An empty variable means no database.
   line.database.database =
       std::getenv("UCUDNN_DATABASE") == nullptr ? cacheFolder() : settings.databasePath;
   line.shares.database = line.database.database;

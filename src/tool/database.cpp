@@ -15,6 +15,7 @@
 #include <iterator>
 
 #include "cache/maintenance.hpp"
+#include "support/problem_text.hpp"
 #include "support/text.hpp"
 #include "support/version_text.hpp"
 #include "tool/columns.hpp"
@@ -39,7 +40,7 @@ bool isFolder(const std::string& path) {
   return path.back() == '/' || files::is_directory(path, unknown);
 }
 
-/// To be written to: each file of a folder is one machine's.
+/// The file to write to. A folder has one for each machine, so it must be named.
 const std::string& fileOf(const DatabaseOptions& options) {
   if (isFolder(nameOf(options)))
     throw BadInput(
@@ -47,7 +48,7 @@ const std::string& fileOf(const DatabaseOptions& options) {
   return options.database;
 }
 
-/// A folder that goes with all that is in it.
+/// A folder that is removed with its content.
 class TemporaryFolder {
  public:
   TemporaryFolder() : path_((files::temp_directory_path() / "ucudnn-XXXXXX").string()) {
@@ -67,8 +68,8 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// The maintenance functions name the file in what they throw, and each failure of theirs is one of
-/// a file that was named to us.
+/// Turns an exception of a maintenance function into BadInput: its message names the file, and the
+/// user has named that file to us.
 template <typename Function>
 auto onFile(Function function) {
   try {
@@ -92,34 +93,49 @@ std::string describe(const MachineKey& machine) {
 std::string date(std::int64_t time) {
   std::tm parts{};
   const std::time_t seconds = time;
-  // None if the year doesn't fit an int.
+  // There is no date for a year that doesn't fit an int.
   if (gmtime_r(&seconds, &parts) == nullptr) return "no time";
   return fmt::format("{:%Y-%m-%d %H:%M}", parts);
 }
 
+/// The entries of one machine. `verbose`: each with its problem's whole text.
+void printEntries(const std::vector<DatabaseEntry>& entries, bool verbose) {
+  if (entries.empty()) return;
+  std::cout << printable(describe(entries.front().machine)) << '\n';
+  std::vector<std::vector<std::string>> lines = {{"  last measured", "kernels", "batches"}};
+  for (const DatabaseEntry& entry : entries)
+    lines.push_back({"  " + date(entry.measuredAt),
+                     std::to_string(entry.kernels),
+                     std::to_string(entry.batches.size())});
+  const std::size_t columns = columnsLeft(lines);
+  lines.front().emplace_back("convolution");
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    lines[i + 1].push_back(shortened(printable(shortProblemText(entries[i].problem)), columns));
+  writeColumns(std::cout, lines, 1);
+  if (!verbose) return;
+  for (const DatabaseEntry& entry : entries)
+    std::cout << indented(printable(entry.problem), "  ") << '\n';
+}
+
 int listEntries(const DatabaseOptions& options) {
-  std::vector<DatabaseEntry> entries;
+  std::vector<DatabaseEntry> entries, ofMachine;
   for (const std::string& file : databasesIn(nameOf(options))) {
     auto more = onFile([&] { return listDatabase(file); });
     std::move(more.begin(), more.end(), std::back_inserter(entries));
   }
-  std::string machine;
   std::size_t problems = 0;
   std::size_t kernels = 0;
-  for (const DatabaseEntry& entry : entries) {
+  for (DatabaseEntry& entry : entries) {
     if (entry.kernels == 0) continue;  // what was asked of a problem, not what was measured
-    if (describe(entry.machine) != machine) {
-      machine = describe(entry.machine);
-      std::cout << printable(machine) << '\n';
+    if (!ofMachine.empty() && describe(entry.machine) != describe(ofMachine.front().machine)) {
+      printEntries(ofMachine, options.verbose);
+      ofMachine.clear();
     }
-    std::cout << fmt::format("  {}  {:>4} kernels, {:>3} batch sizes\n{}\n",
-                             date(entry.measuredAt),
-                             entry.kernels,
-                             entry.batches.size(),
-                             indented(printable(entry.problem), "    "));
     ++problems;
     kernels += entry.kernels;
+    ofMachine.push_back(std::move(entry));
   }
+  printEntries(ofMachine, options.verbose);
   std::cout << fmt::format("{} problems, {} kernels\n", problems, kernels);
   return 0;
 }

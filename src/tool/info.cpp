@@ -88,7 +88,7 @@ std::string valueOf(const EnvironmentVariable& variable) {
 }
 
 void printSettings(bool verbose) {
-  std::vector<std::vector<std::string>> lines = {{"setting", "default", "value"}};
+  std::vector<std::vector<std::string>> lines = {{"setting", "default", "set to"}};
   std::cout << '\n';
   for (const EnvironmentVariable& variable : environmentVariables()) {
     if (!verbose) {

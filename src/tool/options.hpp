@@ -66,6 +66,7 @@ struct DatabaseOptions {
   std::string file;                 ///< import, export
   std::vector<std::string> others;  ///< merge
   bool forPlans = false;            ///< likewise
+  bool verbose = false;             ///< list
   std::optional<int> olderThanDays;
   bool otherMachines = false;
   int device = 0;

@@ -38,7 +38,7 @@ struct Planned {
   std::string error;
 };
 
-/// As it is known of the candidates: a plan that was made before does not know its own.
+/// The plan's error, from the candidates: a plan that was made before does not know its own.
 std::optional<double> errorOf(const PlanDescription& plan,
                               const std::vector<ucudnnMicroBatches_t>& candidates) {
   double error = 0;
@@ -143,14 +143,12 @@ double printedMs(const ucudnnMicroBatches_t& entry, const ConvolutionOptions& op
   return options.graphMemoryBytes > 0 ? entry.deviceMs : entry.timeMs;
 }
 
-void printFront(std::ostream& stream,
-                const Planned& planned,
-                std::size_t limitBytes,
-                bool verbose) {
+/// Marks the line of the plan: the fastest one that needs no more workspace than the plan.
+void printFront(std::ostream& stream, const Planned& planned, bool verbose) {
   stream << "  Pareto front\n";
   std::vector<std::vector<std::string>> lines = {{"    ", "workspace", "ms", "split"}};
   const auto beyond = std::find_if(planned.front.begin(), planned.front.end(), [&](const Point& p) {
-    return p.workspaceBytes > limitBytes;
+    return p.workspaceBytes > planned.choice->workspaceBytes;
   });
   for (const Point& point : planned.front) {
     const bool isChoice = beyond != planned.front.begin() && &point == &*(beyond - 1);
@@ -215,7 +213,7 @@ void print(std::ostream& stream, const Planned& planned, const ConvolutionOption
     writeConfiguration(stream, choice.configuration, "    ");
   else
     stream << fmt::format("    {}\n", splitText(choice.configuration, kMostColumns));
-  printFront(stream, planned, options.limitBytes, options.verbose);
+  printFront(stream, planned, options.verbose);
   if (!planned.accuracy.empty()) printAccuracy(stream, planned, options.verbose);
   if (options.verbose)
     printCandidates(stream, planned, options);

@@ -25,7 +25,7 @@ std::string distance(const std::optional<double>& value) {
   return value ? fmt::format("{:.1e}", *value) : "-";
 }
 
-/// Takes away the columns that say nothing.
+/// Removes the columns that say nothing.
 void eraseColumns(Lines& lines, const std::vector<std::string>& headers) {
   for (const std::string& header : headers) {
     const auto found = std::find(lines.front().begin(), lines.front().end(), header);
@@ -111,7 +111,7 @@ void writeExtremes(std::ostream& stream, const std::vector<Row>& rows) {
                           shortened(nameOf(*row, severalLimits), 80));
 }
 
-/// All that a hurried reader needs.
+/// The lines before the table, for a reader in a hurry.
 void writeSummary(std::ostream& stream, const Report& report, const Totals& totals) {
   stream << fmt::format("speed-up over cuDNN: {} in all, geometric mean {}\n",
                         factor(totals.speedup),
@@ -120,11 +120,10 @@ void writeSummary(std::ostream& stream, const Report& report, const Totals& tota
   for (const AgainstBest& limit : compareWithBest(report.rows))
     if (limit.rows > 0)
       stream << fmt::format(
-          "within {}, over cuDNN's best without a limit: geometric mean {} of {} rows\n"
+          "speed-up within {} over cuDNN's best without a limit: geometric mean {}\n"
           "  worst {:>7}  {}\n",
           formatSize(limit.limitBytes),
           factor(limit.geometricMean),
-          limit.rows,
           factor(limit.minimum),
           shortened(printable(limit.minimumRow), 80));
   if (totals.lessAccurate > 0)

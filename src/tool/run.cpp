@@ -19,6 +19,7 @@
 #include "support/text.hpp"
 #include "tool/failure.hpp"
 #include "tool/help.hpp"
+#include "tool/options.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -31,6 +32,7 @@ struct RunOptions {
   std::string trace;  ///< as the database
   bool report = false;
   bool tune = false;
+  std::optional<bool> replay;
   std::vector<std::string> command;  ///< split off before: for the help alone
 };
 
@@ -70,6 +72,13 @@ void addOptions(CLI::App& app, RunOptions& o) {
   app.add_flag("--tune",
                o.tune,
                "measure each convolution when it is first seen, however long that takes")
+      ->group(kMeasuring);
+  app.add_option_function<std::string>(
+         "--replay",
+         [&o](const std::string& text) { o.replay = parseReplay(text); },
+         "on: calls that repeat are launched as CUDA graphs, in 64 MiB (UCUDNN_GRAPH_MEMORY). Not "
+         "for a program where one thread waits for the whole device and others train; default: off")
+      ->type_name("SWITCH")
       ->group(kMeasuring);
   app.add_flag("--report", o.report, "when the program ends, sum up on stderr what calls did")
       ->group(kOutput);
@@ -131,7 +140,7 @@ void setDatabase(const RunOptions& options) {
     setVariable(kName, cacheFolder());
 }
 
-/// With its unit: the library has no doubt of it then.
+/// Sets a size with its unit, so that the library doesn't doubt it.
 void setSize(const char* name, std::optional<std::size_t> bytes) {
   if (bytes) setVariable(name, std::to_string(*bytes) + "B");
 }
@@ -146,6 +155,8 @@ void setEnvironment(const RunOptions& options) {
     setVariable("UCUDNN_RUN_PROCESS", std::to_string(::getpid()));  // the program's, too
   }
   if (options.tune) setVariable("UCUDNN_BENCHMARK_SHARE", "always");
+  if (options.replay)
+    setSize("UCUDNN_GRAPH_MEMORY", *options.replay ? Settings().graphMemoryBytes : 0);
   // Behind others: some (AddressSanitizer's) must be the first, and a profiler's is to see the
   // program's calls.
   const char* const others = std::getenv("LD_PRELOAD");

@@ -67,6 +67,9 @@ TEST(Run, OptionsBecomeTheProgramsEnvironment) {
   EXPECT_EQ(folder + "/a.db\n", environmentOf(kRun + "--database a.db", "UCUDNN_DATABASE"));
   EXPECT_EQ(folder + "/a/\n", environmentOf(kRun + "--database a/", "UCUDNN_DATABASE"));
   EXPECT_EQ("/tmp/%p\n", environmentOf(kRun + "--trace /tmp/%p", "UCUDNN_TRACE"));
+  EXPECT_EQ("67108864B\n", environmentOf(kRun + "--replay on", "UCUDNN_GRAPH_MEMORY"));
+  EXPECT_EQ("0B\n", environmentOf(kRun + "--replay off", "UCUDNN_GRAPH_MEMORY"));
+  EXPECT_EQ("8MiB\n", environmentOf("UCUDNN_GRAPH_MEMORY=8MiB " + kRun, "UCUDNN_GRAPH_MEMORY"));
   EXPECT_EQ("4096\n",
             environmentOf("UCUDNN_WORKSPACE_LIMIT=4096 " + kRun, "UCUDNN_WORKSPACE_LIMIT"));
 }

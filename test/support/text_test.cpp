@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/problem_text.hpp"
+
 namespace ucudnn {
 namespace {
 
@@ -34,6 +36,26 @@ TEST(TextTest, WhatIsNotPrintableIsWrittenAsItsBytes) {
     EXPECT_EQ(expected, printable(text));
     EXPECT_TRUE(isPrintable(printable(text)));
   }
+}
+
+TEST(TextTest, AProblemIsWrittenAsAPersonWould) {
+  const std::string tensors =
+      " x=float:*,64,27,27/46656,729,27,1 w=float:192,64,5,5/nchw "
+      "y=float:*,192,27,27/139968,729,27,1";
+  EXPECT_EQ("bwd filter 64x27x27 k192 5x5 pad 2x2 stride 1x1, float",
+            shortProblemText("backward_filter" + tensors +
+                             " pad=2,2 stride=1,1 dilation=1,1 groups=1 cross_correlation "
+                             "compute=float math=default"));
+  EXPECT_EQ(
+      "forward 8x4x6x6 k16 1x3x3 pad 0x1x1 stride 1x2x2 dilation 1x1x2 groups 2, half, fma, "
+      "nhwc, mirrored, transform=none",
+      shortProblemText("forward x=half:*,8,4,6,6/1152,144,36,6,1 w=half:16,4,1,3,3/nhwc "
+                       "y=half:*,16,4,3,3/576,36,9,3,1 pad=0,1,1 stride=1,2,2 "
+                       "dilation=1,1,2 groups=2 convolution compute=float math=fma "
+                       "transform=none"));
+  for (const std::string& other :
+       {std::string(), std::string("forward"), "forward" + tensors, std::string("a x=*,1/ w=:1/")})
+    EXPECT_EQ(other, shortProblemText(other)) << "of another form";
 }
 
 TEST(TextTest, AnExcerptIsCutBetweenCharacters) {

@@ -1,5 +1,6 @@
-// `ucudnn plan --accuracy` and --max-error, on the simulator with kernels that round.
+// What `ucudnn plan` shows: its front, and --accuracy with kernels that round.
 #include <fstream>
+#include <regex>
 
 #include "tool/simulated_tool.hpp"
 
@@ -76,6 +77,21 @@ TEST_F(AccuracyTest, IsOfEachConvolutionByItself) {
   const Outcome outcome = runTool("plan --accuracy --total-workspace 64MiB " + layers_);
   EXPECT_EQ(2, outcome.status);
   EXPECT_NE(std::string::npos, outcome.error.find("--accuracy")) << outcome.error;
+}
+
+// A split is not worth a large workspace for less than 1 %: the plan may end before the limit.
+TEST_F(ToolTest, ThePlansLineOfTheFrontIsMarked) {
+  for (const char* const layer : {"conv1", "conv2"}) {
+    const std::string text =
+        runTool("plan --operations forward --limit 64MiB --layers " + (layer + (" " + kAlexNet)),
+                "UCUDNN_SIMULATOR_ARITHMETIC=off")
+            .output;
+    std::smatch plan, marked;
+    ASSERT_TRUE(std::regex_search(text, plan, std::regex("within 64 MiB: ([0-9.]+) ms"))) << text;
+    ASSERT_TRUE(std::regex_search(text, marked, std::regex("\\* +\\S+ (MiB|KiB|B) +([0-9.]+)  ")))
+        << text;
+    EXPECT_EQ(plan[1], marked[2]) << text;
+  }
 }
 
 }  // namespace

@@ -310,6 +310,12 @@ TEST_F(SimulatedTool, DatabaseRoundTrip) {
   EXPECT_EQ(list.status, 0) << list.error;
   EXPECT_NE(list.output.find("NVIDIA H200 (simulated)"), std::string::npos) << list.output;
   EXPECT_NE(list.output.find("\n3 problems, "), std::string::npos) << list.output;
+  EXPECT_NE(list.output.find("  bwd data 64x27x27 k192 5x5 pad 2x2 stride 1x1, float\n"),
+            std::string::npos)
+      << list.output;
+  EXPECT_EQ(list.output.find("x=float"), std::string::npos) << list.output;
+  EXPECT_NE(runTool("db list --verbose --database " + first).output.find("backward_data x=float:*"),
+            std::string::npos);
 
   EXPECT_EQ(runTool("db export " + first + " --database " + first).status, 2);  // it is kept
   EXPECT_EQ(runTool("db export " + exported + " --database " + first).status, 0);
