@@ -91,7 +91,8 @@ int TimingMemory::samplesBeside(std::size_t workspaceBytes) const {
   return fits;
 }
 
-/// Tensors at the block's beginning, the workspace at the end of what is used of it.
+/// Puts the tensors at the block's beginning, and the workspace at the end of the part that is
+/// used.
 Placement TimingMemory::layOut(int samples, std::size_t workspaceBytes) const {
   const Problem part = problem_.withBatch(samples);
   char* const w = static_cast<char*>(block_.get());

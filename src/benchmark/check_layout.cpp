@@ -7,9 +7,9 @@
 namespace ucudnn {
 namespace {
 
-// Wrong kernels write a tile too many: as many bytes as a tile's row has.
+// A wrong kernel may write one tile too many, so a guard is as long as a row of a tile.
 constexpr std::size_t kGuardBytes = 4096;
-// Writing them takes some thread blocks of each multiprocessor, for 3 us.
+// Bytes that the other stream's work writes: some thread blocks on each multiprocessor, for 3 us.
 constexpr std::size_t kOthersBytes = std::size_t{4} << 20;
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace ucudnn {
 namespace {
 
-// In each type that is planned a NaN.
+// A number of such bytes is a NaN in every type that is planned.
 constexpr int kNanByte = 0xFF;
-// Some 0.2 ms: as long as a kernel that is worth splitting.
+// So many pieces of other work take some 0.2 ms, as long as a kernel that is worth splitting.
 constexpr int kOtherWorks = 64;
 
 }  // namespace
@@ -126,7 +126,7 @@ void CheckMemory::keepOutputs(const OutputsToCheck& checked, Run run) {
 }
 
 void CheckMemory::read() {
-  // Neighbouring pieces by one copy.
+  // One copy reads neighbouring pieces.
   std::size_t to = layout_.kept.begin + 2 * kKeptOutputBytes;
   const auto& pieces = layout_.pieces;
   for (std::size_t i = 0; i < pieces.size();) {

@@ -17,8 +17,7 @@ constexpr double kFewestOutputs = 24;
 // For kMostOutputs together: a host computes 3e8 a second.
 constexpr double kMostProducts = 3e7;
 
-// To look at outputs one by one, fewer will do: a check is to take a fiftieth of what a timing
-// does.
+// Fewer outputs do if they are looked at one by one: a check should take a fiftieth of a timing.
 constexpr double kFewestChecked = 64;
 constexpr double kCheckedProducts = 1.5e6;
 /// All five dimensions: those that the problem does not have are 1.
@@ -338,7 +337,7 @@ class Lines {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;  // Knuth, MMIX
     return static_cast<std::int64_t>(state_ >> 33) % size;
   }
-  /// From end to end of the dimension. Neighbouring lines begin at different places.
+  /// Goes along the dimension from end to end. Neighbouring lines begin at different places.
   void setAlong(Line& line, std::int64_t number, bool isLast) const noexcept {
     const std::int64_t size = output_.sizes[along_];
     const std::int64_t step = size / length_;
@@ -346,7 +345,7 @@ class Lines {
     line.first[along_] = isLast ? free - 1 : number % free;
     line.step[along_] = step;
   }
-  /// From one random place to another; in a small dimension all at one place.
+  /// Goes from one random place to another. In a small dimension all outputs have one place.
   void setAcross(Line& line, std::size_t d, bool isLast) noexcept {
     const std::int64_t size = output_.sizes[d];
     const std::int64_t one = below(size), other = below(size);
@@ -354,7 +353,7 @@ class Lines {
     line.first[d] = isLast ? size - 1 : step > 0 ? std::min(one, other) : one;
     line.step[d] = isLast ? 0 : step;
   }
-  /// Gigabytes from one output to the next are too far for a copy.
+  /// A copy can't step over gigabytes from one output to the next.
   void shorten(Line& line) const noexcept {
     while (pitch(line) > kMostPitch)
       for (std::size_t d = 0; d < line.step.size(); ++d)

@@ -48,8 +48,7 @@ OutputsToCheck outputsToCheck(const Problem& problem);
 /// A kernel with this error is as useless as one whose result is noise of the outputs' size.
 constexpr double kLargestError = 2;
 
-/// ||result - exact|| / ||exact||, at most kLargestError, which it also is if a result is no
-/// number.
+/// ||result - exact|| / ||exact||; kLargestError if it is more, or if a result is no number.
 double normalizedError(const std::vector<ExactOutput>& exact, const std::vector<double>& result);
 
 /// A quarter of the type's unit roundoff: even outputs that are rounded once are further off.

@@ -55,9 +55,9 @@ std::string whyWrong(const KernelToCheck& checked,
 
 }  // namespace
 
-/// By what kernels were off on an H200 (misc/ARCHITECTURE.md): TF32 3e-4, the non-fused Winograd
-/// beyond 3x3 1e-3, others in float 2e-5 at most; in 16 bits a transform's inputs are rounded too.
-/// The largest error of some hundred outputs is four times their norm.
+/// From the errors that kernels had on an H200 (misc/docs/ARCHITECTURE.md): TF32 3e-4, the
+/// non-fused Winograd beyond 3x3 1e-3, others in float at most 2e-5. In 16 bits a transform also
+/// rounds its inputs. The largest error of some hundred outputs is four times their norm.
 Tolerance toleranceOf(const Problem& problem, bool accurate) noexcept {
   if (problem.computeType == CUDNN_DATA_HALF) return {2e-2, 5e-2};
   if (problem.xType == CUDNN_DATA_DOUBLE) return {1e-10, 1e-9};

@@ -40,8 +40,8 @@ struct KernelVerdict {
   std::string why;  ///< it is not right
 };
 
-/// References of the latest checks: a host takes about as long for it as the device for a
-/// kernel. Thread-safe.
+/// Expected outputs of the latest checks. The host takes about as long to compute them as the
+/// device takes for a kernel. Thread-safe.
 class KnownOutputs {
  public:
   /// Throws std::bad_alloc. REQUIRES: hasExactOutputs.
@@ -83,9 +83,9 @@ class KernelChecker {
   KernelTimer timer_;
 };
 
-/// How far an output may be off: so much of itself, and so much of all outputs' root mean square.
-/// Four times what kernels of the type, the math and the accuracy were seen to be off by on an
-/// H200; kernels that are wrong are further off.
+/// An output may be off by a part of itself, and by a part of all outputs' root mean square. Both
+/// are four times what right kernels of the type, the math and the accuracy were off by on an H200;
+/// wrong kernels are farther off.
 struct Tolerance {
   double ofItself = 0;
   double ofAll = 0;

@@ -116,8 +116,8 @@ double KernelTimer::error(const PlacedCall& placed, const std::vector<ExactOutpu
   return normalizedError(exact, toDoubles(result.data(), exact.size(), type));
 }
 
-/// The host takes longer for the first launch than for the later ones. These run behind the first
-/// launch, or behind calls that take longer than it.
+/// The host takes longest for the first launch. So the timed launches run behind a launch that is
+/// not timed, or behind calls that take the device longer than a launch takes the host.
 Timing KernelTimer::timeReplayed(const PlacedCall& placed, int calls, int samples, int ahead) {
   Timing timing;
   const auto captured = captureCalls(handle_, [&] { return enqueue(placed, 0, calls); });

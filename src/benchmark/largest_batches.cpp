@@ -12,15 +12,16 @@
 namespace ucudnn {
 namespace {
 
-// Uses the fastest kernels, this many of those that run any call and as many others: each adds
-// three or four sizes, and with engines a plan must be no slower than without. Fewer of the kernels
-// that borrow are used. For AlexNet within 8 MiB an H200 times 1386 kernels so, and 1413 with four;
-// plans take 12.5 ms.
+// The largest batches of so many kernels are looked for: the fastest of those that run any call, as
+// many of the others, and fewer that borrow. Each adds three or four sizes to time. A plan with
+// engines must be no slower than one without. For AlexNet within 8 MiB an H200 times 1386 kernels
+// so, and 1413 with four; plans take 12.5 ms.
 constexpr int kMostKernels = 3, kMostBorrowers = 2;
 // Workspace grows with the batch, mostly along a line, so that a few queries find the largest
 // batch. For a kernel whose workspace jumps they find one that is a little smaller.
 constexpr int kMostQuestions = 8;
-// A smaller part may borrow behind one that borrows, and so on; the last are about powers of two.
+// Behind a part that borrows, a smaller one may borrow, and so on. The last are about powers of
+// two.
 constexpr int kMostBorrowing = 3;
 
 /// The largest batch at which a kernel fits.
@@ -93,7 +94,7 @@ bool hasKernel(const SizeMeasurements& size, Kernel kernel, std::size_t limitByt
   });
 }
 
-/// Sizes of which a mini-batch can be made, with parts of at most `largest`.
+/// Sizes that can make up a mini-batch with parts of at most `largest`.
 std::vector<int> partsOf(int miniBatch, int largest) {
   const int parts = (miniBatch + largest - 1) / largest;
   const int even = (miniBatch + parts - 1) / parts;

@@ -28,7 +28,7 @@ bool mayJoinFront(
 
 /// Fast tuning: whether the kernel took `factor` times as long for a sample as another that needs
 /// at most half the limit. Then no plan within half the limit or more has it, except for the rest
-/// of a batch; within less, plans are looked for anew (KnownQuestion::looksClosely). For fewer
+/// of a batch; within less, plans are looked for anew (KnownQuestion::answersClosely). For fewer
 /// samples, only kernels count that were timed with no more samples. False if it was measured
 /// nowhere.
 bool isFarBehind(const Measurements& measured,
@@ -56,8 +56,8 @@ bool isOffFront(const Measurements& measured,
 /// Infinite if it was measured at neither neighbour.
 KernelTiming hopedFor(const Measurements& measured, Kernel kernel, int batch);
 
-/// Fast tuning, for kernels at one size that all fit, with the times that are hoped for. Keeps
-/// those for which few others that could take their place are hoped to be faster. Less workspace is
+/// Fast tuning: keeps the most hopeful of the kernels at one size, which all fit. A kernel is kept
+/// unless several others that could take its place have shorter hoped-for times. Less workspace is
 /// no merit here. `enginesAlone`: an algorithm can't take an engine's place.
 void keepMostHopeful(std::vector<Measurement>& hopes, bool enginesAlone);
 

@@ -8,7 +8,7 @@
 namespace ucudnn {
 namespace {
 
-// A filter gradient's dy has as many pixels as a channel's filter has taps, or some more.
+// The windows have at least as many pixels of dy as a channel's filter has taps.
 constexpr std::int64_t kMostWindows = 8;
 constexpr std::int64_t kWindowPixels = 256;
 
