@@ -49,7 +49,7 @@ constexpr std::array<AlgorithmTraits, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT>
         {"WINOGRAD_NONFUSED", true, Transform::kWinograd},
         {"FFT_TILING", true, Transform::kFourier},
     }};
-// An algorithm that a later cuDNN may have.
+// The name of an algorithm that a later cuDNN may have.
 constexpr AlgorithmTraits kUnknownAlgorithm = {"", true, Transform::kWinograd};
 
 struct AlgorithmTable {
@@ -200,7 +200,7 @@ class AlgorithmSource final : public KernelSource {
     return name + "/" + (named ? kMathNames[kernel.mathType] : std::to_string(kernel.mathType));
   }
 
-  /// Knows only kernels of the problem's own math type.
+  /// Names only kernels of the problem's own math type.
   std::optional<KernelOffer> parse(const Problem& problem, std::string_view text) const override {
     const std::size_t slash = text.find('/');
     if (slash == std::string_view::npos) return std::nullopt;

@@ -82,7 +82,7 @@ Value get(const BackendDescriptor& descriptor, cudnnBackendAttributeName_t name)
   getAttribute(descriptor, name, kAttributeType<Value>, 1, &value);
   return value;
 }
-/// At most so many.
+/// The attribute's values, at most so many.
 template <typename Value>
 std::vector<Value> getUpTo(std::int64_t most,
                            const BackendDescriptor& descriptor,

@@ -52,10 +52,11 @@ bool canBeBlocks(const Problem& problem, int pixels) noexcept {
   if (times > 1 && isRounded(problem.wType) && problem.operation == Operation::kBackwardFilter)
     return false;
   const Line down(problem, 0, times), across(problem, 1, times);
-  return fits(inX, down.x, across.x) && fits(inY, down.y, across.y) &&
-         fits(inX * inY, down.w, across.w) && fits(problem.batch(), problem.xSizes[2] + down.x) &&
-         fits(problem.xSizes[3], std::max<std::int64_t>(1, problem.xStrides[3])) &&
-         fits(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
+  return fitsInt32(inX, down.x, across.x) && fitsInt32(inY, down.y, across.y) &&
+         fitsInt32(inX * inY, down.w, across.w) &&
+         fitsInt32(problem.batch(), problem.xSizes[2] + down.x) &&
+         fitsInt32(problem.xSizes[3], std::max<std::int64_t>(1, problem.xStrides[3])) &&
+         fitsInt32(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
 }
 
 /// The problem of blocks. REQUIRES: they exist.

@@ -169,9 +169,9 @@ bool fitPlanes(const Problem::Sizes& sizes,
                std::size_t spatial) noexcept {
   const Plane plane(sizes, strides, copied, static_cast<std::size_t>(problem.dimensions), spatial);
   // A band's copy is as large as its rows of the tensor, or larger.
-  return plane.exists && fits(plane.down, plane.across) &&
-         fits(std::max<std::int64_t>(1, plane.strideX), plane.across) &&
-         fits(plane.down * plane.across, copied[1], sizes[0]);
+  return plane.exists && fitsInt32(plane.down, plane.across) &&
+         fitsInt32(std::max<std::int64_t>(1, plane.strideX), plane.across) &&
+         fitsInt32(plane.down * plane.across, copied[1], sizes[0]);
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ std::optional<Bands> Bands::of(const Problem& problem, int most) noexcept {
     const SpatialLine line(problem, i);
     // The last dimension is cut only if no other can be: its rows are neighbours in memory.
     if (i + 1 == spatial && best.count > 1) break;
-    if (!fits(2 * line.reach + line.x + 2 * line.pad + 1, line.step)) return std::nullopt;
+    if (!fitsInt32(2 * line.reach + line.x + 2 * line.pad + 1, line.step)) return std::nullopt;
     Bands bands = isGradient ? bandsOfX(line, most) : bandsOfY(line, most);
     if (bands.count <= most / 2 || bands.count < 2) continue;
     const BandRows& input = isGradient ? bands.y : bands.x;
@@ -216,7 +216,7 @@ bool ChannelsLast::exists(const Problem& problem, int bands) {
     return false;
   std::int64_t taps = 1;
   for (std::size_t i = 2; i < static_cast<std::size_t>(read.dimensions); ++i) {
-    if (!fits(taps, w[i])) return false;
+    if (!fitsInt32(taps, w[i])) return false;
     taps *= w[i];
   }
   // Sizes of the copies: if these fit, so do the copies' strides.
@@ -226,7 +226,7 @@ bool ChannelsLast::exists(const Problem& problem, int bands) {
   copiedX[1] += kMostFilled, copiedY[1] += kMostFilled;
   return fitPlanes(x, read.xStrides, copiedX, read, found->spatial) &&
          fitPlanes(y, read.yStrides, copiedY, read, found->spatial) &&
-         fits(std::int64_t{w[0]} + kMostFilled, std::int64_t{w[1]} + kMostFilled, taps) &&
+         fitsInt32(std::int64_t{w[0]} + kMostFilled, std::int64_t{w[1]} + kMostFilled, taps) &&
          hasBlockCopies();
 }
 

@@ -12,8 +12,8 @@
 
 namespace ucudnn {
 
-/// Whether copies keep the problem's numbers: one type of four or two bytes, and taps in the order
-/// that engines read.
+/// Whether the problem's numbers can be copied: they have one type of four or two bytes, and taps
+/// are in the order that engines read.
 bool mayBeCopied(const Problem& problem) noexcept;
 /// The channels, rounded up with zeros to a multiple of those that engines read at once. With other
 /// numbers of channels, engines copy all pixels, or few engines exist.

@@ -46,8 +46,9 @@ bool areNansGraphs(const Problem& problem, cudnnActivationDescriptor_t descripto
           nan == nansOf(problem));
 }
 
-/// Whether the graph's tail is the call's. Graphs of several operations don't work in place
-/// (cuDNN's documentation of its graph API), unlike cuDNN's own call: so z must not be y.
+/// Whether the call's bias, z and activation are the graph's. Graphs of several operations don't
+/// work in place (cuDNN's documentation of its graph API), unlike cuDNN's own call: so z must not
+/// be y.
 bool suitsGraph(const Problem& problem, const void* y, const BiasActivation& fused) noexcept {
   return fused.bias != nullptr && isGraphsBias(problem, fused.biasDescriptor) &&
          areNansGraphs(problem, fused.activation) &&

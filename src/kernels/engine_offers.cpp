@@ -33,19 +33,19 @@ constexpr int kKeptWithinWorkspace = 4;
 // less of the filter than this saves little of 8 MiB. As soon as x is larger than the filter, a
 // smaller batch saves more.
 constexpr std::size_t kLeastFilterShare = std::size_t{2} << 20;
-// Each costs a query and a timing at each batch size.
+// So many engines run in tiles: each costs a query and a timing at each batch size.
 constexpr std::size_t kKeptTiled = 3;
 // Sums are in float, and float copies are twice as large: with two parts they need as much as x and
 // y.
 constexpr int kFewestSums = 4;
 
-// Each costs a query and a timing for each number of bands.
+// So many engines run in bands: each costs a query and a timing for each number of bands.
 constexpr std::size_t kKeptBanded = 3;
 // A launch takes as long as copying a smaller band: 2.5 us on Hopper, whose memory moves 8 MiB in
 // that time. A device with slower memory copies less.
 constexpr std::size_t kLeastBandBytes = std::size_t{8} << 20;
 constexpr double kLaunchMs = 2.5e-3;
-// A problem that isn't large needs no more bands.
+// More bands are only for large problems.
 constexpr int kMostOffered = 256;
 // Larger bands are no faster. Nothing else bounds the bands of a large problem without a limit.
 constexpr std::size_t kMostBandBytes = std::size_t{1} << 30;
@@ -56,7 +56,7 @@ constexpr int kUseTexture = 3;  // CUDNN_KNOB_TYPE_USE_TEX, which cuDNN 9 has de
 
 constexpr int kFewInBlock = 16;
 constexpr std::size_t kKeptBlocked = 4;
-// Our copies may take this much more than an engine's: 1/64, and some alignments.
+// Our copies may take so much more workspace than an engine's: 1/64 of it, and some alignments.
 constexpr std::size_t kMoreWorkspace = 64, kAlignments = std::size_t{4} << 10;
 
 /// The least band that is worth its launch on the current device. The largest of all devices where
@@ -94,7 +94,7 @@ bool makesTextures(const EngineConfiguration& value) {
   });
 }
 
-/// Whether kFirstKept better ones need no more workspace.
+/// Whether kFirstKept better kernels need no more workspace.
 bool isOutranked(const std::vector<KernelOffer>& better, std::size_t workspaceBytes) {
   return better.size() >= kFirstKept &&
          std::count_if(better.begin(), better.end(), [&](const KernelOffer& other) {
@@ -142,7 +142,7 @@ std::optional<KernelOffer> offerOf(const Problem& problem,
 
 namespace {
 
-/// Who asks: the device, and the kind of calls.
+/// The question: the device, the problem, and the kind of calls.
 struct Asking {
   const EngineDevice& device;
   const Problem& problem;
@@ -442,8 +442,8 @@ std::optional<Kernel> copiedChannelsLast(const Problem& problem,
   return Kernel{kEngines, idOf(value)};
 }
 
-/// In the largest bands that fit. Leaves out compiled engines: compiling takes longer than the
-/// calls that this serves.
+/// Offers the largest bands that fit. Leaves out engines that cuDNN compiles: compiling takes
+/// longer than the calls that this serves.
 std::optional<KernelOffer> engineInBands(const EngineDevice& device,
                                          const Problem& problem,
                                          std::size_t limitBytes,

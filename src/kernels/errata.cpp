@@ -65,7 +65,7 @@ std::string tagOf(const Problem& problem) {
   }
 }
 
-/// Without what the versions write differently.
+/// The tag in small letters without underscores, in which the versions agree.
 std::string plain(std::string tag) {
   tag.erase(std::remove(tag.begin(), tag.end(), '_'), tag.end());
   for (char& letter : tag)
@@ -73,7 +73,7 @@ std::string plain(std::string tag) {
   return tag;
 }
 
-/// A tensor of images.
+/// Whether a tensor of images has these sizes.
 bool hasShape(const Erratum::Shape& shape, const Problem& problem, const Problem::Sizes& sizes) {
   if (problem.dimensions != 4) return false;
   for (std::size_t d = 0; d < shape.size(); ++d)
@@ -81,7 +81,8 @@ bool hasShape(const Erratum::Shape& shape, const Problem& problem, const Problem
   return true;
 }
 
-/// As cudnn-frontend looks for them: anywhere in the text, so that "k2=4" also means "k2=40".
+/// Whether the engine has all knobs of the erratum. They are looked for as cudnn-frontend does,
+/// anywhere in the text: "k2=4" also means "k2=40".
 bool hasKnobs(const Erratum& erratum, const EngineConfiguration& engine) {
   EngineConfiguration alone;
   alone.engine = engine.engine;
@@ -97,7 +98,7 @@ struct InForce {
   ForkMutex mutex;
   std::string path;
   std::shared_ptr<const Errata> all = std::make_shared<const Errata>(builtInErrata());
-  /// Those of `all` that apply to a device, by its number; -1: one that can't be asked.
+  /// The errata of `all` that apply to a device, by its number; -1: a device that can't be asked.
   std::map<int, std::shared_ptr<const Errata>> byDevice;
   /// Whether some of `all` apply to this cuDNN. Mostly none does, and no lock is taken.
   std::atomic<bool> isAsked{false}, mayApply{true};
@@ -108,7 +109,7 @@ InForce& inForce() {
   return instance;
 }
 
-/// 0: it can't be asked.
+/// The device's compute capability times ten. 0: it can't be asked.
 int capabilityOf(int device) noexcept {
   int major = 0, minor = 0;
   if (device < 0 ||
@@ -118,7 +119,7 @@ int capabilityOf(int device) noexcept {
   return 10 * major + minor;
 }
 
-/// Where the device can't be asked, what is wrong on some is taken to be wrong on it.
+/// The errata of a device. If it can't be asked, those of any device are taken to be its own.
 Errata thoseFor(const Errata& all, std::size_t cudnnVersion, int computeCapability) {
   Errata here;
   for (const Erratum& erratum : all)

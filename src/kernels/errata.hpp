@@ -1,5 +1,5 @@
-// Engines and problems that cuDNN computes wrongly, by what others have found: a built-in list, or
-// the user's own in its place.
+// Engines and problems that cuDNN is known to compute wrongly: a built-in list, or the user's in
+// its place.
 #pragma once
 
 #include <array>
@@ -55,15 +55,15 @@ void useErrata(const std::string& path);
 std::shared_ptr<const Errata> errataInForce();
 
 bool appliesTo(const Erratum& erratum, std::size_t cudnnVersion, int computeCapability) noexcept;
-/// Whether a kernel is not to be run for the problem where the erratum applies. `engine`: null for
-/// one of the legacy API. `mayUseTensorCores`: it multiplies by them, or nobody says.
+/// Whether a kernel must not run a problem to which the erratum applies. `engine`: null for one of
+/// the legacy API. `mayUseTensorCores`: it multiplies by them, or nobody says that it doesn't.
 bool bars(const Erratum& erratum,
           const Problem& problem,
           const EngineConfiguration* engine,
           bool mayUseTensorCores);
 
-/// Whether one of those in force bars the kernel on the current device. REQUIRES: the problem is
-/// what cuDNN is given: of an engine that of its graph.
+/// Whether an erratum in force bars the kernel on the current device. REQUIRES: the problem is the
+/// one that cuDNN is given: for an engine that of its graph.
 bool isBarred(const Problem& problem, const EngineConfiguration* engine, bool mayUseTensorCores);
 
 /// "ConvFwd_eng5, cuDNN 9.23.1 until 9.24.0, compute capability 8.6", for people.

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// cuDNN has some hundred engines, each with a hundred knobs' settings.
+// Bounds of a list: cuDNN has some hundred engines, each with a hundred settings of its knobs.
 constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 constexpr int kMostDepth = 16;
 constexpr std::size_t kMostEvents = 200000;
@@ -61,7 +61,7 @@ class Rule {
     }
     return knobs;
   }
-  /// In the order that the file names its sizes in.
+  /// The file's sizes, in the order that it says.
   Erratum::Shape shape(const char* name, bool isNhwc) const {
     const Json& found = *find(name);
     Erratum::Shape shape{};

@@ -13,7 +13,7 @@
 namespace ucudnn {
 
 /// Whether the product is a 32-bit number.
-inline bool fits(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
+inline bool fitsInt32(std::int64_t a, std::int64_t b, std::int64_t c = 1) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   return a <= kMost / b / c;
 }

@@ -81,15 +81,16 @@ bool hasPlanes(const Problem& problem, const PlaneCut& cut) noexcept {
   const Line down(problem, 0), across(problem, 1);
   const std::int64_t perPixel = std::int64_t{steps[0]} * steps[1];
   const std::int64_t channels = problem.xSizes[1] / cut.tiles, planes = channels * perPixel;
-  const bool fitDescriptors = fits(channels, perPixel) && fits(planes, down.x, across.x) &&
-                              fits(problem.batch(), planes * down.x * across.x) &&
-                              fits(planes, down.w, across.w);
-  const bool fitCopies = fits(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
-                         fits(problem.wSizes[0], channels, down.w * steps[0]) &&
-                         fits(problem.xSizes[3] + across.x * steps[1],
-                              std::max<std::int64_t>(1, problem.xStrides[3])) &&
-                         fits(problem.batch(), problem.ySizes[1], problem.ySizes[2]) &&
-                         fits(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
+  const bool fitDescriptors =
+      fitsInt32(channels, perPixel) && fitsInt32(planes, down.x, across.x) &&
+      fitsInt32(problem.batch(), planes * down.x * across.x) && fitsInt32(planes, down.w, across.w);
+  const bool fitCopies =
+      fitsInt32(problem.batch(), channels, problem.xSizes[2] + down.x * steps[0]) &&
+      fitsInt32(problem.wSizes[0], channels, down.w * steps[0]) &&
+      fitsInt32(problem.xSizes[3] + across.x * steps[1],
+                std::max<std::int64_t>(1, problem.xStrides[3])) &&
+      fitsInt32(problem.batch(), problem.ySizes[1], problem.ySizes[2]) &&
+      fitsInt32(problem.ySizes[3], std::max<std::int64_t>(1, problem.yStrides[3]));
   return fitDescriptors && fitCopies;
 }
 

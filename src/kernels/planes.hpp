@@ -9,7 +9,7 @@
 
 namespace ucudnn {
 
-/// Its place among the sources.
+/// The source's place among the sources.
 constexpr std::int32_t kPlanes = 2;
 
 /// Whether a problem may have planes. Looks only at its values: cuDNN is not asked.

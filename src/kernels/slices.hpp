@@ -44,8 +44,8 @@ class Slices {
   /// Steps over so many samples.
   void next(int samples) noexcept;
 
-  /// From here on so much workspace lies in the output, in the part that is not written yet.
-  /// REQUIRES: the remaining samples have room for it (WorkspaceRoom::borrowed).
+  /// From here on the call's workspace lies in the part of the output that is not written yet.
+  /// REQUIRES: the remaining samples have so much room (WorkspaceRoom::borrowed).
   void borrow(std::size_t workspaceBytes) noexcept;
   /// From here on the workspace is the call's again.
   void giveBack() noexcept;

@@ -36,7 +36,8 @@ const KernelSource& sourceOf(Kernel kernel) {
   return *sources()[static_cast<std::size_t>(kernel.source)];
 }
 
-/// The source of engines is left out: it knows which configuration cuDNN is given.
+/// Whether an erratum bars kernels of the source for the problem. Engines decide by themselves,
+/// because only they know which configuration cuDNN is given.
 bool isBarredElsewhere(const Problem& problem, std::int32_t source) {
   return source != kEngines && isBarred(problem, nullptr, true);
 }

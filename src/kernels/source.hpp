@@ -113,7 +113,7 @@ bool isAsked(std::int32_t source, const Problem& problem, bool withEngines) noex
 bool mayBePlanned(const Problem& problem, Kernel kernel);
 /// Whether an erratum may be why the kernel is not offered on the current device.
 bool mayBeBarred(const Problem& problem, Kernel kernel);
-/// The functions of all sources, as above; of those that are asked.
+/// The functions below ask every source that may be asked, and put its place into what it returns.
 std::vector<KernelOffer> offeredKernels(cudnnHandle_t handle,
                                         const Problem& problem,
                                         const ConvolutionDescriptors& descriptors,
