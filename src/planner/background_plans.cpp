@@ -10,7 +10,8 @@
 namespace ucudnn {
 namespace {
 
-// Further plans are left to the calls. A program with so many convolutions waits for some of them.
+// At most so many plans are under way. Calls make further ones: a program with so many convolutions
+// waits for some of them.
 constexpr std::size_t kMostBegun = 1024;
 // Longest wait of a capture. Building takes 5 ms, compiling up to 1.5 s.
 constexpr std::chrono::seconds kPatience{5};

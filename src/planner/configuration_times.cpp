@@ -9,7 +9,7 @@ namespace ucudnn {
 namespace {
 
 // For estimates only: the rate of cuDNN's TF32 kernels on an H200 (misc/results/alexnet_*.json),
-// half of its memory's bandwidth, and a launch.
+// half of its memory's bandwidth, and the time of a launch.
 constexpr double kMultiplyAddsPerMs = 5e10;
 constexpr double kBytesPerMs = 2e9;
 constexpr double kLeastMs = 0.01;

@@ -28,8 +28,8 @@ constexpr double kLeastGainMs = 5e-4;
 constexpr double kHalfWorkspaceGain = 1.03;
 constexpr std::size_t kWorthHalving = std::size_t{256} << 20;
 
-// A framework's allocator has less than this anyway: PyTorch's hands out up to 10 MiB from blocks
-// of 20 MiB, and for more it keeps the largest block that a plan asked for.
+// Saving less than this frees nothing: PyTorch's allocator hands out up to 10 MiB from blocks of 20
+// MiB, and for more it keeps the largest block that a plan asked for.
 constexpr std::size_t kWorthSaving = std::size_t{16} << 20;
 
 /// The pace of a plan's micro-batches.

@@ -168,7 +168,8 @@ FrozenConfiguration configurationOf(const PlansField& field, int miniBatch) {
     const FrozenMicroBatches group = microBatchesOf(each);
     if (!configuration.microBatches.empty()) {
       const FrozenMicroBatches& former = configuration.microBatches.back();
-      if (group.borrows && !former.borrows) each.refuse("borrows behind one that does not");
+      if (group.borrows && !former.borrows)
+        each.refuse("borrows the output, and the one before it does not");
       if (!former.borrows && group.batch > former.batch)
         each.refuse("is larger than the one before it");
     }

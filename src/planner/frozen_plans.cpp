@@ -202,7 +202,7 @@ FrozenPlans::Found FrozenPlans::plan(const PlanRequest& request, const Machines&
           : made.why.empty() ? "it has no plan for other calls, which no engine can run"
                              : std::move(made.why);
   }
-  warn(request, indices.empty() ? "it is not there" : why);
+  warn(request, indices.empty() ? "the file has none" : why);
   return {};
 }
 

@@ -9,7 +9,7 @@
 namespace ucudnn {
 namespace {
 
-// As what nobody asked to be measured: the program's other threads allocate meanwhile.
+// As for unasked measuring: the program's other threads allocate meanwhile.
 constexpr std::size_t kPartsOfFree = 4;
 
 KernelToCheck toCheck(const PlanRequest& request, const Plan::Step& step) {
@@ -73,7 +73,7 @@ KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
     return Outcome::kPassed;
   }
   const bool isWrong = verdict.kind == KernelVerdict::Kind::kWrong;
-  // Who runs a program that doesn't know of us has not asked for its diagnosis.
+  // A user of a program that doesn't know of us has asked for no diagnosis, so this is no warning.
   Log::instance().write(request.settings->isUnmodified ? LogLevel::kInfo : LogLevel::kWarn,
                         fmt::format("{} N={}: {} is {}: {}; it is not used",
                                     request.problem.text(),

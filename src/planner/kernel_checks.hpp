@@ -11,8 +11,8 @@
 
 namespace ucudnn {
 
-/// Each once for a problem and batch size, and never again on a machine whose database has noted
-/// it. Thread-safe.
+/// Checks each kernel once for a problem and a batch size. A database that has noted the check
+/// spares it on later starts. Thread-safe.
 class KernelChecks {
  public:
   KernelChecks(MeasurementStore& store, Statistics& statistics)
@@ -27,7 +27,7 @@ class KernelChecks {
   /// refuses to run a kernel, a plan passes unchecked: a program that has no memory left must not
   /// be slower for it.
   Outcome check(const PlanRequest& request, const Plan& plan, Measuring measuring);
-  /// The same once more of kernels that have passed: some are right the first time only.
+  /// Checks the plan's kernels once more, because some are right the first times only.
   Outcome checkAgain(const PlanRequest& request, const Plan& plan);
 
  private:

@@ -68,7 +68,7 @@ struct Coverage {
   std::size_t answeredBytes;  ///< limits up to this have the same answer; no less than limitBytes
 };
 
-/// A limit that is halved again and again makes no more.
+/// The number of limits kept. A limit that is halved again and again makes no more.
 constexpr std::size_t kMostCoverages = 128;
 
 /// A question about a problem, and its answers. A kernel that was left out because others beat it
@@ -101,9 +101,9 @@ struct KnownQuestion {
   /// Whether a plan within the limit can be made. If the limit is far below those asked for, there
   /// may be a better plan.
   bool answers(std::size_t limitBytes) const noexcept;
-  /// Whether the answer was looked for within a similar limit, half to double. So a varying limit
-  /// is measured anew only as often as it halves or doubles. Also true if such a search gave a plan
-  /// that fits the limit: mostly a call brings its plan's workspace.
+  /// Whether the answer was looked for within a similar limit, from half to double. So measuring is
+  /// repeated only as often as a varying limit halves or doubles. Also true if such a search gave a
+  /// plan that fits the limit, because a call mostly brings its plan's workspace.
   bool answersClosely(std::size_t limitBytes) const noexcept;
   void addCoverage(Coverage coverage);
   /// Answered, and another attempt would add nothing unless its limit is closer.
@@ -143,12 +143,13 @@ struct Known {
   /// takes cuDNN long to say so.
   std::set<int> accurateFirst;
 
-  // Found by checks (kernel_checks.hpp).
+  // Kernels that checks have found right or wrong (kernel_checks.hpp).
   KernelSet right, repeated;      ///< compute what they should; and the same bits, when asked twice
   std::set<Kernel> wrong;         ///< are barred at any batch size
   std::set<Kernel> unrepeatable;  ///< are not as deterministic as cuDNN says
 
-  /// Drops what is wrong of the measurements, and what it has said of determinism.
+  /// Drops wrong kernels from the measurements, and marks those that a check found not to be
+  /// deterministic.
   void dropWrong();
   /// Whether the time of any kernel is known for this many samples.
   bool hasMeasured(int batch) const noexcept {

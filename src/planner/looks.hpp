@@ -14,10 +14,11 @@ struct PlannedLook : Look {
   std::vector<int> sizes;  ///< ascending, the mini-batch included
 };
 
-/// The look for a problem of which nothing is measured: at the kernels of another machine's plans
-/// for it, or of a similar problem's plans, and, if the client's own kernel runs in parts, at the
-/// parts' beside the first that cuDNN names. Empty if neither is known. Without kernels: those
-/// plans run by the client's own one. REQUIRES: the store's lock.
+/// The look for a problem of which nothing is measured. It has the kernels of another machine's
+/// plans for it, or of a similar problem's plans; and, if the client's own kernel runs in parts,
+/// that kernel and the first that cuDNN names, at the parts' sizes. Empty if neither is known. A
+/// look without kernels says that those plans run by the client's own one. REQUIRES: the store's
+/// lock.
 std::optional<PlannedLook> lookAt(const MeasurementStore& store,
                                   const PlanRequest& request,
                                   const KnownQuestion& asked);

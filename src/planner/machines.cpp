@@ -68,7 +68,7 @@ std::vector<int> benchmarkDevices(const std::vector<int>& ids,
           fmt::format("UCUDNN_BENCHMARK_DEVICES: there is no device {} (accepted: 0 to {}, or all)",
                       id,
                       count - 1));
-    // The times of another kind are its own: handles on its devices measure them.
+    // Leaves out devices of another kind: handles on them measure their own times.
     if (id != device && machines.ofDevice(id) == machines.ofDevice(device)) others.push_back(id);
   }
   return others;

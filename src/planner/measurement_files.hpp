@@ -47,7 +47,7 @@ class MeasurementFiles {
   void addAccurateFirst(const PlanRequest& request);
   void addRight(const PlanRequest& request, const KernelSet& kernels);
   void addWrong(const PlanRequest& request, int batch, Kernel kernel);
-  /// Rows say of the request's problem what cuDNN denies.
+  /// Warns that rows say something about the request's problem that cuDNN denies.
   void warnOfLies(const PlanRequest& request);
 
  private:

@@ -106,7 +106,7 @@ bool MeasurementStore::addLoaded(const PlanRequest& request, const StoredKnowled
     }
     for (const auto& [size, found] : stored.measurements) {
       statistics_.kernelsLoaded += static_cast<long long>(found.kernels.size());
-      // This process's own measurements stay.
+      // What this process has measured itself stays.
       std::vector<Measurement>& kernels = known.measurements[size].kernels;
       kernels.reserve(kernels.size() + found.kernels.size());
       for (const Measurement& m : found.kernels)

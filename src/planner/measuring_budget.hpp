@@ -48,14 +48,14 @@ class MeasuringBudget {
   /// for, so that a long program measures all.
   static constexpr double kLeastGain = 0.02;
 
-  /// Adds estimated time in convolutions, corrected by what estimates were wrong so far.
+  /// Adds estimated time in convolutions, times the correction that was learned.
   void addTime(double timeMs) {
     const std::lock_guard lock(mutex_);
     convolutionMs_ += timeRatio_ * timeMs;
   }
   /// A call that was estimated to take `estimatedMs` takes `timeMs`.
   void learnTime(double estimatedMs, double timeMs);
-  /// A measurement has cost `costMs` where `expectedCostMs(timeMs)` was thought of.
+  /// A measurement has cost `costMs`; `expectedCostMs(timeMs)` was expected.
   void learn(double timeMs, double costMs);
   /// A measurement has saved this part of its problem's time, or nothing: 0.
   void learnGain(Hope hope, double gain);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kErase = "\r\x1b[K";
 
-/// In one piece: other threads and processes write there, too. A terminal that is gone is no error.
+/// One write, because other threads and processes write to the terminal, too. A terminal that is
+/// gone is no error.
 void writeToTerminal(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }

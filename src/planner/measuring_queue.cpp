@@ -5,7 +5,8 @@
 namespace ucudnn {
 namespace {
 
-// Others of a program with more problems wait until one of these has been measured or forgotten.
+// The most problems that wait. Those of a larger program wait until one of these has been measured
+// or forgotten.
 constexpr std::size_t kMostWaiting = 256;
 
 }  // namespace

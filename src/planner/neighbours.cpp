@@ -8,9 +8,9 @@
 namespace ucudnn {
 namespace {
 
-// Only the latest of a form are kept, because a program's sizes wander.
+// So many problems of a form are kept, the latest ones, because a program's sizes wander.
 constexpr std::size_t kMostOfAForm = 64;
-// Timing more kernels would take as long as asking cuDNN for all.
+// So many kernels are taken: timing more would take as long as asking cuDNN for all.
 constexpr std::size_t kMostKernels = 3;
 
 /// The layout of a tensor without gaps: 1 channels first, 2 channels last; 0: it has gaps.

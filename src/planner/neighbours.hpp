@@ -31,8 +31,8 @@ class Neighbours {
   BoundedMap<KnownKey, std::vector<KnownKey>, KnownKey::Hash> byForm_{kMostForms};
 };
 
-/// The kernels of a neighbour's plans within the limit, those of the plan with most workspace
-/// first; only as many as are timed quickly.
+/// The kernels of a neighbour's plans within the limit, those of the plan with the most workspace
+/// first. No more than are timed quickly.
 std::vector<Kernel> kernelsOfPlans(const KnownQuestion& asked, std::size_t limitBytes);
 
 }  // namespace ucudnn

@@ -42,9 +42,9 @@ class OngoingMeasurement {
   /// of the same kind.
   bool isOf(const PlanRequest& request, const BenchmarkRequest& benchmark) const noexcept;
 
-  /// Takes steps until `sliceMs` have passed, a step more or less. Returns false if none is left.
-  /// Throws Error if no kernel can be timed. REQUIRES: isOf; the device of the request's handle is
-  /// current, and its stream is not captured.
+  /// Takes steps until about `sliceMs` have passed. Returns false if no step is left. Throws Error
+  /// if no kernel can be timed. REQUIRES: isOf; the device of the request's handle is current, and
+  /// its stream is not captured.
   bool advance(const PlanRequest& request, const BenchmarkRequest& benchmark, double sliceMs);
   /// What is measured by now and hasn't been asked for before.
   Measurements newlySettled();

@@ -158,7 +158,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& reque
   const bool isOne = replayed && replayed->microBatches == enqueued->microBatches;
   const bool gains = isOne || (replayed && paysToReplay(*replayed, measurements_));
   const bool isPair = gains && enqueued->timeMs * kSplitGain < enqueuedMs(*replayed, measurements_);
-  // A split that gains less than its graph's launch costs would be replayed all the same.
+  // A split would be replayed even if it gains less than its graph's launch costs.
   const bool runsReplayed = gains || (replayed && paysToReplay(*enqueued, measurements_));
   const Configuration& main = runsReplayed ? *replayed : *enqueued;
   if (!confirm(request, {main}) || (isPair && !confirm(request, {*enqueued}))) return std::nullopt;
@@ -169,7 +169,7 @@ std::optional<PlanChooser::Chosen> PlanChooser::tryPair(const PlanRequest& reque
   return build(main, gains ? Pace::kDevice : Pace::kHost);
 }
 
-/// Empty as for `tryPlan`.
+/// Empty or null as for `tryPlan`.
 std::optional<std::vector<Configuration>> PlanChooser::tryFront() {
   const Pace pace = request_.replay() == Replay::kWhereRepeated ? Pace::kDevice : Pace::kHost;
   const int miniBatch = request_.problem.batch();

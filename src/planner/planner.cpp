@@ -229,14 +229,15 @@ std::pair<PlanAnswer, bool> Planner::keep(const PlanRequest& request,
     bool isNew = true;
     const auto isSame = [&](const KnownPlan& former) {
       if (former.maxError != made.maxError) return false;
-      // Two answers without a plan are one line of the log, deterministic or not.
+      // Two answers without a plan are one line of the log, even if only one was to be
+      // deterministic.
       if (!former.plan && !made.plan) return former.highBytes == made.highBytes;
       return former.replay == made.replay && isSamePlan(former.plan.get(), made.plan.get());
     };
     for (const auto* list : {&asked.plans, &asked.formerPlans})
       for (const KnownPlan& former : *list)
         if (isNew && isSame(former)) {
-          // The same plan, now for more calls, is not another one.
+          // The same plan for more calls than before is no new one.
           if (!made.plan || made.plan->runs <= former.plan->runs) made.plan = former.plan;
           isNew = false;
         }

@@ -70,8 +70,8 @@ class Planner {
     return checks_.checkAgain(request, plan) != KernelChecks::Outcome::kFailed;
   }
 
-  /// As `answer`, measured at once. Null where cuDNN offers nothing within the limit, or nothing
-  /// could be measured, which has been warned of. Throws Error.
+  /// As `answer`, but measured at once. Null if cuDNN offers nothing within the limit, or if
+  /// nothing could be measured; a warning has said so. Throws Error.
   std::shared_ptr<const Plan> plan(const PlanRequest& request) {
     return answer(request, Measuring::kNow).plan;
   }

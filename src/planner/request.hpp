@@ -83,7 +83,7 @@ struct PlanRequest {
   bool suitsEngines = false;
   bool lacksWorkspace = false;   ///< the call's own kernel needs more than the call has
   std::optional<OwnKernel> own;  ///< that kernel, where it is known
-  /// The workspace is asked for, and not granted yet: a plan that needs less of it saves memory.
+  /// Whether the workspace is only asked for: a plan that needs less of it then saves memory.
   bool mayTellLess = false;
   std::uint32_t callsSince = 1;  ///< calls that were made since the planner was asked last
   const Settings* settings = nullptr;

@@ -12,12 +12,11 @@
 namespace ucudnn {
 namespace {
 
-// An engine takes 20 us for any part, however small. Parts that are estimated shorter than
-// kShortestMs, of which 10 us stand for a launch, would be mostly overhead: at most kFew of them
-// are made.
+// Even the smallest part takes an engine 20 us, of which 10 stand for a launch. So parts that are
+// estimated to be shorter than kShortestMs are mostly overhead, and at most kFew of them are made.
 constexpr double kShortestMs = 0.015;
 constexpr int kFew = 4;
-// So many numbers of parts are tried one by one, as long as cuDNN takes for a call.
+// So many numbers of parts are tried one by one. That takes cuDNN as long as a call.
 constexpr int kAskedOneByOne = 4;
 
 // Failed parts are not tried at each call; if they always fail, they are tried more and more
@@ -70,7 +69,7 @@ class Parts {
   /// Whether cuDNN failed to say what runs. It may say so another time.
   bool failed() const noexcept { return failures_ > 0; }
 
-  /// No time of it is known. Null: the kernel is wrong. Throws Error.
+  /// The step has no time, because none is known. Null: the kernel is wrong. Throws Error.
   std::shared_ptr<const Plan> plan() const {
     auto plan = std::make_shared<Plan>(
         *buildPlan(prepared_, request_, configuration_, Pace::kHost, measurements_));
@@ -105,7 +104,7 @@ int evenParts(int miniBatch, int count) {
 /// the kernel at all, and is asked once. Throws Error.
 bool divide(const PlanRequest& request, Parts& parts, bool mayRun = false) {
   const int miniBatch = request.problem.batch();
-  // The workspace of most kernels grows with the batch, from the size that a filter takes.
+  // The workspace of most kernels grows with the batch, from what the filter alone takes.
   const auto partsWithin = [&](std::size_t bytes, int count) {
     const std::size_t limitBytes = std::max<std::size_t>(request.limitBytes, 1);
     const auto wanted = static_cast<double>(bytes) / static_cast<double>(limitBytes) * count;
@@ -122,7 +121,7 @@ bool divide(const PlanRequest& request, Parts& parts, bool mayRun = false) {
     if (estimatedMs(part) < kShortestMs && count > kFew) return false;
     if (parts.offer(size)) break;
     if (mayRun && parts.leastBytes() == 0) return false;
-    // The further from what fits, the wider the steps.
+    // The farther the size is from one that fits, the wider the steps.
     if (parts.leastBytes() > 0) count = std::max(count, partsWithin(parts.leastBytes(), count) - 1);
     if (++asked >= kAskedOneByOne) step *= 2;
   }

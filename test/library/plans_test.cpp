@@ -204,7 +204,7 @@ TEST_F(PlansTest, WhatIsMissingIsPlannedAsUsualWithOneWarning) {
               linesWith(log_,
                         {"[warn]",
                          file_ + ": no plan for " + operation + " ",
-                         "it is not there: planned as usual"})
+                         "the file has none: planned as usual"})
                   .size());
   EXPECT_EQ(3U, linesWith(log_, {}).size());
 }
@@ -215,7 +215,7 @@ TEST_F(PlansTest, StrictLeavesWhatIsMissingToCudnn) {
   ++other.channels;
   const Environment strict = {{"UCUDNN_PLANS", file_}, {"UCUDNN_PLANS_STRICT", "1"}};
   EXPECT_TRUE(says(client("run", other, strict), "measured 0 loaded 0 split 0"));
-  EXPECT_EQ(3U, linesWith(log_, {"it is not there: left to cuDNN"}).size());
+  EXPECT_EQ(3U, linesWith(log_, {"the file has none: left to cuDNN"}).size());
   EXPECT_EQ(3U, linesWith(log_, {}).size());
   EXPECT_FALSE(says(client("run", case_, strict), "split 0"));
   EXPECT_EQ(3U, linesWith(log_, {}).size());

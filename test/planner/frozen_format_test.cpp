@@ -122,7 +122,7 @@ TEST(FrozenFormatTest, WhatIsNotInOrderIsRefusedByItsField) {
       {{"\"batch\": 1", "\"batch\": 4"},
        "plans[0].plan.micro_batches[1] is larger than the one before it"},
       {{"\"batch\": 1", "\"borrows\": true, \"batch\": 1"},
-       "plans[0].plan.micro_batches[1] borrows behind one that does not"},
+       "plans[0].plan.micro_batches[1] borrows the output, and the one before it does not"},
       {{"\"batch\": 3", "\"borrows\": 1, \"batch\": 3"},
        "plans[0].plan.micro_batches[0].borrows is neither true nor false"},
       {{"\"count\": 2", "\"count\": 2147483647"},
