@@ -50,7 +50,7 @@ PlanRequest CallPlans::request() {
   return wanted;
 }
 
-/// For a program whose bits must not depend on what has been measured.
+/// The answer for a program whose bits must not depend on what has been measured.
 PlanAnswer CallPlans::unmeasured(const PlanRequest& wanted) {
   PlanAnswer found;
   found.isFinal = found.ownIsBest = !wanted.lacksWorkspace;
@@ -128,7 +128,7 @@ std::shared_ptr<const Plan> CallPlans::complete(const Plan& plan) noexcept {
   }
 }
 
-/// Remembers an answer, unless it says nothing about the calls that the table serves.
+/// Remembers an answer for later calls, unless the table has a plan that serves other calls.
 void CallPlans::remember(const PlanAnswer& found, const char* why) {
   HotPlans& table = context_.hotPlans_;
   const std::uint64_t epoch = context_.limits_.epoch();

@@ -159,8 +159,8 @@ std::shared_ptr<const HostPlan> HostCall::planForCapture(const CallStream& strea
   return known->plan;
 }
 
-/// An estimated plan is made anew, more and more seldom: its tiles' kernels may have been measured
-/// meanwhile. Not where all calls must have the same bits.
+/// Makes an estimated plan anew, at calls ever farther apart, because its tiles' kernels may have
+/// been measured meanwhile. Keeps it if all calls must give the same bits.
 std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands) {
   KnownHostPlan& known = context_.hostPlans_[{problem_, operands}];
   const std::uint32_t calls = known.calls++;
@@ -176,7 +176,7 @@ std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands)
   return known.plan;
 }
 
-/// The kernels' time is estimated, or known of the planner.
+/// The time of a tile's kernels is the one that the planner knows, else an estimate.
 std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands) {
   const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
   const DeviceBudget budget = staging().budget(context_.settings().deviceMemoryBytes, biasBytes);

@@ -53,7 +53,7 @@ class ToldWorkspaces {
   };
 
   ForkMutex mutex_;
-  /// By the client's kernel. Empty if that does not run within the cap.
+  /// Told sizes by the client's kernel; no kernel if its own does not run within the cap.
   BoundedMap<Key, std::map<std::optional<Kernel>, std::size_t>, KeyHash> told_{kMostProblems};
 };
 

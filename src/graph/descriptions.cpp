@@ -7,7 +7,7 @@
 #include "graph/client_graph.hpp"
 #include "kernels/graph_operations.hpp"
 
-// A graph's and a plan's handle are marked deprecated, and set by every client there is.
+// cuDNN marks the handles of graphs and plans deprecated, but every client sets them.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace ucudnn {

@@ -10,17 +10,19 @@
 namespace ucudnn {
 namespace {
 
-// More tiles than the first number are simulated only where nothing else fits.
+// The most tiles of a division. More than kManyTiles are simulated only while nothing has fitted.
 constexpr std::int64_t kManyTiles = 512, kMostTiles = 4096;
-// Tensor cores multiply eight channels at a time, or more.
+// Channels and filters are cut at multiples of this: tensor cores multiply eight at a time, or
+// more.
 constexpr std::int32_t kChannels = 8;
-// A workspace of this many times a tile's tensors is as good as any: kernels copy tensors, and
-// transform them.
+// More workspace than this many times a tile's tensors gains nothing: kernels copy and transform
+// tensors.
 constexpr std::size_t kWorkspaceTimes = 4;
 constexpr std::size_t kLeastWorkspace = std::size_t{1} << 30;
-// More tiles have to be faster by that: they cost the host, and what no estimate knows.
+// A division into more tiles must be faster by this: each tile costs the host, and estimates don't
+// know that.
 constexpr double kTilesGain = 0.99;
-// A division this near to the bound is good enough to look no further.
+// A division this near to the bound ends the search.
 constexpr double kNearBound = 1.05;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -42,7 +44,7 @@ class Search {
   }
 
   Division run() {
-    // More axes are cut only where that may pay.
+    // First only samples and bands are cut, then filters, then channels, each only if it may pay.
     tryAll(1, 1);
     if (!isNearBound()) tryAll(kMostTiles, 1);
     if (!isNearBound()) tryAll(kMostTiles, kMostTiles);
@@ -55,7 +57,7 @@ class Search {
 
   bool mayCut(Axis axis) const noexcept {
     if (axis == kIns && (whole_.groups > 1 || isFused())) return false;
-    // Each addition would be rounded.
+    // Adding up would round each time.
     return !addsAlong(whole_, axis) || !isRounded(whole_.outputType());
   }
   bool isFused() const noexcept { return whole_.operation == Operation::kBiasActivationForward; }
@@ -118,7 +120,8 @@ class Search {
     }
   }
 
-  /// `resident`: the tensor of which all parts stay; kTensors: none. Returns whether the slots fit.
+  /// `resident`: the tensor all of whose parts stay on the device; kTensors: none. Returns whether
+  /// the slots fit.
   bool trySlots(Tiling tiling, int slots, std::size_t resident) {
     const Tiles uncounted(whole_, tiling);
     if (uncounted.count() > (isFound() ? kManyTiles : kMostTiles)) return false;
@@ -137,7 +140,7 @@ class Search {
     const std::size_t workspaceBytes = roundDownToAlignment(
         std::min(budgetBytes_ - layout.bytes(), usefulWorkspace(tiles.tile({}).problem)));
     const double ms = simulatedMs(tiles, workspaceBytes);
-    // cuDNN is asked only where it decides.
+    // cuDNN is asked for the workspace only if the division is the best so far.
     if (ms == kNever) return true;
     const std::size_t least = leastWorkspace(tiles, layout);
     if (least > budgetBytes_ - layout.bytes()) return false;
@@ -145,7 +148,8 @@ class Search {
     return true;
   }
 
-  /// Nothing fits: repeats the search for the least bytes that would.
+  /// Nothing fits. Repeats the search for the least bytes that would, and throws an Error that
+  /// names them.
   [[noreturn]] void refuse() {
     isNaming_ = true;
     tryAll(kMostTiles, kMostTiles);
@@ -186,7 +190,7 @@ class Search {
     return most == kNoWorkspace ? most : roundUpToAlignment(most);
   }
 
-  /// kNever if another division is as good.
+  /// The time of the division's calls, simulated. kNever if the best one so far is as good.
   double simulatedMs(const Tiles& tiles, std::size_t workspaceBytes) const {
     const KernelTime kernelTime = [&](const Problem& tile) {
       return kernels_.ms(tile, workspaceBytes);
@@ -199,7 +203,7 @@ class Search {
     return kNever;
   }
 
-  /// Tiles of full size.
+  /// How many tiles have full size.
   double wholeTiles(const Tiles& tiles) const {
     double count = 1;
     for (const Axis axis : {kSamples, kBand, kOuts, kIns}) {
@@ -209,7 +213,8 @@ class Search {
     return count;
   }
 
-  /// Whether no division can be much faster: the busiest of the link's directions and the kernels.
+  /// Whether no division can be much faster, because the kernels, or one direction of the link,
+  /// must take as long.
   bool isNearBound() const {
     if (!isFound()) return false;
     const double bytes[] = {static_cast<double>(whole_.xBytes()),

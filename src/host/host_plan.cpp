@@ -18,7 +18,7 @@ class StepBuilder {
  public:
   explicit StepBuilder(HostPlan& plan) : plan_(plan), whole_(plan.whole) {}
 
-  /// The bias of a part of the filters.
+  /// Adds the copies of each part's bias, if filters are cut.
   void addBiases() {
     if (!plan_.operands.bias || !plan_.tiles.isCut(kOuts)) return;
     const bool isDouble = plan_.operands.biasElementBytes == sizeof(double);
@@ -59,7 +59,7 @@ class StepBuilder {
     return plan_.shapes.size() - 1;
   }
 
-  /// Where a part's own rows are in its slot, behind rows of zeros.
+  /// The offset of a row of a part in its slot. Rows of zeros may come before the part's own.
   std::size_t slotOffset(const Tile& tile, Tensor tensor, int slot, std::int32_t row) const {
     const Layout layout = layoutOf(tile.problem, tensor);
     const std::size_t dimension = 2 + plan_.tiles.tiling().spatial;
@@ -91,7 +91,7 @@ class StepBuilder {
     step.loads.push_back({tensor, true, slot, std::move(rows)});
   }
 
-  /// Rows that the neighbour's slot has are copied from there.
+  /// Adds the load of a part. The rows that its neighbour's slot has are copied from there.
   void addHaloLoad(HostPlan::Step& step, const Tile& tile, Tensor tensor) {
     const Visit::Use& use = step.visit.uses[tensor];
     const std::size_t dimension = 2 + plan_.tiles.tiling().spatial;

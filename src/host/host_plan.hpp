@@ -80,7 +80,7 @@ struct KnownHostPlan {
   std::uint32_t calls = 0;
 };
 using HostPlans = BoundedMap<HostPlanKey, KnownHostPlan, HostPlanKeyHash>;
-/// A plan has the offsets of thousands of copies.
+/// Few, because a plan has the offsets of thousands of copies.
 constexpr std::size_t kMostHostPlans = 256;
 
 }  // namespace ucudnn

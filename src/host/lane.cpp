@@ -15,7 +15,7 @@ struct CapturedLane {
   std::unique_ptr<Lane> lane;
   std::shared_ptr<const std::atomic<bool>> gone;
 };
-/// Belong to the process, because a graph may go after the last handle.
+/// The lanes of graphs. They belong to the process, because a graph may outlive the last handle.
 struct CapturedLanes {
   ForkMutex mutex;  ///< guards the map; a lane's user holds the lock of its staging
   std::map<std::uint64_t, CapturedLane> byCapture;

@@ -154,9 +154,10 @@ class HostRun {
     return status;
   }
 
-  /// Before the stream waits for the rest of the part, so that the neighbour's slot is soon free.
-  /// On a stream of copies they would wait for the kernels under way, and copies would wait for
-  /// them: within the device multiprocessors copy.
+  /// Copies shared rows from the neighbour's slot. Comes before the stream waits for the rest of
+  /// the part, so that the neighbour's slot is soon free. It is on the stream of the kernels:
+  /// multiprocessors copy within the device, so on a stream of copies these would wait for the
+  /// kernels under way, and other copies would wait for them.
   void copyHalos(const HostPlan::Step& step) {
     for (const HostPlan::Load& load : step.loads) {
       if (load.halo.empty()) continue;

@@ -7,7 +7,7 @@
 namespace ucudnn {
 namespace {
 
-// cudaDevAttrMaxPitch of all GPUs.
+// What all GPUs answer for cudaDevAttrMaxPitch.
 constexpr std::size_t kMostPitch = std::numeric_limits<std::int32_t>::max();
 
 struct Dimension {

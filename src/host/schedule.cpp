@@ -69,8 +69,8 @@ bool isLastOfItsOutput(const Tiles& tiles, const TileIndex& index) noexcept {
   return true;
 }
 
-/// The first tile is a full one; but the last band of backward data may read more rows, because its
-/// padding is another.
+/// The bytes of a slot: those of a full tile's part, or of the last band's if that is larger. The
+/// last band of backward data has another padding, so it may read more rows.
 std::size_t slotBytes(const Tiles& tiles, Tensor tensor) {
   std::size_t bytes = 0;
   for (const std::int32_t band : {0, tiles.count(kBand) - 1}) {
@@ -150,7 +150,7 @@ Problem SlotLayout::inPlace(const Problem& whole, Problem tile) const noexcept {
 
 namespace {
 
-/// How many copies, and rows in them, a full part takes.
+/// The number of copies that a full part takes, and of the rows in them.
 struct Copies {
   double count = 0, rows = 0;
   double ms(const Link& link, double bytesMs) const noexcept {

@@ -12,14 +12,14 @@ namespace ucudnn {
 
 /// Where a call's tensors are, and how they are used.
 struct HostOperands {
-  /// For x, w and y; the output is as its parts are written back, z as y's.
+  /// The places of x, w and y. The output's says how its parts are written back.
   std::array<Place, kTensors> places{Place::kDevice, Place::kDevice, Place::kDevice};
   bool readsOutput = false;  ///< beta is not 0
   std::optional<Place> z;    ///< of bias_activation_forward with alpha2 != 0
   std::optional<Place> bias;
   std::size_t biasElementBytes = 0;
 
-  /// Whether a call waits until it is done.
+  /// Whether a tensor is pageable: then a call waits until it is done.
   bool isPageable() const noexcept;
   bool isOnHost() const noexcept;
   bool operator==(const HostOperands& other) const noexcept {

@@ -125,7 +125,8 @@ void Staging::prepare() {
   lane_ = std::move(lane);
 }
 
-/// What a row of a copy to the device takes beside its bytes: the worse of narrow and wide ones.
+/// The time of one row of a copy to the device, besides its bytes: the longer of narrow and of wide
+/// rows.
 template <typename Time>
 static double rowMsOf(
     const Link& link, const Time& msOf, void* to, const void* from, cudaStream_t stream) {
@@ -144,8 +145,8 @@ static double rowMsOf(
   return rowMs;
 }
 
-/// Both directions at once, because they share what is behind the link; then many small copies,
-/// narrow rows, and copies within the device.
+/// Measures both directions at once, because they share what is behind the link; then many small
+/// copies, narrow rows, and copies within the device.
 void Staging::measureLink(const Lane& lane) {
   constexpr int kCopies = 16;
   constexpr std::size_t kSmall = 4096;
@@ -182,14 +183,15 @@ void Staging::measureLink(const Lane& lane) {
   };
   const float smallMs = repeat(in.get(), bounceIn_->buffer(0), kSmall);
   link_.copyMs = smallMs / kCopies;
-  // Half at most: what many small copies take one by one may be hidden between large ones.
+  // At most half of the time is taken for the cost of the copies themselves: large copies may hide
+  // it.
   const auto rateOf = [&](float ms) {
     return static_cast<double>(Bounce::kBytes) * kCopies / std::max(ms - smallMs, ms / 2);
   };
   link_.deviceBytesPerMs = rateOf(repeat(in.get(), out.get(), Bounce::kBytes));
   for (std::size_t i = 0; i < 2; ++i) link_.bytesPerMs[i] = rateOf(bothMs[i]);
   link_.rowMs = rowMsOf(link_, msOf, in.get(), bounceIn_->buffer(0), streams[0]);
-  // The host moves pageable memory besides.
+  // Pageable memory is never faster than pinned memory.
   link_.pageableBytesPerMs = std::min(link_.pageableBytesPerMs, link_.bytesPerMs[0]);
 }
 

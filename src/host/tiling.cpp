@@ -11,9 +11,9 @@ bool isBackwardData(const Problem& problem) noexcept {
   return problem.operation == Operation::kBackwardData;
 }
 
-/// The zeros that make bands of backward data alike: the padding of a full correlation, on both
-/// sides. The least that lets dy's rows reach the whole band. REQUIRES: the band begins at a
-/// multiple of the step.
+/// The zeros on both sides that make all bands of backward data alike: the padding of a full
+/// correlation, and no less than lets dy's rows reach the whole band. REQUIRES: the band begins at
+/// a multiple of the step.
 std::int64_t padOfBackwardData(const SpatialLine& line, std::int64_t band) noexcept {
   std::int64_t pad = line.pad % line.step;
   while (pad + line.step <= line.reach) pad += line.step;

@@ -25,7 +25,7 @@ enum Axis : std::size_t {
 using TileIndex = std::array<std::int32_t, kAxes>;
 
 Tensor outputTensorOf(Operation operation) noexcept;
-/// The input of which neighbouring bands read the same rows.
+/// The input of which neighbouring bands read some rows twice.
 Tensor haloTensorOf(Operation operation) noexcept;
 /// Whether the tensor's parts differ along the axis.
 bool dependsOn(const Problem& problem, Tensor tensor, Axis axis) noexcept;

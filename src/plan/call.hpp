@@ -42,8 +42,8 @@ struct ConvolutionCall {
   const ClientExecution* execution = nullptr;  ///< null: a call of the legacy API
 };
 
-/// Reads what a fused call's problem has besides. Returns false if it is not planned: z does not
-/// have y's layout, so the two can't be cut in step.
+/// Adds to the problem what only a fused call has: z and the activation. Returns false if the call
+/// is not planned: z does not have y's layout, so the two can't be cut in step.
 bool readFused(const ConvolutionCall& call, Problem& problem) noexcept;
 
 inline Ticket* ticketOf(const ConvolutionCall& call) noexcept {
@@ -59,7 +59,7 @@ inline const Problem* problemOf(Operation operation,
   return readProblem(operation, call.descriptors, read) ? &read : nullptr;
 }
 
-/// Reads what a call has besides its descriptors. Returns false if it is not planned.
+/// Adds to the problem what the call's descriptors don't say. Returns false if it is not planned.
 inline bool readRest(const ConvolutionCall& call, Problem& read) noexcept {
   return call.fused == nullptr || call.execution != nullptr || readFused(call, read);
 }

@@ -52,9 +52,9 @@ struct Plan {
   double predictedMs = 0;
   /// The plan for calls that are not replayed; null: this one. It needs no more workspace.
   std::shared_ptr<const Plan> enqueued;
-  /// The plan for calls that suit no engine, or do not overwrite what steps borrow. It needs no
-  /// more workspace, if the database is right about it: few clients make such calls, and cuDNN is
-  /// asked at the first (executor/checked_plans.hpp). Null: no such call is expected.
+  /// The plan for calls that suit no engine, or do not overwrite what steps borrow. Null: no such
+  /// call is expected. By the database it needs no more workspace. Few clients make such calls, so
+  /// cuDNN is asked about that at the first one (executor/checked_plans.hpp).
   std::shared_ptr<const Plan> general;
 
   Problem problem;

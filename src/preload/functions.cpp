@@ -149,8 +149,8 @@ bool lookUpPlanned(void* library, Functions& to) noexcept {
   return all;
 }
 
-/// The log is in the library that is not used, so a warning goes to stderr, as it would with the
-/// log, unless the level is below it.
+/// A warning goes to stderr, unless the log's level is below it: the log itself is in the library
+/// that is not used.
 void warn(const char* why, const char* detail, const char* advice = "") noexcept {
   static std::atomic<bool> warned{false};
   const char* const level = ::getenv("UCUDNN_LOG_LEVEL");
@@ -198,7 +198,7 @@ struct Decision {
 bool loadPlanned(const Cudnn& cudnn, Functions& planned) noexcept {
   if (isDisabled()) return false;
   if (cudnn.major != CUDNN_MAJOR) {
-    // A program may have both cuDNNs.
+    // A program may have cuDNN of both versions.
     if (loaded(kCudnn) == nullptr) warn("theirs is another than ", kCudnn);
     return false;
   }
@@ -264,7 +264,7 @@ class Callers {
     return nullptr;
   }
 
-  /// If all places are taken, nothing is remembered.
+  /// If all places are taken, the caller isn't remembered.
   void add(const void* caller, const Route* route) noexcept {
     for (std::size_t i = 0; i < kProbes; ++i) {
       Caller& place = callers_[placeOf(caller, i)];

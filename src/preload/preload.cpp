@@ -10,10 +10,10 @@ using ucudnn::preload::routeOf;
 
 namespace {
 
-/// Calls of ours that this thread is in. Calls by μ-cuDNN or cuDNN itself inside them pass through,
-/// to cuDNN's own functions: a library between us and cuDNN may have looked up ours in their place.
-/// Read on every call: the library is loaded when the program starts, so it may have its place in
-/// the threads' first block.
+/// How many of our calls this thread is in. Inside them calls by μ-cuDNN and cuDNN pass through to
+/// cuDNN's own functions: a library between us and cuDNN may have found ours in their place. Read
+/// on every call. The library is loaded when the program starts, so this may lie in the first block
+/// of thread-local memory.
 __attribute__((tls_model("initial-exec"))) thread_local int depth = 0;
 
 class CallScope {
@@ -63,7 +63,7 @@ cudnnStatus_t create(cudnnHandle_t* handle, const void* caller) noexcept {
 }
 
 #if UCUDNN_HAS_BACKEND
-/// cuDNN may run a plan of its own by a way that we don't see: in the workspace that it reads then.
+/// cuDNN may run its own plan in a way that we don't see, in the workspace that it reads then.
 bool isOfCudnn(const void* caller) noexcept {
   const link_map* const object = ucudnn::preload::objectAt(caller);
   return object != nullptr && ucudnn::preload::majorInName(object->l_name) > 0;

@@ -38,7 +38,7 @@ class CapturedMemory {
   /// Frees the regions, of all networks, whose graphs have gone. Waits for the device if there are
   /// any.
   void freeGone() noexcept;
-  /// How many graphs with a region have gone, ever.
+  /// How many graphs with a region have gone since the process began.
   static std::uint64_t gone() noexcept;
 
   /// Limit for each network: a program that keeps ever more graphs would take all memory.

@@ -12,7 +12,7 @@ const std::shared_ptr<NetworkConvolution>& Network::find(
     added->problem = problem;
     added->layer = layer;
     added->deterministic = deterministic;
-    // Adding doesn't matter to a convolution that can't borrow. Few other calls add.
+    // Whether a call adds matters only if the convolution's plan could borrow. Few other calls add.
     added->adds = calls == CallKind::kAdding || problem.overwrittenSampleBytes() == 0;
     convolutions_.push_back(added);
     place = std::move(added);

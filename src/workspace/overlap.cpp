@@ -9,7 +9,7 @@ namespace {
 // another on two streams may also seem to touch, by the resolution of events.
 constexpr double kOverlapPart = 0.02;
 
-/// When a use got its region. Uses of one region exclude each other.
+/// The moment when a use got its region. Uses of one region exclude each other.
 double begunMs(const std::vector<WorkspaceUse>& uses, std::size_t i) {
   double begun = uses[i].requestedMs;
   for (std::size_t j = 0; j < uses.size(); ++j) {
