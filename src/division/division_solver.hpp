@@ -28,7 +28,7 @@ extern const DivisionSolver kGlpkSolver;
 /// beats in both time and workspace, and that by the Lagrangian bound may still beat the incumbent.
 extern const DivisionSolver kBranchAndBound;
 
-/// The first is the default.
+/// The solvers of this build; the first is the default.
 const std::vector<DivisionSolver>& divisionSolvers();
 
 /// See divideWorkspace above.

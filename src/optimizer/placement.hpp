@@ -1,4 +1,4 @@
-// How fast a network can be at best whose tensors don't all fit the device.
+// The best time of a network whose tensors don't all fit the device.
 #pragma once
 
 #include <array>

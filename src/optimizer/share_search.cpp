@@ -8,16 +8,16 @@
 namespace ucudnn {
 namespace {
 
-/// At first the mini-batch, its half and its quarter are planned: they have mostly been measured as
-/// micro-batches of the whole.
+/// The first sizes to plan: the mini-batch, its half and its quarter. They have mostly been
+/// measured as micro-batches of the whole.
 constexpr int kFirstParts[] = {1, 2, 4};
-/// Each plans one more number of samples of each kind.
+/// A round plans one more number of samples for each kind of device.
 constexpr int kMostRounds = 12;
-/// Less might be gained than timings differ by.
+/// A gain below this may be noise of the timings.
 constexpr double kNothingGained = 1.005;
 
-/// By number of samples. Between two that are planned in proportion, as below the first one; or
-/// never.
+/// Times by number of samples. Between two planned numbers they are interpolated, as below the
+/// first; if `onlyPlanned`, they are infinite.
 std::vector<double> tableOf(const std::map<int, StepPlan>& known, bool onlyPlanned) {
   std::vector<double> times = {0};
   for (const auto& [samples, plan] : known) {

@@ -16,19 +16,20 @@ std::size_t indexOf(int samples) {
   return static_cast<std::size_t>(samples);
 }
 
-/// By number of samples, up to `samples`.
+/// The device's times for 0 to `samples` samples.
 std::vector<double> stepTimes(const ShareDevice& device, int samples) {
   std::vector<double> times;
   for (int share = 0; share <= samples; ++share) times.push_back(device.stepMs(share));
   return times;
 }
 
-/// The least that the slowest device takes for so many samples together. Infinite: they can't.
+/// The time of the slowest device in the best division of so many samples. Infinite: the devices
+/// can't run them.
 double fastestSlowestMs(const std::vector<std::vector<double>>& times, int samples) {
   std::vector<double> best(indexOf(samples) + 1, kNever);
   best[0] = 0;
   for (const std::vector<double>& device : times)
-    // Downwards: what is read are states of the devices before this one.
+    // Goes downwards, so that it reads the totals of the devices before this one only.
     for (int total = samples; total >= 0; --total) {
       double least = kNever;
       for (int share = 0; share <= total; ++share)
@@ -38,15 +39,15 @@ double fastestSlowestMs(const std::vector<std::vector<double>>& times, int sampl
   return best[indexOf(samples)];
 }
 
-/// A sum of costs, each by a number of samples, that is the least for each total; and the way to
-/// it.
+/// The cheapest way to make each total of samples out of one number of samples for each addend,
+/// whose costs are added up.
 class LeastSum {
  public:
   explicit LeastSum(int samples) : samples_(samples), least_(indexOf(samples) + 1, kImpossible) {
     least_[0] = 0;
   }
 
-  /// `cost`: by number of samples.
+  /// `cost`: the addend's cost by number of samples.
   void add(const std::vector<std::int64_t>& cost) {
     std::vector<std::int64_t> next(least_.size(), kImpossible);
     std::vector<int>& chosen = chosen_.emplace_back(least_.size(), 0);

@@ -18,19 +18,20 @@ struct StepRest {
   }
 };
 
-/// The rest of timed steps: the line with the least squares through what is known of it, as ms by
-/// number of samples. One point: the same for any number. None: nothing.
+/// Fits a line to the rest of timed steps by least squares; the rest is known in ms for some
+/// numbers of samples. One point gives a constant, none gives 0.
 StepRest restOf(const std::map<int, double>& ms);
 
 /// The time of a step on one device.
 struct ShareDevice {
-  /// The network's, by number of samples; the first entry, of none, is not read. Times need not
-  /// rise. What is infinite, or beyond the end, the device can't run.
+  /// The network's time in ms by number of samples. Entry 0 is not read. Times need not rise. The
+  /// device can't run a number whose time is infinite, or is not there.
   std::vector<double> timesMs;
   StepRest rest;
   int mostSamples = std::numeric_limits<int>::max();  ///< that its memory holds
 
-  /// Infinite: it can't. Nothing for no samples: such a device takes no part.
+  /// The time of a step with so many samples. Infinite: the device can't run it. 0 without samples,
+  /// because such a device takes no part.
   double stepMs(int samples) const;
   bool operator==(const ShareDevice& other) const;
 };
@@ -46,11 +47,10 @@ double stepMsOf(const std::vector<ShareDevice>& devices,
                 const std::vector<int>& samples,
                 double exchangeMs);
 
-/// The shares with the shortest step; of those, the ones whose slowest device takes the least; of
-/// those of several devices, the most equal ones: the sum of (b_i - b_j)^2 over pairs of equal
-/// devices is the smallest. So equal devices have equal shares where that costs nothing. Empty: the
-/// devices can't run so many samples. Exact: dynamic programming over devices and samples,
-/// O(devices x samples^2). REQUIRES: samples >= 1; exchangeMs >= 0.
+/// The shares with the shortest step. If there are several, those whose slowest device takes the
+/// least; then those that are most equal between equal devices: the sum of (b_i - b_j)^2 over their
+/// pairs is the smallest. Empty: the devices can't run so many samples. Exact: dynamic programming
+/// over devices and samples, O(devices x samples^2). REQUIRES: samples >= 1; exchangeMs >= 0.
 std::optional<Shares> fastestShares(const std::vector<ShareDevice>& devices,
                                     int samples,
                                     double exchangeMs);

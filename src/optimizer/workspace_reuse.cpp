@@ -122,8 +122,8 @@ class Program {
     }
   }
 
-  /// Takes no step from a state that can't lead to a best configuration: most states use a small
-  /// step too often.
+  /// Skips steps from states that can't lead to a best configuration: most have used a small step
+  /// too often.
   void fillStates() {
     states_.assign(static_cast<std::size_t>(miniBatch_) + 1, State{});
     states_[0].ticks = 0;

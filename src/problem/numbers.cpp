@@ -54,7 +54,7 @@ std::uint64_t wordOf(Number number) noexcept {
 std::uint64_t halfOf(float value) noexcept {
   constexpr int kLeastExponent = -14;  // smaller numbers have no leading one
   const int exponent = value != 0 ? std::max(std::ilogb(value), kLeastExponent) : kLeastExponent;
-  // A mantissa that is rounded up to the next power of two counts the exponent up.
+  // A mantissa that rounds up to the next power of two carries over into the exponent.
   const auto mantissa = std::lrint(std::ldexp(std::fabs(value), 10 - exponent));
   const auto bits = static_cast<std::uint64_t>(((exponent - kLeastExponent) << 10) + mantissa);
   return bits | (std::signbit(value) ? 0x8000 : 0);

@@ -87,7 +87,8 @@ std::size_t parseSize(const std::string& text) {
 }
 
 std::string doubtOfSize(const std::string& text) {
-  // Fewer bytes of workspace help no convolution, and few GPUs have so many MiB.
+  // Below this a number without a unit is doubted: so few bytes help no convolution, and as MiB it
+  // would be much of a GPU's memory.
   constexpr std::uint64_t kLeastMeantAsBytes = 64 << 10;
   const std::string_view number = trimmed(text);
   const char* const end = number.data() + number.size();
@@ -101,7 +102,7 @@ std::string formatSize(std::size_t bytes) {
   constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
-  // 1023.95 would be printed as "1024.0" of the smaller unit.
+  // 1023.95 KiB would be printed as "1024.0 KiB", so it is printed in the next unit.
   while (value >= 1023.95 && unit + 1 < kUnits.size()) {
     value /= 1024;
     ++unit;

@@ -23,7 +23,8 @@ bool isControl(std::uint32_t code) {
   return isC0OrC1 || breaksLine || reorders;
 }
 
-/// The first character of `text`, which is not empty. A byte that begins none stands for itself.
+/// The first character of `text`, which is not empty. A byte that begins no character counts as
+/// one.
 Character firstOf(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t bytes = first < 0x80             ? 1
