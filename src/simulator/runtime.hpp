@@ -183,13 +183,13 @@ UCUDNN_SIMULATOR_API int ucudnnSimulatorComputesAll();
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetLie(int lie);
 /// As UCUDNN_SIMULATOR_ROUNDING: a Rounding.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRounding(int rounding);
-/// What algorithms do with such channels: an OddChannels. So some parts of a problem are unlike
-/// others.
+/// Sets what algorithms do with numbers of channels that are no multiple of 8 (an OddChannels), so
+/// that parts of a problem can differ from others.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetOddChannels(int channels);
 /// As UCUDNN_SIMULATOR_RANDOM_TIMES; 0: off.
 UCUDNN_SIMULATOR_API void ucudnnSimulatorSetRandomTimes(std::uint64_t seed);
-/// An engine configuration, which must be finalized, takes so much of its time with its graph: as
-/// when a program's own kernel is the fastest by far. (Of the simulated cuDNN.)
+/// Scales the time of a finalized engine configuration with its graph, so that a program's own
+/// kernel can be the fastest by far. (Exported by the simulated cuDNN.)
 UCUDNN_SIMULATOR_API void ucudnnSimulatorScaleTime(void* configuration, double factor);
 /// Sets the fate of engines that are compiled at run time from now on: a Compiling. (Exported by
 /// the simulated cuDNN, like the next.)

@@ -37,7 +37,7 @@ class Way {
   void choose(const Choice& choice, const DeviceBuffer& searched) {
     workspace_ = {searched.get(), accept(choice)};
     if (workspace_.bytes > searched.bytes())
-      throw DeviceError("more workspace is asked for than the query was given");
+      throw DeviceError("the answer needs more workspace than the query had");
   }
   /// The same in memory of its own.
   void choose(const Choice& choice) {
@@ -96,7 +96,7 @@ std::size_t unlimitedBytes() {
   return std::min(usable, kUnlimitedCapBytes);
 }
 
-/// As much as the hungriest algorithm wants and the device has.
+/// The workspace of the hungriest algorithm, as far as the device has it.
 DeviceBuffer unlimitedWorkspace(cudnnHandle_t handle, const Convolution& convolution) {
   const std::size_t cap = unlimitedBytes();
   std::size_t most = 0;
@@ -109,7 +109,7 @@ DeviceBuffer unlimitedWorkspace(cudnnHandle_t handle, const Convolution& convolu
   return DeviceBuffer(most);
 }
 
-/// The most exact kernel at hand, by algorithm number and falling preference: plain sums of
+/// The most exact kernel that there is: algorithms by number, in falling preference. They sum up
 /// products on ordinary units.
 std::vector<int> referenceAlgorithms(ucudnnOperation_t operation) {
   switch (operation) {
@@ -203,8 +203,8 @@ bool choosePicked(cudnnHandle_t handle,
   return true;
 }
 
-// How long the device may have been busy since its last rest: with the row before, and with copies
-// of random numbers.
+// The least time to rest for: the row before, and copies of random numbers, have kept the device
+// busy.
 constexpr double kBusyBeforePlanningMs = 20;
 
 void askOurs(const Handles& handles,
@@ -284,7 +284,7 @@ void findUnlimited(Subject& s) {
   Choice fastest;
   {
     const DeviceBuffer all = unlimitedWorkspace(handle, s.convolution);
-    // Asked twice: the first time includes loading each kernel, which is no merit of ours.
+    // Asks twice: the first time loads each kernel, which must not count for μ-cuDNN.
     nativeChoice(handle, s.convolution, s.tensors, all);
     fastest = nativeChoice(handle, s.convolution, s.tensors, all);
   }
@@ -408,7 +408,7 @@ std::vector<Row> benchRows(const Handles& handles,
                            const BenchOptions& options) {
   std::optional<Subject> subject;
   const std::string error = errorOf([&] {
-    // Memory that nobody reads is not filled: filling large memory takes long.
+    // Memory that nobody reads is not filled, because filling much memory takes long.
     setArithmetic(std::min(arithmeticFor(options, layer), arithmeticToPlan(options, layer)));
     subject.emplace(handles, autotuner, stream, layer, operation, options);
   });

@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Kind = KernelVerdict::Kind;
 
-// A kernel that is wrong at many samples is wrong at a few, but for its last tile: and the host
-// sums up as much of each.
+// So many samples do: a kernel that is wrong for many is wrong for a few, unless only its last tile
+// is wrong. The host then has less to add up.
 constexpr int kMostBatch = 8;
 
 struct Liar {

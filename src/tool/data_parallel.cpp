@@ -23,12 +23,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kExchanges = 20;  // that are timed by themselves
-/// A round of steps is about so long, which the clocks' changes are small in.
+/// A round of steps takes about so long: changes of the clocks are small in it.
 constexpr double kRoundMs = 300;
 constexpr int kFewestSteps = 3, kMostSteps = 30;
 constexpr int kCorrections = 2;
 
-/// Something that is timed: steps by shares, with the exchange where several devices have one.
+/// A way to run steps that is timed: its shares, and the exchange if several devices have one.
 struct Timed {
   std::vector<int> samples;
   double predictedMs = 0;
@@ -107,7 +107,7 @@ class DataParallel {
   const FoundShares& found() const noexcept { return found_; }
   const Measured& measured() const noexcept { return measured_; }
 
-  /// The speeds of all devices that each has alone, added up.
+  /// The sum of the speeds that the devices have alone.
   double sumOfSpeeds() const {
     double sum = 0;
     for (const Participant& one : participants_) sum += measured_.alone.at(one.kind).speed();
@@ -189,7 +189,7 @@ class DataParallel {
     return questions;
   }
 
-  /// The slowest device's time of a step.
+  /// Runs steps, and returns the time of the slowest device.
   double steps(const std::vector<int>& samples, int count, bool exchanges) {
     double slowestMs = 0;
     for (const auto& answer : ranks_.ask(runOf(samples, count, exchanges)))
@@ -197,8 +197,8 @@ class DataParallel {
     return slowestMs;
   }
 
-  /// Has each process plan its share, because it doesn't know the plans of others of its kind. Then
-  /// runs the steps until calls are as all later ones.
+  /// Has each process plan its share, because a process doesn't know the plans of others. Then runs
+  /// steps until calls are like all later ones.
   void settle(const std::vector<int>& samples, bool exchanges) {
     std::vector<std::optional<RankQuestion>> questions(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i)
@@ -229,8 +229,9 @@ class DataParallel {
     found_ = std::move(*found);
   }
 
-  /// Times the shares that were found, and at first what each device holds at most. All devices
-  /// work at the same time, and exchange nothing. `rests`: of each, by samples.
+  /// Times the shares that were found, and at first the most samples that each device holds. All
+  /// devices work at the same time, and exchange nothing. `rests`: each device's rest of a step, by
+  /// samples.
   void timeRests(ShareSearch& search, std::vector<std::map<int, double>>& rests) {
     std::vector<std::vector<int>> toTime = {found_.best.samples};
     if (rests.front().empty()) {

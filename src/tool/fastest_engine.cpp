@@ -14,7 +14,7 @@ namespace ucudnn::tool {
 namespace {
 
 #if UCUDNN_HAS_ENGINES
-/// Those that can be built and need no more workspace, as cuDNN ranks them.
+/// The engines that can be built and need no more workspace, as cuDNN ranks them.
 std::vector<Engine> enginesOf(cudnnHandle_t handle,
                               const Convolution& convolution,
                               std::size_t workspaceBytes) {
@@ -79,7 +79,8 @@ std::optional<Engine> fastestEngine(cudnnHandle_t handle,
                                     const Convolution& convolution,
                                     const Tensors& tensors,
                                     std::size_t workspaceBytes) {
-  // The first call may load kernels; who takes so much longer than another then is not the fastest.
+  // The first call may load kernels. An engine that takes kHopeless times as long as another even
+  // so is not the fastest.
   constexpr double kLoadingMs = 50;
   constexpr double kHopeless = 2;
   std::vector<Engine> engines = enginesOf(handle, convolution, workspaceBytes);
@@ -99,7 +100,7 @@ std::optional<Engine> fastestEngine(cudnnHandle_t handle,
       bestMs = alone.front().timeMs;
       fastest = &engine;
     } catch (const DeviceError&) {
-      // It does not run here.
+      // The engine does not run here.
     }
   }
   return fastest == nullptr ? std::nullopt : std::optional(*fastest);

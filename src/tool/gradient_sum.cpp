@@ -84,7 +84,7 @@ class NcclSum : public GradientSum {
 
   void add(void* gradients, cudaStream_t stream) override {
     constexpr int kSum = 0;
-    // Kernels of a partial device's stream would be those of its multiprocessors alone.
+    // On the stream of a partial device NCCL's kernels would have its multiprocessors alone.
     check(cudaEventRecord(before_.get(), stream), "cudaEventRecord");
     check(cudaStreamWaitEvent(stream_.get(), before_.get(), 0), "cudaStreamWaitEvent");
     nccl_->check(

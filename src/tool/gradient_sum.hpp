@@ -10,10 +10,10 @@
 
 namespace ucudnn::tool {
 
-/// Memory that processes have in common: made before they are forked, freed in each by its end.
+/// Memory that processes share. It is made before they are forked, and freed in each at its end.
 class RankMemory {
  public:
-  /// `bytes`: of the gradients that each rank adds.
+  /// `bytes`: the gradients of each rank.
   RankMemory(int ranks, std::size_t bytes);
   ~RankMemory();
   RankMemory(const RankMemory&) = delete;
@@ -46,9 +46,9 @@ class GradientSum {
   virtual std::string name() const = 0;
 };
 
-/// By NCCL, where libnccl.so.2 is found, and else through the host. All ranks make one at the same
-/// time: those that have NCCL wait for each other. Throws DeviceError; BadInput for types that the
-/// host doesn't add.
+/// Uses NCCL if libnccl.so.2 is found, else the host. All ranks make one at the same time, because
+/// those with NCCL wait for each other. Throws DeviceError; BadInput for types that the host
+/// doesn't add.
 std::unique_ptr<GradientSum> makeGradientSum(const RankMemory& memory,
                                              int rank,
                                              cudnnDataType_t type);

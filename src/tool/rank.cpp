@@ -30,7 +30,7 @@ Ranks::Ranks(const std::vector<Layer>& layers,
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0) {
-      // It ends with its parent, also where that is killed.
+      // The child ends with its parent, even if that is killed.
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
       for (const Process& other : processes_) close(other.socket);
@@ -47,8 +47,8 @@ Ranks::Ranks(const std::vector<Layer>& layers,
   }
 }
 
-/// One that answers ends by itself, and keeps in the database what it has measured; another may
-/// wait for one that has failed.
+/// Waits for processes that answer: they end by themselves, and keep in the database what they have
+/// measured. Others are killed, because they may wait for one that has failed.
 Ranks::~Ranks() {
   for (const Process& process : processes_) close(process.socket);
   constexpr int kPatienceMs = 5000, kPollMs = 10;
@@ -86,7 +86,7 @@ std::vector<std::optional<RankAnswer>> Ranks::ask(
     waiting[i] = {questions[i] ? processes_[i].socket : -1, POLLIN, 0};
     if (!questions[i]) continue;
     ++open;
-    // A process that has ended is found by the answer that it doesn't give.
+    // A process that has ended is noticed because its answer doesn't come.
     static_cast<void>(
         send(processes_[i].socket, &*questions[i], sizeof *questions[i], MSG_NOSIGNAL));
   }

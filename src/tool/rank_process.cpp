@@ -48,7 +48,7 @@ class Rank {
     handles_ = std::make_unique<Handles>(stream());
     check(handles_->ours().setTotalWorkspaceSize(0), "ucudnnSetTotalWorkspaceSize");
     configure(handles_->ours(), options_);
-    // A database takes a part for the whole.
+    // The database can't tell a part of a device from the whole.
     if (part_) check(handles_->ours().setDatabase(""), "ucudnnSetDatabase");
     workspace_ = DeviceBuffer(own.limitBytes);
     gradients_ = DeviceBuffer(memory.bytes());
@@ -78,7 +78,8 @@ class Rank {
  private:
   cudaStream_t stream() const { return part_ ? part_->stream() : whole_.get(); }
 
-  /// Behind a step that is not counted: it aligns the ranks, as the last thing is an exchange.
+  /// Runs steps behind one that is not counted. That one aligns the ranks, because it ends with an
+  /// exchange.
   double run(const RankQuestion& question) {
     const Network* const network = question.samples > 0 ? &prepare(question.samples) : nullptr;
     const auto step = [&] {

@@ -32,7 +32,7 @@ void addDataParallelOptions(CLI::App& app, ShareOptions& options);
 
 /// The most samples of a mini-batch that one of the devices may take. Throws BadInput.
 int mostSamplesOf(const ShareOptions& options, std::size_t device, int samples);
-/// The error where the devices can't run the mini-batch.
+/// The error if the devices can't run the mini-batch.
 constexpr const char* kNotHeld = "the devices' memory does not hold the mini-batch: see --memory";
 
 /// The list's value for one of `count` devices. Throws BadInput unless it has one value or `count`.

@@ -15,10 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// All columns together fit a terminal.
+/// So wide that all columns together fit a terminal.
 constexpr std::size_t kDeviceColumns = 38;
 
-/// The time of a device's share, all told.
+/// The time of a device's share, everything included.
 std::optional<double> stepMs(const Participant& participant, const Dealt& dealt, std::size_t i) {
   const auto& plan = dealt.plans[i];
   if (!plan) return std::nullopt;

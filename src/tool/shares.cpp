@@ -16,7 +16,7 @@
 namespace ucudnn::tool {
 namespace {
 
-/// A device of this host, of which others of its kind have the times.
+/// A device of this host. Others of its kind take its times.
 class PlannedKind {
  public:
   PlannedKind(int device,
@@ -45,12 +45,12 @@ class PlannedKind {
   std::unique_ptr<Handles> handles_;
 };
 
-/// All that is asked of.
+/// The kinds of devices, each with a function that plans for it.
 struct Kinds {
   std::vector<std::function<StepPlan(int samples)>> plans;  ///< by kind
   std::map<std::string, std::size_t> numbers;
 
-  /// `make` is called where the kind is new.
+  /// Calls `make` if the kind is new.
   template <typename Make>
   std::size_t number(const std::string& name, std::size_t limitBytes, Make make) {
     const auto [place, isNew] =

@@ -23,7 +23,8 @@
 namespace ucudnn::tool {
 namespace {
 
-/// As the planner's: equally fast configurations don't differ by launches alone.
+/// The planner's time of a launch: of equally fast configurations the one with fewer launches is
+/// taken.
 constexpr double kLaunchMs = 1e-4;
 
 /// A kind of device in one of the databases.

@@ -11,10 +11,10 @@ namespace ucudnn::tool {
 
 struct ConvolutionOptions;
 
-/// The plans of a step for 1 to the layers' number of samples, within the limit, on the kind of
-/// device of that name: made of the kernels that the database has of it, measured and checked
-/// nowhere here. Of kinds that differ in versions alone the one that was measured last. The first
-/// plan, of no samples, is empty. Throws BadInput where the database has not all convolutions.
+/// The plans of a step for 1 to the layers' number of samples, within the limit, on a named kind of
+/// device. They are made of the kernels that the database has of it; nothing is measured or checked
+/// here. If kinds differ in versions alone, the one that was measured last counts. The first entry,
+/// for no samples, is empty. Throws BadInput if the database lacks a convolution.
 std::vector<StepPlan> storedSteps(const std::string& database,
                                   const std::string& machine,
                                   const std::vector<Layer>& layers,

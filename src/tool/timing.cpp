@@ -12,7 +12,8 @@ namespace {
 
 // Events resolve half a microsecond: 5 ms are measured to 0.01 %.
 constexpr double kTimingMs = 5;
-// For kernels so short that the host's calls, not the device, would make a timing last longer.
+// The most calls of a timing. With very short kernels more of them would keep the host busy for
+// longer than the device.
 constexpr int kMostCalls = 500;
 // The first call may load kernels, the second ran while clocks rose. The second is also the one
 // that a replayed plan is captured at, so from the third on a call is as all later ones.

@@ -71,8 +71,8 @@ Trainer::Trainer(const Network& network,
       check(handle.setTotalWorkspacePolicy(policyOf(way)), "ucudnnSetTotalWorkspacePolicy");
   }
   if (way != Way::kReuse) return;
-  // No query has named a limit: this is it. Equal parts need not be there at the same time on one
-  // stream.
+  // The workspace is the limit, because no query has named one. On one stream equal parts need not
+  // exist at the same time.
   const std::size_t parts = streams_ == Streams::kOne ? 1 : network.size();
   for (std::size_t i = 0; i < parts; ++i) workspaces_.emplace_back(report.eachBytes);
 }

@@ -11,8 +11,8 @@
 
 namespace ucudnn::simulator {
 
-/// The second line of a table of engines. The first is kProblemHeader; below, each problem has a
-/// line as the first has it, and each of its engines one as the second has it.
+/// The second line of a table of engines; the first is kProblemHeader. Below, each problem has a
+/// line with the first one's columns, and each of its engines a line with the second one's.
 constexpr const char* kEngineHeader = "modes,engine,time_ms,workspace_bytes";
 
 /// One engine with its knobs, as heuristics proposed it.

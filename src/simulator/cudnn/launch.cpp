@@ -120,7 +120,7 @@ void submitKernels(cudnnHandle_t handle, std::uint64_t kernel, Work work) {
 
 CallKernels algorithmKernels(const ConvolutionProblem& problem, int algorithm, const Cost& cost) {
   const Method method = methodOf(problem.operation, algorithm);
-  // Kernels differ in operation, method, type and units; sizes are their arguments.
+  // A kernel is named by operation, method, type and units. Sizes are its arguments.
   const int parts[] = {static_cast<int>(problem.operation),
                        static_cast<int>(method),
                        problem.x.type,

@@ -14,8 +14,8 @@ bool dependsOn(const GraphNode& node, std::size_t other) {
          node.dependencies.end();
 }
 
-/// Nodes stand behind all that they depend on: the order in which a launch runs them. False: they
-/// can't, for there is a circle.
+/// Puts each node behind all that it depends on, which is the order in which a launch runs them.
+/// False: there is a circle.
 bool sortNodes(GraphNodes& nodes, std::vector<cudaGraphNode_t>& names) {
   std::vector<std::size_t> order, place(nodes.size(), nodes.size());
   while (order.size() < nodes.size()) {

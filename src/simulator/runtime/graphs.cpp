@@ -14,7 +14,6 @@ namespace {
 
 // Kernels are counted, not works: a convolution of four kernels is four nodes of a real graph.
 // host_costs.cpp has the cost of a call for any graph.
-// a call costs for any graph is in host_costs.cpp.
 constexpr double kInstantiateMicroseconds = 2.5;  // a kernel
 constexpr double kDestroyMicroseconds = 1;        // a kernel
 constexpr double kUploadMicroseconds = 7;         // with cudaGraphLaunch's 3 the 10 of a first one
