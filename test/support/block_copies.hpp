@@ -7,8 +7,8 @@
 
 namespace ucudnn::test {
 
-/// The simulator loads their code with full arithmetic only, and μ-cuDNN keeps it for the process:
-/// a test without arithmetic would find other kernels behind one with it than alone. Such tests are
+/// The simulator loads their code only with full arithmetic, and μ-cuDNN keeps it for the process.
+/// So a test without arithmetic finds other kernels after a test with it than alone. Such tests are
 /// in programs of their own.
 inline void expectNoBlockCopies() {
   EXPECT_FALSE(hasBlockCopies()) << "an earlier test of this program had full arithmetic";

@@ -1,4 +1,4 @@
-// Statuses that a test's own code can't go on with.
+// Checks statuses in a test's own code, which can't go on after a failure.
 #pragma once
 
 #include <cuda_runtime_api.h>

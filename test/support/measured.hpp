@@ -4,7 +4,7 @@
 
 namespace ucudnn::test {
 
-/// The device takes as long as the host unless it is said.
+/// A measurement. The device takes as long as the host, unless another time is given.
 inline Measurement measured(Kernel kernel,
                             double timeMs,
                             std::size_t workspaceBytes,

@@ -114,14 +114,15 @@ inline void setRandomTimes(std::uint64_t seed) {
   detail::callSimulator<void>("ucudnnSimulatorSetRandomTimes", seed);
 }
 
-/// An engine configuration of the graph API, finalized, takes so much of its time with its graph.
+/// Scales the time of a finalized engine configuration with its graph.
 inline void scaleTime(void* configuration, double factor) {
   detail::callSimulator<void>("ucudnnSimulatorScaleTime", configuration, factor);
 }
 
 enum class Compiling { kWorks, kHeld, kFails };  // as ucudnn::simulator::Compiling
 
-/// Engines that cuDNN compiles are compiled, or wait for another word, or can't be compiled.
+/// Sets what becomes of engines that cuDNN compiles: they are compiled, wait until this changes, or
+/// can't be compiled.
 inline void setCompiling(Compiling compiling) {
   detail::callSimulator<void>("ucudnnSimulatorSetCompiling", static_cast<int>(compiling));
 }
