@@ -24,7 +24,7 @@ template <auto member>
 using Descriptor = typename TypeOf<std::remove_cv_t<decltype(member)>>::type;
 
 template <Operation operation>
-struct Doors {
+struct EntryPoints {
   using Row = Native<operation>;
   using Algorithm = typename Row::Algorithm;
   using Performance = typename Row::Performance;
@@ -196,22 +196,25 @@ cudnnStatus_t convolveFused(cudnnHandle_t handle,
   return convolve(activeContextOf(handle), handle, Operation::kBiasActivationForward, call, layer);
 }
 
-#define UCUDNN_NAME_DOORS(NAME)                                                                   \
-  constexpr auto doorConvolution##NAME = Doors<Operation::k##NAME>::convolve;                     \
-  constexpr auto doorGetConvolution##NAME##Algorithm_v7 = Doors<Operation::k##NAME>::list<false>; \
-  constexpr auto doorFindConvolution##NAME##Algorithm = Doors<Operation::k##NAME>::list<true>;    \
-  constexpr auto doorFindConvolution##NAME##AlgorithmEx = Doors<Operation::k##NAME>::findEx;      \
-  constexpr auto doorGetConvolution##NAME##WorkspaceSize =                                        \
-      Doors<Operation::k##NAME>::workspaceSize;                                                   \
-  template <typename... Arguments>                                                                \
-  cudnnStatus_t doorGetConvolution##NAME##Algorithm(Arguments... arguments) noexcept {            \
-    return Doors<Operation::k##NAME>::algorithm(arguments...);                                    \
+#define UCUDNN_NAME_ENTRIES(NAME)                                                       \
+  constexpr auto entryConvolution##NAME = EntryPoints<Operation::k##NAME>::convolve;    \
+  constexpr auto entryGetConvolution##NAME##Algorithm_v7 =                              \
+      EntryPoints<Operation::k##NAME>::list<false>;                                     \
+  constexpr auto entryFindConvolution##NAME##Algorithm =                                \
+      EntryPoints<Operation::k##NAME>::list<true>;                                      \
+  constexpr auto entryFindConvolution##NAME##AlgorithmEx =                              \
+      EntryPoints<Operation::k##NAME>::findEx;                                          \
+  constexpr auto entryGetConvolution##NAME##WorkspaceSize =                             \
+      EntryPoints<Operation::k##NAME>::workspaceSize;                                   \
+  template <typename... Arguments>                                                      \
+  cudnnStatus_t entryGetConvolution##NAME##Algorithm(Arguments... arguments) noexcept { \
+    return EntryPoints<Operation::k##NAME>::algorithm(arguments...);                    \
   }
-UCUDNN_NAME_DOORS(Forward)
-UCUDNN_NAME_DOORS(BackwardData)
-UCUDNN_NAME_DOORS(BackwardFilter)
-#undef UCUDNN_NAME_DOORS
-constexpr auto doorConvolutionBiasActivationForward = convolveFused;
+UCUDNN_NAME_ENTRIES(Forward)
+UCUDNN_NAME_ENTRIES(BackwardData)
+UCUDNN_NAME_ENTRIES(BackwardFilter)
+#undef UCUDNN_NAME_ENTRIES
+constexpr auto entryConvolutionBiasActivationForward = convolveFused;
 
 }  // namespace
 
@@ -220,10 +223,10 @@ extern "C" {
 #define UCUDNN_DOOR(NAME, PARAMETERS, ARGUMENTS)                                 \
   cudnnStatus_t ucudnn##NAME##Layer(                                             \
       cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS, ucudnnLayerId_t layerId) { \
-    return door##NAME(handle, UCUDNN_UNPACK ARGUMENTS, layerId);                 \
+    return entry##NAME(handle, UCUDNN_UNPACK ARGUMENTS, layerId);                \
   }                                                                              \
   cudnnStatus_t ucudnn##NAME(cudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) {   \
-    return door##NAME(handle, UCUDNN_UNPACK ARGUMENTS, UCUDNN_LAYER_ANY);        \
+    return entry##NAME(handle, UCUDNN_UNPACK ARGUMENTS, UCUDNN_LAYER_ANY);       \
   }
 UCUDNN_FOR_EACH_FUNCTION(UCUDNN_DOOR)
 UCUDNN_FOR_EACH_REMOVED_FUNCTION(UCUDNN_DOOR)

@@ -11,11 +11,11 @@
 
 namespace ucudnn {
 
-/// Runs `door` and turns what it throws into a status.
-template <typename Door>
-cudnnStatus_t guarded(const char* function, Door door) noexcept {
+/// Runs `body` and turns what it throws into a status.
+template <typename Body>
+cudnnStatus_t guarded(const char* function, Body body) noexcept {
   try {
-    return door();
+    return body();
   } catch (const BadSetting& error) {
     logError("{}: {}", function, error.what());
     return CUDNN_STATUS_BAD_PARAM;

@@ -149,7 +149,7 @@ TEST_F(HandleTest, NativeHandleIsAdoptedOnFirstUse) {
     const long long splitBefore = statistics().splitCalls;
     expectRightResult(ours, UCUDNN_BACKWARD_DATA, convolution);
     EXPECT_EQ(splitBefore + 1, statistics().splitCalls);
-    // By either door: one of them leaves a context behind, which must do no harm.
+    // By either function: one of them leaves a context behind, which must do no harm.
     EXPECT_CUDNN(round == 0 ? cudnnDestroy(native) : cudnnDestroy(ours));
   }
 }
