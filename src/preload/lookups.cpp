@@ -82,8 +82,8 @@ constexpr std::size_t kPrefix = 5;  // the length of "cudnn"
 std::atomic<void*> replaced[kCount];
 std::atomic<const void*> between[kCount];
 
-/// REQUIRES: the name begins with cuDNN's prefix. The letter behind it tells most others, which takes
-/// 20 ns off a look-up.
+/// REQUIRES: the name begins with cuDNN's prefix. The letter behind it tells most others, which
+/// takes 20 ns off a look-up.
 std::size_t indexOf(const char* name) noexcept {
   std::size_t i = 0;
   while (i < kCount && (kServed[i].name[kPrefix] != name[kPrefix] ||
