@@ -127,8 +127,7 @@ std::string Report::textOf(const Convolutions::value_type& entry) const {
                   isPlanned ? formatSize(calls.last.workspaceBytes) : "-",
                   isCompared ? fmt::format("{:.1f}", calls.undividedMs) : "-",
                   isCompared ? formatSize(calls.last.undividedBytes) : "-");
-  std::string plan =
-      isPlanned ? calls.last.planText(problem.operation) : std::string("cuDNN, ") + calls.last.why;
+  std::string plan = isPlanned ? calls.last.splitText() : std::string("cuDNN, ") + calls.last.why;
   plan = indented(plan, std::string(numbers.size(), ' '));
   plan.replace(0, numbers.size(), numbers);
   const std::string convolution =
@@ -158,8 +157,8 @@ std::string Report::sumsText() const {
         statistics.kernelsChecked.load());
   if (all_.left + all_.unmeasured < all_.count)
     text += fmt::format(
-        "ucudnn: planned calls take {:.1f} ms, as measured; the program's own kernels {:.1f} ms, "
-        "the fastest undivided ones within the limits {:.1f} ms\n",
+        "ucudnn: planned calls take {:.1f} ms, as measured; the program's own kernels {:.1f} ms,\n"
+        "        the fastest undivided ones within the limits {:.1f} ms\n",
         all_.predictedMs,
         all_.ownMs,
         all_.undividedMs);
@@ -190,7 +189,7 @@ std::string Report::text() const {
   };
   std::sort(longest.begin(), longest.end(), isLonger);
   const std::size_t shown = std::min(longest.size(), kMostConvolutions);
-  text += fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  plan, and convolution\n",
+  text += fmt::format("{:>6} {:>6} {:>9} {:>9} {:>9} {:>9}  split, and convolution\n",
                       "calls",
                       "split",
                       "ms",

@@ -25,6 +25,17 @@ std::uint64_t identityOf(int descriptor) noexcept {
 
 }  // namespace
 
+std::string CallRecord::splitText() const {
+  if (steps.size() == 1 && steps.front().count == 1) return divided ? "in parts" : "undivided";
+  std::string text;
+  for (const Step& step : steps) {
+    if (!text.empty()) text += " + ";
+    if (step.count > 1) text += std::to_string(step.count) + " x ";
+    text += std::to_string(step.batch);
+  }
+  return text;
+}
+
 TraceFile::TraceFile(std::string path)
     : path_(std::move(path)), ofProcess_(path_.find("%p") != std::string::npos) {
   try {

@@ -52,6 +52,8 @@ class CallRecord {
 
   bool isPlanned() const noexcept { return *why == '\0'; }
   std::string planText(Operation operation) const { return toText(operation, steps); }
+  /// "108 + 2 x 74", the micro-batches without their kernels; "undivided"; "in parts".
+  std::string splitText() const;
 
   /// Throws std::bad_alloc.
   void ran(const Plan& by, const ConvolutionCall& call, bool asGraph) {

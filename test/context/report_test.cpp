@@ -41,20 +41,30 @@ TEST(ReportTest, ComparesPlansWithWhatTheProgramWouldHaveRun) {
   const std::string text = report.text();
   for (const char* const part :
        {"4 convolution calls: 3 split, 0 undivided, 1 left to cuDNN",
-        "planned calls take 5.0 ms, as measured; the program's own kernels 10.0 ms, the fastest "
-        "undivided ones within the limits 10.0 ms\n",
-        "\n     2      2       3.0     3 MiB       8.0     2 MiB  2 x 2 FFT/fma\n    forward ",
-        "\n     1      1       2.0     3 MiB         -         -  2 x 2 FFT/fma\n    "
-        "backward_data ",
+        "planned calls take 5.0 ms, as measured; the program's own kernels 10.0 ms,\n        the "
+        "fastest undivided ones within the limits 10.0 ms\n",
+        "\n     2      2       3.0     3 MiB       8.0     2 MiB  2 x 2\n    forward ",
+        "\n     1      1       2.0     3 MiB         -         -  2 x 2\n    bwd "
+        "data 4x9x8 k4 3x3 ",
         "\n     1      0         -         -         -         -  cuDNN, not measured yet\n    "})
     EXPECT_NE(std::string::npos, text.find(part)) << part << "\n" << text;
+}
+
+TEST(ReportTest, WritesASplitWithoutItsKernels) {
+  CallRecord record;
+  record.steps = {{Kernel(), 108, 1, true}, {Kernel(), 74, 2, false}};
+  EXPECT_EQ("108 + 2 x 74", record.splitText());
+  record.steps = {{Kernel(), 256, 1, false}};
+  EXPECT_EQ("undivided", record.splitText());
+  record.divided = true;
+  EXPECT_EQ("in parts", record.splitText());
 }
 
 TEST(ReportTest, FitsATerminal) {
   Problem problem = test::sampleProblem(Operation::kForward, 256, 2048);
   problem.xStrides[0] = 123456789;
   CallRecord record = planned(CUDNN_CONVOLUTION_FWD_ALGO_FFT, 1.5, 4);
-  while (record.steps.size() < 9) record.steps.push_back(record.steps.front());
+  while (record.steps.size() < 30) record.steps.push_back(record.steps.front());
   Report report;
   report.add(&problem, record);
   std::istringstream lines(report.text().substr(report.text().find("\n calls")));
@@ -83,8 +93,8 @@ TEST(ReportTest, GainsAreAgainstTheProgramsOwnKernels) {
   const std::string text = report.text();
   EXPECT_NE(std::string::npos, text.find("the plans have gained 500 ms so far")) << text;
   EXPECT_NE(std::string::npos,
-            text.find("take 2.0 ms, as measured; the program's own kernels 502.0 ms, the fastest "
-                      "undivided ones within the limits 3.0 ms\n"))
+            text.find("take 2.0 ms, as measured; the program's own kernels 502.0 ms,\n        the "
+                      "fastest undivided ones within the limits 3.0 ms\n"))
       << text;
 }
 
