@@ -2,7 +2,9 @@
 #include <ucudnn/host_memory.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "api/guard.hpp"
 #include "context/fused_call.hpp"
@@ -27,17 +29,19 @@ Problem::Strides packed(const Problem::Sizes& sizes, int dimensions) noexcept {
   return strides;
 }
 
-/// Where a member of ucudnnConvolution_t is. All of them are ints, or enums of their size.
+/// Where a member of ucudnnConvolution_t is, and how many ints it has. An enum counts as one.
 struct Member {
   const char* name;
   std::size_t offset;
   int places;
 };
-#define UCUDNN_MEMBER(name)                                                 \
-  {                                                                         \
-#name, offsetof(ucudnnConvolution_t, name),                             \
-        static_cast < int>(sizeof(ucudnnConvolution_t::name) / sizeof(int)) \
-  }
+template <typename Type>
+constexpr Member memberOf(const char* name, std::size_t offset, Type ucudnnConvolution_t::*) {
+  static_assert(sizeof(std::remove_extent_t<Type>) == sizeof(int));
+  return {name, offset, std::is_array_v<Type> ? static_cast<int>(std::extent_v<Type>) : 1};
+}
+#define UCUDNN_MEMBER(name) \
+  memberOf(#name, offsetof(ucudnnConvolution_t, name), &ucudnnConvolution_t::name)
 constexpr Member kMembers[] = {UCUDNN_MEMBER(operation),
                                UCUDNN_MEMBER(type),
                                UCUDNN_MEMBER(math),
