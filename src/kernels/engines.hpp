@@ -34,15 +34,6 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,
                                                 Kernel kernel);
-/// The engine on tensors that we copy channels last, if it seems to copy them itself: it needs so
-/// much workspace for the problem. cuDNN may not have it. Throws Error.
-std::optional<Kernel> copiedChannelsLast(const Problem& problem,
-                                         Kernel kernel,
-                                         std::size_t workspaceBytes);
-#else
-inline std::optional<Kernel> copiedChannelsLast(const Problem&, Kernel, std::size_t) {
-  return std::nullopt;
-}
 #endif
 
 /// From cuDNN 9.2 on; before, it has nothing to offer.
