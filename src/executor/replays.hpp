@@ -92,9 +92,9 @@ class Replays {
   std::list<const ReplayKey*> byUse_;  ///< of graphs_, the longest rested first
   std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;
-  /// Room for eight sets of buffers for 500 convolutions. Each call has some places, and takes one
-  /// of them at random if all are taken: calls that take turns in one place would never be
-  /// captured.
+  /// As many places as eight sets of buffers for 500 convolutions need. A call may take some of
+  /// them, and one of these at random if all are taken: calls that take turns in one place would
+  /// never be captured.
   static constexpr std::size_t kPlaces = 4;
   std::array<std::array<Seen, kPlaces>, 1024> seen_;
   /// Calls until a plan is tried again, by plan id.

@@ -77,8 +77,8 @@ class Staging {
 
   /// What `granted` bytes leave tiles beside what clients have, and so many others. Throws Error.
   DeviceBudget budget(std::size_t granted, std::size_t otherBytes) const;
-  /// Device memory for a client while `granted` bytes leave tiles a quarter, else pinned host
-  /// memory. Throws OutOfMemory.
+  /// Memory for a client: of the device, if that leaves tiles a quarter of `granted` bytes, else
+  /// pinned memory of the host. Throws OutOfMemory.
   void* allocate(std::size_t bytes, std::size_t granted);
   /// Frees it. Throws Error.
   void release(void* memory);
