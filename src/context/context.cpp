@@ -93,10 +93,7 @@ void Context::free(void* memory) {
     const std::lock_guard lock(now_->staging->mutex());
     return now_->staging->release(memory);
   }
-  if (placeOf(memory) == Place::kDevice)
-    UCUDNN_CHECK_CUDA(cudaFree(memory));
-  else
-    UCUDNN_CHECK_CUDA(cudaFreeHost(memory));
+  ClientMemory::releaseOrphan(memory);
 }
 
 /// On another device only what the client has said holds: its settings, and the limits that its
