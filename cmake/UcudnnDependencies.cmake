@@ -1,6 +1,6 @@
 # Everything comes from the CUDA toolkit, cuDNN and distribution packages; nothing is downloaded.
 find_package(Threads REQUIRED)
-find_package(CUDAToolkit 12.3 REQUIRED)  # the first that captures into a graph that is there
+find_package(CUDAToolkit 12.4 REQUIRED)  # the first that divides a device; 12.3 that captures into a graph that is there
 set(has_nvcc OFF)
 if(CUDAToolkit_NVCC_EXECUTABLE)
   set(has_nvcc ON)

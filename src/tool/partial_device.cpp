@@ -45,7 +45,7 @@ struct PartialDevice::Driver {
   decltype(&cuDevSmResourceSplitByCount) split;
   decltype(&cuDevResourceGenerateDesc) describe;
   decltype(&cuGreenCtxCreate) create;
-  decltype(&cuGreenCtxStreamCreate) createStream;
+  CUresult (*createStream)(CUstream*, CUgreenCtx, unsigned, int);  // CUDA 12.4 does not declare it
   decltype(&cuGreenCtxDestroy) destroy;
 };
 
