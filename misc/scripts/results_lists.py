@@ -17,6 +17,7 @@ REVISIONS = {
     "unasked_measuring_h100": "efc84c8",
     "unasked_server_shapes_h100": "7b6a04b",
     "unasked_shapes_training_h100": "92ab458",
+    "unasked_rests_h100": "3bd320e",
     "jax_alexnet_h100": "31c8ed8",
     "shares2_pytorch_unequal_h100": "cae5607",
     "shares2_pytorch_unequal_fma_h100": "cae5607",
@@ -29,7 +30,8 @@ REVISIONS = {
     # These name the revision that was configured before, or a tree that became the one here.
     "conv3d_tf32_1gib_engines_fast_h200": "ac86d29",
     "conv3d_tf32_64mib_engines_fast_h200": "ac86d29",
-    "network_alexnet_tf32_120mib_h100": "b6aa90b",
+    "network_alexnet_tf32_120mib_h100": "e3507a1",
+    "network_alexnet_tf32_120mib_layer_h100": "e3507a1",
     "streams_alexnet_tf32_120mib_layer_engines_h200": "16580fb",
     "streams_resnet18_tf32_480mib_one_engines_h200": "16580fb",
     "streams_resnet18_tf32_480mib_layer_engines_h200": "16580fb",
@@ -168,9 +170,9 @@ BATCHES = (  # what, cap, then in each column: run, batch
 )
 
 MEASURING = (
-    ("AlexNet training, within 64 MiB", "unasked_shapes_training_h100", "alexnet", "ucudnn"),
+    ("AlexNet training, within 64 MiB", "unasked_rests_h100", "alexnet", "ucudnn"),
     ("AlexNet, shipped measurements", "unasked_shapes_training_h100", "alexnet", "shipped"),
-    ("ResNet-18 training, within 64 MiB", "unasked_shapes_training_h100", "resnet18", "ucudnn"),
+    ("ResNet-18 training, within 64 MiB", "unasked_rests_h100", "resnet18", "ucudnn"),
     ("ResNet-18, shipped measurements", "unasked_shapes_training_h100", "resnet18", "shipped"),
     ("HiFi-GAN, N=8", "unasked_shapes_training_h100", "hifigan", "ucudnn"),
     ("DeepLab training", "unasked_h100", "deeplab", "ucudnn"),
@@ -201,6 +203,7 @@ HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
 
 NETWORKS = (
     ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100"),
+    ("network_alexnet_tf32_120mib_layer_h100", "AlexNet, N=256", "120 MiB", "layer", "H100"),
     ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "H200"),
     ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "H200"),
     ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "H200"),

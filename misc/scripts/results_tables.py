@@ -285,17 +285,18 @@ def requests():
 
 
 def first_and_last_pass(name):
-    plain, ours = (runs("unasked_shapes_training_h100")[each]["step_ms"] for each in ("shapes_plain", name))
+    plain, ours = (runs("unasked_rests_h100")[each]["step_ms"] for each in ("shapes_plain", name))
     return [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
 
 
 def image_widths():
     rows = []
-    for what, name in (("no limit", "shapes_ucudnn"), ("64 MiB", "shapes_64MiB")):
+    for what, name in (
+        ("no limit", "shapes_ucudnn"), ("64 MiB", "shapes_64MiB"), ("plain again", "shapes_again")):
         passes = first_and_last_pass(name)
         rows.append([what, *[cell for a, b in passes for cell in (number(a), number(b), ratio(b / a))]])
     header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time"]
-    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 92ab458.\n"
+    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 3bd320e.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`")
 
 
@@ -409,16 +410,22 @@ def where_it_loses():
 # One total for a network
 
 
+def planned(totals):
+    """The time that planning took, s, all measured anew; "": it was recorded with that of other ways."""
+    return f"{totals['planning_ms'] / 1000:.1f}" if "planning_ms" in totals else ""
+
+
 def networks():
     rows = []
     for name, what, total, streams, kernels in lists.NETWORKS:
         totals = load(name)["network"]["totals"]
         times = [totals[way]["iteration"]["measured_ms"] for way in ("wr", "divide", "share")]
         rows.append((times[0] / times[2], [what, total, streams, *[number(time) for time in times],
-                                           f"{times[0] / times[2]:.2f}", kernels, revision(name)]))
+                                           f"{times[0] / times[2]:.2f}", planned(totals["share"]), kernels,
+                                           revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain of `share`", "GPU",
-              "revision"]
+    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain",
+              "planned in, s", "GPU", "revision"]
     return table(header, [row for _, row in rows],
                  f"One GPU, cuDNN 9.19.0, {days([each[0] for each in lists.NETWORKS])}.\n"
                  "`ucudnn bench misc/layers/LIST.csv --total-workspace TOTAL [--streams WAY]`")
@@ -553,6 +560,24 @@ def host_tensors():
     return table(header, [row for _, row in rows],
                  "One NVIDIA H100, cuDNN 9.19, PCIe 5, float, 2026-11-26.\n"
                  "`ucudnn_host_tensors_benchmark volume tf32 1024 5`, and so on")
+
+
+def vgg16():
+    rows = []
+    for line in (RESULTS / "vgg16_host_memory_h100.txt").read_text(encoding="utf-8").splitlines():
+        if said := re.match(r"\$ vgg16_host_memory \d+ \d (\S+)", line):
+            math = said[1].upper()
+        elif said := re.match(r"(.+?)  +N=(\d+) +(\S+) ms an image(?:, (\S+) of in core; at least (\S+); (\d+) of (\d+) MiB)?", line):
+            where, batch, ms, time, least, there, every = said.groups()
+            where = f"`{where}`" if where == "ucudnnMalloc" else where
+            host = f"{int(there):,} of {int(every):,}" if there else "none"
+            rows.append((-float(time or 1), [math, where, batch, number(float(ms)), ratio(float(time)) if time else "1.00",
+                                             least or "", host]))
+    rows.sort(key=lambda each: each[0])
+    header = ["math", "tensors", "N", "ms an image", "of in core", "at least", "MiB on the host"]
+    return table(header, [row for _, row in rows],
+                 "One NVIDIA H100, cuDNN 9.19, 16 GiB of device memory, 2026-11-26, e3507a1.\n"
+                 "`vgg16_host_memory 16384 2 fma`, and so on (`misc/examples`)")
 
 
 def jax_runs():
