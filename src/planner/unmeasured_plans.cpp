@@ -91,13 +91,6 @@ class Parts {
   Measurements measurements_;
 };
 
-/// As many parts, or up to a third more if all are then of one size, for which one engine is built.
-int evenParts(int miniBatch, int count) {
-  for (int more = count; 3 * more <= 4 * count; ++more)
-    if (miniBatch % more == 0) return more;
-  return count;
-}
-
 /// Makes as few parts as run within the limit, about equal: a small rest would take nearly as long
 /// as a large part. No part is a large problem, because the kernel is slow for these. Returns false
 /// if cuDNN can't run the kernel so, or the parts would be too short. Throws Error.
@@ -112,8 +105,7 @@ bool divide(const PlanRequest& request, Parts& parts) {
   int asked = 0;
   int count = std::max(2, partsWithin(request.own->workspaceBytes, 1));
   for (int step = 1; count <= miniBatch; count += step) {
-    const int even = evenParts(miniBatch, count);
-    const int size = (miniBatch + even - 1) / even;
+    const int size = (miniBatch + count - 1) / count;
     count = (miniBatch + size - 1) / size;
     const Problem part = request.problem.withBatch(size);
     if (part.isLarge()) continue;
