@@ -10,20 +10,10 @@ extern "C" {
 #endif
 
 /**
- * Allocates memory for a tensor of the handle's calls: on the device, until three quarters of the
- * device memory (ucudnnSetDeviceMemory) are taken, then in pinned host memory. Without a device
- * memory all is on the device. CUDNN_STATUS_ALLOC_FAILED: there is no memory.
+ * Allocates memory for a tensor of the handle's convolutions: on the device, until three quarters
+ * of the device memory (ucudnnSetDeviceMemory) are taken, then in pinned host memory. Without a
+ * device memory all is on the device. CUDNN_STATUS_ALLOC_FAILED: there is no memory.
  * CUDNN_STATUS_BAD_PARAM: `handle` or `memory` is NULL. On an error `*memory` is NULL.
- *
- * When the handle's calls come round, which is when one is made a second time with the same
- * tensors, memory moves once to where it saves most time for its bytes, by what the calls read and
- * write. Its address and contents stay. That call waits for the device, and nothing else may use
- * the memory meanwhile. Another allocation or ucudnnFree lets it happen again. Memory stays where
- * it is if it is smaller than 2 MiB, if a stream has been captured or another handle has used the
- * device's memory since the last allocation, with UCUDNN_DETERMINISTIC, or if the driver has no
- * memory that moves (CUDA 12.5 or later, with the host as a place).
- *
- * Whether memory is on the device or on the host, cudaMemcpy with cudaMemcpyDefault reaches it.
  */
 UCUDNN_API cudnnStatus_t ucudnnMalloc(cudnnHandle_t handle, void** memory, size_t bytes);
 

@@ -93,7 +93,10 @@ void Context::free(void* memory) {
     const std::lock_guard lock(now_->staging->mutex());
     return now_->staging->release(memory);
   }
-  ClientMemory::releaseOrphan(memory);
+  if (placeOf(memory) == Place::kDevice)
+    UCUDNN_CHECK_CUDA(cudaFree(memory));
+  else
+    UCUDNN_CHECK_CUDA(cudaFreeHost(memory));
 }
 
 /// On another device only what the client has said holds: its settings, and the limits that its

@@ -305,7 +305,6 @@ const void* FusedCall::zero() const noexcept {
 cudnnStatus_t FusedCall::run(const char* name) {
   if (pass_.axes.empty())
     for (PassTensor& tensor : pass_.tensors) tensor.isCut = {};
-  HostPass::note(context_, pass_, pointers_);
   return HostPass::run(context_, name, pass_, pointers_, [this](const PassPart& part) {
     for (const Step& step : steps_) {
       const cudnnStatus_t status = step(part);

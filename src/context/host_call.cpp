@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "context/call_path.hpp"
-#include "context/host_pass.hpp"
 #include "context/tile_kernels.hpp"
 #include "host/pipeline.hpp"
 #include "support/log.hpp"
@@ -58,20 +57,6 @@ bool readBias(const ConvolutionCall& call, HostOperands& operands) noexcept {
   return operands.biasElementBytes > 0 && strides[1] == 1;
 }
 
-NotedCall notedCall(const Problem& problem, const ConvolutionCall& call) {
-  const Tensor output = outputTensorOf(problem.operation);
-  const bool readsOutput = call.fused == nullptr && !isZero(call.pointers.beta, problem);
-  const auto use = [&](Tensor tensor, const void* pointer, std::size_t bytes) {
-    return NotedCall::Use{pointer, bytes, tensor != output || readsOutput, tensor == output};
-  };
-  return {problem.hash(),
-          0,
-          tileMs(problem),
-          {use(kTensorX, call.pointers.x, problem.xBytes()),
-           use(kTensorW, call.pointers.w, problem.wBytes()),
-           use(kTensorY, call.pointers.y, problem.yBytes())}};
-}
-
 bool areSeparate(const Problem& problem) {
   return !layoutOfX(problem).overlaps() && !layoutOfY(problem).overlaps();
 }
@@ -85,11 +70,9 @@ std::optional<cudnnStatus_t> HostCall::run(Context& context,
   try {
     if (call.execution != nullptr || !context.followDevice()) return std::nullopt;
     HostOperands operands = placesOf(call);
-    if (!operands.isOnHost() && !context.now_->staging->notesCalls()) return std::nullopt;
+    if (!operands.isOnHost()) return std::nullopt;
     Problem& problem = context.problem_;
     const bool isKnown = problemOf(operation, call, problem) != nullptr;
-    if (isKnown && HostPass::note(context, notedCall(problem, call))) operands = placesOf(call);
-    if (!operands.isOnHost()) return std::nullopt;
     if (isKnown) readFactors(problem, call, operands);
     if (!isKnown || !readRest(call, problem) || !readBias(call, operands) ||
         !areSeparate(problem)) {
@@ -183,13 +166,12 @@ std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands)
   const std::uint32_t calls = known.calls++;
   const bool mayChange = !known.measured && !context_.settings().deterministic;
   const bool isDue = calls >= kFirstAgain && (calls & (calls - 1)) == 0;
-  const bool fits = known.plan && staging().mayHave(known.plan->bytes(), granted());
-  if (fits && !(mayChange && isDue)) return known.plan;
+  if (known.plan && !(mayChange && isDue)) return known.plan;
   try {
     known.plan = makePlan(operands);
     known.measured = !knownMs_.empty();
   } catch (const std::exception&) {
-    if (!fits) throw;
+    if (!known.plan) throw;
   }
   return known.plan;
 }
@@ -197,7 +179,7 @@ std::shared_ptr<const HostPlan> HostCall::findPlan(const HostOperands& operands)
 /// The time of a tile's kernels is the one that the planner knows, else an estimate.
 std::shared_ptr<const HostPlan> HostCall::makePlan(const HostOperands& operands) {
   const std::size_t biasBytes = HostPlan::biasBytes(problem_, operands);
-  const DeviceBudget budget = staging().budget(granted(), biasBytes);
+  const DeviceBudget budget = staging().budget(context_.settings().deviceMemoryBytes, biasBytes);
   double unknown = 1;  // what an estimate is multiplied by
   std::unordered_map<Problem, std::size_t, ProblemHash> least;
   const TileKernels kernels{[&](const Problem& tile, std::size_t workspaceBytes) {

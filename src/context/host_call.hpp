@@ -40,7 +40,6 @@ class HostCall {
   bool askForTime(const HostPlan& plan);
 
   Staging& staging() const noexcept { return *context_.now_->staging; }
-  std::size_t granted() const noexcept { return context_.settings().deviceMemoryBytes; }
 
   Context& context_;
   const Problem problem_;  ///< a copy: the tiles' calls read problems of their own

@@ -19,7 +19,7 @@ class SmallPass {
     cut();
   }
 
-  Pass& pass() noexcept { return pass_; }
+  const Pass& pass() const noexcept { return pass_; }
   const std::vector<void*>& pointers() const noexcept { return pointers_; }
   /// Which of the pass's tensors an operand is.
   const std::vector<std::size_t>& indexes() const noexcept { return indexes_; }
@@ -90,59 +90,15 @@ bool isAnyOnHost(const SmallCall& call) {
   });
 }
 
-/// Whether cuDNN can't run the call.
-bool isAnyOnHostSurely(const SmallCall& call) noexcept {
-  try {
-    return isAnyOnHost(call);
-  } catch (const std::exception&) {  // it must not get what it can't read
-    return true;
-  }
-}
-
-NotedCall notedCall(const Pass& pass, const std::vector<void*>& pointers) {
-  NotedCall call;
-  call.key = pass.hashWithoutPlaces();
-  for (std::size_t i = 0; i < pointers.size(); ++i) {
-    const PassTensor& tensor = pass.tensors[i];
-    call.kernelMs += memoryMs(tensor.layout.bytes());
-    if (pointers[i] == nullptr) continue;
-    call.uses.push_back({pointers[i], tensor.layout.bytes(), tensor.isRead, tensor.isWritten});
-  }
-  for (const PassConvolution& each : pass.convolutions) call.kernelMs += tileMs(each.problem);
-  return call;
-}
-
 }  // namespace
-
-bool HostPass::note(Context& context, NotedCall call) {
-  Staging& staging = *context.now_->staging;
-  if (!staging.notesCalls() || context.settings().deterministic) return false;
-  for (const NotedCall::Use& use : call.uses)
-    call.key = call.key * 31 + reinterpret_cast<std::uintptr_t>(use.pointer);
-  call.owner = context.owner();
-  const DeviceScope scope(context.now_->device);
-  const bool isCapturing = streamOf(context.handle_).capturing;
-  const std::lock_guard lock(staging.mutex());
-  return staging.note(std::move(call), context.settings().deviceMemoryBytes, isCapturing);
-}
-
-void HostPass::note(Context& context, Pass& pass, const std::vector<void*>& pointers) {
-  if (!note(context, notedCall(pass, pointers))) return;
-  for (std::size_t i = 0; i < pointers.size(); ++i)
-    if (pointers[i] != nullptr) pass.tensors[i].place = placeOf(pointers[i]);
-}
 
 std::optional<cudnnStatus_t> HostPass::run(Context& context,
                                            const SmallCall& call,
                                            const RunOperands& run) noexcept {
   try {
-    if (isAnyNull(call) || !context.followDevice()) return std::nullopt;
-    const bool notesCalls = context.now_->staging->notesCalls();
-    if (!notesCalls && !isAnyOnHost(call)) return std::nullopt;
+    if (isAnyNull(call) || !context.followDevice() || !isAnyOnHost(call)) return std::nullopt;
+    const SmallPass small(call);
     const DeviceScope scope(context.now_->device);
-    SmallPass small(call);
-    if (notesCalls) note(context, small.pass(), small.pointers());
-    if (!small.pass().isOnHost()) return std::nullopt;
     std::vector<Operand> operands(small.indexes().size());
     return HostPass::run(
         context, call.name, small.pass(), small.pointers(), [&](const PassPart& part) {
@@ -151,7 +107,6 @@ std::optional<cudnnStatus_t> HostPass::run(Context& context,
           return run(operands.data(), part.adds ? Factor::one(small.type()).get() : call.beta);
         });
   } catch (const Error& error) {
-    if (!isAnyOnHostSurely(call)) return std::nullopt;
     logWarn("{} on host memory fails: {}", call.name, error.what());
     return error.status();
   } catch (const std::bad_alloc&) {
@@ -182,10 +137,8 @@ std::shared_ptr<const PassPlan> HostPass::findPlan(Context& context,
                                                    const CallStream& stream) {
   const std::shared_ptr<const PassPlan>* const known = context.passPlans_.find(pass);
   if (stream.capturing) checkCapture(stream, pass.isPageable(), known != nullptr);
+  if (known != nullptr) return *known;
   Staging& staging = *context.now_->staging;
-  const std::size_t granted = context.settings().deviceMemoryBytes;
-  if (known != nullptr && (stream.capturing || staging.mayHave((*known)->bytes(), granted)))
-    return *known;
   staging.prepare();
   const TileKernels kernels{
       [](const Problem& part, std::size_t bytes) { return tileMs(part, bytes); },

@@ -39,11 +39,6 @@ class HostPass {
                                           const SmallCall& call,
                                           const RunOperands& run) noexcept;
 
-  /// Notes a call before it is made, for the choice of where memory of ucudnnMalloc is. Returns
-  /// whether memory has moved: places have to be asked for again. `call` has no owner yet, and a
-  /// key without pointers. Throws Error.
-  static bool note(Context& context, NotedCall call);
-
   /// Plans a pass, unless the handle has its plan, and enqueues it. `pointers` are the tensors',
   /// null where the pass alone has them. Throws Error. REQUIRES: the handle's device is current.
   static cudnnStatus_t run(Context& context,
@@ -51,8 +46,6 @@ class HostPass {
                            const Pass& pass,
                            const std::vector<void*>& pointers,
                            const RunPart& run);
-  /// The same of a pass, whose places are asked for again if memory has moved. Throws Error.
-  static void note(Context& context, Pass& pass, const std::vector<void*>& pointers);
 
   /// Reads a tensor, without its place. Throws Error if it can't be cut into parts.
   static PassTensor read(cudnnTensorDescriptor_t descriptor);

@@ -38,10 +38,6 @@ double tileMs(const Problem& tile, std::size_t workspaceBytes) noexcept {
   return tileMs(tile) * (isShort ? kShortWorkspace : 1);
 }
 
-double memoryMs(std::size_t bytes) noexcept {
-  return static_cast<double>(bytes) / kKernelBytesPerMs;
-}
-
 std::size_t leastTileWorkspace(cudnnHandle_t handle,
                                const Settings& settings,
                                const Problem& tile) {

@@ -11,9 +11,6 @@ double tileMs(const Problem& tile) noexcept;
 /// The same within a workspace: kernels copy their tensors, or are slow.
 double tileMs(const Problem& tile, std::size_t workspaceBytes) noexcept;
 
-/// The time in ms in which kernels read or write so many bytes.
-double memoryMs(std::size_t bytes) noexcept;
-
 /// The least workspace of cuDNN's algorithms, in bytes; kNoWorkspace: there is none. 0 where it
 /// never has one: then an engine may run. Throws Error if cuDNN fails: a plan by half of the
 /// answers would stay.

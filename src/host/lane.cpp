@@ -43,11 +43,6 @@ void Lane::reserve(std::size_t bytes, bool keeps) {
   arena_ = DeviceBuffer(bytes);
 }
 
-void Lane::free() {
-  const RelaxedCapture relaxed;
-  arena_ = DeviceBuffer();
-}
-
 cudaEvent_t Lane::event(std::size_t number) {
   while (events_.size() <= number) events_.push_back(makeOrderingEvent());
   return events_[number].get();

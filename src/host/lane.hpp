@@ -19,8 +19,6 @@ class Lane {
   /// Has so many bytes of device memory at `arena`. The memory that it had is freed, which may wait
   /// for the device; or kept, if a graph uses it. Throws OutOfMemory.
   void reserve(std::size_t bytes, bool keeps);
-  /// Gives the memory back. Waits for the device.
-  void free();
   char* arena() const noexcept { return static_cast<char*>(arena_.get()); }
   std::size_t arenaBytes() const noexcept { return arena_.bytes(); }
 

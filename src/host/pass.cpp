@@ -130,18 +130,11 @@ bool Pass::isPageable() const noexcept {
 }
 
 std::size_t Pass::hash() const noexcept {
-  std::size_t hash = hashWithoutPlaces();
-  for (const PassTensor& each : tensors)
-    hash = hash * 31 + (each.place ? static_cast<std::size_t>(*each.place) : 7);
-  return hash;
-}
-
-std::size_t Pass::hashWithoutPlaces() const noexcept {
   std::size_t hash = tensors.size();
   for (const PassTensor& each : tensors) {
-    hash = hash * 31 + (each.isWritten ? 1 : 0);
     for (const std::int32_t size : each.layout.sizes)
       hash = hash * 31 + static_cast<std::size_t>(size);
+    hash = hash * 31 + (each.place ? static_cast<std::size_t>(*each.place) : 7);
   }
   for (const PassConvolution& each : convolutions) hash = hash * 31 + each.problem.hash();
   return hash;

@@ -49,7 +49,6 @@ struct Pass {
   /// Whether a call waits until it is done.
   bool isPageable() const noexcept;
   std::size_t hash() const noexcept;
-  std::size_t hashWithoutPlaces() const noexcept;
   bool operator==(const Pass& other) const noexcept {
     return tensors == other.tensors && sizes == other.sizes && axes == other.axes &&
            convolutions == other.convolutions;

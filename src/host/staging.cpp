@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "support/log.hpp"
+#include "support/settings.hpp"
 #include "support/shared_by_key.hpp"
 
 namespace ucudnn {
@@ -196,44 +196,37 @@ void Staging::measureLink(const Lane& lane) {
 }
 
 DeviceBudget Staging::budget(std::size_t granted, std::size_t otherBytes) const {
-  if (granted != kAllDeviceMemory) return {granted, clients_.bytesOnDevice() + otherBytes};
+  if (granted != kAllDeviceMemory) return {granted, clientBytes_ + otherBytes};
   std::size_t free = 0, total = 0;
   UCUDNN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
   return {arenaBytes() + free / 10 * 9, otherBytes};  // kernels need some that nobody names
 }
 
-/// Tiles need the rest.
-std::size_t Staging::bytesForClients(std::size_t granted) const {
-  return (budget(granted, 0).forTiles() + clients_.bytesOnDevice()) / 4 * 3;
-}
-
 void* Staging::allocate(std::size_t bytes, std::size_t granted) {
   const RelaxedCapture relaxed;
-  if (clients_.bytesOnDevice() + bytes > bytesForClients(granted))
-    return clients_.allocate(bytes, Home::kHost);
-  try {
-    // Tiles of an earlier network may have had more.
-    if (lane_ && clients_.bytesOnDevice() + bytes + arenaBytes() > granted) lane_->free();
-    return clients_.allocate(bytes, Home::kDevice);
-  } catch (const OutOfMemory&) {
-    return clients_.allocate(bytes, Home::kHost);
+  const std::size_t all = budget(granted, 0).forTiles();
+  const std::size_t tiles = std::max(arenaBytes(), (all + clientBytes_) / 4);
+  void* memory = nullptr;
+  if (tiles + bytes <= all && cudaMalloc(&memory, bytes) == cudaSuccess) {
+    clients_[memory] = bytes;
+    clientBytes_ += bytes;
+    return memory;
   }
+  static_cast<void>(cudaGetLastError());
+  UCUDNN_CHECK_CUDA(cudaMallocHost(&memory, bytes));
+  return memory;
 }
 
 void Staging::release(void* memory) {
-  clients_.release(memory);
-}
-
-bool Staging::note(NotedCall call, std::size_t granted, bool isCapturing) {
-  if (isCapturing) clients_.fix();
-  if (!clients_.mayMove() || !clients_.note(std::move(call))) return false;
-  prepare();
-  lane_->free();
-  const std::size_t moved = clients_.move(bytesForClients(granted), link_, lane_->reading());
-  logInfo("calls come round: {} tensors have moved; {} bytes of clients are on the device",
-          moved,
-          clients_.bytesOnDevice());
-  return moved > 0;
+  const RelaxedCapture relaxed;
+  const auto found = clients_.find(memory);
+  if (found == clients_.end()) {
+    UCUDNN_CHECK_CUDA(cudaFreeHost(memory));
+    return;
+  }
+  clientBytes_ -= found->second;
+  clients_.erase(found);
+  UCUDNN_CHECK_CUDA(cudaFree(memory));
 }
 
 std::shared_ptr<Staging> stagingOf(int device) {

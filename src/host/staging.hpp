@@ -2,14 +2,14 @@
 // and the rates of the link.
 #pragma once
 
+#include <deque>
+#include <map>
 #include <memory>
 
 #include "cuda/owners.hpp"
-#include "host/client_memory.hpp"
 #include "host/division.hpp"
 #include "host/lane.hpp"
 #include "support/fork.hpp"
-#include "support/settings.hpp"
 
 namespace ucudnn {
 
@@ -77,20 +77,11 @@ class Staging {
 
   /// What `granted` bytes leave tiles beside what clients have, and so many others. Throws Error.
   DeviceBudget budget(std::size_t granted, std::size_t otherBytes) const;
-  /// Whether a plan of so many bytes is within what is granted, beside what clients have by now.
-  bool mayHave(std::size_t bytes, std::size_t granted) const noexcept {
-    return granted == kAllDeviceMemory || bytes + clients_.bytesOnDevice() <= granted;
-  }
-  /// Memory for a client: the device's until three quarters of the `granted` bytes are taken, then
-  /// pinned host memory. Throws OutOfMemory, Error.
+  /// Memory for a client: of the device, if that leaves tiles a quarter of `granted` bytes, else
+  /// pinned memory of the host. Throws OutOfMemory.
   void* allocate(std::size_t bytes, std::size_t granted);
   /// Frees it. Throws Error.
   void release(void* memory);
-  /// Whether calls must be noted, because memory of clients may yet move.
-  bool notesCalls() const noexcept { return clients_.mayMove(); }
-  /// Notes a call before it is made. If calls come round, moves memory of clients to where it saves
-  /// most time, and returns true: places have to be asked for again. Throws Error.
-  bool note(NotedCall call, std::size_t granted, bool isCapturing);
 
   const Link& link() const noexcept { return link_; }
   Bounce& bounceIn() noexcept { return *bounceIn_; }
@@ -98,14 +89,14 @@ class Staging {
 
  private:
   void measureLink(const Lane& lane);
-  std::size_t bytesForClients(std::size_t granted) const;
   std::size_t arenaBytes() const noexcept { return lane_ ? lane_->arenaBytes() : 0; }
 
   const int device_;
   LongForkMutex mutex_;
   std::unique_ptr<Lane> lane_;  ///< null: not prepared
   std::unique_ptr<Bounce> bounceIn_, bounceOut_;
-  ClientMemory clients_;
+  std::map<void*, std::size_t> clients_;  ///< device memory of clients
+  std::size_t clientBytes_ = 0;
   Link link_;
 };
 

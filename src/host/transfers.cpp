@@ -8,12 +8,13 @@ void copyRows(char* to,
               const char* from,
               std::size_t fromPitch,
               const Rows& rows,
+              cudaMemcpyKind kind,
               cudaStream_t stream) {
   if (rows.height == 1)
-    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(to, from, rows.width, cudaMemcpyDefault, stream));
+    UCUDNN_CHECK_CUDA(cudaMemcpyAsync(to, from, rows.width, kind, stream));
   else
-    UCUDNN_CHECK_CUDA(cudaMemcpy2DAsync(
-        to, toPitch, from, fromPitch, rows.width, rows.height, cudaMemcpyDefault, stream));
+    UCUDNN_CHECK_CUDA(
+        cudaMemcpy2DAsync(to, toPitch, from, fromPitch, rows.width, rows.height, kind, stream));
 }
 
 }  // namespace
@@ -60,20 +61,35 @@ void Transfers::abandon() noexcept {
 void Transfers::copyIn(const Rows& rows, const char* tensor, Place place) {
   if (place == Place::kPageable)
     return staging_.bounceIn().toDevice(arena(), tensor, rows, reading());
-  copyRows(
-      arena() + rows.slot, rows.slotPitch, tensor + rows.tensor, rows.tensorPitch, rows, reading());
+  copyRows(arena() + rows.slot,
+           rows.slotPitch,
+           tensor + rows.tensor,
+           rows.tensorPitch,
+           rows,
+           place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
+           reading());
 }
 
 void Transfers::copyOut(const Rows& rows, char* tensor, Place place) {
   if (place == Place::kPageable)
     return staging_.bounceOut().toHost(tensor, arena(), rows, writing());
-  copyRows(
-      tensor + rows.tensor, rows.tensorPitch, arena() + rows.slot, rows.slotPitch, rows, writing());
+  copyRows(tensor + rows.tensor,
+           rows.tensorPitch,
+           arena() + rows.slot,
+           rows.slotPitch,
+           rows,
+           place == Place::kDevice ? cudaMemcpyDeviceToDevice : cudaMemcpyDeviceToHost,
+           writing());
 }
 
 void Transfers::copyWithin(const Rows& rows) {
-  copyRows(
-      arena() + rows.slot, rows.slotPitch, arena() + rows.tensor, rows.tensorPitch, rows, stream_);
+  copyRows(arena() + rows.slot,
+           rows.slotPitch,
+           arena() + rows.tensor,
+           rows.tensorPitch,
+           rows,
+           cudaMemcpyDeviceToDevice,
+           stream_);
 }
 
 }  // namespace ucudnn

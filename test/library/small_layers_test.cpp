@@ -244,6 +244,37 @@ TEST_F(SmallLayersTest, SoftmaxGradient) {
   compare(Kind::kSoftmaxBack, 8);
 }
 
+/// RELU of a float tensor of 2 x 8 x 64 x 64, at 1 for alpha and 0 for beta.
+class Relu {
+ public:
+  explicit Relu(const Sizes& sizes = {2, 8, 64, 64})
+      : x_(CUDNN_DATA_FLOAT, sizes, false, 0, 1), y_(CUDNN_DATA_FLOAT, sizes, false, 0, 2) {
+    EXPECT_CUDNN(cudnnCreateActivationDescriptor(&activation_));
+    EXPECT_CUDNN(cudnnSetActivationDescriptor(
+        activation_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0));
+  }
+  ~Relu() { EXPECT_CUDNN(cudnnDestroyActivationDescriptor(activation_)); }
+  Relu(const Relu&) = delete;
+  Relu& operator=(const Relu&) = delete;
+
+  cudnnStatus_t run(UcudnnHandle_t handle, void* x, void* y) const {
+    return cudnnActivationForward(
+        handle, activation_, factors_.alpha(), x_.desc(), x, factors_.beta(), y_.desc(), y);
+  }
+  const std::vector<char>& x() const { return x_.values(); }
+  std::vector<char> expected() const {
+    std::vector<char> values = x_.values();
+    for (std::size_t i = 0; i < values.size(); i += sizeof(float))
+      if (values[i + 3] < 0) std::fill_n(&values[i], sizeof(float), 0);
+    return values;
+  }
+
+ private:
+  const SmallTensor x_, y_;
+  const Factors factors_{CUDNN_DATA_FLOAT, 1, 0};
+  cudnnActivationDescriptor_t activation_ = nullptr;
+};
+
 // Off, CUDA is not even asked where tensors are.
 TEST_F(SmallLayersTest, OnTheDeviceTheCallIsCudnns) {
   if (!onSimulator()) GTEST_SKIP() << "counts the simulator's calls";

@@ -20,9 +20,6 @@ constexpr int kMemoryBusBits = 5120;
 
 /// Null for attributes that the simulator does not know.
 std::optional<int> findAttribute(cudaDeviceAttr attribute, int device) {
-#if CUDART_VERSION >= 12020
-  if (attribute == cudaDevAttrHostNumaId) return 0;
-#endif
   const cudaDeviceProp properties = deviceProperties(device);
   const double bitsPerMs = deviceModel(device).memoryGigabytesPerSecond * 8e6;
   const std::map<cudaDeviceAttr, int> known = {

@@ -45,7 +45,7 @@ const char* guardEnd(const Block& block) {
 }
 
 bool guardsIntact(const Block& block) {
-  if (block.mapping == nullptr) return true;
+  if (block.kind == MemoryKind::kRegistered) return true;
   return holds(block.base - kGuardBytes, block.base, kGuardByte) &&
          holds(block.base + block.bytes, guardEnd(block), kGuardByte);
 }
@@ -154,7 +154,6 @@ bool Memory::release(const void* base, bool host) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(base));
   if (found == blocks_.end()) return false;
-  if (found->second.mapping == nullptr) return false;
   const bool matches = host ? found->second.kind == MemoryKind::kHost
                             : onDevice(found->second) || found->second.kind == MemoryKind::kManaged;
   if (!matches) return false;
@@ -181,24 +180,11 @@ bool Memory::unregisterHost(void* base) {
   return true;
 }
 
-bool Memory::map(char* base, std::size_t bytes, MemoryKind kind, int device) {
-  if (find(base)) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const Block block = {base, bytes, device, kind, 0, nullptr, 0, false};
-  return blocks_.emplace(reinterpret_cast<std::uintptr_t>(base), block).second;
-}
-
-void Memory::unmap(const void* base) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  blocks_.erase(reinterpret_cast<std::uintptr_t>(base));
-}
-
 void Memory::releaseDevice(int device) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto block = blocks_.begin(); block != blocks_.end();) {
     const auto next = std::next(block);
-    const bool isOwn = block->second.mapping != nullptr;  // what is mapped has an owner
-    if (block->second.device == device && onDevice(block->second) && isOwn) releaseLocked(block);
+    if (block->second.device == device && onDevice(block->second)) releaseLocked(block);
     block = next;
   }
 }

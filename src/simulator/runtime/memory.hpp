@@ -16,15 +16,14 @@ namespace ucudnn::simulator {
 
 enum class MemoryKind { kDevice, kHost, kRegistered, kManaged };
 
-/// A live allocation. Without guard zones: `kRegistered`, the caller's own memory, and what is
-/// mapped.
+/// A live allocation; `kRegistered` is the caller's own memory, without guard zones.
 struct Block {
   char* base;
   std::size_t bytes;
   int device;  ///< for host memory: the device that was current
   MemoryKind kind;
   unsigned int flags;  ///< as given to cudaHostAlloc or cudaHostRegister
-  char* mapping;       ///< what the system gave; null: no guard zones
+  char* mapping;       ///< what the system gave
   std::size_t mappingBytes;
   bool reportedBroken;  ///< its guard zones were found overwritten: said once
 };
@@ -46,9 +45,6 @@ class Memory {
   bool release(const void* base, bool host);
   bool registerHost(void* base, std::size_t bytes, int device, unsigned int flags);
   bool unregisterHost(void* base);
-  /// Memory that is mapped to addresses, without guard zones. False: they are taken.
-  bool map(char* base, std::size_t bytes, MemoryKind kind, int device);
-  void unmap(const void* base);
   void releaseDevice(int device);  ///< everything that a device reset frees
 
   std::optional<Block> find(const void* pointer);
