@@ -48,7 +48,7 @@ class ScratchTest : public LibraryTest {
     return convolution.x().bytes() + convolution.w().bytes() + convolution.y().bytes();
   }
 
-  static constexpr int kCalls = 20000;
+  static constexpr int kCalls = 80000;
   std::atomic<bool> meanwhile_{false};
   std::size_t live_ = 0, peak_ = 0;
 };
