@@ -96,8 +96,9 @@ struct BenchmarkResult {
 /// its device is current.
 BenchmarkResult benchmarkKernels(cudnnHandle_t handle, const BenchmarkRequest& request);
 
-/// Whether the mini-batch's tensors fit into memory: without its own kernels no question is
-/// answered. REQUIRES: the handle's device is current. Throws Error.
+/// Whether the mini-batch's tensors fit into memory. If they don't, no kernel can be timed for the
+/// whole mini-batch, and a benchmark would give no answer. REQUIRES: the handle's device is
+/// current. Throws Error.
 bool hasMemoryToBenchmark(const BenchmarkRequest& request);
 
 /// Makes the further devices ready in the background: a device's first cuDNN handle takes longer

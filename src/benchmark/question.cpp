@@ -167,8 +167,8 @@ bool Question::mayBeAsked(int batch) const {
   return request_.largestBatches ? batch <= request_.problem.batch() : isAsked(batch);
 }
 
-/// At the mini-batch itself all kernels that plans are made of are timed: else no configuration
-/// might exist for some sizes. Algorithms are timed always, because Find lists them.
+/// At the mini-batch itself all kernels that plans are made of are timed. Without them some batch
+/// sizes might have no configuration. Algorithms are timed always, because Find lists them.
 bool Question::isToBeTried(int batch, const KernelOffer& offer) const {
   const bool isWhole = batch == request_.problem.batch();
   if (isWhole && request_.own && offer.kernel == *request_.own) return true;

@@ -48,8 +48,8 @@ std::string duration(double seconds) {
 }
 
 constexpr const char* kNoCalls =
-    "ucudnn: no convolution call came by: the program made a cuDNN handle, but no convolution. "
-    "Compiled models, and other libraries, compute convolutions without cuDNN\n";
+    "ucudnn: no convolution call came by: the program made a cuDNN handle, but no convolution.\n"
+    "        Compiled models, and other libraries, compute convolutions without cuDNN\n";
 
 }  // namespace
 
@@ -67,10 +67,10 @@ std::string payBackText(double spentSeconds, double gainedSeconds, double runnin
                   spentSeconds,
                   gained);
   const double missing = spentSeconds - gainedSeconds;
-  if (missing <= 0) return begin + ", which has paid for it\n";
+  if (missing <= 0) return begin + ",\n        which has paid for it\n";
   if (gainedSeconds < kLeastGained) return begin + "\n";
   const double runSeconds = std::max(runningSeconds - spentSeconds, gainedSeconds);
-  return fmt::format("{}, which pays for it after {} more\n",
+  return fmt::format("{},\n        which pays for it after {} more\n",
                      begin,
                      duration(missing / gainedSeconds * runSeconds));
 }

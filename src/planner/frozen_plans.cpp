@@ -69,7 +69,7 @@ std::shared_ptr<const Plan> build(PreparedKernels& prepared,
     const int miniBatch = request.problem.batch();
     const KernelOffer named = offerOf(prepared, request, miniBatch, frozen.algorithm);
     if (!algorithmOf(named.kernel))
-      throw NotHere("the kernel that queries are to name is no algorithm");
+      throw NotHere("\"algorithm\" names a kernel that is no algorithm of cuDNN's");
     measurements[miniBatch].kernels.push_back({named, {}});
   }
   // The file's times are those at the device's pace; the enqueued plan is built by a call of its

@@ -29,10 +29,11 @@ __attribute__((destructor)) void reportSilence() {
   ::dl_iterate_phdr(findCudnn, &isLoaded);
   ::fprintf(stderr,
             "ucudnn: no convolution call came by: %s\n",
-            isLoaded ? "the program loaded cuDNN, but made no handle that μ-cuDNN sees. See "
-                       "UCUDNN_DISABLE, and the log at UCUDNN_LOG_LEVEL=info"
-                     : "the program did not load cuDNN. It may be linked with it statically. "
-                       "Programs that it has started report by themselves");
+            isLoaded ? "the program loaded cuDNN, but made no handle that μ-cuDNN sees.\n"
+                       "        See UCUDNN_DISABLE, and the log at UCUDNN_LOG_LEVEL=info"
+                     : "the program did not load cuDNN.\n"
+                       "        It may be linked with it statically. Programs that it has started "
+                       "report by themselves");
 }
 
 }  // namespace

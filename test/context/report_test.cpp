@@ -67,7 +67,7 @@ TEST(ReportTest, FitsATerminal) {
   while (record.steps.size() < 30) record.steps.push_back(record.steps.front());
   Report report;
   report.add(&problem, record);
-  std::istringstream lines(report.text().substr(report.text().find("\n calls")));
+  std::istringstream lines(report.text());
   std::size_t count = 0;
   for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 100U) << line;
   EXPECT_GT(count, 5U);
@@ -104,14 +104,17 @@ TEST(ReportTest, SaysWhenMeasuringPaysBack) {
   EXPECT_EQ(took + "no time; the plans have gained 3.0 s so far\n", payBackText(0.01, 3, 9));
   EXPECT_EQ(took + "2.0 s; the plans have gained nothing so far\n", payBackText(2, -1, 9));
   EXPECT_EQ(took + "no time; the plans have gained 2 ms so far\n", payBackText(0.01, 0.0023, 9));
-  EXPECT_EQ(
-      took + "2.0 s; the plans have gained 40 ms so far, which pays for it after 5 minutes more\n",
-      payBackText(2, 0.04, 8));
-  EXPECT_EQ(took + "2.0 s; the plans have gained 3.0 s so far, which has paid for it\n",
+  EXPECT_EQ(took +
+                "2.0 s; the plans have gained 40 ms so far,\n        which pays for it after 5 "
+                "minutes more\n",
+            payBackText(2, 0.04, 8));
+  EXPECT_EQ(took + "2.0 s; the plans have gained 3.0 s so far,\n        which has paid for it\n",
             payBackText(2, 3, 9));
   // 1 s in 10 s of running, behind 2 s of measuring: 1 s is missing.
-  EXPECT_EQ(took + "2.0 s; the plans have gained 1.0 s so far, which pays for it after 10 s more\n",
-            payBackText(2, 1, 12));
+  EXPECT_EQ(
+      took +
+          "2.0 s; the plans have gained 1.0 s so far,\n        which pays for it after 10 s more\n",
+      payBackText(2, 1, 12));
   for (const auto& [missing, text] : {std::pair(30.0, "5 minutes"),
                                       {3600.0, "10 hours"},
                                       {86400.0, "10 days"},

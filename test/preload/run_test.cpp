@@ -105,10 +105,10 @@ TEST(Run, AReportSaysWhyThereWereNoCalls) {
   const Outcome none = shell(kRun + "--report true");
   EXPECT_EQ(0, none.status);
   EXPECT_EQ(0U, none.error.find(begin + "did not load cuDNN")) << none.error;
-  EXPECT_EQ(1, std::count(none.error.begin(), none.error.end(), '\n')) << none.error;
+  EXPECT_EQ(2, std::count(none.error.begin(), none.error.end(), '\n')) << none.error;
   // The shell's children are not what was started. (dash ends by _exit, and so without a word.)
   const Outcome children = shell(kRun + "--report bash -c '/bin/true; /bin/true; :'");
-  EXPECT_EQ(1, std::count(children.error.begin(), children.error.end(), '\n')) << children.error;
+  EXPECT_EQ(2, std::count(children.error.begin(), children.error.end(), '\n')) << children.error;
   EXPECT_EQ("", shell(kRun + "true").error);
   const Outcome disabled = shell("UCUDNN_DISABLE=1 UCUDNN_SIMULATOR_ARITHMETIC=off " + kRun +
                                  "--report " PLAIN " fixed /dev/null");
