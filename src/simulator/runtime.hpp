@@ -28,6 +28,7 @@ struct DeviceModel {
   double memoryGigabytesPerSecond;
   double launchMs;                ///< what each kernel costs beside its work
   double linkGigabytesPerSecond;  ///< pinned host memory, in each direction
+  bool isReal = true;             ///< there is such a device, and times recorded on it
 };
 
 /// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.

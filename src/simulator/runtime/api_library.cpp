@@ -274,9 +274,9 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library,
                                 unsigned int) {
   UCUDNN_SIMULATED_CALL();
   if (library == nullptr || code == nullptr) return finish(cudaErrorInvalidValue);
-  // Without arithmetic times are recorded ones, which these kernels have not; but for random times.
+  // Without arithmetic times are those recorded on a real device, which these kernels have not.
   if (arithmetic() == Arithmetic::kSampled ||
-      (arithmetic() == Arithmetic::kOff && randomTimesSeed() == 0))
+      (arithmetic() == Arithmetic::kOff && deviceModel(thisThread().device).isReal))
     return finish(cudaErrorNotSupported);
   if (const cudaError_t error = unsafeCall()) return finish(error);
   *library = reinterpret_cast<cudaLibrary_t>(const_cast<void*>(code));

@@ -24,7 +24,7 @@ const DeviceModel kModels[] = {
     {"H100-SXM", 90, 132, 81559 * kMib, 66.9, 494.7, 3350, 0.0025, 55},
     {"H200", 90, 132, 143771 * kMib, 66.9, 494.7, 4800, 0.0025, 55},
     // Not NVIDIA's: so slow that images of a test's size are cut in bands.
-    {"Tiny", 90, 1, 16384 * kMib, 0.02, 0.1, 0.05, 0.0025, 1},
+    {"Tiny", 90, 1, 16384 * kMib, 0.02, 0.1, 0.05, 0.0025, 1, false},
 };
 
 DeviceModel findModel(const std::string& name) {
