@@ -30,8 +30,7 @@ REVISIONS = {
     # These name the revision that was configured before, or a tree that became the one here.
     "conv3d_tf32_1gib_engines_fast_h200": "ac86d29",
     "conv3d_tf32_64mib_engines_fast_h200": "ac86d29",
-    "network_alexnet_tf32_120mib_h100": "e3507a1",
-    "network_alexnet_tf32_120mib_layer_h100": "e3507a1",
+    "network_alexnet_tf32_120mib_h100": "b6aa90b",
     "streams_alexnet_tf32_120mib_layer_engines_h200": "16580fb",
     "streams_resnet18_tf32_480mib_one_engines_h200": "16580fb",
     "streams_resnet18_tf32_480mib_layer_engines_h200": "16580fb",
@@ -203,7 +202,6 @@ HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us
 
 NETWORKS = (
     ("network_alexnet_tf32_120mib_h100", "AlexNet, N=256", "120 MiB", "one", "H100"),
-    ("network_alexnet_tf32_120mib_layer_h100", "AlexNet, N=256", "120 MiB", "layer", "H100"),
     ("network_alexnet_tf32_120mib_engines_h200", "AlexNet, N=256", "120 MiB", "one", "H200"),
     ("streams_alexnet_tf32_120mib_layer_engines_h200", "AlexNet, N=256", "120 MiB", "layer", "H200"),
     ("streams_resnet18_tf32_480mib_one_engines_h200", "ResNet-18, N=128", "480 MiB", "one", "H200"),

@@ -410,22 +410,15 @@ def where_it_loses():
 # One total for a network
 
 
-def planned(totals):
-    """The time that planning took, s, all measured anew; "": it was recorded with that of other ways."""
-    return f"{totals['planning_ms'] / 1000:.1f}" if "planning_ms" in totals else ""
-
-
 def networks():
     rows = []
     for name, what, total, streams, kernels in lists.NETWORKS:
         totals = load(name)["network"]["totals"]
         times = [totals[way]["iteration"]["measured_ms"] for way in ("wr", "divide", "share")]
         rows.append((times[0] / times[2], [what, total, streams, *[number(time) for time in times],
-                                           f"{times[0] / times[2]:.2f}", planned(totals["share"]), kernels,
-                                           revision(name)]))
+                                           f"{times[0] / times[2]:.2f}", kernels, revision(name)]))
     rows.sort(key=lambda each: each[0])
-    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain",
-              "planned in, s", "GPU", "revision"]
+    header = ["network, TF32, ms", "total", "streams", "equal parts", "`divide`", "`share`", "gain", "GPU", "revision"]
     return table(header, [row for _, row in rows],
                  f"One GPU, cuDNN 9.19.0, {days([each[0] for each in lists.NETWORKS])}.\n"
                  "`ucudnn bench misc/layers/LIST.csv --total-workspace TOTAL [--streams WAY]`")

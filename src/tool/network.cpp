@@ -93,7 +93,7 @@ bool Network::isSamePass(std::size_t i, std::size_t j) const {
   return layers_[i] == layers_[j] && isForward(i) == isForward(j);
 }
 
-/// The ways that clients choose among come first: what they cost to plan is then their own.
+/// Equal parts come first: within them less is looked for once a larger limit is answered.
 NetworkReport Network::plan(cudnnHandle_t handle,
                             const std::vector<Way>& ways,
                             std::size_t totalBytes) {
@@ -102,7 +102,7 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   report.eachBytes = totalBytes / size();
   report.rows = rows_;
   Progress progress(size() * ways.size());
-  for (const Way way : {Way::kShare, Way::kDivide, Way::kReuse}) {
+  for (const Way way : {Way::kReuse, Way::kShare, Way::kDivide}) {
     if (std::find(ways.begin(), ways.end(), way) == ways.end()) continue;
     const auto begin = std::chrono::steady_clock::now();
     const long long before = statisticsNow().kernelsMeasured;

@@ -53,8 +53,8 @@ struct NetworkTotals {
   /// Predicted for one stream.
   NetworkTimes iteration;
   std::size_t workspaceBytes = 0;  ///< of device memory that is needed
-  /// Host time to plan it, which measures all that the ways planned before have not: share, then
-  /// divide, then wr.
+  /// Host time to plan it, which measures all that the ways planned before have not: wr, then
+  /// share, then divide.
   double planningMs = 0;
   long long kernelsMeasured = 0;
 };

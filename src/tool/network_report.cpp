@@ -166,7 +166,7 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
                         report.planningMs,
                         report.kernelsMeasured,
                         report.kernelsLoaded);
-  for (const Way way : {Way::kShare, Way::kDivide, Way::kReuse})
+  for (const Way way : {Way::kReuse, Way::kShare, Way::kDivide})
     if (const auto& totals = report.totals[static_cast<std::size_t>(way)])
       stream << fmt::format("  {}: {:.0f} ms, {} kernels not measured before\n",
                             toText(way),
