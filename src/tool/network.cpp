@@ -93,7 +93,6 @@ bool Network::isSamePass(std::size_t i, std::size_t j) const {
   return layers_[i] == layers_[j] && isForward(i) == isForward(j);
 }
 
-/// Equal parts come first: within them less is looked for once a larger limit is answered.
 NetworkReport Network::plan(cudnnHandle_t handle,
                             const std::vector<Way>& ways,
                             std::size_t totalBytes) {
@@ -101,34 +100,32 @@ NetworkReport Network::plan(cudnnHandle_t handle,
   report.totalBytes = totalBytes;
   report.eachBytes = totalBytes / size();
   report.rows = rows_;
-  Progress progress(size() * ways.size());
-  for (const Way way : {Way::kReuse, Way::kShare, Way::kDivide}) {
-    if (std::find(ways.begin(), ways.end(), way) == ways.end()) continue;
-    const auto begin = std::chrono::steady_clock::now();
-    const long long before = statisticsNow().kernelsMeasured;
-    if (way == Way::kDivide)
-      divide(report, handle, progress);
-    else
-      planWithin(report, handle, way, progress);
-    addTotals(report, way);
-    NetworkTotals& totals = *report.totals[static_cast<std::size_t>(way)];
-    totals.planningMs = msSince(begin);
-    totals.kernelsMeasured = statisticsNow().kernelsMeasured - before;
-    report.planningMs += totals.planningMs;
-  }
-  return report;
-}
-
-void Network::planWithin(NetworkReport& report,
-                         cudnnHandle_t handle,
-                         Way way,
-                         Progress& progress) const {
-  const std::size_t bytes = way == Way::kShare ? report.totalBytes : report.eachBytes;
+  const auto has = [&](Way way) { return std::find(ways.begin(), ways.end(), way) != ways.end(); };
+  // Plans from a file are for some limits, and nothing is measured for others.
+  const char* const plans = std::getenv("UCUDNN_PLANS");
+  const bool measures = has(Way::kDivide) && (plans == nullptr || *plans == '\0');
+  const auto begin = std::chrono::steady_clock::now();
+  Progress progress(size());
   for (std::size_t i = 0; i < size(); ++i) {
-    progress.begin(name(i));
-    report.rows[i].choices[static_cast<std::size_t>(way)] =
-        choose(handle, *convolutions_[i], report.rows[i], bytes);
+    progress.begin(rows_[i].layer + " " + rows_[i].operation);
+    const auto plan = [&](Way way, std::size_t bytes) {
+      if (has(way))
+        report.rows[i].choices[static_cast<std::size_t>(way)] =
+            choose(handle, *convolutions_[i], report.rows[i], bytes);
+    };
+    if (measures)
+      for (const std::size_t bytes : limitsToMeasure(totalBytes, size()))
+        describePlan(handle, *convolutions_[i], bytes);
+    plan(Way::kReuse, report.eachBytes);
+    plan(Way::kShare, totalBytes);
   }
+  if (has(Way::kDivide)) {
+    findFronts(handle, totalBytes);
+    divide(report, handle);
+  }
+  for (const Way way : ways) addTotals(report, way);
+  report.planningMs = msSince(begin);
+  return report;
 }
 
 void Network::findFronts(cudnnHandle_t handle, std::size_t totalBytes) {
@@ -147,21 +144,13 @@ void Network::findFronts(cudnnHandle_t handle, std::size_t totalBytes) {
   }
 }
 
-void Network::divide(NetworkReport& report, cudnnHandle_t handle, Progress& progress) {
-  // Plans from a file are for some limits, and nothing is measured for others.
-  const char* const plans = std::getenv("UCUDNN_PLANS");
-  for (std::size_t i = 0; i < size(); ++i) {
-    progress.begin(name(i));
-    if (plans == nullptr || *plans == '\0')
-      for (const std::size_t bytes : limitsToMeasure(report.totalBytes, size()))
-        describePlan(handle, *convolutions_[i], bytes);
-  }
-  findFronts(handle, report.totalBytes);
+void Network::divide(NetworkReport& report, cudnnHandle_t handle) {
   DivisionSettings settings;
   settings.totalBytes = report.totalBytes;
   const auto begin = std::chrono::steady_clock::now();
   const auto division = divideWorkspace(fronts_, settings);
-  report.divisionMs = msSince(begin);
+  report.divisionMs =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   if (!division) throw DeviceError("the total is too small for a division");
   report.optimal = division->optimal;
   for (std::size_t i = 0; i < size(); ++i)

@@ -16,8 +16,6 @@
 
 namespace ucudnn::tool {
 
-class Progress;
-
 /// The ways to spend a total that are compared: each convolution has an equal part of it (WR),
 /// `divide`, and `share`, which is also `auto`.
 enum class Way { kReuse, kDivide, kShare };
@@ -53,10 +51,6 @@ struct NetworkTotals {
   /// Predicted for one stream.
   NetworkTimes iteration;
   std::size_t workspaceBytes = 0;  ///< of device memory that is needed
-  /// Host time to plan it, which measures all that the ways planned before have not: wr, then
-  /// share, then divide.
-  double planningMs = 0;
-  long long kernelsMeasured = 0;
 };
 
 struct NetworkReport {
@@ -65,7 +59,7 @@ struct NetworkReport {
   std::size_t eachBytes = 0;  ///< a convolution's equal part
   std::vector<NetworkRow> rows;
   std::array<std::optional<NetworkTotals>, kWays.size()> totals;
-  double planningMs = 0;  ///< of all ways
+  double planningMs = 0;  ///< host time of plan(): all is measured there
   long long kernelsMeasured = 0, kernelsLoaded = 0;
   long long replayedCalls = 0;  ///< of all calls, timed or not
   long long graphs = 0, graphBytes = 0;
@@ -94,8 +88,7 @@ class Network {
 
  private:
   void findFronts(cudnnHandle_t handle, std::size_t totalBytes);
-  void planWithin(NetworkReport& report, cudnnHandle_t handle, Way way, Progress& progress) const;
-  void divide(NetworkReport& report, cudnnHandle_t handle, Progress& progress);
+  void divide(NetworkReport& report, cudnnHandle_t handle);
 
   std::vector<std::unique_ptr<Convolution>> convolutions_;
   std::vector<NetworkRow> rows_;

@@ -109,9 +109,7 @@ Json toJson(const NetworkReport& report) {
                                {"measured_ms", orNull(sum->iteration.measuredMs)},
                                {"replayed", orNull(sum->iteration.replayed)},
                                {"host_ms", orNull(sum->iteration.hostMs)}}},
-                             {"workspace_bytes", sum->workspaceBytes},
-                             {"planning_ms", sum->planningMs},
-                             {"kernels_measured", sum->kernelsMeasured}};
+                             {"workspace_bytes", sum->workspaceBytes}};
   const bool divided = report.totals[static_cast<std::size_t>(Way::kDivide)].has_value();
   return {{"machine", report.machine},
           {"settings", report.settings},
@@ -166,12 +164,6 @@ void writeTable(std::ostream& stream, const NetworkReport& report) {
                         report.planningMs,
                         report.kernelsMeasured,
                         report.kernelsLoaded);
-  for (const Way way : {Way::kReuse, Way::kShare, Way::kDivide})
-    if (const auto& totals = report.totals[static_cast<std::size_t>(way)])
-      stream << fmt::format("  {}: {:.0f} ms, {} kernels not measured before\n",
-                            toText(way),
-                            totals->planningMs,
-                            totals->kernelsMeasured);
 }
 
 void writeBars(std::ostream& stream, const NetworkReport& report, bool verbose) {
