@@ -19,23 +19,14 @@ class PassRun {
         inUse_(plan.slotCount(), false),
         operands_(pointers.size()) {}
 
-  /// Parts are written back behind the next step's kernels, so that a host that moves pageable
-  /// memory has enqueued them before it waits.
   cudnnStatus_t run() {
-    const PassPlan::Step* unwritten = nullptr;
-    for (const PassPlan::Step& step : plan_.steps()) {
-      if (unwritten != nullptr && needsSlotOf(*unwritten, step)) {
-        store(*unwritten);
-        unwritten = nullptr;
-      }
-      load(step);
-      const cudnnStatus_t status = compute(step);
-      if (status != CUDNN_STATUS_SUCCESS) return status;
-      if (unwritten != nullptr) store(*unwritten);
-      unwritten = &step;
-    }
-    if (unwritten != nullptr) store(*unwritten);
-    return CUDNN_STATUS_SUCCESS;
+    using Step = PassPlan::Step;
+    return runSteps(
+        plan_.steps(),
+        [this](const Step& step) { load(step); },
+        [this](const Step& step) { return compute(step); },
+        [this](const Step& step) { store(step); },
+        [this](const Step& former, const Step& step) { return needsSlotOf(former, step); });
   }
 
  private:

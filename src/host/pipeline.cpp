@@ -44,7 +44,7 @@ class HostRun {
         output_(outputTensorOf(plan.whole.operation)) {}
 
   cudnnStatus_t run() {
-    return transfers_.run(plan_.operands.isPageable(), [&] { return runSteps(); });
+    return transfers_.run(plan_.operands.isPageable(), [&] { return runTiles(); });
   }
 
   void loadFirst() {
@@ -64,25 +64,20 @@ class HostRun {
     return static_cast<std::size_t>(slot) * kTensors + tensor;
   }
 
-  /// A part is written back behind the next tile's kernels, so that a host that moves pageable
-  /// memory has enqueued them before it waits.
-  cudnnStatus_t runSteps() {
+  cudnnStatus_t runTiles() {
     useNoSlot();
     loadBias();
-    const HostPlan::Step* unwritten = nullptr;
-    for (const HostPlan::Step& step : plan_.steps) {
-      if (unwritten != nullptr && slotOf(*unwritten, output_) == slotOf(step, output_)) {
-        store(*unwritten);
-        unwritten = nullptr;
-      }
-      load(step);
-      const cudnnStatus_t status = compute(step);
-      if (status != CUDNN_STATUS_SUCCESS) return status;
-      if (unwritten != nullptr) store(*unwritten);
-      unwritten = step.store.empty() ? nullptr : &step;
-    }
-    if (unwritten != nullptr) store(*unwritten);
-    return CUDNN_STATUS_SUCCESS;
+    using Step = HostPlan::Step;
+    return runSteps(
+        plan_.steps,
+        [this](const Step& step) { load(step); },
+        [this](const Step& step) { return compute(step); },
+        [this](const Step& step) {
+          if (!step.store.empty()) store(step);
+        },
+        [this](const Step& former, const Step& step) {
+          return slotOf(former, output_) == slotOf(step, output_);
+        });
   }
 
   void useNoSlot() {

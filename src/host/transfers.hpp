@@ -69,4 +69,27 @@ class Transfers {
   const cudaStream_t stream_;
 };
 
+/// Runs the steps of a call: `load`, `compute`, which returns a status, and `store` enqueue one
+/// each. A part is written back behind the next step's kernels, so that a host that moves pageable
+/// memory has enqueued them before it waits; but before them if `needsSlotOf(former, step)`. Ends
+/// with the first status that is no success.
+template <typename Steps, typename Load, typename Compute, typename Store, typename NeedsSlotOf>
+cudnnStatus_t runSteps(
+    const Steps& steps, Load load, Compute compute, Store store, NeedsSlotOf needsSlotOf) {
+  const typename Steps::value_type* unwritten = nullptr;
+  for (const auto& step : steps) {
+    if (unwritten != nullptr && needsSlotOf(*unwritten, step)) {
+      store(*unwritten);
+      unwritten = nullptr;
+    }
+    load(step);
+    const cudnnStatus_t status = compute(step);
+    if (status != CUDNN_STATUS_SUCCESS) return status;
+    if (unwritten != nullptr) store(*unwritten);
+    unwritten = &step;
+  }
+  if (unwritten != nullptr) store(*unwritten);
+  return CUDNN_STATUS_SUCCESS;
+}
+
 }  // namespace ucudnn
