@@ -66,8 +66,10 @@ std::size_t leastBandBytes() {
   if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) != cudaSuccess ||
       cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, device) != cudaSuccess ||
-      kilohertz <= 0 || bits <= 0)
+      kilohertz <= 0 || bits <= 0) {
+    static_cast<void>(cudaGetLastError());  // else the program would find it
     return kLeastBandBytes;
+  }
   const double bytesPerMs = 2.0 * kilohertz * (bits / 8.0);  // two transfers a clock
   return std::min(kLeastBandBytes, static_cast<std::size_t>(bytesPerMs * kLaunchMs));
 }
