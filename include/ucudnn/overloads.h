@@ -44,7 +44,7 @@ UCUDNN_FOR_EACH_FUNCTION(UCUDNN_OVERLOAD)
 UCUDNN_FOR_EACH_REMOVED_FUNCTION(UCUDNN_OVERLOAD)
 #undef UCUDNN_OVERLOAD
 
-/* cudnnAddTensor(UcudnnHandle_t, ...) and the others of functions.h's list. */
+/* cudnnAddTensor(UcudnnHandle_t, ...) and the others of small_layers.h's list. */
 #define UCUDNN_OVERLOAD(NAME, PARAMETERS, ARGUMENTS)                                  \
   inline cudnnStatus_t cudnn##NAME(UcudnnHandle_t handle, UCUDNN_UNPACK PARAMETERS) { \
     return ucudnn##NAME(handle, UCUDNN_UNPACK ARGUMENTS);                             \
