@@ -20,6 +20,10 @@ Problem::Sizes partSizes(const PassTensor& tensor, const Problem::Sizes& box) no
   return sizes;
 }
 
+// cuDNN's kernels may read so many bytes at once. A part's address must allow it as a whole
+// tensor's does, which cudaMalloc has aligned.
+constexpr std::size_t kKernelAlignment = 16;
+
 /// A part as kernels see it.
 Layout partOf(const PassTensor& tensor, const Problem::Sizes& box) {
   Layout part = tensor.layout;
@@ -30,6 +34,20 @@ Layout partOf(const PassTensor& tensor, const Problem::Sizes& box) {
 
 std::int32_t partsAlong(const Pass& pass, const PassTiling& tiling, std::size_t axis) noexcept {
   return (pass.sizes[axis] + tiling.size[axis] - 1) / tiling.size[axis];
+}
+
+/// Tensors on the device whose parts would not be aligned get slots.
+Pass withAlignedParts(Pass pass, const PassTiling& tiling) noexcept {
+  for (PassTensor& tensor : pass.tensors) {
+    if (tensor.place != Place::kDevice) continue;
+    tensor.isMoved = std::any_of(pass.axes.begin(), pass.axes.end(), [&](std::size_t axis) {
+      const auto step = static_cast<std::size_t>(tiling.size[axis]) *
+                        static_cast<std::size_t>(tensor.layout.strides[axis]);
+      return tensor.isCut[axis] && partsAlong(pass, tiling, axis) > 1 &&
+             step * tensor.layout.elementBytes % kKernelAlignment != 0;
+    });
+  }
+  return pass;
 }
 
 std::int64_t partsOf(const Pass& pass, const PassTiling& tiling, const PassTensor& tensor) {
@@ -115,7 +133,7 @@ TensorDescriptor describe(const PassTensor& tensor, const Layout& part) {
 bool PassTensor::operator==(const PassTensor& other) const noexcept {
   return layout == other.layout && type == other.type && isCut == other.isCut &&
          place == other.place && isRead == other.isRead && isWritten == other.isWritten &&
-         isFilter == other.isFilter;
+         isFilter == other.isFilter && isMoved == other.isMoved;
 }
 
 bool Pass::isOnHost() const noexcept {
@@ -141,7 +159,9 @@ std::size_t Pass::hash() const noexcept {
 }
 
 PassPlan::PassPlan(Pass pass, const PassTiling& tiling, std::size_t workspaceBytes, double ms)
-    : pass_(std::move(pass)), workspaceBytes_(workspaceBytes), predictedMs_(ms) {
+    : pass_(withAlignedParts(std::move(pass), tiling)),
+      workspaceBytes_(workspaceBytes),
+      predictedMs_(ms) {
   struct Slots {
     std::size_t first = 0, count = 0, offset = 0, bytes = 0;
     std::int64_t part = -1, parts = 0;
@@ -243,6 +263,7 @@ class PassSearch {
   void tryOne(PassTiling tiling) {
     const std::int64_t steps = stepsOf(pass_, tiling);
     if (isFound() && steps > kManySteps) return;
+    pass_ = withAlignedParts(std::move(pass_), tiling);
     tiling.slots = 2;
     if (slotBytesOf(pass_, tiling) > budgetBytes_) tiling.slots = 1;
     if (isFound() && tiling.slots == 1) return;
@@ -314,15 +335,16 @@ class PassSearch {
   }
 
   double copyMs(const PassTensor& tensor, const Layout& part, std::size_t direction) const {
-    double ms =
-        static_cast<double>(part.bytes()) /
-        (tensor.place == Place::kPageable ? link_.pageableBytesPerMs : link_.bytesPerMs[direction]);
+    const double rate = tensor.isMoved                     ? link_.deviceBytesPerMs / 2
+                        : tensor.place == Place::kPageable ? link_.pageableBytesPerMs
+                                                           : link_.bytesPerMs[direction];
+    double ms = static_cast<double>(part.bytes()) / rate;
     for (const Rows& rows : rowsOf(part.sizes, tensor.layout, 0, part.strides, 0))
       ms += link_.copyMs + static_cast<double>(rows.height) * link_.rowMs;
     return ms;
   }
 
-  const Pass& pass_;
+  Pass pass_;
   const Link& link_;
   const std::size_t budgetBytes_;
   const TileKernels& kernels_;

@@ -20,8 +20,9 @@ struct PassTensor {
   std::optional<Place> place;  ///< empty: it is of the pass alone, and on the device
   bool isRead = false, isWritten = false;
   bool isFilter = false;  ///< never cut; has a descriptor of another kind
+  bool isMoved = false;   ///< on the device, but its parts start where kernels may not read
 
-  bool isCopied() const noexcept { return place && *place != Place::kDevice; }
+  bool isCopied() const noexcept { return place && (*place != Place::kDevice || isMoved); }
   /// Whether its parts have slots; else it is used where it is.
   bool isStaged() const noexcept { return !place || isCopied(); }
   bool operator==(const PassTensor& other) const noexcept;

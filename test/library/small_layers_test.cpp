@@ -41,6 +41,15 @@ class SmallLayer {
   cudnnDataType_t type() const { return type_; }
   bool isInPlace() const { return inPlace_; }
 
+  std::string describe() const {
+    std::ostringstream text;
+    text << "type " << type_ << (inPlace_ ? ", in place" : "");
+    for (const auto& tensor : tensors_)
+      text << ", sizes " << ::testing::PrintToString(tensor->geometry().sizes) << " strides "
+           << ::testing::PrintToString(tensor->geometry().strides);
+    return text.str();
+  }
+
   template <typename Handle>
   cudnnStatus_t run(Handle handle, const Factors& factors, const std::vector<void*>& p) const {
     const void* const alpha = factors.alpha();
@@ -98,7 +107,9 @@ class SmallLayer {
   }
 
   void add(const Sizes& sizes) {
-    const int gap = pick(0, 5) == 0 && kind_ != Kind::kPoolBack ? pick(1, 9) : 0;
+    int gap = pick(0, 5) == 0 && kind_ != Kind::kPoolBack ? pick(1, 9) : 0;
+    // cuDNN's bias gradient reads several values of 16 bits at once, and other gaps misalign them.
+    if (type_ == CUDNN_DATA_HALF || type_ == CUDNN_DATA_BFLOAT16) gap *= 8;
     tensors_.push_back(std::make_unique<SmallTensor>(
         type_, sizes, isChannelsLast_, gap, static_cast<unsigned>(random_())));
   }
@@ -168,6 +179,13 @@ class PlacedLayer {
   std::vector<std::unique_ptr<Memory>> memories_;
 };
 
+std::string namesOf(const std::vector<Place>& places) {
+  std::string names;
+  for (const Place place : places)
+    names += place == Place::kDevice ? "d" : place == Place::kPinned ? "p" : "h";
+  return names;
+}
+
 class SmallLayersTest : public HostTensorsTest {
  protected:
   /// Random layers in random places within random budgets: within what a refusal names, too.
@@ -185,7 +203,9 @@ void SmallLayersTest::compare(Kind kind, unsigned seed) {
     places[random() % places.size()] = Place::kPinned;
     if (layer.isInPlace()) places.front() = places.back() = Place::kPinned;
     const std::size_t budget = std::size_t{1} << (9 + random() % 10);
-    SCOPED_TRACE("case " + std::to_string(i) + " of seed " + std::to_string(seed));
+    SCOPED_TRACE("case " + std::to_string(i) + " of seed " + std::to_string(seed) + ": " +
+                 layer.describe() + ", in places " + namesOf(places) + " within " +
+                 std::to_string(budget) + " bytes");
     const Handles handles;
     PlacedLayer inCore(layer, std::vector<Place>(places.size(), Place::kDevice));
     const cudnnStatus_t known = inCore.run(handles.native, factors);
@@ -204,10 +224,9 @@ void SmallLayersTest::compare(Kind kind, unsigned seed) {
     ASSERT_CUDNN(status);
     const auto check = [&] {
       const std::vector<char> output = placed.output();
-      const Geometry& geometry = layer.tensors().back()->geometry();
-      EXPECT_EQ(kind == Kind::kBias ? output : expected, output);
-      EXPECT_LE(distance(geometry, output, expected),
-                layer.type() == CUDNN_DATA_DOUBLE ? 1e-13 : 1e-6);
+      const double difference = distance(layer.tensors().back()->geometry(), output, expected);
+      EXPECT_LE(difference, layer.type() == CUDNN_DATA_DOUBLE ? 1e-13 : 1e-6);
+      EXPECT_TRUE(kind == Kind::kBias || output == expected) << difference << " apart";
     };
     check();
     if (factors.doubles[1] == 0 && !layer.isInPlace()) {  // by the plan of the first call
