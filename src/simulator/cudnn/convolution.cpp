@@ -5,6 +5,7 @@
 
 #include "simulator/cudnn/convolution_output.hpp"
 #include "simulator/cudnn/gemm.hpp"
+#include "simulator/cudnn/known_sums.hpp"
 #include "simulator/cudnn/taps.hpp"
 
 namespace ucudnn::simulator {
@@ -114,16 +115,17 @@ std::vector<double> readFilters(const ConvolutionProblem& problem, const void* w
 }
 
 // Forward and backward data: each output is a dot product of a filter row and a gathered column.
+// `out` has space for the sums of all outputs.
 void convolveByPosition(const ConvolutionProblem& problem,
                         const void* source,
                         const void* w,
                         const TensorShape& sourceShape,
-                        const Output& output) {
+                        double* out) {
   const Taps taps(problem);
   const View from(sourceShape);
   const int groups = problem.groups();
   const int channels = sourceShape.dims[1] / groups;
-  const int rows = output.view().dims[1] / groups;
+  const int rows = View(outputShape(problem)).dims[1] / groups;
   const int depth = channels * taps.filterSize();
   std::vector<double> slab(toSize(channels) * toSize(taps.sourceSize()));
   std::vector<double> panels(toSize(depth) * kBlockColumns);
@@ -147,26 +149,18 @@ void convolveByPosition(const ConvolutionProblem& problem,
                     sums.data(),
                     kBlockColumns);
         for (int row = 0; row < rows; ++row) {
-          for (int i = 0; i < block.count; ++i) {
-            const auto& p = block.position[toSize(i)];
-            output.write(n,
-                         group * rows + row,
-                         p[0],
-                         p[1],
-                         p[2],
-                         sums[toSize(row) * kBlockColumns + toSize(i)]);
-          }
+          const auto channel = toSize(n * groups + group) * toSize(rows) + toSize(row);
+          std::copy_n(&sums[toSize(row) * kBlockColumns],
+                      block.count,
+                      out + channel * toSize(taps.destinationSize()) + toSize(first));
         }
       }
     }
   }
 }
 
-// Backward filter: sums over samples, then positions.
-void convolveByTap(const ConvolutionProblem& problem,
-                   const void* x,
-                   const void* dy,
-                   const Output& output) {
+// Backward filter: sums over samples, then positions. `out` is as for convolveByPosition.
+void convolveByTap(const ConvolutionProblem& problem, const void* x, const void* dy, double* out) {
   const Taps taps(problem);
   const View input(problem.x);
   const View gradient(problem.y);
@@ -200,19 +194,51 @@ void convolveByTap(const ConvolutionProblem& problem,
                     columns);
       }
     }
-    const double* sum = sums.data();
-    for (int k = 0; k < filters; ++k) {
-      for (int c = 0; c < channels; ++c) {
-        for (int d = 0; d < taps.filter[0]; ++d) {
-          for (int h = 0; h < taps.filter[1]; ++h) {
-            for (int w = 0; w < taps.filter[2]; ++w) {
-              output.write(group * filters + k, c, d, h, w, *sum++);
-            }
-          }
-        }
-      }
-    }
+    out = std::copy(sums.begin(), sums.end(), out);
   }
+}
+
+std::shared_ptr<const Sums> sumsOf(const ConvolutionProblem& problem,
+                                   const ConvolutionData& data,
+                                   const View& output) {
+  if (auto known = KnownSums::instance().find(problem, data)) return known;
+  std::size_t count = 1;
+  for (const int size : output.dims) count *= toSize(size);
+  auto sums = std::make_shared<Sums>(count);
+  if (problem.operation == Operation::kForward)
+    convolveByPosition(problem, data.x, data.w, problem.x, sums->data());
+  else if (problem.operation == Operation::kBackwardData)
+    convolveByPosition(problem, data.y, data.w, problem.y, sums->data());
+  else
+    convolveByTap(problem, data.x, data.y, sums->data());
+  KnownSums::instance().keep(problem, data, sums);
+  return sums;
+}
+
+/// Samples [first, first + count) of the problem and of its data.
+ConvolutionProblem partOf(ConvolutionProblem problem, ConvolutionData& data, int first, int count) {
+  const auto move = [first](const TensorShape& shape, void*& pointer) {
+    pointer = static_cast<char*>(pointer) +
+              toSize(first) * toSize(shape.strides[0]) * elementBytes(shape.type);
+  };
+  move(problem.x, data.x);
+  move(problem.y, data.y);
+  problem.x.dims[0] = problem.y.dims[0] = count;
+  return problem;
+}
+
+void convolvePart(const ConvolutionProblem& problem,
+                  const ConvolutionData& data,
+                  int first,
+                  const Output& output) {
+  const View part(outputShape(problem));
+  const std::shared_ptr<const Sums> sums = sumsOf(problem, data, part);
+  const double* sum = sums->data();
+  for (int n = 0; n < part.dims[0]; ++n)
+    for (int c = 0; c < part.dims[1]; ++c)
+      for (int d = 0; d < part.dims[2]; ++d)
+        for (int h = 0; h < part.dims[3]; ++h)
+          for (int w = 0; w < part.dims[4]; ++w) output.write(first + n, c, d, h, w, *sum++);
 }
 
 }  // namespace
@@ -220,14 +246,16 @@ void convolveByTap(const ConvolutionProblem& problem,
 void convolveFull(const ConvolutionProblem& problem,
                   const ConvolutionData& data,
                   const Epilogue& epilogue) {
+  constexpr std::size_t kMostSums = std::size_t{1} << 23;
   const Output output(outputShape(problem), outputOf(problem, data), epilogue);
-  switch (problem.operation) {
-    case Operation::kForward:
-      return convolveByPosition(problem, data.x, data.w, problem.x, output);
-    case Operation::kBackwardData:
-      return convolveByPosition(problem, data.y, data.w, problem.y, output);
-    case Operation::kBackwardFilter:
-      return convolveByTap(problem, data.x, data.y, output);
+  if (problem.operation == Operation::kBackwardFilter)
+    return convolvePart(problem, data, 0, output);
+  const int step =
+      elementCount(outputShape(problem)) <= kMostSums ? std::max(problem.batch(), 1) : 1;
+  for (int first = 0; first < problem.batch(); first += step) {
+    ConvolutionData part = data;
+    const ConvolutionProblem each = partOf(problem, part, first, step);
+    convolvePart(each, part, first, output);
   }
 }
 
