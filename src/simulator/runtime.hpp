@@ -31,8 +31,9 @@ struct DeviceModel {
   bool isReal = true;             ///< there is such a device, and times recorded on it
 };
 
-/// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC.
-enum class Arithmetic { kFull, kSampled, kOff };
+/// How much of a convolution is computed: UCUDNN_SIMULATOR_ARITHMETIC. `kTimed`: nothing, as with
+/// `kOff`, but there is device code.
+enum class Arithmetic { kFull, kSampled, kOff, kTimed };
 
 /// The fate of engines that are compiled at run time.
 enum class Compiling {
@@ -117,6 +118,9 @@ UCUDNN_SIMULATOR_API cudaError_t enqueue(cudaStream_t stream, Work work);
 
 UCUDNN_SIMULATOR_API const DeviceModel& deviceModel(int device);
 UCUDNN_SIMULATOR_API Arithmetic arithmetic();
+inline bool isAnythingComputed() {
+  return arithmetic() == Arithmetic::kFull || arithmetic() == Arithmetic::kSampled;
+}
 
 UCUDNN_SIMULATOR_API Rounding rounding();
 UCUDNN_SIMULATOR_API Lie lie();

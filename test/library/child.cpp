@@ -87,9 +87,8 @@ ForcedSplits::ForcedSplits(const std::vector<ConvolutionCase>& cases, Operations
                     {"UCUDNN_TUNING", "exhaustive"}}) {
   std::vector<std::string> arguments{operations == Operations::kThree ? "plan" : "plan-fused"};
   for (const ConvolutionCase& convolution : cases) arguments.push_back(convolution.serialized());
-  // Times are all that is wanted of the simulator, but for copies, which it has with arithmetic
-  // only; a GPU knows nothing of this.
-  const char* const arithmetic = operations == Operations::kThree ? "off" : "full";
+  // Times are all that is wanted of the simulator; a GPU knows nothing of this.
+  const char* const arithmetic = operations == Operations::kThree ? "off" : "timed";
   const ChildResult child = runClient(arguments, {{"UCUDNN_SIMULATOR_ARITHMETIC", arithmetic}});
   if (child.status != 0) throw std::runtime_error("library_client plan: " + child.output);
   executeSql(

@@ -100,7 +100,7 @@ TEST_F(SimulatedProcessTest, SettingsThatAreNotUnderstoodEndTheProcess) {
   const SettingCase cases[] = {
       {"UCUDNN_SIMULATOR_DEVICES", "H200,K80", "no model 'K80'; there are:.* V100-SXM2"},
       {"UCUDNN_SIMULATOR_DEVICES", ",", "no model ''"},
-      {"UCUDNN_SIMULATOR_ARITHMETIC", "some", "full, sampled or off, not some"},
+      {"UCUDNN_SIMULATOR_ARITHMETIC", "some", "full, sampled, off or timed, not some"},
       {"UCUDNN_SIMULATOR_FAIL_CALL", "x", "is a number, not x"},
       {"UCUDNN_SIMULATOR_CALL_US", "-1", "is a number, not -1"},
       {"UCUDNN_SIMULATOR_RANDOM_TIMES", "dice", "is a number, not dice"},

@@ -71,7 +71,7 @@ inline void setMemory(int device, std::size_t bytes) {
   detail::callSimulator<void>("ucudnnSimulatorSetMemory", device, bytes);
 }
 
-enum class Arithmetic { kFull, kSampled, kOff };  // as ucudnn::simulator::Arithmetic
+enum class Arithmetic { kFull, kSampled, kOff, kTimed };  // as ucudnn::simulator::Arithmetic
 
 inline void setArithmetic(Arithmetic arithmetic) {
   detail::callSimulator<void>("ucudnnSimulatorSetArithmetic", static_cast<int>(arithmetic));

@@ -95,7 +95,7 @@ void submitClearing(cudnnHandle_t handle, void* workspace, std::size_t bytes) {
   Work work{"fill",
             0,
             [=] {
-              if (arithmetic() != Arithmetic::kOff) std::memset(workspace, 0, bytes);
+              if (isAnythingComputed()) std::memset(workspace, 0, bytes);
             },
             {{workspace, bytes, true}}};
   work.launches = 0;

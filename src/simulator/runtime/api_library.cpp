@@ -240,7 +240,7 @@ cudaError_t launch(const KernelOfOurs& kernel,
   const double launchMs = isFirst ? model.launchMs : 0;
   const double ms = launchMs + gigabytes / model.memoryGigabytesPerSecond * 1e3;
   Work work{kernel.name, randomTimesSeed() == 0 ? ms : 0, [] {}};
-  if (arithmetic() != Arithmetic::kOff) work.execute = toBlocks ? copy.toBlocks : copy.fromBlocks;
+  if (isAnythingComputed()) work.execute = toBlocks ? copy.toBlocks : copy.fromBlocks;
   work.accesses = {{copy.tensor, copy.tensorBytes, !toBlocks},
                    {copy.blocks, copy.blockBytes, toBlocks}};
   return enqueue(stream, std::move(work));

@@ -140,7 +140,7 @@ cudaError_t copy(void* target,
   const std::size_t bytes = shape.width * shape.height;
   const bool skipped = (route.toDevice || route.fromDevice) && bytes >= kSkippedFromWhenOff;
   const auto run = [=] {
-    if (skipped && arithmetic() == Arithmetic::kOff) return;
+    if (skipped && !isAnythingComputed()) return;
     for (std::size_t row = 0; row < shape.height; ++row) {
       std::memmove(static_cast<char*>(target) + row * shape.targetPitch,
                    static_cast<const char*>(source) + row * shape.sourcePitch,
@@ -166,7 +166,7 @@ cudaError_t fill(void* target, int value, FillShape shape, cudaStream_t stream, 
   if (!inRange(block, target, written, "a fill's target")) return cudaErrorInvalidValue;
   const bool skipped = isDeviceMemory(block) && bytes >= kSkippedFromWhenOff;
   const auto run = [=] {
-    if (skipped && arithmetic() == Arithmetic::kOff) return;
+    if (skipped && !isAnythingComputed()) return;
     for (std::size_t row = 0; row < shape.height; ++row)
       std::memset(static_cast<char*>(target) + row * shape.pitch, value, shape.width);
   };

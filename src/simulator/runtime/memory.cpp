@@ -72,7 +72,7 @@ std::string describe(const Block& block) {
 }
 
 void poison(const Block& block) {
-  const std::size_t limit = arithmetic() == Arithmetic::kOff ? kPoisonedUpToWhenOff : kPoisonedUpTo;
+  const std::size_t limit = isAnythingComputed() ? kPoisonedUpTo : kPoisonedUpToWhenOff;
   if (block.bytes <= limit) std::memset(block.base, kPoisonByte, block.bytes);
   std::memset(block.base - kGuardBytes, kGuardByte, kGuardBytes);
   char* const end = block.base + block.bytes;

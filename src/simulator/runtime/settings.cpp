@@ -61,7 +61,8 @@ void refuseSetting(const std::string& message) {
 const Settings& settings() {
   static const Settings* const settings = new Settings{
       splitAtCommas(variable("UCUDNN_SIMULATOR_DEVICES", "H200")),
-      parseName<Arithmetic>("UCUDNN_SIMULATOR_ARITHMETIC", std::array{"full", "sampled", "off"}),
+      parseName<Arithmetic>("UCUDNN_SIMULATOR_ARITHMETIC",
+                            std::array{"full", "sampled", "off", "timed"}),
       parseName<Rounding>("UCUDNN_SIMULATOR_ROUNDING", std::array{"0", "1", "kernels"}),
       parseName<Lie>("UCUDNN_SIMULATOR_LIES",
                      std::array{"0",

@@ -14,7 +14,7 @@ enum class Leaks { kNone, kResources, kAll };
 
 struct Settings {
   std::vector<std::string> deviceNames;  ///< UCUDNN_SIMULATOR_DEVICES
-  Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off
+  Arithmetic arithmetic;                 ///< UCUDNN_SIMULATOR_ARITHMETIC: full, sampled, off, timed
   Rounding rounding;                     ///< UCUDNN_SIMULATOR_ROUNDING: 0, 1, kernels
   Lie lie;                               ///< UCUDNN_SIMULATOR_LIES
   std::int64_t failCall;                 ///< UCUDNN_SIMULATOR_FAIL_CALL; 0: none
