@@ -1,4 +1,4 @@
-"""ucudnn.convolution on arrays of ctypes against sums of products; with PyTorch, its functions and their gradients, too.
+"""ucudnn.convolution on arrays of ctypes against sums of products; with PyTorch, its functions and gradients, too.
 
 usage: test/examples/convolution_test.py, with misc/python in PYTHONPATH and libucudnn.so where the loader looks
 """
