@@ -2,13 +2,14 @@
 // fit the GPU. Each layer is one fused call, so that each tensor crosses the link once;
 // ucudnnMalloc keeps on the device what fits.
 //
-//   vgg16_host_memory MIB [TIMES [MATH [IMAGE [NARROW]]]]
+//   vgg16_host_memory MIB [TIMES [MATH [IMAGE [NARROW [SAMPLES]]]]]
 //
 // MIB: the device memory. TIMES: a mini-batch's tensors over three quarters of MIB; 2. MATH: fma or
-// tf32. IMAGE: pixels of a side; 224. NARROW: what channels are divided by; 1. Prints, a line each,
-// the time per image where all tensors are on the device and take half of MIB; where they all are
-// in host memory; and where ucudnnMalloc puts them. Beside the latter two: what no overlap can
-// beat, by the kernels' times of the first line and the link's rates.
+// tf32. IMAGE: pixels of a side; 224. NARROW: what channels are divided by; 1. SAMPLES: of the
+// mini-batch, in place of those that TIMES gives. Prints, a line each, the time per image where all
+// tensors are on the device and take half of MIB; where they all are in host memory; and where
+// ucudnnMalloc puts them. Beside the latter two: what no overlap can beat, by the kernels' times of
+// the first line and the link's rates.
 #include <ucudnn/ucudnn.h>
 
 #include <algorithm>
@@ -29,6 +30,7 @@ struct Options {
   int times = 2;
   bool isFma = true;
   int image = 224, narrow = 1;
+  int samples = 0;  // 0: as `times` says
 };
 
 enum class Memory { kLibrarys, kHost };  // by ucudnnMalloc, or pinned
@@ -49,7 +51,7 @@ bool isOnHost(const void* memory) {
 struct Call {
   std::function<void()> run;
   std::vector<const Tensor*> reads, writes;
-  float ms = 0;
+  double ms = 0;
 };
 
 /// Random numbers of this magnitude, which repeat.
@@ -126,7 +128,7 @@ class Network {
   }
 
   /// A step, in ms. Each call's time is noted.
-  float step() {
+  double step() {
     std::vector<cudaEvent_t> events(calls_.size() + 1);
     for (cudaEvent_t& event : events) CHECK(cudaEventCreate(&event));
     CHECK(cudaEventRecord(events[0], nullptr));
@@ -136,16 +138,18 @@ class Network {
     }
     CHECK(cudaEventSynchronize(events.back()));
     float ms = 0;
-    for (std::size_t i = 0; i < calls_.size(); ++i)
-      CHECK(cudaEventElapsedTime(&calls_[i].ms, events[i], events[i + 1]));
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      CHECK(cudaEventElapsedTime(&ms, events[i], events[i + 1]));
+      calls_[i].ms = ms;
+    }
     CHECK(cudaEventElapsedTime(&ms, events.front(), events.back()));
     for (cudaEvent_t event : events) CHECK(cudaEventDestroy(event));
     return ms;
   }
   /// The fastest of some, once all has been measured.
-  float steps() {
+  double steps() {
     for (int i = 0; i < 2; ++i) step();
-    float least = step();
+    double least = step();
     for (int i = 0; i < 2; ++i) least = std::min(least, step());
     return least;
   }
@@ -385,7 +389,9 @@ int samplesIn(UcudnnHandle_t handle, const Options& options, std::size_t bytes) 
 void compare(UcudnnHandle_t handle, const Options& options) {
   const int inCore = samplesIn(handle, options, options.budget / 2);
   // A quarter is for what is under way, and for kernels' workspace.
-  const int outOfCore = options.times * samplesIn(handle, options, options.budget / 4 * 3);
+  const int outOfCore = options.samples > 0
+                            ? options.samples
+                            : options.times * samplesIn(handle, options, options.budget / 4 * 3);
   std::vector<double> kernelMs;
   double inCoreMs = 0;
   {
@@ -424,12 +430,14 @@ int main(int count, char** words) {
   if (count > 2) options.times = std::atoi(words[2]);
   if (count > 4) options.image = std::atoi(words[4]);
   if (count > 5) options.narrow = std::atoi(words[5]);
+  if (count > 6) options.samples = std::atoi(words[6]);
   options.isFma = math == "fma";
   if (options.budget == 0 || options.times < 1 || options.image < 32 || options.image % 32 != 0 ||
-      options.narrow < 1 || options.narrow > 64 || (math != "fma" && math != "tf32")) {
+      options.narrow < 1 || options.narrow > 64 || options.samples < 0 ||
+      (math != "fma" && math != "tf32")) {
     std::fprintf(stderr,
-                 "usage: %s MIB [TIMES [MATH [IMAGE [NARROW]]]]; MATH: fma or tf32; IMAGE: a "
-                 "multiple of 32; NARROW: 1 to 64\n",
+                 "usage: %s MIB [TIMES [MATH [IMAGE [NARROW [SAMPLES]]]]]; MATH: fma or tf32; "
+                 "IMAGE: a multiple of 32; NARROW: 1 to 64\n",
                  words[0]);
     return 2;
   }

@@ -1,4 +1,4 @@
-"""ucudnn.convolution on arrays of ctypes against sums of products; with PyTorch, also ucudnn.conv2d and its gradients.
+"""ucudnn.convolution on arrays of ctypes against sums of products; with PyTorch, its functions and gradients, too.
 
 usage: test/examples/convolution_test.py, with misc/python in PYTHONPATH and libucudnn.so where the loader looks
 """
@@ -76,9 +76,54 @@ def test_arrays(x_sizes, w_sizes, geometry):
     expect_near("backward filter", to_w, dw_held)
 
 
+def expect_refusal(error, call):
+    try:
+        call()
+    except error:
+        return
+    sys.exit(f"no {error.__name__}")
+
+
+def test_results(torch, ucudnn):
+    """`out`: some channels of one sample, which others beside them survive."""
+    x, w, bias = torch.randn(1, 3, 6, 5, 4), torch.randn(2, 3, 3, 3, 3), torch.randn(2)
+    whole = torch.full((1, 6, 6, 5, 4), 7.0)
+    for activation in (None, "relu"):
+        y = ucudnn.conv3d(x, w, bias, padding=1, activation=activation, out=whole[:, 2:4])
+        expected = torch.nn.functional.conv3d(x, w, bias, padding=1)
+        torch.testing.assert_close(y, expected if activation is None else expected.relu(), rtol=1e-3, atol=1e-3)
+        assert y.data_ptr() == whole[:, 2:4].data_ptr() and (whole[:, :2] == 7).all() and (whole[:, 4:] == 7).all()
+    for out in (whole, whole[:, ::3], whole[:, 2:4].double()):
+        expect_refusal(ValueError, lambda: ucudnn.conv3d(x, w, padding=1, out=out))
+    expect_refusal(RuntimeError, lambda: ucudnn.conv3d(x, w.requires_grad_(), padding=1, out=whole[:, 2:4]))
+
+
+def test_transposed(torch, ucudnn):
+    for ours, theirs, sizes in ((ucudnn.conv_transpose2d, torch.nn.functional.conv_transpose2d, (2, 4, 7, 6)),
+                                (ucudnn.conv_transpose3d, torch.nn.functional.conv_transpose3d, (1, 4, 5, 4, 3))):
+        taps = (len(sizes) - 2) * (3,)
+        for shape in ({"stride": 2}, {"stride": 2, "padding": 1, "output_padding": 1, "groups": 2},
+                      {"padding": 1, "dilation": 2}):
+            tensors = [torch.randn(size, requires_grad=True) for size in (sizes, (4, 2, *taps))]
+            results = []
+            for function in (ours, theirs):
+                y = function(*tensors, **shape)
+                results.append([y, *torch.autograd.grad((y * y).sum(), tensors)])
+            for mine, other in zip(*results):
+                torch.testing.assert_close(mine, other, rtol=1e-3, atol=1e-3)
+        x, w = (tensor.detach() for tensor in tensors)
+        out = torch.empty_like(theirs(x, w))
+        assert ours(x, w, out=out) is out
+        torch.testing.assert_close(out, theirs(x, w), rtol=1e-3, atol=1e-3)
+        expect_refusal(ValueError, lambda: ours(x, w, output_padding=1))
+        expect_refusal(ValueError, lambda: ours(x[:, :3], w))
+
+
 def test_torch():
     import torch
     import ucudnn
+    test_results(torch, ucudnn)
+    test_transposed(torch, ucudnn)
     x = torch.randn(2, 6, 5, 4, 3, dtype=torch.float64, requires_grad=True)
     w = torch.randn(4, 3, 3, 3, 3, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda *tensors: ucudnn.conv3d(*tensors, padding=1, groups=2), (x, w))

@@ -19,8 +19,8 @@ _STATISTICS = ("kernels_measured", "kernels_loaded", "plans", "split_calls", "un
 
 
 def __getattr__(name):
-    """__version__, conv2d and conv3d, read when they are asked for: most programs never do."""
-    if name in ("conv2d", "conv3d"):
+    """__version__ and the convolutions, read when they are asked for: most programs never do."""
+    if name in ("conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"):
         from ucudnn import convolution
         return getattr(convolution, name)
     if name != "__version__":

@@ -1,9 +1,10 @@
-"""Convolutions of CPU tensors on the GPU, however large: ucudnn.conv2d and ucudnn.conv3d.
+"""Convolutions of CPU tensors on the GPU, however large: ucudnn.conv2d, conv3d and the transposed ones.
 
 Parts of the tensors are copied to the device and back, beside the kernels, within UCUDNN_DEVICE_MEMORY (else: what is
 free). Tensors should be pinned. PyTorch is imported by the functions that take its tensors; the others take pointers.
 """
 import ctypes
+import functools
 import os
 import threading
 
@@ -107,28 +108,50 @@ def backward_filter(x, dy, dw, geometry):
     _run(geometry._of(_BACKWARD_FILTER, x.sizes, dw.sizes, x.dtype), x, dw, None, dy)
 
 
-def _function():
-    """The autograd function, made when it is first needed."""
-    if hasattr(_function, "made"):
-        return _function.made
+def _array(tensor):
+    return Array(tensor.data_ptr(), tensor.shape, str(tensor.dtype).removeprefix("torch."))
+
+
+def _result(sizes, like, out=None):
+    """`out`, or a new tensor in pinned memory."""
     import torch
-
-    def array(tensor):
-        return Array(tensor.data_ptr(), tensor.shape, str(tensor.dtype).removeprefix("torch."))
-
-    def empty(sizes, like):
+    if out is None:
         return torch.empty(sizes, dtype=like.dtype, pin_memory=torch.cuda.is_available())
+    if out.is_cuda or out.dtype != like.dtype or tuple(out.shape) != tuple(sizes) or not out.is_contiguous():
+        raise ValueError(f"out must be a contiguous CPU tensor of {tuple(sizes)} and {like.dtype}")
+    return out
+
+
+def _forward(x, w, bias, geometry, activation, out=None):
+    y = _result(geometry.output_sizes(x.shape, w.shape), x, out)
+    if bias is None and activation is not None:
+        bias = w.new_zeros(w.shape[0])
+    bias = None if bias is None else bias.contiguous()
+    forward(_array(x), _array(w), None if bias is None else _array(bias), _array(y), geometry, activation == "relu")
+    return y
+
+
+def _backward_data(w, dy, sizes, geometry, out=None):
+    dx = _result(sizes, dy, out)
+    backward_data(_array(w), _array(dy), _array(dx), geometry)
+    return dx
+
+
+def _backward_filter(x, dy, w, geometry):
+    dw = _result(w.shape, w)
+    backward_filter(_array(x), _array(dy), _array(dw), geometry)
+    return dw
+
+
+@functools.lru_cache(maxsize=None)
+def _functions():
+    """The autograd functions, made when they are first needed."""
+    import torch
 
     class Convolution(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, w, bias, geometry, activation):
-            x, w = x.contiguous(), w.contiguous()
-            y = empty(geometry.output_sizes(x.shape, w.shape), x)
-            if bias is None and activation is not None:
-                bias = torch.zeros(w.shape[0], dtype=x.dtype)
-            bias = None if bias is None else bias.contiguous()
-            forward(array(x), array(w), None if bias is None else array(bias), array(y), geometry,
-                    activation == "relu")
+            y = _forward(x, w, bias, geometry, activation)
             ctx.geometry, ctx.activation = geometry, activation
             ctx.save_for_backward(x, w, y if activation is not None else None)
             return y
@@ -138,43 +161,98 @@ def _function():
         def backward(ctx, dy):
             x, w, y = ctx.saved_tensors
             dy = (dy if y is None else dy * (y > 0)).contiguous()
-            dx = dw = db = None
-            if ctx.needs_input_grad[0]:
-                dx = empty(x.shape, x)
-                backward_data(array(w), array(dy), array(dx), ctx.geometry)
-            if ctx.needs_input_grad[1]:
-                dw = empty(w.shape, w)
-                backward_filter(array(x), array(dy), array(dw), ctx.geometry)
-            if ctx.needs_input_grad[2]:
-                db = dy.sum(dim=[0, *range(2, dy.dim())])
+            needs_x, needs_w, needs_bias = ctx.needs_input_grad[:3]
+            dx = _backward_data(w, dy, x.shape, ctx.geometry) if needs_x else None
+            dw = _backward_filter(x, dy, w, ctx.geometry) if needs_w else None
+            db = dy.sum(dim=[0, *range(2, dy.dim())]) if needs_bias else None
             return dx, dw, db, None, None
 
-    _function.made = Convolution
-    return Convolution
+    class Transposed(torch.autograd.Function):
+        """A convolution that leads from y to x: its gradient by x."""
+
+        @staticmethod
+        def forward(ctx, x, w, sizes, geometry):
+            ctx.geometry = geometry
+            ctx.save_for_backward(x, w)
+            return _backward_data(w, x, sizes, geometry)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, dy):
+            (x, w), dy = ctx.saved_tensors, dy.contiguous()
+            dx = _forward(dy, w, None, ctx.geometry, None) if ctx.needs_input_grad[0] else None
+            dw = _backward_filter(dy, x, w, ctx.geometry) if ctx.needs_input_grad[1] else None
+            return dx, dw, None, None
+
+    return Convolution, Transposed
 
 
-def _convolve(dimensions, x, w, bias, stride, padding, dilation, groups, activation):
-    import torch
-    each = [value if isinstance(value, (tuple, list)) else dimensions * (value,)
-            for value in (stride, padding, dilation)]
-    if x.dim() != dimensions + 2 or w.dim() != x.dim() or any(len(values) != dimensions for values in each):
+def _check(dimensions, tensors, *values):
+    """The values for each dimension."""
+    each = [value if isinstance(value, (tuple, list)) else dimensions * (value,) for value in values]
+    x, w = tensors[:2]
+    if x.dim() != dimensions + 2 or w.dim() != x.dim() or any(len(value) != dimensions for value in each):
         raise ValueError(f"conv{dimensions}d takes tensors of {dimensions + 2} dimensions")
-    if activation not in (None, "relu"):
-        raise ValueError(f"there is no activation {activation!r}: None or 'relu'")
-    tensors = [x, w] if bias is None else [x, w, bias]
     if any(tensor.is_cuda or tensor.dtype != x.dtype for tensor in tensors):
         raise ValueError("the tensors must be on the CPU and of one type")
     if str(x.dtype).removeprefix("torch.") not in _TYPES:
         raise ValueError(f"{x.dtype} is not supported")
+    return each
+
+
+def _has_gradients(tensors, out):
+    import torch
+    wants = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if wants and out is not None:
+        raise RuntimeError("a result written to `out` has no gradients")
+    return wants
+
+
+def _convolve(dimensions, x, w, bias, stride, padding, dilation, groups, activation, out):
+    import torch
+    tensors = [x, w] if bias is None else [x, w, bias]
+    each = _check(dimensions, tensors, stride, padding, dilation)
+    if activation not in (None, "relu"):
+        raise ValueError(f"there is no activation {activation!r}: None or 'relu'")
     geometry = Geometry(*each, groups, fma=not torch.backends.cudnn.allow_tf32)
-    return _function().apply(x, w, bias, geometry, activation)
+    x, w = x.contiguous(), w.contiguous()
+    if _has_gradients(tensors, out):
+        return _functions()[0].apply(x, w, bias, geometry, activation)
+    return _forward(x, w, bias, geometry, activation, out)
 
 
-def conv2d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, activation=None):
-    """torch.nn.functional.conv2d of CPU tensors, computed on the GPU; `activation`: "relu". The result is pinned."""
-    return _convolve(2, x, w, bias, stride, padding, dilation, groups, activation)
+def _transpose(dimensions, x, w, stride, padding, output_padding, groups, dilation, out):
+    import torch
+    each = stride, padding, dilation, added = _check(dimensions, [x, w], stride, padding, dilation, output_padding)
+    geometry = Geometry(*each[:3], groups, fma=not torch.backends.cudnn.allow_tf32)
+    spatial = [(size - 1) * s - 2 * p + d * (taps - 1) + more + 1
+               for size, taps, s, p, d, more in zip(x.shape[2:], w.shape[2:], stride, padding, dilation, added)]
+    sizes = (x.shape[0], w.shape[1] * groups, *spatial)
+    if geometry.output_sizes(sizes, w.shape) != tuple(x.shape):
+        raise ValueError(f"a transposed filter of {tuple(w.shape)} does not fit an input of {tuple(x.shape)}")
+    x, w = x.contiguous(), w.contiguous()
+    if _has_gradients([x, w], out):
+        return _functions()[1].apply(x, w, sizes, geometry)
+    return _backward_data(w, x, sizes, geometry, out)
 
 
-def conv3d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, activation=None):
+def conv2d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, activation=None, out=None):
+    """torch.nn.functional.conv2d of CPU tensors, computed on the GPU; `activation`: "relu".
+
+    The result is `out`, a contiguous tensor (for one sample also some channels of another), or pinned and new."""
+    return _convolve(2, x, w, bias, stride, padding, dilation, groups, activation, out)
+
+
+def conv3d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, activation=None, out=None):
     """torch.nn.functional.conv3d, likewise."""
-    return _convolve(3, x, w, bias, stride, padding, dilation, groups, activation)
+    return _convolve(3, x, w, bias, stride, padding, dilation, groups, activation, out)
+
+
+def conv_transpose2d(x, w, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=None):
+    """torch.nn.functional.conv_transpose2d without a bias, likewise."""
+    return _transpose(2, x, w, stride, padding, output_padding, groups, dilation, out)
+
+
+def conv_transpose3d(x, w, stride=1, padding=0, output_padding=0, groups=1, dilation=1, out=None):
+    """torch.nn.functional.conv_transpose3d, likewise."""
+    return _transpose(3, x, w, stride, padding, output_padding, groups, dilation, out)
