@@ -231,11 +231,8 @@ constexpr double kStepMs = 0.02;
 /// Tries sizes of parts, the largest first.
 class PassSearch {
  public:
-  PassSearch(const Pass& pass,
-             const Link& link,
-             const DeviceBudget& budget,
-             const TileKernels& kernels)
-      : pass_(pass), link_(link), budgetBytes_(budget.forTiles()), kernels_(kernels) {}
+  PassSearch(Pass pass, const Link& link, const DeviceBudget& budget, const TileKernels& kernels)
+      : pass_(std::move(pass)), link_(link), budgetBytes_(budget.forTiles()), kernels_(kernels) {}
 
   void run() {
     PassTiling tiling{pass_.sizes};
