@@ -51,6 +51,9 @@ class SmallPass {
   /// An output in half or bfloat16 is not added to: each addition would be rounded.
   void cut() {
     const int dimensions = pass_.tensors.front().layout.dimensions;
+    for (const PassTensor& tensor : pass_.tensors)
+      if (tensor.layout.dimensions != dimensions)
+        throw Error(CUDNN_STATUS_BAD_PARAM, "its tensors' numbers of dimensions differ");
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
       if ((call_.axes >> axis & 1U) == 0) continue;
       bool isRounded = false;

@@ -398,7 +398,10 @@ TEST_F(SmallLayersTest, WhatCanNotBeCutIsRefused) {
     return cudnnAddTensor(
         handles.ours, factors.alpha(), from.desc(), a.get(), factors.beta(), to.desc(), c.get());
   };
+  const SmallTensor flat(CUDNN_DATA_FLOAT, {2, 3, 4, 5, 1}, false, 0, 1);
   EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, add(x, other));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, add(flat, x));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, add(x, flat));
   EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, add(six, six));
   EXPECT_EQ(
       CUDNN_STATUS_BAD_PARAM,
