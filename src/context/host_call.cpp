@@ -20,11 +20,18 @@ constexpr double kHope = 0.95, kDoubt = 1.05;
 // The first call that looks for times again.
 constexpr std::uint32_t kFirstAgain = 4;
 
+/// CUDA takes a null pointer for pageable memory.
+void require(const void* tensor) {
+  if (tensor == nullptr) throw Error(CUDNN_STATUS_BAD_PARAM, "a tensor is missing");
+}
+
 /// Where the call's tensors are. Throws Error.
 HostOperands placesOf(const ConvolutionCall& call) {
+  for (const void* tensor : {call.pointers.x, call.pointers.w, call.pointers.y}) require(tensor);
   HostOperands operands;
   operands.places = {placeOf(call.pointers.x), placeOf(call.pointers.w), placeOf(call.pointers.y)};
   if (call.fused == nullptr) return operands;
+  require(call.fused->bias);
   operands.bias = placeOf(call.fused->bias);
   if (call.fused->z != nullptr) operands.z = placeOf(call.fused->z);
   return operands;
@@ -37,6 +44,8 @@ void readFactors(const Problem& problem, const ConvolutionCall& call, HostOperan
     operands.readsOutput = !isZeroed;
   else if (isZeroed)
     operands.z.reset();
+  else
+    require(call.fused->z);
 }
 
 /// Reads the bias's type: it is cut with the filters. Returns false if it can't be.

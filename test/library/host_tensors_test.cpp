@@ -401,6 +401,37 @@ TEST_F(HostTensorsTest, ACaptureIsRefusedWhatItCanNotHave) {
   ASSERT_CUDA(cudaStreamSynchronize(nullptr));
 }
 
+// CUDA takes a null pointer for pageable memory.
+TEST_F(HostTensorsTest, AMissingTensorIsRefused) {
+  Convolution convolution(planeCase());
+  const Handles handles;
+  ASSERT_CUDNN(handles.ours.setDeviceMemory(kBudget));
+  PlacedCall call(convolution, kPinnedAll);
+  const float one = 1, zero = 0;
+  const auto forward = [&](const void* x, const void* w, void* y) {
+    return cudnnConvolutionForward(handles.ours,
+                                   &one,
+                                   convolution.xDesc(),
+                                   x,
+                                   convolution.wDesc(),
+                                   w,
+                                   convolution.convDesc(),
+                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                                   nullptr,
+                                   0,
+                                   &zero,
+                                   convolution.yDesc(),
+                                   y);
+  };
+  void *const x = call.x().get(), *const w = call.w().get(), *const y = call.y().get();
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, forward(nullptr, w, y));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, forward(x, nullptr, y));
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, forward(x, w, nullptr));
+  EXPECT_EQ(3U, linesWith(logFile(), {"a tensor is missing"}).size());
+  EXPECT_CUDNN(forward(x, w, y));
+  ASSERT_CUDA(cudaStreamSynchronize(nullptr));
+}
+
 // Off, CUDA is not even asked where tensors are; on, tensors of the device take the usual way.
 TEST_F(HostTensorsTest, TensorsOnTheDeviceAreNotCopied) {
   if (!onSimulator()) GTEST_SKIP() << "counts the simulator's calls";
