@@ -95,7 +95,23 @@ def test_results(torch, ucudnn):
         assert y.data_ptr() == whole[:, 2:4].data_ptr() and (whole[:, :2] == 7).all() and (whole[:, 4:] == 7).all()
     for out in (whole, whole[:, ::3], whole[:, 2:4].double()):
         expect_refusal(ValueError, lambda: ucudnn.conv3d(x, w, padding=1, out=out))
+    for read in (x[:, :2], x[:, 1:]):
+        expect_refusal(ValueError, lambda: ucudnn.conv3d(x, w, padding=1, out=read))
+    factor = torch.ones_like(y, requires_grad=True)
+    product = (factor * y).sum()
+    ucudnn.conv3d(x, w, padding=1, out=y)
+    expect_refusal(RuntimeError, product.backward)  # it needs the values that were there
+    expect_refusal(RuntimeError, lambda: ucudnn.conv3d(x, w, padding=1, out=factor))
     expect_refusal(RuntimeError, lambda: ucudnn.conv3d(x, w.requires_grad_(), padding=1, out=whole[:, 2:4]))
+
+
+def test_refusals(torch, ucudnn):
+    x, w = torch.randn(2, 3, 6, 5), torch.randn(4, 3, 3, 3)
+    for bias in (torch.randn(2), torch.randn(5), torch.randn(4, 1)):
+        expect_refusal(ValueError, lambda: ucudnn.conv2d(x, w, bias))
+    expect_refusal(ValueError, lambda: ucudnn.conv2d(x[:0], w))
+    expect_refusal(ValueError, lambda: ucudnn.conv2d(x.to("meta"), w))
+    expect_refusal(ValueError, lambda: ucudnn.conv2d(x, w, out=torch.empty(2, 4, 4, 3, device="meta")))
 
 
 def test_transposed(torch, ucudnn):
@@ -123,6 +139,7 @@ def test_torch():
     import torch
     import ucudnn
     test_results(torch, ucudnn)
+    test_refusals(torch, ucudnn)
     test_transposed(torch, ucudnn)
     x = torch.randn(2, 6, 5, 4, 3, dtype=torch.float64, requires_grad=True)
     w = torch.randn(4, 3, 3, 3, 3, dtype=torch.float64, requires_grad=True)

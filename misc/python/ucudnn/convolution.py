@@ -112,33 +112,42 @@ def _array(tensor):
     return Array(tensor.data_ptr(), tensor.shape, str(tensor.dtype).removeprefix("torch."))
 
 
-def _result(sizes, like, out=None):
+def _end(tensor):
+    return tensor.data_ptr() + tensor.numel() * tensor.element_size()
+
+
+def _result(sizes, inputs, out=None):
     """`out`, or a new tensor in pinned memory."""
     import torch
+    dtype = inputs[0].dtype
     if out is None:
-        return torch.empty(sizes, dtype=like.dtype, pin_memory=torch.cuda.is_available())
-    if out.is_cuda or out.dtype != like.dtype or tuple(out.shape) != tuple(sizes) or not out.is_contiguous():
-        raise ValueError(f"out must be a contiguous CPU tensor of {tuple(sizes)} and {like.dtype}")
+        return torch.empty(sizes, dtype=dtype, pin_memory=torch.cuda.is_available())
+    if out.device.type != "cpu" or out.dtype != dtype or tuple(out.shape) != tuple(sizes) or not out.is_contiguous():
+        raise ValueError(f"out must be a contiguous CPU tensor of {tuple(sizes)} and {dtype}")
+    if any(out.data_ptr() < _end(tensor) and tensor.data_ptr() < _end(out) for tensor in inputs):
+        raise ValueError("out must not overlap what is read: parts of it are written before others are read")
+    with torch.no_grad():
+        out[:0].zero_()  # which tells autograd that the values change
     return out
 
 
 def _forward(x, w, bias, geometry, activation, out=None):
-    y = _result(geometry.output_sizes(x.shape, w.shape), x, out)
     if bias is None and activation is not None:
         bias = w.new_zeros(w.shape[0])
     bias = None if bias is None else bias.contiguous()
+    y = _result(geometry.output_sizes(x.shape, w.shape), [x, w] if bias is None else [x, w, bias], out)
     forward(_array(x), _array(w), None if bias is None else _array(bias), _array(y), geometry, activation == "relu")
     return y
 
 
 def _backward_data(w, dy, sizes, geometry, out=None):
-    dx = _result(sizes, dy, out)
+    dx = _result(sizes, [w, dy], out)
     backward_data(_array(w), _array(dy), _array(dx), geometry)
     return dx
 
 
 def _backward_filter(x, dy, w, geometry):
-    dw = _result(w.shape, w)
+    dw = _result(w.shape, [w])
     backward_filter(_array(x), _array(dy), _array(dw), geometry)
     return dw
 
@@ -193,16 +202,19 @@ def _check(dimensions, tensors, *values):
     x, w = tensors[:2]
     if x.dim() != dimensions + 2 or w.dim() != x.dim() or any(len(value) != dimensions for value in each):
         raise ValueError(f"conv{dimensions}d takes tensors of {dimensions + 2} dimensions")
-    if any(tensor.is_cuda or tensor.dtype != x.dtype for tensor in tensors):
+    if any(tensor.device.type != "cpu" or tensor.dtype != x.dtype for tensor in tensors):
         raise ValueError("the tensors must be on the CPU and of one type")
     if str(x.dtype).removeprefix("torch.") not in _TYPES:
         raise ValueError(f"{x.dtype} is not supported")
+    if any(tensor.numel() == 0 for tensor in tensors):
+        raise ValueError("a tensor is empty")
     return each
 
 
 def _has_gradients(tensors, out):
     import torch
-    wants = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    given = tensors if out is None else [*tensors, out]
+    wants = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
     if wants and out is not None:
         raise RuntimeError("a result written to `out` has no gradients")
     return wants
@@ -212,6 +224,8 @@ def _convolve(dimensions, x, w, bias, stride, padding, dilation, groups, activat
     import torch
     tensors = [x, w] if bias is None else [x, w, bias]
     each = _check(dimensions, tensors, stride, padding, dilation)
+    if bias is not None and bias.shape != w.shape[:1]:
+        raise ValueError(f"a bias of {tuple(bias.shape)} is not of {w.shape[0]} filters")
     if activation not in (None, "relu"):
         raise ValueError(f"there is no activation {activation!r}: None or 'relu'")
     geometry = Geometry(*each, groups, fma=not torch.backends.cudnn.allow_tf32)
