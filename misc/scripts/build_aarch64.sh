@@ -8,22 +8,16 @@ set -euo pipefail
 (($# > 0)) || { echo "usage: build_aarch64.sh BUILD [-D...] [-- TARGET...]" >&2; exit 2; }
 build=$(realpath -m "$1") packages=$(realpath -m "$1-packages")
 shift
-options=()
-while (($#)) && [[ $1 != -- ]]; do
-  options+=("$1")
-  shift
-done
-(($# == 0)) || shift
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-"$root/misc/install-dependencies.sh" g++-aarch64-linux-gnu python3-venv
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+"$scripts/../install-dependencies.sh" g++-aarch64-linux-gnu python3-venv
 
 # CUDA and cuDNN
-python=$packages/python
-if [[ ! -d $python/nvidia/cuda_cccl ]]; then
-  [[ -x $packages/venv/bin/pip ]] || python3 -m venv --clear "$packages/venv"
-  "$packages/venv/bin/pip" install -q --disable-pip-version-check --no-deps --only-binary=:all: --upgrade --target "$python" \
-    --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 "nvidia-cudnn-cu13==${CUDNN:-9.19.*}" \
-    "nvidia-cuda-runtime==${CUDA:-13.0.*}" "nvidia-cuda-crt==${CUDA:-13.0.*}" "nvidia-cuda-cccl-cu12==12.*"
+[[ -x $packages/bin/pip ]] || python3 -m venv --clear "$packages"
+if [[ ! -d $(echo "$packages"/lib/python3*/site-packages/nvidia/cudnn) ]]; then
+  "$packages/bin/pip" install -q --disable-pip-version-check --no-deps --only-binary=:all: --upgrade \
+    --target "$(echo "$packages"/lib/python3*/site-packages)" \
+    --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 \
+    "nvidia-cudnn-cu13==${CUDNN:-9.19.*}" "nvidia-cuda-runtime==${CUDA:-13.0.*}"
 fi
 
 # Debian's libraries, by lists of their own: this machine need not know the architecture.
@@ -41,13 +35,9 @@ if [[ ! -d $sysroot ]]; then
   mv "$sysroot.part" "$sysroot"
 fi
 
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+exec "$scripts/build_with_packages.sh" "$build" "$packages" \
+  -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
   -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
   -DCMAKE_FIND_ROOT_PATH="$sysroot" -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY -DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY \
-  -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY \
-  -DCMAKE_MODULE_PATH="$root/misc/python/cmake" -DUCUDNN_CUDA_WHEEL="$python/nvidia/cu13" -DUCUDNN_CRT_WHEEL="$python/nvidia/cu13" \
-  -DUCUDNN_CCCL_WHEEL="$python/nvidia/cuda_cccl" \
-  -DCUDNN_INCLUDE_DIR="$python/nvidia/cudnn/include" -DCUDNN_LIBRARY="$python/nvidia/cudnn/lib/libcudnn.so.9" \
-  -DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined \
-  -DUCUDNN_WERROR=ON -DUCUDNN_TEST=OFF -DUCUDNN_BUILD_SIMULATOR=ON "${options[@]}" >/dev/null
-cmake --build "$build" --parallel "$(nproc)" ${1:+--target "$@"}
+  -DCMAKE_FIND_ROOT_PATH_MODE_PACKAGE=ONLY -DCMAKE_EXE_LINKER_FLAGS=-Wl,--allow-shlib-undefined \
+  -DUCUDNN_WERROR=ON -DUCUDNN_TEST=OFF -DUCUDNN_BUILD_SIMULATOR=ON "$@"
