@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/engine_calls.hpp"
 #include "support/alignment.hpp"
 
 namespace ucudnn {
@@ -20,10 +21,6 @@ Problem::Sizes partSizes(const PassTensor& tensor, const Problem::Sizes& box) no
   return sizes;
 }
 
-// cuDNN's kernels may read so many bytes at once. A part's address must allow it as a whole
-// tensor's does, which cudaMalloc has aligned.
-constexpr std::size_t kKernelAlignment = 16;
-
 /// A part as kernels see it.
 Layout partOf(const PassTensor& tensor, const Problem::Sizes& box) {
   Layout part = tensor.layout;
@@ -36,15 +33,16 @@ std::int32_t partsAlong(const Pass& pass, const PassTiling& tiling, std::size_t 
   return (pass.sizes[axis] + tiling.size[axis] - 1) / tiling.size[axis];
 }
 
-/// Tensors on the device whose parts would not be aligned get slots.
+/// Tensors on the device get slots if their parts would not be aligned as engines ask. Other
+/// kernels may read as many bytes at once.
 Pass withAlignedParts(Pass pass, const PassTiling& tiling) noexcept {
   for (PassTensor& tensor : pass.tensors) {
     if (tensor.place != Place::kDevice) continue;
     tensor.isMoved = std::any_of(pass.axes.begin(), pass.axes.end(), [&](std::size_t axis) {
-      const auto step = static_cast<std::size_t>(tiling.size[axis]) *
-                        static_cast<std::size_t>(tensor.layout.strides[axis]);
+      const std::int64_t stepBytes = tiling.size[axis] * tensor.layout.strides[axis] *
+                                     static_cast<std::int64_t>(tensor.layout.elementBytes);
       return tensor.isCut[axis] && partsAlong(pass, tiling, axis) > 1 &&
-             step * tensor.layout.elementBytes % kKernelAlignment != 0;
+             stepBytes % kEngineAlignment != 0;
     });
   }
   return pass;
