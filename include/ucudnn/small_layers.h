@@ -11,7 +11,7 @@ UCUDNN_QUIET_BEGIN
 extern "C" {
 #endif
 
-/* Formatted by hand, as functions.h is. X(...) is as there. */
+/* Formatted by hand, and X is called, as in functions.h. */
 /* clang-format off */
 /*
  * Operations beside the convolutions. Tensors, parameters and statuses are those of cuDNN's

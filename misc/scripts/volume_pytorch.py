@@ -313,7 +313,7 @@ def parse():
     parser.add_argument("out")
     parser.add_argument("--parts", nargs="+", choices=("unet", "monai", "vgg16"), default=["unet", "monai", "vgg16"])
     parser.add_argument("--math", nargs="+", choices=("fma", "tf32"), default=["fma"])
-    parser.add_argument("--vgg16", default=os.path.join(HERE, "..", "..", "build-examples", "vgg16_host_memory"))
+    parser.add_argument("--vgg16", default=os.path.join(HERE, "..", "..", "build", "bin", "vgg16_host_memory"))
     parser.add_argument("--rois", nargs="+", type=int, default=list(range(352, 127, -32)))
     parser.add_argument("--folder")
     parser.add_argument("--seconds", type=float, default=240)

@@ -5,12 +5,7 @@
 
 namespace ucudnn::tool {
 
-enum class Arithmetic {
-  kFull,
-  kSampled,
-  kOff,
-  kTimed
-};  // as the simulator's: src/simulator/runtime.hpp
+enum class Arithmetic { kFull, kSampled, kOff };  // as the simulator's: src/simulator/runtime.hpp
 
 const char* toText(Arithmetic arithmetic);
 

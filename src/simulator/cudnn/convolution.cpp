@@ -250,8 +250,7 @@ void convolveFull(const ConvolutionProblem& problem,
   const Output output(outputShape(problem), outputOf(problem, data), epilogue);
   if (problem.operation == Operation::kBackwardFilter)
     return convolvePart(problem, data, 0, output);
-  const int step =
-      elementCount(outputShape(problem)) <= kMostSums ? std::max(problem.batch(), 1) : 1;
+  const int step = elementCount(outputShape(problem)) <= kMostSums ? problem.batch() : 1;
   for (int first = 0; first < problem.batch(); first += step) {
     ConvolutionData part = data;
     const ConvolutionProblem each = partOf(problem, part, first, step);

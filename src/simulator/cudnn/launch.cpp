@@ -205,14 +205,13 @@ std::vector<Access> accessesOf(const ConvolutionCall& call) {
 }
 
 void execute(const ConvolutionCall& call) {
-  const Arithmetic mode = arithmetic();
   if (!isAnythingComputed()) return;
   static std::atomic<std::uint64_t> runs{0};
   Epilogue epilogue = call.epilogue;
   if (epilogue.kernelBits != 0 && !call.deterministic) epilogue.kernelBits ^= ++runs << 1U;
   Allocation allocation{};
   // Vectorized outputs are always computed in full: they are rare, small and never split.
-  const bool sampled = mode == Arithmetic::kSampled &&
+  const bool sampled = arithmetic() == Arithmetic::kSampled &&
                        vectorLength(outputShape(call.problem).type) == 1 &&
                        findAllocation(outputOf(call.problem, call.data), &allocation);
   if (sampled) {
