@@ -33,17 +33,31 @@ std::int32_t partsAlong(const Pass& pass, const PassTiling& tiling, std::size_t 
   return (pass.sizes[axis] + tiling.size[axis] - 1) / tiling.size[axis];
 }
 
-/// Tensors on the device get slots if their parts would not be aligned as engines ask. Other
-/// kernels may read as many bytes at once.
-Pass withAlignedParts(Pass pass, const PassTiling& tiling) noexcept {
+/// Kernels may read as many bytes at once as engines do.
+bool areAligned(const Pass& pass, const PassTiling& tiling, const PassTensor& tensor) noexcept {
+  return std::none_of(pass.axes.begin(), pass.axes.end(), [&](std::size_t axis) {
+    const std::int64_t stepBytes = tiling.size[axis] * tensor.layout.strides[axis] *
+                                   static_cast<std::int64_t>(tensor.layout.elementBytes);
+    return tensor.isCut[axis] && partsAlong(pass, tiling, axis) > 1 &&
+           stepBytes % kEngineAlignment != 0;
+  });
+}
+
+/// Tensors on the device get slots if their parts would not be aligned, or if their strides would
+/// differ from those in the slots of a tensor that has the same strides otherwise: cuDNN refuses
+/// gradients whose strides are not those of their tensors.
+Pass withPartsForKernels(Pass pass, const PassTiling& tiling) {
+  for (PassTensor& tensor : pass.tensors)
+    tensor.isMoved = tensor.place == Place::kDevice && !areAligned(pass, tiling, tensor);
   for (PassTensor& tensor : pass.tensors) {
-    if (tensor.place != Place::kDevice) continue;
-    tensor.isMoved = std::any_of(pass.axes.begin(), pass.axes.end(), [&](std::size_t axis) {
-      const std::int64_t stepBytes = tiling.size[axis] * tensor.layout.strides[axis] *
-                                     static_cast<std::int64_t>(tensor.layout.elementBytes);
-      return tensor.isCut[axis] && partsAlong(pass, tiling, axis) > 1 &&
-             stepBytes % kEngineAlignment != 0;
-    });
+    const auto isStagedTwin = [&](const PassTensor& other) {
+      return other.isStaged() && other.layout == tensor.layout;
+    };
+    tensor.isMoved =
+        tensor.isMoved ||
+        (tensor.place == Place::kDevice &&
+         packedLike(tensor.layout, partSizes(tensor, tiling.size)) != tensor.layout.strides &&
+         std::any_of(pass.tensors.begin(), pass.tensors.end(), isStagedTwin));
   }
   return pass;
 }
@@ -157,7 +171,7 @@ std::size_t Pass::hash() const noexcept {
 }
 
 PassPlan::PassPlan(Pass pass, const PassTiling& tiling, std::size_t workspaceBytes, double ms)
-    : pass_(withAlignedParts(std::move(pass), tiling)),
+    : pass_(withPartsForKernels(std::move(pass), tiling)),
       workspaceBytes_(workspaceBytes),
       predictedMs_(ms) {
   struct Slots {
@@ -258,7 +272,7 @@ class PassSearch {
   void tryOne(PassTiling tiling) {
     const std::int64_t steps = stepsOf(pass_, tiling);
     if (isFound() && steps > kManySteps) return;
-    pass_ = withAlignedParts(std::move(pass_), tiling);
+    pass_ = withPartsForKernels(std::move(pass_), tiling);
     tiling.slots = 2;
     if (slotBytesOf(pass_, tiling) > budgetBytes_) tiling.slots = 1;
     if (isFound() && tiling.slots == 1) return;

@@ -20,7 +20,7 @@ struct PassTensor {
   std::optional<Place> place;  ///< empty: it is of the pass alone, and on the device
   bool isRead = false, isWritten = false;
   bool isFilter = false;  ///< never cut; has a descriptor of another kind
-  bool isMoved = false;   ///< on the device, but its parts start where kernels may not read
+  bool isMoved = false;   ///< on the device, but kernels can't run on its parts where they are
 
   bool isCopied() const noexcept { return place && (*place != Place::kDevice || isMoved); }
   /// Whether its parts have slots; else it is used where it is.

@@ -108,10 +108,8 @@ class SmallLayer {
 
   void add(const Sizes& sizes) {
     int gap = pick(0, 5) == 0 && kind_ != Kind::kPoolBack ? pick(1, 9) : 0;
-    // On a GPU cuDNN's bias gradient reads several values of 16 bits at once: other gaps misalign
-    // them.
-    const bool isShort = type_ == CUDNN_DATA_HALF || type_ == CUDNN_DATA_BFLOAT16;
-    if (kind_ == Kind::kBias && isShort && !onSimulator()) gap *= 8;
+    // On a GPU cuDNN's bias gradient reads several values at once: other gaps misalign them.
+    if (kind_ == Kind::kBias && !onSimulator()) gap *= 8;
     tensors_.push_back(std::make_unique<SmallTensor>(
         type_, sizes, isChannelsLast_, gap, static_cast<unsigned>(random_())));
   }
@@ -196,7 +194,7 @@ class SmallLayersTest : public HostTensorsTest {
 
 void SmallLayersTest::compare(Kind kind, unsigned seed) {
   std::mt19937 random(seed);
-  int refused = 0;
+  int refused = 0, compared = 0;
   for (int i = 0; i < (onSimulator() ? 60 : 20); ++i) {
     const SmallLayer layer(kind, random);
     const Factors factors(layer.type(), random() % 3 == 0 ? 2 : 1, random() % 3 == 0 ? 0.5 : 0);
@@ -211,8 +209,9 @@ void SmallLayersTest::compare(Kind kind, unsigned seed) {
     const Handles handles;
     PlacedLayer inCore(layer, std::vector<Place>(places.size(), Place::kDevice));
     const cudnnStatus_t known = inCore.run(handles.native, factors);
-    if (known == CUDNN_STATUS_NOT_SUPPORTED) continue;
+    if (known == CUDNN_STATUS_NOT_SUPPORTED || known == CUDNN_STATUS_BAD_PARAM) continue;
     ASSERT_CUDNN(known);
+    ++compared;
     const std::vector<char> expected = inCore.output();
     ASSERT_CUDNN(handles.ours.setDeviceMemory(budget));
     PlacedLayer placed(layer, places);
@@ -228,7 +227,9 @@ void SmallLayersTest::compare(Kind kind, unsigned seed) {
       const std::vector<char> output = placed.output();
       const double difference = distance(layer.tensors().back()->geometry(), output, expected);
       EXPECT_LE(difference, layer.type() == CUDNN_DATA_DOUBLE ? 1e-13 : 1e-6);
-      EXPECT_TRUE(kind == Kind::kBias || output == expected) << difference << " apart";
+      // A GPU's kernels depend on sizes.
+      EXPECT_TRUE(kind == Kind::kBias || !onSimulator() || output == expected)
+          << difference << " apart";
     };
     check();
     if (factors.doubles[1] == 0 && !layer.isInPlace()) {  // by the plan of the first call
@@ -238,6 +239,7 @@ void SmallLayersTest::compare(Kind kind, unsigned seed) {
     if (HasFailure()) return;
   }
   EXPECT_LT(refused, 40);
+  EXPECT_GT(compared, onSimulator() ? 20 : 6);
 }
 
 TEST_F(SmallLayersTest, Add) {

@@ -83,6 +83,8 @@ cudnnActivationBackward(cudnnHandle_t handle,
       require(shape->sameDims(inGradient) && shape->type == inGradient.type,
               "the tensors do not match");
     }
+    requireSupported(in.sameStrides(inGradient) && out.sameStrides(outGradient),
+                     "a gradient's strides are not its tensor's");
     const double scale = readFactor(alpha, inGradient.type);
     const double keep = readFactor(beta, inGradient.type);
     submitMemory(

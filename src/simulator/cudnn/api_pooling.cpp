@@ -120,8 +120,9 @@ cudnnPoolingBackward(cudnnHandle_t handle,
     const TensorShape inGradient = scalarShape(dxDesc);
     requireOutput(poolingDesc, xDesc, out);
     requireOutput(poolingDesc, xDesc, outGradient);
-    require(in.sameDims(inGradient) && in.type == inGradient.type, "x and dx do not match");
-    require(out.sameDims(outGradient), "y and dy do not match");
+    require(in.sameDims(inGradient) && in.sameStrides(inGradient) && in.type == inGradient.type,
+            "x and dx do not match");
+    require(out.sameDims(outGradient) && out.sameStrides(outGradient), "y and dy do not match");
     packedShape(inGradient);  // refuses here what poolBackward could not address
     const double scale = readFactor(alpha, inGradient.type);
     const double keep = readFactor(beta, inGradient.type);

@@ -104,6 +104,7 @@ UCUDNN_SIMULATOR_CUDNN cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle,
     require(out.sameDims(to) && gradient.sameDims(to) && out.type == to.type &&
                 gradient.type == to.type,
             "the tensors do not match");
+    require(out.sameStrides(gradient), "the strides of y and dy differ");
     const double scale = readFactor(alpha, to.type);
     const double keep = readFactor(beta, to.type);
     const TensorShape groups = groupShape(out, mode);
