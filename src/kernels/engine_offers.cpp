@@ -261,24 +261,34 @@ void addBlocked(const Asking& asking, std::vector<KernelOffer>& offers) {
     add(4 * smallest);
 }
 
+bool readsCallersTensors(const EngineConfiguration& value) {
+  return value.tiles == 1 && value.folds == 1 && value.sums == 1 && value.blocks == 0;
+}
+
+/// Whether tensor cores want x and y channels last, and we can copy them so.
+bool mayCopyLast(const Problem& problem) {
+  return !Blocking::hasFewChannels(problem) && problem.mathType != CUDNN_FMA_MATH &&
+         problem.xStrides[1] != 1 && problem.yStrides[1] != 1 && ChannelsLast::exists(problem, 1);
+}
+
 /// Replaces engines that copy x and y channels last by the same on tensors that we copy before. Our
 /// copy takes less time (channels_last.hpp) and as much workspace. If it took more workspace, the
 /// engine would copy nothing, or not the filter, and stays as it is. Only in float: half as many
 /// bytes are copied no faster.
 void copyLast(const Asking& asking, std::vector<KernelOffer>& offers) {
   const Problem& problem = asking.problem;
-  const std::size_t copied = problem.xBytes() + problem.yBytes();
-  const auto mayCopy = [&](const KernelOffer& offer) { return offer.workspaceBytes >= copied; };
-  if (Blocking::hasFewChannels(problem) || problem.mathType == CUDNN_FMA_MATH ||
-      problem.xType != CUDNN_DATA_FLOAT || problem.xStrides[1] == 1 || problem.yStrides[1] == 1 ||
-      std::none_of(offers.begin(), offers.end(), mayCopy) || !ChannelsLast::exists(problem, 1))
+  const auto mayCopy = [&](const KernelOffer& offer) {
+    return offer.workspaceBytes >= problem.xBytes() + problem.yBytes();
+  };
+  if (problem.xType != CUDNN_DATA_FLOAT || std::none_of(offers.begin(), offers.end(), mayCopy) ||
+      !mayCopyLast(problem))
     return;
   EngineConfiguration kind;
   kind.blocks = 1;
   const auto graphs = makeGraphs(asking.device, EnginePart(asking.problem, kind), asking.calls);
   for (KernelOffer& offer : offers) {
     EngineConfiguration value = engineConfigurationOf(offer.kernel.id);
-    if (!mayCopy(offer) || value.tiles != 1 || value.folds != 1 || value.sums != 1) continue;
+    if (!mayCopy(offer) || !readsCallersTensors(value)) continue;
     value.blocks = 1;
     ConfiguredEngine engine(asking.device, graphs, std::move(value));
     const auto last = offerOf(problem, engine, asking.calls, asking.failures);
@@ -420,6 +430,19 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
     if (failures != nullptr && !isRefusal(error.status())) ++*failures;
   }
   return first;
+}
+
+std::optional<Kernel> copiedChannelsLast(const Problem& problem,
+                                         Kernel kernel,
+                                         std::size_t workspaceBytes) {
+  if (kernel.source != kEngines || problem.xType == CUDNN_DATA_FLOAT ||
+      workspaceBytes < problem.xBytes() + problem.yBytes() || problem.isLarge() ||
+      !mayCopyLast(problem))
+    return std::nullopt;
+  EngineConfiguration value = engineConfigurationOf(kernel.id);
+  if (!readsCallersTensors(value)) return std::nullopt;
+  value.blocks = 1;
+  return Kernel{idOf(value), kernel.mathType, kEngines};
 }
 
 /// Offers the largest bands that fit. Leaves out engines that cuDNN compiles: compiling takes

@@ -34,6 +34,16 @@ std::vector<KernelOffer> firstEngines(const EngineDevice& device,
 std::vector<std::vector<Kernel>> engineVariants(const EngineDevice& device,
                                                 const Problem& problem,
                                                 Kernel kernel);
+/// The engine on tensors of 16 bits that we copy channels last, if it seems to copy them itself: it
+/// needs so much workspace for the problem. In float our copies gain next to nothing before they
+/// are measured. cuDNN may not have the kernel. Throws Error.
+std::optional<Kernel> copiedChannelsLast(const Problem& problem,
+                                         Kernel kernel,
+                                         std::size_t workspaceBytes);
+#else
+inline std::optional<Kernel> copiedChannelsLast(const Problem&, Kernel, std::size_t) {
+  return std::nullopt;
+}
 #endif
 
 /// From cuDNN 9.2 on; before, it has nothing to offer.

@@ -93,8 +93,9 @@ class Parts {
 
 /// Makes as few parts as run within the limit, about equal: a small rest would take nearly as long
 /// as a large part. No part is a large problem, because the kernel is slow for these. Returns false
-/// if cuDNN can't run the kernel so, or the parts would be too short. Throws Error.
-bool divide(const PlanRequest& request, Parts& parts) {
+/// if cuDNN can't run the kernel so, or the parts would be too short. `mayRun`: cuDNN may not have
+/// the kernel at all, and is asked once. Throws Error.
+bool divide(const PlanRequest& request, Parts& parts, bool mayRun = false) {
   const int miniBatch = request.problem.batch();
   // The workspace of most kernels grows with the batch, from what the filter alone takes.
   const auto partsWithin = [&](std::size_t bytes, int count) {
@@ -111,6 +112,7 @@ bool divide(const PlanRequest& request, Parts& parts) {
     if (part.isLarge()) continue;
     if (estimatedMs(part) < kShortestMs && count > kFew) return false;
     if (parts.offer(size)) break;
+    if (mayRun && parts.leastBytes() == 0) return false;
     // The farther the size is from one that fits, the wider the steps.
     if (parts.leastBytes() > 0) count = std::max(count, partsWithin(parts.leastBytes(), count) - 1);
     if (++asked >= kAskedOneByOne) step *= 2;
@@ -199,8 +201,20 @@ std::shared_ptr<const Plan> makeParts(const PlanRequest& request, KernelChecks& 
         if (auto plan = parts.plan()) return plan;
     }
   }
+  const bool mayDivide = request.sizes().size() > 1;
+  // Our copies take less time than the engine's: within 64 MiB 300 shapes in half took an H200
+  // 131 ms instead of 146.
+  const auto copied =
+      mayDivide
+          ? copiedChannelsLast(request.problem, request.own->kernel, request.own->workspaceBytes)
+          : std::nullopt;
+  if (copied) {
+    Parts parts(request, *copied, prepared, checks);
+    if (divide(request, parts, true))
+      if (auto plan = parts.plan()) return plan;
+  }
   Parts parts(request, request.own->kernel, prepared, checks);
-  if (request.sizes().size() > 1 && divide(request, parts))
+  if (mayDivide && divide(request, parts))
     if (auto plan = parts.plan()) return plan;
   if (parts.failed()) throw Error(CUDNN_STATUS_INTERNAL_ERROR, "cuDNN does not say what runs");
   return inBands(request, prepared, checks);
