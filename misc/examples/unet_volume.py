@@ -159,6 +159,7 @@ def prepare(options):
     if options.size < 16 or options.size % (1 << (options.levels - 1)):
         sys.exit("unet_volume.py: SIZE must be 16 or more, and half of it a whole number for each level but the first")
     os.environ["UCUDNN_DEVICE_MEMORY"] = options.device_memory
+    os.environ.setdefault("UCUDNN_BENCHMARK_SHARE", "always")  # the first pass measures kernels
     torch.backends.cudnn.allow_tf32 = options.math == "tf32"
     torch.manual_seed(1)
     model = UNet(options.channels, options.levels)

@@ -11,6 +11,9 @@
 namespace ucudnn {
 namespace {
 
+// Exists for each operation.
+constexpr int kFallbackAlgorithm = 1;
+
 // The terms without the workspace, which the caller sets.
 HotPlans::Terms termsOf(const ClientExecution& execution) noexcept {
   HotPlans::Terms terms;
@@ -43,6 +46,15 @@ cudnnStatus_t CallPath::runOnDevice(Context& context,
                                     const ConvolutionCall& call,
                                     LayerId layer) noexcept {
   const Problem* const problem = problemOf(operation, call, context.problem_);
+  if (call.isOfAnyAlgorithm()) {
+    ConvolutionCall named = call;
+    std::optional<int> first;
+    if (problem != nullptr)
+      first = context.substitutes_.first(
+          context.handle_, *problem, call, context.settings().deterministic);
+    named.algorithm = first.value_or(kFallbackAlgorithm);
+    return runOnDevice(context, operation, named, layer);
+  }
   if (!context.isRecorded()) return runRead(context, problem, operation, call, layer);
   context.record_.passed(call, reason::kFailed);  // unless something else is noted
   const cudnnStatus_t status = runRead(context, problem, operation, call, layer);

@@ -12,8 +12,6 @@ namespace ucudnn {
 namespace {
 
 constexpr LayerId kNoLayer = -1;
-// Of each operation's algorithms, one that a plan or a substitute takes the place of.
-constexpr int kFirstAlgorithm = 1;
 
 [[noreturn]] void refuse(cudnnStatus_t status, const char* why) {
   throw Error(status, why);
@@ -100,7 +98,7 @@ void FusedCall::convolve(Operation operation, std::size_t x, std::size_t w, std:
   steps_.emplace_back([=](const PassPart& part) {
     const bool adds = part.adds && operation == Operation::kBackwardFilter;
     const Operand &from = part.tensors[x], &to = part.tensors[y];
-    ConvolutionCall call{inOrder(from.descriptor, to.descriptor), {}, nullptr, kFirstAlgorithm};
+    ConvolutionCall call{inOrder(from.descriptor, to.descriptor), {}, nullptr, kAnyAlgorithm};
     call.pointers = {one(),
                      adds ? one() : zero(),
                      layer_.isTransposed ? to.pointer : from.pointer,
@@ -137,7 +135,7 @@ void FusedCall::addBiasAndActivation(std::size_t x,
                                 part.workspace,
                                 part.workspaceBytes},
                                &fused,
-                               kFirstAlgorithm};
+                               kFusedAlgorithm};
     return CallPath::runOnDevice(context_, Operation::kBiasActivationForward, call, kNoLayer);
   });
 }

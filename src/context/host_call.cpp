@@ -115,7 +115,7 @@ cudnnStatus_t HostCall::convolve(Context& context,
                                  const ConvolutionPointers& pointers,
                                  const void* bias) {
   const DeviceScope scope = context.useDevice();
-  ConvolutionCall call{{}, pointers, nullptr, 1};  // of each operation's algorithms
+  ConvolutionCall call{{}, pointers, nullptr, kAnyAlgorithm};
   BiasActivation fused;
   TensorDescriptor biasDescriptor;
   ActivationDescriptor activation;
@@ -126,6 +126,7 @@ cudnnStatus_t HostCall::convolve(Context& context,
         activation.get(), modeOf(problem), CUDNN_NOT_PROPAGATE_NAN, 0));
     fused = {nullptr, nullptr, biasDescriptor.get(), bias, activation.get()};
     call.fused = &fused;
+    call.algorithm = kFusedAlgorithm;
   }
   HostOperands operands = placesOf(call);
   readFactors(problem, call, operands);

@@ -1,4 +1,5 @@
-// Runs calls that cuDNN refuses because their workspace is too small for the named algorithm.
+// Runs calls that cuDNN refuses because their workspace is too small for the named algorithm, and
+// names one for calls that have none.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +23,13 @@ class Substitutes {
                                    const ConvolutionCall& call,
                                    bool deterministicOnly) noexcept;
 
+  /// For a call of any algorithm: the first by cuDNN's heuristics that fits its workspace. Empty if
+  /// none does, or cuDNN fails.
+  std::optional<int> first(cudnnHandle_t handle,
+                           const Problem& problem,
+                           const ConvolutionCall& call,
+                           bool deterministicOnly) noexcept;
+
   void clear() noexcept { known_.clear(); }
 
  private:
@@ -41,7 +49,10 @@ class Substitutes {
     }
   };
 
-  std::optional<int> choose(cudnnHandle_t handle, const Key& key, const ConvolutionCall& call);
+  const std::optional<int>& find(cudnnHandle_t handle, const Key& key, const ConvolutionCall& call);
+  static std::optional<int> choose(cudnnHandle_t handle,
+                                   const Key& key,
+                                   const ConvolutionCall& call);
 
   // Shapes and workspaces may change for ever. Choosing again costs some host time and a log line.
   BoundedMap<Key, std::optional<int>, Hash> known_{1024};

@@ -33,6 +33,11 @@ struct ClientExecution {
   }
 };
 
+/// The algorithm of calls that μ-cuDNN makes and nobody has named one for.
+inline constexpr int kAnyAlgorithm = -1;
+/// The one that cuDNN surely has for fused calls.
+inline constexpr int kFusedAlgorithm = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
+
 /// A convolution call as the client makes it.
 struct ConvolutionCall {
   ConvolutionDescriptors descriptors;
@@ -40,6 +45,10 @@ struct ConvolutionCall {
   const BiasActivation* fused = nullptr;       ///< of bias_activation_forward
   int algorithm = 0;                           ///< the one that the client named, or would get
   const ClientExecution* execution = nullptr;  ///< null: a call of the legacy API
+
+  bool isOfAnyAlgorithm() const noexcept {
+    return algorithm == kAnyAlgorithm && execution == nullptr;
+  }
 };
 
 /// Adds to the problem what only a fused call has: z and the activation. Returns false if the call
