@@ -71,6 +71,27 @@ TEST_F(PlannerPartsTest, ItIsThatKernelOnPartsOfTheBatch) {
   }
 }
 
+/// An engine that copies its tensors channels last takes longer for that than we do.
+TEST_F(PlannerPartsTest, In16BitsTensorsAreCopiedForThatKernel) {
+  setArithmetic(Arithmetic::kFull);  // there are copies to blocks with it only
+  ASSERT_TRUE(hasBlockCopies());
+  Problem problem = problemOf(Operation::kForward);
+  problem.xType = problem.wType = problem.yType = CUDNN_DATA_HALF;
+  Planner planner;
+  PlanRequest wanted = request(planner, 0, problem);
+  wanted.suitsEngines = wanted.lacksWorkspace = true;
+  wanted.own = ownOf(problem);
+  ASSERT_GE(wanted.own->workspaceBytes, problem.xBytes() + problem.yBytes());
+  wanted.limitBytes = wanted.own->workspaceBytes / 4 * 3;
+  const PlanAnswer found = call(planner, wanted);
+  ASSERT_TRUE(found.plan);
+  EXPECT_FALSE(found.plan->measured);
+  EXPECT_LE(found.plan->workspaceBytes, wanted.limitBytes);
+  EngineConfiguration copied = engineConfigurationOf(wanted.own->kernel.id);
+  copied.blocks = 1;
+  for (const Plan::Step& step : found.plan->steps) EXPECT_EQ(step.kernel.id, idOf(copied));
+}
+
 /// Within a third, for example: three parts of 11, 11 and 10 samples, not four of 8.
 TEST_F(PlannerPartsTest, PartsAreAsFewAsFitAndAboutEqual) {
   constexpr int kMostParts = 16;  // more are too short
