@@ -5,6 +5,12 @@ Who records a result puts it here in the place of the older one.
 
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
+    "unasked_shapes_h200": "fbab15b",
+    "volume_unet32_h200": "fbab15b",
+    "volume_unet64_h200": "7e2b7d0",
+    "volume_monai32_h200": "ffd3453",
+    "volume_monai64_h200": "fbab15b",
+    "volume_vgg16_h200": "ffd3453",
     "programs_measured_h100": "bc64f1a",
     "programs_host_paced_h100": "b600a7b",
     "programs_resnet50_h100": "b6aa90b",
@@ -178,6 +184,17 @@ MEASURING = (
     ("ResNet-50 inference, N=64, half", "unasked_shapes_training_h100", "resnet50_inference", "ucudnn"),
     ("R3D-18 training", "unasked_h100", "r3d18", "ucudnn"),
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
+)
+
+IMAGE_WIDTHS = (  # what, file, run with us, GPU
+    ("no limit", "unasked_rests_h100", "shapes_ucudnn", "H100"),
+    ("64 MiB", "unasked_shapes_h200", "shapes_64MiB", "H200"),
+    ("plain again", "unasked_rests_h100", "shapes_again", "H100"),
+)
+
+VOLUMES = (  # channels, file of ours, file of MONAI's
+    (32, "volume_unet32_h200", "volume_monai32_h200"),
+    (64, "volume_unet64_h200", "volume_monai64_h200"),
 )
 
 HELPS = (  # what, cap, file, key of the step's time, plain runs, runs with us

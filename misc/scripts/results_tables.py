@@ -284,19 +284,20 @@ def requests():
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only server`")
 
 
-def first_and_last_pass(name):
-    plain, ours = (runs("unasked_rests_h100")[each]["step_ms"] for each in ("shapes_plain", name))
+def first_and_last_pass(file, name):
+    plain, ours = (runs(file)[each]["step_ms"] for each in ("shapes_plain", name))
     return [(sum(plain[part]), sum(ours[part])) for part in (slice(0, 300), slice(-300, None))]
 
 
 def image_widths():
     rows = []
-    for what, name in (
-        ("no limit", "shapes_ucudnn"), ("64 MiB", "shapes_64MiB"), ("plain again", "shapes_again")):
-        passes = first_and_last_pass(name)
-        rows.append([what, *[cell for a, b in passes for cell in (number(a), number(b), ratio(b / a))]])
-    header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time"]
-    return table(header, rows, "One NVIDIA H100, PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, 2026-11-26, 3bd320e.\n"
+    for what, file, name, gpu in lists.IMAGE_WIDTHS:
+        cells = [cell for a, b in first_and_last_pass(file, name) for cell in (number(a), number(b), ratio(b / a))]
+        rows.append([what, *cells, gpu, revision(file)])
+    header = ["300 shapes", "first pass, plain ms", "with us", "time", "tenth pass, plain ms", "with us", "time", "GPU",
+              "revision"]
+    return table(header, rows, "PyTorch 2.11, cuDNN 9.19, one layer of 64 channels, half, "
+                 f"{days([file for _, file, *_ in lists.IMAGE_WIDTHS])}.\n"
                  "`misc/scripts/sweep_programs.py misc/scripts/unasked_runs.txt OUT.json --only shapes`")
 
 
@@ -375,7 +376,8 @@ def where_it_loses():
     vgg = [trained("vgg16_64MiB_89fc817", "vgg16_plain_89fc817", key) for key in ("later_step_ms", "reserved_mib")]
     short = max(time for *_, within in lists.PROGRAMS for time in compared(within, "step_of_median_ms"))
     unmeasured = max(sum(ours) / sum(plain) for plain, ours in (steps_measured(*each) for _, *each in lists.MEASURING))
-    widths = [ours / plain for plain, ours in first_and_last_pass("shapes_64MiB")]
+    widths = max(ours / plain for plain, ours in (first_and_last_pass(file, name)[0] for _, file, name, _ in lists.IMAGE_WIDTHS
+                                                  if not name.endswith("again")))
     before, after = latencies(0.5)
     tuned = sorted(steps[2] for steps in (seconds_of_first_steps(*each) for _, *each in lists.FIRST_STEPS) if steps[2])
     jax_plain, jax_tuned = (float(jax_runs()[mode][1]) / 1e3 for mode in ("plain", "64MiB"))
@@ -390,7 +392,7 @@ def where_it_loses():
         ["VGG-16 within 64 MiB", f"{longer(vgg[0])}, for {100 * (1 - vgg[1]):.0f} % less memory",
          "[training](#training-within-a-cap)"],
         ["within 64 MiB, until measured", f"up to {longer(unmeasured)}", "[measuring](#measuring-as-a-program-runs)"],
-        ["300 shapes within 64 MiB", f"{longer(widths[1])} in the tenth pass", "[measuring](#measuring-as-a-program-runs)"],
+        ["300 shapes that come once", f"{longer(widths)} without a limit", "[measuring](#measuring-as-a-program-runs)"],
         ["a server's median request", f"{longer(after / before)}, {after - before:.2f} ms",
          "[measuring](#measuring-as-a-program-runs)"],
         ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: {jax_tuned - jax_plain:.0f} s more",
@@ -530,7 +532,13 @@ def shares_pytorch():
 
 def newest_host_tensors():
     """The file's last run of each kind."""
-    return {(each["case"], each["math"], each["device_memory_bytes"]): each for each in load("host_tensors_h100")}.values()
+    every = load("host_tensors_h100") + load("host_tensors_h200")
+    return {(each["case"], each["math"], each["device_memory_bytes"], each["device"]): each for each in every}.values()
+
+
+def short_name(device):
+    """NVIDIA H100 80GB HBM3: H100."""
+    return device.split()[1]
 
 
 def over_longest(each):
@@ -546,31 +554,74 @@ def host_tensors():
         rows.append((-longer, [what, each["math"].upper(), f"{each['device_memory_bytes'] >> 30} GiB", number(time),
                                      number(each["in_core_ms"]), number(each["copy_in_ms"]), number(each["copy_out_ms"]),
                                      ratio(longer), f"{100 * (each['predicted_ms'] / time - 1):+.0f} %",
-                                     number(each["managed_prefetched_ms"]), number(each["managed_ms"]), each["revision"]]))
+                                     number(each["managed_prefetched_ms"]), number(each["managed_ms"]),
+                                     short_name(each["device"]), each["revision"]]))
     rows.sort(key=lambda each: each[0])
     header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "of longest", "predicted", "prefetched",
-              "managed", "revision"]
+              "managed", "GPU", "revision"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, cuDNN 9.19, PCIe 5, float, 2026-11-26.\n"
+                 "cuDNN 9.19, PCIe 5, float, 2026-11-26 and 2026-11-27.\n"
                  "`ucudnn_host_tensors_benchmark volume tf32 1024 5`, and so on")
+
+
+def vgg16_lines():
+    """GPU, math and text of each run."""
+    for gpu in ("H100", "H200"):
+        math = ""
+        for line in (RESULTS / f"vgg16_host_memory_{gpu.lower()}.txt").read_text(encoding="utf-8").splitlines():
+            if said := re.match(r"\$ vgg16_host_memory \d+ \d (\S+)", line):
+                math = said[1].upper()
+            elif math:
+                yield gpu, math, line
 
 
 def vgg16():
     rows = []
-    for line in (RESULTS / "vgg16_host_memory_h100.txt").read_text(encoding="utf-8").splitlines():
-        if said := re.match(r"\$ vgg16_host_memory \d+ \d (\S+)", line):
-            math = said[1].upper()
-        elif said := re.match(r"(.+?)  +N=(\d+) +(\S+) ms an image(?:, (\S+) of in core; at least (\S+); (\d+) of (\d+) MiB)?", line):
-            where, batch, ms, time, least, there, every = said.groups()
-            where = f"`{where}`" if where == "ucudnnMalloc" else where
-            host = f"{int(there):,} of {int(every):,}" if there else "none"
-            rows.append((-float(time or 1), [math, where, batch, number(float(ms)), ratio(float(time)) if time else "1.00",
-                                             least or "", host]))
+    line_of_run = r"(.+?)  +N=(\d+) +(\S+) ms an image(?:, (\S+) of in core; at least (\S+); (\d+) of (\d+) MiB)?"
+    for gpu, math, line in vgg16_lines():
+        where, batch, ms, time, least, there, every = re.match(line_of_run, line).groups()
+        where = f"`{where}`" if where == "ucudnnMalloc" else where
+        host = f"{int(there):,} of {int(every):,}" if there else "none"
+        rows.append((-float(time or 1), [math, where, batch, number(float(ms)), ratio(float(time)) if time else "1.00",
+                                         least or "", host, gpu]))
     rows.sort(key=lambda each: each[0])
-    header = ["math", "tensors", "N", "ms an image", "of in core", "at least", "MiB on the host"]
+    header = ["math", "tensors", "N", "ms an image", "of in core", "at least", "MiB on the host", "GPU"]
     return table(header, [row for _, row in rows],
-                 "One NVIDIA H100, cuDNN 9.19, 16 GiB of device memory, 2026-11-26, e3507a1.\n"
+                 "cuDNN 9.19, 16 GiB of device memory. H100: 2026-11-26, e3507a1; H200: 2026-11-27, ffd3453.\n"
                  "`vgg16_host_memory 16384 2 fma`, and so on (`misc/examples`)")
+
+
+def volumes():
+    rows = []
+    for channels, ours, monai in lists.VOLUMES:
+        own = runs(ours)["unet"]
+        windows = runs(monai)["monai"]["fastest"]
+        rows.append([str(channels), number(own["host_gib"]), number(own["least_s"]), f"{own['difference_to_double']:.1e}",
+                     f"{windows['roi']}^3", number(windows["least_s"]), ratio(windows["least_s"] / own["least_s"]),
+                     f"{revision(ours)}, {revision(monai)}"])
+    header = ["channels", "GiB of activations", "ours, s", "off by", "MONAI's windows", "s", "of ours", "revisions"]
+    files = [file for _, *both in lists.VOLUMES for file in both]
+    return table(header, rows, f"NVIDIA H200s, FMA, 16 GiB of device memory, MONAI 1.6.1, cuDNN 9.19, {days_of_runs(files)}.\n"
+                 "`misc/scripts/volume_pytorch.py OUT.json --parts unet monai --channels 32`")
+
+
+def days_of_runs(files):
+    return ", ".join(sorted({run["machine"]["date"][:10] for file in files for run in load(file)["runs"] if "machine" in run}))
+
+
+def save_on_cpu():
+    rows = []
+    every = {(run["name"], run["math"]): run for run in load("volume_vgg16_h200")["runs"]}
+    for math in ("fma", "tf32"):
+        theirs, ours = every["save_on_cpu", math], every["vgg16", math]
+        plain = theirs["fastest"]["least_ms_an_image"]
+        times = {run["name"]: run["least_ms_an_image"] for run in ours["runs"]}
+        rows.append([math.upper(), number(plain), mib(theirs["fastest"]["allocated_peak_mib"]), number(times["on the host"]),
+                     ratio(plain / times["on the host"]), number(times["ucudnnMalloc"]), ratio(plain / times["ucudnnMalloc"])])
+    header = ["VGG-16, N=256", "`save_on_cpu`, ms an image", "MiB", "on the host, ms", "faster", "`ucudnnMalloc`, ms", "faster"]
+    return table(header, rows, f"One NVIDIA H200, PyTorch 2.11, cuDNN 9.19, {days_of_runs(['volume_vgg16_h200'])}, "
+                 f"{revision('volume_vgg16_h200')}.\n"
+                 "`misc/scripts/volume_pytorch.py OUT.json --parts vgg16 --math fma tf32`")
 
 
 def jax_runs():
