@@ -557,7 +557,7 @@ def host_tensors():
                                      number(each["managed_prefetched_ms"]), number(each["managed_ms"]),
                                      short_name(each["device"]), each["revision"]]))
     rows.sort(key=lambda each: each[0])
-    header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "of longest", "predicted", "prefetched",
+    header = ["convolution", "math", "budget", "ms", "in core", "in", "out", "of longest", "predicted", "fetched",
               "managed", "GPU", "revision"]
     return table(header, [row for _, row in rows],
                  "cuDNN 9.19, PCIe 5, float, 2026-11-26 and 2026-11-27.\n"

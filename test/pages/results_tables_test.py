@@ -57,7 +57,8 @@ class ResultsTablesTest(unittest.TestCase):
                 self.assertIn(anchor, headings)
 
     def test_an_older_run_of_the_same_kind_is_not_shown(self):
-        old, new = ({"case": "volume", "math": "fma", "device_memory_bytes": 1, "run": run} for run in (1, 2))
+        old, new = ({"case": "volume", "math": "fma", "device_memory_bytes": 1, "device": "NVIDIA A", "run": run}
+                    for run in (1, 2))
         with unittest.mock.patch.object(results_tables, "load", lambda name: [old, new]):
             self.assertEqual([new], list(results_tables.newest_host_tensors()))
 
