@@ -376,8 +376,7 @@ def where_it_loses():
     vgg = [trained("vgg16_64MiB_89fc817", "vgg16_plain_89fc817", key) for key in ("later_step_ms", "reserved_mib")]
     short = max(time for *_, within in lists.PROGRAMS for time in compared(within, "step_of_median_ms"))
     unmeasured = max(sum(ours) / sum(plain) for plain, ours in (steps_measured(*each) for _, *each in lists.MEASURING))
-    widths = max(ours / plain for plain, ours in (first_and_last_pass(file, name)[0] for _, file, name, _ in lists.IMAGE_WIDTHS
-                                                  if not name.endswith("again")))
+    unlimited_before, unlimited = first_and_last_pass("unasked_rests_h100", "shapes_ucudnn")[0]
     before, after = latencies(0.5)
     tuned = sorted(steps[2] for steps in (seconds_of_first_steps(*each) for _, *each in lists.FIRST_STEPS) if steps[2])
     jax_plain, jax_tuned = (float(jax_runs()[mode][1]) / 1e3 for mode in ("plain", "64MiB"))
@@ -392,7 +391,7 @@ def where_it_loses():
         ["VGG-16 within 64 MiB", f"{longer(vgg[0])}, for {100 * (1 - vgg[1]):.0f} % less memory",
          "[training](#training-within-a-cap)"],
         ["within 64 MiB, until measured", f"up to {longer(unmeasured)}", "[measuring](#measuring-as-a-program-runs)"],
-        ["300 shapes that come once", f"{longer(widths)} without a limit", "[measuring](#measuring-as-a-program-runs)"],
+        ["300 shapes that come once", f"{longer(unlimited / unlimited_before)} without a limit", "[measuring](#measuring-as-a-program-runs)"],
         ["a server's median request", f"{longer(after / before)}, {after - before:.2f} ms",
          "[measuring](#measuring-as-a-program-runs)"],
         ["`--tune`", f"a first step of {tuned[0]:.0f} to {tuned[-1]:.0f} s; JAX: {jax_tuned - jax_plain:.0f} s more",
@@ -531,7 +530,7 @@ def shares_pytorch():
 
 
 def newest_host_tensors():
-    """The file's last run of each kind."""
+    """The files' last run of each kind."""
     every = load("host_tensors_h100") + load("host_tensors_h200")
     return {(each["case"], each["math"], each["device_memory_bytes"], each["device"]): each for each in every}.values()
 
