@@ -4,15 +4,19 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "benchmark/kernel_check.hpp"
 #include "kernels/source.hpp"
+#include "problem/problem.hpp"
 #include "tool/columns.hpp"
 #include "tool/commands.hpp"
 #include "tool/failure.hpp"
 #include "tool/interruption.hpp"
+#include "tool/kernels_ahead.hpp"
 #include "tool/machine.hpp"
-#include "tool/offered_kernels.hpp"
 #include "tool/output_file.hpp"
 #include "tool/progress.hpp"
 #include "tool/report.hpp"
@@ -38,59 +42,79 @@ struct Findings {
   bool isWhole = true;  ///< the time was enough
 };
 
+struct ToCheck {
+  const Layer* layer;
+  ucudnnOperation_t operation;
+  Problem problem;
+};
+
+/// Each problem once: lists share layers.
+std::vector<ToCheck> problemsOf(const std::vector<Layer>& layers, const CheckOptions& options) {
+  std::vector<ToCheck> all;
+  std::unordered_set<Problem, ProblemHash> known;
+  for (const Layer& layer : layers)
+    for (const ucudnnOperation_t operation : options.operations) try {
+        const Convolution convolution(layer, operation, options.numerics);
+        ToCheck next{&layer, operation, {}};
+        const ConvolutionDescriptors descriptors = {
+            convolution.x(), convolution.w(), convolution.convolution(), convolution.y()};
+        if (readProblem(static_cast<Operation>(operation), descriptors, next.problem) &&
+            known.insert(next.problem).second)
+          all.push_back(next);
+      } catch (const DeviceError&) {  // cuDNN has no such convolution
+      }
+  return all;
+}
+
 class Checking {
  public:
-  Checking(cudnnHandle_t handle, const CheckOptions& options) : handle_(handle) {
-    if (options.limitSeconds > 0)
+  Checking(cudnnHandle_t handle, double limitSeconds) : handle_(handle) {
+    if (limitSeconds > 0)
       end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(options.limitSeconds));
+                                std::chrono::duration<double>(limitSeconds));
   }
 
   /// `problemsLeft`: those to come, this one included. They share the time that is left.
-  void check(const Layer& layer, const Convolution& convolution, std::size_t problemsLeft) {
-    Problem problem;
-    if (!readProblem(static_cast<Operation>(convolution.operation()),
-                     {convolution.x(), convolution.w(), convolution.convolution(), convolution.y()},
-                     problem))
-      return;
+  void check(const ToCheck& next,
+             const std::vector<KernelAhead>& kernels,
+             std::size_t problemsLeft) {
     const auto now = Clock::now();
     const auto share = now + (end_ - now) / static_cast<Clock::rep>(problemsLeft);
-    PreparedKernels prepared(handle_, problem);
-    KernelChecker checker(handle_, problem, {}, known_);
-    for (const KernelOffer& offer : allKernels(handle_, problem)) {
-      if (Clock::now() >= share) {
-        findings_.isWhole = false;
-        ++findings_.unchecked;
-        continue;
-      }
-      const KernelVerdict verdict = verdictOf(checker, prepared, offer);
+    KernelChecker checker(handle_, next.problem, {}, known_);
+    for (const KernelAhead& kernel : kernels) {
+      const bool isLate = Clock::now() >= share;
+      if (isLate) findings_.isWhole = false;
+      const KernelVerdict verdict =
+          isLate ? KernelVerdict{} : verdictOf(checker, next.problem.batch(), kernel);
       if (verdict.kind == Kind::kUnchecked) {
         ++findings_.unchecked;
         continue;
       }
       ++findings_.checked;
       if (verdict.kind != Kind::kRight)
-        findings_.liars.push_back({layer.name,
-                                   toText(convolution.operation()),
-                                   layer.shape(),
-                                   ucudnn::toText(problem.operation, offer.kernel),
+        findings_.liars.push_back({next.layer->name,
+                                   toText(next.operation),
+                                   next.layer->shape(),
+                                   ucudnn::toText(next.problem.operation, kernel.offer.kernel),
                                    verdict.why});
     }
   }
+  /// Time is up: problems are left that nobody looks at.
+  bool isOver() const { return Clock::now() >= end_; }
+  void stop() noexcept { findings_.isWhole = false; }
 
   const Findings& findings() const noexcept { return findings_; }
 
  private:
-  static KernelVerdict verdictOf(KernelChecker& checker,
-                                 PreparedKernels& prepared,
-                                 const KernelOffer& offer) {
+  static KernelVerdict verdictOf(KernelChecker& checker, int batch, const KernelAhead& kernel) {
+    if (!kernel.built) return {};
     try {
       KernelToCheck checked;
-      checked.batch = prepared.problem().batch();
-      checked.kernel = prepared.build(checked.batch, offer.kernel, offer.calls);
-      checked.workspaceBytes = offer.workspaceBytes;
-      checked.accurate = offer.accurate;
-      checked.mustRepeat = offer.deterministic;
+      checked.batch = batch;
+      checked.kernel = kernel.built;
+      checked.workspaceBytes = kernel.offer.workspaceBytes;
+      checked.accurate = kernel.offer.accurate;
+      checked.mustRepeat = kernel.offer.deterministic;
       return checker.check(checked);
     } catch (const Error&) {
       return {};
@@ -143,22 +167,25 @@ int checkAll(const CheckOptions& options, const std::string& command) {
   useDevice(options.device);
   const Stream stream = makeStream();
   const Handles handles(stream.get());
-  Checking checking(handles.native(), options);
+  Checking checking(handles.native(), options.limitSeconds);
   {
     const Interruption interruption;
-    const std::size_t problems = layers.size() * options.operations.size();
-    Progress progress(problems);
-    std::size_t done = 0;
-    for (const Layer& layer : layers) {
+    const std::vector<ToCheck> all = problemsOf(layers, options);
+    std::vector<Problem> problems;
+    for (const ToCheck& each : all) problems.push_back(each.problem);
+    KernelsAhead ahead(std::move(problems));
+    Progress progress(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (interruption.happened() || (i > 0 && checking.isOver())) {
+        checking.stop();
+        break;
+      }
+      const Layer& layer = *all[i].layer;
       setArithmetic(automaticArithmetic(layer.multiplyAdds(), layer.mostElements()));
-      for (const ucudnnOperation_t operation : options.operations) {
-        if (interruption.happened()) break;
-        progress.begin(fmt::format("{} {}", layer.name, toText(operation)));
-        try {
-          checking.check(layer, Convolution(layer, operation, options.numerics), problems - done);
-        } catch (const DeviceError&) {  // cuDNN has no such convolution
-        }
-        ++done;
+      progress.begin(fmt::format("{} {}", layer.name, toText(all[i].operation)));
+      try {
+        checking.check(all[i], ahead.next(), all.size() - i);
+      } catch (const Error&) {  // cuDNN offers nothing
       }
     }
   }
