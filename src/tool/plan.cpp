@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "tool/placement_bound.hpp"
 #include "tool/plan_description.hpp"
 #include "tool/progress.hpp"
+#include "tool/timing.hpp"
 
 namespace ucudnn::tool {
 namespace {
@@ -34,6 +36,7 @@ struct Planned {
   std::vector<ucudnnMicroBatches_t> candidates;
   std::vector<Point> front;
   std::optional<PlanDescription> choice;
+  double planningMs = 0;  ///< of the choice
   std::vector<PlanDescription> accuracy;  ///< the front of time and error, if it is asked for
   std::string error;
 };
@@ -64,7 +67,9 @@ Planned planRow(UcudnnHandle_t handle,
   planned.shape = layer.shape();
   try {
     const Convolution convolution(layer, operation, options.numerics);
+    const auto begin = std::chrono::steady_clock::now();
     planned.choice = describePlan(handle, convolution, options.limitBytes);
+    planned.planningMs = msSince(begin);
     if (!planned.choice) throw DeviceError("not planned: it runs through cuDNN as it is");
     if (options.accuracy) planned.accuracy = describeAccuracy(handle, convolution, options);
     planned.candidates = askAll<ucudnnMicroBatches_t>(
@@ -132,6 +137,7 @@ nlohmann::ordered_json toJson(const Planned& planned, std::size_t limitBytes) {
           {"predicted_replayed", planned.choice ? Json(choice.replayed) : Json(nullptr)},
           {"configuration", toJson(choice.configuration)},
           {"configuration_error", orNull(choice.error)},
+          {"planning_ms", planned.planningMs},
           {"front", std::move(front)},
           {"accuracy", std::move(accuracy)},
           {"candidates", std::move(candidates)},
