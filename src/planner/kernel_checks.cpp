@@ -11,6 +11,8 @@ namespace {
 
 // As for unasked measuring: the program's other threads allocate meanwhile.
 constexpr std::size_t kPartsOfFree = 4;
+// 0.5 MB for each kernel that runs unmeasured.
+constexpr std::size_t kMostKin = 2048;
 
 KernelToCheck toCheck(const PlanRequest& request, const Plan::Step& step) {
   KernelToCheck checked;
@@ -26,8 +28,36 @@ KernelToCheck toCheck(const PlanRequest& request, const Plan::Step& step) {
 
 }  // namespace
 
-KernelChecks::Known KernelChecks::known(const PlanRequest& request, const Plan::Step& step) const {
-  return store_.read(request, [&](const ucudnn::Known* known, const KnownQuestion*) {
+Problem kinOf(const Problem& problem) noexcept {
+  const auto factorOfTwo = [](auto number) { return number & -number & 15; };  // 16 and more: 0
+  Problem kin = problem;
+  for (auto* sizes : {&kin.xSizes, &kin.ySizes}) {
+    (*sizes)[0] = std::min((*sizes)[0], 2);
+    for (std::size_t d = 2; d < sizes->size(); ++d) (*sizes)[d] = factorOfTwo((*sizes)[d]);
+  }
+  // A stride of one tells the layout.
+  for (auto* strides : {&kin.xStrides, &kin.yStrides})
+    for (std::int64_t& stride : *strides) stride = stride == 1 ? -1 : factorOfTwo(stride);
+  return kin;
+}
+
+bool KernelChecks::Kin::has(const Problem& problem, Kernel kernel) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = right_.find(kernel);
+  return found != right_.end() && found->second.count(kinOf(problem)) > 0;
+}
+
+void KernelChecks::Kin::add(const Problem& problem, Kernel kernel) {
+  const std::lock_guard lock(mutex_);
+  auto& problems = right_[kernel];
+  if (problems.size() >= kMostKin) problems.clear();
+  problems.insert(kinOf(problem));
+}
+
+KernelChecks::Known KernelChecks::known(const PlanRequest& request,
+                                        const Plan& plan,
+                                        const Plan::Step& step) const {
+  const Known itself = store_.read(request, [&](const ucudnn::Known* known, const KnownQuestion*) {
     if (known == nullptr) return Known::kNothing;
     if (known->wrong.count(step.kernel) > 0) return Known::kWrong;
     if (known->right.count({step.batch, step.kernel}) == 0) return Known::kNothing;
@@ -35,6 +65,9 @@ KernelChecks::Known KernelChecks::known(const PlanRequest& request, const Plan::
                         known->repeated.count({step.batch, step.kernel}) == 0;
     return isOpen ? Known::kNothing : Known::kRight;
   });
+  const bool mayBeOfKin = itself == Known::kNothing && !plan.measured && !request.deterministic;
+  return mayBeOfKin && kin_.has(request.problem.withBatch(step.batch), step.kernel) ? Known::kRight
+                                                                                    : itself;
 }
 
 /// Adds the steps of the plan that are to be checked now, each kernel once. Returns false if one is
@@ -45,7 +78,7 @@ bool KernelChecks::addOpen(const PlanRequest& request,
                            Steps& open) const {
   bool mayPass = true;
   for (const Plan::Step& step : plan.steps) {
-    const Known before = known(request, step);
+    const Known before = known(request, plan, step);
     if (before == Known::kWrong) mayPass = false;
     if (before == Known::kWrong || (before == Known::kRight && !purpose.isAgain)) continue;
     if (std::none_of(open.begin(), open.end(), [&](const Plan::Step* other) {
@@ -66,6 +99,7 @@ KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
   ++statistics_.kernelsChecked;
   if (verdict.kind == KernelVerdict::Kind::kRight) {
     right.insert({step.batch, step.kernel});
+    kin_.add(request.problem.withBatch(step.batch), step.kernel);
     if (toCheck(request, step).mustRepeat)
       store_.update(request, [&](ucudnn::Known& known, KnownQuestion&) {
         known.repeated.insert({step.batch, step.kernel});
@@ -108,9 +142,15 @@ KernelChecks::Outcome KernelChecks::check(const PlanRequest& request,
     return one->batch > other->batch;
   });
   for (const Plan::Step* const step : open) checker.reserve(toCheck(request, *step));
-  for (const Plan::Step* const step : open)
-    outcome =
-        std::max(outcome, note(request, *step, checker.check(toCheck(request, *step)), right));
+  for (const Plan::Step* const step : open) {
+    KernelVerdict verdict;
+    try {
+      verdict = checker.check(toCheck(request, *step));
+    } catch (const Error& error) {  // it says nothing of the kernel, which is checked another time
+      logInfo("{}: a check failed: {}", Late{[&] { return request.problem.text(); }}, error.what());
+    }
+    outcome = std::max(outcome, note(request, *step, verdict, right));
+  }
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - begin;
   logDebug("{} N={}: {} kernels checked in {:.1f} ms",

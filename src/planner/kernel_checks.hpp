@@ -1,18 +1,27 @@
 // Kernels are checked before a plan of them runs for a client.
 #pragma once
 
+#include <map>
+#include <unordered_set>
 #include <vector>
 
 #include "benchmark/kernel_check.hpp"
 #include "plan/plan.hpp"
 #include "planner/measurement_store.hpp"
 #include "planner/request.hpp"
+#include "support/fork.hpp"
 #include "support/statistics.hpp"
 
 namespace ucudnn {
 
+/// A problem's kin: those that differ from it in nothing but the batch, the image's size and the
+/// strides, and whose image and strides have the same factors of two. A single sample is no kin of
+/// several. Kernels that are wrong are so for a type, a filter, groups, odd or unaligned sizes.
+Problem kinOf(const Problem& problem) noexcept;
+
 /// Checks each kernel once for a problem and a batch size. A database that has noted the check
-/// spares it on later starts. Thread-safe.
+/// spares it on later starts. An unmeasured plan's kernel may also have passed for a problem's kin:
+/// such plans serve programs whose sizes change with each call. Thread-safe.
 class KernelChecks {
  public:
   KernelChecks(MeasurementStore& store, Statistics& statistics)
@@ -31,6 +40,17 @@ class KernelChecks {
   Outcome checkAgain(const PlanRequest& request, const Plan& plan);
 
  private:
+  /// Kernels that passed for a problem's kin, in this process.
+  class Kin {
+   public:
+    bool has(const Problem& problem, Kernel kernel) const;
+    void add(const Problem& problem, Kernel kernel);
+
+   private:
+    mutable ForkMutex mutex_;
+    std::map<Kernel, std::unordered_set<Problem, ProblemHash>> right_;
+  };
+
   enum class Known { kNothing, kRight, kWrong };
   struct Purpose {
     Measuring measuring;
@@ -43,11 +63,12 @@ class KernelChecks {
                const Plan::Step& step,
                const KernelVerdict& verdict,
                KernelSet& right);
-  Known known(const PlanRequest& request, const Plan::Step& step) const;
+  Known known(const PlanRequest& request, const Plan& plan, const Plan::Step& step) const;
 
   MeasurementStore& store_;
   Statistics& statistics_;
   KnownOutputs knownOutputs_;
+  Kin kin_;
 };
 
 }  // namespace ucudnn

@@ -197,7 +197,7 @@ std::vector<EnvironmentVariable> makeTable() {
        true},
       {"UCUDNN_CHECK_KERNELS",
        "0 or 1",
-       "0",
+       "1",
        "1: a plan's kernels are first compared with sums in double, once on a machine, and wrong "
        "ones are not used",
        [](S& s, T text) { s.checkKernels = parseSwitch(text); }},

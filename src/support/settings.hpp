@@ -54,7 +54,7 @@ struct Settings {
   bool borrowOutput = true;  ///< an output's memory is workspace until results are written there
   bool deterministic = false;
   bool equivalenceTest = false;
-  bool checkKernels = false;  ///< before a plan of them runs
+  bool checkKernels = true;   ///< before a plan of them runs
   bool isUnmodified = false;  ///< the program does not know of us (no variable)
   bool disabled = false;      ///< cuDNN answers everything
   std::string tracePath;      ///< empty: calls are not written down

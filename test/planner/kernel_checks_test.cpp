@@ -52,6 +52,22 @@ class KernelChecksTest : public PlannerTest {
   TemporaryDirectory directory_;
 };
 
+TEST(KinTest, HasSizesOfTheSameFactorsOfTwo) {
+  const Problem problem = largeProblem();
+  const auto changed = [&](auto change) {
+    Problem other = problem;
+    change(other);
+    return kinOf(other) == kinOf(problem);
+  };
+  EXPECT_TRUE(changed([](Problem& other) { other.xSizes[2] = other.ySizes[2] = 31; }));
+  EXPECT_TRUE(changed([](Problem& other) { other = other.withBatch(5); }));
+  EXPECT_FALSE(changed([](Problem& other) { other = other.withBatch(1); }));
+  EXPECT_FALSE(changed([](Problem& other) { other.xSizes[3] = other.ySizes[3] = 28; }));
+  EXPECT_FALSE(changed([](Problem& other) { other.xSizes[1] = other.wSizes[1] = 128; }));
+  EXPECT_FALSE(changed([](Problem& other) { other.groups = 2; }));
+  EXPECT_FALSE(changed([](Problem& other) { other.xStrides = {64 * 729, 1, 27 * 64, 64, 0}; }));
+}
+
 TEST_F(KernelChecksTest, WhatAlwaysFailsIsDoneWithout) {
   settings_.checkKernels = false;
   setLie(Lie::kFails);

@@ -92,6 +92,30 @@ TEST_F(PlannerPartsTest, In16BitsTensorsAreCopiedForThatKernel) {
   for (const Plan::Step& step : found.plan->steps) EXPECT_EQ(step.kernel.id, idOf(copied));
 }
 
+/// A program whose sizes change would wait for a check in each call.
+TEST_F(PlannerPartsTest, OneCheckServesSizesOfTheSameFactors) {
+  setArithmetic(Arithmetic::kFull);  // without it nothing can be checked
+  Planner planner;
+  PlanRequest wanted = lacking(planner);
+  wanted.problem = wanted.problem.withBatch(16);
+  wanted.own = ownOf(wanted.problem);
+  wanted.limitBytes = wanted.own->workspaceBytes / 4 * 3;
+  const auto checksOf = [&](int width) {
+    wanted.problem.xSizes[3] = wanted.problem.ySizes[3] = width;
+    for (auto* strides : {&wanted.problem.xStrides, &wanted.problem.yStrides}) {
+      const std::int64_t channels = strides == &wanted.problem.xStrides ? 64 : 192;
+      *strides = {channels * 27 * width, 27 * width, width, 1, 0};
+    }
+    const long long before = planner.statistics().kernelsChecked;
+    EXPECT_TRUE(call(planner, wanted).plan) << width;
+    return planner.statistics().kernelsChecked - before;
+  };
+  EXPECT_GT(checksOf(27), 0);
+  EXPECT_EQ(checksOf(29), 0);
+  EXPECT_GT(checksOf(28), 0) << "even";
+  EXPECT_EQ(checksOf(20), 0);
+}
+
 /// Within a third, for example: three parts of 11, 11 and 10 samples, not four of 8.
 TEST_F(PlannerPartsTest, PartsAreAsFewAsFitAndAboutEqual) {
   constexpr int kMostParts = 16;  // more are too short
