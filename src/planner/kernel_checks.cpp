@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cuda/call_stream.hpp"
+#include "kernels/source.hpp"
 #include "support/log.hpp"
 
 namespace ucudnn {
@@ -11,7 +12,7 @@ namespace {
 
 // As for unasked measuring: the program's other threads allocate meanwhile.
 constexpr std::size_t kPartsOfFree = 4;
-// 0.5 MB for each kernel that runs unmeasured.
+// 0.5 MB for each kind of kernel.
 constexpr std::size_t kMostKin = 2048;
 
 KernelToCheck toCheck(const PlanRequest& request, const Plan::Step& step) {
@@ -32,7 +33,7 @@ Problem kinOf(const Problem& problem) noexcept {
   const auto factorOfTwo = [](auto number) { return number & -number & 15; };  // 16 and more: 0
   Problem kin = problem;
   for (auto* sizes : {&kin.xSizes, &kin.ySizes}) {
-    (*sizes)[0] = std::min((*sizes)[0], 2);
+    if ((*sizes)[0] > 1) (*sizes)[0] = 2 + (*sizes)[0] % 2;
     for (std::size_t d = 2; d < sizes->size(); ++d) (*sizes)[d] = factorOfTwo((*sizes)[d]);
   }
   // A stride of one tells the layout.
@@ -43,13 +44,13 @@ Problem kinOf(const Problem& problem) noexcept {
 
 bool KernelChecks::Kin::has(const Problem& problem, Kernel kernel) const {
   const std::lock_guard lock(mutex_);
-  const auto found = right_.find(kernel);
+  const auto found = right_.find(kindOf(kernel));
   return found != right_.end() && found->second.count(kinOf(problem)) > 0;
 }
 
 void KernelChecks::Kin::add(const Problem& problem, Kernel kernel) {
   const std::lock_guard lock(mutex_);
-  auto& problems = right_[kernel];
+  auto& problems = right_[kindOf(kernel)];
   if (problems.size() >= kMostKin) problems.clear();
   problems.insert(kinOf(problem));
 }
@@ -65,9 +66,11 @@ KernelChecks::Known KernelChecks::known(const PlanRequest& request,
                         known->repeated.count({step.batch, step.kernel}) == 0;
     return isOpen ? Known::kNothing : Known::kRight;
   });
-  const bool mayBeOfKin = itself == Known::kNothing && !plan.measured && !request.deterministic;
-  return mayBeOfKin && kin_.has(request.problem.withBatch(step.batch), step.kernel) ? Known::kRight
-                                                                                    : itself;
+  if (itself != Known::kNothing || plan.measured || request.deterministic) return itself;
+  const Problem part = request.problem.withBatch(step.batch);
+  const bool isOwn =
+      request.own && request.own->kernel == step.kernel && kinOf(part) == kinOf(request.problem);
+  return isOwn || kin_.has(part, step.kernel) ? Known::kRight : Known::kNothing;
 }
 
 /// Adds the steps of the plan that are to be checked now, each kernel once. Returns false if one is

@@ -15,13 +15,16 @@
 namespace ucudnn {
 
 /// A problem's kin: those that differ from it in nothing but the batch, the image's size and the
-/// strides, and whose image and strides have the same factors of two. A single sample is no kin of
-/// several. Kernels that are wrong are so for a type, a filter, groups, odd or unaligned sizes.
+/// strides, and whose image and strides have the same factors of two. One sample, an odd number and
+/// an even number are no kin. Kernels that are wrong are so for a type, a filter, groups, odd or
+/// unaligned sizes.
 Problem kinOf(const Problem& problem) noexcept;
 
 /// Checks each kernel once for a problem and a batch size. A database that has noted the check
-/// spares it on later starts. An unmeasured plan's kernel may also have passed for a problem's kin:
-/// such plans serve programs whose sizes change with each call. Thread-safe.
+/// spares it on later starts. An unmeasured plan's kernel may also be of a kind (kindOf) that has
+/// passed for a problem's kin, or be the program's own, if its part and the whole are kin: such
+/// plans serve programs whose sizes change with each call, and whose first step must not wait.
+/// Thread-safe.
 class KernelChecks {
  public:
   KernelChecks(MeasurementStore& store, Statistics& statistics)
@@ -40,7 +43,7 @@ class KernelChecks {
   Outcome checkAgain(const PlanRequest& request, const Plan& plan);
 
  private:
-  /// Kernels that passed for a problem's kin, in this process.
+  /// Kinds of kernels that passed for a problem's kin, in this process.
   class Kin {
    public:
     bool has(const Problem& problem, Kernel kernel) const;

@@ -60,7 +60,8 @@ TEST(KinTest, HasSizesOfTheSameFactorsOfTwo) {
     return kinOf(other) == kinOf(problem);
   };
   EXPECT_TRUE(changed([](Problem& other) { other.xSizes[2] = other.ySizes[2] = 31; }));
-  EXPECT_TRUE(changed([](Problem& other) { other = other.withBatch(5); }));
+  EXPECT_TRUE(changed([](Problem& other) { other = other.withBatch(6); }));
+  EXPECT_FALSE(changed([](Problem& other) { other = other.withBatch(5); }));
   EXPECT_FALSE(changed([](Problem& other) { other = other.withBatch(1); }));
   EXPECT_FALSE(changed([](Problem& other) { other.xSizes[3] = other.ySizes[3] = 28; }));
   EXPECT_FALSE(changed([](Problem& other) { other.xSizes[1] = other.wSizes[1] = 128; }));
