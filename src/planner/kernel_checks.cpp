@@ -42,15 +42,15 @@ Problem kinOf(const Problem& problem) noexcept {
   return kin;
 }
 
-bool KernelChecks::Kin::has(const Problem& problem, Kernel kernel) const {
+bool KernelChecks::Kin::has(const Problem& problem, Kernel kernel, bool repeats) const {
   const std::lock_guard lock(mutex_);
-  const auto found = right_.find(kindOf(kernel));
+  const auto found = right_.find({kindOf(kernel), repeats});
   return found != right_.end() && found->second.count(kinOf(problem)) > 0;
 }
 
-void KernelChecks::Kin::add(const Problem& problem, Kernel kernel) {
+void KernelChecks::Kin::add(const Problem& problem, Kernel kernel, bool repeats) {
   const std::lock_guard lock(mutex_);
-  auto& problems = right_[kindOf(kernel)];
+  auto& problems = right_[{kindOf(kernel), repeats}];
   if (problems.size() >= kMostKin) problems.clear();
   problems.insert(kinOf(problem));
 }
@@ -66,11 +66,12 @@ KernelChecks::Known KernelChecks::known(const PlanRequest& request,
                         known->repeated.count({step.batch, step.kernel}) == 0;
     return isOpen ? Known::kNothing : Known::kRight;
   });
-  if (itself != Known::kNothing || plan.measured || request.deterministic) return itself;
+  if (itself != Known::kNothing || plan.measured) return itself;
   const Problem part = request.problem.withBatch(step.batch);
   const bool isOwn =
       request.own && request.own->kernel == step.kernel && kinOf(part) == kinOf(request.problem);
-  return isOwn || kin_.has(part, step.kernel) ? Known::kRight : Known::kNothing;
+  const bool isRight = isOwn || kin_.has(part, step.kernel, toCheck(request, step).mustRepeat);
+  return isRight ? Known::kRight : Known::kNothing;
 }
 
 /// Adds the steps of the plan that are to be checked now, each kernel once. Returns false if one is
@@ -102,8 +103,9 @@ KernelChecks::Outcome KernelChecks::note(const PlanRequest& request,
   ++statistics_.kernelsChecked;
   if (verdict.kind == KernelVerdict::Kind::kRight) {
     right.insert({step.batch, step.kernel});
-    kin_.add(request.problem.withBatch(step.batch), step.kernel);
-    if (toCheck(request, step).mustRepeat)
+    const bool repeats = toCheck(request, step).mustRepeat;
+    kin_.add(request.problem.withBatch(step.batch), step.kernel, repeats);
+    if (repeats)
       store_.update(request, [&](ucudnn::Known& known, KnownQuestion&) {
         known.repeated.insert({step.batch, step.kernel});
       });

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "benchmark/kernel_check.hpp"
@@ -46,12 +47,13 @@ class KernelChecks {
   /// Kinds of kernels that passed for a problem's kin, in this process.
   class Kin {
    public:
-    bool has(const Problem& problem, Kernel kernel) const;
-    void add(const Problem& problem, Kernel kernel);
+    /// `repeats`: with equal bits, too.
+    bool has(const Problem& problem, Kernel kernel, bool repeats) const;
+    void add(const Problem& problem, Kernel kernel, bool repeats);
 
    private:
     mutable ForkMutex mutex_;
-    std::map<Kernel, std::unordered_set<Problem, ProblemHash>> right_;
+    std::map<std::pair<Kernel, bool>, std::unordered_set<Problem, ProblemHash>> right_;
   };
 
   enum class Known { kNothing, kRight, kWrong };
