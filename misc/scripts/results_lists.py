@@ -5,7 +5,8 @@ Who records a result puts it here in the place of the older one.
 
 # Programs don't know which revision they run: who recorded a file said so.
 REVISIONS = {
-    "unasked_shapes_h200": "fbab15b",
+    "unasked_shapes_h200": "63eee97",
+    "unasked_shapes_server_h200": "9c5d3ae",
     "volume_unet32_h200": "fbab15b",
     "volume_unet64_h200": "7e2b7d0",
     "volume_monai32_h200": "ffd3453",
@@ -21,7 +22,6 @@ REVISIONS = {
     "one_sample_programs_h100": "ab73d02",
     "unasked_h100": "8ffdc81",
     "unasked_measuring_h100": "efc84c8",
-    "unasked_server_shapes_h100": "7b6a04b",
     "unasked_shapes_training_h100": "92ab458",
     "unasked_rests_h100": "3bd320e",
     "jax_alexnet_h100": "31c8ed8",
@@ -186,10 +186,10 @@ MEASURING = (
     ("16 widths in turn, 6 layers", "unasked_measuring_h100", "changing_sizes", "ucudnn"),
 )
 
-IMAGE_WIDTHS = (  # what, file, run with us, GPU
-    ("no limit", "unasked_rests_h100", "shapes_ucudnn", "H100"),
-    ("64 MiB", "unasked_shapes_h200", "shapes_64MiB", "H200"),
-    ("plain again", "unasked_rests_h100", "shapes_again", "H100"),
+IMAGE_WIDTHS = (  # what, file, run with us
+    ("no limit", "unasked_shapes_server_h200", "shapes_ucudnn"),
+    ("64 MiB", "unasked_shapes_h200", "shapes_64MiB"),
+    ("plain again", "unasked_shapes_server_h200", "shapes_plain_again"),
 )
 
 VOLUMES = (  # channels, file of ours, file of MONAI's
