@@ -48,7 +48,7 @@ TEST_F(CheckedLayers, ATimeLimitEndsIt) {
   const Outcome outcome = check(" --time-limit 0.001");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_FALSE(found().at("time_was_enough"));
-  EXPECT_GT(found().at("unchecked"), 0);
+  EXPECT_GT(found().at("late"), 0);
 }
 
 }  // namespace
