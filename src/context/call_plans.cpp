@@ -88,8 +88,7 @@ PlanAnswer CallPlans::lookUp() {
   const bool owed = isNamed && overwrites && call_.pointers.workspace != nullptr;
   Measuring measuring = owed ? Measuring::kNow : Measuring::kWhenItPays;
   PlanAnswer found = planner().answer(wanted, measuring);
-  if (found.plan && hot != nullptr && hot->plan == found.plan &&
-      hot->goodFor == HotPlans::kCheckAgain) {
+  if (found.plan && hot != nullptr && hot->plan == found.plan && hot->isToBeChecked()) {
     isCheckedAgain_ = planner().passesAgain(wanted, *found.plan);
     if (!isCheckedAgain_) found = planner().answer(wanted, measuring);
   }
@@ -142,7 +141,7 @@ void CallPlans::remember(const PlanAnswer& found, const char* why) {
       found.plan || !key_.isExecution || suitsEngines(key_.problem, call_.pointers, call_.fused);
   if (isKept || !isForAll) return;
   const bool isChecked = !found.plan || isCheckedAgain_ || !now().settings.checkKernels;
-  const std::uint32_t goodFor = isChecked ? HotPlans::kForever : HotPlans::kCheckAgain;
+  const std::uint32_t goodFor = isChecked ? HotPlans::kForever : HotPlans::checkedAfter(key_);
   if (found.isFinal && !found.isOngoing)
     table.put(key_, epoch, found.plan, nullptr, why, goodFor);
   else if (!isCapturing(context_.handle_))

@@ -48,9 +48,12 @@ class HotPlans {
   };
   static constexpr std::uint32_t kAskedEach = 8, kMostUses = 64;
   static constexpr std::uint32_t kForever = UINT32_MAX;  ///< until the epoch changes
-  /// After the first call and so many, with the 1,000th, a plan's kernels are checked once more:
-  /// some are right the first times only.
-  static constexpr std::uint32_t kCheckAgain = 998;
+  /// A plan's kernels are checked once more after so many calls, with the 1,000th at the latest:
+  /// some are right the first times only. Plans take turns, so that no step has all their checks.
+  static std::uint32_t checkedAfter(const Key& key) noexcept {
+    constexpr std::uint32_t kLast = 998, kTurns = 900;
+    return kLast - static_cast<std::uint32_t>(key.hash() % kTurns);
+  }
 
   struct Entry {
     /// Names this entry among all of the process, as long as it belongs to its key. Whoever has
@@ -72,6 +75,8 @@ class HotPlans {
 
     bool isOf(const Key& key) const noexcept { return terms == key && problem == key.problem; }
     bool isUsedUp() const noexcept { return goodFor != kForever && uses >= goodFor; }
+    /// Whether the planner is asked again for `checkedAfter`.
+    bool isToBeChecked() const noexcept { return goodFor > kMostUses && goodFor != kForever; }
     /// Counts a use. Returns false if the planner must be asked again.
     bool use() noexcept { return goodFor == kForever || ++uses <= goodFor; }
   };

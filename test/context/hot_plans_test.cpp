@@ -67,6 +67,14 @@ TEST(HotPlansTest, ThatThereIsNoPlanIsRememberedToo) {
   EXPECT_EQ(entry->plan, nullptr);
 }
 
+TEST(HotPlansTest, PlansTakeTurnsToBeCheckedAgain) {
+  std::map<std::uint32_t, int> checks;  // of a step
+  for (int batch = 1; batch <= 150; ++batch) ++checks[HotPlans::checkedAfter(key(batch))];
+  EXPECT_GT(checks.begin()->first, HotPlans::kMostUses);
+  EXPECT_LT(checks.rbegin()->first, 999U) << "with the 1,000th call at the latest";
+  for (const auto& [step, count] : checks) EXPECT_LE(count, 3) << step;
+}
+
 TEST(HotPlansTest, AnotherEpochHidesWhatIsThere) {
   HotPlans table;
   table.put(key(), 1, planFor(key()));
